@@ -4,6 +4,7 @@
 #include <penstock/core/arrow_column.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/half.hpp>
+#include <penstock/core/record.hpp>
 #include <penstock/core/tensor.hpp>
 
 #include "support/catch.hpp"
@@ -11,10 +12,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace ps = penstock;
@@ -230,4 +234,115 @@ TEST_CASE("codec/arrow_value: bytes of something else are none of Arrow's") {
   ps::arrow_value<std::int64_t>::scratch scratch;
   CHECK_THROWS_WITH((void)ps::arrow_value<std::int64_t>{}.decode(std::string_view("12345678"), scratch),
                     Catch::Contains("arrow_value reads values of arrow_ipc and arrow_stream"));
+}
+
+TEST_CASE("codec/arrow_value: structs in lists, by the names of their fields, and maps") {
+  const std::string_view text = "abcd";
+  const std::vector<std::uint32_t> cuts{0, 1, 3, 4};
+  arrow_type texts = arrow_type::of_format("u");
+  texts.name = "s";
+  arrow_column words;
+  words.type = &texts;
+  words.length = 3;
+  words.values = reinterpret_cast<const std::byte*>(text.data());
+  words.bytes = text.size();
+  words.offsets = reinterpret_cast<const std::byte*>(cuts.data());
+  numbers<std::int32_t> counts{arrow_type::of_format("i"), {7, 8, 9}, {0b11111101}, true};
+  counts.type.name = "n";
+  arrow_type pair = arrow_type::of_format("+s");
+  pair.children = {texts, counts.type};
+  pair.name = "element";
+  arrow_column pairs;
+  pairs.type = &pair;
+  pairs.length = 3;
+  pairs.children = {words, counts.column()};
+  const lists rows("+l", pair, {0, 3, 3}, pairs);
+  const arrow_column column = rows.column();
+
+  using one = ps::arrow_struct<ps::field<"n", std::optional<std::int64_t>>, ps::field<"s", std::string>,
+                               ps::field<"later", std::optional<double>>>;
+  const auto found = read<ps::arrow_list<one>>(column, 0);
+  REQUIRE(found.size() == 3);
+  CHECK(ps::get<"s">(found[1]) == "bc");
+  CHECK(ps::get<"n">(found[1]) == std::nullopt);
+  CHECK(ps::get<"n">(found[2]) == 9);
+  CHECK(ps::get<"later">(found[2]) == std::nullopt);
+  CHECK(read<ps::arrow_value<std::vector<one>>>(column, 1).empty());
+  using record = ps::record<ps::field<"s", std::string_view>>;
+  CHECK(ps::get<"s">(read<ps::arrow_value<std::vector<record>>>(column, 0)[2]) == "d");
+  CHECK_THROWS_WITH(
+      (read<ps::arrow_list<ps::arrow_struct<ps::field<"n", int>>>>(column, 0)),
+      Catch::Contains("the value of the column 'n' is null") && Catch::Contains("in value 1 of 'lists'"));
+  CHECK_THROWS_WITH((read<ps::arrow_list<ps::arrow_struct<ps::field<"x", int>>>>(column, 0)),
+                    Catch::Contains("the struct 'element' has no field 'x', only s, n"));
+  CHECK_THROWS_WITH((read<ps::arrow_list<std::int64_t>>(column, 0)),
+                    Catch::Contains("of type struct<s: string, n: int32>"));
+
+  // An entry of a map is such a struct.
+  const lists entries("+m", pair, {0, 3, 3}, pairs);
+  const arrow_column mapped = entries.column();
+  using counted = std::map<std::string, std::optional<int>>;
+  CHECK(read<ps::arrow_value<counted>>(mapped, 0) == counted{{"a", 7}, {"bc", std::nullopt}, {"d", 9}});
+  CHECK(read<ps::arrow_value<std::unordered_map<std::string, std::optional<int>>>>(mapped, 1).empty());
+  using in_order = std::vector<std::pair<std::string, std::optional<int>>>;
+  CHECK(read<ps::arrow_value<in_order>>(mapped, 0) == in_order{{"a", 7}, {"bc", std::nullopt}, {"d", 9}});
+  CHECK_THROWS_AS((read<ps::arrow_value<std::map<std::string, int>>>(mapped, 0)), ps::error);
+  CHECK_THROWS_WITH((read<ps::arrow_value<std::vector<std::pair<int, int>>>>(
+                        lists("+l", counts.type, {0, 3}, counts.column()).column(), 0)),
+                    Catch::Contains("a pair was asked for"));
+
+  // The same without names that are known when this is compiled.
+  std::string all;
+  for (const ps::arrow_cell cell : ps::arrow_cell(column, 0).list())
+    all.append(cell.field("s").as<std::string_view>()).append(cell.field(1).is_null() ? "-" : "+");
+  CHECK(all == "a+bc-d+");
+  CHECK(ps::arrow_cell(mapped, 0).as<counted>().size() == 3);
+}
+
+TEST_CASE("codec/arrow_value: lists of bool, and of a number of values that is known") {
+  const std::array<std::uint8_t, 1> bits{0b10110};
+  const arrow_type type = arrow_type::of_format("b");
+  arrow_column truths;
+  truths.type = &type;
+  truths.length = 5;
+  truths.values = reinterpret_cast<const std::byte*>(bits.data());
+  const lists rows("+l", type, {0, 2, 2, 5}, truths);
+  const arrow_column column = rows.column();
+  CHECK(read<ps::arrow_list<bool>>(column, 2) == std::vector<bool>{true, false, true});
+  ps::arrow_value<std::span<const bool>>::scratch scratch;
+  const auto shown = ps::arrow_value<std::span<const bool>>{}.decode(member{{column, 2}}, scratch);
+  CHECK(std::vector<bool>(shown.begin(), shown.end()) == std::vector<bool>{true, false, true});
+  truths.validity = truths.values;
+  const lists holed("+l", type, {0, 5}, truths);
+  CHECK_THROWS_WITH((read<ps::arrow_value<std::span<const bool>>>(holed.column(), 0)),
+                    Catch::Contains("a value in a list of the column 'lists' is null"));
+  CHECK(read<ps::arrow_list<std::optional<bool>>>(holed.column(), 0) ==
+        std::vector<std::optional<bool>>{std::nullopt, true, true, std::nullopt, true});
+  const numbers<float> flat{arrow_type::of_format("f"), {1, 2, 3, 4}};
+  const lists fixed("+w:2", flat.type, {}, flat.column());
+  const arrow_column two = fixed.column();
+  CHECK((read<ps::arrow_value<std::array<float, 2>>>(two, 1)) == std::array<float, 2>{3, 4});
+  CHECK_THROWS_WITH((read<ps::arrow_value<std::array<float, 3>>>(two, 1)),
+                    Catch::Contains("has 2 values, and 3 were asked for"));
+}
+
+TEST_CASE("codec/arrow_value: several lists of a value that are not aligned have memory of their own") {
+  alignas(8) std::array<std::byte, 33> bytes{};
+  const std::array<std::int64_t, 4> values{1, 2, 3, 4};
+  std::memcpy(bytes.data() + 1, values.data(), sizeof(values));
+  const arrow_type type = arrow_type::of_format("l");
+  arrow_column child;
+  child.type = &type;
+  child.length = 4;
+  child.values = bytes.data() + 1;
+  const lists inner("+w:2", type, {}, child);
+  const lists outer("+w:2", inner.type, {}, inner.column());
+  const arrow_column column = outer.column();
+  using codec = ps::arrow_value<std::vector<std::span<const std::int64_t>>>;
+  codec::scratch scratch;
+  for (int i = 0; i < 2; ++i) {
+    const auto found = codec{}.decode(member{{column, 0}}, scratch);
+    CHECK(found[0][1] == 2);
+    CHECK(found[1][1] == 4);
+  }
 }

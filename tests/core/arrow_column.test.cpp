@@ -254,3 +254,58 @@ TEST_CASE("core/arrow_column: names of columns with dots and backticks, and of f
   CHECK(ps::detail::find_arrow_leaf(leaves, "z") == 3);
   CHECK_THROWS_AS(ps::detail::find_arrow_leaf(leaves, "x"), ps::error);
 }
+
+TEST_CASE("core/arrow_column: list views, in any order") {
+  const arrow_type number = arrow_type::of_format("s");
+  const std::array<std::int16_t, 4> numbers{1, 2, 3, 4};
+  for (const bool wide : {false, true}) {
+    arrow_type type = arrow_type::of_format(wide ? "+vL" : "+vl");
+    type.children.push_back(number);
+    CHECK(type.is_list());
+    const std::array<std::uint32_t, 4> narrow{2, 0, 1, 3}, narrow_sizes{2, 3, 0, 2};
+    const std::array<std::uint64_t, 4> broad{2, 0, 1, 3};
+    const std::array<std::uint64_t, 4> broad_sizes{2, 3, 0, ~std::uint64_t{0}};
+    arrow_column column = column_of(type, 4, nullptr);
+    column.offsets = wide ? at(broad.data()) : at(narrow.data());
+    column.sizes = wide ? at(broad_sizes.data()) : at(narrow_sizes.data());
+    column.children.push_back(column_of(number, 4, numbers.data()));
+    int sum = 0;
+    for (const arrow_cell one : arrow_cell(column, 0).list()) sum += one.number<std::int16_t>();
+    CHECK(sum == 7);
+    CHECK(arrow_cell(column, 1).list().size() == 3);
+    CHECK(arrow_cell(column, 1).list()[2].number<std::int16_t>() == 3);
+    CHECK(arrow_cell(column, 2).list().empty());
+    CHECK_THROWS_WITH(arrow_cell(column, 3).list(), Catch::Contains("the data are damaged"));
+  }
+}
+
+TEST_CASE("core/arrow_column: fields of a struct, by name and by place; what is null has none") {
+  arrow_type number = arrow_type::of_format("s");
+  number.name = "n";
+  arrow_type type = arrow_type::of_format("+s");
+  type.children.push_back(number);
+  type.name = "box";
+  const std::array<std::int16_t, 3> numbers{1, 2, 3};
+  const std::array<std::uint8_t, 1> valid{0b101};
+  arrow_column column = column_of(type, 3, nullptr);
+  column.validity = at(valid.data());
+  column.children.push_back(column_of(number, 3, numbers.data()));
+  CHECK(arrow_cell(column, 2).field("n").number<std::int16_t>() == 3);
+  CHECK(arrow_cell(column, 2).field(0).number<std::int16_t>() == 3);
+  CHECK(arrow_cell(column, 1).field("n").is_null());
+  CHECK_THROWS_WITH(arrow_cell(column, 0).field("m"),
+                    Catch::Contains("the struct 'box' has no field 'm', only n"));
+  CHECK_THROWS_WITH(arrow_cell(column, 0).field(1), Catch::Contains("has 1 fields, and none at place 1"));
+  CHECK_THROWS_WITH(arrow_cell(column.children.front(), 0).field(0), Catch::Contains("which is no struct"));
+  column.children.front().length = 1;
+  CHECK_THROWS_WITH(arrow_cell(column, 2).field(0), Catch::Contains("the data are damaged"));
+
+  arrow_type list = arrow_type::of_format("+l");
+  list.children.push_back(number);
+  const std::array<std::uint32_t, 3> offsets{0, 2, 3};
+  arrow_column lists = column_of(list, 2, nullptr);
+  lists.offsets = at(offsets.data());
+  lists.children.push_back(column_of(number, 3, numbers.data()));
+  CHECK(arrow_cell::null_of(lists).list().empty());
+  for (const arrow_cell one : arrow_cell::null_of(lists).list()) FAIL(one.is_null());
+}

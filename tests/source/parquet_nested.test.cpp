@@ -43,16 +43,42 @@ std::string report(std::string_view name) {
   return penstock_test::fixture("reports/" + std::string(name)).string();
 }
 
-/// A chat as one text, as a model is trained with it.
+// As in docs/formats.md.
+namespace chats {
+
+using namespace penstock;
+
+using message = arrow_struct<field<"role", std::string>, field<"content", std::string>>;
+
 struct chat_text {
   template <class Messages>
   std::string operator()(const Messages& messages) const {
     std::string all;
     for (const auto& one : messages)
-      all.append("<|").append(ps::get<"role">(one)).append("|>").append(ps::get<"content">(one)).append("\n");
+      all.append("<|").append(get<"role">(one)).append("|>").append(get<"content">(one)).append("\n");
     return all;
   }
 };
+
+/// The texts of the chats in a file of the current folder, and their contents alone.
+std::pair<std::vector<std::string>, std::vector<std::string>> read() {
+  auto texts = penstock::parquet("chats.parquet") | decode<field<"messages", arrow_list<message>>> |
+               map<"messages">(chat_text());
+  auto named = penstock::parquet("chats.parquet") | cells() | map([](const auto& row) {
+                 std::string all;
+                 for (const arrow_cell one : row["messages"].list())
+                   all.append(one.field("content").as<std::string_view>()).append("\n");
+                 return all;
+               });
+  std::pair<std::vector<std::string>, std::vector<std::string>> found;
+  auto run = texts.open();
+  for (const auto& row : run) found.first.emplace_back(get<"messages">(row));
+  auto other = named.open();
+  for (const auto& text : other) found.second.emplace_back(text);
+  return found;
+}
+
+}  // namespace chats
 
 const std::vector<std::string> nested_names{"c0", "c1", "c2", "c3"}, drift_names{"c0", "c1", "c2"};
 
@@ -61,31 +87,21 @@ const std::vector<std::string> nested_names{"c0", "c1", "c2", "c3"}, drift_names
 using namespace parquet_nested_test;
 
 TEST_CASE("source/parquet: chat messages, a list of structs, become texts") {
-  using message = arrow_struct<field<"role", std::string>, field<"content", std::string>>;
+  const penstock_test::temp_dir dir;
+  std::filesystem::copy_file(report("messages.parquet"), dir / "chats.parquet");
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(dir.path());
+  const auto [texts, contents] = chats::read();
+  std::filesystem::current_path(before);
+  CHECK(texts == std::vector<std::string>{"<|user|>a\n<|assistant|>b\n", ""});
+  CHECK(contents == std::vector<std::string>{"a\nb\n", ""});
+
   const auto rows = ps::parquet(report("messages.parquet"));
-  std::vector<std::string> found;
-  auto run = (rows | ps::decode<field<"messages", arrow_list<message>>> | ps::map<"messages">(chat_text()) |
-              ps::workers(2))
-                 .open();
-  for (const auto& row : run) found.emplace_back(ps::get<"messages">(row));
-  CHECK(found == std::vector<std::string>{"<|user|>a\n<|assistant|>b\n", ""});
   // In a batch they are texts of any length.
-  auto batches = (rows | ps::decode<field<"messages", arrow_value<std::vector<message>>>> |
-                  ps::map<"messages">(chat_text()) | ps::batch(2, ps::ragged))
+  auto batches = (rows | ps::decode<field<"messages", arrow_value<std::vector<chats::message>>>> |
+                  ps::map<"messages">(chats::chat_text()) | ps::batch(2, ps::ragged))
                      .open();
   for (const auto& batch : batches) CHECK(ps::get<"messages">(batch)[1].empty());
-  // The same by names that are known at run time.
-  const std::string column = "messages", content = "content";
-  auto named = (rows | ps::cells() | ps::map([&](const auto& row) {
-                  std::string all;
-                  for (const ps::arrow_cell one : row[column].list())
-                    all += one.field(content).as<std::string_view>();
-                  return all;
-                }))
-                   .open();
-  found.clear();
-  for (const auto& text : named) found.emplace_back(text);
-  CHECK(found == std::vector<std::string>{"ab", ""});
   CHECK(penstock_test::nested_rows(rows, {"messages"}) ==
         "[{role:\"75736572\",content:\"61\"},{role:\"617373697374616e74\",content:\"62\"}]\n[]\n");
 }
@@ -105,7 +121,8 @@ TEST_CASE("source/parquet: lists with nulls and of bool") {
     }
     return "none";
   };
-  for (const std::string& said : {error_of(ps::decode<field<"v", arrow_value<std::span<const std::int64_t>>>>),
+  using numbers = arrow_value<std::span<const std::int64_t>>;
+  for (const std::string& said : {error_of(ps::decode<field<"v", numbers>>),
                                   error_of(ps::decode<field<"v", ps::arrow_array<std::int64_t>>>)})
     CHECK_THAT(said, Catch::Contains("a value in a list of the column 'v' is null: read it with "
                                      "arrow_value<std::vector<std::optional<T>>>"));
@@ -115,8 +132,8 @@ TEST_CASE("source/parquet: lists with nulls and of bool") {
   const auto truths = ps::parquet(report("list_bool.parquet"));
   for (const auto& row : (truths | ps::decode<field<"v", arrow_list<bool>>>).open())
     CHECK(ps::get<"v">(row) == std::vector<bool>{true, false});
-  for (const auto& batch :
-       (truths | ps::decode<field<"v", arrow_value<std::span<const bool>>>> | ps::batch(1, ps::ragged)).open()) {
+  using bools = arrow_value<std::span<const bool>>;
+  for (const auto& batch : (truths | ps::decode<field<"v", bools>> | ps::batch(1, ps::ragged)).open()) {
     const auto& values = ps::get<"v">(batch)[0];
     REQUIRE(values.size() == 2);
     CHECK(values[0]);
@@ -165,6 +182,7 @@ TEST_CASE("source/parquet: columns that differ from file to file, value for valu
     CHECK(penstock_test::first_difference(
               penstock_test::nested_rows(ps::arrow_ipc(files), drift_names, 2, true), expected) == "");
     CHECK(penstock_test::first_difference(
-              penstock_test::nested_rows(ps::arrow_ipc(ps::file(files)), drift_names, 0, true), expected) == "");
+              penstock_test::nested_rows(ps::arrow_ipc(ps::file(files)), drift_names, 0, true), expected) ==
+          "");
   }
 }

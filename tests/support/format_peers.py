@@ -8,11 +8,11 @@
     format_peers.py read PEER FOLDER FIRST COUNT    reads FOLDER/SEED with the peer, and writes FOLDER/SEED.read
 
 PEER: mds, litdata, datasets, petastorm, ffcv; to write also tokens, for LitData's TokensLoader, parquet_datasets, Parquet by
-datasets, nested_datasets and drift_datasets, Parquet and Arrow by its pyarrow, and rows_litdata, LitData's rows of Arrow. To
-read: mds, and petastorm and datasets, which are pyarrow's and datasets' readers of a Parquet file. What a peer imports and does
-not need here, PyTorch above all, is replaced by empty modules. A dataset's values are a line for each sample, `name=value` for
-each column in the order of the names, with tabs between; of datasets, rows_litdata, and of Parquet that is read here, they are
-what tools/arrow_oracles.py prints. The part of a name behind its last underscore says how a value is read and printed, a number
+datasets, nested_datasets and drift_datasets, Parquet and Arrow by its pyarrow, as tests/support/nested_text.hpp prints them,
+and rows_litdata, LitData's rows of Arrow. To read: mds, and petastorm and datasets, which are pyarrow's and datasets' readers of a Parquet file. What a peer imports and does not need
+here, PyTorch above all, is replaced by empty modules. A dataset's values are a line for each sample, `name=value` for each
+column in the order of the names, with tabs between; of datasets, rows_litdata, and of Parquet that is read here, they are what
+tools/arrow_oracles.py prints. The part of a name behind its last underscore says how a value is read and printed, a number
 behind a point apart:
 
     b, t            bytes and texts, as hexadecimal digits
@@ -617,7 +617,7 @@ def write_parquet_datasets(datasets, make, path):
 
 
 def nested_text(kind, value):
-    """A value as tests/source/parquet_nested.test.cpp prints it."""
+    """A value as tests/support/nested_text.hpp prints it."""
     import pyarrow.types as kinds
 
     if value is None:
@@ -733,8 +733,8 @@ def drifting_family(make, arrow):
             kinds = [arrow.map_(arrow.string(), kind) for kind in kinds]
             value = lambda inner=inner: [("k", inner())]  # noqa: E731
         else:  # some files lack a field, or have it elsewhere
-            kinds = [arrow.struct(make.choice(([("a", kind)], [("b", arrow.int32()), ("a", kind)], [("a", kind), ("b", arrow.int32())])))
-                     for kind in kinds]
+            b = "b", arrow.int32()
+            kinds = [arrow.struct(make.choice(([("a", kind)], [b, ("a", kind)], [("a", kind), b]))) for kind in kinds]
             value = lambda inner=inner: {"a": inner(), "b": make.randint(0, 9)}  # noqa: E731
     return kinds, value
 
@@ -756,7 +756,8 @@ def drift_text(value, real_numbers):
     if value is None:
         return "null"
     if isinstance(value, dict):
-        return "{" + ",".join(f"{k}:{drift_text(v, real_numbers and k == 'a')}" for k, v in sorted(value.items()) if v is not None) + "}"
+        there = [(name, one) for name, one in sorted(value.items()) if one is not None]
+        return "{" + ",".join(f"{name}:{drift_text(one, real_numbers and name == 'a')}" for name, one in there) + "}"
     if isinstance(value, tuple):
         return f"{drift_text(value[0], False)}={drift_text(value[1], real_numbers)}"
     if isinstance(value, list):

@@ -16,8 +16,8 @@
 
 namespace penstock_test {
 
-/// A value of any depth, as format_peers.py prints it. `lacking`: without what is null in structs, which then are in
-/// the order of their names.
+/// A value of any depth, as format_peers.py prints it. `lacking`: without what is null in structs, which then
+/// are in the order of their names.
 [[nodiscard]] inline std::string nested_text(const penstock::arrow_cell& cell, bool lacking = false) {
   using penstock::arrow_layout;
   const penstock::arrow_type& type = cell.type();

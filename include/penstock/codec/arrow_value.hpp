@@ -31,6 +31,14 @@
 
 namespace penstock::inline v0_1 {
 
+/// A struct as `arrow_value` and `arrow_list` read it, by the names of its fields:
+/// `arrow_struct<field<"role", std::string>, field<"content", std::string>>`. Becomes a `record` of them; the
+/// struct may have others.
+template <class... Fields>
+struct arrow_struct {
+  static_assert(sizeof...(Fields) != 0, "penstock: arrow_struct<> names no field");
+};
+
 /// Reads a value of an Arrow column: `arrow_value<std::int64_t>`, or `arrow_value<float, 0.0f>` with a number
 /// to take where a value is null.
 ///
@@ -126,7 +134,8 @@ template <class T>
 typename detail::arrow_form<T>::type arrow_cell::as() const {
   using form = detail::arrow_form<T>;
   static_assert(form::possible, "penstock: cell.as<T>() reads what arrow_value<T> does");
-  static_assert(!form::in_room, "penstock: cell.as<std::span<...>>() has no memory; write as<std::vector<...>>");
+  static_assert(!form::in_room,
+                "penstock: cell.as<std::span<...>>() has no memory; write as<std::vector<...>>");
   detail::arrow_room none;
   return detail::read_arrow<T>(*this, none);
 }

@@ -192,6 +192,18 @@ inline arrow_slice::iterator arrow_slice::end() const noexcept { return {column,
 
 namespace detail {
 
+/// A whole number of any of Arrow's types, in two's complement.
+struct arrow_whole {
+  std::uint64_t bits = 0;
+  bool negative = false;
+};
+/// Throws errc::format if the value is none.
+[[nodiscard]] arrow_whole whole_arrow_number(const arrow_cell& cell);
+/// A floating-point number. Throws errc::format if the value is none, or has more than `most` bytes.
+[[nodiscard]] double real_arrow_number(const arrow_cell& cell, std::size_t most);
+/// Throws errc::format: a value is of this type, and `wanted` was asked for.
+[[noreturn, gnu::cold]] void other_arrow_type(const arrow_type& type, std::string_view wanted);
+
 /// The column of a leaf: what is left of a schema if structs are replaced by their fields.
 struct arrow_leaf {
   struct above {

@@ -4,6 +4,7 @@
 #include <penstock/core/arrow_column.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/half.hpp>
 #include <penstock/core/message.hpp>
 
 #include <algorithm>
@@ -137,6 +138,45 @@ PENSTOCK_INLINE arrow_cell arrow_cell::field(std::string_view name) const {
 }
 
 namespace detail {
+
+PENSTOCK_INLINE void other_arrow_type(const arrow_type& type, std::string_view wanted) {
+  throw error(errc::format, {"the column '", type.name, "' is of type ", type.text(), ", and ", wanted,
+                             " was asked for: give arrow_value the column's type"});
+}
+PENSTOCK_INLINE arrow_whole whole_arrow_number(const arrow_cell& cell) {
+  const auto of_signed = [](std::int64_t value) {
+    return arrow_whole{static_cast<std::uint64_t>(value), value < 0};
+  };
+  switch (cell.type().number) {
+    case arrow_number::int8:
+      return of_signed(cell.number<std::int8_t>());
+    case arrow_number::int16:
+      return of_signed(cell.number<std::int16_t>());
+    case arrow_number::int32:
+      return of_signed(cell.number<std::int32_t>());
+    case arrow_number::int64:
+      return of_signed(cell.number<std::int64_t>());
+    case arrow_number::uint8:
+      return {cell.number<std::uint8_t>(), false};
+    case arrow_number::uint16:
+      return {cell.number<std::uint16_t>(), false};
+    case arrow_number::uint32:
+      return {cell.number<std::uint32_t>(), false};
+    case arrow_number::uint64:
+      return {cell.number<std::uint64_t>(), false};
+    default:
+      other_arrow_type(cell.type(), "a whole number");
+  }
+}
+
+PENSTOCK_INLINE double real_arrow_number(const arrow_cell& cell, std::size_t most) {
+  const arrow_number stored = cell.type().number;
+  if (stored == arrow_number::float16) return static_cast<double>(static_cast<float>(cell.number<half>()));
+  if (stored == arrow_number::float32 && most >= sizeof(float))
+    return static_cast<double>(cell.number<float>());
+  if (stored == arrow_number::float64 && most >= sizeof(double)) return cell.number<double>();
+  other_arrow_type(cell.type(), "a floating-point number of fewer bytes");
+}
 
 PENSTOCK_INLINE std::string arrow_path_part(std::string_view name) {
   if (name.find_first_of(".`") == name.npos) return std::string(name);

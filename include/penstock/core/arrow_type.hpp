@@ -15,18 +15,18 @@ namespace penstock::inline v0_1 {
 /// How the values of an Arrow column lie in memory. Columns of layout `other` (unions, runs, and formats that
 /// this library does not know) are passed over.
 enum class arrow_layout : std::uint8_t {
-  nothing,     ///< every value is null
-  bits,        ///< booleans, eight to a byte
-  fixed,       ///< `width` bytes a value
-  bytes32,     ///< offsets of 32 bits into bytes
-  bytes64,     ///< offsets of 64 bits into bytes
-  views,       ///< 16 bytes a value, which hold it or say where it is
-  list32,      ///< offsets of 32 bits into the values of the child
-  list64,      ///< offsets of 64 bits into the values of the child
+  nothing,      ///< every value is null
+  bits,         ///< booleans, eight to a byte
+  fixed,        ///< `width` bytes a value
+  bytes32,      ///< offsets of 32 bits into bytes
+  bytes64,      ///< offsets of 64 bits into bytes
+  views,        ///< 16 bytes a value, which hold it or say where it is
+  list32,       ///< offsets of 32 bits into the values of the child
+  list64,       ///< offsets of 64 bits into the values of the child
   list_view32,  ///< offsets and sizes of 32 bits, in any order
   list_view64,  ///< offsets and sizes of 64 bits, in any order
-  fixed_list,  ///< `width` values of the child
-  record,      ///< a value of each child: a struct
+  fixed_list,   ///< `width` values of the child
+  record,       ///< a value of each child: a struct
   other
 };
 

@@ -18,8 +18,8 @@
 #include <penstock/source/detail/ipc_batches.hpp>
 #include <penstock/source/detail/known_files.hpp>
 #include <penstock/source/manifest.hpp>
-#include <penstock/source/where.hpp>
 #include <penstock/source/tar/shard_stream.hpp>
+#include <penstock/source/where.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
 
@@ -97,7 +97,7 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
   }
 
   /// Only these columns; see `columns`.
-  [[nodiscard]] friend arrow_ipc_source operator|(arrow_ipc_source source, const column_list& names) {
+  [[nodiscard]] friend arrow_ipc_source operator|(arrow_ipc_source source, column_list names) {
     files changed(*source.known_);
     changed.show(names.names);
     source.known_.reset(new const files(std::move(changed)));
@@ -127,10 +127,10 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 /// In: a pattern of paths (with `::` between patterns), which is `mapped_file`; a folder, whose files called
 /// `*.arrow` are taken in the order of their names, which may differ in digits alone: they are those of one
 /// split, and of what `save_to_disk` wrote those that `state.json` lists; or any storage, whose objects are
-/// the files. Of several splits `arrow_ipc(folder, split("train"))` reads one; see `split`. All have the same
-/// columns, in any order; one that is
-/// null in all rows of a file may have the type null there, and so may the values of lists that are empty. As
-/// template arguments the unpackers for compressed batches.
+/// the files. Of several splits `arrow_ipc(folder, split("train"))` reads one; see `split`. The columns are
+/// those of all files, in any order: one that a file lacks, or has with the type null, is null there; texts
+/// may have any encoding; numbers widen to the smallest type that holds all values exactly, times to the finer
+/// unit. As template arguments the unpackers for compressed batches.
 /// Out: an open sample with a member for each column; the fields of a struct are members of their own, with a
 /// point between the names ("image.bytes"). `arrow_value<T>` reads numbers, texts, lists and nulls,
 /// `arrow_array<T>` lists that are arrays; any other codec reads binary values and texts: `jpeg`, `identity`,
@@ -140,15 +140,15 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 /// batches, so that `shuffle` with a window reads each one once. Making the plan reads the metadata of all
 /// batches, some 500 bytes each.
 /// Cost per sample: in a mapped file that is not compressed nothing is read or copied but what is asked for.
-/// A batch that is compressed, in another storage or of the other byte order is read once, its named columns
-/// alone, and shared by all workers; such batches are kept up to `arrow_ipc_options::keep` bytes. No
-/// allocation in the steady state for batches in place.
+/// A batch that is compressed, in another storage, of the other byte order or with numbers that widen is read
+/// once, its named columns alone, and shared by all workers; such batches are kept up to
+/// `arrow_ipc_options::keep` bytes. No allocation in the steady state for batches in place.
 /// Errors: errc::format, with file and offset, for what is no Arrow IPC, a file that is cut off, buffers that
-/// are too short, and a file of other columns than those before it; with the row, for offsets that lead out
-/// of a buffer; errc::limit for a batch that is not in place and exceeds `arrow_ipc_options::limit`;
-/// errc::argument for a compression without an unpacker, and for a folder or storage of several splits or of
-/// a table, with what to write; errc::missing for a folder without files, without the split, or without a
-/// file that names or `state.json` count; errc::io.
+/// are too short; with both files and types, when a run opens, for a column that is used and whose types have
+/// no common one; with the row, for offsets that lead out of a buffer; errc::limit for a batch that is not in
+/// place and exceeds `arrow_ipc_options::limit`; errc::argument for a compression without an unpacker, and for
+/// a folder or storage of several splits or of a table, with what to write; errc::missing for a folder without
+/// files, without the split, or without a file that names or `state.json` count; errc::io.
 /// Threads: any number may evaluate, each with its own worker.
 /// Source: Arrow, "Arrow columnar format", and format/{Message,Schema,File}.fbs.
 template <unpacker... Unpack, storage Storage>

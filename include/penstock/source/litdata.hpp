@@ -195,8 +195,8 @@ template <storage Storage>
 /// each chunk from its values: a column that is null in all rows of a chunk, or missing, is null there, and
 /// columns may stand in another order.
 /// Errors: as for `arrow_ipc`; also errc::format for a chunk that holds samples and no rows, for one that
-/// does not have as many rows as the index says, and for a column that has numbers of one type in one chunk
-/// and of another in the next, as a list of 1 and one of 0.5; errc::argument for chunks of tokens.
+/// does not have as many rows as the index says, and, if it is used, for a column that has whole numbers in
+/// one chunk and others in the next, as a list of 1 and one of 0.5; errc::argument for chunks of tokens.
 /// Source: litdata, streaming/{writer,item_loader}.py.
 template <unpacker... Unpack>
 [[nodiscard]] arrow_ipc_source<mapped_file> litdata_rows(const std::string& path,

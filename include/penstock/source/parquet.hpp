@@ -163,8 +163,11 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
 /// In: a pattern of paths (with `::` between patterns), which is `mapped_file`; a folder, whose files called
 /// `*.parquet` are taken in the order of their paths, with those of folders in it, but not what begins with
 /// `_` or `.`; or any storage, whose objects are the files. Of a folder or storage with several splits
-/// `parquet(folder, split("train"))` reads one; see `split`. All have the same columns, in any order. Folders
-/// called `column=value` are columns: whole numbers of 64 bits if all values are some, otherwise texts.
+/// `parquet(folder, split("train"))` reads one; see `split`. The columns are those of all files, in any order:
+/// one that a file lacks, or has with the type null, is null there; texts may have any encoding; numbers
+/// widen to the smallest type that holds all values exactly, times to the finer unit. Folders called
+/// `column=value` are columns: whole numbers of 64 bits if all values are some, otherwise texts; one that is
+/// in the files, too, has the files' type.
 /// Out: an open sample with a member for each column, as of `arrow_ipc`: the fields of a struct are members
 /// of their own ("image.bytes"), `arrow_value<T>` reads numbers, texts, lists and nulls, `arrow_array<T>`
 /// lists that are arrays, and any other codec bytes and texts: `jpeg`, `npy`, `json`. Types are those that
@@ -182,9 +185,10 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
 /// all workers; row groups are kept up to `parquet_options::keep` bytes, and those of the 64 rows that come
 /// next.
 /// A row is not copied. No allocation per sample in the steady state.
-/// Errors: errc::format, with the file, for what is no Parquet or damaged, and for columns that
-/// are asked for and whose types in two files have none in common, and for INT96 that its unit cannot count; errc::checksum, with the file,
-/// the column and the page, for bytes that do not have their checksum, unless
+/// Errors: errc::format, with the file, for what is no Parquet or damaged; with both files and types, when a
+/// run opens or `where` is applied, for a column that is used and whose types have no common one; with both
+/// values, for a row whose column is not what its folder's name says; for INT96 that its unit cannot count;
+/// errc::checksum, with the file, the column and the page, for bytes that do not have their checksum, unless
 /// `parquet_options::page_checksum_verification` is false; errc::limit for a row group that takes more than
 /// `parquet_options::limit`; errc::argument for `where` and `columns` with a column that is not there or a name
 /// that two columns have, for a folder or storage of several splits, and for one that is a table of Delta Lake,

@@ -21,9 +21,10 @@ struct cells_need_columns {
   using penstock_mistake = about_element_tag;
   template <class Reached>
   static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: cells() reads rows of parquet, delta, iceberg, arrow_ipc and arrow_stream, straight "
-                  "behind the source and what orders it; other samples have no columns");
+    static_assert(
+        never<Reached>,
+        "penstock: cells() reads rows of parquet, delta, iceberg, arrow_ipc and arrow_stream, straight "
+        "from the source; other samples have no columns");
   }
 };
 
@@ -40,15 +41,15 @@ concept row_of_columns = open_sample<T> && requires(const std::remove_cvref_t<T>
 
 }  // namespace detail
 
-/// A row whose columns are read by names that are known at run time. Like the row that it is of, it is an open
-/// sample, and lives during the call that passes it on.
+/// A row whose columns are read by names that are known at run time. Like the row that it is of, it is an
+/// open sample, and lives during the call that passes it on.
 template <class Row>
 class row_cells : public Row {
  public:
   explicit row_cells(const Row& row) : Row(row) {}
 
-  /// The value of a column; fields of structs have paths: "image.bytes". Throws errc::missing, with the columns that
-  /// are there.
+  /// The value of a column; fields of structs have paths: "image.bytes". Throws errc::missing, with the
+  /// columns that are there.
   [[nodiscard]] arrow_cell operator[](std::string_view name) const {
     for (std::size_t i = 0; i < this->size(); ++i)
       if (std::string_view(this->name(i)) == name) return this->member(i).cell();
@@ -65,16 +66,16 @@ class row_cells : public Row {
 ///     auto texts = parquet("chats.parquet") | cells() | map([](const auto& row) {
 ///       std::string all;
 ///       for (const arrow_cell message : row["messages"].list())
-///         all.append(message.field("role").template as<std::string_view>()).append(": ")
-///             .append(message.field("content").template as<std::string_view>()).append("\n");
+///         all.append(message.field("content").as<std::string_view>()).append("\n");
 ///       return all;
 ///     });
 ///
-/// In: a row of `parquet`, `delta`, `iceberg`, `arrow_ipc` or `arrow_stream`. Out: a `row_cells`, for `map` or
-/// `filter`: `row["name"]` and `row[i]` are `arrow_cell`s, which say their `type()`, whether they are null, and, by
-/// `list()`, `field(name)` and `as<T>()`, what they are. `row.size()` and `row.name(i)` tell the columns.
-/// All columns that the source shows are read: choose some with `columns<...>`, or `column_list{names}`, behind the
-/// source.
+/// In: a row of `parquet`, `delta`, `iceberg`, `arrow_ipc` or `arrow_stream`. Out: a `row_cells`, for `map`
+/// or `filter`: `row["name"]` and `row[i]` are `arrow_cell`s, which say their `type()`, whether they are
+/// null, and, by `list()`, `field(name)` and `as<T>()`, what they are. `row.size()` and `row.name(i)` tell
+/// the columns.
+/// All columns that the source shows are read: choose some with `columns<...>`, or `column_list{names}`,
+/// behind the source.
 /// Kind: pointwise, keeps all guarantees. Cost per sample: a look at the names for each value; no allocation.
 /// Throws errc::missing for a column that is not there, and what reading a value throws.
 struct cells_stage {

@@ -26,13 +26,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// A struct as `arrow_value` reads it, by the names of its fields: `arrow_struct<field<"role", std::string>,
-/// field<"content", std::string>>`. Becomes a `record` of them; the struct may have others.
 template <class... Fields>
-struct arrow_struct {
-  static_assert(sizeof...(Fields) != 0, "penstock: arrow_struct<> names no field");
-};
-
+struct arrow_struct;
 template <class T>
 struct arrow_list;
 
@@ -100,7 +95,9 @@ template <>
 struct arrow_form<std::string> {
   static constexpr bool possible = true, in_room = false;
   using type = std::string;
-  static std::string read(const arrow_cell& cell, arrow_room&) { return std::string(text_of(arrow_bytes(cell))); }
+  static std::string read(const arrow_cell& cell, arrow_room&) {
+    return std::string(text_of(arrow_bytes(cell)));
+  }
 };
 template <std::size_t N>
 struct arrow_form<std::array<std::byte, N>> {
@@ -248,7 +245,8 @@ template <arrow_map_like M>
 struct arrow_form<M> {
   using entry = std::pair<typename M::key_type, typename M::mapped_type>;
   // A key must own what it is.
-  static constexpr bool possible = arrow_form<entry>::possible && std::same_as<typename arrow_form<entry>::type, entry>,
+  static constexpr bool possible = arrow_form<entry>::possible &&
+                                   std::same_as<typename arrow_form<entry>::type, entry>,
                         in_room = arrow_form<entry>::in_room;
   using type = M;
   static M read(const arrow_cell& cell, arrow_room& room) {

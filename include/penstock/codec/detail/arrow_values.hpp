@@ -18,16 +18,6 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// A whole number of any of Arrow's types, in two's complement.
-struct arrow_whole {
-  std::uint64_t bits = 0;
-  bool negative = false;
-};
-/// Throws errc::format if the value is none.
-[[nodiscard]] arrow_whole whole_arrow_number(const arrow_cell& cell);
-/// A floating-point number. Throws errc::format if the value is none, or has more than `most` bytes.
-[[nodiscard]] double real_arrow_number(const arrow_cell& cell, std::size_t most);
-
 /// Memory for values that cannot be shown where they lie.
 class arrow_room {
  public:
@@ -85,7 +75,6 @@ struct arrow_array_place {
   return {values.values + to_size(values.offset + list.first) * width, to_size(list.count) * width};
 }
 
-[[noreturn, gnu::cold]] void other_arrow_type(const arrow_type& type, std::string_view wanted);
 [[noreturn, gnu::cold]] void null_arrow_value(const arrow_type& type);
 [[noreturn, gnu::cold]] void arrow_out_of_range(const arrow_type& type);
 [[noreturn, gnu::cold]] void other_arrow_length(const arrow_type& type, std::uint64_t count,

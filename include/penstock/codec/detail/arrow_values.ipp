@@ -4,7 +4,6 @@
 #include <penstock/codec/detail/arrow_values.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/half.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
@@ -13,10 +12,6 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-PENSTOCK_INLINE void other_arrow_type(const arrow_type& type, std::string_view wanted) {
-  throw error(errc::format, {"the column '", type.name, "' is of type ", type.text(), ", and ", wanted,
-                             " was asked for: give arrow_value the column's type"});
-}
 PENSTOCK_INLINE void null_arrow_value(const arrow_type& type) {
   throw error(
       errc::missing,
@@ -35,41 +30,6 @@ PENSTOCK_INLINE void other_arrow_length(const arrow_type& type, std::uint64_t co
 PENSTOCK_INLINE void no_arrow_column(std::string_view codec) {
   throw error(errc::argument,
               {codec, " reads values of arrow_ipc and arrow_stream, and gets bytes of something else"});
-}
-
-PENSTOCK_INLINE arrow_whole whole_arrow_number(const arrow_cell& cell) {
-  const auto of_signed = [](std::int64_t value) {
-    return arrow_whole{static_cast<std::uint64_t>(value), value < 0};
-  };
-  switch (cell.type().number) {
-    case arrow_number::int8:
-      return of_signed(cell.number<std::int8_t>());
-    case arrow_number::int16:
-      return of_signed(cell.number<std::int16_t>());
-    case arrow_number::int32:
-      return of_signed(cell.number<std::int32_t>());
-    case arrow_number::int64:
-      return of_signed(cell.number<std::int64_t>());
-    case arrow_number::uint8:
-      return {cell.number<std::uint8_t>(), false};
-    case arrow_number::uint16:
-      return {cell.number<std::uint16_t>(), false};
-    case arrow_number::uint32:
-      return {cell.number<std::uint32_t>(), false};
-    case arrow_number::uint64:
-      return {cell.number<std::uint64_t>(), false};
-    default:
-      other_arrow_type(cell.type(), "a whole number");
-  }
-}
-
-PENSTOCK_INLINE double real_arrow_number(const arrow_cell& cell, std::size_t most) {
-  const arrow_number stored = cell.type().number;
-  if (stored == arrow_number::float16) return static_cast<double>(static_cast<float>(cell.number<half>()));
-  if (stored == arrow_number::float32 && most >= sizeof(float))
-    return static_cast<double>(cell.number<float>());
-  if (stored == arrow_number::float64 && most >= sizeof(double)) return cell.number<double>();
-  other_arrow_type(cell.type(), "a floating-point number of fewer bytes");
 }
 
 PENSTOCK_INLINE bytes_view arrow_bytes(const arrow_cell& cell) {
@@ -124,8 +84,7 @@ PENSTOCK_INLINE std::span<const bool> arrow_list_bools(const arrow_slice& list, 
     if (list.count != 0) null_in_arrow_list(of);
     return {};
   }
-  if (values.type->layout != arrow_layout::bits)
-    other_arrow_type(of, "a list of bool");
+  if (values.type->layout != arrow_layout::bits) other_arrow_type(of, "a list of bool");
   check_arrow_nulls(list, of);
   room.resize_for_overwrite(to_size(list.count));
   for (std::uint64_t i = 0; i < list.count; ++i) {
@@ -152,8 +111,8 @@ PENSTOCK_INLINE void name_arrow_value(error& e, const arrow_type& list, std::uin
   e.in_part(text({"value ", i, " of '", list.name, "'"}));
 }
 
-PENSTOCK_INLINE bytes_view arrow_list_bytes(const arrow_slice& list, const arrow_type& of, arrow_number wanted,
-                                            std::size_t width) {
+PENSTOCK_INLINE bytes_view arrow_list_bytes(const arrow_slice& list, const arrow_type& of,
+                                            arrow_number wanted, std::size_t width) {
   const arrow_column& values = *list.column;
   if (values.type->layout == arrow_layout::nothing) {
     if (list.count != 0) null_in_arrow_list(of);

@@ -3,7 +3,6 @@
 
 #include <penstock/source/detail/arrow_widen.hpp>
 
-#include <penstock/codec/detail/arrow_values.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/half.hpp>
 #include <penstock/core/message.hpp>

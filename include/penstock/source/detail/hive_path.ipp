@@ -3,7 +3,6 @@
 
 #include <penstock/source/detail/hive_path.hpp>
 
-#include <penstock/codec/detail/arrow_values.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
