@@ -79,6 +79,13 @@ TEST_CASE("core/known_formats: what a file is by its first bytes") {
   const auto e = ps::detail::not_a("a tar archive", ps::bytes_of("text"), {"it has ", 4, " bytes"});
   CHECK_THAT(std::string(e.what()),
              contains("this is not a tar archive: it has 4 bytes") && contains("offset 0"));
+  // a damaged file is what it is
+  CHECK_THAT(std::string(ps::detail::not_a("a Parquet file", ps::bytes_of("PAR1"), {"it is cut"}).what()),
+             contains("this is not a Parquet file: it is cut"));
+  CHECK_THAT(caught([] {
+               (void)ps::webdataset(ps::memory_files().add("x.tar", std::string(257, 'a') + "ustar"));
+             }).line,
+             contains("cut off within a header"));
   CHECK_THAT(std::string(ps::detail::not_a("gzip", {}, {}).what()), contains("this is not gzip"));
 }
 

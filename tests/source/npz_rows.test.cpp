@@ -213,7 +213,7 @@ TEST_CASE("source/npz_rows: unsupported archives are refused with what to do") {
   behind.wide_end = true;
   check(behind.text(), "64-bit end record is not where its locator says");
   check("", "not a zip archive: it has no end record");
-  check(good, "not a zip archive: it has no end record");
+  check(good, "not a zip archive: it is a NumPy array");
 
   // Numbers of the end record.
   const std::string text = one({});

@@ -14,6 +14,7 @@
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/memory_files.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -350,10 +351,10 @@ save_file(tensors, sys.argv[1], metadata={"by": "numpy"})
 TEST_CASE("source/safetensors: metadata of null, and files without tensors") {
   const ps::safetensors_file file(penstock_test::fixture("reports/null_metadata.safetensors").string());
   CHECK(file.metadata().empty());
-  const auto x = file.tensor<float>("x");
-  CHECK(x.shape() == ps::extents(2));
-  CHECK(x.data()[0] == 0.0f);
-  CHECK(x.data()[1] == 0.0f);
+  CHECK(std::ranges::all_of(file.bytes("x"), [](std::byte b) { return b == std::byte{0}; }));
+  CHECK(file.bytes("x").size() == 8);  // at an odd address
+  CHECK(penstock_test::values_of(ps::safetensors_rows<float>(file.path(), "x") | ps::batch(2), 1) ==
+        std::vector<float>{0, 0});
   const std::string none = penstock_test::fixture("reports/no_tensors.safetensors").string();
   CHECK(ps::safetensors_file(none).metadata().at("a") == "b");
   for (const std::string& line :

@@ -86,7 +86,9 @@ PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
 
 PENSTOCK_INLINE error not_a(std::string_view wanted, bytes_view head, std::initializer_list<piece> why) {
   const std::string_view known = known_format(head);
-  if (!known.empty()) return error(errc::format, {"this is not ", wanted, ": it is ", known}).at_offset(0);
+  // a damaged file of the wanted format is not told to be what it is
+  if (!known.empty() && known != wanted)
+    return error(errc::format, {"this is not ", wanted, ": it is ", known}).at_offset(0);
   const std::string reason = text(why);
   return error(errc::format, {"this is not ", wanted, reason.empty() ? "" : ": ", reason}).at_offset(0);
 }

@@ -30,7 +30,9 @@ PENSTOCK_INLINE bool member_walk::next(member& found) {
       return false;
     }
     if (block.size() < block_size) {
-      if (at_ == 0 && !known_format(block).empty()) throw not_a("a tar archive", block, {});
+      if (const std::string_view known = known_format(block);
+          at_ == 0 && !known.empty() && known != "a tar archive")
+        throw not_a("a tar archive", block, {});
       throw error(errc::format, "the archive is cut off within a header").at_offset(at_);
     }
     if (!checksum_matches(block)) {
