@@ -4,7 +4,8 @@
 // samples, against opening each index file, reading its header and closing it; and the memory it takes.
 //
 // The index files are complete and real, 320 KB each. Of the shards only the samples of the first batch are
-// written, with their headers; the rest of each file is a hole of the right size.
+// written, with their headers, and both ends, which a run compares with the index; the rest of each file is a
+// hole of the right size.
 
 #include "support/folder.hpp"
 #include "support/harness.hpp"
@@ -102,7 +103,7 @@ auto loader_of(const dataset& d) {
          ps::fields<"bin"> | ps::batch(256) | ps::workers(1);
 }
 
-/// Writes the samples of the first batches to their shards, with their headers.
+/// Writes the samples of the first batches to their shards, with their headers, and the ends of these shards.
 void write_payloads(const dataset& d, std::uint64_t count) {
   const ps::webdataset source(d.names, {.index = ps::index_policy::require});
   const ps::windowed_shuffle_order order({source.size(), source.starts()}, 7, 16, 1);
@@ -118,14 +119,21 @@ void write_payloads(const dataset& d, std::uint64_t count) {
     bench::find_members(file.get(), file.size(), ".bin", members);
   }
   std::vector<char> touched(d.names.size(), 0);
+  const auto write = [&](std::size_t shard, std::uint64_t begin, std::size_t bytes) {
+    const int file = ::open(d.names[shard].c_str(), O_WRONLY | O_CLOEXEC);
+    const bool good = file >= 0 && ::pwrite(file, d.first_shard.data() + begin, bytes,
+                                            static_cast<off_t>(begin)) == static_cast<ssize_t>(bytes);
+    if (file >= 0) ::close(file);
+    if (!good) throw std::runtime_error("cannot write to " + d.names[shard]);
+  };
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto place = source.manifest().locate(bound(i).index);
-    const std::uint64_t begin = members[static_cast<std::size_t>(place.sample)].offset - 512;
-    const int file = ::open(d.names[place.shard].c_str(), O_WRONLY | O_CLOEXEC);
-    const bool good =
-        file >= 0 && ::pwrite(file, d.first_shard.data() + begin, 1024, static_cast<off_t>(begin)) == 1024;
-    if (file >= 0) ::close(file);
-    if (!good) throw std::runtime_error("cannot write to " + d.names[place.shard]);
+    write(place.shard, members[static_cast<std::size_t>(place.sample)].offset - 512, 1024);
+    if (touched[place.shard] == 0) {
+      constexpr std::size_t ends = 8192;
+      write(place.shard, 0, ends);
+      write(place.shard, d.first_shard.size() - ends, ends);
+    }
     touched[place.shard] = 1;
   }
   for (std::size_t i = 0; i < touched.size(); ++i)

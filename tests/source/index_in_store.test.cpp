@@ -129,8 +129,9 @@ TEST_CASE("source/index_in_store: the first start scans, the second one asks for
   CHECK(second.fingerprint() == first.fingerprint());
   here.server.clear_requests();
   CHECK(text_at(second, 7) == "7");
-  CHECK(here.requests("GET", "s-0.tar") == 1);
-  CHECK(here.server.requests().size() <= 2);
+  // The ETags of nginx are made of a time and a size, so the ends are compared; then comes the sample.
+  CHECK(here.requests("GET", "s-0.tar") == 3);
+  CHECK(here.server.requests().size() <= 4);
 
   here.server.clear_requests();  // `require` is content with what is kept
   CHECK(text_at(here.open({.index = index_policy::require}), 7) == "7");
@@ -152,7 +153,7 @@ TEST_CASE("source/index_in_store: a manifest needs no request, and the indexes t
                       penstock::manifest_from_string(known), {.index_folder = here.folder().string()});
   CHECK(here.server.requests().empty());
   CHECK(text_at(data, 49) == "49");
-  CHECK(here.requests("GET", "s-1.tar") == 1);
+  CHECK(here.requests("GET", "s-1.tar") == 3);  // both ends, and the sample
   CHECK(here.requests("GET", "s-0.tar") + here.requests("HEAD", "index") == 0);
 
   // without the folder, an index in the store is as good

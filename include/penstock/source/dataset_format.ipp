@@ -84,12 +84,12 @@ PENSTOCK_INLINE void refuse_urls(std::string_view path) {
   const std::string_view scheme = path.substr(0, end);
   if (scheme == "file")
     throw error(errc::argument,
-                {"'", path.substr(0, path.find('?')), "' is a URL of a file: write its path"});
+                {"'", penstock::without_secrets(path), "' is a URL of a file: write its path"});
   const bool stored = scheme == "http" || scheme == "https" || scheme == "s3";
   const std::string_view kind = scheme == "s3" ? "s3" : "http";
   if (stored)
     throw error(errc::argument,
-                {"'", path.substr(0, path.find('?')),
+                {"'", penstock::without_secrets(path),
                  "' is a URL, and a path was expected: include <penstock/storage/", kind,
                  ".hpp>, link penstock::", kind, " and write dataset(", kind,
                  "(url)), where the URL names objects, as in \"", scheme, "://.../train-{0000..0127}.tar\""});

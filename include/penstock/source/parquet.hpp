@@ -5,6 +5,7 @@
 #error "penstock/source/parquet.hpp needs Arrow C++ with Parquet: link penstock::arrow"
 #endif
 
+#include <penstock/base/fixed_array.hpp>
 #include <penstock/base/shared.hpp>
 #include <penstock/core/arrow_type.hpp>
 #include <penstock/core/bytes.hpp>
@@ -27,6 +28,7 @@
 #include <penstock/storage/mapped_file.hpp>
 #include <penstock/storage/session_view.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -64,7 +66,8 @@ class parquet_groups {
   parquet_groups(const shared<const Known>& files, const projection& used, parquet_limits limits)
       : files_(files),
         limits_(limits),
-        kept_(std::make_unique<kept_batches>(files->group.size(), limits.keep)) {
+        kept_(std::make_unique<kept_batches>(files->group.size(), limits.keep)),
+        compared_(files->files->size()) {
     check_conflicts(*files->conflicts, files->leaves, used);
     for (std::size_t i = 0; i < files->leaves.size(); ++i)
       if (used.uses(files->leaves[i])) wanted_.push_back(files->shown[i]);
@@ -73,6 +76,11 @@ class parquet_groups {
   [[nodiscard]] const arrow_batch& get(session_view session, std::size_t shard,
                                        shared<const arrow_batch>& held) const {
     held = kept_->get(shard, [&](std::size_t which, kept_batches::sharing& help) {
+      std::atomic<bool>& compared = compared_[files_->object(which)];
+      if (!compared.load(std::memory_order_relaxed)) {
+        files_->compare(session, which);
+        compared.store(true, std::memory_order_relaxed);
+      }
       return static_cast<const arrow_batch*>(
           files_->load(session, which, files_->shown, wanted_, limits_, &help).release());
     });
@@ -88,6 +96,7 @@ class parquet_groups {
   parquet_limits limits_;
   std::vector<std::size_t> wanted_;  // the leaves that are read
   std::unique_ptr<kept_batches> kept_;
+  fixed_array<std::atomic<bool>> compared_;  // by object
 };
 
 }  // namespace detail

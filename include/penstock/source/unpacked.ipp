@@ -90,10 +90,11 @@ PENSTOCK_INLINE std::vector<std::string> unpacked_paths(const std::vector<std::s
                                                         const unpacked_options& options, unpack_one one) {
   std::vector<std::string> copies(packed.size());
   for_each_in_parallel(packed.size(), options.threads, [&](std::size_t i) {
+    const std::string path = files::local_path(packed[i]);
     try {
-      copies[i] = one(files::local_path(packed[i]), options);
+      copies[i] = one(path, options);
     } catch (error& e) {
-      e.in_file(packed[i]);
+      e.in_file(path);
       throw;
     }
   });

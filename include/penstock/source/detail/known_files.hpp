@@ -34,6 +34,8 @@ struct known_files {
   /// Throws `errc::io` if a file has changed since the plan was made, or was replaced by another one of its
   /// size and time whose first or last 4 KiB are others. Call it when a run first reads the file.
   void compare(session_view session, std::size_t shard) const;
+  /// The first of these alone, by the signature.
+  void compare_signature(session_view session, std::size_t shard) const;
   /// Notes the ends of an object, for `compare`.
   void learn_ends(object_id id, std::uint64_t hash);
 

@@ -359,6 +359,7 @@ inline parquet_files::parquet_files(storage_facts where, session_view session, t
   std::vector<parquet_file> found(count);
   std::vector<arrow_type> schemas(count);
   std::vector<object_signature> known(count);
+  ends.resize(count);
   constexpr std::size_t at_once = 16;
   tar::for_each_in_parallel(count, std::min(count, at_once), [&](std::size_t i) {
     const auto object = static_cast<object_id>(i);
@@ -367,6 +368,7 @@ inline parquet_files::parquet_files(storage_facts where, session_view session, t
       std::vector<int> ids;
       found[i] = open(session, object, schemas[i], ids);
       if (table != nullptr) name_as_in_table(*table, schemas[i], ids);
+      ends[i] = ends_of(session, object, known[i].size);
       session.confirm(object);
     } catch (error& e) {
       session.confirm(object);
