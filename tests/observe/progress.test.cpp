@@ -63,7 +63,7 @@ TEST_CASE("observe/progress: times, a run that is restored within its epoch, and
   bar.show("loss", 0.69314718);
   bar.show("lr", 1e-5);
   bar.show("loss", 0.5);
-  CHECK_THAT(bar.line(last), contains("stall 0.0%  loss 0.5  lr 1e-05"));
+  CHECK_THAT(bar.line(last), contains(" left  loss 0.5  lr 1e-05  0 samples/s  0.0 MB/s  stall 0.0%"));
   last.seconds = 100 + 3 * 86'400 + 61;
   CHECK_THAT(bar.line(last), contains("  3 d 00:01:01, 12 d 00:04:04 left  "));
   for (int i = 0; i < 40; ++i) bar.tick([&] { return last; });

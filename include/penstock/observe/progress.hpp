@@ -15,8 +15,8 @@
 namespace penstock::inline v0_1 {
 
 /// One line of progress: a bar over the batches of an epoch, the time that passed and the time that is left,
-/// samples/s, MB/s, the stall as `report` has it (`run_counters::stall`), and numbers of yours, as in "epoch
-/// 3 [######..................] 25/100  0:05, 0:15 left  640 samples/s  96.3 MB/s  stall 1.2%  loss 0.693".
+/// numbers of yours, samples/s, MB/s, and the stall as `report` has it (`run_counters::stall`), as in "epoch
+/// 3 [######..................] 25/100  0:05, 0:15 left  loss 0.693  640 samples/s  96.3 MB/s  stall 1.2%".
 ///
 /// On a terminal, the line is rewritten in place, at most ten times a second, and is cut where the terminal
 /// ends; elsewhere, one line is written at the end of each epoch. A `tick` between two lines costs a clock
@@ -41,7 +41,7 @@ class progress {
   /// batches of the epoch that were delivered before, as of a run that is restored within it
   /// (`run.state().step`).
   void begin(const run_counters& counters, std::uint64_t done = 0);
-  /// Shows a number behind the others from now on: a loss, an accuracy, a learning rate. Allocates for a new
+  /// Shows a number behind the times from now on: a loss, an accuracy, a learning rate. Allocates for a new
   /// name only.
   void show(std::string_view name, double value);
   /// Counts one batch. `counters` is a function that returns a `run_counters`; it is called only when a line

@@ -97,13 +97,13 @@ PENSTOCK_INLINE std::string progress::line(const run_counters& counters) const {
         ", " +
         detail::clock_text(c.seconds / static_cast<double>(ticks_) * static_cast<double>(total_ - done)) +
         " left";
-  std::snprintf(text, sizeof text, "  %.0f samples/s  %.1f MB/s  stall %.1f%%", c.samples_per_second(),
-                c.bytes_per_second() * 1e-6, 100 * c.stall());
-  result += text;
   for (const auto& [name, number] : numbers_) {
     std::snprintf(text, sizeof text, "%.4g", number);
     result += "  " + name + " " + text;
   }
+  std::snprintf(text, sizeof text, "  %.0f samples/s  %.1f MB/s  stall %.1f%%", c.samples_per_second(),
+                c.bytes_per_second() * 1e-6, 100 * c.stall());
+  result += text;
   if (const std::uint64_t bad = c.skipped + c.replaced; bad != 0)
     result += "  " + std::to_string(bad) + " bad";
   if (c.warnings != 0) result += "  " + std::to_string(c.warnings) + " damaged";
