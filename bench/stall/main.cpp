@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row 14: the share of time that a simulated accelerator waits for data (14a to 14c). Samples take 50 us, plus
-// or minus half, and one in a hundred takes twenty times as long. Reported without a bar, because it depends
-// on the number of processors. The time from opening a plan to its first batch, if a small sample takes 1 ms to
-// make, and the time of the batch's own samples divided by the workers (14d to 14f).
+// Row 14: the share of time that a simulated accelerator waits for data (14a to 14c). Samples take 50 us,
+// plus or minus half, and one in a hundred takes twenty times as long. Reported without a bar, because it
+// depends on the number of processors. The time from opening a plan to its first batch, if a small sample
+// takes 1 ms to make, and the time of the batch's own samples divided by the workers (14d to 14f).
 
 #include "support/harness.hpp"
 

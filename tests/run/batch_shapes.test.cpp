@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The shapes of batches depend neither on how many are made ahead nor on where a run was opened, not even for
-// batches without elements or without samples; which samples are bad because of their shape does not depend
-// on the number of ranks. Arrays of eight dimensions cannot be batched.
+// The shapes of batches depend neither on how many are made ahead nor on where a run was opened, not even
+// for batches without elements or without samples; which samples are bad because of their shape does not
+// depend on the number of ranks. Arrays of eight dimensions cannot be batched.
 
 #include <penstock/core/collate.hpp>
 #include <penstock/core/destination.hpp>

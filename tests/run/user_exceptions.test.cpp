@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Exceptions of functions that a program gives to a plan: where they happened, and the original inside; memory
-// that cannot be had; and shapes that do not stack, with the file and what to write.
+// Exceptions of functions that a program gives to a plan: where they happened, and the original inside;
+// memory that cannot be had; and shapes that do not stack, with the file and what to write.
 
 #include <penstock/codec/text.hpp>
 #include <penstock/core/bytes.hpp>
@@ -167,6 +167,26 @@ TEST_CASE("run/user_exceptions: the stage that threw is named among others, and 
   CHECK(e.at()->index == 30);
 }
 
+TEST_CASE("run/user_exceptions: the example of nested_error") {
+  const auto batches = ps::generated(20, [](std::uint64_t i) { return i; }) |
+                       ps::map([](std::uint64_t i) { return i < 9 ? i : throw std::out_of_range("nine"); }) |
+                       ps::batch(4);
+  std::size_t seen = 0;
+  std::string said, original;
+  const auto use = [&](const auto& b) { seen += b.size(); };
+  const auto note = [&](const char* line) { said = line; };
+  const auto repair = [&](const std::out_of_range& mine) { original = mine.what(); };
+  try {
+    for (auto&& b : batches.epoch(0)) use(b);
+  } catch (const ps::nested_error& e) {
+    note(e.what());
+    if (const auto* mine = e.as<std::out_of_range>()) repair(*mine);
+  }
+  CHECK(seen == 8);
+  CHECK(original == "nine");
+  CHECK_THAT(said, contains("nine [stage map, key 9, position 0:9]"));
+}
+
 TEST_CASE("run/user_exceptions: memory that cannot be had is said with its bytes") {
   const auto message = [](const auto& plan) -> std::string {
     try {
@@ -238,7 +258,7 @@ TEST_CASE("run/user_exceptions: shapes that do not stack name the file and what 
 }
 
 TEST_CASE("run/user_exceptions: the first batch does not wait for more than its own samples") {
-  // Nothing is known of how long a sample takes: blocks in flight hold one batch each, and chunks a few samples.
+  // Nothing is known of how long a sample takes: blocks in flight hold one batch each, chunks a few samples.
   for (const unsigned workers : {1u, 2u, 4u}) {
     auto made = std::make_shared<std::atomic<std::uint64_t>>(0);
     const auto slow = ps::generated(1'000'000, [made](std::uint64_t i) {

@@ -172,10 +172,9 @@ class error : public std::exception {
 ///
 ///     try {
 ///       for (auto&& b : batches.epoch(0)) use(b);
-///     } catch (const penstock::nested_error& e) {
-///       std::cerr << e.what() << '\n';  // penstock: ... [stage map, file ..., key ..., position 0:17]
-///       if (const auto* mine = e.as<std::out_of_range>()) ...;
-///       e.rethrow_nested();
+///     } catch (const nested_error& e) {
+///       note(e.what());  // penstock: ... [stage map, file ..., key ..., position 0:17]
+///       if (const auto* mine = e.as<std::out_of_range>()) repair(*mine);
 ///     }
 class nested_error : public error, public std::nested_exception {
  public:

@@ -27,11 +27,10 @@
 /// The life of a column in one round of its block: the consumer calls `begin(slots)`; workers call
 /// `write(slot, value)`, once per slot; whichever thread ends the last grain calls `finish(first, slots,
 /// valid)` for each batch; the consumer calls `view(first, slots)`. `lead(shape)` before `finish` gives the
-/// shape that values must match, and that a column without any value shows. A slot that stays without a value
-/// is `blank`; a slot whose write failed is `unwrite`n before it is written again; `finish` is told that
-/// there are such `holes`. `copy(...)` moves rows between blocks. A block of several batches has fixed
-/// columns only:
-/// for other columns `first` is 0.
+/// shape that values must match, and that a column without any value shows. A slot that stays without a
+/// value is `blank`; a slot whose write failed is `unwrite`n before it is written again; `finish` is told
+/// that there are such `holes`. `copy(...)` moves rows between blocks. A block of several batches has fixed
+/// columns only: for other columns `first` is 0.
 namespace penstock::inline v0_1 {
 
 namespace detail {

@@ -99,7 +99,7 @@ struct engine_setup {
   feed leading;         ///< the positions that the blocks hold
   std::size_t batches_per_block = 1;
   std::uint64_t grain_slots = 1;    ///< slots that a worker takes at a time
-  std::uint64_t grains = 1;         ///< of a block
+  std::uint64_t grains = 0;         ///< of a block, at least
   std::size_t depth = 2;            ///< blocks in flight
   bool in_place = false;            ///< blocks are batches, not chunks
   bool forward = false;             ///< the source can only be read forward

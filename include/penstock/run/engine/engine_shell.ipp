@@ -115,7 +115,9 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
       setup_(std::move(setup)),
       leading_(setup_.leading),
       delivered_feed_(leading_),
-      grains_(setup_.grains),
+      grains_(std::max(setup_.grains,
+                       (leading_.slots_per_block() * setup_.batches_per_block + setup_.grain_slots - 1) /
+                           setup_.grain_slots)),
       ring_(made_ring(*setup_.options.workers == 0 ? 1 : setup_.depth, grains_, setup_.crowded ? 0 : 2000)),
       limits_(*setup_.options.workers, ring_.blocks(), setup_.batches_per_block, *setup_.options.ahead),
       budget_(setup_.batches_per_block, setup_.takes_time),

@@ -27,8 +27,8 @@ struct state;
 /// A feed stands before a step of an epoch, or of a pass over the data. If batches are known before anything
 /// is evaluated, a step is a global batch, and a placement has several of them. Otherwise
 /// (`feed_facts::by_sample`) a step is one sample of each rank, and a placement is a chunk: a run of this
-/// rank's samples, which may start at any of them, so its size is not part of a state. The first chunks may be
-/// smaller: a sample may take long, and all workers then have a part in the first batch.
+/// rank's samples, which may start at any of them, so its size is not part of a state. The first chunks may
+/// be smaller: a sample may take long, and all workers then have a part in the first batch.
 ///
 /// A value type: a run has a leading feed (the blocks it opens), a trailing one (what was delivered: the
 /// state), and one for read-ahead. Steps are found by arithmetic; only `shuffle_buffer` moves a cursor.
