@@ -13,7 +13,7 @@ namespace penstock::inline v0_1::detail {
 
 /// The orientation in the first EXIF chunk, with or without the `Exif\0\0` that some programs put before the
 /// TIFF header; `upright` without one.
-[[nodiscard]] orientation webp_orientation(bytes_view webp) noexcept;
+[[nodiscard]] orientation webp_orientation(bytes_view encoded) noexcept;
 
 }  // namespace penstock::inline v0_1::detail
 

@@ -14,10 +14,10 @@ PENSTOCK_INLINE bool begins_as_webp(bytes_view bytes) noexcept {
   return text.size() >= 12 && text.starts_with("RIFF") && text.substr(8, 4) == "WEBP";
 }
 
-PENSTOCK_INLINE orientation webp_orientation(bytes_view webp) noexcept {
+PENSTOCK_INLINE orientation webp_orientation(bytes_view encoded) noexcept {
   constexpr std::size_t file_header = 12, chunk_header = 8;
   constexpr std::string_view prefix("Exif\0\0", 6);
-  bytes_view rest = webp.size() < file_header ? bytes_view() : webp.subspan(file_header);
+  bytes_view rest = encoded.size() < file_header ? bytes_view() : encoded.subspan(file_header);
   while (rest.size() >= chunk_header) {
     const std::string_view type = text_of(rest.first(4));
     const std::size_t length = load_little<std::uint32_t>(rest.data() + 4);
