@@ -9,10 +9,11 @@
 
 int main() {
 #ifdef PENSTOCK_WRONG
-  auto loader = penstock::webdataset(penstock::http("http://localhost/train.tar"));
+  const auto shards = penstock::http("http://localhost/train.tar");
 #else
-  auto loader = penstock::webdataset(penstock::file("train.tar"));
+  const auto shards = penstock::file("train.tar");
 #endif
+  auto loader = penstock::webdataset(shards);
   std::size_t samples = 0;
   for (auto&& x : loader) samples += sizeof(x) != 0;
   return samples == 0;
