@@ -17,13 +17,13 @@
 namespace ps = penstock;
 
 TEST_CASE("codec/components: what is declared is what the headers define") {
-  STATIC_CHECK(ps::codec<ps::zstd>);
-  STATIC_CHECK(ps::codec<ps::gzip>);
-  STATIC_CHECK(ps::codec<ps::lz4>);
-  STATIC_CHECK(ps::codec<ps::json>);
-  STATIC_CHECK(ps::codec<ps::json_field<"a", int>>);
-  STATIC_CHECK(ps::codec<ps::npz<float>>);
-  STATIC_CHECK(ps::codec<ps::jpeg>);
-  STATIC_CHECK(ps::codec<ps::png>);
-  STATIC_CHECK(ps::codec<ps::webp>);
+  STATIC_REQUIRE(ps::codec<ps::zstd>);
+  STATIC_REQUIRE(ps::codec<ps::gzip>);
+  STATIC_REQUIRE(ps::codec<ps::lz4>);
+  STATIC_REQUIRE(ps::codec<ps::json>);
+  STATIC_REQUIRE(ps::codec<ps::json_field<"a", int>>);
+  STATIC_REQUIRE(ps::codec<ps::npz<float>>);
+  STATIC_REQUIRE(ps::codec<ps::jpeg>);
+  STATIC_REQUIRE(ps::codec<ps::png>);
+  STATIC_REQUIRE(ps::codec<ps::webp>);
 }

@@ -9,5 +9,5 @@
 namespace ps = penstock;
 
 TEST_CASE("device/components: the name of a device is there without its header") {
-  STATIC_CHECK(std::is_pointer_v<ps::cuda*>);
+  STATIC_REQUIRE(std::is_pointer_v<ps::cuda*>);
 }

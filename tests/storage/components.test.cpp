@@ -12,7 +12,7 @@
 namespace ps = penstock;
 
 TEST_CASE("storage/components: what is declared is what the headers define") {
-  STATIC_CHECK(ps::storage<ps::http>);
-  STATIC_CHECK(ps::storage<ps::s3>);
-  STATIC_CHECK(ps::storage<ps::uring_file>);
+  STATIC_REQUIRE(ps::storage<ps::http>);
+  STATIC_REQUIRE(ps::storage<ps::s3>);
+  STATIC_REQUIRE(ps::storage<ps::uring_file>);
 }
