@@ -120,7 +120,8 @@ def main():
         if "--write" in sys.argv[1:]:
             path.write_text(made, encoding="utf-8")
         elif text != made:
-            faults.append(f"{page}: a column of headers, or the includes of a block, are not current (tools/check_page_headers.py --write)")
+            faults.append(f"{page}: a column of headers, or the includes of a block, are not current "
+                          "(tools/check_page_headers.py --write)")
     if count < 16:
         faults.append(f"only {count} tables have a column of headers")
     finish("check_page_headers", faults, f"{count} tables")
