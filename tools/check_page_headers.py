@@ -3,7 +3,10 @@
 """Tables of the guides whose last column is "header" say which header, and which component, has the names of a row.
 
 The names are those in code marks of the column "here", or else of the first one. A cell is empty if
-<penstock/penstock.hpp> has all of them. `--write` makes the cells.
+<penstock/penstock.hpp> has all of them.
+
+A block of code of README.md or a guide that begins with `#include <penstock/penstock.hpp>` includes what else its
+names need, and says what to link. `--write` makes the cells and these lines.
 """
 
 import re
@@ -29,12 +32,16 @@ def reached(name, seen):
             reached(what.removeprefix("penstock/"), seen)
 
 
+BLOCK = re.compile(r"(```cpp\n)((?:#include <penstock/[^\n]*\n)+)(\n.*?^```$)", re.DOTALL | re.MULTILINE)
+QUALIFIED = re.compile(r"\b(?:ps|penstock)::")
+
+
 def where_names_are():
     """name -> headers that declare it"""
     result = {}
     for header in headers():
         name = relative(header)
-        if is_umbrella(name) or is_detail(name) or name.endswith("_abi.hpp"):
+        if is_umbrella(name) or is_detail(name) or name.endswith(("_abi.hpp", "/components.hpp")):
             continue
         for _, public, *_ in names_in(header):
             if public:
@@ -42,8 +49,8 @@ def where_names_are():
     return result
 
 
-def header_cell(code, declared, umbrella):
-    """What the cell of a row says whose names are in `code`."""
+def headers_for(code, declared, umbrella):
+    """(header, component) of the names in `code` that the umbrella lacks."""
     wanted = []
     for text in code:
         text = re.sub(r'"[^"]*"', '""', text)
@@ -51,11 +58,34 @@ def header_cell(code, declared, umbrella):
             found = declared.get(name, [])
             if not found or any(header in umbrella for header in found):
                 continue
-            component = component_of(PENSTOCK / found[0])
-            words = f"`{found[0]}`" + ("" if component == "core" else f" (component `{component}`)")
-            if words not in wanted:
-                wanted.append(words)
-    return ", ".join(wanted)
+            header = "image.hpp" if found[0].startswith("image/") else found[0]  # operations come together
+            needed = (header, component_of(PENSTOCK / header))
+            if needed not in wanted:
+                wanted.append(needed)
+    return wanted
+
+
+def header_cell(code, declared, umbrella):
+    """What the cell of a row says whose names are in `code`."""
+    return ", ".join(f"`{header}`" + ("" if component == "core" else f" (component `{component}`)")
+                     for header, component in headers_for(code, declared, umbrella))
+
+
+def names_of_library(code):
+    """The names of a block that are the library's: those that it qualifies, or all if it qualifies none."""
+    code = re.sub(r"//[^\n]*", "", code)
+    found = re.findall(r"\b(?:ps|penstock)::([A-Za-z_]\w*)", code)
+    return found if QUALIFIED.search(code) else [code]
+
+
+def block_with_headers(match, declared, umbrella):
+    begin, includes_, rest = match.groups()
+    if not includes_.startswith("#include <penstock/penstock.hpp>") or "int main(" in rest:
+        return match.group(0)
+    lines = ["#include <penstock/penstock.hpp>"]
+    for header, component in sorted(headers_for(names_of_library(rest), declared, umbrella)):
+        lines.append(f"#include <penstock/{header}>" + ("" if component == "core" else f"  // link penstock::{component}"))
+    return begin + "\n".join(lines) + "\n" + rest
 
 
 def page_with_headers(text, declared, umbrella):
@@ -79,15 +109,19 @@ def main():
     umbrella, faults, count = set(), [], 0
     reached("penstock.hpp", umbrella)
     declared = where_names_are()
-    for page in PAGES:
+    guides = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))
+    for page in ("README.md", *guides):
         path = ROOT / page
         text = path.read_text(encoding="utf-8")
-        made = page_with_headers(text, declared, umbrella)
+        made = BLOCK.sub(lambda match: block_with_headers(match, declared, umbrella), text)
+        if page in PAGES:
+            made = page_with_headers(made, declared, umbrella)
         count += len(re.findall(r"\| header \|$", text, re.MULTILINE))
         if "--write" in sys.argv[1:]:
             path.write_text(made, encoding="utf-8")
         elif text != made:
-            faults.append(f"{page}: a column of headers is not current (tools/check_page_headers.py --write)")
+            faults.append(f"{page}: a column of headers, or the includes of a block, are not current "
+                          "(tools/check_page_headers.py --write)")
     if count < 16:
         faults.append(f"only {count} tables have a column of headers")
     finish("check_page_headers", faults, f"{count} tables")

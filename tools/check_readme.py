@@ -3,7 +3,8 @@
 """Every block of the README files, CONTRIBUTING.md, CHANGELOG.md and the pages in docs/ is what it says it is.
 
 A line `<!-- ... -->` before a block names the check; a block without one is a fault.
-  in FILE             the code is part of FILE, which is a test (blanks and line breaks aside)
+  in FILE             the code is part of FILE, which is a test (blanks and line breaks aside; for the includes before
+                      it see check_page_headers.py)
   printed by NAME     the program given as --NAME prints it (the same)
   sentence            the library has this message
   fails with the next block   the code does not compile, and that is the one error
@@ -45,6 +46,10 @@ def squeeze(text):
     return re.sub(r"\s+|^\s*///", "", text, flags=re.MULTILINE)
 
 
+def without_includes(block):
+    return re.sub(r"\A(?:#include <penstock/[^\n]*\n)+", "", block)
+
+
 def sentences():
     text = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "include").rglob("*.hpp")))
     return squeeze(re.sub(r'"\s*\n\s*"', "", text))
@@ -54,7 +59,7 @@ def compile_error(code, options):
     """The first error of the code, or nothing."""
     with tempfile.TemporaryDirectory() as folder:
         source = pathlib.Path(folder) / "wrong.cpp"
-        body = "int main() {\n" + code + "for (auto&& b : loader) (void)b;\n}\n"
+        body = "int main() {\n" + without_includes(code) + "for (auto&& b : loader) (void)b;\n}\n"
         source.write_text(HEAD + body, encoding="utf-8")
         command = [options.compiler, "-std=c++20", "-fsyntax-only", f"-I{ROOT / 'include'}", str(source)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -100,7 +105,8 @@ def faults_of(name, text, options):
         where = f"{name}:{text.count(chr(10), 0, match.start()) + 1}"
         if check.startswith("in "):
             file = ROOT / check[3:]
-            if not file.exists() or squeeze(block) not in squeeze(file.read_text(encoding="utf-8")):
+            code = file.read_text(encoding="utf-8") if file.exists() else ""
+            if squeeze(block) not in squeeze(code) and squeeze(without_includes(block)) not in squeeze(code):
                 yield f"{where}: this is not in {check[3:]}"
         elif check.startswith("printed by "):
             program = options.programs.get(check[11:])

@@ -175,7 +175,9 @@ def headers_of(room, internal=None):
     """The headers that a page of the room tells of."""
     for header in headers():
         name = relative(header)
-        if not (is_umbrella(name) or is_detail(name)) and room_of(name) == room and internal in (None, is_internal(name)):
+        if is_umbrella(name) or is_detail(name) or name.endswith("/components.hpp"):  # these only declare
+            continue
+        if room_of(name) == room and internal in (None, is_internal(name)):
             yield header, name
 
 

@@ -6,6 +6,7 @@
 #include <penstock/codec/arrow_value.hpp>
 #include <penstock/codec/beton_image.hpp>
 #include <penstock/codec/chain.hpp>
+#include <penstock/codec/components.hpp>
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/floating.hpp>
 #include <penstock/codec/identity.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/device/components.hpp>
 #include <penstock/device/concepts.hpp>
 #include <penstock/device/device_array.hpp>
 #include <penstock/device/host.hpp>

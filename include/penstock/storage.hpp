@@ -5,6 +5,7 @@
 
 #include <penstock/storage/any_of.hpp>
 #include <penstock/storage/braces.hpp>
+#include <penstock/storage/components.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/disk_cache.hpp>
 #include <penstock/storage/fetched.hpp>

@@ -31,9 +31,13 @@
 #include <penstock/stage/unbatch.hpp>
 #include <penstock/stage/workers.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <forward_list>
+#include <ranges>
+#include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -218,4 +222,23 @@ TEST_CASE("core/plan: a plan can be reused and extended") {
   CHECK(all_values(copy) == all_values(pairs));
   CHECK(pairs.stages().size == 2);
   CHECK(pairs.source().size() == 6);
+}
+
+TEST_CASE("core/plan: what a plan, a run and a view do not have is asked without a mistake") {
+  const auto plan = ps::from(std::vector<int>{1, 2, 3, 4}) | ps::batch(2);
+  const auto shuffled = ps::from(std::vector<int>{1, 2, 3, 4}) | ps::shuffle(7) | ps::batch(2);
+  using plan_type = std::remove_cvref_t<decltype(plan)>;
+  using run_type = decltype(plan.open());
+  using batch_type = typename run_type::value_type;
+  STATIC_REQUIRE(std::copyable<plan_type>);
+  STATIC_REQUIRE(!std::ranges::sized_range<plan_type>);
+  STATIC_REQUIRE(!std::convertible_to<plan_type, std::remove_cvref_t<decltype(shuffled)>>);
+  STATIC_REQUIRE(std::movable<run_type>);
+  STATIC_REQUIRE(!std::copy_constructible<run_type>);
+  STATIC_REQUIRE(std::movable<batch_type>);
+  STATIC_REQUIRE(!std::copy_constructible<batch_type>);
+  STATIC_REQUIRE(std::convertible_to<ps::tensor_view<float>, std::span<float>>);
+  STATIC_REQUIRE(!std::convertible_to<ps::tensor_view<float>, std::string_view>);
+  STATIC_REQUIRE(!std::convertible_to<ps::state, int>);
+  STATIC_REQUIRE(std::equality_comparable<ps::state>);
 }

@@ -26,6 +26,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -115,6 +116,14 @@ TEST_CASE("run/state: a refused state names the reason") {
   s = state_of(kept);
   s.rows = s.survivors + 1;
   refused(kept, s, "more rows");
+}
+
+TEST_CASE("run/state: a stream gets the text of a state") {
+  const auto plan = ps::from(std::vector<int>{1, 2, 3, 4}) | ps::batch(2);
+  auto run = plan.open();
+  std::ostringstream out;
+  out << run.state() << '!';
+  CHECK(out.str() == to_string(run.state()) + "!");
 }
 
 TEST_CASE("run/state: a text that was cut or edited is refused, with the place") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/codec/components.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/element.hpp>
 

@@ -60,7 +60,7 @@ class webp_scratch : public detail::damage_count {
   /// Decodes a part of the stored image to RGB or RGBA. Returns a view of it, valid until the next call.
   /// With `recover` it decodes the whole image, so that what is left of it does not depend on the part.
   template <std::size_t Channels>
-  [[nodiscard]] pixel_view<std::uint8_t, Channels> decode(bytes_view webp, const image_size& stored,
+  [[nodiscard]] pixel_view<std::uint8_t, Channels> decode(bytes_view encoded, const image_size& stored,
                                                           const image_part& part, bool recover) {
     image_part wider = recover ? whole_of(stored) : with_margin(part, stored);
     if constexpr (Channels == 4) {
@@ -79,13 +79,13 @@ class webp_scratch : public detail::damage_count {
       config.options.crop_height = static_cast<int>(wider.height);
     }
     const VP8StatusCode fault =
-        WebPDecode(reinterpret_cast<const std::uint8_t*>(webp.data()), webp.size(), &config);
+        WebPDecode(reinterpret_cast<const std::uint8_t*>(encoded.data()), encoded.size(), &config);
     const pixel_view<std::uint8_t, Channels> view(pixels, wider.size(), pitch);
     if (fault == VP8_STATUS_OK)
       return view.part({part.x - wider.x, part.y - wider.y, part.width, part.height});
     if (lacked_memory(fault)) throw std::bad_alloc();
     if (!recover) refuse(fault);
-    return decode_what_is_left<Channels>(webp, stored, fault).part(part);
+    return decode_what_is_left<Channels>(encoded, stored, fault).part(part);
   }
 
   /// Whether libwebp got no memory. An abort by its user, of whom it has none here, is what it calls a lack
@@ -144,7 +144,7 @@ class webp_scratch : public detail::damage_count {
 
   /// All of the image, as far as it can be decoded; zeros below. Throws for `why` if there is no row.
   template <std::size_t Channels>
-  [[nodiscard, gnu::cold]] pixel_view<std::uint8_t, Channels> decode_what_is_left(bytes_view webp,
+  [[nodiscard, gnu::cold]] pixel_view<std::uint8_t, Channels> decode_what_is_left(bytes_view encoded,
                                                                                   const image_size& stored,
                                                                                   VP8StatusCode why) {
     const std::size_t pitch = stored.width * Channels, bytes = pitch * stored.height;
@@ -155,7 +155,7 @@ class webp_scratch : public detail::damage_count {
     if (!decoder) throw std::bad_alloc();
     // Here an abort by the user can be damaged alpha, too.
     const VP8StatusCode fault =
-        WebPIUpdate(decoder.get(), reinterpret_cast<const std::uint8_t*>(webp.data()), webp.size());
+        WebPIUpdate(decoder.get(), reinterpret_cast<const std::uint8_t*>(encoded.data()), encoded.size());
     if (fault == VP8_STATUS_OUT_OF_MEMORY) throw std::bad_alloc();
     int rows = 0;
     if (WebPIDecGetRGB(decoder.get(), &rows, nullptr, nullptr, nullptr) == nullptr || rows <= 0) refuse(why);

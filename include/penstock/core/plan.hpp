@@ -13,7 +13,6 @@
 #include <concepts>
 #include <cstdint>
 #include <iterator>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -59,12 +58,6 @@ struct plan_of_another_type {
 
 namespace detail {
 
-/// An order of types, for two that are not the same.
-template <class A, class B>
-consteval bool is_after() {
-  const auto text = []<class T>() { return std::string_view(__PRETTY_FUNCTION__); };
-  return !std::is_same_v<A, B> && text.template operator()<A>() > text.template operator()<B>();
-}
 /// Stands for a value after a mistake. Never called.
 template <class T>
 T no_value();
@@ -391,10 +384,9 @@ class plan {
     mistakes::plan_of_another_type::explain<plan<OtherSource, Others...>>();
     return *this;
   }
-  /// One of two plans converts to the other, so that the compiler tries it in `condition ? a : b`.
+  /// A plan of more stages converts to one of fewer, so that the compiler tries it in `condition ? a : b`.
   template <class OtherSource, class... Others>
-    requires(!std::same_as<plan<OtherSource, Others...>, plan> &&
-             detail::is_after<plan<OtherSource, Others...>, plan>())
+    requires(sizeof...(Others) > sizeof...(Stages))
   plan(const plan<OtherSource, Others...>&)  // NOLINT(google-explicit-constructor)
       : source_(detail::no_value<Source>()), stages_(detail::no_value<stages_type>()) {
     mistakes::plan_of_another_type::explain<plan<OtherSource, Others...>>();

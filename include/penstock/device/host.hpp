@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/device/components.hpp>
 #include <penstock/device/concepts.hpp>
 
 #include <cstddef>

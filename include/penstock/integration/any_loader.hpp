@@ -149,8 +149,7 @@ class any_loader {
   /// Opens `p`. The loader delivers each batch as `convert(batch)`, valid until the next batch is requested.
   template <class Plan, class Convert>
     requires part_of_kind<Plan, plan_tag>
-  any_loader(const Plan& p, Convert convert)
-      : any_loader(holder<Plan, Convert>::make(p, std::move(convert))) {}
+  any_loader(const Plan& p, Convert convert) : any_loader(made_of(p, std::move(convert))) {}
   /// A mistake: a loader of a source, or of a plan alone.
   template <class Plan, class... Convert>
     requires(part_of_kind<Plan, source_tag> || (part_of_kind<Plan, plan_tag> && sizeof...(Convert) == 0))
@@ -218,6 +217,18 @@ class any_loader {
   [[nodiscard]] bool stopped() const noexcept { return self_ == nullptr || functions_->stopped(self_); }
 
  private:
+  template <class Plan, class Convert>
+  static any_loader made_of(const Plan& p, Convert convert) {
+    if constexpr (plan_parts<Plan>::batched) {
+      return holder<Plan, Convert>::make(p, std::move(convert));
+    } else {
+      static_assert(
+          never<Plan>,
+          "penstock: any_loader hands out batches, and this plan has none; write batch(n) at its end");
+      return {};
+    }
+  }
+
   template <class Plan, class Convert>
   struct holder {
     using run_type = run<Plan>;

@@ -75,14 +75,50 @@ struct not_a_codec {
 namespace detail {
 
 template <class T>
+concept is_defined = requires { sizeof(T); };
+/// In the place of a codec that is only declared.
+template <class T>
+struct declared_codec {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: the header of a codec is not included; this error names it in declared_codec<...>: write "
+        "#include <penstock/codec/jpeg.hpp> for jpeg, <penstock/codec/zstd.hpp> for zstd and so on, and link "
+        "its component, as penstock::jpeg");
+  }
+};
+template <class T>
+inline constexpr bool is_only_declared = false;
+template <class T>
+inline constexpr bool is_only_declared<declared_codec<T>> = true;
+template <class T>
+struct defined_codec {
+  using type = T;
+};
+template <class T>
+  requires(!is_defined<T>)
+struct defined_codec<T> {
+  using type = declared_codec<T>;
+};
+
+template <class First, class... Rest>
+struct first_declared : first_declared<Rest...> {};
+template <class T, class... Rest>
+struct first_declared<declared_codec<T>, Rest...> {
+  using type = declared_codec<T>;
+};
+
+template <class T>
 struct field_codec {
   using name_type = void;
-  using codec_type = T;
+  using codec_type = typename defined_codec<T>::type;
 };
 template <class Name, class C>
 struct field_codec<basic_field<Name, C>> {
   using name_type = Name;
-  using codec_type = C;
+  using codec_type = typename defined_codec<C>::type;
 };
 
 /// Whether `T` is a value, written where its codec belongs.
@@ -256,6 +292,9 @@ struct decode_stage {
     using element = std::remove_cvref_t<typename Context::element>;
     if constexpr (sizeof...(Codecs) == 0) {
       return mistakes::decode_nothing{};
+    } else if constexpr ((detail::is_only_declared<typename detail::field_codec<Codecs>::codec_type> ||
+                          ...)) {
+      return typename detail::first_declared<typename detail::field_codec<Codecs>::codec_type...>::type{};
     } else if constexpr (!(codec<typename detail::field_codec<Codecs>::codec_type> && ...)) {
       if constexpr ((detail::is_a_value<typename detail::field_codec<Codecs>::codec_type> || ...))
         return mistakes::number_is_no_codec{};

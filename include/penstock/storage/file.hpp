@@ -7,6 +7,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/to_size.hpp>
+#include <penstock/storage/components.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/descriptor_cache.hpp>
 #include <penstock/storage/detail/mapping.hpp>

@@ -13,7 +13,7 @@ namespace penstock::inline v0_1::detail {
 [[nodiscard]] bool begins_as_webp(bytes_view bytes) noexcept;
 
 /// The orientation in the EXIF chunk, or otherwise in the XMP chunk; `upright` without one.
-[[nodiscard]] orientation webp_orientation(bytes_view webp) noexcept;
+[[nodiscard]] orientation webp_orientation(bytes_view encoded) noexcept;
 
 /// The first frame of an animation.
 struct webp_frame {
@@ -22,7 +22,7 @@ struct webp_frame {
 };
 /// Throws `errc::format` if there is no frame, or it is cut off or not within the canvas. With `recover`,
 /// what is left of the last chunk counts.
-[[nodiscard]] webp_frame first_webp_frame(bytes_view webp, const image_size& canvas, bool recover);
+[[nodiscard]] webp_frame first_webp_frame(bytes_view encoded, const image_size& canvas, bool recover);
 
 }  // namespace penstock::inline v0_1::detail
 

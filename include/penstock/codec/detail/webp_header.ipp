@@ -17,10 +17,10 @@ PENSTOCK_INLINE bool begins_as_webp(bytes_view bytes) noexcept {
   return text.size() >= 12 && text.starts_with("RIFF") && text.substr(8, 4) == "WEBP";
 }
 
-PENSTOCK_INLINE orientation webp_orientation(bytes_view webp) noexcept {
+PENSTOCK_INLINE orientation webp_orientation(bytes_view encoded) noexcept {
   constexpr std::size_t file_header = 12, chunk_header = 8;
   metadata_orientation turn;
-  bytes_view rest = webp.size() < file_header ? bytes_view() : webp.subspan(file_header);
+  bytes_view rest = encoded.size() < file_header ? bytes_view() : encoded.subspan(file_header);
   while (rest.size() >= chunk_header) {
     const std::string_view type = text_of(rest.first(4));
     const std::size_t length = load_little<std::uint32_t>(rest.data() + 4);
@@ -35,13 +35,13 @@ PENSTOCK_INLINE orientation webp_orientation(bytes_view webp) noexcept {
   return turn.found();
 }
 
-PENSTOCK_INLINE webp_frame first_webp_frame(bytes_view webp, const image_size& canvas, bool recover) {
+PENSTOCK_INLINE webp_frame first_webp_frame(bytes_view encoded, const image_size& canvas, bool recover) {
   constexpr std::size_t file_header = 12, chunk_header = 8, frame_header = 16;
   const auto number = [](bytes_view bytes, std::size_t at) {
     return std::to_integer<std::uint32_t>(bytes[at]) | std::to_integer<std::uint32_t>(bytes[at + 1]) << 8 |
            std::to_integer<std::uint32_t>(bytes[at + 2]) << 16;
   };
-  bytes_view rest = webp.size() < file_header ? bytes_view() : webp.subspan(file_header);
+  bytes_view rest = encoded.size() < file_header ? bytes_view() : encoded.subspan(file_header);
   while (rest.size() >= chunk_header) {
     const std::string_view type = text_of(rest.first(4));
     std::size_t length = load_little<std::uint32_t>(rest.data() + 4);

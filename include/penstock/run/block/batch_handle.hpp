@@ -2,8 +2,8 @@
 #pragma once
 
 #include <penstock/base/fixed_array.hpp>
-#include <penstock/core/detail/ill_formed.hpp>
 #include <penstock/core/mistake.hpp>
+#include <penstock/core/plan.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/evaluation/parts.hpp>

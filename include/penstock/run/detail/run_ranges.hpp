@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/detail/ill_formed.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/name.hpp>
 #include <penstock/core/plan.hpp>

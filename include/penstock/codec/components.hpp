@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/name.hpp>
+#include <penstock/image/pixels.hpp>
+
+/// Declares the codecs of optional components. A program that names one without its header has an incomplete
+/// type, and its compiler shows the line from here.
+namespace penstock::inline v0_1 {
+
+struct zstd;  // penstock: write #include <penstock/codec/zstd.hpp>, and link penstock::zstd
+struct gzip;  // penstock: write #include <penstock/codec/gzip.hpp>, and link penstock::gzip
+struct lz4;   // penstock: write #include <penstock/codec/lz4.hpp>, and link penstock::lz4
+struct json;  // penstock: write #include <penstock/codec/json.hpp>, and link penstock::json
+template <fixed_string Name, class T>
+struct json_field;  // penstock: write #include <penstock/codec/json.hpp>, and link penstock::json
+template <class T>
+struct npz;  // penstock: write #include <penstock/codec/npz.hpp>, and link penstock::gzip
+template <pixel_format Format>
+struct jpeg_as;  // penstock: write #include <penstock/codec/jpeg.hpp>, and link penstock::jpeg
+template <pixel_format Format>
+struct png_as;  // penstock: write #include <penstock/codec/png.hpp>, and link penstock::png
+template <pixel_format Format>
+struct webp_as;  // penstock: write #include <penstock/codec/webp.hpp>, and link penstock::webp
+using jpeg = jpeg_as<rgb8>;
+using png = png_as<rgb8>;
+using webp = webp_as<rgb8>;
+
+}  // namespace penstock::inline v0_1
