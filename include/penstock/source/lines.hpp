@@ -112,8 +112,8 @@ class line_source : public opens_as_plan<line_source<Storage>> {
     }
 
    private:
-    [[nodiscard]] std::string_view content(std::size_t shard) const {
-      return text_of(open_.session(shard).view(known_->object(shard), 0, known_->signatures[shard].size));
+    [[nodiscard]] std::string_view content(std::size_t number) const {
+      return text_of(open_.session(number).view(known_->object(number), 0, known_->signatures[number].size));
     }
     [[nodiscard]] std::size_t find(std::string_view text, const manifest::place& place) const {
       const detail::line_table& table = known_->tables[place.shard];
