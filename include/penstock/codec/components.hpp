@@ -13,7 +13,7 @@ struct gzip;  // penstock: write #include <penstock/codec/gzip.hpp>, and link pe
 struct lz4;   // penstock: write #include <penstock/codec/lz4.hpp>, and link penstock::lz4
 struct json;  // penstock: write #include <penstock/codec/json.hpp>, and link penstock::json
 template <fixed_string Name, class T>
-struct json_field;  // penstock: write #include <penstock/codec/json.hpp>, and link penstock::json
+struct json_field;  // penstock: write #include <penstock/codec/json_field.hpp>, and link penstock::simdjson
 template <class T>
 struct npz;  // penstock: write #include <penstock/codec/npz.hpp>, and link penstock::gzip
 template <pixel_format Format>
@@ -22,8 +22,17 @@ template <pixel_format Format>
 struct png_as;  // penstock: write #include <penstock/codec/png.hpp>, and link penstock::png
 template <pixel_format Format>
 struct webp_as;  // penstock: write #include <penstock/codec/webp.hpp>, and link penstock::webp
+template <pixel_format Format>
+struct gif_as;  // penstock: write #include <penstock/codec/gif.hpp>, and link penstock::gif
+template <pixel_format Format>
+struct avif_as;  // penstock: write #include <penstock/codec/avif.hpp>, and link penstock::avif
+template <pixel_format Format>
+struct tiff_as;  // penstock: write #include <penstock/codec/tiff.hpp>, and link penstock::tiff
 using jpeg = jpeg_as<rgb8>;
 using png = png_as<rgb8>;
 using webp = webp_as<rgb8>;
+using gif = gif_as<rgb8>;
+using avif = avif_as<rgb8>;
+using tiff = tiff_as<rgb8>;
 
 }  // namespace penstock::inline v0_1

@@ -11,7 +11,6 @@
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/arrow_fields.hpp>
 #include <penstock/source/detail/arrow_rows.hpp>
 #include <penstock/source/detail/csv_files.hpp>
 #include <penstock/source/detail/data_folder.hpp>
@@ -93,7 +92,7 @@ class csv_source : public opens_as_plan<csv_source<Storage>> {
   /// Covers the names and bytes of all files, the columns' types, and the options that say what values are.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return known_->mark; }
   [[nodiscard]] std::string describe() const { return known_->describe(); }
-  [[nodiscard]] std::vector<source_field> fields() const { return detail::fields_of_arrow(schema()); }
+  [[nodiscard]] std::vector<source_field> fields() const { return known_->fields(); }
   /// The columns' types, as the children of a struct.
   [[nodiscard]] const arrow_type& schema() const noexcept { return known_->schema; }
   [[nodiscard]] reader connect(const projection& used = {}) const { return reader(known_, used); }

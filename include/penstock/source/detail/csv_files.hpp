@@ -15,7 +15,6 @@
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/arrow_batch.hpp>
-#include <penstock/source/detail/arrow_fields.hpp>
 #include <penstock/source/detail/arrow_import.hpp>
 #include <penstock/source/detail/csv_rows.hpp>
 #include <penstock/source/detail/hash_bytes.hpp>
@@ -103,6 +102,7 @@ struct csv_files : known_files {
     return text({name.substr(name.rfind('/') + 1), ":", rows_before[shard] + row});
   }
   [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::vector<source_field> fields() const;
 
   /// The rows of a shard; columns that are not wanted look like nulls.
   [[nodiscard]] std::unique_ptr<arrow_batch> load(session_view session, std::size_t shard,
@@ -391,10 +391,18 @@ inline csv_files::csv_files(storage_facts where, session_view session, csv_optio
   mark = hash_bytes(mix64(shards.fingerprint() ^ 0x637376), bytes_of(what));
 }
 
+inline std::vector<source_field> csv_files::fields() const {
+  const std::vector<std::string> names = arrow_leaf_names(schema);
+  const std::vector<const arrow_type*> types = arrow_leaf_types(schema);
+  std::vector<source_field> made;
+  for (std::size_t i = 0; i < names.size(); ++i) made.push_back({names[i], types[i]->text()});
+  return made;
+}
+
 inline std::string csv_files::describe() const {
   std::string line = text({"csv(", columns.size(), columns.size() == 1 ? " file, " : " files, ",
                            shards.bytes(), " bytes): ", shards.samples(), " rows of "});
-  const std::vector<source_field> all = fields_of_arrow(schema);
+  const std::vector<source_field> all = fields();
   for (std::size_t i = 0; i < all.size(); ++i)
     append(line, {i == 0 ? "" : ", ", all[i].name, " (", all[i].type, ")"});
   return line;
