@@ -80,9 +80,12 @@ if(TARGET PenstockArrow::PenstockArrow)
   set(PenstockArrow_TARGET PenstockArrow::PenstockArrow)
 endif()
 if(PENSTOCK_ARROW_PYTHON)
-  set(PenstockArrow_why "the pyarrow of PENSTOCK_ARROW_PYTHON (${PENSTOCK_ARROW_PYTHON}) has no Arrow C++ with Parquet")
+  string(CONCAT PenstockArrow_why "the pyarrow of PENSTOCK_ARROW_PYTHON (${PENSTOCK_ARROW_PYTHON}) has no "
+                "Arrow C++ with Parquet")
 else()
-  set(PenstockArrow_why "put the folder of Arrow's CMake package into CMAKE_PREFIX_PATH, or name a Python whose pyarrow has Arrow C++: pip install pyarrow, then -DPENSTOCK_ARROW_PYTHON=path/to/python")
+  string(CONCAT PenstockArrow_why "put the folder of Arrow's CMake package into CMAKE_PREFIX_PATH, or name a "
+                "Python whose pyarrow has Arrow C++: pip install pyarrow, then "
+                "-DPENSTOCK_ARROW_PYTHON=path/to/python")
 endif()
 if(NOT TARGET PenstockJson::PenstockJson)
   set(PenstockArrow_why "it needs nlohmann-json, which was not found")

@@ -490,10 +490,12 @@ report inspect(request asked, const More&... more) {
     const auto optional = parts::formats(asked.column, asked.part, copies, in_memory);
     return std::apply(
         [&](const auto&... parts) {
-          return use(ps::core_formats{}, parts...,
-                     ps::npy_rows_format<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
-                                         std::uint16_t, std::uint32_t, std::uint64_t, float, double>{},
-                     ps::idx_format<std::uint8_t, std::int8_t, std::int16_t, std::int32_t, float, double>{}, more...);
+          return use(
+              ps::core_formats{}, parts...,
+              ps::npy_rows_format<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+                                  std::uint16_t, std::uint32_t, std::uint64_t, float, double>{},
+              ps::idx_format<std::uint8_t, std::int8_t, std::int16_t, std::int32_t, float, double>{},
+              more...);
         },
         optional);
   };

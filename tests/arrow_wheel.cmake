@@ -5,9 +5,20 @@
 # wheel. With the component, these tests are some of their rooms'.
 
 find_package(PenstockArrow REQUIRED)
-set(arrow_tests source/csv source/delta source/iceberg source/parquet source/parquet_checks source/parquet_drift
-                source/parquet_nested source/parquet_where source/parquet_writer source/splits source/table_types
-                storage/arrow_files integration/arrow_exchange)
+set(arrow_tests
+    source/csv
+    source/delta
+    source/iceberg
+    source/parquet
+    source/parquet_checks
+    source/parquet_drift
+    source/parquet_nested
+    source/parquet_where
+    source/parquet_writer
+    source/splits
+    source/table_types
+    storage/arrow_files
+    integration/arrow_exchange)
 if(TARGET penstock::s3)
   list(APPEND arrow_tests source/tables_over_s3)
 endif()
@@ -29,7 +40,8 @@ if(TARGET penstock::compiled)
 endif()
 if(PENSTOCK_BUILD_EXAMPLES)
   add_executable(task_parquet_tables ${PROJECT_SOURCE_DIR}/examples/tasks/parquet_tables.cpp)
-  target_link_libraries(task_parquet_tables PRIVATE penstock_dev_flags penstock::core PenstockArrow::PenstockArrow)
+  target_link_libraries(
+    task_parquet_tables PRIVATE penstock_dev_flags penstock::core PenstockArrow::PenstockArrow)
   if(TARGET penstock::compiled)
     target_link_libraries(task_parquet_tables PRIVATE penstock::compiled)
   endif()

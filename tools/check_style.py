@@ -110,8 +110,8 @@ def source_faults(path):
             yield f"{name}:{number}: a path of one machine"
 
 
-# Files that tools leave beside the sources.
-MADE = {"__pycache__", "build", "CMakeUserPresets.json"}
+# Files that tools leave beside the sources, and what other programs wrote for tests.
+MADE = {"__pycache__", "build", "CMakeUserPresets.json", "reports"}
 # Third-party files, kept unchanged; a README beside each names the origin.
 KEPT = {"tests/consumer/cpm/CPM.cmake"}
 

@@ -298,7 +298,8 @@ nvidia_wheels() {
   [ -n "$found" ] && dirname "$(dirname "$found")"
 }
 
-# nanobind_python <folder>: a Python that has nanobind, scikit-build-core and NumPy, and PyTorch if an installed Python does, likewise
+# nanobind_python <folder>: a Python that has nanobind, scikit-build-core and NumPy, and PyTorch if an installed Python
+# does, likewise
 nanobind_python() {
   local python=$1/bin/python base=python3
   if ! "$python" -c 'import nanobind, numpy, scikit_build_core' 2>/dev/null; then

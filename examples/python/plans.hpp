@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// A plan is a type of C++, so what Python chooses from at run time is a fixed set of plans behind one interface.
+// A plan is a type of C++, so what Python chooses from at run time is a fixed set of plans behind one
+// interface.
 
 #include <penstock/integration/to_dlpack.hpp>
 #include <penstock/order/shard.hpp>

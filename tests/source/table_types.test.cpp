@@ -155,11 +155,10 @@ TEST_CASE("source/table_types: lists of fixed length, columns of nulls, and feat
   const std::string features = R"("minReaderVersion":3,"readerFeatures":["deletionVectors","variantType",)"
                                R"("variantShredding-preview"])";
   CHECK(rows_of(delta_table(R"(\"integer\")", R"("7")", features).open()) == texts{"3\t7"});
-  for (
-      const char* const type :
-      {R"(\"variant\")", R"({\"type\":\"array\",\"elementType\":\"variant\",\"containsNull\":true})",
-       R"({\"type\":\"struct\",\"fields\":[{\"name\":\"v\",\"type\":\"variant\",)"
-       R"(\"nullable\":true,\"metadata\":{}}]})"}) {
+  for (const char* const type :
+       {R"(\"variant\")", R"({\"type\":\"array\",\"elementType\":\"variant\",\"containsNull\":true})",
+        R"({\"type\":\"struct\",\"fields\":[{\"name\":\"v\",\"type\":\"variant\",)"
+        R"(\"nullable\":true,\"metadata\":{}}]})"}) {
     const delta_table table(type, "", features);
     const auto refused = caught([&] { static_cast<void>(table.open()); });
     CHECK(refused.code == ps::errc::argument);

@@ -129,8 +129,8 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 /// split, and of what `save_to_disk` wrote those that `state.json` lists; or any storage, whose objects are
 /// the files. Of several splits `arrow_ipc(folder, split("train"))` reads one; see `split`. The columns are
 /// those of all files, in any order: one that a file lacks, or has with the type null, is null there; texts
-/// may have any encoding; numbers widen to the smallest type that holds all values exactly, times to the finer
-/// unit. As template arguments the unpackers for compressed batches.
+/// may have any encoding; numbers widen to the smallest type that holds all values exactly, times to the
+/// finer unit. As template arguments the unpackers for compressed batches.
 /// Out: an open sample with a member for each column; the fields of a struct are members of their own, with a
 /// point between the names ("image.bytes"). `arrow_value<T>` reads numbers, texts, lists and nulls,
 /// `arrow_array<T>` lists that are arrays; any other codec reads binary values and texts: `jpeg`, `identity`,
@@ -146,9 +146,9 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 /// Errors: errc::format, with file and offset, for what is no Arrow IPC, a file that is cut off, buffers that
 /// are too short; with both files and types, when a run opens, for a column that is used and whose types have
 /// no common one; with the row, for offsets that lead out of a buffer; errc::limit for a batch that is not in
-/// place and exceeds `arrow_ipc_options::limit`; errc::argument for a compression without an unpacker, and for
-/// a folder or storage of several splits or of a table, with what to write; errc::missing for a folder without
-/// files, without the split, or without a file that names or `state.json` count; errc::io.
+/// place and exceeds `arrow_ipc_options::limit`; errc::argument for a compression without an unpacker, and
+/// for a folder or storage of several splits or of a table, with what to write; errc::missing for a folder
+/// without files, without the split, or without a file that names or `state.json` count; errc::io.
 /// Threads: any number may evaluate, each with its own worker.
 /// Source: Arrow, "Arrow columnar format", and format/{Message,Schema,File}.fbs.
 template <unpacker... Unpack, storage Storage>

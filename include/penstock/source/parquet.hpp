@@ -172,7 +172,8 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
 /// In: a pattern of paths (with `::` between patterns), which is `mapped_file`; a folder, whose files called
 /// `*.parquet` are taken in the order of their paths, with those of folders in it, but not what begins with
 /// `_` or `.`; or any storage, whose objects are the files. Of a folder or storage with several splits
-/// `parquet(folder, split("train"))` reads one; see `split`. The columns are those of all files, in any order:
+/// `parquet(folder, split("train"))` reads one; see `split`. The columns are those of all files, in any
+/// order:
 /// one that a file lacks, or has with the type null, is null there; texts may have any encoding; numbers
 /// widen to the smallest type that holds all values exactly, times to the finer unit. Folders called
 /// `column=value` are columns: whole numbers of 64 bits if all values are some, otherwise texts; one that is
@@ -199,10 +200,10 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
 /// values, for a row whose column is not what its folder's name says; for INT96 that its unit cannot count;
 /// errc::checksum, with the file, the column and the page, for bytes that do not have their checksum, unless
 /// `parquet_options::page_checksum_verification` is false; errc::limit for a row group that takes more than
-/// `parquet_options::limit`; errc::argument for `where` and `columns` with a column that is not there or a name
-/// that two columns have, for a folder or storage of several splits, and for one that is a table of Delta Lake,
-/// Iceberg or Hudi, whose files may hold rows that were deleted, with what to write; errc::missing for a folder
-/// without files or without the split; errc::io.
+/// `parquet_options::limit`; errc::argument for `where` and `columns` with a column that is not there or a
+/// name that two columns have, for a folder or storage of several splits, and for one that is a table of
+/// Delta Lake, Iceberg or Hudi, whose files may hold rows that were deleted, with what to write;
+/// errc::missing for a folder without files or without the split; errc::io.
 /// Encrypted files are not read.
 /// Threads: any number may evaluate, each with its own worker.
 /// Write `penstock::parquet`, since Arrow C++ has a namespace of that name.

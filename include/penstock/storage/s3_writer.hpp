@@ -54,8 +54,8 @@ struct s3_writer_options {
 /// In: names as for `s3`; objects of any size. What fits into one part is put by one request, everything else
 /// by a multipart upload.
 /// Each part is sent again if that may help, up to `attempts` times, with growing pauses, and no sooner than
-/// the store asks, up to `connection.retries.longest_asked`, and within `connection.retries.max_time`. The store compares
-/// what arrives: by the signed SHA-256 over http, by Content-MD5 over https.
+/// the store asks, up to `connection.retries.longest_asked`, and within `connection.retries.max_time`. The
+/// store compares what arrives: by the signed SHA-256 over http, by Content-MD5 over https.
 /// Errors: as for `s3`, with the object's name, after the upload was aborted: errc::io; errc::argument for
 /// names and options that make no sense; errc::limit beyond 10,000 parts; errc::state for `write` and
 /// `finish` without `open`. Secrets as for `s3`.
