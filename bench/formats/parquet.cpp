@@ -159,7 +159,7 @@ void measure(const bench::options& o) {
     const std::string summed = folder.file("checksums.parquet");
     write_table(summed, rows, group, true);
     const auto epochs = [&](bool verify) {
-      return (ps::parquet(summed, {.keep = 8 << 20, .page_checksum_verification = verify}) | two_columns{} |
+      return (ps::parquet(summed, {.keep = 1, .page_checksum_verification = verify}) | two_columns{} |
               ps::batch(rows_each))
           .open();
     };

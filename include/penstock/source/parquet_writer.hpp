@@ -26,7 +26,7 @@ struct parquet_writer_options {
   /// "none", "snappy", "gzip", "zstd", "brotli" or "lz4_raw", as far as Arrow was built with it.
   std::string compression = "zstd";
   bool page_index = true;               ///< the smallest and largest values of each page
-  bool page_checksum = true;            ///< a CRC-32 of each page's bytes, which readers compare
+  bool page_checksum = false;           ///< a CRC-32 of each page, which readers compare
   std::vector<std::string> bloom = {};  ///< columns that get Bloom filters; needs Arrow 24
 };
 
