@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/core/named_split.hpp>
 
+#include <penstock/core/pipe.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/split.hpp>
 #include <penstock/source/directory.hpp>

@@ -3,12 +3,15 @@
 
 #include <penstock/core/error.hpp>
 
+#include <cstdlib>
 #include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "support/catch.hpp"
 #include "support/codec_test.hpp"
+#include "support/external_program.hpp"
 
 namespace ps = penstock;
 using codec_test::caught;
@@ -143,4 +146,38 @@ TEST_CASE("source/split_files: objects of a storage are looked at from their com
   CHECK(caught([&] {
           static_cast<void>(of({"b/d/train/0.x", "b/d/train/1.x"}, "test"));
         }).code == ps::errc::missing);
+}
+
+TEST_CASE("source/split_files: in made-up folders the splits are those of Hugging Face's datasets") {
+  const char* const named = std::getenv("PENSTOCK_TEST_FORMATS");
+  const char* const support = std::getenv("PENSTOCK_TEST_SUPPORT");
+  const std::string python = named == nullptr || *named == '\0' ? "python3" : named;
+  if (support == nullptr ||
+      !penstock_test::have_program("datasets", python + " -c 'import datasets.data_files'"))
+    return;
+  const auto peer =
+      penstock_test::run_program(python + " -B " + support + "/split_peers.py 7 100 2>/dev/null");
+  REQUIRE(peer.status == 0);
+  std::istringstream lines(peer.output);
+  std::size_t count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    const std::size_t tab = line.find('\t');
+    REQUIRE(tab != line.npos);
+    names paths;
+    std::istringstream files(line.substr(0, tab));
+    for (std::string one; std::getline(files, one, '|');) paths.push_back(one);
+    std::string found;
+    using place = ps::detail::split_place;
+    for (const place where : {place::sharded, place::folder, place::file}) {
+      if (!found.empty()) break;
+      for (const auto& split : ps::detail::splits_at(paths, where)) {
+        found += (found.empty() ? "" : ";") + split.name + "=";
+        for (std::size_t i = 0; i < split.files.size(); ++i)
+          found += (i == 0 ? "" : ",") + paths[split.files[i]];
+      }
+    }
+    CAPTURE(line);
+    CHECK(found == line.substr(tab + 1));
+  }
+  CHECK(count == 100);
 }

@@ -10,7 +10,8 @@
 PEER: mds, litdata, datasets, petastorm, ffcv; to write also tokens, for LitData's TokensLoader, parquet_datasets, Parquet by
 datasets, nested_datasets and drift_datasets, Parquet and Arrow by its pyarrow, as tests/support/nested_text.hpp prints them,
 and rows_litdata, LitData's rows of Arrow. To read: mds, and petastorm and datasets, which are pyarrow's and datasets' readers
-of a Parquet file. What a peer imports and does not need here, PyTorch above all, is replaced by empty modules. A dataset's values are a line for each sample, `name=value` for each
+of a Parquet file. What a peer imports and does not need here, PyTorch above all, is replaced by empty modules.
+A dataset's values are a line for each sample, `name=value` for each
 column in the order of the names, with tabs between; of datasets, rows_litdata, and of Parquet that is read here, they are what
 tools/arrow_oracles.py prints. The part of a name behind its last underscore says how a value is read and printed, a number
 behind a point apart:
