@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// A shard that is cut off or damaged among many: refused, or taken up to the damage, with a line in the ledger.
+// A shard that is cut off or damaged among many: refused, or taken up to the damage, with a line in the
+// ledger.
 
 #include <penstock/codec/integer.hpp>
 #include <penstock/codec/text.hpp>

@@ -67,13 +67,14 @@ std::string large_beton(bool images) {
 /// Arrays whose header does not fit where a shorter one was.
 std::string large_npz() {
   zip_writer zip;
-  for (int i = 0; i < 300; ++i) zip.add("array_" + std::to_string(i) + ".npy", npy_text<float>(ps::extents{5, 2}));
+  for (int i = 0; i < 300; ++i)
+    zip.add("array_" + std::to_string(i) + ".npy", npy_text<float>(ps::extents{5, 2}));
   return zip.add("last.npy", npy_text<std::int32_t>(ps::extents{7, 3})).text();
 }
 std::string large_safetensors() {
   std::string header = "{";
   for (int i = 0; i < 200; ++i)
-    header += "\"t" + std::to_string(i) + R"(":{"dtype":"F32","shape":[3,2],"data_offsets":[)" +
+    header += "\"t" + std::to_string(i) + R"(":{"dtype":"F32","shape":[3,2],)" + R"("data_offsets":[)" +
               std::to_string(24 * i) + "," + std::to_string(24 * i + 24) + "]},";
   header.back() = '}';
   std::string bytes = little_bytes(std::uint64_t{header.size()}) + header;
