@@ -74,7 +74,7 @@ std::string large_npz() {
 std::string large_safetensors() {
   std::string header = "{";
   for (int i = 0; i < 200; ++i)
-    header += "\"t" + std::to_string(i) + R"(":{"dtype":"F32","shape":[3,2],"data_offsets":[)" +
+    header += "\"t" + std::to_string(i) + R"(":{"dtype":"F32","shape":[3,2],)" + R"("data_offsets":[)" +
               std::to_string(24 * i) + "," + std::to_string(24 * i + 24) + "]},";
   header.back() = '}';
   std::string bytes = little_bytes(std::uint64_t{header.size()}) + header;

@@ -3,6 +3,7 @@
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/memory_files.hpp>
 #include <penstock/storage/session_view.hpp>
+#include <penstock/storage/simulated_storage.hpp>
 
 #include "support/catch.hpp"
 
@@ -117,6 +118,20 @@ TEST_CASE(
   CHECK(session.questions == 0);
   CHECK_FALSE(session_view(session).has_signature(1, {101, 10}));
   CHECK(session.questions == 1);
+}
+
+TEST_CASE("session_view: whether a signature is a tag of the bytes") {
+  recording_session session;
+  CHECK_FALSE(session_view(session).tagged(0));
+  const auto files = memory_files().add("a", "bytes");
+  const auto in_memory = files.connect();
+  CHECK(session_view(in_memory).tagged(0));
+  const auto around = simulated_storage(files).connect();
+  CHECK(session_view(around).tagged(0));
+  const file local("a");
+  const auto paths = simulated_storage(local).connect();
+  CHECK_FALSE(session_view(paths).tagged(0));
+  static_assert(tagging_session<memory_files::session> && !tagging_session<file::session>);
 }
 
 TEST_CASE("session_view: copies view one session") {
