@@ -102,9 +102,10 @@ template <detail::c_array_stream Stream>
   arrow_abi::array_stream moved;
   detail::move_array_stream(stream, &moved);
   using kept = arrow_abi::held<arrow_abi::array_stream>;
-  return arrow_stream_source({std::make_shared<kept>(moved), [](void* from, arrow_abi::array_stream* into) {
-                                *into = static_cast<kept*>(from)->release();
-                              }});
+  return arrow_stream_source(
+      {std::make_shared<kept>(moved), [](void* kept_stream, arrow_abi::array_stream* into) {
+         *into = static_cast<kept*>(kept_stream)->release();
+       }});
 }
 template <detail::c_array_stream Stream>
 [[nodiscard]] arrow_stream_source arrow_stream(Stream* stream) {
@@ -113,8 +114,8 @@ template <detail::c_array_stream Stream>
 template <detail::makes_array_streams Make>
 [[nodiscard]] arrow_stream_source arrow_stream(Make make) {
   return arrow_stream_source(
-      {std::make_shared<Make>(std::move(make)), [](void* from, arrow_abi::array_stream* into) {
-         auto made = (*static_cast<Make*>(from))();
+      {std::make_shared<Make>(std::move(make)), [](void* maker, arrow_abi::array_stream* into) {
+         auto made = (*static_cast<Make*>(maker))();
          detail::move_array_stream(made, into);
        }});
 }

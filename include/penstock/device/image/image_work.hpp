@@ -187,10 +187,10 @@ PENSTOCK_DEVICE_CODE inline void make_pixels(const image_work& work, std::uint64
     } else {
       for (std::uint32_t k = 0; k < many; ++k) {
         const bool inside = k < count && visible && column + k >= choice.left && column + k < choice.right;
-        const std::int64_t from = x + (mirrored ? -std::int64_t{k} : std::int64_t{k});
+        const std::int64_t begin = x + (mirrored ? -std::int64_t{k} : std::int64_t{k});
         for (std::uint32_t c = 0; c < Channels; ++c)
           bits[c][k] = inside ? detail::image_bits<Access, Number>(
-                                    Access::load_byte(line + from * work.pixel_step + std::int64_t{c}),
+                                    Access::load_byte(line + begin * work.pixel_step + std::int64_t{c}),
                                     work.shift[c], work.scale[c])
                               : work.fill[c];
       }
