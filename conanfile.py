@@ -14,11 +14,17 @@ COMPONENTS = {
     "lz4": ("lz4", "[>=1.9.2 <2]", ["lz4"]),
     "bz2": ("bzip2", "[>=1.0.8 <2]", ["bz2"]),
     "xz": ("xz_utils", "[>=5.2 <6]", ["lzma"]),
+    "brotli": ("brotli", "[>=1.0.9 <2]", ["brotlidec"]),
+    "snappy": ("snappy", "[>=1.1.9 <2]", ["snappy"]),
     "json": ("nlohmann_json", "[>=3.9 <4]", []),
+    "simdjson": ("simdjson", "[>=3 <5]", ["simdjson"]),
     "yaml": ("libyaml", "[>=0.2.5 <1]", ["yaml"]),
     "jpeg": ("libjpeg-turbo", "[>=2.1 <4]", ["jpeg"]),
     "png": ("libspng", "[>=0.7 <1]", ["spng"]),
     "webp": ("libwebp", "[>=1.2 <2]", ["webp"]),
+    "gif": ("giflib", "[>=5.1 <6]", ["gif"]),
+    "avif": ("libavif", "[>=0.11 <2]", ["avif"]),
+    "tiff": ("libtiff", "[>=4.5 <5]", ["tiff"]),
     "tfrecord": ("isa-l", "[>=2.30 <3]", ["isal"]),
     "cache": ("xxhash", "[>=0.8.1 <1]", ["xxhash"]),
     "fmt": ("fmt", "[>=9.1 <13]", ["fmt"]),
@@ -138,6 +144,10 @@ class PenstockConan(ConanFile):
             self.cpp_info.components["compiled"].libs = ["penstock"]
             self.cpp_info.components["compiled"].libdirs = ["lib"]
             self.cpp_info.components["compiled"].defines = ["PENSTOCK_COMPILED"]
+            # Its functions are in sections of their own; see penstock_compiled_library in cmake/.
+            if self.settings.get_safe("os") in ("Linux", "FreeBSD"):
+                for flags in ("exelinkflags", "sharedlinkflags"):
+                    setattr(self.cpp_info.components["compiled"], flags, ["-Wl,--gc-sections"])
         packages = {dependency.ref.name for dependency in self.dependencies.host.values()}
         for name, needed in COMPONENTS.items():
             if not self._wanted(name):

@@ -36,7 +36,7 @@ PROGRAMS = (
     ("bench_order_mixture", ("15a", "15b", "15c", "15d", "15e")),
     ("bench_footprint", ("12a", "12b", "12c")),
     ("compile_time", tuple(f"13{letter}" for letter in "abcdefghij")),
-    ("bench_stall", ("14a", "14b", "14c")),
+    ("bench_stall", ("14a", "14b", "14c", "14d", "14e", "14f")),
     ("bench_resume", ("16a", "16b", "16c", "16d", "16e", "16f", "16g", "16h")),
     ("bench_map_batch", ("19a", "19b")),
     ("bench_fetch", ("20a", "20b", "20c", "20d")),

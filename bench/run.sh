@@ -29,8 +29,8 @@ fi
 mkdir -p "$(dirname "$build")"
 cuda=OFF
 [ ! -e "${CUDA_PATH:-/usr/local/cuda}/include/cuda_runtime_api.h" ] || cuda=ON
-# Arrow C++, of PyPI if the machine has none, for rows 26m to 26s.
-arrow=$(arrow_python "$build/arrow") || { arrow=; echo "run.sh: pyarrow cannot be installed; rows 26m to 26s go without it" >&2; }
+# Arrow C++, of PyPI if the machine has none, for rows 26m to 26s and 26x.
+arrow=$(arrow_python "$build/arrow") || { arrow=; echo "run.sh: pyarrow cannot be installed; rows 26m to 26x need it" >&2; }
 [ -z "$arrow" ] || export BENCH_ARROW_PYTHON=$arrow
 cmake --preset bench "-DPENSTOCK_ENABLE_CUDA=$cuda" "-DPENSTOCK_ARROW_PYTHON=$arrow" -B "$build" > "$build.log" 2>&1 ||
   { cat "$build.log" >&2; exit 1; }

@@ -46,7 +46,9 @@ get_property(penstock_components GLOBAL PROPERTY PENSTOCK_COMPONENTS)
 foreach(component IN LISTS penstock_components)
   if(component STREQUAL "compiled") # it has no headers
     set(penstock_what ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT penstock-compiled)
-    set_property(GLOBAL PROPERTY PENSTOCK_PC_LIBS_OF_compiled "-L${penstock_pc_libdir} -lpenstock")
+    get_property(penstock_pc_gc GLOBAL PROPERTY PENSTOCK_PC_GC_OF_compiled)
+    string(STRIP "-L${penstock_pc_libdir} -lpenstock ${penstock_pc_gc}" penstock_pc_compiled)
+    set_property(GLOBAL PROPERTY PENSTOCK_PC_LIBS_OF_compiled "${penstock_pc_compiled}")
   else()
     set(penstock_what FILE_SET HEADERS COMPONENT penstock-${component} FILE_SET bodies COMPONENT
                       penstock-${component})

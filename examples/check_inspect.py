@@ -231,7 +231,7 @@ def main():
             done = run(folder / place, "--sheet", sheet, "--size", 16, "--columns", 3, *more)
             expect(done.returncode == 0, f"--sheet of {place}: {done.stderr.decode()}")
             size = struct.unpack(">II", sheet.read_bytes()[16:24]) if sheet.exists() else None
-            expect(size == (3 * 20 + 4, 2 * 34 + 4), f"--sheet of {place}: {size}")
+            expect(size == (3 * 20 + 4, 2 * 38 + 4), f"--sheet of {place}: {size}")
             sheet.unlink(missing_ok=True)
 
         write(folder / "hostile.jsonl", b'{"\\u001b[2J": "\\u001b[31m\\u202e\\n"}\n{"a": 1}\n')
@@ -262,6 +262,8 @@ def main():
         expect(done.returncode == 0 and shown in done.stdout.decode() and "\u009b" not in done.stdout.decode()
                and "\u202e" not in done.stdout.decode(), f"a hostile name: {done.stdout!r} {done.stderr!r}")
 
+        write(folder / "table.parquet", b"PAR1" + bytes(40) + b"PAR1")
+        (folder / "delta" / "_delta_log").mkdir(parents=True)
         (folder / "empty").mkdir()
         write(folder / "both/a.npy", (folder / "rows.npy").read_bytes())
         write(folder / "both/b.tar", (folder / "plain.tar").read_bytes())
@@ -270,6 +272,8 @@ def main():
                                 ([folder / "nowhere"], "usage: inspect PATH"),
                                 ([folder / "two.npz"], "has the arrays a, b: name one"),
                                 (["s3://bucket/a.tar"], "dataset(s3(url))"),
+                                ([folder / "table.parquet"], "a Parquet file, which inspect_tables reads: inspect_tables"),
+                                ([folder / "delta"], "a table of Delta Lake, which inspect_tables reads"),
                                 ([], "a path is missing; usage: inspect PATH"),
                                 ([folder / "tar", "--as", "xml"], "--as is text or json"),
                                 ([folder / "lines.jsonl", "--sheet", "x.png"], "no column of images was found")):
@@ -282,7 +286,7 @@ def main():
             includes = "".join(f"#include <{one}>\n" for one in sorted(headers))
             program.write_text(f"{includes}#include <cstdint>\nnamespace ps = penstock;\nint main() {{\n{''.join(body)}"
                                "  return 0;\n}\n")
-            packages = ["libisal", "libdeflate", "zlib", "libjpeg", "spng", "libwebp"]
+            packages = ["libisal", "libdeflate", "zlib", "libjpeg", "spng", "libwebp", "simdjson"]
             flags = subprocess.run(["pkg-config", "--cflags", "--libs", *packages], capture_output=True, text=True, check=True)
             command = [*shlex.split(options.compiler), "-std=c++20", "-O0", f"-I{options.include}", str(program), "-o",
                        str(folder / "read"), *shlex.split(flags.stdout), "-lpthread"]

@@ -99,5 +99,10 @@ with tempfile.TemporaryDirectory() as place:
     check("more than 1 GB" in error and "room for 4" in error, "a sheet beyond the memory is refused")
     run(preview, *shards[:2], "--out", folder / "sheet.png", "--count", 7, "--size", 32)
     sheet = (folder / "sheet.png").read_bytes()
-    check(sheet[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", sheet[16:24]) == (292, 104),
+    check(sheet[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", sheet[16:24]) == (308, 130),
           "preview draws seven pairs in two rows of four")
+    (folder / "names.txt").write_text("cat\ndog\n")
+    run(preview, *shards[:2], "--out", folder / "named.png", "--count", 7, "--size", 32, "--names", folder / "names.txt")
+    check((folder / "named.png").read_bytes() != sheet, "preview writes the names of labels")
+    check("cannot read" in run(preview, *shards[:2], "--out", folder / "no.png", "--names", folder / "none", expect=1),
+          "a file of names that is not there is an error")

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "letters.hpp"
+
 #include <penstock/codec/png_encoder.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/image/pixels.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
@@ -16,10 +17,10 @@
 #include <string>
 #include <vector>
 
-/// A white sheet of paper, RGB, for pictures with numbers below them.
+/// A white sheet of paper, RGB, for pictures and lines of text.
 class contact_sheet {
  public:
-  static constexpr std::uint32_t gap = 4, label_height = 14;
+  static constexpr std::uint32_t gap = 4, label_height = 18;
 
   explicit contact_sheet(penstock::image_size size)
       : size_(size), values_(std::size_t{size.width} * size.height * 3, 255) {}
@@ -29,15 +30,27 @@ class contact_sheet {
     for (std::size_t r = 0; r < image.shape()[0]; ++r)
       std::copy_n(image.data() + r * row_bytes, row_bytes, at(x, y + static_cast<std::uint32_t>(r)));
   }
-  void put(std::uint32_t x, std::uint32_t y, const std::string& number) {
-    for (const char c : number) {
-      if (c < '0' || c > '9') continue;
-      for (std::uint32_t dy = 0; dy < 10; ++dy)  // each dot is 2 x 2 pixels
-        for (std::uint32_t dx = 0; dx < 6; ++dx)
-          if ((digits[static_cast<std::size_t>(c - '0')][dy / 2] >> (2 - dx / 2) & 1) != 0)
-            std::fill_n(at(x + dx, y + dy), 3, std::uint8_t{0});
-      x += 8;
+  /// Writes a line of text below (x, y), as large as the width has room for; what is beyond it is cut.
+  void put(std::uint32_t x, std::uint32_t y, std::uint32_t width, std::string text) {
+    const auto wide = [&](std::uint32_t dot) {
+      return static_cast<std::uint32_t>(text.size()) * (letters::width + 1) * dot;
+    };
+    const std::uint32_t dot = wide(2) <= width + 2 ? 2 : 1;
+    if (const std::uint32_t most = (width + dot) / ((letters::width + 1) * dot); text.size() > most) {
+      text.resize(most);
+      if (most > 4) text.replace(most - 2, 2, "..");
     }
+    const std::uint32_t top = y + (label_height - letters::height * dot) / 2;
+    for (const char c : text) {
+      for (std::uint32_t dy = 0; dy < letters::height * dot; ++dy)
+        for (std::uint32_t dx = 0; dx < letters::width * dot; ++dx)
+          if (letters::dot(c, dx / dot, dy / dot)) std::fill_n(at(x + dx, top + dy), 3, std::uint8_t{0});
+      x += (letters::width + 1) * dot;
+    }
+  }
+  /// A gray line of one pixel, downwards from (x, y).
+  void line(std::uint32_t x, std::uint32_t y, std::uint32_t length) {
+    for (std::uint32_t i = 0; i < length; ++i) std::fill_n(at(x, y + i), 3, std::uint8_t{128});
   }
   /// Writes a PNG file.
   void save(const std::string& path) const {
@@ -50,18 +63,6 @@ class contact_sheet {
   }
 
  private:
-  /// Digits of 3 x 5 dots, a row in three bits.
-  static constexpr std::array<std::array<std::uint8_t, 5>, 10> digits{{{7, 5, 5, 5, 7},
-                                                                       {2, 6, 2, 2, 7},
-                                                                       {7, 1, 7, 4, 7},
-                                                                       {7, 1, 7, 1, 7},
-                                                                       {5, 5, 7, 1, 1},
-                                                                       {7, 4, 7, 1, 7},
-                                                                       {7, 4, 7, 5, 7},
-                                                                       {7, 1, 1, 1, 1},
-                                                                       {7, 5, 7, 5, 7},
-                                                                       {7, 5, 7, 1, 7}}};
-
   [[nodiscard]] std::uint8_t* at(std::uint32_t x, std::uint32_t y) {
     return values_.data() + (std::size_t{y} * size_.width + x) * 3;
   }

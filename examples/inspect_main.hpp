@@ -303,11 +303,22 @@ inline void spell(report& all, const std::string& source) {
     for (field_report& one : all.fields)
       if (one.name == "bytes") add(one, codec_of_kinds(one.kinds));
   } else if (format == "lines") {
+    std::vector<std::string> read;
     for (field_report& one : all.fields) {
-      if (one.name.empty() || !after.empty() || one.seen != all.looked_at || one.codec.empty()) continue;
-      all.headers.insert("penstock/codec/json.hpp");
-      after = one.codec;
+      if (one.name.empty()) continue;
+      if (one.type == "mixed")
+        leave_out(one, "of several types");
+      else if (one.codec.empty())
+        leave_out(one, "no json_field reads it; decode<json> has it");
+      else if (one.seen != all.looked_at)
+        leave_out(one, "not in every row");
+      else
+        read.push_back(one.codec);
+      if (!one.note.empty()) one.codec.clear();
     }
+    for (const std::string& one : read) after.append(after.empty() ? "" : ",\n               ").append(one);
+    if (read.size() > 1) after = "ps::json_fields<" + after + ">";
+    if (!read.empty()) all.headers.insert("penstock/codec/json_field.hpp");
     if (after.empty() && all.fields.size() == 1 && all.fields[0].type == "json") {
       all.headers.insert("penstock/codec/json.hpp");
       after = "ps::json";
@@ -387,7 +398,7 @@ inline std::string draw(const std::vector<std::string>& pictures, const request&
   std::string why;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t x = gap + i % across * width, y = gap + i / across * height;
-    paper.put(x, y + asked.size + 3, std::to_string(i));
+    paper.put(x, y + asked.size, asked.size, std::to_string(i));
     try {
       const std::vector<std::string> only{pictures[i]};
       for (auto&& one : ps::from(only) | ps::decode<picture> |
@@ -466,6 +477,20 @@ report look(const Source& source, report all, const ps::dataset_listing& there, 
   return all;
 }
 
+/// What there is of the formats that need Arrow C++; empty if there is nothing.
+inline std::string table_in(const ps::dataset_listing& there) {
+  std::error_code ignored;
+  const std::filesystem::path folder(there.path());
+  if (there.is_folder() && std::filesystem::is_directory(folder / "_delta_log", ignored))
+    return "a table of Delta Lake";
+  if (there.is_folder() && std::filesystem::is_directory(folder / "metadata", ignored) &&
+      std::filesystem::is_directory(folder / "data", ignored))
+    return "a table of Iceberg";
+  for (const ps::listed_files& some : there.files())
+    if (some.begins("PAR1")) return some.paths.size() == 1 ? "a Parquet file" : "a set of Parquet files";
+  return {};
+}
+
 template <class... More>
 report inspect(request asked, const More&... more) {
   const ps::dataset_listing there(asked.path);
@@ -487,6 +512,12 @@ report inspect(request asked, const More&... more) {
                ps::safetensors_rows_format<>{.tensor = asked.column}, ps::idx_gz_format{},
                ps::energon_format{.part = asked.part, .options = {.index = in_memory}}, more...);
   };
+  if constexpr (sizeof...(More) == 0)
+    if (const std::string table = table_in(there); !table.empty())
+      throw std::runtime_error("this is " + table + ", which inspect_tables reads: inspect_tables " +
+                               asked.path +
+                               "; it is built beside this program where Arrow C++ is there "
+                               "(-DPENSTOCK_ENABLE_ARROW=ON)");
   report all;
   all.path = asked.path;
   all.format = each([&](const auto&... formats) { return std::string(ps::format_of(there, formats...)); });

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 // Shows what a model sees: a contact sheet, as PNG, of the first samples of an epoch. For each sample it has
-// the image as it is, the image after augmentation, and the label below. The order and the random numbers are
-// those of a training loop with the same seed and the same stages.
+// the image as it is, the image after augmentation, and the label below: its number, and its name if there is
+// a file of names. The order and the random numbers are those of a training loop with the same seed and the
+// same stages.
 
 #include "arguments.hpp"
 #include "contact_sheet.hpp"
@@ -21,8 +22,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace ps = penstock;
 
@@ -30,8 +33,25 @@ namespace {
 
 constexpr std::uint32_t gap = contact_sheet::gap, label_height = contact_sheet::label_height;
 
+/// The lines of a file: name 0, name 1, ...
+std::vector<std::string> names_in(const std::string& path) {
+  std::ifstream lines(path);
+  if (!lines) throw std::runtime_error("cannot read " + path);
+  std::vector<std::string> names;
+  for (std::string one; std::getline(lines, one);) {
+    if (one.ends_with('\r')) one.pop_back();
+    names.push_back(one);
+  }
+  return names;
+}
+
+std::string label_text(std::int64_t label, const std::vector<std::string>& names) {
+  const bool named = label >= 0 && static_cast<std::uint64_t>(label) < names.size();
+  return std::to_string(label) + (named ? " " + names[static_cast<std::size_t>(label)] : "");
+}
+
 void preview(const std::string& shards, const std::string& out, std::uint32_t count, std::uint32_t columns,
-             std::uint32_t size, std::uint64_t seed) {
+             std::uint32_t size, std::uint64_t seed, const std::vector<std::string>& names) {
   if (count == 0 || columns == 0 || size < 16)
     throw std::runtime_error("--count and --columns are at least 1, and --size is from 16 to 4096");
   // The batches and the sheet: each has two images of three bytes a pixel.
@@ -56,14 +76,21 @@ void preview(const std::string& shards, const std::string& out, std::uint32_t co
   const auto plain = first.begin();
   const auto changed = second.begin();
   const auto shown = static_cast<std::uint32_t>((*plain).size());
-  const std::uint32_t cell_width = 2 * size + 2 * gap, cell_height = size + label_height + gap;
+  // A line on top says which is which; a gray one stands between the two.
+  const std::uint32_t cell_width = 2 * (size + gap) + gap, cell_height = size + label_height + gap;
   const std::uint32_t across = std::min(columns, shown), down = (shown + across - 1) / across;
-  contact_sheet paper({across * cell_width + gap, down * cell_height + gap});
+  contact_sheet paper({across * cell_width + gap, label_height + down * cell_height + gap});
   for (std::uint32_t i = 0; i < shown; ++i) {
-    const std::uint32_t x = gap + i % across * cell_width, y = gap + i / across * cell_height;
-    paper.put(x, y, ps::get<"jpg">(*plain)[i]);
-    paper.put(x + size + 1, y, ps::get<"jpg">(*changed)[i]);
-    paper.put(x, y + size + 3, std::to_string(ps::get<"cls">(*plain)[i]));
+    const std::uint32_t left = gap + i % across * cell_width, right = left + size + gap,
+                        y = label_height + gap + i / across * cell_height;
+    if (i < across) {
+      paper.put(left, 0, size, "original");
+      paper.put(right, 0, size, "augmented");
+    }
+    paper.put(left, y, ps::get<"jpg">(*plain)[i]);
+    paper.put(right, y, ps::get<"jpg">(*changed)[i]);
+    paper.line(left + size + gap / 2, y, size);
+    paper.put(left, y + size, right + size - left, label_text(ps::get<"cls">(*plain)[i], names));
   }
   paper.save(out);
   std::printf("%s: %u samples, each as it is and augmented\n", out.c_str(), shown);
@@ -73,7 +100,9 @@ void preview(const std::string& shards, const std::string& out, std::uint32_t co
 
 int main(int argc, char** argv) {
   const std::string usage =
-      "preview --shards PATTERN --out FILE.png [--count 16] [--columns 4] [--size 160] [--seed 7]";
+      "preview --shards PATTERN --out FILE.png [--names FILE] [--count 16] [--columns 4] [--size 160] "
+      "[--seed 7]\n"
+      "  --names  the names of the labels, one a line: the first is that of label 0";
   if (asked_for_help(argc, argv, usage)) return 0;
   try {
     arguments given(argc, argv, usage);
@@ -82,8 +111,10 @@ int main(int argc, char** argv) {
     const auto columns = static_cast<std::uint32_t>(given.number("columns", 4, 10'000));
     const auto size = static_cast<std::uint32_t>(given.number("size", 160, 4096));
     const std::uint64_t seed = given.number("seed", 7);
+    const std::string names = given.text("names", "");
     given.done();
-    preview(shards, out, count, columns, size, seed);
+    preview(shards, out, count, columns, size, seed,
+            names.empty() ? std::vector<std::string>() : names_in(names));
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "preview: %s\n", e.what());

@@ -120,14 +120,11 @@ int train(arguments& given) {
       m.step(0.05f * left, batch.size());
       bar.tick([&] { return run.counters(); });
     }
-    const ps::run_counters after = run.counters();
+    const ps::run_counters after = run.counters(), spent = ps::since(after, before);
     bar.finish(after);
-    const double seconds = after.seconds - before.seconds;
     std::printf("epoch %llu: stall %.2f %%, %.0f samples/s, test accuracy %.4f\n",
-                static_cast<unsigned long long>(epoch.number()),
-                100 * (after.stall_seconds - before.stall_seconds) / seconds,
-                static_cast<double>(after.samples - before.samples) / seconds,
-                test_accuracy(store, m, workers));
+                static_cast<unsigned long long>(epoch.number()), 100 * spent.stall(),
+                spent.samples_per_second(), test_accuracy(store, m, workers));
   }
   const ps::storage_counters asked = run.counters().storage;
   std::printf("first batch after %.3f s; %llu requests, %.1f MB, %llu retries, %llu hedges\n", first,

@@ -134,7 +134,7 @@ int train(arguments& given) {
     const auto number = static_cast<unsigned long long>(epoch.number());
     ps::progress bar("epoch " + std::to_string(number), run.steps_per_epoch());
     const ps::run_counters before = run.counters();
-    bar.begin(before);
+    bar.begin(before, from && from->epoch == epoch.number() ? from->step : 0);
     for (auto&& batch : epoch) {
       for_each_sample(batch,
                       [&](std::span<const std::uint8_t> image, std::size_t label) { m.look(image, label); });
@@ -152,14 +152,11 @@ int train(arguments& given) {
         return 0;
       }
     }
-    const ps::run_counters after = run.counters();
+    const ps::run_counters after = run.counters(), spent = ps::since(after, before);
     bar.finish(after);
     save(checkpoint, m, run.state());
-    const double seconds = after.seconds - before.seconds;
     std::printf("epoch %llu: stall %.2f %%, %.0f samples/s, test accuracy %.4f\n", number,
-                100 * (after.stall_seconds - before.stall_seconds) / seconds,
-                static_cast<double>(after.samples - before.samples) / seconds,
-                test_accuracy(shards, m, workers));
+                100 * spent.stall(), spent.samples_per_second(), test_accuracy(shards, m, workers));
     std::fflush(stdout);
   }
   return 0;

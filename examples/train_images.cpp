@@ -239,9 +239,11 @@ void train(const Samples& samples, std::size_t classes, const options& how) {
       }
       seen += static_cast<double>(batch.size());
       done += 1;
+      if (how.accelerator_ms == 0) bar.show("loss", loss / seen);
       bar.tick([&] { return run.counters(); });
     }
-    const ps::run_counters spent = ps::since(run.counters(), before);
+    const ps::run_counters after = run.counters(), spent = ps::since(after, before);
+    bar.finish(after);
     std::printf("epoch %llu:", number);
     if (how.accelerator_ms == 0) std::printf(" loss %.6f, accuracy %.4f,", loss / seen, right / seen);
     std::printf(" %.0f images/s, stall %.2f %%\n", spent.samples_per_second(), 100 * spent.stall());

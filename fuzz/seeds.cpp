@@ -34,6 +34,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -308,9 +309,11 @@ void hash_lists(folder& out) {
 }
 
 void texts(folder& out) {
-  for (const char* text : {R"({"a": 7, "b": [1, 2.5e3, null, true, {"a": "\u00e9\ud83d\ude00"}]})",
-                           R"({"a": "text\n", "c": {}})", R"({"a": [1, 2]})", R"([[[[]]]])", R"({"a": true})",
-                           "1e400", "{\"a\": -9223372036854775808, \"a\": 1}"})
+  for (const char* text :
+       {R"({"a": 7, "b": [1, 2.5e3, null, true, {"a": "\u00e9\ud83d\ude00"}]})",
+        R"({"a": "text\n", "c": {}})", R"({"a": [1, 2]})", R"([[[[]]]])", R"({"a": true})", "1e400",
+        "{\"a\": -9223372036854775808, \"a\": 1}", R"({"b": NaN, "a": [-Infinity, 1], "c": "\ud83d"})",
+        R"({"b": nul, "\u0061": "\udc00x"})"})
     out.add("json", text);
   for (const char* text : {"train-{0000..0127}.tar", "{a,b{1..2},}{x}", "{10..0..-5}", "\\{a\\,b\\}",
                            "{a..e..2}", "{{1..2},{a..b}}-{003..001}", "{0..9999999}{0..9999999}",
@@ -644,6 +647,20 @@ void more_images(folder& out) {
     }
 }
 
+/// [how] [format] [a part, 16 bytes] file, of the small files in tests/data/image_files
+void image_files(folder& out, const std::filesystem::path& data) {
+  constexpr std::pair<std::string_view, const char*> targets[] = {
+      {".gif", "gif"}, {".avif", "avif"}, {".tif", "tiff"}, {".png", "png"}, {".webp", "webp"}};
+  const std::string part = little(1, 4) + little(2, 4) + little(3, 4) + little(2, 4);
+  for (const auto& one : std::filesystem::directory_iterator(data / "image_files"))
+    for (const auto& [ending, target] : targets) {
+      if (one.path().extension() != ending || one.file_size() > 4000) continue;
+      std::ifstream in(one.path(), std::ios::binary);
+      const std::string file{std::istreambuf_iterator<char>(in), {}};
+      for (unsigned how = 0; how < 4; ++how) out.add(target, mode(how) + mode(how + 1) + part + file);
+    }
+}
+
 /// Each operation, two in a row, and none, on a file of each format; see image_of.fuzz.cpp.
 void operations(folder& out) {
   const ps::image_size size{45, 37};
@@ -767,8 +784,8 @@ void answers(folder& out) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: seeds <folder>\n");
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: seeds <folder> <folder of tests/data>\n");
     return 2;
   }
   std::filesystem::remove_all(argv[1]);
@@ -797,6 +814,7 @@ int main(int argc, char** argv) {
   images(out);
   operations(out);
   more_images(out);
+  image_files(out, argv[2]);
   stores(out);
   answers(out);
   caches(out);

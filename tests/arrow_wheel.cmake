@@ -9,9 +9,12 @@ set(arrow_tests
     source/delta
     source/iceberg
     source/parquet
+    source/parquet_checks
     source/parquet_drift
     source/parquet_nested
+    source/parquet_where
     source/parquet_writer
+    source/splits
     storage/arrow_files
     integration/arrow_exchange)
 if(TARGET penstock::s3)

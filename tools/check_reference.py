@@ -3,8 +3,9 @@
 """docs/reference/<room>.md and docs/reference/internals/<room>.md against the headers of the room.
 
 Each public name (a class, concept, alias or constant of namespace penstock, and a function with a `///` block;
-what lies in a detail folder or namespace is not public) is in a page of its room, in code marks: in internals/
-where `is_internal` says that programs do not name what its header has, else in the reference. The part of a
+what lies in a detail folder or namespace, or in `mistakes`, is not public, nor is "A mistake", which is there for its
+sentence) is in a page of its room, in code marks: in internals/ where `is_internal` says that programs do not name
+what its header has, else in the reference. The part of a
 page below its mark is made of those blocks and is current; `--write` makes it. A page names no header that is
 not there, and its tables have as many cells in each row as in the head. `--list ROOM` prints the names.
 
@@ -123,6 +124,11 @@ def names_in(header):
             yield line, name, block, declaration
 
 
+def is_mistake(block):
+    """Whether a block tells of an overload that is there for its sentence."""
+    return bool(block) and block[0].startswith("A mistake")
+
+
 def declared_in(header):
     """(line, name, block, declaration) of each public declaration at the level of the namespace."""
     text = header.read_text(encoding="utf-8")
@@ -133,7 +139,7 @@ def declared_in(header):
     declaration = ""
     for number, (line, bare) in enumerate(zip(lines, code), 1):
         opened = re.match(r"\s*(?:inline )?namespace\s+([\w:\s]*)\{", bare)
-        outer = bool(spaces) and depth == len(spaces) and not any("detail" in s for s in spaces)
+        outer = bool(spaces) and depth == len(spaces) and not any(re.search("detail|mistakes", s) for s in spaces)
         if opened:
             if block:  # a block before the namespace penstock is about the header
                 name = re.search(r"(\w+)\s*$", opened.group(1)).group(1)
@@ -150,7 +156,7 @@ def declared_in(header):
             if re.search(r"[{;]", re.sub(r"\{\}", "", bare)) or bare.rstrip().endswith("{}"):
                 name = name_of(declaration)
                 told = documented or re.match(KIND, without_templates(declaration)) or " constexpr " in declaration
-                if name and told:
+                if name and told and not is_mistake(block):
                     after = re.search(r"///< (.*)", line)
                     yield at, name, block + ([after.group(1)] if after else []), declaration.strip()
                 documented, declaration, at, block = False, "", None, []
@@ -295,7 +301,7 @@ def members_made_of_headers():
             shown = title if " " in title else f"`{title}`"
             lines += [f"### {shown}", "", f"In `{stem}.hpp`.", "", "| member | what it is |", "|---|---|"]
             for member, declaration, comment in found:
-                if member in UNLISTED.get(title, ()):
+                if member in UNLISTED.get(title, ()) or is_mistake(comment):
                     continue
                 if member.endswith("_"):
                     faults.append(f"members.md: {member} of {name} is private, and was read as public")

@@ -72,7 +72,8 @@ def write_all(folder):
     write("values", VALUES, map(values, range(7)), size_limit=1500, hashes=["sha1", "xxh64"])
     write("zstd", lines, ({"x": i, "s": f"line {i}"} for i in range(40)), size_limit=600, compression="zstd:3")
     write("gz", lines, ({"x": i, "s": f"line {i}"} for i in range(20)), size_limit=600, compression="gz")
-    write("br", {"x": "int"}, ({"x": i} for i in range(3)), compression="br")
+    for name in ("br", "snappy"):
+        write(name, {"x": "int"}, ({"x": i} for i in range(3)), compression=name)
     write("pkl", {"p": "pkl", "x": "int"}, ({"p": [i], "x": i} for i in range(2)))
     write("images", IMAGES, map(images, range(3)))
 

@@ -2,7 +2,8 @@
 //
 // Rows 26o to 26s: two columns of a Parquet file of twenty, in the page cache, in batches of 1,024 rows,
 // against Arrow C++ that reads the same row groups and copies the columns; against the readers of Hugging
-// Face and of Petastorm; and how much is read for a filter that one row group in a hundred can meet.
+// Face and of Petastorm; and how much is read for a filter that one row group in a hundred can meet. 26x: the
+// same with the checksums of pages compared, against the same without.
 
 #include "formats/its_reader.hpp"
 #include "support/folder.hpp"
@@ -47,11 +48,14 @@ double noise(std::uint64_t i) {
   return static_cast<double>(ps::mix64(i) >> 11) / static_cast<double>(std::uint64_t{1} << 53);
 }
 
-void write_table(const std::string& path, std::uint64_t rows, std::uint64_t group) {
+void write_table(const std::string& path, std::uint64_t rows, std::uint64_t group, bool checksums = false) {
   std::vector<std::pair<std::string, std::string>> schema{{"label", "int64"}, {"v", "double"}};
   while (schema.size() < columns) schema.emplace_back("c" + std::to_string(schema.size()), "double");
-  ps::parquet_writer out(
-      path, schema, {.group_rows = group, .group_bytes = std::uint64_t{1} << 40, .compression = "snappy"});
+  ps::parquet_writer out(path, schema,
+                         {.group_rows = group,
+                          .group_bytes = std::uint64_t{1} << 40,
+                          .compression = "snappy",
+                          .page_checksum = checksums});
   std::vector<ps::parquet_writer::field> row(columns);
   for (std::uint64_t i = 0; i < rows; ++i) {
     row[0] = {"label", static_cast<std::int64_t>(i)};
@@ -124,9 +128,10 @@ void measure(const bench::options& o) {
       hugging{"26q", what + "1 worker / datasets of Hugging Face, 1 worker", 10},
       petastorm{"26r", what + "1 worker / Petastorm, 1 thread", 10},
       filtered{"26s", "Parquet, a filter that 1 of 100 row groups meets: bytes read / bytes in it", 1.1,
-               true};
+               true},
+      checked{"26x", what + "no worker, checksums of pages compared / not compared", 0.8};
   const auto any = [&](const auto&... rows) { return (o.wants(rows.id) || ...); };
-  if (!any(alone, both, hugging, petastorm, filtered)) return;
+  if (!any(alone, both, hugging, petastorm, filtered, checked)) return;
   // Whole batches in each half of the row groups, so that the sums are the same.
   const std::uint64_t group = (o.quick ? 10 : 100) * rows_each, rows = 30 * group;
   const bench::folder folder(o, "formats_parquet");
@@ -150,6 +155,21 @@ void measure(const bench::options& o) {
                             "datasets '" + path + "'", rows_each);
   bench::against_its_reader(o, petastorm, source, look_at_rows{}, rows, "BENCH_PETASTORM_PYTHON",
                             "petastorm '" + path + "'", rows_each);
+  if (o.wants(checked.id)) {
+    const std::string summed = folder.file("checksums.parquet");
+    write_table(summed, rows, group, true);
+    const auto epochs = [&](bool verify) {
+      return (ps::parquet(summed, {.keep = 8 << 20, .page_checksum_verification = verify}) | two_columns{} |
+              ps::batch(rows_each))
+          .open();
+    };
+    auto with = epochs(true), without = epochs(false);
+    auto compared = bench::epochs_of(with, look_at_rows{}),
+         trusted = bench::epochs_of(without, look_at_rows{});
+    compared();
+    trusted();
+    bench::compare(o, checked, compared, trusted);
+  }
   if (o.wants(filtered.id)) {
     const std::string many = folder.file("groups.parquet");
     write_table(many, 100 * group / 10, group / 10);

@@ -10,14 +10,19 @@
 #include <penstock/codec/jpeg.hpp>
 #include <penstock/codec/jpeg_encoder.hpp>
 #include <penstock/codec/json.hpp>
+#include <penstock/codec/json_field.hpp>
 #include <penstock/codec/lz4.hpp>
 #include <penstock/codec/tf_example_bytes.hpp>
+#include <penstock/codec/unpack_brotli.hpp>
 #include <penstock/codec/unpack_bzip2.hpp>
 #include <penstock/codec/unpack_gzip.hpp>
+#include <penstock/codec/unpack_snappy.hpp>
 #include <penstock/codec/unpack_xz.hpp>
 #include <penstock/codec/zstd.hpp>
 #include <penstock/source/arrow_ipc.hpp>
 #include <penstock/source/beton.hpp>
+#include <penstock/source/mds.hpp>
+#include <penstock/source/mds_writer.hpp>
 #include <penstock/source/tfrecord.hpp>
 #include <penstock/source/tfrecord_writer.hpp>
 
@@ -32,12 +37,13 @@ const auto records = penstock::from(std::vector<std::vector<std::byte>>{file_byt
 
 const bool has_files = [] {
   for (const std::string folder :
-       {"pictures", "raw", "cifar", "depths"}) {  // for plans that are made and not opened
+       {"pictures", "raw", "cifar", "depths", "clips", "scans"}) {  // for plans that are made and not opened
     std::filesystem::create_directories(folder + "/cats");
     write_file(folder + "/cats/1.png", "");
   }
   write_file("boxes.jsonl", "{\"box\": [1, 2, 3.5]}\n");
   write_file("corpus.jsonl", "{\"text\": \"a dog\"}\n");
+  write_file("reviews.jsonl", "{\"text\": \"a dog\", \"label\": 7}\n");
   for (const std::string& name : penstock::expand_braces("train-{0000..0127}.tar"))
     for (const char* suffix : {".gz", ".zst", ".lz4", ".bz2", ".xz"})
       std::filesystem::copy_file(name, name + suffix);  // which are plain: names say nothing
@@ -46,6 +52,14 @@ const bool has_files = [] {
     out.write(penstock::tf_example_bytes({{"image/encoded", "a dog"}, {"label", 7}}));
     out.close();
   }
+  for (const std::string& name : penstock::expand_braces("videos-{00..15}-of-16.tfrecord")) {
+    penstock::tfrecord_writer out(name);
+    out.write(penstock::tf_example_bytes({{"label", 7}}));
+    out.close();
+  }
+  penstock::mds_writer packed("packed", {{"label", "int"}});
+  packed.write({{"label", penstock::mds_number(std::int64_t{7})}});
+  packed.close();
   using beton = penstock_test::beton_writer;
   write_file("imagenet_train.beton", beton({{2, "image"}}).file({{beton::image(true, 1, 1, "rgb")}}));
   write_file("train.arrow", penstock_test::arrow_oracle("file.arrow"));

@@ -11,7 +11,7 @@
 #include <penstock/codec/arrow_value.hpp>
 #include <penstock/codec/beton_image.hpp>
 #include <penstock/codec/jpeg.hpp>
-#include <penstock/codec/json.hpp>
+#include <penstock/codec/json_field.hpp>
 #include <penstock/codec/tf_example.hpp>
 #include <penstock/codec/tf_example_bytes.hpp>
 #include <penstock/codec/unpack_gzip.hpp>

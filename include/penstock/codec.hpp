@@ -20,3 +20,4 @@
 #include <penstock/codec/text.hpp>
 #include <penstock/codec/tf_example.hpp>
 #include <penstock/codec/tf_example_bytes.hpp>
+#include <penstock/codec/tf_sequence_example.hpp>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/any_count.hpp>
+#include <penstock/core/any_seed.hpp>
 #include <penstock/core/arrow_abi.hpp>
 #include <penstock/core/arrow_column.hpp>
 #include <penstock/core/arrow_type.hpp>
@@ -18,10 +19,12 @@
 #include <penstock/core/guarantee.hpp>
 #include <penstock/core/half.hpp>
 #include <penstock/core/kept.hpp>
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/mapped_field.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/name.hpp>
+#include <penstock/core/named_split.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/options.hpp>

@@ -20,6 +20,7 @@
 #include <penstock/order/sequential.hpp>
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
+#include <penstock/order/shuffle_batches.hpp>
 #include <penstock/order/skip.hpp>
 #include <penstock/order/split.hpp>
 #include <penstock/order/split_by_key.hpp>

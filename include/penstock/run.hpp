@@ -19,6 +19,7 @@
 #include <penstock/run/block/slot_memory.hpp>
 #include <penstock/run/engine/any_ring.hpp>
 #include <penstock/run/engine/batch_maps.hpp>
+#include <penstock/run/engine/block_budget.hpp>
 #include <penstock/run/engine/block_rotation.hpp>
 #include <penstock/run/engine/consumer_pace.hpp>
 #include <penstock/run/engine/device_works.hpp>

@@ -17,11 +17,17 @@ vcpkg_check_features(
            lz4 PENSTOCK_ENABLE_LZ4
            bz2 PENSTOCK_ENABLE_BZ2
            xz PENSTOCK_ENABLE_XZ
+           brotli PENSTOCK_ENABLE_BROTLI
+           snappy PENSTOCK_ENABLE_SNAPPY
            json PENSTOCK_ENABLE_JSON
+           simdjson PENSTOCK_ENABLE_SIMDJSON
            yaml PENSTOCK_ENABLE_YAML
            jpeg PENSTOCK_ENABLE_JPEG
            png PENSTOCK_ENABLE_PNG
            webp PENSTOCK_ENABLE_WEBP
+           gif PENSTOCK_ENABLE_GIF
+           avif PENSTOCK_ENABLE_AVIF
+           tiff PENSTOCK_ENABLE_TIFF
            tfrecord PENSTOCK_ENABLE_TFRECORD
            cache PENSTOCK_ENABLE_CACHE
            fmt PENSTOCK_ENABLE_FMT

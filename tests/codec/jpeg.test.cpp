@@ -11,6 +11,7 @@
 #include "support/catch.hpp"
 #include "support/codec_test.hpp"
 #include "support/count_allocations.hpp"
+#include "support/image_files.hpp"
 #include "support/plain_jpeg.hpp"
 #include "support/test_data.hpp"
 
@@ -273,6 +274,15 @@ TEST_CASE("codec/jpeg: photos") {
   });
 }
 
+TEST_CASE("codec/jpeg: files with metadata are turned as Pillow turns them") {
+  for (const std::string& stem : image_files::stems(".jpg")) {
+    CAPTURE(stem);
+    const auto shown = image_files::in_rgb(image_files::expected(stem));
+    CHECK(image_files::distance(image_files::decoded(ps::jpeg{}, image_files::file(stem + ".jpg")), shown) <=
+          2);
+  }
+}
+
 TEST_CASE("codec/jpeg: orientations") {
   const ps::image_size size{45, 30};
   const byte_vector file = soft_file(size);
@@ -291,7 +301,26 @@ TEST_CASE("codec/jpeg: orientations") {
     CHECK(difference<ps::rgb8>(turned, expected, shown, 40, scratch).empty());
     CHECK(difference<ps::rgb8>(turned, upright, size, 4, scratch, {.orient = false}).empty());
   }
-  // The first block counts; a damaged one means nothing.
+  // XMP counts where EXIF has no orientation, wherever it stands.
+  const auto with_xmp = [](const byte_vector& image, char value) {
+    const std::string packet =
+        std::string("http://ns.adobe.com/xap/1.0/\0", 29) + "<r tiff:Orientation=\"" + value + "\"/>";
+    std::string block("\xff\xe1\0", 3);
+    block += static_cast<char>(packet.size() + 2);
+    block += packet;
+    byte_vector made = image;
+    const auto bytes = ps::bytes_of(block);
+    made.insert(made.begin() + 2, bytes.begin(), bytes.end());
+    return made;
+  };
+  const auto turned_size = [&](const byte_vector& image) { return ps::jpeg{}.decode(image, scratch).size(); };
+  const ps::image_size sideways{size.height, size.width};
+  CHECK(turned_size(with_xmp(file, '6')) == sideways);
+  CHECK(turned_size(with_xmp(file, '3')) == size);
+  CHECK(turned_size(with_xmp(with_orientation(file, 1), '6')) == size);
+  CHECK(turned_size(with_orientation(with_xmp(file, '6'), 1)) == size);
+  CHECK(turned_size(with_orientation(with_xmp(file, '1'), 6)) == sideways);
+  // The first block of EXIF counts; a damaged one means nothing.
   CHECK(ps::jpeg{}.decode(with_orientation(with_orientation(file, 1), 6), scratch).size() ==
         ps::image_size{30, 45});
   byte_vector damaged = with_orientation(file, 6);

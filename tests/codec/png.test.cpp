@@ -6,10 +6,13 @@
 #include "support/catch.hpp"
 #include "support/codec_test.hpp"
 #include "support/count_allocations.hpp"
+#include "support/fixtures.hpp"
 #include "support/image_codec_test.hpp"
+#include "support/image_files.hpp"
 #include "support/raw_png.hpp"
 #include "support/test_data.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -306,6 +309,110 @@ TEST_CASE("codec/png: wrong checksums are errors, except of chunks that do not m
   CHECK(first(to_vector(raw.of_samples({1, 2}))) == 2);
   raw.before = raw_png::chunk("QQqq", "critical and unknown");
   CHECK(png_test::failure<ps::gray8>(to_vector(raw.of_samples({1, 2}))).code == ps::errc::format);
+}
+
+TEST_CASE("codec/png: of a transparent colour as many bits count as samples have") {
+  const byte_vector file = codec_test::file_bytes(penstock_test::fixture("reports/gray1_transparent.png"));
+  const auto rgba = png_test::decoded<ps::rgba8>(file).values;  // as Pillow converts it
+  std::size_t white = 0;
+  for (std::size_t i = 0; i < rgba.size(); i += 4) {
+    REQUIRE(rgba[i + 3] == (rgba[i] == 255 ? 0 : 255));
+    white += rgba[i] == 255 ? 1 : 0;
+  }
+  CHECK(white > 0);
+  CHECK(white < rgba.size() / 4);
+  for (const bool interlaced : {false, true})
+    for (const unsigned depth : {1u, 2u, 4u, 8u}) {
+      raw_png raw{1u << std::min(depth, 3u), 1, depth, 0, interlaced};
+      std::vector<unsigned> samples;
+      for (unsigned i = 0; i < raw.width; ++i) samples.push_back(i);
+      raw.before = raw_png::chunk("tRNS", {"\xff\x55", 2});  // 1, 1, 5, 0x55
+      const unsigned keyed = 0xff55 & ((1u << depth) - 1);
+      const auto found = png_test::decoded<ps::rgba8>(to_vector(raw.of_samples(samples))).values;
+      for (unsigned i = 0; i < raw.width; ++i) CHECK(found[i * 4 + 3] == (i == keyed ? 0 : 255));
+    }
+  raw_png raw{2, 1, 8, 2};
+  raw.before = raw_png::chunk("tRNS", {"\1\1\0\2\2\3", 6});
+  CHECK(png_test::decoded<ps::rgba8>(to_vector(raw.of_samples({1, 2, 3, 1, 2, 4}))).values ==
+        std::vector<std::uint8_t>{1, 2, 3, 0, 1, 2, 4, 255});
+}
+
+TEST_CASE("codec/png: the orientation is in eXIf, in a text as ImageMagick writes it, or in XMP") {
+  // EXIF's tag counts if there is one, as in Pillow's exif_transpose.
+  const auto tiff = [](char value, char tag = '\x12') {
+    std::string made("MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\0\0\0\0\0\0\0", 26);
+    made[11] = tag;
+    made[19] = value;
+    return made;
+  };
+  const auto profile = [](const std::string& exif, std::string_view name = "exif") {
+    std::string made = "\n" + std::string(name) + "\n      " + std::to_string(exif.size() + 6) + "\n";
+    constexpr char digits[] = "0123456789abcdef";
+    std::size_t count = 0;
+    for (const char c : std::string("Exif\0\0", 6) + exif) {
+      made += digits[static_cast<unsigned char>(c) >> 4];
+      made += digits[static_cast<unsigned char>(c) & 15];
+      if (++count % 36 == 0) made += '\n';
+    }
+    return made + "\n";
+  };
+  const auto text = [](std::string_view keyword, const std::string& value) {
+    return raw_png::chunk("tEXt", std::string(keyword) + '\0' + value);
+  };
+  const auto packed = [](std::string_view keyword, const std::string& value) {
+    return raw_png::chunk("zTXt", std::string(keyword) + std::string(2, '\0') + raw_png::stored(value));
+  };
+  const auto xmp = [](char value, bool compressed = false) {
+    const std::string packet = std::string("<x:xmpmeta><r tiff:Orientation=\"") + value + "\"/></x:xmpmeta>";
+    return raw_png::chunk("iTXt", std::string("XML:com.adobe.xmp") + '\0' + (compressed ? '\1' : '\0') +
+                                      '\0' + "en" + '\0' + '\0' +
+                                      (compressed ? raw_png::stored(packet) : packet));
+  };
+  const std::string exif_name = "Raw profile type exif";
+  ps::png_scratch scratch;
+  const auto turn = [&](const std::string& before, unsigned colour = 0) {
+    raw_png raw{2, 1, 8, colour};
+    raw.before = before;
+    const byte_vector file = to_vector(raw.of_samples({1, 2}));
+    return static_cast<int>(scratch.turn_of(file));
+  };
+  CHECK(turn("") == 1);
+  CHECK(turn(text(exif_name, profile(tiff(6)))) == 6);
+  CHECK(turn(packed(exif_name, profile(tiff(8)))) == 8);
+  CHECK(turn(packed("Raw profile type APP1", profile(tiff(5), "APP1"))) == 5);
+  CHECK(turn(raw_png::chunk("PLTE", "abcdef") + packed(exif_name, profile(tiff(8))), 3) == 8);
+  CHECK(turn(xmp('3')) == 3);
+  CHECK(turn(xmp('7', true)) == 7);
+  CHECK(turn(raw_png::chunk("eXIf", tiff(2)) + text(exif_name, profile(tiff(6))) + xmp('3')) == 2);
+  CHECK(turn(text(exif_name, profile(tiff(6))) + xmp('3')) == 6);
+  CHECK(turn(xmp('3') + text(exif_name, profile(tiff(1)))) == 1);
+  CHECK(turn(raw_png::chunk("eXIf", tiff(2, '\x10')) + xmp('3')) == 3);  // EXIF without the tag
+  CHECK(turn(raw_png::chunk("eXIf", tiff(9)) + xmp('3')) == 1);          // and with a wrong one
+  CHECK(turn(text("Raw profile type exif2", profile(tiff(6)))) == 1);
+  CHECK(turn(text(exif_name, "no profile")) == 1);
+  CHECK(turn(text(exif_name, "\nexif\n 2\nxy\n")) == 1);
+  std::string damaged = packed(exif_name, profile(tiff(6)));
+  damaged[60] ^= 1;
+  CHECK(turn(damaged) == 1);
+  damaged = text(exif_name, profile(tiff(6)));
+  damaged.back() ^= 1;
+  CHECK(turn(damaged) == 1);
+  const std::string whole = packed(exif_name, profile(tiff(6))) + xmp('7', true);
+  // within its bytes
+  for (std::size_t size = 0; size < whole.size(); ++size) (void)turn(whole.substr(0, size));
+  // Pixels are turned.
+  raw_png raw{2, 1, 8, 0};
+  raw.before = packed(exif_name, profile(tiff(2)));
+  CHECK(png_test::decoded<ps::gray8>(to_vector(raw.of_samples({1, 2}))).values ==
+        std::vector<std::uint8_t>{2, 1});
+}
+
+TEST_CASE("codec/png: files with metadata are turned as Pillow turns them") {
+  for (const std::string& stem : image_files::stems(".png")) {
+    CAPTURE(stem);
+    CHECK(image_files::decoded(ps::png_as<ps::rgba8>{}, image_files::file(stem + ".png")) ==
+          image_files::expected(stem));
+  }
 }
 
 TEST_CASE("codec/png: truncated files are errors, or what is left of them") {

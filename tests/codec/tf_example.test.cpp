@@ -176,4 +176,27 @@ TEST_CASE("codec/tf_example: bytes that are no example are an error with its pla
   }
 }
 
+TEST_CASE("codec/tf_example: a BytesList of several values") {
+  const std::vector<ps::bytes_view> values{ps::bytes_of("cat"), ps::bytes_of(""), ps::bytes_of("dog")};
+  const std::string bytes = ps::tf_example_bytes({{"x", std::span<const ps::bytes_view>(values)}, {"y", 1}});
+  const auto views = ps::get<"x">(decoded<x<std::span<const std::string_view>>>(bytes));
+  REQUIRE(views.size() == 3);
+  CHECK(views[0] == "cat");
+  CHECK(views[1].empty());
+  CHECK(views[2] == "dog");
+  const auto spans = ps::get<"x">(decoded<x<std::span<const ps::bytes_view>>>(bytes));
+  REQUIRE(spans.size() == 3);
+  CHECK(ps::text_of(spans[2]) == "dog");
+  CHECK(ps::get<"x">(decoded<x<std::vector<std::string>>>(bytes)) ==
+        std::vector<std::string>{"cat", "", "dog"});
+  CHECK(ps::get<"x">(decoded<x<std::array<std::string_view, 3>>>(bytes))[2] == "dog");
+  CHECK_THAT(refusal<x<ps::bytes>>(bytes),
+             contains("has 3 values, but 1 was asked for; a std::span takes any"));
+  CHECK_THAT((refusal<x<std::array<std::string_view, 2>>>(bytes)),
+             contains("has 3 values, but 2 were asked for"));
+  CHECK_THAT(refusal<x<std::vector<std::int64_t>>>(bytes),
+             contains("has bytes, but integers were asked for"));
+  CHECK(ps::get<"x">(decoded<x<std::vector<std::string>>>(ps::tf_example_bytes({{"y", 1}}))).empty());
+}
+
 }  // namespace tf_example_test

@@ -44,4 +44,22 @@ TEST_CASE("codec/unpack_zstd: skippable frames, checksums, windows that are too 
   e = penstock_test::unpack_failure<unpack_zstd>(std::string("\x28\xb5\x2f\xfd\x00\xa0\x01\0\0", 9));
   REQUIRE(e.has_value());
   CHECK((e->code() == penstock::errc::limit));
+  CHECK_THAT(std::string(e->what()), penstock_test::contains("more than 2^27 bytes, the window_log_max") &&
+                                         penstock_test::contains("unpack_zstd_long"));
+}
+
+TEST_CASE("codec/unpack_zstd: frames of zstd --long") {
+  // a window of 2^28 bytes, no content size, and one last block, which is stored
+  const std::string packed("\x28\xb5\x2f\xfd\x00\x90\x19\0\0abc", 12);
+  CHECK(penstock_test::unpack_failure<unpack_zstd>(packed).has_value());
+  using unpack_28 = penstock::basic_unpack_zstd<28>;
+  unpack_28::stream stream;
+  CHECK(penstock_test::unpack<unpack_28>(stream, packed, 100, 100) == "abc");
+  CHECK(penstock_test::unpack<unpack_28>(stream, packed, 1, 1) == "abc");
+  const auto e = penstock_test::unpack_failure<penstock::basic_unpack_zstd<20>>(
+      std::string("\x28\xb5\x2f\xfd\x00\x58\x19\0\0abc", 12));  // 2^21
+  REQUIRE(e.has_value());
+  CHECK_THAT(std::string(e->what()), penstock_test::contains("2^20"));
+  static_assert(penstock::unpack_zstd_long::window_log_max == 31 && unpack_zstd::window_log_max == 27);
+  static_assert(penstock::unpacker<penstock::unpack_zstd_long>);
 }

@@ -7,6 +7,7 @@
 #include "support/codec_test.hpp"
 #include "support/count_allocations.hpp"
 #include "support/image_codec_test.hpp"
+#include "support/image_files.hpp"
 #include "support/test_data.hpp"
 
 #include <algorithm>
@@ -139,6 +140,76 @@ TEST_CASE("codec/webp: orientations are applied, with and without the prefix of 
   CHECK(ps::detail::webp_orientation(whole) == ps::orientation::flipped);
   for (std::size_t size = 0; size < whole.size(); ++size)
     CHECK(ps::detail::webp_orientation(ps::bytes_view(whole).first(size)) == ps::orientation::upright);
+}
+
+TEST_CASE("codec/webp: the orientation in XMP counts where EXIF has none") {
+  using namespace webp_test;
+  const auto xmp = [](std::string_view value) {
+    return chunk("XMP ", "<x><r tiff:Orientation=\"" + std::string(value) + "\"/></x>");
+  };
+  const byte_vector simple = encoded<3>(image_codec_test::some_picture<std::uint8_t>({7, 5}, 3, 4));
+  const auto turn = [&](const std::string& after) {
+    return ps::detail::webp_orientation(extended(simple, {7, 5}, 12, "", after));
+  };
+  CHECK(turn(xmp("6")) == ps::orientation::rotated_90);
+  CHECK(turn(xmp("6") + exif_of(ps::orientation::flipped, false)) == ps::orientation::flipped);
+  CHECK(turn(exif_of(ps::orientation::upright, false) + xmp("6")) == ps::orientation::upright);
+  CHECK(turn(chunk("EXIF", "damaged") + xmp("3")) == ps::orientation::rotated_180);
+  CHECK(turn(xmp("9")) == ps::orientation::upright);
+}
+
+TEST_CASE("codec/webp: an animation becomes its first frame if that is asked for") {
+  using namespace webp_test;
+  const auto frame = [](const byte_vector& simple, std::uint32_t x, std::uint32_t y, ps::image_size size) {
+    return chunk("ANMF", little(x / 2, 3) + little(y / 2, 3) + little(size.width - 1, 3) +
+                             little(size.height - 1, 3) + little(100, 3) + '\0' +
+                             std::string(ps::text_of(simple).substr(12)));
+  };
+  const auto animated = [](ps::image_size canvas, const std::string& frames) {
+    const std::string body =
+        "WEBP" + chunk("VP8X", little(2) + little(canvas.width - 1, 3) + little(canvas.height - 1, 3)) +
+        chunk("ANIM", little(0) + little(0, 2)) + frames;
+    return to_vector(std::string_view("RIFF" + little(body.size()) + body));
+  };
+  const picture first = image_codec_test::some_picture<std::uint8_t>({20, 14}, 4, 1),
+                second = image_codec_test::some_picture<std::uint8_t>({32, 24}, 4, 2);
+  const auto lossless = [](const picture& p) { return encoded<4>(p, {.lossless = true}); };
+  const ps::webp_as<ps::rgba8> codec{.first_frame = true};
+
+  const byte_vector whole =
+      animated({32, 24}, frame(lossless(second), 0, 0, {32, 24}) + frame(lossless(first), 4, 6, {20, 14}));
+  CHECK(decoded(whole, codec) == second);
+  CHECK_THAT(failure(whole).line, contains("write {.first_frame = true} for its first frame"));
+
+  picture canvas{{32, 24}, 4, std::vector<std::uint8_t>(32 * 24 * 4)};
+  for (std::size_t y = 0; y < 14; ++y)
+    std::copy_n(first.values.begin() + static_cast<std::ptrdiff_t>(y * 20 * 4), 20 * 4,
+                canvas.values.begin() + static_cast<std::ptrdiff_t>(((y + 6) * 32 + 4) * 4));
+  const std::string small = frame(lossless(first), 4, 6, {20, 14});
+  const byte_vector part = animated({32, 24}, small + frame(lossless(second), 0, 0, {32, 24}));
+  ps::webp_scratch scratch;
+  image_codec_test::check_parts(codec.decode(part, scratch), canvas, 3, 20);
+  for (std::size_t size = 0; size < part.size() - 900; size += 7) {
+    const byte_vector cut(part.begin(), part.begin() + static_cast<std::ptrdiff_t>(size));
+    if (size < 12 + 18 + 14 + small.size())
+      CHECK(caught([&] { static_cast<void>(decoded(cut, codec)); }).code == ps::errc::format);
+  }
+  CHECK_THAT(caught([&] {
+               static_cast<void>(decoded(animated({16, 16}, frame(lossless(first), 4, 6, {20, 14})), codec));
+             }).line,
+             contains("not within its canvas"));
+  CHECK_THAT(caught([&] {
+               static_cast<void>(decoded(animated({64, 64}, frame(lossless(first), 4, 6, {21, 14})), codec));
+             }).line,
+             contains("another size than it says"));
+}
+
+TEST_CASE("codec/webp: files with metadata are turned, and animated ones begin, as with Pillow") {
+  for (const std::string& stem : image_files::stems(".webp")) {
+    CAPTURE(stem);
+    CHECK(image_files::decoded(ps::webp_as<ps::rgba8>{.first_frame = true},
+                               image_files::file(stem + ".webp")) == image_files::expected(stem));
+  }
 }
 
 TEST_CASE("codec/webp: what is no webp, animated or too large is one clear error") {

@@ -273,3 +273,10 @@ TEST_CASE("codec/zstd: agrees with the library on real frames") {
     static_cast<void>(zstd_test::failure(file));
   });
 }
+
+TEST_CASE("codec/zstd: windows of any size, as zstd --long makes them") {
+  // a window of 2^31 bytes, no content size, and one last block, which is stored
+  const std::string packed("\x28\xb5\x2f\xfd\x00\xa8\x19\0\0abc", 12);
+  ps::zstd::scratch scratch;
+  CHECK(ps::text_of(ps::zstd{}.decode(std::string_view(packed), scratch).finish()) == "abc");
+}

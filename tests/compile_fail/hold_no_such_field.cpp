@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: hold: the batch has no field of that name
+// expect: the batch has no field of that name
 
 #include <penstock/core/record.hpp>
 #include <penstock/run/run.hpp>

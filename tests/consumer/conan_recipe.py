@@ -19,8 +19,10 @@ from outside import ROOT, fresh, need, run, same, skip
 # component: (Conan's package, pkg-config's name)
 SYSTEM = {"zstd": ("zstd", "libzstd"), "gzip": ("libdeflate", "libdeflate"), "zlib": ("zlib", "zlib"),
           "lz4": ("lz4", "liblz4"), "xz": ("xz_utils", "liblzma"), "json": ("nlohmann_json", "nlohmann_json"),
+          "brotli": ("brotli", "libbrotlidec"), "snappy": ("snappy", "snappy"), "simdjson": ("simdjson", "simdjson"),
           "yaml": ("libyaml", "yaml-0.1"), "jpeg": ("libjpeg-turbo", "libjpeg"), "png": ("libspng", "spng"),
-          "webp": ("libwebp", "libwebp"), "tfrecord": ("isa-l", "libisal"), "cache": ("xxhash", "libxxhash"), "fmt": ("fmt", "fmt"),
+          "webp": ("libwebp", "libwebp"), "avif": ("libavif", "libavif"), "tiff": ("libtiff", "libtiff-4"),
+          "tfrecord": ("isa-l", "libisal"), "cache": ("xxhash", "libxxhash"), "fmt": ("fmt", "fmt"),
           "uring": ("liburing", "liburing")}
 
 

@@ -4,6 +4,8 @@
 #include "support/catch.hpp"
 #include "support/count_allocations.hpp"
 
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -125,11 +127,48 @@ TEST_CASE("core/error: more can be said at the end of the sentence") {
   CHECK(std::string_view(e.what()) == "penstock: the connection broke, after 3 attempts [file a.tar]");
 }
 
+TEST_CASE("core/error: an exception of another type is inside, and can be taken out") {
+  try {
+    try {
+      throw std::out_of_range("map::at");
+    } catch (...) {
+      ps::detail::rethrow_in_stage("map");
+    }
+  } catch (const ps::error& e) {
+    CHECK(std::string_view(e.what()) == "penstock: this sample ended with an exception: map::at [stage map]");
+    CHECK(e.code() == ps::errc::exception);
+    CHECK_FALSE(ps::depends_on_bytes(e.code()));
+    const auto& nested = dynamic_cast<const ps::nested_error&>(e);
+    const ps::nested_error copy = nested;
+    REQUIRE(copy.as<std::logic_error>() != nullptr);
+    CHECK(std::string_view(copy.as<std::out_of_range>()->what()) == "map::at");
+    CHECK(copy.as<std::runtime_error>() == nullptr);
+    CHECK_THROWS_AS(std::rethrow_if_nested(e), std::out_of_range);
+  }
+  try {
+    try {
+      throw ps::error(ps::errc::format, "bad");
+    } catch (...) {
+      ps::detail::rethrow_in_stage("map");
+    }
+  } catch (const ps::error& e) {
+    CHECK(std::string_view(e.what()) == "penstock: bad [stage map]");
+    CHECK(dynamic_cast<const ps::nested_error*>(&e) == nullptr);
+  }
+}
+
+TEST_CASE("core/error: memory that cannot be had has a sentence") {
+  const ps::out_of_memory e(1000, "the slots of a batch", "make batches smaller");
+  CHECK(std::string_view(static_cast<const std::bad_alloc&>(e).what()) ==
+        "penstock: there is no memory for 1000 bytes of the slots of a batch; make batches smaller");
+  CHECK(e.bytes() == 1000);
+}
+
 TEST_CASE("core/error: every code has a name of its own") {
   std::string names;
   for (const auto code :
        {ps::errc::format, ps::errc::checksum, ps::errc::missing, ps::errc::limit, ps::errc::shape,
-        ps::errc::io, ps::errc::argument, ps::errc::state, ps::errc::stopped})
+        ps::errc::io, ps::errc::argument, ps::errc::state, ps::errc::stopped, ps::errc::exception})
     names += std::string(ps::to_string(code)) + " ";
-  CHECK(names == "format checksum missing limit shape io argument state stopped ");
+  CHECK(names == "format checksum missing limit shape io argument state stopped exception ");
 }

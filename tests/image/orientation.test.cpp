@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace orientation_test {
@@ -120,6 +121,30 @@ TEST_CASE("image/orientation: the tag is read in both orders of bytes") {
       CHECK(ps::exif_orientation(tiff(little, 0x0112, 3, value)) == static_cast<ps::orientation>(value));
       CHECK(ps::exif_orientation(tiff(little, 0x0112, 4, value)) == static_cast<ps::orientation>(value));
     }
+}
+
+TEST_CASE("image/orientation: XMP has it as an attribute or an element") {
+  CHECK(ps::xmp_orientation("<r tiff:Orientation=\"6\"/>") == ps::orientation::rotated_90);
+  CHECK(ps::xmp_orientation("<r tiff:Orientation='8'/>") == ps::orientation::rotated_270);
+  CHECK(ps::xmp_orientation("<tiff:Orientation>3</tiff:Orientation>") == ps::orientation::rotated_180);
+  CHECK(ps::xmp_orientation("tiff:OrientationX tiff:Orientation>2") == ps::orientation::mirrored);
+  for (const char* none :
+       {"", "tiff:Orientation", "tiff:Orientation=", "tiff:Orientation=\"", "tiff:Orientation>x",
+        "tiff:Orientation>0", "tiff:Orientation>9", "Orientation=\"6\""})
+    CHECK(ps::xmp_orientation(none) == ps::orientation::upright);
+}
+
+TEST_CASE("image/orientation: EXIF's tag counts before XMP, even if its value is none") {
+  const auto found = [](unsigned tag, unsigned value, std::string_view xmp) {
+    ps::metadata_orientation turn;
+    turn.xmp(xmp);
+    turn.exif(tiff(true, tag, 3, value));
+    return turn.found();
+  };
+  CHECK(found(0x0112, 6, "tiff:Orientation>3") == ps::orientation::rotated_90);
+  CHECK(found(0x0112, 9, "tiff:Orientation>3") == ps::orientation::upright);
+  CHECK(found(0x0110, 6, "tiff:Orientation>3") == ps::orientation::rotated_180);
+  CHECK(ps::metadata_orientation{}.found() == ps::orientation::upright);
 }
 
 TEST_CASE("image/orientation: what cannot be read is upright") {

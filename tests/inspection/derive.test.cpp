@@ -237,7 +237,7 @@ TEST_CASE("inspection/derive: an exception of the function passes through, and n
       return x;
     };
     CHECK_THROWS_AS((void)ps::derive(source | ps::workers(workers), "x", f, dir.path().string()),
-                    std::runtime_error);
+                    ps::nested_error);
     CHECK(files_in(dir) == 0);
   }
 }

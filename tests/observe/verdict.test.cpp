@@ -113,7 +113,7 @@ TEST_CASE("observe/verdict: a report has a line per stage and ends with the verd
         "6400 samples in 10.0 s: 640 samples/s, 64.0 MB/s, 2 workers, 5 in flight\n"
         "  webdataset                        80.0%     625 us a sample\n"
         "  decode<npy>                       20.0%     156 us a sample\n"
-        "consumer waited 40.0%, workers busy 97.5%\n"
+        "stall 40.0%: the consumer waited, workers busy 97.5%\n"
         "I/O-bound: most of the work is reading: try prefetch(n), larger shards on a faster disk, more "
         "workers, or fewer bytes per sample (fields<...>, a codec that packs tighter)\n");
 }

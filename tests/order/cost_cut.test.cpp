@@ -11,6 +11,7 @@
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <limits>
@@ -62,6 +63,39 @@ TEST_CASE("order/cost_cut: batches are consecutive, full, and do not depend on t
       }
     }
   }
+}
+
+TEST_CASE("order/cost_cut: with padding every sample of a batch costs as much as the most costly one") {
+  const auto orders = ps::make_order_chain({500}, ps::shuffle(3));
+  const auto bound = orders.bind(1, 0, 500);
+  for (const std::uint64_t limit : {6u, 7u, 13u, 100u, 5000u}) {
+    const auto made = rule{{by_seven}, limit, ps::tail::keep, true}.make(orders, {});
+    CHECK(made.usual() >= 1);
+    const ps::dealt_batches epoch = made.bind(1);
+    std::uint64_t next = 0;
+    for (std::uint64_t s = 0; s < epoch.steps(); ++s) {
+      const ps::step_view view = epoch.at(s);
+      CHECK(view.base() == next);
+      std::uint64_t highest = 0;
+      for (std::uint64_t i = 0; i < view.valid(); ++i)
+        highest = std::max(highest, by_seven(bound(view[i]).index));
+      CHECK(highest * view.valid() <= limit);
+      next += view.valid();
+      if (next == 500) break;
+      CHECK(std::max(highest, by_seven(bound(next).index)) * (view.valid() + 1) > limit);  // it had no room
+    }
+    CHECK(next == 500);
+  }
+  constexpr std::uint64_t most = (std::uint64_t{1} << 63) - 1;
+  const std::vector<std::uint64_t> costs{most, 0, most / 2, most / 2, 1};
+  const auto values =
+      ps::cost_rule<ps::sample_list<std::uint64_t>>{{ps::sample_list(costs)}, most, ps::tail::keep, true};
+  const ps::dealt_batches epoch = values.make(ps::make_order_chain({5}), {.samples = 5}).bind(0);
+  REQUIRE(epoch.steps() == 3);
+  CHECK(epoch.count(0) == 1);
+  CHECK(epoch.count(1) == 2);
+  CHECK(epoch.count(2) == 2);
+  CHECK(rule{{by_seven}, 9, ps::tail::keep, true}.describe() == "batch_by(limit 9 with padding, tail keep)");
 }
 
 TEST_CASE("order/cost_cut: a cost of any size is added without a wrap") {

@@ -1,28 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The shapes of batches do not depend on how many are made ahead, not even for batches without elements or
-// without samples. Arrays of eight dimensions cannot be batched.
+// The shapes of batches depend neither on how many are made ahead nor on where a run was opened, not even for
+// batches without elements or without samples; which samples are bad because of their shape does not depend
+// on the number of ranks. Arrays of eight dimensions cannot be batched.
 
 #include <penstock/core/collate.hpp>
 #include <penstock/core/destination.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/device/simulated.hpp>
 #include <penstock/order/shard.hpp>
+#include <penstock/order/shuffle.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/generated.hpp>
 #include <penstock/stage/bad_samples.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/batch_by.hpp>
 #include <penstock/stage/filter.hpp>
+#include <penstock/stage/map_batch.hpp>
 #include <penstock/stage/pin_and_copy.hpp>
 #include <penstock/stage/prefetch.hpp>
+#include <penstock/stage/shuffle_buffer.hpp>
+#include <penstock/stage/steps.hpp>
 #include <penstock/stage/workers.hpp>
 
 #include "support/catch.hpp"
 #include "support/collect.hpp"
+#include "support/deadline.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -54,6 +63,13 @@ auto samples(std::uint64_t count, F of) {
   return ps::generated(count, [of](std::uint64_t i) { return ones{of(i)}; });
 }
 
+/// Where a run stands after its first batch.
+template <class Plan>
+ps::state middle_of(const Plan& plan) {
+  auto run = plan.open();
+  (void)run.next();
+  return run.state();
+}
 template <class Plan>
 shapes shapes_in(const Plan& plan) {
   shapes all;
@@ -105,9 +121,10 @@ TEST_CASE("run/batch_shapes: batches without samples show the shape of earlier o
   shows(share | ps::batch(2, ps::tail::pad, ps::pitched<32>), {"(2, 2, 4, 3)", "(2, 2, 4, 3)"});
   const auto scalars = samples(8, [](std::uint64_t) { return ps::extents(); });
   shows(scalars | ps::shard(0, 3) | ps::batch(2), {"(2,)", "(0,)"});
-  // no batch of this run has a shape
-  shows(samples(1, [](std::uint64_t) { return ps::extents(3); }) | ps::shard(0, 3) | ps::batch(2),
-        {"(0, 0)"});
+  // no batch of this run has a sample, but another rank's has
+  const auto one = samples(1, [](std::uint64_t) { return ps::extents(3); });
+  shows(one | ps::shard(0, 3) | ps::batch(2), {"(0, 3)"});
+  shows(one | ps::shard(2, 3) | ps::batch(2, ps::tail::pad), {"(2, 3)"});
 }
 
 TEST_CASE("run/batch_shapes: an empty batch of batch_by shows the shape of earlier ones at every depth") {
@@ -121,9 +138,9 @@ TEST_CASE("run/batch_shapes: an empty batch of batch_by shows the shape of earli
   shows(on(2), {"(2, 3, 2)", "(0, 3, 2)"});
   shows(on(2, ps::tail::drop), {"(2, 3, 2)"});
   shows(on(2, ps::pad_to_longest), {"(2, 3, 2)", "(0, 0, 2)"});
-  // a rank without any sample has seen no shape
+  // a rank without any sample asks another rank's
   const auto few = samples(2, [](std::uint64_t) { return ps::extents(3, 2); });
-  shows(few | ps::shard(1, 3) | ps::batch_by(one, 2), {"(0, 0)"});
+  shows(few | ps::shard(1, 3) | ps::batch_by(one, 2), {"(0, 3, 2)"});
 }
 
 TEST_CASE("run/batch_shapes: batches of holes are zeros with the shape of earlier batches") {
@@ -143,6 +160,166 @@ TEST_CASE("run/batch_shapes: batches of holes are zeros with the shape of earlie
       CHECK(same);
     }
   }
+}
+
+namespace {
+
+/// The shapes that a function of whole batches sees, with the shapes of the batches delivered.
+template <class Plan>
+shapes shapes_seen(const Plan& plan, const ps::state* where = nullptr) {
+  std::mutex lock;
+  shapes all;
+  const auto look = [&](auto& columns) {
+    const std::lock_guard guard(lock);
+    all.push_back(to_string(columns.values().shape()));
+  };
+  const auto watched = plan | ps::map_batch(look);
+  auto run = where == nullptr ? watched.open() : watched.open(*where);
+  shapes delivered;
+  for (auto&& b : run) delivered.push_back(to_string(b.values().shape()));
+  std::sort(all.begin(), all.end());
+  delivered.insert(delivered.end(), all.begin(), all.end());
+  return delivered;
+}
+
+}  // namespace
+
+TEST_CASE("run/batch_shapes: a batch of nothing but padding has one shape, wherever the run was opened") {
+  // each step has a shape of its own; in the last one the second rank has no sample
+  const auto pictures =
+      samples(90, [](std::uint64_t i) { return i < 60 ? ps::extents(5, 4, 3) : ps::extents(2, 4, 3); });
+  for (const unsigned workers : {0u, 1u, 2u}) {
+    INFO(workers << " workers");
+    const auto share = pictures | ps::shard(1, 2) | ps::global_batch(60, ps::tail::pad, ps::channels_first) |
+                       ps::workers(workers);
+    const shapes whole{"(30, 3, 5, 4)", "(30, 3, 2, 4)"};
+    CHECK(shapes_in(share) == whole);
+    CHECK(shapes_seen(share) == shapes{whole[0], whole[1], whole[1], whole[0]});
+    const ps::state middle = middle_of(share);
+    CHECK(shapes_seen(share, &middle) == shapes{whole[1], whole[1]});
+    auto resumed = share.open(middle);
+    for (auto&& b : resumed) {
+      CHECK(b.valid_size() == 0);
+      for (const std::int16_t x : b.values().values()) CHECK(x == 0);
+    }
+    const auto padded = pictures | ps::shard(1, 2) | ps::global_batch(60, ps::tail::pad, ps::pad_to_largest) |
+                        ps::workers(workers);
+    auto end = padded.open(middle_of(padded));
+    for (auto&& b : end) {
+      CHECK(to_string(b.values().shape()) == "(30, 2, 4, 3)");
+      CHECK(to_string(b.values().sizes()[7]) == "(0, 0, 0)");
+    }
+  }
+}
+
+TEST_CASE("run/batch_shapes: an error of the sample that tells the shape belongs to the batch without any") {
+  const auto pictures = samples(6, [](std::uint64_t i) {
+    if (i == 4) throw ps::error(ps::errc::format, {"not a picture"});
+    return ps::extents(2);
+  });
+  for (const unsigned workers : {0u, 2u})
+    for (const ps::tail end : {ps::tail::pad, ps::tail::keep}) {
+      auto run = (pictures | ps::shard(end == ps::tail::pad ? 1 : 0, end == ps::tail::pad ? 2 : 4) |
+                  ps::global_batch(4, end) | ps::workers(workers))
+                     .open();
+      CHECK(run.next());
+      const auto next = run.next();
+      REQUIRE(next.failure != nullptr);
+      try {
+        std::rethrow_exception(next.failure);
+      } catch (const ps::error& e) {
+        REQUIRE(e.at().has_value());
+        CHECK(e.at()->index == 4);
+      }
+    }
+}
+
+namespace {
+
+/// The positions of the samples that are good on all ranks of a world together, in order, step by step.
+template <class Make>
+std::vector<std::vector<std::uint64_t>> good_on(std::uint64_t world, const Make& make) {
+  std::vector<std::vector<std::uint64_t>> steps;
+  for (std::uint64_t rank = 0; rank < world; ++rank) {
+    auto run = make(rank, world).open();
+    std::size_t step = 0;
+    for (auto&& b : run) {
+      if (steps.size() == step) steps.emplace_back();
+      const auto at = b.positions();
+      for (std::size_t i = 0; i < at.size(); ++i)
+        if (b.valid()[i] != 0) steps[step].push_back(at[i].index);
+      ++step;
+    }
+  }
+  for (auto& one : steps) std::sort(one.begin(), one.end());
+  return steps;
+}
+
+}  // namespace
+
+TEST_CASE("run/batch_shapes: which shapes are bad does not depend on the number of ranks") {
+  const deadline guard("shapes on ranks");
+  // of the first 12, five have another shape than the first good one; 24 has another one than the rest
+  const auto of = [](std::uint64_t i) {
+    if (i == 0 || i == 13) throw ps::error(ps::errc::format, {"not an array"});
+    const bool odd = i == 24 || (i > 6 && i < 12);
+    return odd ? ps::extents(2, 3) : ps::extents(i == 1 ? 3 : i < 12 ? 3 : 4, 2);
+  };
+  const auto data = samples(36, of);
+  const auto same = [](const auto& make) {
+    const auto one = good_on(1, make);
+    for (const std::uint64_t world : {2u, 3u, 4u, 6u}) {
+      INFO(world << " ranks");
+      CHECK(good_on(world, make) == one);
+    }
+    return one;
+  };
+  for (const unsigned workers : {0u, 2u}) {
+    INFO(workers << " workers");
+    const auto skipped = same([&](std::uint64_t rank, std::uint64_t world) {
+      return data | ps::bad_samples::skip(100) | ps::shard(rank, world) | ps::global_batch(12) |
+             ps::workers(workers);
+    });
+    REQUIRE(skipped.size() == 3);
+    CHECK(skipped[0] == std::vector<std::uint64_t>{1, 2, 3, 4, 5, 6});
+    CHECK(skipped[1].size() == 11);
+    CHECK(skipped[2] == std::vector<std::uint64_t>{24});
+    (void)same([&](std::uint64_t rank, std::uint64_t world) {
+      return data | ps::shuffle(5) | ps::bad_samples::skip(100) | ps::shard(rank, world) |
+             ps::global_batch(12, ps::pad_to_longest) | ps::workers(workers);
+    });
+    (void)same([&](std::uint64_t rank, std::uint64_t world) {
+      return data | ps::shuffle_buffer(9, 3) | ps::bad_samples::skip(100) | ps::shard(rank, world) |
+             ps::global_batch(12) | ps::workers(workers);
+    });
+    (void)same([&](std::uint64_t rank, std::uint64_t world) {
+      return data | ps::filter([](const auto& one) { return one.shape()[0] != 9; }) |
+             ps::bad_samples::skip(100) | ps::shard(rank, world) | ps::global_batch(12) | ps::steps(2) |
+             ps::workers(workers);
+    });
+  }
+}
+
+TEST_CASE("run/batch_shapes: substitutes for odd shapes do not depend on the number of ranks") {
+  const deadline guard("substitutes on ranks");
+  const auto data = ps::generated(48, [](std::uint64_t i) {
+    if (i % 12 == 0) throw ps::error(ps::errc::format, {"not an array"});
+    return std::vector<std::uint64_t>(i % 2 == 1 ? 2 : 3, i);
+  });
+  const auto values_on = [&](std::uint64_t world, unsigned workers) {
+    std::vector<std::uint64_t> all(48);
+    for (std::uint64_t rank = 0; rank < world; ++rank)
+      for (auto&& b : (data | ps::bad_samples::replace(48) | ps::shard(rank, world) | ps::global_batch(12) |
+                       ps::workers(workers))
+                          .epoch(0)) {
+        const auto at = b.positions();
+        for (std::size_t i = 0; i < at.size(); ++i)
+          all[at[i].index] = b.values()[i].data()[0] * 10 + b.values().shape()[1];
+      }
+    return all;
+  };
+  const auto one = values_on(1, 0);
+  for (const std::uint64_t world : {1u, 2u, 3u, 4u, 6u}) CHECK(values_on(world, 2) == one);
 }
 
 TEST_CASE("run/batch_shapes: an array of eight dimensions is an error at its position") {

@@ -178,7 +178,7 @@ TEST_CASE("run/run: the state of a stopped run covers what was delivered, though
       [&] {
         for (auto&& b : run.epoch(0)) got.push_back(values_of(b));
       }(),
-      std::runtime_error);
+      ps::nested_error);
   broken = false;
   auto again = plan.open(run.state());
   for (auto&& b : again.epoch(0)) got.push_back(values_of(b));

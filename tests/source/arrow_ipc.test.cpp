@@ -263,7 +263,8 @@ TEST_CASE("source/arrow_ipc: faults are one sentence with the place") {
   };
   CHECK(contains(error_of([&] { return arrow_rows_text(ps::arrow_ipc(folder("lz4.feather"))); }),
                  "write arrow_ipc<unpack_lz4>(...), and link penstock::lz4 [file "));
-  CHECK(contains(outcome("PAR1...."), "this is a Parquet file, and no Arrow file [file x.arrow, offset 0]"));
+  CHECK(contains(outcome("PAR1...."),
+                 "this is not an Arrow file: it is a Parquet file [file x.arrow, offset 0]"));
   CHECK(contains(outcome("FEA1...."), "Feather file of version 1"));
   CHECK(contains(outcome(""), "the file is empty"));
   CHECK(contains(outcome(arrow_oracle("file.arrow").substr(0, 900)),

@@ -159,7 +159,7 @@ TEST_CASE("source/avro_file: what is cut off or damaged is an error with its pla
     byte = static_cast<char>(byte ^ (1 << random.below(8)));
     (void)error_of(damaged);
   }
-  for (const char* const none : {"", "Obj", "PAR1"}) CHECK(says(error_of(none), "no container of Avro"));
+  for (const char* const none : {"", "Obj", "PAR1"}) CHECK(says(error_of(none), "not a container of Avro"));
   std::string other = whole;
   other.back() = 'x';
   CHECK(says(error_of(other), "does not end with the file's marker"));

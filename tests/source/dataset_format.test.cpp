@@ -229,7 +229,8 @@ TEST_CASE("source/dataset_format: what cannot be listed") {
                       "<penstock/storage/s3.hpp>, link penstock::s3 and write dataset(s3(url))"));
   CHECK_THAT(said("https://host/a.tar"), contains("dataset(http(url))"));
   CHECK_THAT(said("https://host/a.tar?key=secret"), !contains("secret"));
-  CHECK_THAT(said("gs://b/a.tar"), contains("there is no storage for gs://"));
+  CHECK_THAT(said("gs://b/a.tar"),
+             contains("is a URL, and a path was expected: give the source arrow_files"));
   CHECK_THAT(said("file:///a.tar"), contains("write its path"));
   CHECK_THAT(error_of([] { ps::detail::refuse_stored("x"); }), contains("cannot read x from this storage"));
   folder.write("closed/x", "y");

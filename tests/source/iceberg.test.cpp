@@ -669,9 +669,11 @@ TEST_CASE("source/iceberg: what is not read is an error that says so") {
   CHECK(with(table.schema, table.schema + R"(,{"id":2,"name":"u","type":"unknown"})") == "none");
   CHECK(says(with(table.more, "x"), "not JSON"));
   CHECK(says(with(table.more, ",\"deep\":" + std::string(1000, '[')), "nested more than 200 deep"));
-  CHECK(says(with(table.schema, R"({"id":1,"name":"a.b","type":"long"},{"id":2,"name":"a","type":{"type":)"
-                                R"("struct","fields":[{"id":3,"name":"b","type":"long"}]}})"),
-             "two columns or fields of structs called 'a.b'"));
+  // A column `a.b` beside the field b of a struct a.
+  CHECK(with(table.schema, R"({"id":1,"name":"a.b","type":"long"},{"id":2,"name":"a","type":{"type":)"
+                           R"("struct","fields":[{"id":3,"name":"b","type":"long"}]}})") == "none");
+  CHECK(says(with(table.schema, R"({"id":1,"name":"x","type":"long"},{"id":2,"name":"x","type":"long"})"),
+             "two columns or fields of structs called 'x'"));
   CHECK(says(with(table.more, ""), "none"));
 }
 

@@ -6,6 +6,7 @@
 #include "support/collect.hpp"
 #include "support/count_allocations.hpp"
 #include "support/faults.hpp"
+#include "support/fixtures.hpp"
 #include "support/temp_dir.hpp"
 #include "support/test_data.hpp"
 
@@ -91,6 +92,67 @@ TEST_CASE("source/lines: line ends of both kinds, and ends of files") {
   CHECK(of("a\rb\n") == list{"a\rb"});
   CHECK(of("a\r\r\nb\r") == list{"a\r", "b\r"});
   CHECK(of(std::string_view("\0\n\xff", 3)) == list{std::string(1, '\0'), "\xff"});
+}
+
+TEST_CASE("source/lines: blank lines are no samples in JSON lines, and keys keep the lines' numbers") {
+  using namespace lines_test;
+  using list = std::vector<std::string>;
+  const auto of = [](std::string_view name, ps::lines_options options = {}) {
+    return all_of(ps::lines(ps::memory_files().add(name, "\na\n\r\n  b \n \t\n\nc\n   "), options));
+  };
+  const list all{"", "a", "", "  b ", " \t", "", "c", "   "}, some{"a", "  b ", "c"};
+  CHECK(of("x.txt") == all);
+  CHECK(of("x.jsonl") == some);
+  CHECK(of("x.ndjson") == some);
+  CHECK(of("x.json") == some);
+  CHECK(of("x.jsonl.gz.penstock-unpacked") == some);
+  CHECK(of("jsonl") == all);
+  CHECK(of("x.jsonl", {.skip_blank = false}) == all);
+  CHECK(of("x.txt", {.skip_blank = true}) == some);
+  const auto source = ps::lines(penstock_test::fixture("reports/blank.jsonl").string());
+  CHECK(source.size() == 3);
+  CHECK_THAT(source.connect().key(0), contains("blank.jsonl:1"));
+  CHECK_THAT(source.connect().key(1), contains("blank.jsonl:3"));
+  CHECK_THAT(source.connect().key(2), contains("blank.jsonl:5"));
+  CHECK_THAT(source.describe(), contains("3 lines, 3 blank ones left out"));
+  CHECK_THAT(caught([] { (void)ps::lines(ps::memory_files().add("x.jsonl", "\n  \n")); }).line,
+             contains("blank lines alone"));
+}
+
+TEST_CASE("source/lines: blank lines among more lines than one table entry covers") {
+  using namespace lines_test;
+  ps::rng random(5, 5, 5);
+  for (int round = 0; round < 20; ++round) {
+    std::string text;
+    std::vector<std::string> want;
+    std::vector<std::uint64_t> numbers;
+    const bool late = round % 2 == 0;  // the first blank line comes when there are entries
+    for (std::uint64_t i = 0; i < 20'000; ++i) {
+      if (random.chance(0.3) && (!late || i > 9'000)) {
+        text += random.chance(0.5) ? "\n" : " \t\r\n";
+      } else {
+        want.push_back(std::to_string(random.below(100)));
+        numbers.push_back(i + 1);
+        text += want.back() + "\n";
+      }
+    }
+    const auto source = ps::lines(ps::memory_files().add("x", text), {.skip_blank = true});
+    REQUIRE(all_of(source) == want);
+    const auto reader = source.connect();
+    for (int i = 0; i < 200; ++i) {
+      const std::uint64_t index = random.below(source.size());
+      REQUIRE(reader.key(index) == "x:" + std::to_string(numbers[static_cast<std::size_t>(index)]));
+    }
+  }
+}
+
+TEST_CASE("source/lines: a list of paths, as unpacked returns it") {
+  using namespace lines_test;
+  const penstock_test::temp_dir dir;
+  const std::string first = written(dir / "a.txt", "one\n"), second = written(dir / "b.txt", "two\n");
+  const std::vector<std::string> want{"two", "one"};
+  CHECK(all_of(ps::lines(std::vector<std::string>{second, first})) == want);
+  CHECK(all_of(ps::lines({second.c_str(), first.c_str()})) == want);
 }
 
 TEST_CASE("source/lines: random texts, of fewer and more lines than one table entry covers") {

@@ -13,9 +13,12 @@
 #include <penstock/codec/identity.hpp>
 #include <penstock/codec/integer.hpp>
 #include <penstock/codec/json.hpp>
+#include <penstock/codec/json_field.hpp>
 #include <penstock/codec/mds_array.hpp>
 #include <penstock/codec/raw_number.hpp>
 #include <penstock/codec/text.hpp>
+#include <penstock/codec/unpack_brotli.hpp>
+#include <penstock/codec/unpack_snappy.hpp>
 #include <penstock/core/name.hpp>
 #include <penstock/order/compat/mosaic.hpp>
 #include <penstock/order/shard.hpp>
@@ -33,6 +36,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -397,7 +401,8 @@ TEST_CASE("source/mds: compressed shards are unpacked once; a shard that is ther
   CHECK(ps::mds<ps::unpack_zstd>(made("zstd"), {.folder = made("copies")}).fingerprint() ==
         data.fingerprint());
   CHECK_THAT(penstock_test::error_of([&] { (void)ps::mds<ps::unpack_zstd>(made("br")); }),
-             contains("the shard's compression is 'br'; those of gzip, zstd and bzip2 are read"));
+             contains("compressed with brotli") && contains("mds<unpack_brotli>(...)") &&
+                 contains("shard.00000.mds.br"));
   CHECK_THAT(penstock_test::error_of([&] { (void)ps::mds(made("zstd")); }), contains("unpack_zstd"));
   // The shards themselves, beside the compressed ones, as Streaming leaves them.
   const ps::mds_index index = ps::read_mds_index(made("zstd") + "/index.json");
@@ -410,6 +415,26 @@ TEST_CASE("source/mds: compressed shards are unpacked once; a shard that is ther
   CHECK(column<"s", ps::text>(plain_shards, as_text) == column<"s", ps::text>(data, as_text));
 }
 #endif
+
+TEST_CASE("source/mds: shards that Streaming packed with brotli and snappy") {
+  const mds_folder made;
+  const auto brotli = ps::mds<ps::unpack_brotli>(made("br"));
+  CHECK(brotli.size() == 3);
+  CHECK(column<"x", ps::raw_number<std::int64_t>>(brotli, plain) == "0;1;2;");
+  CHECK(column<"x", ps::raw_number<std::int64_t>>(
+            ps::mds<ps::unpack_brotli, ps::unpack_snappy>(made("snappy")), plain) == "0;1;2;");
+  const mds_folder other;  // without copies
+  CHECK_THAT(penstock_test::error_of([&] { (void)ps::mds<ps::unpack_brotli>(other("snappy")); }),
+             contains("compressed with snappy") && contains("mds<unpack_snappy>(...)"));
+  const std::string index = other("br") + "/index.json";
+  std::ifstream in(index);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  text.replace(text.find("\"br\""), 4, "\"lz\"");
+  std::ofstream(index) << text;
+  CHECK_THAT(
+      penstock_test::error_of([&] { (void)ps::mds<ps::unpack_brotli>(other("br")); }),
+      contains("the shard's compression is 'lz'; those of gzip, zstd, bzip2, brotli (br) and snappy are"));
+}
 
 TEST_CASE("source/mds: real datasets") {
   const auto folder = penstock_test::test_data("mds");

@@ -196,7 +196,7 @@ TEST_CASE("source/npz_rows: unsupported archives are refused with what to do") {
     if (m.bytes.empty()) m.bytes = good;
     return zip_writer().add(std::move(m)).text();
   };
-  check(one({.method = 8}), "with numpy.savez instead of numpy.savez_compressed");
+  check(one({.method = 8}), "npz_rows<T>(unpacked_npz(...), name)");
   check(one({.flags = 1}), "without a password");
   check(one({.local_name = "b.npy"}), "entry for 'a.npy' does not match byte 0");
   check(one({.local_name = "longer.npy"}), "does not match byte 0");
@@ -212,8 +212,8 @@ TEST_CASE("source/npz_rows: unsupported archives are refused with what to do") {
   check(behind.add("a.npy", good).text(), "not just before its end record");
   behind.wide_end = true;
   check(behind.text(), "64-bit end record is not where its locator says");
-  check("", "not a zip archive, or it was cut");
-  check(good, "not a zip archive, or it was cut");
+  check("", "not a zip archive: it has no end record");
+  check(good, "not a zip archive: it has no end record");
 
   // Numbers of the end record.
   const std::string text = one({});

@@ -24,6 +24,7 @@
 #include "support/catch.hpp"
 #include "support/count_allocations.hpp"
 #include "support/external_program.hpp"
+#include "support/fixtures.hpp"
 #include "support/resume_test.hpp"
 #include "support/temp_dir.hpp"
 #include "support/test_data.hpp"
@@ -506,6 +507,10 @@ TEST_CASE("source/parquet: faults are one sentence with the place") {
   const rows_folder folder;
   const auto rows = ps::parquet(folder.path());
   CHECK(contains(outcome("no Parquet at all"), "Arrow cannot read it"));
+  CHECK(
+      contains(outcome("<!DOCTYPE html>\n<html></html>"), "this is not a Parquet file: it is an HTML page"));
+  CHECK(contains(outcome(read_file(penstock_test::fixture("reports/page.parquet").string())),
+                 "this is not a Parquet file: it is an HTML page"));
   CHECK(contains(outcome(""), "[file x.parquet"));
   CHECK(contains(error_of([&] { return rows | ps::where<"nope">(ps::equals(1)); }),
                  "there is no column 'nope' to choose rows by, only i, digit, s, v, raw"));

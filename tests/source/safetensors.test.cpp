@@ -5,9 +5,11 @@
 #include "support/codec_test.hpp"
 #include "support/collect.hpp"
 #include "support/external_program.hpp"
+#include "support/fixtures.hpp"
 #include "support/temp_dir.hpp"
 
 #include <penstock/order/shuffle.hpp>
+#include <penstock/source/dataset.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/memory_files.hpp>
@@ -343,4 +345,21 @@ save_file(tensors, sys.argv[1], metadata={"by": "numpy"})
   CHECK(all.tensor<bool>("bool").data()[23]);
   CHECK(all.tensor<float>("zero").shape() == ps::extents(4, 0));
   CHECK(*all.tensor<std::int64_t>("one").data() == 5);
+}
+
+TEST_CASE("source/safetensors: metadata of null, and files without tensors") {
+  const ps::safetensors_file file(penstock_test::fixture("reports/null_metadata.safetensors").string());
+  CHECK(file.metadata().empty());
+  const auto x = file.tensor<float>("x");
+  CHECK(x.shape() == ps::extents(2));
+  CHECK(x.data()[0] == 0.0f);
+  CHECK(x.data()[1] == 0.0f);
+  const std::string none = penstock_test::fixture("reports/no_tensors.safetensors").string();
+  CHECK(ps::safetensors_file(none).metadata().at("a") == "b");
+  for (const std::string& line :
+       {penstock_test::error_of([&] { (void)ps::safetensors_rows<float>(none, "x"); }),
+        penstock_test::error_of([&] { (void)ps::safetensors_file(none).bytes("x"); }),
+        penstock_test::error_of([&] { (void)ps::dataset(none, ps::safetensors_rows_format<>{}); })})
+    CHECK_THAT(
+        line, penstock_test::contains("has no tensors") && penstock_test::contains("no_tensors.safetensors"));
 }

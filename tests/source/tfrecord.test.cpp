@@ -168,9 +168,9 @@ TEST_CASE(
   const std::string good = tf_records_of({"one", "three", "seven"});
   CHECK(with(good).empty());
   CHECK(with("").empty());
-  CHECK_THAT(with("a text, and no record"), contains("this is no TFRecord file"));
-  CHECK_THAT(with("short"), contains("this is no TFRecord file"));
-  CHECK_THAT(with(std::string(100, '\0')), contains("this is no TFRecord file"));
+  CHECK_THAT(with("a text, and no record"), contains("this is not a TFRecord file"));
+  CHECK_THAT(with("short"), contains("this is not a TFRecord file"));
+  CHECK_THAT(with(std::string(100, '\0')), contains("this is not a TFRecord file"));
   CHECK_THAT(with("\x78\x9c and more of it"),
              contains("if it is compressed with zlib, write tfrecord_stream<unpack_zlib>"));
   CHECK_THAT(with("\x1f\x8b and more of it"),
@@ -182,8 +182,8 @@ TEST_CASE(
     if (size == 19 || size == 19 + 21) {
       CHECK(text.empty());  // between two records
     } else {
-      CHECK_THAT(text, contains(size < 12 ? "this is no TFRecord file: it has only " + std::to_string(size) +
-                                                " bytes"
+      CHECK_THAT(text, contains(size < 12 ? "this is not a TFRecord file: it has only " +
+                                                std::to_string(size) + " bytes"
                                           : "it was cut off"));
       CHECK_THAT(text, contains("file " + path));
       const std::size_t at = size < 19 ? 0 : size < 40 ? 19 : 40, payload = size < 19 ? 3 : 5;
@@ -301,6 +301,25 @@ TEST_CASE("source/tfrecord: what TensorFlow and others wrote") {
   CHECK(all == "90 9.000000 test str;190 19.000000 test str;290 29.000000 test str;390 39.000000 test str;");
   CHECK(ps::tfrecord((*folder / "morris_sequence_first_5.tfrecord").string(), no_files).size() == 5);
   CHECK(ps::tfrecord((*folder / "sequence_example.tfrecord").string(), no_files).size() == 4);
+}
+
+TEST_CASE("source/tfrecord: a folder's files, of one split") {
+  const penstock_test::temp_dir dir;
+  const auto write = [&](const std::string& name, const std::vector<std::string>& payloads) {
+    std::ofstream(dir.path() / name, std::ios::binary) << penstock_test::tf_records_of(payloads);
+  };
+  write("mnist-train.tfrecord-00000-of-00001", {"1", "2"});
+  const auto texts = [](const auto& source) {
+    std::vector<std::string> made;
+    for (const auto& one : (source | ps::decode<ps::text>).epoch(0)) made.emplace_back(one);
+    return made;
+  };
+  using list = std::vector<std::string>;
+  CHECK(texts(ps::tfrecord(dir.path().string())) == list{"1", "2"});
+  write("mnist-test.tfrecord-00000-of-00001", {"3"});
+  CHECK_THROWS_AS(ps::tfrecord(dir.path().string()), ps::error);
+  CHECK(texts(ps::tfrecord(dir.path().string(), ps::split("train"))) == list{"1", "2"});
+  CHECK(texts(ps::tfrecord(dir.path().string(), ps::split("test"))) == list{"3"});
 }
 
 }  // namespace tfrecord_test

@@ -122,7 +122,7 @@ TEST_CASE("source/tfrecord_stream: damage is an error with file, offset and reco
       if (size == 19 || size == 40)
         CHECK(text.empty());  // between two records
       else
-        CHECK_THAT(text, contains(size < 12 ? "this is no TFRecord file" : "it was cut off"));
+        CHECK_THAT(text, contains(size < 12 ? "this is not a TFRecord file" : "it was cut off"));
     }
     CHECK_THAT(refusal(gzip(good).substr(0, 5 + size % 20)), contains("cut off"));
   }
@@ -135,7 +135,7 @@ TEST_CASE("source/tfrecord_stream: damage is an error with file, offset and reco
   damaged = good;
   damaged[20] = '\1';
   CHECK_THAT(refusal(damaged), contains("the size of record 1 does not match its checksum"));
-  CHECK_THAT(refusal("no record, but a text"), contains("this is no TFRecord file"));
+  CHECK_THAT(refusal("no record, but a text"), contains("this is not a TFRecord file"));
   CHECK_THAT(refusal(good, {.limit = 4}), contains("record 1 has 5 bytes, and the limit is 4"));
   std::string huge = "\xff\xff\xff\xff\x07" + std::string(3, '\0');
   huge += penstock_test::masked_crc_of(huge) + "abc";

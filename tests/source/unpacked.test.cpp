@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/source/unpacked.hpp>
 
+#include <penstock/codec/npy.hpp>
 #include <penstock/codec/unpack_bzip2.hpp>
 #include <penstock/codec/unpack_gzip.hpp>
 #include <penstock/codec/unpack_lz4.hpp>
 #include <penstock/codec/unpack_xz.hpp>
 #include <penstock/codec/unpack_zstd.hpp>
+#include <penstock/source/lines.hpp>
+#include <penstock/source/npy_rows.hpp>
+#include <penstock/source/npz_rows.hpp>
+#include <penstock/source/tokens.hpp>
 #include <penstock/source/webdataset.hpp>
+#include <penstock/stage/batch.hpp>
 #include <penstock/storage/mapped_file.hpp>
 
 #include "support/catch.hpp"
+#include "support/collect.hpp"
 #include "support/external_program.hpp"
 #include "support/forward_listing.hpp"
 #include "support/raw_tar.hpp"
 #include "support/temp_dir.hpp"
+#include "support/zip_writer.hpp"
 
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -380,4 +388,31 @@ TEST_CASE("source/unpacked: processes and threads that want one copy at once mak
   CHECK(wrong == 0);
   CHECK(counted_gzip::made == fs::file_size(dir / "t.tar"));
   CHECK(names_in(dir.path()).size() == 6);
+}
+
+TEST_CASE("source/unpacked: any source of local files takes the copies") {
+  const penstock_test::temp_dir dir;
+  const auto write = [&](const std::string& name, const std::string& bytes) {
+    std::ofstream(dir / name, std::ios::binary) << bytes;
+    REQUIRE(pack("gzip", dir / name, dir / (name + ".gz")));
+    fs::remove(dir / name);
+  };
+  const std::vector<float> values{1, 2, 3, 4, 5, 6};
+  const std::vector<std::byte> array = penstock::npy_bytes<float>(penstock::extents(3, 2), values);
+  const std::string npy(reinterpret_cast<const char*>(array.data()), array.size());
+  write("a.jsonl", "{\"n\": 1}\n\n{\"n\": 2}\n");
+  write("a.npy", npy);
+  write("a.npz", penstock_test::zip_writer().add("x.npy", npy).text());
+  write("a.bin", std::string("\1\0\2\0\3\0\4\0", 8));
+  const auto copies = [&](const std::string& name) { return any_unpacked((dir / name).string()); };
+  const auto lines = penstock::lines(copies("a.jsonl.gz"));
+  CHECK(lines.size() == 2);
+  CHECK_THAT(lines.connect().key(1), penstock_test::contains(":3"));
+  const auto rows = [](const auto& source) {
+    return penstock_test::values_of(source | penstock::batch(3), 1);
+  };
+  CHECK(rows(penstock::npy_rows<float>(copies("a.npy.gz"))) == values);
+  CHECK(rows(penstock::npy_rows<float, 2>(copies("a.npy.gz"))) == values);
+  CHECK(rows(penstock::npz_rows<float>(copies("a.npz.gz"), "x")) == values);
+  CHECK(penstock::raw_tokens<std::uint16_t>(copies("a.bin.gz"), penstock::token_window<1>{}).size() == 3);
 }

@@ -443,7 +443,8 @@ TEST_CASE("stage/bad_samples: errors that do not depend on the bytes stay fatal"
     return x;
   };
   const auto ended = look(broken_source() | ps::map(throws) | bad::skip(100) | ps::batch(6));
-  CHECK(ended.failure == "not ours");
+  CHECK_THAT(ended.failure,
+             penstock_test::contains("exception: not ours [stage map, key 20, position 0:20]"));
   CHECK(ended.elements.size() == 3);
   CHECK(ended.counts.skipped == 4);
   // If a substitute cannot be read, no other one is drawn.

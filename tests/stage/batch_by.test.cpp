@@ -492,3 +492,34 @@ TEST_CASE("stage/batch_by: epochs without a step are skipped") {
   (void)nothing.epochs(~std::uint64_t{0});
   CHECK(nothing.next().ended());
 }
+
+TEST_CASE("stage/batch_by: padding counts, for all fields or for one, and a state knows that it does") {
+  const auto tokens = [](std::uint64_t i) {
+    return std::vector<std::int32_t>(static_cast<std::size_t>(length(i)), static_cast<std::int32_t>(i));
+  };
+  const auto source = ps::generated(500, tokens) | ps::shuffle(3);
+  constexpr std::uint64_t limit = 200;
+  std::uint64_t samples = 0, fuller = 0;
+  for (const unsigned workers : {0u, 2u}) {
+    samples = 0;
+    const auto plan = source | ps::batch_by(length, limit, ps::pad_to_longest) | ps::workers(workers);
+    for (auto&& b : plan.epoch(1)) {
+      CHECK(b.values().values().size() <= limit);
+      fuller += b.values().values().size() > limit * 3 / 4 ? 1 : 0;
+      samples += b.size();
+    }
+    CHECK(samples == 500);
+  }
+  CHECK(fuller > 10);
+
+  using sample = ps::record<ps::field<"text", std::vector<std::int32_t>>, ps::field<"id", std::uint64_t>>;
+  const auto both = ps::generated(500, [&](std::uint64_t i) { return sample(tokens(i), i); });
+  const auto of_one = both | ps::batch_by(length, limit, ps::collate<"text">(ps::pad_to_longest));
+  for (auto&& b : of_one) CHECK(ps::get<"text">(b).values().size() <= limit);
+
+  const auto padded = source | ps::batch_by(length, limit, ps::pad_to_longest);
+  const auto ragged = source | ps::batch_by(length, limit, ps::ragged);
+  auto run = ragged.open();
+  CHECK_THAT(error_of([&, where = run.state()] { (void)padded.open(where); }), contains("batch_by"));
+  CHECK_THAT(describe(padded), contains("limit 200 with padding"));
+}

@@ -82,14 +82,16 @@ TEST_CASE("storage/file_names: a pattern that nothing matches, an address and a 
         ps::errc::missing);
   touch(dir / "a.tar");
   CHECK(refusal((dir / "a.tar" / "*").string(), "no file matches") == ps::errc::missing);
-  CHECK(refusal("s3://bucket/train-{00..09}.tar", "there is no storage for s3:// here") ==
-        ps::errc::argument);
-  CHECK(refusal("{s3://b/a.tar,s3://b/c.tar}", "no storage for s3://") == ps::errc::argument);
-  CHECK(refusal("https://host/a.tar", "webdataset_pipe") == ps::errc::argument);
+  CHECK(refusal("s3://bucket/train-{00..09}.tar",
+                "is a URL, and this reads local files: give the source s3(") == ps::errc::argument);
+  CHECK(refusal("{s3://b/a.tar,s3://b/c.tar}", "<penstock/storage/s3.hpp>") == ps::errc::argument);
+  CHECK(refusal("https://host/a.tar", "give the source http(") == ps::errc::argument);
+  CHECK(refusal("ftp://host/a.tar", "pipe it into webdataset_pipe") == ps::errc::argument);
   CHECK(refusal("file:///data/a.tar", "write the path without file://") == ps::errc::argument);
   CHECK(refusal("pipe:curl -s https://host/a.tar", "read it with webdataset_pipe") == ps::errc::argument);
-  CHECK_THROWS_WITH(ps::file({"s3://bucket/a.tar"}), penstock_test::contains("no storage for s3://"));
-  CHECK_THROWS_WITH(ps::mapped_file({"s3://bucket/a.tar"}), penstock_test::contains("no storage for s3://"));
+  CHECK_THROWS_WITH(ps::file({"s3://bucket/a.tar"}), penstock_test::contains("<penstock/storage/s3.hpp>"));
+  CHECK_THROWS_WITH(ps::mapped_file({"s3://bucket/a.tar"}),
+                    penstock_test::contains("<penstock/storage/s3.hpp>"));
   CHECK_THROWS_WITH(ps::webdataset("pipe:cat a.tar"), penstock_test::contains("webdataset_pipe"));
 }
 

@@ -8,6 +8,7 @@
 #include "support/catch.hpp"
 #include "support/deadline.hpp"
 #include "support/http_session.hpp"
+#include "support/nowhere.hpp"
 #include "support/read_outcomes.hpp"
 #include "support/web_reads.hpp"
 #include "support/web_server.hpp"
@@ -26,29 +27,6 @@ using namespace std::chrono_literals;
 using namespace penstock_test;
 
 namespace {
-
-/// A port of the loopback that is taken, so that no other test gets it, and on
-/// which nothing listens.
-class nowhere {
- public:
-  nowhere() : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    REQUIRE(::bind(socket_, reinterpret_cast<const sockaddr*>(&address), size) == 0);
-    REQUIRE(::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-    url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/a";
-  }
-  nowhere(const nowhere&) = delete;
-  nowhere& operator=(const nowhere&) = delete;
-  ~nowhere() { ::close(socket_); }
-  [[nodiscard]] const std::string& url() const noexcept { return url_; }
-
- private:
-  int socket_;
-  std::string url_;
-};
 
 /// A variable of the environment for as long as this lives.
 class variable {

@@ -81,3 +81,19 @@ TEST_CASE("storage/http_error: what Content-Range says") {
     CHECK_FALSE(parse_content_range(text).has_value());
   }
 }
+
+TEST_CASE("http_error: an ETag of a time and a size is known by its size") {
+  using ps::detail::is_of_time;
+  CHECK(is_of_time("\"5f3c1a2b-2800\"", 10240));            // nginx
+  CHECK(is_of_time("2800-5d0a7c3b1f2c0", 10240));           // Apache
+  CHECK(is_of_time("\"1a2b-2800-5d0a7c3b1f2c0\"", 10240));  // with an inode
+  CHECK_FALSE(is_of_time("\"5f3c1a2b-2801\"", 10240));
+  CHECK_FALSE(is_of_time("\"9bb58f26192e4ba00f01e2e7b136bbd8\"", 10240));    // S3
+  CHECK_FALSE(is_of_time("\"9bb58f26192e4ba00f01e2e7b136bbd8-5\"", 10240));  // of five parts
+  CHECK_FALSE(is_of_time("\"0x8DB1C5A6E7F0000\"", 10240));
+  CHECK_FALSE(is_of_time("\"CPjk6bqEl\"", 10240));
+  CHECK_FALSE(is_of_time("\"2800\"", 10240));
+  CHECK_FALSE(is_of_time("\"\"", 0));
+  CHECK_FALSE(is_of_time("", 0));
+  CHECK_FALSE(is_of_time("-", 0));
+}

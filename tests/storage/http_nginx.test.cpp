@@ -143,7 +143,7 @@ TEST_CASE("storage/http: certificates that prove nothing are refused, with what 
     first_of(session_of(where.insert(4, "s"), trusting));
   });
   INFO(plain.what());
-  CHECK(says(plain, "no connection by TLS"));
+  CHECK(says(plain, "does not speak TLS at this port"));
 }
 
 TEST_CASE("storage/http: TLS older than 1.2 is refused") {

@@ -271,7 +271,8 @@ TEST_CASE("storage/retrying: in the steady state nothing is allocated") {
 TEST_CASE("storage/retrying: cancel ends a thousand reads that wait, and the session can be used again") {
   const deadline limit("cancelling a thousand waits");
   const far_memory far(two_files(), {.latency = 0ms, .faults = {first_reads_fail(~0u)}});
-  auto session = ps::retrying(far, {.first_wait = 24h, .longest_wait = 24h, .budget = 0}).connect();
+  auto session =
+      ps::retrying(far, {.first_wait = 24h, .longest_wait = 24h, .max_time = 24h, .budget = 0}).connect();
   session.cancel();  // nothing to do
   std::vector<std::byte> bytes(1000);
   std::vector<ps::read_request> requests;
@@ -316,7 +317,7 @@ TEST_CASE("storage/retrying: a session that ends reports each of its reads") {
   const far_memory far(two_files(),
                        {.latency = 1ms, .faults = {first_reads_fail(~0u)}, .stall_one_in = 2, .stall = 1h});
   {
-    auto session = ps::retrying(far, {.first_wait = 24h, .longest_wait = 24h}).connect();
+    auto session = ps::retrying(far, {.first_wait = 24h, .longest_wait = 24h, .max_time = 24h}).connect();
     session.read_many(requests, outcomes.listener());
     eventually([&] { return session.counters().retries > 50; });
   }
@@ -368,7 +369,8 @@ TEST_CASE("storage/retrying: threads that read, cancel and retry at once") {
 TEST_CASE("storage/retrying: once its reads are ended, a session tries nothing again") {
   const deadline limit("reads after the end");
   const far_memory far(two_files(), {.latency = 0ms, .faults = {first_reads_fail(~0u)}});
-  auto session = ps::retrying(ps::throttled(far), {.first_wait = 24h, .longest_wait = 24h}).connect();
+  auto session =
+      ps::retrying(ps::throttled(far), {.first_wait = 24h, .longest_wait = 24h, .max_time = 24h}).connect();
   ps::end_reads(session);
   CHECK(failure_of(session) == "this read fails, as simulated");
   CHECK(session.counters().retries == 0);
@@ -377,7 +379,8 @@ TEST_CASE("storage/retrying: once its reads are ended, a session tries nothing a
 TEST_CASE("storage/retrying: it tells of its oldest read, and which attempt that is") {
   const deadline limit("the oldest read");
   const far_memory far(two_files(), {.latency = 0ms, .faults = {first_reads_fail(~0u)}});
-  auto session = ps::throttled(ps::retrying(far, {.first_wait = 24h, .longest_wait = 24h})).connect();
+  auto session =
+      ps::throttled(ps::retrying(far, {.first_wait = 24h, .longest_wait = 24h, .max_time = 24h})).connect();
   CHECK_FALSE(session.oldest_read().has_value());
   CHECK(session.name(1) == "b");
   const auto told = [&](std::uint64_t offset) {
@@ -455,7 +458,7 @@ TEST_CASE("storage/retrying: a run that is destroyed does not wait for retries")
   std::atomic<bool> broken{false};
   const breaking_storage shards(penstock_test::disturbed_shards(), &broken);
   const ps::retrying hopeless(ps::simulated_storage(shards, {.latency = 50us}),
-                              {.first_wait = 24h, .longest_wait = 24h, .budget = 0});
+                              {.first_wait = 24h, .longest_wait = 24h, .max_time = 24h, .budget = 0});
   for (const unsigned threads : {1u, 2u}) {
     broken = false;
     const ps::webdataset samples(hopeless);  // reads the headers
@@ -472,7 +475,8 @@ TEST_CASE(
   const penstock_test::deadline limit("stopping");
   std::atomic<bool> broken{false};
   const breaking_storage shards(penstock_test::disturbed_shards(), &broken);
-  const ps::webdataset samples(ps::retrying(shards, {.first_wait = 24h, .longest_wait = 24h, .budget = 0}));
+  const ps::webdataset samples(
+      ps::retrying(shards, {.first_wait = 24h, .longest_wait = 24h, .max_time = 24h, .budget = 0}));
   broken = true;
   for (const unsigned workers : {0u, 2u}) {
     auto run = (samples | ps::fields<"txt"> | ps::batch(8, ps::ragged) | ps::workers(workers)).open();
@@ -485,7 +489,8 @@ TEST_CASE(
 }
 
 TEST_CASE("storage/retrying: a missing file is not waited for, and what is local stays so") {
-  const auto missing = ps::retrying(ps::file("/none/a.tar"), {.first_wait = 24h, .longest_wait = 24h});
+  const auto missing =
+      ps::retrying(ps::file("/none/a.tar"), {.first_wait = 24h, .longest_wait = 24h, .max_time = 24h});
   CHECK(ps::is_local(missing));
   CHECK_THROWS_WITH(missing.connect().size(0), penstock_test::contains("No such file"));
 }

@@ -308,7 +308,7 @@ TEST_CASE("storage/s3: cancelling ends the wait for the next attempt at a page")
     return instead;
   });
   ps::s3_options options = s3_at(store.endpoint());
-  options.connection.retries = {.longest_asked = 24h};
+  options.connection.retries = {.longest_asked = 23h, .max_time = 24h};
   const auto session = ps::s3(s3_names("p/", 20), options).connect();
   std::atomic<bool> over{false};
   std::thread asking([&] {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 using namespace penstock;
 
@@ -43,12 +44,39 @@ TEST_CASE("session_view: calls reach the session") {
   CHECK(seen.size(3) == 103);
   CHECK(seen.signature(1) == object_signature{101, 7});
   CHECK_FALSE(seen.views());
-  buffer room;
-  const bytes_view range = seen.range(0, 5, 3, room);
-  CHECK(range.data() == room.data());
+  const object_bytes read = seen.range(0, 5, 3);
+  const bytes_view range = read;
   CHECK((range.size() == 3 && range[0] == std::byte{5} && range[2] == std::byte{7}));
   CHECK(session.read_calls == 1);
   CHECK(size_of_first(session) == 100);
+}
+
+// A view of bytes whose owner ends with the expression, or is used for the next range, would dangle.
+static_assert(std::is_convertible_v<const object_bytes&, bytes_view> &&
+              !std::is_convertible_v<object_bytes, bytes_view> &&
+              !std::is_convertible_v<const object_bytes, bytes_view>);
+static_assert(!std::is_copy_constructible_v<object_bytes> &&
+              std::is_nothrow_move_constructible_v<object_bytes>);
+
+TEST_CASE("session_view: a range keeps its bytes, whatever is read after it") {
+  recording_session session;
+  const session_view seen(session);
+  const object_bytes first = seen.range(0, 0, 100);
+  object_bytes second = seen.range(0, 100, 100);
+  CHECK((first.size() == 100 && first.view()[99] == std::byte{99}));
+  CHECK(second.view()[0] == std::byte{100});
+  const bytes_view before = second;
+  object_bytes third = seen.range(0, 7, 50, std::move(second));
+  CHECK(third.view().data() == before.data());  // the memory is reused
+  CHECK((third.size() == 50 && third.view()[0] == std::byte{7}));
+  CHECK(second.size() == 0);
+  second = std::move(third);
+  CHECK((second.size() == 50 && third.size() == 0));
+
+  const auto files = memory_files().add_view("a", bytes_of("abcdef"));
+  const auto in_place = files.connect();
+  third = session_view(in_place).range(0, 2, 2, std::move(second));
+  CHECK(text_of(third) == "cd");
 }
 
 TEST_CASE("session_view: confirm throws what the session throws") {
@@ -63,9 +91,8 @@ TEST_CASE("session_view: a session with views shows its bytes in place") {
   const session_view seen(session);
   CHECK(seen.views());
   CHECK(static_cast<const void*>(seen.view(0, 2, 3).data()) == text.data() + 2);
-  buffer room;
-  CHECK(static_cast<const void*>(seen.range(0, 1, 5, room).data()) == text.data() + 1);
-  CHECK(room.size() == 0);
+  const object_bytes shown = seen.range(0, 1, 5);
+  CHECK(static_cast<const void*>(shown.view().data()) == text.data() + 1);
   seen.confirm(0);
   CHECK_THROWS_AS(seen.view(0, 5, 2), error);
 }

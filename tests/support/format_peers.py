@@ -9,12 +9,11 @@
 
 PEER: mds, litdata, datasets, petastorm, ffcv; to write also tokens, for LitData's TokensLoader, parquet_datasets, Parquet by
 datasets, nested_datasets and drift_datasets, Parquet and Arrow by its pyarrow, as tests/support/nested_text.hpp prints them,
-rows_litdata, LitData's rows of Arrow, and packed_mds, datasets in the two forms that Penstock refuses, by number. To read: mds,
-and petastorm and datasets, which are pyarrow's and datasets' readers of a Parquet file. What a peer imports and does not need
-here, PyTorch above all, is replaced by empty modules. A dataset's values are a line for each sample, `name=value` for each
-column in the order of the names, with tabs between; of datasets, rows_litdata, and of Parquet that is read here, they are what
-tools/arrow_oracles.py prints. The part of a name behind its last underscore says how a value is read and printed, a number
-behind a point apart:
+and rows_litdata, LitData's rows of Arrow. To read: mds, and petastorm and datasets, which are pyarrow's and datasets' readers of
+a Parquet file. What a peer imports and does not need here, PyTorch above all, is replaced by empty modules. A dataset's values
+are a line for each sample, `name=value` for each column in the order of the names, with tabs between; of datasets,
+rows_litdata, and of Parquet that is read here, they are what tools/arrow_oracles.py prints. The part of a name behind its last
+underscore says how a value is read and printed, a number behind a point apart:
 
     b, t            bytes and texts, as hexadecimal digits
     int8...         a number; those with a point as the bits of a double
@@ -356,7 +355,7 @@ def write_mds(streaming, make, path):
     names = {name: f"{name}_{kind}" for name, (_, kind, _) in columns.items()}
     pictures = path.parent / (path.name + ".pictures")
     pictures.mkdir()
-    compression = make.choice((None, None, "zstd", "zstd:7", "gz", "gz:1", "bz2"))
+    compression = make.choice((None, None, "zstd", "zstd:7", "gz", "gz:1", "bz2", "br", "br:4", "snappy"))
     hashes = sorted(make.sample(("sha1", "md5", "xxh64", "blake2b", "sha3_256"), make.randint(0, 2)))
     lines = []
     with streaming.MDSWriter(columns={names[name]: encoding for name, (encoding, _, _) in columns.items()}, out=str(path),
@@ -370,14 +369,6 @@ def write_mds(streaming, make, path):
             out.write(sample)
             lines.append(line_of(cells))
     return lines
-
-
-def write_packed_mds(streaming, make, path):
-    """What has no unpacker."""
-    compression = ("br", "snappy")[int(path.name)]
-    with streaming.MDSWriter(columns={"x_int64": "int"}, out=str(path), compression=compression) as out:
-        out.write({"x_int64": 7})
-    return [compression]
 
 
 def read_mds(streaming, path):
@@ -950,7 +941,7 @@ def write_ffcv(ffcv, make, path):
     return lines
 
 
-WRITERS = {"mds": write_mds, "packed_mds": write_packed_mds, "litdata": write_litdata, "tokens": write_tokens,
+WRITERS = {"mds": write_mds, "litdata": write_litdata, "tokens": write_tokens,
            "rows_litdata": write_rows_litdata, "datasets": write_datasets,
            "parquet_datasets": write_parquet_datasets, "nested_datasets": write_nested_datasets,
            "drift_datasets": write_drift_datasets, "petastorm": write_petastorm, "ffcv": write_ffcv}

@@ -22,4 +22,9 @@ inline penstock::http::session session_of(const std::string& where, penstock::ht
   return penstock::http({where.c_str()}, direct(std::move(options))).connect();
 }
 
+/// With these options as they are.
+inline penstock::http::session session_of_all(const std::string& where, penstock::http_options options) {
+  return penstock::http({where.c_str()}, std::move(options)).connect();
+}
+
 }  // namespace penstock_test

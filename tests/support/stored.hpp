@@ -101,6 +101,7 @@ class stored {
     }
     void will_need(penstock::object_id, std::uint64_t, std::uint64_t) const noexcept {}
     void confirm(penstock::object_id id) const { made_->view().confirm(id); }
+    [[nodiscard]] bool tagged(penstock::object_id id) const { return made_->view().tagged(id); }
     void read_many(std::span<const penstock::read_request> requests, penstock::read_listener listener) const {
       made_->read_many(requests, listener);
     }

@@ -84,7 +84,7 @@ struct unpack_step {
 };
 
 /// A decompressor of files that are read forward, in pieces and with bounded memory.
-///   unpacker_format          the format's name: "gzip", "zstd", "lz4", "bzip2" or "xz"
+///   unpacker_format          the format's name: "gzip", "zlib", "zstd", "lz4", "bzip2", "xz", "brotli" or "snappy"
 ///   stream                   its state: default-constructible, movable, used by one thread at a time
 ///   stream.begin()           starts another file
 ///   stream.step(in, out, last) -> unpack_step

@@ -10,6 +10,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <libdeflate.h>
@@ -62,9 +63,8 @@ class gzip_scratch {
       const bytes_view rest = packed.subspan(at);
       if (start != 0 && std::all_of(rest.begin(), rest.end(), [](std::byte b) { return b == std::byte{0}; }))
         return false;
-      throw error(errc::format,
-                  start == 0 ? "this is not gzip" : "there is something after the last gzip member")
-          .at_offset(start);
+      if (start == 0) throw detail::not_a("gzip", packed, {});
+      throw error(errc::format, "there is something after the last gzip member").at_offset(start);
     }
     need(10);
     const unsigned flags = octet(at + 3);

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -36,6 +37,9 @@ concept tf_character = std::same_as<T, char> || std::same_as<T, wchar_t> || std:
                        std::same_as<T, char16_t> || std::same_as<T, char32_t>;
 template <class T>
 concept tf_number = !tf_character<T> && (std::floating_point<T> || std::integral<T>);
+template <class T>
+concept tf_text =
+    std::same_as<T, std::string_view> || std::same_as<T, bytes_view> || std::same_as<T, std::string>;
 
 /// Whether a default, if there is one, is exactly a value of `T`.
 template <class T, auto Default>
@@ -64,7 +68,7 @@ struct tf_form {
 };
 template <class N>
 struct tf_list_form {
-  static constexpr bool possible = tf_number<N> && !std::same_as<N, bool>;
+  static constexpr bool possible = (tf_number<N> && !std::same_as<N, bool>) || tf_text<N>;
   static constexpr bool one = false;
   using value = N;
 };
@@ -87,7 +91,7 @@ struct tf_values {
   using stored = std::conditional_t<std::floating_point<N>, float,
                                     std::conditional_t<tf_number<N>, std::int64_t, bytes_view>>;
   std::vector<stored> found;
-  std::vector<std::conditional_t<tf_number<N> && !std::same_as<N, bool>, N, char>> converted;
+  std::vector<std::conditional_t<(tf_number<N> && !std::same_as<N, bool>) || tf_text<N>, N, char>> converted;
 };
 
 template <class N>
@@ -104,6 +108,13 @@ template <std::floating_point N>
 [[nodiscard]] N tf_converted(float value, std::string_view) {
   return value;
 }
+template <tf_text N>
+[[nodiscard]] N tf_converted(bytes_view value, std::string_view) {
+  if constexpr (std::same_as<N, bytes_view>)
+    return value;
+  else
+    return N(text_of(value));
+}
 
 }  // namespace detail
 
@@ -115,7 +126,7 @@ struct feature {
   static_assert(
       form::possible,
       "penstock: feature<name, T> gives numbers, bool, bytes, std::string_view, and std::array, std::vector "
-      "or std::span<const N> of numbers");
+      "or std::span<const N> of numbers, std::string_view or bytes_view");
   static constexpr bool has_default = !std::same_as<std::remove_cv_t<decltype(Default)>, no_default>;
   static_assert(!has_default || (detail::tf_number<T> && std::is_arithmetic_v<decltype(Default)>),
                 "penstock: only a feature that is one number has a value to take where it is missing");
@@ -138,7 +149,7 @@ struct feature {
         else
           detail::no_tf_value(name, detail::tf_number<T>);
       }
-      if (s.found.size() != 1) detail::other_tf_count(name, s.found.size(), 1, detail::tf_number<T>);
+      if (s.found.size() != 1) detail::other_tf_count(name, s.found.size(), 1);
       if constexpr (std::same_as<T, bytes>)
         return s.found.front();
       else if constexpr (std::same_as<T, std::string_view>)
@@ -149,7 +160,7 @@ struct feature {
       T all{};
       if (s.found.size() != all.size()) {
         if (s.found.empty()) detail::no_tf_value(name, false);
-        detail::other_tf_count(name, s.found.size(), all.size(), true);
+        detail::other_tf_count(name, s.found.size(), all.size());
       }
       for (std::size_t i = 0; i < all.size(); ++i)
         all[i] = detail::tf_converted<typename form::value>(s.found[i], name);
@@ -174,7 +185,8 @@ struct feature {
 /// or `bool` of an Int64List, a floating-point number of a FloatList, `bytes` or a `std::string_view` of a
 /// BytesList, which lie in the example's bytes. A `std::array` takes exactly its number of values; a
 /// `std::span<const N>`, on the worker's scratch, or a `std::vector` takes any number, none if the feature is
-/// missing.
+/// missing. Those of a BytesList are `std::string_view`, `bytes_view` or `std::string`. Of a SequenceExample
+/// it reads the context; `tf_sequence_example` reads both.
 /// Kind: pointwise, keeps all guarantees. Cost per sample: one pass over the example's fields, which skips
 /// the values of other features, and one over each named feature; no allocation except for a `std::vector`.
 /// Thread-safe, with a scratch per thread.

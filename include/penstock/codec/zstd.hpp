@@ -73,7 +73,8 @@ using zstd_bytes = detail::packed_blob<zstd_scratch>;
 ///
 /// In: any byte element. Out: a blob of the content; another codec may follow (`chain<zstd, npy<float>>`). If
 /// every frame gives its size, the content is decompressed straight to its destination, otherwise through the
-/// worker's scratch.
+/// worker's scratch. Windows of any size are read (`zstd --long=31`): the content is unpacked in one piece,
+/// so a window takes no memory of its own, and `limit` bounds both.
 /// Kind: pointwise, keeps all guarantees. Cost per sample: zstd's own, and about 4 ns per 128 KiB of content;
 /// no allocation once the scratch has grown. Thread-safe, with a scratch per thread.
 /// Throws `errc::limit` for content beyond `limit`, before decompressing it if frames give their size;

@@ -36,8 +36,14 @@ class any_count {
       value_ = n;
     }
   }
-  template <class T>
-    requires(std::floating_point<T> || std::same_as<T, bool>)
+  template <std::same_as<bool> T>
+  constexpr any_count(T) {  // NOLINT(google-explicit-constructor)
+    static_assert(
+        detail::is_a_count<T>,
+        "penstock: a count, a size or a rank is an integer, and this is a bool; write the number, as "
+        "in batch(64), repeat(3) or workers(0)");
+  }
+  template <std::floating_point T>
   constexpr any_count(T) {  // NOLINT(google-explicit-constructor)
     static_assert(detail::is_a_count<T>,
                   "penstock: a count, a size or a rank is an integer; write static_cast<std::uint64_t>(x)");

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -227,8 +228,17 @@ struct arrow_leaf {
   }
 };
 
-/// The leaves of a schema, by path: "label", "image.bytes".
+/// The leaves of a schema, by path: "label", "image.bytes". Where a column called "a.b" stands beside the
+/// field b of a struct a, it is "`a.b`". Two columns of one struct with one name have it both.
 [[nodiscard]] std::vector<std::string> arrow_leaf_names(const arrow_type& root);
+/// The same, with every name that has a dot or a backtick in backticks, as Spark has it: equal only for
+/// columns of the same path.
+[[nodiscard]] std::vector<std::string> arrow_leaf_paths(const arrow_type& root);
+/// A name as it stands in such a path.
+[[nodiscard]] std::string arrow_path_part(std::string_view name);
+/// The place of a leaf among those that a dataset shows, or their number. Throws errc::argument if two have
+/// this name.
+[[nodiscard]] std::size_t find_arrow_leaf(std::span<const std::string> leaves, std::string_view name);
 /// Their types, in the same order.
 [[nodiscard]] std::vector<const arrow_type*> arrow_leaf_types(const arrow_type& root);
 /// Those of a batch, in the same order.

@@ -7,6 +7,8 @@
 #include <penstock/core/half.hpp>
 #include <penstock/core/message.hpp>
 
+#include <algorithm>
+
 // Source: Arrow, "Arrow columnar format", "Physical memory layout".
 namespace penstock::inline v0_1 {
 
@@ -176,25 +178,55 @@ PENSTOCK_INLINE double real_arrow_number(const arrow_cell& cell, std::size_t mos
   other_arrow_type(cell.type(), "a floating-point number of fewer bytes");
 }
 
-PENSTOCK_INLINE void add_arrow_leaf_names(const arrow_type& type, const std::string& path,
-                                          std::vector<std::string>& names, std::size_t& left) {
+PENSTOCK_INLINE std::string arrow_path_part(std::string_view name) {
+  if (name.find_first_of(".`") == name.npos) return std::string(name);
+  std::string made = "`";
+  for (const char c : name) made.append(c == '`' ? 2 : 1, c);
+  return made + '`';
+}
+PENSTOCK_INLINE void add_arrow_leaf_paths(const arrow_type& type, const std::string& path, bool exact,
+                                          std::vector<std::string>& paths, std::size_t& left) {
   for (const arrow_type& child : type.children) {
-    const std::string name = path.empty() ? child.name : text({path, ".", child.name});
+    const std::string part = exact ? arrow_path_part(child.name) : child.name;
+    const std::string name = path.empty() ? part : text({path, ".", part});
     if (name.size() > left)
       throw error(errc::limit,
                   "the names of the columns, with the structs that they are in, have more than 64 MiB");
     left -= name.size();
     if (child.layout == arrow_layout::record && child.dictionary.empty())
-      add_arrow_leaf_names(child, name, names, left);
+      add_arrow_leaf_paths(child, name, exact, paths, left);
     else
-      names.push_back(name);
+      paths.push_back(name);
   }
 }
-PENSTOCK_INLINE std::vector<std::string> arrow_leaf_names(const arrow_type& root) {
-  std::vector<std::string> names;
+PENSTOCK_INLINE std::vector<std::string> arrow_leaf_paths(const arrow_type& root, bool exact) {
+  std::vector<std::string> paths;
   std::size_t left = 64 << 20;
-  add_arrow_leaf_names(root, "", names, left);
+  add_arrow_leaf_paths(root, "", exact, paths, left);
+  return paths;
+}
+PENSTOCK_INLINE std::vector<std::string> arrow_leaf_paths(const arrow_type& root) {
+  return arrow_leaf_paths(root, true);
+}
+PENSTOCK_INLINE std::vector<std::string> arrow_leaf_names(const arrow_type& root) {
+  std::vector<std::string> names = arrow_leaf_paths(root, false);
+  std::vector<std::string_view> in_order(names.begin(), names.end());
+  std::ranges::sort(in_order);
+  std::vector<std::string> twice;
+  for (auto at = in_order.begin(); (at = std::adjacent_find(at, in_order.end())) != in_order.end();)
+    at = std::upper_bound(at, in_order.end(), twice.emplace_back(*at));
+  if (twice.empty()) return names;
+  const std::vector<std::string> paths = arrow_leaf_paths(root, true);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (std::ranges::binary_search(twice, names[i])) names[i] = paths[i];
   return names;
+}
+PENSTOCK_INLINE std::size_t find_arrow_leaf(std::span<const std::string> leaves, std::string_view name) {
+  const auto found = std::ranges::find(leaves, name);
+  if (found != leaves.end() && std::find(found + 1, leaves.end(), name) != leaves.end())
+    throw error(errc::argument, {"two columns are called '", name,
+                                 "', and it is not said which one is meant: give one of them another name"});
+  return static_cast<std::size_t>(found - leaves.begin());
 }
 
 PENSTOCK_INLINE void add_arrow_leaf_types(const arrow_type& type, std::vector<const arrow_type*>& types) {

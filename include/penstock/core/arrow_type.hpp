@@ -47,6 +47,9 @@ enum class arrow_number : std::uint8_t {
   float64
 };
 
+/// The unit that a timestamp counts, as in Arrow.
+enum class timestamp_unit : std::uint8_t { second, milli, micro, nano };
+
 /// The number that Arrow has for `T`: `none` for other types, `bool` and characters.
 template <class T>
 inline constexpr arrow_number arrow_number_of = [] {

@@ -3,15 +3,22 @@
 
 #include <penstock/core/bytes.hpp>
 
+#include <penstock/core/error.hpp>
+
+#include <new>
+
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE void buffer::reserve(std::size_t size) {
   constexpr std::size_t largest = static_cast<std::size_t>(-1) / 4;  // so that no sum of sizes overflows
-  if (size > largest) throw std::bad_alloc();
-  const std::size_t wanted = size + size / 4;
-  auto* fresh = static_cast<std::byte*>(::operator new(wanted, std::align_val_t{alignment}));
+  const std::size_t wanted = size > largest ? size : size + size / 4;
+  void* const fresh =
+      size > largest ? nullptr : ::operator new(wanted, std::align_val_t{alignment}, std::nothrow);
+  if (fresh == nullptr)
+    throw out_of_memory(size, "a buffer",
+                        "if the file says that a sample is so large, it may be damaged: see bad_samples");
   release();
-  data_ = fresh;
+  data_ = static_cast<std::byte*>(fresh);
   capacity_ = wanted;
 }
 

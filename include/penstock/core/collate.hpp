@@ -102,6 +102,11 @@ template <class Policy>
 inline constexpr bool pads_all = false;
 template <auto Fill, class Order>
 inline constexpr bool pads_all<pad_all_policy<Fill, Order>> = true;
+/// Whether a policy, or that of one field, pads values to those of their batch.
+template <class Policy>
+inline constexpr bool pads = pads_all<Policy> || std::is_same_v<Policy, pad_policy>;
+template <class Name, class Policy>
+inline constexpr bool pads<field_policy<Name, Policy>> = pads<Policy>;
 /// The policy that arranges single values.
 template <class Policy>
 struct arranging {

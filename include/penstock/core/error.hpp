@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <exception>
 #include <initializer_list>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -18,8 +19,9 @@
 namespace penstock::inline v0_1 {
 
 /// The kind of failure an `error` reports. `format`, `checksum`, `missing`, `limit` and `shape` depend only
-/// on the bytes: they recur on every run. `io` and `stopped` do not.
-enum class errc { format, checksum, missing, limit, shape, io, argument, state, stopped };
+/// on the bytes: they recur on every run. `io` and `stopped` do not. `exception` is one of another type, from
+/// a function of yours or from another library: see `nested_error`.
+enum class errc { format, checksum, missing, limit, shape, io, argument, state, stopped, exception };
 
 /// The name of a kind, spelled as in the enum.
 [[nodiscard]] constexpr std::string_view to_string(errc code) noexcept {
@@ -42,6 +44,8 @@ enum class errc { format, checksum, missing, limit, shape, io, argument, state, 
       return "state";
     case errc::stopped:
       return "stopped";
+    case errc::exception:
+      return "exception";
   }
   return "unknown";
 }
@@ -99,6 +103,8 @@ class error : public std::exception {
   [[nodiscard]] std::optional<std::uint64_t> retry_after_ms() const noexcept { return retry_after_ms_; }
   /// Whether nothing came in time.
   [[nodiscard]] bool timed_out() const noexcept { return timed_out_; }
+  /// Whether no connection to the server could be made.
+  [[nodiscard]] bool unreachable() const noexcept { return unreachable_; }
 
   error&& in_stage(std::string_view name) && { return std::move(set(stage_, name)); }
   error&& in_file(std::string_view name) && { return std::move(set(file_, name)); }
@@ -127,6 +133,11 @@ class error : public std::exception {
     timed_out_ = true;
     return std::move(*this);
   }
+  /// Says that no connection to the server could be made.
+  error&& without_connection() && {
+    unreachable_ = true;
+    return std::move(*this);
+  }
 
   /// Appends to the sentence: "..., after 5 attempts".
   [[gnu::cold]] error& say_more(std::string_view more);
@@ -147,11 +158,65 @@ class error : public std::exception {
   [[gnu::cold]] void render();
 
   errc code_;
-  bool recurs_ = code_ != errc::io, timed_out_ = false;
+  bool recurs_ = code_ != errc::io, timed_out_ = false, unreachable_ = false;
   detail::shared_text message_, stage_, file_, key_, line_;
   std::optional<std::uint64_t> offset_, retry_after_ms_;
   std::optional<position> at_;
 };
+
+/// An exception of another type that ended a sample, with the place of the sample: what a run throws if a
+/// function of yours, or another library, threw something that is no `error`. Its sentence repeats what the
+/// original says; its code is `errc::exception`, which `bad_samples` does not tolerate.
+///
+/// The original is inside, for the functions of the standard library and for `as`:
+///
+///     try {
+///       for (auto&& b : batches.epoch(0)) use(b);
+///     } catch (const penstock::nested_error& e) {
+///       std::cerr << e.what() << '\n';  // penstock: ... [stage map, file ..., key ..., position 0:17]
+///       if (const auto* mine = e.as<std::out_of_range>()) ...;
+///       e.rethrow_nested();
+///     }
+class nested_error : public error, public std::nested_exception {
+ public:
+  /// In a handler: holds the exception that is being handled.
+  [[gnu::cold]] nested_error();
+  [[gnu::cold]] nested_error(const nested_error& other) noexcept;
+  nested_error& operator=(const nested_error&) noexcept = default;
+  [[gnu::cold]] ~nested_error() override;
+
+  /// The original, if it is an `E` or derived from it; otherwise null. Valid as long as a copy of this error.
+  template <class E>
+  [[nodiscard]] const E* as() const {
+    try {
+      rethrow_nested();
+    } catch (const E& found) {
+      return &found;
+    } catch (...) {
+      return nullptr;
+    }
+  }
+};
+
+/// A `std::bad_alloc` that says how many bytes could not be had, what for, and what to do.
+class out_of_memory : public std::bad_alloc {
+ public:
+  /// `what`: "the slots of a batch".
+  [[gnu::cold]] out_of_memory(std::uint64_t bytes, std::string_view what, std::string_view advice);
+  [[nodiscard]] const char* what() const noexcept override { return line_.c_str(); }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  std::uint64_t bytes_;
+  detail::shared_text line_;
+};
+
+namespace detail {
+
+/// In a handler of an exception from a function of a stage: rethrows it as an error that names the stage.
+[[noreturn, gnu::cold]] void rethrow_in_stage(std::string_view stage);
+
+}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 

@@ -17,6 +17,7 @@ namespace penstock::inline v0_1 {
       code_(other.code_),
       recurs_(other.recurs_),
       timed_out_(other.timed_out_),
+      unreachable_(other.unreachable_),
       message_(other.message_),
       stage_(other.stage_),
       file_(other.file_),
@@ -75,6 +76,48 @@ PENSTOCK_INLINE error& error::within(std::string_view part, std::uint64_t offset
   }
   return *this;
 }
+
+namespace detail {
+
+/// What the exception being handled says.
+[[nodiscard, gnu::cold]] PENSTOCK_INLINE std::string handled_text() {
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    constexpr std::string_view ours = "penstock: ";
+    std::string_view said = e.what();
+    if (said.substr(0, ours.size()) == ours) said.remove_prefix(ours.size());
+    return std::string(said);
+  } catch (...) {
+    return "an object that is no std::exception";
+  }
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE void rethrow_in_stage(std::string_view stage) {
+  try {
+    throw;
+  } catch (error& e) {
+    if (e.stage().empty()) e.in_stage(stage);
+    throw;
+  } catch (...) {
+    nested_error made;
+    made.in_stage(stage);
+    throw made;
+  }
+}
+
+}  // namespace detail
+
+[[gnu::noinline]] PENSTOCK_INLINE nested_error::nested_error()
+    : error(errc::exception, {"this sample ended with an exception: ", detail::handled_text()}) {}
+[[gnu::noinline]] PENSTOCK_INLINE nested_error::nested_error(const nested_error& other) noexcept
+    : error(other), std::nested_exception(other) {}
+[[gnu::noinline]] PENSTOCK_INLINE nested_error::~nested_error() {}
+
+[[gnu::noinline]] PENSTOCK_INLINE out_of_memory::out_of_memory(std::uint64_t bytes, std::string_view what,
+                                                               std::string_view advice)
+    : bytes_(bytes),
+      line_(detail::text({"penstock: there is no memory for ", bytes, " bytes of ", what, "; ", advice})) {}
 
 [[gnu::noinline]] PENSTOCK_INLINE void error::render() {
   std::string line = detail::text({"penstock: ", message_.view()});

@@ -10,8 +10,8 @@ namespace penstock::inline v0_1 {
 struct about_expression_tag {};  ///< a mistake about where something was written
 struct about_element_tag {};     ///< a mistake about the element: the compiler's message names its type
 
-/// A mistake: it declares what its sentence is about, and its `explain` does not compile. Your own stage can
-/// have mistakes: return them from its `diagnose`:
+/// What a mistake is: it declares what its sentence is about, and its `explain` does not compile. Your own
+/// stage can have mistakes: return them from its `diagnose`:
 ///
 ///     struct needs_a_number {
 ///       using penstock_mistake = about_element_tag;
@@ -80,6 +80,36 @@ struct source_with_open {
                   "connect()");
   }
 };
+struct source_without_element {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: this source does not say what its samples are; give it `using element = ...`, see "
+        "<penstock/source/concepts.hpp>");
+  }
+};
+struct source_without_reader {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: a source has a class `reader`, and connect() returns one; its evaluate(position, "
+        "worker&, sink) gives a sample, or next(element&) if it is read forward, see "
+        "<penstock/source/concepts.hpp>");
+  }
+};
+struct source_without_names {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: a source with size() is read in any order, and also has starts(), describe(), "
+                  "fingerprint() and a source_name, see <penstock/source/concepts.hpp>");
+  }
+};
 struct no_source {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
@@ -142,6 +172,15 @@ struct order_after_cursor {
     static_assert(never<Reached>,
                   "penstock: this stage computes positions but comes after shuffle_buffer, where positions "
                   "come from a cursor; move it before");
+  }
+};
+struct order_after_batch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: this stage chooses or reorders samples but comes after batch, where it would "
+                  "choose or reorder whole batches; write it before batch(n)");
   }
 };
 struct order_after_uneven_steps {

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <penstock/core/element.hpp>
+#include <penstock/core/mistake.hpp>
+#include <penstock/core/name.hpp>
+#include <penstock/core/record.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -32,5 +35,21 @@ concept open_sample = requires(const std::remove_cvref_t<T>& s, std::size_t i) {
 /// An open sample that owns its members.
 template <class T>
 concept owned_sample = requires { typename std::remove_cvref_t<T>::is_owned_sample; };
+
+namespace detail {
+
+/// The mistake where `Element` lacks a field: before `decode`, members have no names in a type.
+template <class Element>
+using missing_field_in = std::conditional_t<open_sample<Element> || owned_sample<Element>,
+                                            mistakes::field_before_decode, mistakes::no_such_field>;
+
+}  // namespace detail
+
+/// A mistake: the type of an open sample has no fields.
+template <fixed_string Name, open_sample S>
+[[nodiscard]] constexpr int get(const S&) noexcept {
+  mistakes::field_before_decode::explain<S>();
+  return 0;
+}
 
 }  // namespace penstock::inline v0_1

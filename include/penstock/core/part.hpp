@@ -147,6 +147,12 @@ template <class T>
 concept counting_order =
     part_of_kind<T, order_tag> && requires { requires std::remove_cvref_t<T>::counts_only; };
 
+/// An order stage that is meant for whole batches and may follow `batch`: `static constexpr bool
+/// works_on_batches = true`. Those that only count may follow it too.
+template <class T>
+concept batch_order =
+    part_of_kind<T, order_tag> && requires { requires std::remove_cvref_t<T>::works_on_batches; };
+
 /// A value stage that draws random numbers for this element: `template <class Element> static constexpr bool
 /// draws = true`. It gets a stream of its own.
 template <class T, class Element>

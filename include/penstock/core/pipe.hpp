@@ -38,6 +38,11 @@ consteval auto diagnose_stage() {
     return mistakes::order_after_decider{};
   } else if constexpr (order && f.cursor && !f.batched && !f.forward) {
     return mistakes::order_after_cursor{};
+  } else if constexpr (order && f.batched && !forward_order<Stage> && !batch_order<Stage>) {
+    if constexpr (requires { typename Stage::mistake_after_batch; })
+      return typename Stage::mistake_after_batch{};
+    else
+      return mistakes::order_after_batch{};
   } else if constexpr (f.uneven && (order || part_of_kind<Stage, steps_tag>)) {
     return mistakes::order_after_uneven_steps{};
   } else if constexpr (diagnosing_stage<Stage, Context>) {
@@ -110,6 +115,23 @@ concept source_with_open =
     requires(const T& s) { s.open(); };
 
 template <class T>
+concept plain_source = part_of_kind<T, source_tag>;
+template <class T>
+concept source_with_element = requires { typename T::element; };
+template <class T>
+concept source_with_reader = requires { typename T::reader; } &&
+                             (
+                                 requires { &T::connect; } || requires(const T& s) { s.connect(); }) &&
+                             (!sized_part<T> || requires { typename T::reader::worker; });
+template <class T>
+concept source_with_names = requires(const T& s) {
+  s.starts();
+  s.describe();
+  s.fingerprint();
+  T::source_name;
+};
+
+template <class T>
 concept begun = part_of_kind<T, plan_tag> || part_of_kind<T, source_tag>;
 
 template <class L, class R>
@@ -124,6 +146,12 @@ consteval auto diagnose() {
     return mistakes::no_source{};
   else if constexpr (source_with_open<L>)
     return mistakes::source_with_open{};
+  else if constexpr (plain_source<L> && !source_with_element<L>)
+    return mistakes::source_without_element{};
+  else if constexpr (plain_source<L> && !source_with_reader<L>)
+    return mistakes::source_without_reader{};
+  else if constexpr (plain_source<L> && sized_part<L> && !source_with_names<L>)
+    return mistakes::source_without_names{};
   else if constexpr (begun<L>)
     return typename diagnose_tuple<L, typename parts_of<R>::type>::type{};
   else
@@ -185,7 +213,10 @@ constexpr auto make_segment(pack<Stages...> stages) {
 
 /// A source, or a plan of samples: behind `batch` a value stage is a mistake, whatever its function.
 template <class L>
-concept gives_samples = begun<L> && !plan_context<std::remove_cvref_t<L>>::type::facts.batched;
+concept gives_samples =
+    begun<L> &&
+    (part_of_kind<L, plan_tag> ||
+     source_with_element<std::remove_cvref_t<L>>)&&!plan_context<std::remove_cvref_t<L>>::type::facts.batched;
 
 /// What arrives behind a source or a plan.
 template <class L>

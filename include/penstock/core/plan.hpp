@@ -13,6 +13,7 @@
 #include <concepts>
 #include <cstdint>
 #include <iterator>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -41,9 +42,32 @@ struct run_not_included {
   }
 };
 
+/// Only `any_loader` can be one of several plans.
+struct plan_of_another_type {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: plans with different stages have different types, so none can be assigned to another, "
+        "nor chosen with ?:; make an any_loader<my_batch> of each, see "
+        "<penstock/integration/any_loader.hpp>");
+  }
+};
+
 }  // namespace mistakes
 
 namespace detail {
+
+/// An order of types, for two that are not the same.
+template <class A, class B>
+consteval bool is_after() {
+  const auto text = []<class T>() { return std::string_view(__PRETTY_FUNCTION__); };
+  return !std::is_same_v<A, B> && text.template operator()<A>() > text.template operator()<B>();
+}
+/// Stands for a value after a mistake. Never called.
+template <class T>
+T no_value();
 
 template <class T>
 struct stage_scratch {
@@ -314,10 +338,11 @@ class plan {
   /// Whether samples take far longer to make than their bytes say: see `lone_part`.
   static constexpr bool one_at_a_time = lone_part<Source> || (lone_part<Stages> || ...);
 
+  /// Whether no stage does more with a sample than to choose parts of it.
+  static constexpr bool only_chooses = ((!value_stage<Stages> || choosing_part<Stages>)&&...);
   /// Whether samples are only copied from a `sequential_part`, in any order: no function of a user's is
   /// called.
-  static constexpr bool only_copies =
-      sequential_part<Source> && ((!value_stage<Stages> || choosing_part<Stages>)&&...);
+  static constexpr bool only_copies = sequential_part<Source> && only_chooses;
   /// Whether samples are only copied, in the order in which they lie in files.
   static constexpr bool copies_in_order =
       only_copies && ((!part_of_kind<Stages, order_tag> || counting_order<Stages>)&&...);
@@ -350,6 +375,29 @@ class plan {
         "plan.open(); for (auto epoch : run.epochs(n)) for (auto&& b : epoch), or plan.epoch(e) for "
         "one pass");
     return {};
+  }
+  template <class Self = plan>
+  [[nodiscard]] ill_formed::batch size() const {
+    static_assert(
+        never<Self>,
+        "penstock: a plan has no size(); write plan.source().size() for the samples that are stored, "
+        "or open it, auto run = plan.open();, and ask for run.steps_per_epoch(), its batches");
+    return {};
+  }
+  // Plans of different stages are different types.
+  template <class OtherSource, class... Others>
+    requires(!std::same_as<plan<OtherSource, Others...>, plan>)
+  plan& operator=(const plan<OtherSource, Others...>&) {
+    mistakes::plan_of_another_type::explain<plan<OtherSource, Others...>>();
+    return *this;
+  }
+  /// One of two plans converts to the other, so that the compiler tries it in `condition ? a : b`.
+  template <class OtherSource, class... Others>
+    requires(!std::same_as<plan<OtherSource, Others...>, plan> &&
+             detail::is_after<plan<OtherSource, Others...>, plan>())
+  plan(const plan<OtherSource, Others...>&)  // NOLINT(google-explicit-constructor)
+      : source_(detail::no_value<Source>()), stages_(detail::no_value<stages_type>()) {
+    mistakes::plan_of_another_type::explain<plan<OtherSource, Others...>>();
   }
   template <class State = penstock::state>
   [[nodiscard]] State state() const {

@@ -24,6 +24,17 @@ struct no_such_field {
                   "arrives_here<...>");
   }
 };
+struct field_before_decode {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: the members of this sample are not decoded yet, and its type does not name them; "
+        "write decode<field<\"jpg\", jpeg>, ...> or fields<\"jpg\", ...> before this stage, with the "
+        "names of your members");
+  }
+};
 struct field_twice {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
@@ -184,6 +195,37 @@ concept any_record = requires { typename std::remove_cvref_t<T>::is_record; };
 /// Whether record `R` has a field named `Name`.
 template <class R, class Name>
 concept has_field = any_record<R> && (std::remove_cvref_t<R>::template index_of<Name> != detail::not_found);
+
+/// Shows in a compiler's message the fields that there are.
+template <class... Names>
+struct fields_are {};
+
+namespace mistakes {
+
+struct no_such_field_in_batch {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: the batch has no field of that name; this error names those that it has, in "
+                  "fields_are<...>");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+template <class Record>
+struct names_of_record {
+  using type = fields_are<>;
+};
+template <class... Fields>
+struct names_of_record<record<Fields...>> {
+  using type = fields_are<typename Fields::name_type...>;
+};
+
+}  // namespace detail
 
 /// The value of the field `Name` of a record: `get<"jpg">(sample)`. Costs nothing.
 template <fixed_string Name, any_record R>

@@ -4,6 +4,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/detail/index_range.hpp>
+#include <penstock/core/mistake.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <array>
@@ -151,6 +152,16 @@ class tensor_view {
     requires(std::is_same_v<U, T> || std::is_same_v<U, const T>)
   [[nodiscard]] constexpr operator std::span<U>() const noexcept {
     return flat();
+  }
+
+  /// A mistake: no view copies its values by itself.
+  template <class Container>
+    requires requires { typename Container::allocator_type; }
+  constexpr operator Container() const {  // NOLINT(google-explicit-constructor)
+    static_assert(never<Container>,
+                  "penstock: a view does not copy its values into a container; write "
+                  "std::vector<float> v(view.flat().begin(), view.flat().end())");
+    return {};
   }
 
   /// The element at these indexes, one per dimension.

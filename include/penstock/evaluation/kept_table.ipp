@@ -3,6 +3,9 @@
 
 #include <penstock/evaluation/kept_table.hpp>
 
+#include <penstock/core/error.hpp>
+
+#include <new>
 #include <utility>
 
 namespace penstock::inline v0_1::detail {
@@ -38,9 +41,9 @@ PENSTOCK_INLINE bool kept_table::make_place(part& to) {
   try {
     to.all.reserve(to.all.size() + 1);
     larger = std::make_unique<table>(places);
-  } catch (...) {
+  } catch (const std::bad_alloc&) {
     bytes_.fetch_sub(places * sizeof(entry), std::memory_order_relaxed);
-    throw;
+    throw out_of_memory(places * sizeof(entry), "the table of keep_in_memory", "give it a lower limit");
   }
   if (now != 0)
     for (const entry& one : to.all.back()->entries)

@@ -32,6 +32,11 @@ template <class Reader>
     return std::to_string(at.index);
 }
 
+/// Whether samples of a reader are what a function of the program's makes: it declares
+/// `calls_functions = true`. Such a source reads nothing, however long it takes.
+template <class Reader>
+concept calls_functions = requires { requires bool(Reader::calls_functions); };
+
 /// Whether a reader knows the file of a sample.
 template <class Reader>
 concept has_urls = requires(const Reader& r, position at) { r.url(at); } ||

@@ -146,7 +146,10 @@ struct source_node {
       });
     } else if constexpr (std::is_same_v<Timing, looked_up>) {
       touch(w.next + look_ahead, w);
-      reader->evaluate(w.places[w.next++], w.own, std::forward<Sink>(sink));
+      if constexpr (calls_functions<Reader>)
+        ask(w.places[w.next++], w, std::forward<Sink>(sink));
+      else
+        reader->evaluate(w.places[w.next++], w.own, std::forward<Sink>(sink));
     } else if constexpr (std::is_same_v<Timing, looked_up_at_turn>) {
       touch(w.next + look_ahead, w);
       ask(w.places[w.next++], w, std::forward<Sink>(sink));
@@ -163,6 +166,13 @@ struct source_node {
       w.own.fetched = &w.fetched;
       const fetched_sample::scope held(w.fetched);
       reader->evaluate(source, w.own, std::forward<Sink>(sink));
+    } else if constexpr (calls_functions<Reader>) {
+      detail::failure_mark mark{w.root, 0};
+      reader->evaluate(source, w.own, [&]<class V>(V&& value) {
+        mark.armed = false;
+        sink(std::forward<V>(value));
+      });
+      mark.armed = false;
     } else {
       reader->evaluate(source, w.own, std::forward<Sink>(sink));
     }
@@ -263,31 +273,44 @@ struct stage_node {
     const detail::call_for<Stage> call{p, Up::has_pieces ? root.piece : 0u, seed, stream, w.own};
     if constexpr (part_of_kind<Stage, expander_tag>) {
       const piece_scope scope{root.piece, root.piece};
+      detail::failure_mark mark{root, depth};
       std::uint32_t piece = scope.before == 0 ? 0 : static_cast<std::uint32_t>(mix64(scope.before));
       stage.expand(std::forward<V>(value), call, [&]<class W>(W&& row) {
         root.piece = piece++;
+        mark.armed = false;
         if constexpr (Timing::value)
           hand_on<V>(w, root.landing, timing, sink, std::forward<W>(row));
         else
           sink(std::forward<W>(row));
+        mark.armed = true;
       });
+      mark.armed = false;
       if constexpr (Timing::value) ++w.cost.timed, root.landing.passed();
     } else if constexpr (Timing::value) {
       const std::uint64_t begin = Timing::now();
+      detail::failure_mark mark{root, depth};
       if constexpr (part_of_kind<Stage, decider_tag>) {
         const bool kept = stage.keep(value, call);
+        mark.armed = false;
         count(w, Timing::now() - begin);
         if (kept) hand_on<V>(w, root.landing, timing, sink, std::forward<V>(value));
       } else {
         auto&& result = stage.apply(std::forward<V>(value), call);
+        mark.armed = false;
         count(w, Timing::now() - begin);
         hand_on<V>(w, root.landing, timing, sink, std::forward<decltype(result)>(result));
       }
       root.landing.passed();
     } else if constexpr (part_of_kind<Stage, decider_tag>) {
-      if (stage.keep(value, call)) sink(std::forward<V>(value));
+      detail::failure_mark mark{root, depth};
+      const bool kept = stage.keep(value, call);
+      mark.armed = false;
+      if (kept) sink(std::forward<V>(value));
     } else {
-      sink(stage.apply(std::forward<V>(value), call));
+      detail::failure_mark mark{root, depth};
+      auto&& result = stage.apply(std::forward<V>(value), call);
+      mark.armed = false;
+      sink(std::forward<decltype(result)>(result));
     }
   }
   /// Restores the piece number, even if a later stage throws: the worker lives on.

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <utility>
 
 namespace penstock::inline v0_1 {
@@ -124,6 +125,8 @@ class center_crop_operation : public image_operation {
 
   /// Of the result.
   [[nodiscard]] const image_size& size() const noexcept { return size_; }
+  /// In words: "center_crop(224)".
+  [[nodiscard]] std::string describe() const { return "center_crop" + detail::sides_text(size_); }
 
   template <lazy_image I>
   [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
@@ -183,6 +186,8 @@ class random_crop_operation : public image_operation {
   /// Of the result.
   [[nodiscard]] const image_size& size() const noexcept { return size_; }
   [[nodiscard]] const random_crop_options& options() const noexcept { return options_; }
+  /// In words: "random_crop(224)".
+  [[nodiscard]] std::string describe() const { return "random_crop" + detail::sides_text(size_); }
 
   template <lazy_image I>
   [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {

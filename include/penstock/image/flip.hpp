@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <utility>
 
 namespace penstock::inline v0_1 {
@@ -116,6 +117,10 @@ class flip_operation : public image_operation {
     return {image, choose(random), c.scratch};
   }
 
+  /// In words: "horizontal_flip".
+  [[nodiscard]] std::string describe() const {
+    return how_ == mirroring::vertical ? "vertical_flip" : "horizontal_flip";
+  }
   /// Moves an `image_geometry` as the pixels are moved.
   template <class Places>
   void follow(Places& places, rng& random) const {

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <string>
+#include <string_view>
 #include <type_traits>
 
 /// Colour operations that look every value up in a table of 256: brightness, contrast, invert, solarize,
@@ -20,30 +22,37 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 struct invert_table {
+  static constexpr std::string_view name = "invert";
   void operator()(std::uint8_t* table) const;
 };
 struct solarize_table {
+  static constexpr std::string_view name = "solarize";
   double threshold;
   void operator()(std::uint8_t* table) const;
 };
 struct posterize_table {
+  static constexpr std::string_view name = "posterize";
   int bits;
   void operator()(std::uint8_t* table) const;
 };
 struct brightness_table {
+  static constexpr std::string_view name = "brightness";
   double factor;
   void operator()(std::uint8_t* table) const;
 };
 /// Of the sum of all gray values, and their number.
 struct contrast_table {
+  static constexpr std::string_view name = "contrast";
   double factor;
   void operator()(std::uint8_t* table, std::uint64_t sum, std::uint64_t count) const;
 };
 /// Of a histogram.
 struct autocontrast_table {
+  static constexpr std::string_view name = "autocontrast";
   void operator()(std::uint8_t* table, const std::uint64_t* histogram) const;
 };
 struct equalize_table {
+  static constexpr std::string_view name = "equalize";
   void operator()(std::uint8_t* table, const std::uint64_t* histogram) const;
 };
 
@@ -125,6 +134,8 @@ class lookup_operation : public byte_operation {
                                                           const call<image_scratch>& c) const {
     return {image, table_, c.scratch, true};
   }
+  /// In words: "invert".
+  [[nodiscard]] std::string describe() const { return std::string(Table::name); }
 
  private:
   Table table_;
@@ -143,6 +154,8 @@ class random_lookup_operation : public byte_operation {
                                                           const call<image_scratch>& c) const {
     return {image, table_, c.scratch, c.random().chance(p_)};
   }
+  /// In words: "random_invert".
+  [[nodiscard]] std::string describe() const { return "random_" + std::string(Table::name); }
 
  private:
   Table table_;

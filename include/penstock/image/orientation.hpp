@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace penstock::inline v0_1 {
 
@@ -100,6 +101,29 @@ void orient_pixels(const pixel_view<T, Channels>& stored, orientation o, const d
 /// the EXIF chunk. `upright` if there is none, if it is no number from 1 to 8, or if the block is damaged: an
 /// orientation that cannot be read is not worth an image. Reads the first directory only.
 [[nodiscard]] orientation exif_orientation(bytes_view tiff) noexcept;
+
+/// The orientation in a packet of XMP: the number behind the first `tiff:Orientation`, as an attribute or an
+/// element. `upright` without one.
+[[nodiscard]] orientation xmp_orientation(std::string_view packet) noexcept;
+
+/// What the metadata in a file say of its orientation: EXIF's tag, if EXIF has one, even if its value is none
+/// of the eight; otherwise XMP's. Source: Pillow 13, `Image.getexif` and `ImageOps.exif_transpose`.
+class metadata_orientation {
+ public:
+  /// A block of EXIF, with or without the `Exif\0\0` in front of the TIFF header. The first one that has the
+  /// tag counts.
+  void exif(bytes_view block) noexcept;
+  /// A packet of XMP. The first one that turns the image counts.
+  void xmp(std::string_view packet) noexcept;
+
+  /// Whether EXIF has said it, so that XMP does not count.
+  [[nodiscard]] bool tagged() const noexcept { return tagged_; }
+  [[nodiscard]] orientation found() const noexcept { return tagged_ ? exif_ : xmp_; }
+
+ private:
+  orientation exif_ = orientation::upright, xmp_ = orientation::upright;
+  bool tagged_ = false;
+};
 
 }  // namespace penstock::inline v0_1
 

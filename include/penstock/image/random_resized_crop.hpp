@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string>
 
 namespace penstock::inline v0_1 {
 
@@ -57,6 +58,8 @@ class random_resized_crop_operation : public byte_operation {
             options_.antialias, c.scratch};
   }
 
+  /// In words: "random_resized_crop(224)".
+  [[nodiscard]] std::string describe() const { return "random_resized_crop" + detail::sides_text(size_); }
   /// Moves an `image_geometry` as the pixels are moved.
   template <class Places>
   void follow(Places& places, rng& random) const {

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -124,6 +125,11 @@ class resize_operation : public byte_operation {
     return detail::resized_to(image, new_size(image.size()), options_.how, options_.antialias, c.scratch);
   }
 
+  /// In words: "resize(256)", of the shorter side, or "resize(224, 320)".
+  [[nodiscard]] std::string describe() const {
+    return height_ == 0 ? "resize(" + std::to_string(width_) + ")"
+                        : "resize(" + std::to_string(height_) + ", " + std::to_string(width_) + ")";
+  }
   /// Moves an `image_geometry` as the pixels are moved.
   template <class Places>
   void follow(Places& places, rng& /*random*/) const {

@@ -11,6 +11,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
 /// The last operations on images: their values as real numbers, normalised, of 32 or 16 bits.
@@ -188,6 +189,10 @@ class convert_operation : public image_operation {
   template <value_image I>
   [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
     return detail::as_values<Out>(image, c.scratch);
+  }
+  /// In words: "to_float".
+  [[nodiscard]] std::string describe() const {
+    return std::is_same_v<Out, float> ? "to_float" : std::is_same_v<Out, half> ? "to_half" : "to_bfloat16";
   }
 };
 

@@ -5,6 +5,7 @@
 #include <penstock/core/projection.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/projection.hpp>
+#include <penstock/inspection/detail/function_names.hpp>
 #include <penstock/run/block/column_set.hpp>
 #include <penstock/run/block/mapped_columns.hpp>
 #include <penstock/source/concepts.hpp>
@@ -50,26 +51,29 @@ inline std::string lost_text(const chain_facts& before, const chain_facts& after
 /// The fields that a plan tells its source it uses; empty if it uses all of them.
 [[nodiscard]] std::string used_fields_line(const projection& used);
 
-/// How many times the bytes of a value of type V are moved between the source and the batch.
+/// How a value of type V gets into a batch: how often its bytes are written or copied.
 template <class V, class Policy>
-constexpr std::string_view moves_text() {
+constexpr std::string_view way_to_batch() {
   // an expression that can only write to a pointer is first written elsewhere if the slot is not dense
   constexpr bool turned = arranges<order_of<Policy>> && array_expression<V> && !placed_expression<V>;
 
   if constexpr (shape_class_of<V> == shape_class::none)
     return "not in a batch";
   else if constexpr (shape_class_of<V> == shape_class::fixed)
-    return turned ? "2 moves: to memory of the thread, then to its slot" : "1 move: written in its slot";
+    return turned ? "computed in the worker's memory, then copied into the batch"
+                  : "written straight into the batch";
   else if constexpr (turned && pads_all<Policy>)
-    return "3 moves: to memory of the thread, to the side arena, then to its place in the batch";
+    return "computed in the worker's memory, kept beside the batch until the largest shape is known, then "
+           "copied into it";
   else if constexpr (turned)
-    return "2 moves: to memory of the thread, then to its slot (3 in the first batches, until the shape is "
-           "known)";
+    return "computed in the worker's memory, then copied into the batch (copied once more in the first "
+           "batches, until the shape is known)";
   else if constexpr (stacks<Policy>)
-    return unfinished<V> ? "1 move: written in its slot (2 in the first batches, until the shape is known)"
-                         : "1 move: copied to its slot (2 in the first batches, until the shape is known)";
+    return unfinished<V> ? "written straight into the batch (copied once in the first batches, until the "
+                           "shape is known)"
+                         : "copied into the batch (twice in the first batches, until the shape is known)";
   else
-    return "2 moves: to the side arena, then to its place in the batch";
+    return "kept beside the batch until all lengths are known, then copied into it";
 }
 
 /// The layout of a field's rows in a batch, unless they are dense and in the order of the value.
@@ -102,8 +106,10 @@ struct facts_list<Context, Stage, Rest...> {
 
 }  // namespace detail
 
-/// Describes a plan in words: its stages with their kinds, where guarantees are lost, which fields it tells
-/// its source it uses (unless all), how often each field is moved, and the device.
+/// Describes a plan in words: its stages with their kinds and the functions of each `map`, where guarantees
+/// are lost, which fields it tells its source it uses (unless all), how each field gets into a batch, and the
+/// device. A function is shown by what its `describe()` returns, if it has one, or otherwise by the name of
+/// its class.
 ///
 /// Opens nothing. Meant for people: the text may change between versions.
 template <class Source, class... Stages>
@@ -116,7 +122,12 @@ template <class Source, class... Stages>
                                    detail::lost_text({}, at_source));
   detail::facts_list<detail::context<typename Source::element, at_source>, Stages...>::walk(
       [&]<class Stage>(const Stage& stage, const auto& before, const auto& after) {
-        text += detail::description_line(text_of_stage(stage), detail::kind_text<Stage>(),
+        std::string name = text_of_stage(stage);
+        if (const std::string functions = detail::functions_text(stage); !functions.empty())
+          name.append(": ").append(functions);
+        const bool counts_batches = part_of_kind<Stage, order_tag> && before.batched;
+        text += detail::description_line(std::move(name),
+                                         counts_batches ? "sequencer of batches" : detail::kind_text<Stage>(),
                                          detail::lost_text(before, after));
       },
       p.stages());
@@ -133,7 +144,7 @@ template <class Source, class... Stages>
         ((text +=
           "field " + std::string(element::template field_at<Is>::name) + ": " +
           std::string(
-              detail::moves_text<
+              detail::way_to_batch<
                   std::tuple_element_t<Is, element>,
                   typename batch::template policy<typename element::template field_at<Is>::name_type>>()) +
           detail::layout_text<
@@ -143,14 +154,16 @@ template <class Source, class... Stages>
       }(std::make_index_sequence<element::size>{});
     } else {
       text.append("value: ")
-          .append(detail::moves_text<element, typename batch::template policy<void>>())
+          .append(detail::way_to_batch<element, typename batch::template policy<void>>())
           .append(detail::layout_text<typename batch::template policy<void>>())
           .append("\n");
     }
     if constexpr (!std::is_same_v<block_columns_of<plan_type>, columns_of<plan_type>>)
-      text += "new columns of map_batch: 1 move: copied or written to their place in the batch\n";
+      text += "new columns of map_batch: written or copied into the batch\n";
     if constexpr (!parts::direct)
-      text += "behind filter, unbatch or a forward source: 1 move more, from a chunk to the batch\n";
+      text +=
+          "after filter, unbatch or a forward source: copied once more, from a chunk of samples into the "
+          "batch\n";
   }
   text += "device: ";
   if constexpr (parts::in::template has<device_tag>)

@@ -31,6 +31,7 @@ struct ledger_proof {
   std::map<std::uint64_t, counts> by_rank;   ///< of the first line that names a sample
   std::map<std::uint64_t, counts> by_shard;  ///< of the bad sample
   std::uint64_t again = 0;                   ///< lines that repeat a sample
+  std::uint64_t damaged_shards = 0;          ///< lines about shards of which only a part is in the dataset
   std::uint64_t extra = 0;                   ///< stand-in samples that were also delivered in their own place
   std::vector<std::string> violations;       ///< the first hundred, one sentence each
 

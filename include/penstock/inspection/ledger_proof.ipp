@@ -36,6 +36,10 @@ class ledger_prover {
   ledger_proof result(std::span<const bad_entry> entries) {
     std::map<std::pair<std::uint64_t, std::uint64_t>, const bad_entry*> first;  // ordered by position
     for (const bad_entry& one : entries) {
+      if (one.shard) {
+        ++made_.damaged_shards;
+        continue;
+      }
       const auto [known, fresh] = first.try_emplace({one.epoch, one.index}, &one);
       if (fresh) continue;
       ++made_.again;
@@ -152,6 +156,7 @@ PENSTOCK_INLINE std::string ledger_text(const ledger_proof& p, const shard_namin
   };
   std::string report = text({"substitutions: ", words(p.all), "; ", p.extra,
                              " replacements were also delivered in their own place"});
+  if (p.damaged_shards != 0) append(report, {"; ", p.damaged_shards, " lines name a damaged shard"});
   if (p.again != 0) append(report, {"; ", p.again, " lines name a sample again"});
   report += '\n';
   for (const auto& [rank, c] : p.by_rank) append(report, {"rank ", rank, ": ", words(c), '\n'});

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/open_sample.hpp>
@@ -9,57 +8,19 @@
 #include <penstock/evaluation/projection.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/evaluation/stage_chain.hpp>
+#include <penstock/inspection/detail/value_text.hpp>
 #include <penstock/run/feed/front.hpp>
 #include <penstock/source/concepts.hpp>
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 
 namespace penstock::inline v0_1 {
 
 namespace detail {
-
-/// The first bytes of a value, as text if they are text and otherwise in hexadecimal.
-std::string first_bytes(bytes_view bytes);
-
-template <class V>
-std::string value_text(const V& value) {
-  using type = std::remove_cvref_t<V>;
-  if constexpr (blob<type>) {
-    return detail::text({value.size(), " bytes: ", first_bytes(value.finish())});
-  } else if constexpr (array_expression<type>) {
-    const auto view = penstock::finish(value);
-    return detail::text(
-        {"array of shape ", to_string(value.shape()), ": ", first_bytes(std::as_bytes(view.values()))});
-  } else if constexpr (requires {
-                         value.shape();
-                         value.values();
-                       }) {
-    return detail::text(
-        {"array of shape ", to_string(value.shape()), ": ", first_bytes(std::as_bytes(value.values()))});
-  } else if constexpr (requires { value.strides(); }) {
-    return detail::text({"array of shape ", to_string(value.shape()), " with strides"});
-  } else if constexpr (std::is_arithmetic_v<type>) {
-    return std::to_string(value);
-  } else if constexpr (std::convertible_to<const type&, std::string_view>) {
-    const std::string_view text = value;
-    return detail::text({text.size(), " characters: ", first_bytes(bytes_of(text))});
-  } else if constexpr (requires {
-                         value.size();
-                         std::as_bytes(std::span(value.data(), value.size()));
-                       }) {
-    return detail::text(
-        {value.size(), " values: ", first_bytes(std::as_bytes(std::span(value.data(), value.size())))});
-  } else {
-    return detail::text({"a value of ", sizeof(type), " bytes"});
-  }
-}
 
 template <class V>
 std::string sample_text(const V& sample) {
@@ -82,7 +43,8 @@ std::string sample_text(const V& sample) {
 
 }  // namespace detail
 
-/// Shows one sample as it is before `batch`: its key, and the shape and the first bytes of each field.
+/// Shows one sample as it is before `batch`: its key, and of each field the type, the shape and the first
+/// values. Bytes are shown as text if they are text, and otherwise with what they look like ("a JPEG image").
 ///
 /// Evaluates the chain for position (0, index) in the calling thread; for a forward-only source, reads the
 /// first sample. Meant for people: the text may change between versions. Throws what the chain throws.
@@ -135,7 +97,3 @@ template <source Source>
 }
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/inspection/peek.ipp>
-#endif

@@ -3,6 +3,7 @@
 
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/mistake.hpp>
 #include <penstock/observe/counters.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/run/state.hpp>
@@ -69,19 +70,22 @@ class any_loader {
     using value_type = Batch;
     using difference_type = std::ptrdiff_t;
     iterator() = default;
-    explicit iterator(any_loader* owner) : owner_(owner) {}
+    explicit iterator(any_loader* owner) : owner_(owner), loop_(owner->loop_) {}
     [[nodiscard]] Batch& operator*() const { return owner_->current(); }
     [[nodiscard]] Batch* operator->() const { return std::addressof(**this); }
     iterator& operator++() {
+      if (loop_ != owner_->loop_) [[unlikely]]
+        detail::refuse_outer_loop("any_loader");
       owner_->fetch();
       return *this;
     }
-    void operator++(int) { owner_->fetch(); }
+    void operator++(int) { ++*this; }
     friend bool operator==(const iterator& it, std::default_sentinel_t) { return it.done(); }
 
    private:
     [[nodiscard]] bool done() const { return owner_->current_ == nullptr; }
     any_loader* owner_ = nullptr;
+    std::uint64_t loop_ = 0;  // which loop of the loader this is
   };
 
   /// One epoch: a range of batches.
@@ -92,6 +96,7 @@ class any_loader {
     [[nodiscard]] std::uint64_t number() const { return number_; }
     [[nodiscard]] iterator begin() const {
       owner_->functions().to_epoch(owner_->self_, number_, last_, rest_);
+      ++owner_->loop_;
       owner_->fetch();
       return iterator(owner_);
     }
@@ -146,14 +151,25 @@ class any_loader {
     requires part_of_kind<Plan, plan_tag>
   any_loader(const Plan& p, Convert convert)
       : any_loader(holder<Plan, Convert>::make(p, std::move(convert))) {}
+  /// A mistake: a loader of a source, or of a plan alone.
+  template <class Plan, class... Convert>
+    requires(part_of_kind<Plan, source_tag> || (part_of_kind<Plan, plan_tag> && sizeof...(Convert) == 0))
+  any_loader(const Plan&, const Convert&...) {
+    static_assert(never<Plan>,
+                  "penstock: any_loader<my_batch> is made of a plan with batches and a function that makes a "
+                  "my_batch of one; write any_loader<my_batch>(source | batch(n), [](auto& b) { return "
+                  "my_batch{get<\"a\">(b)}; })");
+  }
   any_loader(any_loader&& other) noexcept
       : functions_(std::exchange(other.functions_, nullptr)),
         self_(std::exchange(other.self_, nullptr)),
-        current_(std::exchange(other.current_, nullptr)) {}
+        current_(std::exchange(other.current_, nullptr)),
+        loop_(other.loop_) {}
   any_loader& operator=(any_loader&& other) noexcept {
     std::swap(functions_, other.functions_);
     std::swap(self_, other.self_);
     std::swap(current_, other.current_);
+    std::swap(loop_, other.loop_);
     return *this;
   }
   ~any_loader() {
@@ -308,6 +324,7 @@ class any_loader {
   const table* functions_ = nullptr;
   void* self_ = nullptr;
   Batch* current_ = nullptr;
+  std::uint64_t loop_ = 0;  // how many have begun
 };
 
 }  // namespace penstock::inline v0_1

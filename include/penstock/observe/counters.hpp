@@ -29,6 +29,7 @@ struct bad_sample_counts {
 /// The counters of a run: a copy, taken by `run.counters()` at no cost to the workers.
 struct run_counters {
   std::vector<stage_counters> stages;  ///< source first
+  bool source_computes = false;        ///< the source reads nothing: samples are made by a function
   std::uint64_t samples = 0;           ///< delivered, on this rank
   std::uint64_t bytes = 0;             ///< delivered
   std::uint64_t batches = 0;           ///< delivered; without batches, rows
@@ -60,7 +61,11 @@ struct run_counters {
   /// `kept.bytes`
   std::uint64_t bytes_held = 0;
 
-  [[nodiscard]] double stall() const { return seconds == 0 ? 0 : stall_seconds / seconds; }
+  /// The fraction of its time that the consumer waited for data, as `report` and `progress` show it. Without
+  /// workers the consumer makes its batches itself, and that time counts.
+  [[nodiscard]] double stall() const {
+    return seconds == 0 ? 0 : (workers == 0 ? worker_busy_seconds : stall_seconds) / seconds;
+  }
   [[nodiscard]] double samples_per_second() const {
     return seconds == 0 ? 0 : static_cast<double>(samples) / seconds;
   }

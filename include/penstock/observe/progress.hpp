@@ -8,19 +8,25 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace penstock::inline v0_1 {
 
-/// One line of progress: a bar over the batches of an epoch, samples/s, MB/s and the fraction of time that
-/// the loop waited for data.
+/// One line of progress: a bar over the batches of an epoch, the time that passed and the time that is left,
+/// samples/s, MB/s, the stall as `report` has it (`run_counters::stall`), and numbers of yours, as in "epoch
+/// 3 [######..................] 25/100  0:05, 0:15 left  640 samples/s  96.3 MB/s  stall 1.2%  loss 0.693".
 ///
-/// On a terminal, the line is rewritten in place, at most ten times a second; elsewhere, one line is written
-/// at the end of each epoch. A `tick` between two lines costs a clock read. Use it from one thread.
+/// On a terminal, the line is rewritten in place, at most ten times a second, and is cut where the terminal
+/// ends; elsewhere, one line is written at the end of each epoch. A `tick` between two lines costs a clock
+/// read. Use it from one thread.
 ///
 ///     progress bar("epoch 3", run.steps_per_epoch());
 ///     bar.begin(run.counters());
 ///     for (auto&& b : run.epoch(3)) {
-///       train(b);
+///       const double loss = train(b);
+///       bar.show("loss", loss);
 ///       bar.tick([&] { return run.counters(); });
 ///     }
 ///     bar.finish(run.counters());
@@ -31,8 +37,13 @@ class progress {
   /// `total`: batches per epoch, 0 if unknown. Writes to `out`.
   progress(std::string label, std::uint64_t total, std::FILE* out = stderr);
 
-  /// Starts the measurement of rates; without it, they count from the opening of the run.
-  void begin(const run_counters& counters);
+  /// Starts the measurement of times and rates; without it, they count from the opening of the run. `done`:
+  /// batches of the epoch that were delivered before, as of a run that is restored within it
+  /// (`run.state().step`).
+  void begin(const run_counters& counters, std::uint64_t done = 0);
+  /// Shows a number behind the others from now on: a loss, an accuracy, a learning rate. Allocates for a new
+  /// name only.
+  void show(std::string_view name, double value);
   /// Counts one batch. `counters` is a function that returns a `run_counters`; it is called only when a line
   /// is due.
   template <class Counters>
@@ -50,11 +61,12 @@ class progress {
   void write(const run_counters& counters, bool last);
 
   std::string label_;
-  std::uint64_t total_, ticks_ = 0;
+  std::uint64_t total_, done_ = 0, ticks_ = 0;
   std::FILE* out_;
   bool on_terminal_;
   clock::time_point last_{};
   run_counters first_;
+  std::vector<std::pair<std::string, double>> numbers_;
 };
 
 }  // namespace penstock::inline v0_1

@@ -7,9 +7,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <utility>
 
 #if defined(__unix__) || defined(__APPLE__)
+#include <sys/ioctl.h>
 #include <unistd.h>
 #endif
 
@@ -25,53 +25,103 @@ PENSTOCK_INLINE bool is_terminal([[maybe_unused]] std::FILE* out) {
 #endif
 }
 
+/// The characters of a line of the terminal; 0 if it does not say.
+PENSTOCK_INLINE std::size_t terminal_width([[maybe_unused]] std::FILE* out) {
+#if defined(__unix__) || defined(__APPLE__)
+  winsize size{};
+  return ::ioctl(::fileno(out), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+#else
+  return 0;
+#endif
+}
+
+/// The first characters of a line of UTF-8.
+PENSTOCK_INLINE std::string_view first_characters(std::string_view line, std::size_t count) {
+  for (std::size_t i = 0; i < line.size(); ++i)
+    if ((static_cast<unsigned char>(line[i]) & 0xc0u) != 0x80 && count-- == 0) return line.substr(0, i);
+  return line;
+}
+
+/// "0:07", "1:02:03", "3 d 04:05:06"
+PENSTOCK_INLINE std::string clock_text(double seconds) {
+  constexpr double longest = 1e9;  // 31 years
+  const auto all = static_cast<unsigned long long>(std::clamp(seconds, 0.0, longest));
+  const unsigned long long days = all / 86'400, hours = all / 3600 % 24, minutes = all / 60 % 60;
+  char text[64];
+  if (days != 0)
+    std::snprintf(text, sizeof text, "%llu d %02llu:%02llu:%02llu", days, hours, minutes, all % 60);
+  else if (hours != 0)
+    std::snprintf(text, sizeof text, "%llu:%02llu:%02llu", hours, minutes, all % 60);
+  else
+    std::snprintf(text, sizeof text, "%llu:%02llu", minutes, all % 60);
+  return text;
+}
+
 }  // namespace detail
 
 PENSTOCK_INLINE progress::progress(std::string label, std::uint64_t total, std::FILE* out)
     : label_(std::move(label)), total_(total), out_(out), on_terminal_(detail::is_terminal(out)) {}
 
-PENSTOCK_INLINE void progress::begin(const run_counters& counters) {
+PENSTOCK_INLINE void progress::begin(const run_counters& counters, std::uint64_t done) {
   first_ = counters;
   first_.stages.clear();
+  done_ = done;
+}
+
+PENSTOCK_INLINE void progress::show(std::string_view name, double value) {
+  for (auto& [known, number] : numbers_)
+    if (known == name) {
+      number = value;
+      return;
+    }
+  numbers_.emplace_back(name, value);
 }
 
 PENSTOCK_INLINE std::string progress::line(const run_counters& counters) const {
   constexpr std::size_t width = 24;
-  const double seconds = counters.seconds - first_.seconds;
-  const auto rate = [seconds](double amount) { return seconds > 0 ? amount / seconds : 0.0; };
+  const run_counters c = since(counters, first_);
+  const std::uint64_t done = done_ + ticks_;
   char text[256];
   std::string result = label_ + " ";
   if (total_ != 0) {
-    const std::uint64_t done = std::min(ticks_, total_);
-    const auto filled = detail::to_size(done * width / total_);
+    const auto filled = detail::to_size(std::min(done, total_) * width / total_);
     result += "[" + std::string(filled, '#') + std::string(width - filled, '.') + "] ";
-    std::snprintf(text, sizeof text, "%llu/%llu  ", static_cast<unsigned long long>(ticks_),
+    std::snprintf(text, sizeof text, "%llu/%llu  ", static_cast<unsigned long long>(done),
                   static_cast<unsigned long long>(total_));
   } else {
-    std::snprintf(text, sizeof text, "%llu  ", static_cast<unsigned long long>(ticks_));
+    std::snprintf(text, sizeof text, "%llu  ", static_cast<unsigned long long>(done));
   }
+  result += text + detail::clock_text(c.seconds);
+  if (total_ > done && ticks_ != 0)
+    result +=
+        ", " +
+        detail::clock_text(c.seconds / static_cast<double>(ticks_) * static_cast<double>(total_ - done)) +
+        " left";
+  std::snprintf(text, sizeof text, "  %.0f samples/s  %.1f MB/s  stall %.1f%%", c.samples_per_second(),
+                c.bytes_per_second() * 1e-6, 100 * c.stall());
   result += text;
-  std::snprintf(text, sizeof text, "%.0f samples/s  %.1f MB/s  stall %.1f %%",
-                rate(static_cast<double>(counters.samples - first_.samples)),
-                rate(static_cast<double>(counters.bytes - first_.bytes)) * 1e-6,
-                100 * rate(counters.stall_seconds - first_.stall_seconds));
-  result += text;
-  if (const std::uint64_t bad = counters.skipped + counters.replaced - first_.skipped - first_.replaced;
-      bad != 0)
+  for (const auto& [name, number] : numbers_) {
+    std::snprintf(text, sizeof text, "%.4g", number);
+    result += "  " + name + " " + text;
+  }
+  if (const std::uint64_t bad = c.skipped + c.replaced; bad != 0)
     result += "  " + std::to_string(bad) + " bad";
-  if (counters.warnings != first_.warnings)
-    result += "  " + std::to_string(counters.warnings - first_.warnings) + " damaged";
-  if (counters.storage.retries > first_.storage.retries)
-    result += "  " + std::to_string(counters.storage.retries - first_.storage.retries) + " retries";
+  if (c.warnings != 0) result += "  " + std::to_string(c.warnings) + " damaged";
+  if (c.storage.retries != 0) result += "  " + std::to_string(c.storage.retries) + " retries";
   return result;
 }
 
 PENSTOCK_INLINE void progress::write(const run_counters& counters, bool last) {
   last_ = clock::now();
-  if (on_terminal_)
-    std::fprintf(out_, "\r%s\033[K%s", line(counters).c_str(), last ? "\n" : "");
-  else if (last)
-    std::fprintf(out_, "%s\n", line(counters).c_str());
+  const std::string all = line(counters);
+  if (on_terminal_) {
+    // A line that is longer than the terminal would go on in the next, where it cannot be rewritten.
+    const std::size_t width = last ? 0 : detail::terminal_width(out_);
+    const std::string_view shown = width == 0 ? all : detail::first_characters(all, width);
+    std::fprintf(out_, "\r%.*s\033[K%s", static_cast<int>(shown.size()), shown.data(), last ? "\n" : "");
+  } else if (last) {
+    std::fprintf(out_, "%s\n", all.c_str());
+  }
   std::fflush(out_);
 }
 

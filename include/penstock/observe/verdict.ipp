@@ -56,7 +56,7 @@ PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& 
   }
   // the average, because the number of workers can change
   const double threads = c.worker_seconds > 0 ? c.worker_seconds / c.seconds : std::max(1u, c.workers);
-  v.stall = c.stall_seconds / c.seconds;
+  v.stall = c.stall();
   double all = 0;
   std::size_t most = 0;
   for (std::size_t i = 0; i < c.stages.size(); ++i) {
@@ -68,9 +68,7 @@ PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& 
     v.busiest_share = c.stages[most].busy_seconds / all;
   }
   v.busy = c.worker_busy_seconds / (c.seconds * threads);
-  // Without workers, the time that the consumer spends evaluating is the time it waits.
-  const double waited = c.workers == 0 ? c.worker_busy_seconds / c.seconds : v.stall;
-  if (waited < detail::little_stall) {
+  if (v.stall < detail::little_stall) {
     v.limit = bottleneck::consumer;
     v.advice = "the loop gets its batches without waiting: the time is in the training step";
     return v;
@@ -91,7 +89,7 @@ PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& 
     v.advice = "no stage was timed yet; ask again after more batches";
     return v;
   }
-  if (input > 0.5 || most == 0) {
+  if (input > 0.5 || (most == 0 && !c.source_computes)) {
     v.limit = bottleneck::io;
     v.advice = input > 0.5
                    ? "workers wait for the serial front of a forward-only source; use an indexed source, or "
@@ -188,9 +186,10 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
                   detail::in_seconds(each).c_str());
     text += line;
   }
-  text += (c.workers == 0 ? "consumer evaluates itself" : "consumer waited " + detail::percent(v.stall)) +
-          ", workers busy " + detail::percent(v.busy) + "\n" + std::string(to_string(v.limit)) + ": " +
-          v.advice + "\n";
+  text += "stall " + detail::percent(v.stall) +
+          (c.workers == 0 ? ": the consumer makes its batches itself"
+                          : ": the consumer waited, workers busy " + detail::percent(v.busy)) +
+          "\n" + std::string(to_string(v.limit)) + ": " + v.advice + "\n";
   return text;
 }
 

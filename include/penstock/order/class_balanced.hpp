@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
+#include <penstock/core/any_seed.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
@@ -101,9 +102,9 @@ struct class_balanced_stage {
 namespace detail {
 struct class_balanced_fn {
   template <sample_values Values>
-  [[nodiscard]] class_balanced_stage<Values> operator()(const Values& values, std::uint64_t seed,
+  [[nodiscard]] class_balanced_stage<Values> operator()(const Values& values, any_seed seed,
                                                         per_class how = per_class::largest) const {
-    return {values, seed, how};
+    return {values, seed.value(), how};
   }
 };
 }  // namespace detail

@@ -128,6 +128,7 @@ concept reaching = order<O> && requires(const O& o, position_range after) {
 /// An order stage: the plan-level value whose `make` builds the order once the size before it is known.
 /// `describe` is for people; `fingerprint(h)` calls `h.add(stage_name, numbers...)` with everything that
 /// determines the sequence. A stage with a seed has `plan_seed()`, which a plan without `seed(n)` uses.
+/// Behind `batch` it would order whole batches, which `works_on_batches = true` allows.
 /// `works_forward = true` allows it over a source that can only be read forward: it must then be a
 /// `counting_stage` or a `repeating_stage`.
 template <class S>

@@ -43,18 +43,21 @@ struct batch_starts {
   [[nodiscard]] bool fails() const noexcept { return too_costly || failure; }
 };
 
-/// Assigns positions to batches, one after another.
+/// Assigns positions to batches, one after another. In a `padded` batch every sample costs as much as the
+/// most costly one.
 class batch_filler {
  public:
-  explicit batch_filler(std::uint64_t limit) : limit_(limit) { made_.starts.push_back(0); }
+  explicit batch_filler(std::uint64_t limit, bool padded = false) : limit_(limit), padded_(padded) {
+    made_.starts.push_back(0);
+  }
 
   /// Adds the next position to this batch or starts a new one; returns false if neither has room.
   [[nodiscard]] bool add(std::uint64_t cost) {
-    if (cost > limit_ - sum_ || size_ == most) {
+    if (!has_room(cost) || size_ == most) {
       if (cost > limit_) return false;
       close();
     }
-    sum_ += cost;
+    sum_ = padded_ ? std::max(sum_, cost) : sum_ + cost;
     ++size_;
     return true;
   }
@@ -70,12 +73,18 @@ class batch_filler {
  private:
   static constexpr std::uint64_t most = 0xffffffffu;
 
+  [[nodiscard]] bool has_room(std::uint64_t cost) const noexcept {
+    if (!padded_) return cost <= limit_ - sum_;
+    return std::max(sum_, cost) <= limit_ / (size_ + 1);
+  }
   void close() {
     made_.starts.push_back(made_.starts.back() + size_);
     sum_ = size_ = 0;
   }
 
-  std::uint64_t limit_, sum_ = 0, size_ = 0;
+  std::uint64_t limit_;
+  bool padded_;
+  std::uint64_t sum_ = 0, size_ = 0;  // padded: the highest cost
   batch_starts made_;
 };
 
@@ -138,12 +147,12 @@ void check_cost_cut(std::uint64_t positions, std::uint64_t limit);
 /// Throws if the values are not the costs of these samples.
 void check_cost_values(const cut_input& in, std::uint64_t values, std::uint64_t dataset,
                        std::string_view what);
-[[nodiscard]] std::string cost_text(std::string_view costs, std::uint64_t limit, tail at_end);
+[[nodiscard]] std::string cost_text(std::string_view costs, std::uint64_t limit, bool padded, tail at_end);
 
 }  // namespace detail
 
 /// The cut of `batch_by(cost, limit)`: batches of consecutive positions whose costs add up to at most
-/// `limit`. A `step_cut`.
+/// `limit`; if they are padded, whose highest cost times their number is at most `limit`. A `step_cut`.
 ///
 /// `cost(sample)` takes the number of a sample in the source. The first caller that needs an epoch makes one
 /// pass over it, and copies share the result: 8 bytes per batch. An exception from `cost` is recorded too,
@@ -151,13 +160,15 @@ void check_cost_values(const cut_input& in, std::uint64_t values, std::uint64_t 
 template <class Orders, class Cost>
 class cost_cut {
  public:
-  cost_cut(Orders orders, Cost cost, std::uint64_t limit, tail policy, const cut_input& in)
+  cost_cut(Orders orders, Cost cost, std::uint64_t limit, tail policy, const cut_input& in,
+           bool padded = false)
       : orders_(std::move(orders)),
         cost_(std::move(cost)),
         limit_(limit),
         world_(in.world),
         rank_(in.rank),
-        policy_(policy) {
+        policy_(policy),
+        padded_(padded) {
     detail::check_cost_cut(orders_.size(), limit);
   }
 
@@ -175,12 +186,15 @@ class cost_cut {
   [[nodiscard]] std::uint64_t usual() const {
     constexpr std::uint64_t looks = 64;
     const std::uint64_t n = orders_.size(), each = std::max<std::uint64_t>(1, n / looks);
-    double sum = 0, seen = 0;
+    double sum = 0, highest = 0, seen = 0;
     typename Orders::binding bound;
     for (std::uint64_t i = 0; i < n && seen < looks; i += each, seen += 1) {
       orders_.rebind(bound, 0, i, i + 1);
-      sum += static_cast<double>(cost_of(bound(i).index, {0, i}));
+      const auto cost = static_cast<double>(cost_of(bound(i).index, {0, i}));
+      sum += cost;
+      highest = std::max(highest, cost);
     }
+    if (padded_) sum = highest * seen;
     if (sum <= 0) return std::min<std::uint64_t>(n, 4096);
     const double slots = static_cast<double>(limit_) / sum * seen;
     const std::uint64_t most = std::min<std::uint64_t>(n, 65'536);
@@ -198,7 +212,7 @@ class cost_cut {
   }
   [[nodiscard]] detail::batch_starts filled(std::uint64_t epoch, const std::atomic<bool>* stop) const {
     constexpr std::uint64_t piece = 4096;
-    detail::batch_filler batches(limit_);
+    detail::batch_filler batches(limit_, padded_);
     typename Orders::binding bound;
     const std::uint64_t n = orders_.size();
     for (std::uint64_t first = 0; first < n; first += piece) {
@@ -223,6 +237,7 @@ class cost_cut {
   Cost cost_;
   std::uint64_t limit_, world_, rank_;
   tail policy_;
+  bool padded_;
   detail::epoch_tables<detail::batch_starts> tables_;
 };
 
@@ -264,16 +279,19 @@ struct cost_rule {
   detail::costs<Cost> cost;
   std::uint64_t limit = 1;
   tail at_end = tail::keep;
+  bool padded = false;  ///< every sample of a batch costs as much as the most costly one
 
   template <class Orders>
   [[nodiscard]] cost_cut<Orders, detail::costs<Cost>> make(const Orders& orders, const cut_input& in) const {
     cost.check(in);
-    return {orders, cost, limit, at_end, in};
+    return {orders, cost, limit, at_end, in, padded};
   }
-  [[nodiscard]] std::string describe() const { return detail::cost_text(cost.describe(), limit, at_end); }
+  [[nodiscard]] std::string describe() const {
+    return detail::cost_text(cost.describe(), limit, padded, at_end);
+  }
   template <class Hash>
   void fingerprint(Hash& h) const {
-    h.add("cost", at_end, limit);
+    h.add(padded ? "padded cost" : "cost", at_end, limit);
     cost.fingerprint(h);
   }
 };

@@ -43,9 +43,10 @@ PENSTOCK_INLINE void detail::check_cost_values(const cut_input& in, std::uint64_
   check_places(places, values, dataset, what, "batch_by");
 }
 
-PENSTOCK_INLINE std::string detail::cost_text(std::string_view costs, std::uint64_t limit, tail at_end) {
-  return text(
-      {"batch_by(", costs, costs.empty() ? "" : ", ", "limit ", limit, ", tail ", to_string(at_end), ")"});
+PENSTOCK_INLINE std::string detail::cost_text(std::string_view costs, std::uint64_t limit, bool padded,
+                                              tail at_end) {
+  return text({"batch_by(", costs, costs.empty() ? "" : ", ", "limit ", limit, padded ? " with padding" : "",
+               ", tail ", to_string(at_end), ")"});
 }
 
 }  // namespace penstock::inline v0_1

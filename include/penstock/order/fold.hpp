@@ -3,6 +3,7 @@
 
 #include <penstock/base/shared.hpp>
 #include <penstock/core/any_count.hpp>
+#include <penstock/core/any_seed.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
@@ -88,8 +89,8 @@ class fold_stage {
 
 namespace detail {
 struct fold_fn {
-  [[nodiscard]] fold_stage operator()(any_count number, any_count folds, std::uint64_t seed) const {
-    return {number.of("fold"), folds.of("fold"), seed};
+  [[nodiscard]] fold_stage operator()(any_count number, any_count folds, any_seed seed) const {
+    return {number.of("fold"), folds.of("fold"), seed.value()};
   }
 };
 }  // namespace detail

@@ -38,6 +38,7 @@ class sequential_order {
 struct sequential_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "sequential";
+  static constexpr bool works_on_batches = true;
 
   [[nodiscard]] sequential_order make(order_input in) const { return sequential_order(std::move(in)); }
   [[nodiscard]] std::string describe() const { return "sequential"; }

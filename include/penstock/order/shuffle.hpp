@@ -3,6 +3,7 @@
 
 #include <penstock/base/shared.hpp>
 #include <penstock/core/any_count.hpp>
+#include <penstock/core/any_seed.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/mistake.hpp>
@@ -24,6 +25,20 @@
 #include <vector>
 
 namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct shuffle_after_batch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: shuffle after batch would shuffle whole batches, whose samples stay together; "
+                  "write shuffle(seed) before batch(n), or shuffle_batches(seed) if that is meant");
+  }
+};
+
+}  // namespace mistakes
 
 /// An option of `shuffle`: how many shards are mixed with each other.
 struct window {
@@ -118,6 +133,7 @@ class windowed_shuffle_order {
 /// The stage `shuffle(seed)`.
 struct shuffle_stage {
   using penstock_part = order_tag;
+  using mistake_after_batch = mistakes::shuffle_after_batch;
   static constexpr std::string_view stage_name = "shuffle";
   static constexpr bool varies_by_epoch = true;
 
@@ -135,6 +151,7 @@ struct shuffle_stage {
 /// The stage `shuffle(seed, window(w))` or `shuffle(seed, window(w), lanes(C))`.
 struct windowed_shuffle_stage {
   using penstock_part = order_tag;
+  using mistake_after_batch = mistakes::shuffle_after_batch;
   static constexpr std::string_view stage_name = "shuffle";
   static constexpr bool varies_by_epoch = true;
 
@@ -155,13 +172,12 @@ struct windowed_shuffle_stage {
 
 namespace detail {
 struct shuffle_forms {
-  [[nodiscard]] constexpr shuffle_stage operator()(std::uint64_t seed) const noexcept { return {seed}; }
-  [[nodiscard]] constexpr windowed_shuffle_stage operator()(std::uint64_t seed, window w) const noexcept {
-    return {seed, w.shards, 1};
+  [[nodiscard]] constexpr shuffle_stage operator()(any_seed seed) const noexcept { return {seed.value()}; }
+  [[nodiscard]] constexpr windowed_shuffle_stage operator()(any_seed seed, window w) const noexcept {
+    return {seed.value(), w.shards, 1};
   }
-  [[nodiscard]] constexpr windowed_shuffle_stage operator()(std::uint64_t seed, window w,
-                                                            lanes l) const noexcept {
-    return {seed, w.shards, l.count};
+  [[nodiscard]] constexpr windowed_shuffle_stage operator()(any_seed seed, window w, lanes l) const noexcept {
+    return {seed.value(), w.shards, l.count};
   }
 };
 struct shuffle_fn : shuffle_forms {
@@ -196,6 +212,7 @@ struct shuffle_fn : shuffle_forms {
 /// multiple of the maximum number of nodes.
 ///
 /// Throws `error(errc::argument)` for window(0), lanes(0), and for an endless order. Thread-safe.
+/// After `batch` it does not compile: `shuffle_batches` shuffles batches.
 ///
 ///     auto loader = webdataset("train-{0000..0127}.tar") | decode<field<"cls", integer>> | shuffle(7, window(16), lanes(64)) |
 ///                   shard(rank, world_size) | batch(256);

@@ -4,6 +4,7 @@
 #include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/named_split.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/fraction.hpp>
 #include <penstock/order/detail/spread_choice.hpp>
@@ -12,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -48,6 +50,21 @@ class split_order {
 };
 
 /// The stage `split(fraction, seed)`, and that of its `rest()`.
+///
+/// Keeps floor(fraction * n) of the n positions, chosen by the seed: the same ones in every epoch, in their
+/// original order. `split(fraction, seed).rest()` keeps exactly the others.
+///
+/// Choices are spread evenly: of any 64 neighbours (of any 64 longer stretches if the smaller part is less
+/// than an eighth), each part gets its share, give or take one; which ones is random. So both parts contain
+/// something of each shard. Samples that belong together may end up on different sides: see `split_by_key`.
+/// In: a fraction strictly between 0 and 1, taken as written (0.7 of 10 is 7), and a seed; n is counted at
+/// this point of the plan, so a dataset that grows is split anew. Out: positions; shard boundaries are kept,
+/// so a `shuffle` after it may have a window.
+/// A sequencer; keeps every guarantee; stores nothing; about 100 ns per position (docs/order.md). Throws
+/// `error(errc::argument)` for a fraction outside that range, and after an endless `repeat()`. Thread-safe.
+///
+///     auto train = source | split(0.9, 7) | shuffle(1);
+///     auto valid = source | split(0.9, 7).rest();
 class split_stage {
  public:
   using penstock_part = order_tag;
@@ -72,26 +89,12 @@ class split_stage {
 };
 
 namespace detail {
-struct split_fn {
-  [[nodiscard]] split_stage operator()(double fraction, std::uint64_t seed) const { return {fraction, seed}; }
+template <class Fraction>
+  requires std::is_arithmetic_v<Fraction>
+struct split_stage_of<Fraction> {
+  using type = split_stage;
 };
 }  // namespace detail
-
-/// Keeps floor(fraction * n) of the n positions, chosen by the seed: the same ones in every epoch, in their
-/// original order. `split(fraction, seed).rest()` keeps exactly the others.
-///
-/// Choices are spread evenly: of any 64 neighbours (of any 64 longer stretches if the smaller part is less
-/// than an eighth), each part gets its share, give or take one; which ones is random. So both parts contain
-/// something of each shard. Samples that belong together may end up on different sides: see `split_by_key`.
-/// In: a fraction strictly between 0 and 1, taken as written (0.7 of 10 is 7), and a seed; n is counted at
-/// this point of the plan, so a dataset that grows is split anew. Out: positions; shard boundaries are kept,
-/// so a `shuffle` after it may have a window.
-/// A sequencer; keeps every guarantee; stores nothing; about 100 ns per position (docs/order.md). Throws
-/// `error(errc::argument)` for a fraction outside that range, and after an endless `repeat()`. Thread-safe.
-///
-///     auto train = source | split(0.9, 7) | shuffle(1);
-///     auto valid = source | split(0.9, 7).rest();
-inline constexpr detail::split_fn split{};
 
 }  // namespace penstock::inline v0_1
 

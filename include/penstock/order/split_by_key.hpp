@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
+#include <penstock/core/any_seed.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
@@ -91,9 +92,8 @@ class split_by_key_stage {
 namespace detail {
 struct split_by_key_fn {
   template <sample_values Values>
-  [[nodiscard]] split_by_key_stage operator()(const Values& values, double fraction,
-                                              std::uint64_t seed) const {
-    return {values, fraction, seed};
+  [[nodiscard]] split_by_key_stage operator()(const Values& values, double fraction, any_seed seed) const {
+    return {values, fraction, seed.value()};
   }
 };
 }  // namespace detail

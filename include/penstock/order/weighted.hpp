@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
+#include <penstock/core/any_seed.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
@@ -87,14 +88,14 @@ struct weighted_stage {
 namespace detail {
 struct weighted_fn {
   template <sample_values Values>
-  [[nodiscard]] weighted_stage<Values> operator()(const Values& values, std::uint64_t seed,
+  [[nodiscard]] weighted_stage<Values> operator()(const Values& values, any_seed seed,
                                                   const weighted_options& options = {}) const {
-    return {values, seed, options.draws};
+    return {values, seed.value(), options.draws};
   }
   template <class T>
-  [[nodiscard]] weighted_stage<sample_list<T>> operator()(std::vector<T> weights, std::uint64_t seed,
+  [[nodiscard]] weighted_stage<sample_list<T>> operator()(std::vector<T> weights, any_seed seed,
                                                           const weighted_options& options = {}) const {
-    return {sample_list<T>(std::move(weights)), seed, options.draws};
+    return {sample_list<T>(std::move(weights)), seed.value(), options.draws};
   }
 };
 }  // namespace detail

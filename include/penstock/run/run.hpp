@@ -34,8 +34,13 @@ struct next_result {
   std::exception_ptr failure;
 
   [[nodiscard]] explicit operator bool() const noexcept { return value.has_value(); }
-  [[nodiscard]] T& operator*() noexcept { return *value; }
-  [[nodiscard]] T* operator->() noexcept { return &*value; }
+  /// Without a value, throws the failure, or an `errc::argument` after the end.
+  [[nodiscard]] T& operator*() {
+    if (!value) [[unlikely]]
+      detail::refuse_no_value(failure);
+    return *value;
+  }
+  [[nodiscard]] T* operator->() { return &**this; }
   /// Whether the run has ended without a failure.
   [[nodiscard]] bool ended() const noexcept { return !value && failure == nullptr; }
 };
@@ -71,7 +76,9 @@ struct row_of_plan<Plan, false> {
 /// requesting an element is an error, and destroying the run neither waits nor frees; open the plan again in
 /// the child.
 ///
-/// Ranges and iterators refer to the run: moving it invalidates them.
+/// Ranges and iterators refer to the run: moving it invalidates them. What is asked of a run that was moved
+/// from is an `errc::argument`. Only one loop over a run is in progress: if another one begins inside it, the
+/// outer one throws `errc::argument` when it goes on.
 template <class Plan>
 class run {
   using parts = plan_parts<Plan>;
@@ -79,6 +86,7 @@ class run {
   using row_type = typename detail::row_of_plan<Plan>::type;
   friend class detail::run_iterator<run>;
   friend class detail::run_epoch<run>;
+  friend class detail::run_epochs<run>;
 
  public:
   using plan_type = Plan;
@@ -100,6 +108,8 @@ class run {
     open(p, options);
   }
   run(run&&) noexcept = default;
+  // penstock: a run is moved, never copied; write auto& r = run, or open the plan again
+  run(const run&) = delete;  // penstock: a run is moved, never copied; write auto& second = run
   run& operator=(run&& other) noexcept {
     if (this == &other) return *this;
     close();
@@ -110,12 +120,12 @@ class run {
     row_ = std::exchange(other.row_, nullptr);
     epoch_ = other.epoch_;
     last_epoch_ = other.last_epoch_;
-    allowed_ = other.allowed_, planned_ = other.planned_;
-    first_epoch_ = other.first_epoch_;
+    allowed_ = other.allowed_, planned_ = other.planned_, first_epoch_ = other.first_epoch_;
     at_end_ = other.at_end_;
     pending_ = other.pending_;
     begun_ = other.begun_;
     resumes_ = other.resumes_;
+    loop_ = other.loop_;
     return *this;
   }
   ~run() { close(); }
@@ -137,36 +147,35 @@ class run {
   }
   template <class T = void>
   [[nodiscard]] epoch_range rest() && {
-    static_assert(!std::is_void_v<T>,
-                  "penstock: rest() of a temporary run; give the run a name: auto run = plan.open();");
+    mistakes::temporary_run::explain<T>();
     return {this, 0};
   }
   template <class T = void>
   [[nodiscard]] epoch_range epoch(any_count) && {
-    static_assert(!std::is_void_v<T>,
-                  "penstock: epoch() of a temporary run; give the run a name: auto run = plan.open();");
+    mistakes::temporary_run::explain<T>();
     return {this, 0};
   }
 
-  /// The epochs from where the run stands up to `count`: all of them in a fresh run; a restored run resumes
-  /// in the middle of the first.
+  /// The epochs from where the run stands when a loop over them begins, up to `count`: all of them in a fresh
+  /// run. If a state put the run into the middle of an epoch, or an earlier loop was left there, the first
+  /// loop over this epoch resumes after the batches that were taken.
   [[nodiscard]] epochs_range epochs(any_count wanted) & {
     const std::uint64_t count = wanted.of("epochs");
     planned_ = count;
     allow(count);
-    return {this, core().epoch(), count};
+    return {this, count};
   }
   template <class T = void>
   [[nodiscard]] epochs_range epochs(any_count) && {
     static_assert(!std::is_void_v<T>,
                   "penstock: epochs() of a temporary run; give the run a name: auto run = plan.open();");
-    return {this, 0, 0};
+    return {this, 0};
   }
 
   /// A run is an input range: of what is left of the epochs you asked for with `epochs(n)` or `epoch(e)`, or
   /// else of the epoch where it stands.
   [[nodiscard]] iterator begin() {
-    if (allowed_ != 0 && core().epoch() >= allowed_) return at_end_ = true, iterator(this);
+    if (allowed_ != 0 && core().epoch() >= allowed_) return ++loop_, at_end_ = true, iterator(this);
     begin_epoch(core().epoch(), std::max(allowed_, core().epoch() + 1));
     return iterator(this);
   }
@@ -234,8 +243,11 @@ class run {
   [[nodiscard]] run_limits limits() const { return core().engine.limits(); }
 
   /// Ends the work: waiting calls return, loops end. Any thread.
-  void request_stop() noexcept { core().engine.request_stop(); }
-  [[nodiscard]] bool stopped() const noexcept { return core().engine.stopped(); }
+  void request_stop() noexcept {
+    if (core_) core().engine.request_stop();
+  }
+  /// A run that was moved from counts as stopped.
+  [[nodiscard]] bool stopped() const noexcept { return !core_ || core().engine.stopped(); }
 
  private:
   struct unopened {};
@@ -252,7 +264,11 @@ class run {
     core().engine.open_more();
   }
 
-  [[nodiscard]] core_type& core() const noexcept { return static_cast<core_type&>(*core_); }
+  [[nodiscard]] core_type& core() const {
+    if (!core_) [[unlikely]]
+      detail::refuse_moved_run();
+    return static_cast<core_type&>(*core_);
+  }
 
   /// What all states of this run have in common; found out when the first is asked for.
   [[nodiscard]] const penstock::state& known() const {
@@ -311,12 +327,22 @@ class run {
   }
   void loop_over_rest(std::uint64_t number) {
     core().engine.home().check();
+    ++loop_;
     if (core().epoch() == number) return begin_epoch(number, number + 1);
     release();
     at_end_ = true;
   }
+  /// Where a loop over epochs begins: its first epoch resumes.
+  std::uint64_t resume_here() {
+    core().engine.home().check();
+    release();
+    core().leave_finished_epoch();
+    resumes_ = true;
+    return core().epoch();
+  }
   void begin_epoch(std::uint64_t number, std::uint64_t last) {
     core().engine.home().check();
+    ++loop_;
     release();
     if (core().epoch() != number) core().go_to_epoch(number);
     limit(std::max(allowed_, last));
@@ -335,7 +361,9 @@ class run {
       row_ = nullptr;
   }
 
-  void move_on() {
+  void move_on(std::uint64_t loop) {
+    if (loop != loop_) [[unlikely]]
+      detail::refuse_outer_loop("run");
     release();
     pending_ = true;
   }
@@ -389,8 +417,8 @@ class run {
                  : " ranks starts there; resume on another number of ranks"});
     }
     core().seek(s);
-    core().engine.limit(s.epoch + 1);
-    first_epoch_ = s.epoch;
+    first_epoch_ = core().epoch();
+    core().engine.limit(first_epoch_ + 1);
     resumes_ = true;
   }
 
@@ -401,38 +429,11 @@ class run {
   row_type* row_ = nullptr;
   std::uint64_t epoch_ = 0, last_epoch_ = 1, allowed_ = 0, first_epoch_ = 0;
   std::uint64_t planned_ = 0;  // by epochs(n)
+  std::uint64_t loop_ = 0;     // how many have begun
   bool at_end_ = false, pending_ = false;
   bool begun_ = false;    // whether a loop has begun, in epoch_
-  bool resumes_ = false;  // a state put the run where it stands, and no loop has begun since
+  bool resumes_ = false;  // the next loop over the epoch where the run stands goes on from there
 };
-
-namespace detail {
-
-struct open_arguments {
-  const state* where = nullptr;
-  std::stop_token token;
-
-  // No conversions: the state is used after this call, when a converted one would be gone.
-  template <std::derived_from<state> State>
-  void take(const State& s) {
-    where = &s;
-  }
-  void take(std::stop_token t) { token = std::move(t); }
-  template <class T>
-    requires(!std::derived_from<T, state> && !std::convertible_to<const T&, std::stop_token>)
-  void take(const T&) {
-    if constexpr (std::convertible_to<const T&, std::string_view>)
-      static_assert(never<T>,
-                    "penstock: open takes a state, and this is a text; write "
-                    "open(state_from_string(text)), the opposite of to_string(run.state())");
-    else
-      static_assert(never<T>,
-                    "penstock: open takes a state, a std::stop_token, or both; what says how to run is a "
-                    "stage, as workers(4) is");
-  }
-};
-
-}  // namespace detail
 
 /// Opens a plan: `plan.open()`, `plan.open(state)`, `plan.open(stop_token)`, or both. Opens files and starts
 /// threads; refuses a plan whose ranks would run different numbers of batches.

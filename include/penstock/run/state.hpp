@@ -2,7 +2,9 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/mistake.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -10,6 +12,10 @@
 #include <vector>
 
 namespace penstock::inline v0_1 {
+
+struct state;
+/// The state as JSON; on one line unless it is merged.
+[[nodiscard]] std::string to_string(const state& s);
 
 /// Where a run stands: `run.state()` returns it and `plan.open(state)` takes it. Small, readable, and the
 /// same on every machine.
@@ -52,7 +58,24 @@ struct state {
   std::vector<std::string> plan;       ///< the data and the stages that determine the sequence, for messages
   std::vector<state> ranks;            ///< of a merged state: the states of ranks 0, 1, ...
 
+  /// Moves the place to the beginning of an epoch.
+  void begin_epoch(std::uint64_t which);
   friend bool operator==(const state&, const state&) = default;
+  /// Writes the JSON of `to_string` to a stream.
+  template <class Stream>
+    requires requires { typename Stream::char_type; }
+  friend Stream& operator<<(Stream& out, const state& s) {
+    out << to_string(s);
+    return out;
+  }
+  /// A mistake: of the overloads of `std::to_string`, this chooses one.
+  template <std::same_as<long double> T>
+  operator T() const {  // NOLINT(google-explicit-constructor)
+    static_assert(never<T>,
+                  "penstock: a state is no number; write to_string(run.state()), without std::, and "
+                  "state_from_string(text) for the way back");
+    return {};
+  }
 };
 
 namespace detail {
@@ -79,9 +102,6 @@ void for_each_state_number(S& s, F f) {
 }
 
 }  // namespace detail
-
-/// The state as JSON; on one line unless it is merged.
-[[nodiscard]] std::string to_string(const state& s);
 
 /// Parses what `to_string` wrote; anything else is `errc::state` with the offset, and so is a state of
 /// another version.

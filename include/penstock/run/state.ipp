@@ -20,6 +20,13 @@ PENSTOCK_INLINE state& state::operator=(const state&) = default;
 PENSTOCK_INLINE state& state::operator=(state&&) noexcept = default;
 PENSTOCK_INLINE state::~state() = default;
 
+PENSTOCK_INLINE void state::begin_epoch(std::uint64_t which) {
+  epoch = which;
+  step = pass = ordinal = rows = survivors = taken = given = dealt = bad = 0;
+  held.clear();
+  front.clear();
+}
+
 namespace detail {
 
 // A checksum of a state's text that ignores the blanks between its tokens.

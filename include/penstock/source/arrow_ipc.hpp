@@ -7,15 +7,16 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/core/named_split.hpp>
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/arrow_rows.hpp>
+#include <penstock/source/detail/data_folder.hpp>
 #include <penstock/source/detail/file_pattern.hpp>
 #include <penstock/source/detail/ipc_batches.hpp>
 #include <penstock/source/detail/known_files.hpp>
-#include <penstock/source/detail/table_folder.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/tar/shard_stream.hpp>
 #include <penstock/source/where.hpp>
@@ -125,10 +126,11 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 ///
 /// In: a pattern of paths (with `::` between patterns), which is `mapped_file`; a folder, whose files called
 /// `*.arrow` are taken in the order of their names, which may differ in digits alone: they are those of one
-/// split; or any storage, whose objects are the files. The columns are those of all files, in any order: one
-/// that a file lacks, or has with the type null, is null there; texts may have any encoding; numbers widen to
-/// the smallest type that holds all values exactly, times to the finer unit. As template arguments the
-/// unpackers for compressed batches.
+/// split, and of what `save_to_disk` wrote those that `state.json` lists; or any storage, whose objects are
+/// the files. Of several splits `arrow_ipc(folder, split("train"))` reads one; see `split`. All files'
+/// columns are there, in any order: one that a file lacks, or has with the type null, is null there; texts
+/// may have any encoding; numbers widen to the smallest type that holds all values exactly, times to the
+/// finer unit. As template arguments the unpackers for compressed batches.
 /// Out: an open sample with a member for each column; the fields of a struct are members of their own, with a
 /// point between the names ("image.bytes"). `arrow_value<T>` reads numbers, texts, lists and nulls,
 /// `arrow_array<T>` lists that are arrays; any other codec reads binary values and texts: `jpeg`, `identity`,
@@ -145,16 +147,30 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 /// are too short; with both files and types, when a run opens, for a column that is used and whose types have
 /// no common one; with the row, for offsets that lead out of a buffer; errc::limit for a batch that is not in
 /// place and exceeds `arrow_ipc_options::limit`;
-/// errc::argument for a compression without an unpacker, with what to write; errc::io.
+/// errc::argument for a compression without an unpacker, and for a folder or storage of several splits or of
+/// a table, with what to write; errc::missing for a folder without files, without the split, or without a
+/// file that names or `state.json` count; errc::io.
 /// Threads: any number may evaluate, each with its own worker.
 /// Source: Arrow, "Arrow columnar format", and format/{Message,Schema,File}.fbs.
 template <unpacker... Unpack, storage Storage>
 [[nodiscard]] arrow_ipc_source<Storage> arrow_ipc(Storage where, arrow_ipc_options options = {}) {
-  return {std::move(where), options, &detail::unpack_arrow_buffer<Unpack...>};
+  return {detail::one_split(std::move(where), "arrow_ipc"), options, &detail::unpack_arrow_buffer<Unpack...>};
+}
+template <unpacker... Unpack, storage Storage>
+[[nodiscard]] arrow_ipc_source<Storage> arrow_ipc(Storage where, const named_split& which,
+                                                  arrow_ipc_options options = {}) {
+  return {detail::one_split(std::move(where), which, "arrow_ipc"), options,
+          &detail::unpack_arrow_buffer<Unpack...>};
 }
 template <unpacker... Unpack, detail::tar::pattern_text Text>
 [[nodiscard]] arrow_ipc_source<mapped_file> arrow_ipc(const Text& pattern, arrow_ipc_options options = {}) {
   return {mapped_file(detail::arrow_paths(detail::tar::to_pattern(pattern))), options,
+          &detail::unpack_arrow_buffer<Unpack...>};
+}
+template <unpacker... Unpack, detail::tar::pattern_text Text>
+[[nodiscard]] arrow_ipc_source<mapped_file> arrow_ipc(const Text& pattern, const named_split& which,
+                                                      arrow_ipc_options options = {}) {
+  return {mapped_file(detail::arrow_paths(detail::tar::to_pattern(pattern), &which)), options,
           &detail::unpack_arrow_buffer<Unpack...>};
 }
 /// From a list of paths, in which braces are not expanded.

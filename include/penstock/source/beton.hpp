@@ -13,6 +13,7 @@
 #include <penstock/source/detail/beton_sample.hpp>
 #include <penstock/source/detail/file_pattern.hpp>
 #include <penstock/source/detail/known_files.hpp>
+#include <penstock/source/detail/stored_files.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
@@ -60,7 +61,7 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
     static constexpr bool has_latency = latent_session<session_type>;
 
     reader(shared<const files> known, const projection& used)
-        : known_(std::move(known)), session_(known_->where.connect()) {
+        : known_(std::move(known)), open_(*known_, known_->where) {
       for (std::size_t i = 0; i < known_->fields().size(); ++i)
         if (known_->fields()[i].points() && used.uses(known_->fields()[i].name)) used_.push_back(i);
     }
@@ -69,7 +70,7 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
     void evaluate(position p, worker& w, Sink&& sink) const {
       if (w.file == nullptr || p.index < w.begin_of || p.index >= w.end_of) {
         const manifest::place place = known_->locate(p.index);
-        known_->compare(session_, place.shard);
+        (void)open_.session(place.shard);  // compares the file with what the plan knows
         w.shard = place.shard;
         w.begin_of = place.first;
         w.end_of = place.first + known_->files[place.shard].samples;
@@ -77,17 +78,18 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
       w.sample = p.index - w.begin_of;
       const auto object = static_cast<object_id>(w.shard);
       try {
-        w.begin(session_, *known_);
+        session_type& session = open_.unread_session();
+        w.begin(session, *known_);
         if constexpr (!worker_type::views)
           if (w.fetched != nullptr)
             if (const auto range = range_of(w.shard, w.sample)) {
               w.fetched_begin = range->first;
-              w.fetched_part = w.find(session_, object, range->first, range->second - range->first);
+              w.fetched_part = w.find(session, object, range->first, range->second - range->first);
             }
         sink(element(w));
-        confirm(session_, object);
+        open_.confirm(w.shard);
       } catch (error& e) {
-        confirm(session_, object);
+        open_.confirm(w.shard);
         e.in_file(known_->path(w.shard)).for_key(known_->key_of(w.shard, w.sample));
         throw;
       }
@@ -117,8 +119,8 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
       requires touching_session<session_type>
     {
       if (i >= w.coming_count || w.coming[i].size == 0) return;
-      session_.touch(static_cast<object_id>(w.coming[i].place.shard), w.coming[i].begin,
-                     std::min(most, w.coming[i].size));
+      open_.unread_session().touch(static_cast<object_id>(w.coming[i].place.shard), w.coming[i].begin,
+                                   std::min(most, w.coming[i].size));
     }
 
     /// The file, and the sample's number in it: "train.beton:17".
@@ -131,15 +133,15 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
     void ranges(std::uint64_t index, Sink&& sink) const {
       const manifest::place place = known_->locate(index);
       if (const auto range = range_of(place.shard, place.sample))
-        sink(session_, static_cast<object_id>(place.shard), range->first, range->second - range->first);
+        open_.range(place.shard, range->first, range->second - range->first, sink);
     }
     [[nodiscard]] storage_counters counters() const
       requires counting_session<session_type>
     {
-      return session_.counters();
+      return open_.counters();
     }
-    [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
-    void cancel_reads() const noexcept { end_reads(session_); }
+    [[nodiscard]] std::optional<named_read> oldest_read() const { return open_.oldest_read(); }
+    void cancel_reads() const noexcept { open_.cancel_reads(); }
     /// The mean size of a sample.
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
       const std::uint64_t count = known_->shards.samples();
@@ -167,7 +169,7 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
     }
 
     shared<const files> known_;
-    mutable session_type session_;   // a session may be used by many threads
+    detail::open_files<Storage> open_;
     std::vector<std::size_t> used_;  // the fields whose values lie in pages
   };
 

@@ -48,6 +48,14 @@ template <connected_source Source>
     return s.connect();
 }
 
+/// A shard of which only the samples before some damage are in a dataset; see `on_damaged_shard`.
+struct damaged_shard {
+  std::string file;
+  std::uint64_t offset = 0;   ///< where the damage was found
+  std::string reason;         ///< what an error would have said
+  std::uint64_t samples = 0;  ///< that are in the dataset
+};
+
 /// A source that can evaluate any sample, from many threads, in any order.
 ///
 /// It may have `static constexpr bool renumbers`: true if number i names a different sample in each epoch, or
@@ -62,6 +70,8 @@ template <connected_source Source>
 ///   source_name                   its name in messages
 ///   describe()                    one line
 ///   fields()                      optional: the names and types of its samples' fields, see `described_source`
+///   damaged_shards()              optional: the shards of which only a part is in the dataset, a span of
+///                                 `damaged_shard`; the ledger of `bad_samples` gets a line for each
 ///   fingerprint()                 changes when the dataset changes
 ///   sequence_fingerprint()        optional: covers what determines its own order; `fingerprint` covers the data
 ///   sequence_text()               optional: its order in words, for messages

@@ -61,6 +61,8 @@ struct stored_tokens {
 [[nodiscard]] std::vector<std::string> paths_of_arrow(const dataset_listing& there);
 [[nodiscard]] std::vector<std::string> paths_of_tokens(const dataset_listing& there);
 [[nodiscard]] std::vector<std::string> paths_of_lines(const dataset_listing& there);
+/// The options, with `skip_blank` for JSON lines where nothing is said.
+[[nodiscard]] lines_options options_of_lines(const dataset_listing& there, lines_options options);
 [[nodiscard]] stored_tokens tokens_at(const dataset_listing& there);
 /// The type of the numbers of the first npy file, or of an array of the first npz file.
 [[nodiscard]] npy_type npy_type_at(const dataset_listing& there);
@@ -265,12 +267,12 @@ struct lines_format {
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) { return detail::look_for_lines(there); }
   [[nodiscard]] sources open(const dataset_listing& there) const {
-    return lines(mapped_file(detail::paths_of_lines(there)), options);
+    return lines(detail::paths_of_lines(there), detail::options_of_lines(there, options));
   }
   template <storage Storage>
     requires viewing_session<typename Storage::session>
-  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing&) const {
-    return lines(std::move(where), options);
+  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing& there) const {
+    return lines(std::move(where), detail::options_of_lines(there, options));
   }
 };
 

@@ -6,8 +6,8 @@
 #include <penstock/codec/detail/npy_header.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/source/detail/data_folder.hpp>
 #include <penstock/source/detail/little_endian.hpp>
-#include <penstock/source/detail/table_folder.hpp>
 #include <penstock/source/detail/zip_directory.hpp>
 #include <penstock/source/tar/tar_header.hpp>
 
@@ -126,9 +126,8 @@ PENSTOCK_INLINE npy_type npy_type_at(const dataset_listing& there) {
 
 PENSTOCK_INLINE npy_type npz_type_at(session_view session, std::uint64_t size, std::string_view array) {
   const zip_member member = find_zip_array(session, 0, size, array);
-  buffer room;
-  const npy_header header =
-      read_npy_header(session.range(0, member.begin, std::min<std::uint64_t>(member.size, 4_KiB), room));
+  const object_bytes start = session.range(0, member.begin, std::min<std::uint64_t>(member.size, 4_KiB));
+  const npy_header header = read_npy_header(start);
   return {header.kind, header.item_size};
 }
 
@@ -192,6 +191,12 @@ PENSTOCK_INLINE format_fit look_for_lines(const dataset_listing& there) {
 
 PENSTOCK_INLINE std::vector<std::string> paths_of_lines(const dataset_listing& there) {
   return there.is_folder() ? there.paths_of(&is_named_text) : there.paths_of(&is_text);
+}
+
+PENSTOCK_INLINE lines_options options_of_lines(const dataset_listing& there, lines_options options) {
+  if (!there.is_folder() && there.fit_of(&is_json_lines) != format_fit::none && !options.skip_blank)
+    options.skip_blank = true;
+  return options;
 }
 
 }  // namespace detail

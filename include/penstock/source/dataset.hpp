@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/named_split.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/source/core_formats.hpp>
 #include <penstock/source/dataset_format.hpp>
+#include <penstock/source/detail/data_folder.hpp>
 #include <penstock/source/detail/file_pattern.hpp>
 #include <penstock/storage/concepts.hpp>
 
@@ -29,6 +31,13 @@ template <class... Formats>
 struct formats_in<pack<Formats...>> {
   static constexpr bool valid = (dataset_format<Formats> && ...);
   [[nodiscard]] static const pack<Formats...>& of(const pack<Formats...>& all) { return all; }
+};
+
+/// A split among the formats is for the listing.
+template <>
+struct formats_in<named_split> {
+  static constexpr bool valid = true;
+  [[nodiscard]] static pack<> of(const named_split&) { return {}; }
 };
 
 inline pack<> all_formats() { return {}; }
@@ -110,10 +119,23 @@ template <class Sources, class Few>
 
 template <class... Formats>
 [[nodiscard]] auto formats_or_core(const Formats&... formats) {
-  if constexpr (sizeof...(Formats) == 0)
+  if constexpr ((std::same_as<Formats, named_split> && ...))
     return core_formats{};
   else
     return all_formats(formats...);
+}
+
+/// The split that was named before the formats, if one was.
+inline const named_split* split_among() { return nullptr; }
+template <class First, class... Rest>
+[[nodiscard]] const named_split* split_among(const First& first, const Rest&...) {
+  static_assert(
+      (!std::same_as<Rest, named_split> && ...),
+      "penstock: dataset takes one split, directly behind the path: dataset(path, split(\"train\"))");
+  if constexpr (std::same_as<First, named_split>)
+    return &first;
+  else
+    return nullptr;
 }
 
 }  // namespace detail
@@ -149,6 +171,7 @@ template <class... Formats>
 /// look for, each as a value, which may hold options (`npz_rows_format<>{.array = "x"}`), or `core_formats{}`
 /// for all that need no library; without any it is these. Others stand beside their sources: `dataset(path,
 /// core_formats{}, mds_format{})`.
+/// Of several splits, `dataset(path, split("train"), formats...)` takes one; see `split`.
 /// Of two of one name the later counts: `dataset(path, core_formats{}, tokens_format<>{.window = {.length =
 /// 4096}})`.
 /// Out: a std::variant of the sources of these formats, a closed set that the compiler knows: `std::visit`
@@ -175,13 +198,18 @@ template <class... Formats>
 }
 template <detail::tar::pattern_text Path, class... Formats>
 [[nodiscard]] dataset_of<Formats...> dataset(const Path& path, const Formats&... formats) {
-  return dataset(dataset_listing(detail::tar::to_pattern(path)), formats...);
+  const named_split* const which = detail::split_among(formats...);
+  std::string pattern = detail::tar::to_pattern(path);
+  return dataset(which == nullptr ? dataset_listing(std::move(pattern)) : dataset_listing(pattern, *which),
+                 formats...);
 }
 template <class Storage, class... Formats>
   requires(!std::same_as<Storage, dataset_listing> && storage<Storage>)
 [[nodiscard]] auto dataset(Storage where, const Formats&... formats) {
   const auto all = detail::formats_or_core(formats...);
   using sources = typename detail::sources_of_formats<Storage, std::remove_const_t<decltype(all)>>::type;
+  if (const named_split* const which = detail::split_among(formats...))
+    where = detail::one_split(std::move(where), *which, "dataset");
   const dataset_listing there(where);
   return detail::opened<sources>(
       all, detail::best_of<Storage>(there, all), [&]<class F>(const F& format) -> sources {

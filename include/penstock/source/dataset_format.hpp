@@ -3,7 +3,9 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/named_split.hpp>
 #include <penstock/core/pack.hpp>
+#include <penstock/source/detail/table_marks.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
@@ -51,6 +53,8 @@ struct listed_files {
 class dataset_listing {
  public:
   explicit dataset_listing(std::string path);
+  /// The files of a split, found by the names of all files and folders below the path; see `split`.
+  dataset_listing(const std::string& path, const named_split& which);
   template <class Storage>
     requires(!std::same_as<Storage, dataset_listing> && storage<Storage>)
   explicit dataset_listing(const Storage& where) {
@@ -70,6 +74,11 @@ class dataset_listing {
   /// Whether the folder has a folder of this name; of a storage, whether an object lies in one, at any depth:
   /// "s3://bucket/sales/_delta_log/0.json" in "_delta_log".
   [[nodiscard]] bool has_folder(std::string_view name) const;
+  /// Whether the folder is, or is in, a table of Delta Lake, Iceberg or Hudi, or objects of a storage
+  /// describe one: not all files are rows then.
+  [[nodiscard]] bool is_table() const noexcept { return table_.format != detail::table_format::none; }
+  /// Which table it is.
+  [[nodiscard]] const detail::table_mark& table() const noexcept { return table_; }
   /// A list of a folder in this one.
   [[nodiscard]] dataset_listing below(std::string_view folder) const;
 
@@ -92,6 +101,7 @@ class dataset_listing {
   [[nodiscard]] std::string describe() const;
 
  private:
+  void list();
   void list_folder();
   void list_paths(std::vector<std::string> paths);
   void list_objects(std::span<const std::string> names, session_view session);
@@ -103,6 +113,7 @@ class dataset_listing {
   bool is_folder_ = false, is_storage_ = false;
   std::vector<listed_files> files_;
   std::vector<std::string> folders_;
+  detail::table_mark table_;
 };
 
 /// A format that `dataset` can find. To add one, write a class beside its source:

@@ -7,8 +7,11 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/detail/file_pattern.hpp>
+#include <penstock/source/detail/split_files.hpp>
 #include <penstock/source/tar/tar_header.hpp>
 #include <penstock/storage/file.hpp>
+#include <penstock/storage/file_names.hpp>
+#include <penstock/storage/url.hpp>
 
 #include <fnmatch.h>
 
@@ -90,9 +93,8 @@ PENSTOCK_INLINE void refuse_urls(std::string_view path) {
                  "' is a URL, and a path was expected: include <penstock/storage/", kind,
                  ".hpp>, link penstock::", kind, " and write dataset(", kind,
                  "(url)), where the URL names objects, as in \"", scheme, "://.../train-{0000..0127}.tar\""});
-  throw error(errc::argument,
-              {"'", path.substr(0, path.find('?')), "' is a URL, and there is no storage for ", scheme,
-               ":// here: mount it, or write dataset(storage) with one of your own"});
+  throw error(errc::argument, {"'", penstock::without_secrets(path), "' is a URL, and a path was expected: ",
+                               files::advice_for_url(scheme, penstock::without_secrets(path))});
 }
 
 PENSTOCK_INLINE void refuse_stored(std::string_view format) {
@@ -119,20 +121,10 @@ PENSTOCK_INLINE bool has_iceberg_metadata(const dataset_listing& there) {
       return std::any_of(some.paths.begin(), some.paths.end(), is);
     });
   };
-  const auto is_metadata = [](std::string_view path) {
-    return path.ends_with(".metadata.json") || path.ends_with(".metadata.json.gz");
-  };
-  // Objects of a storage may lie in any folder, so their names must be as Iceberg has them, too: "v3." of
-  // tables in a file system, "00003-" and a UUID of those in a catalogue.
-  const auto is_numbered = [&](std::string_view path) {
-    std::string_view name = path.substr(path.rfind('/') + 1);
-    const char behind = name.starts_with('v') ? '.' : '-';
-    if (behind == '.') name.remove_prefix(1);
-    const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
-    return is_metadata(path) && digits != 0 && name[digits] == behind;
-  };
-  if (there.is_storage()) return any(there, is_numbered);
-  return there.has_folder("metadata") && any(there.below("metadata"), is_metadata);
+  // Objects of a storage may lie in any folder, so their names must be as Iceberg has them, too.
+  const auto is = [&](std::string_view path) { return is_iceberg_metadata(path, there.is_storage()); };
+  if (there.is_storage()) return any(there, is);
+  return there.has_folder("metadata") && any(there.below("metadata"), is);
 }
 
 /// What to write for well-known files whose format was not among those to look for.
@@ -179,6 +171,18 @@ PENSTOCK_INLINE std::string advice_for(const dataset_listing& there,
   };
   for (const known& one : formats)
     if (is_new(one.format) && one.is(there)) return line(one.format, one.header, one.component);
+  if (there.is_table()) {
+    const table_mark& mark = there.table();
+    const bool delta = mark.format == table_format::delta, iceberg = mark.format == table_format::iceberg;
+    if (!delta && !iceberg)
+      return text(
+          {"; this is ",
+           mark.format == table_format::hudi ? "a table of Apache Hudi" : "what Spark's streaming wrote",
+           ", for which there is no source"});
+    const std::string_view called = delta ? "delta" : "iceberg";
+    return text(
+        {"; it is part of a table: name the table's folder, as in ", called, "(\"", mark.folder, "\")"});
+  }
   for (const by_files& one : of_files)
     if (is_new(one.format) && any(there, one.is)) return line(one.format, one.header, one.component);
   if (any(there, [](const listed_files& one) { return one.ending == ".bin"; }))
@@ -221,14 +225,55 @@ PENSTOCK_INLINE std::size_t best_format(const dataset_listing& there,
 
 }  // namespace detail
 
-PENSTOCK_INLINE dataset_listing::dataset_listing(std::string path) : path_(std::move(path)) {
+PENSTOCK_INLINE dataset_listing::dataset_listing(std::string path) : path_(std::move(path)) { list(); }
+
+PENSTOCK_INLINE dataset_listing::dataset_listing(const std::string& path, const named_split& which)
+    : path_(path) {
+  namespace fs = std::filesystem;
+  detail::refuse_urls(path);
+  const detail::source_call call{"dataset", path_};
+  std::error_code failed;
+  if (!fs::is_directory(path, failed)) {
+    list_paths(detail::names_of_split(detail::tar::paths_of(path), which, call));
+    return;
+  }
+  std::vector<std::string> relative, chosen;
+  const auto options = fs::directory_options::follow_directory_symlink;
+  for (fs::recursive_directory_iterator at(path, options, failed), end; !failed && at != end;
+       at.increment(failed)) {
+    const std::string name = at->path().filename().string();
+    const bool hidden = name.starts_with('.') || name.starts_with('_');
+    if (hidden) at.disable_recursion_pending();
+    std::error_code unknown;
+    if (!hidden && at->is_regular_file(unknown))
+      relative.push_back(at->path().lexically_relative(path).string());
+  }
+  if (failed) throw error(errc::io, {"the folder cannot be read: ", failed.message()}).in_file(path_);
+  std::sort(relative.begin(), relative.end());
+  for (const std::size_t i : detail::files_of(relative, which, call)) chosen.push_back(relative[i]);
+  // A split that is a folder is a dataset of its own.
+  const std::string below = chosen.empty() ? "" : chosen.front().substr(0, detail::common_folder(chosen));
+  const auto in_it = std::count_if(relative.begin(), relative.end(),
+                                   [&](const std::string& one) { return one.starts_with(below); });
+  if (!below.empty() && static_cast<std::size_t>(in_it) == chosen.size()) {
+    path_ += "/" + below;
+    list();
+    return;
+  }
+  for (std::string& one : chosen) one.insert(0, path + "/");
+  list_paths(std::move(chosen));
+}
+
+PENSTOCK_INLINE void dataset_listing::list() {
   namespace fs = std::filesystem;
   detail::refuse_urls(path_);
+  path_ = detail::files::local_path(path_);
   if (path_.empty()) throw error(errc::argument, "the path of the dataset is empty");
   std::error_code failed;
   if (fs::is_directory(path_, failed)) {
     while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
     is_folder_ = true;
+    table_ = detail::table_at(path_);
     list_folder();
   } else if (std::string tokens = detail::megatron_pair(path_); !tokens.empty()) {
     list_paths({tokens + ".bin", tokens + ".idx"});
@@ -291,6 +336,7 @@ PENSTOCK_INLINE void dataset_listing::list_paths(std::vector<std::string> paths)
 PENSTOCK_INLINE void dataset_listing::list_objects(std::span<const std::string> names, session_view session) {
   path_ = "the storage";
   is_storage_ = true;
+  table_ = detail::table_among(names);
   list_names(names, session);
 }
 
@@ -358,9 +404,9 @@ PENSTOCK_INLINE std::vector<std::string> dataset_listing::in_order(std::vector<s
     return is_other(path) && ::fnmatch(first.c_str(), path.c_str() + path.rfind('/') + 1, FNM_PERIOD) == 0;
   });
   const std::string name = matches_others ? paths.front() : detail::text({path_, "/", first});
-  throw error(errc::argument,
-              {"the folder has files of several kinds, such as '", paths.front(), "' and '", *other,
-               "': name those of one dataset or split, as in dataset(\"", name, "\")"})
+  throw error(errc::argument, {"the folder has files of several kinds, such as '", paths.front(), "' and '",
+                               *other, "': name those of one dataset, as in dataset(\"", name,
+                               "\"), or a split, as in dataset(\"", path_, "\", split(\"train\"))"})
       .in_file(path_);
 }
 

@@ -14,6 +14,7 @@
 #include <penstock/source/parquet.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
+#include <penstock/storage/file_names.hpp>
 #include <penstock/storage/mapped_file.hpp>
 
 #include <cstdint>
@@ -62,8 +63,9 @@ struct delta_options {
 /// tables; what `parquet` throws, and the storage.
 /// Threads: as `parquet`.
 /// Source: Delta Lake, PROTOCOL.md.
-[[nodiscard]] inline parquet_source<mapped_file> delta(const std::string& folder,
+[[nodiscard]] inline parquet_source<mapped_file> delta(const std::string& path,
                                                        const delta_options& options = {}) {
+  const std::string folder = detail::files::local_path(path);
   const detail::table_objects objects{file(std::vector<std::string>())};
   detail::delta_snapshot found = detail::read_delta(folder, detail::delta_log_files(folder), objects,
                                                     options.version, options.timestamp);

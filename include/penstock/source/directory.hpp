@@ -6,6 +6,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/named_split.hpp>
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/record.hpp>
@@ -69,7 +70,9 @@ class folder_blob {
 /// destination, and "label", the rank of the file's top-level folder among all of them, sorted by the bytes
 /// of their names; -1 if the folder holds only files. The key is the path below the folder.
 /// Files are taken at any depth and sorted by the bytes of their paths. Names that begin with a dot are
-/// skipped; links are followed, except to a folder that contains them.
+/// skipped; links are followed, except to a folder that contains them. Of a folder of splits
+/// `directory(path, split("train"))` reads one; see `split`: if it is a folder, classes and keys are those
+/// below it.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan lists the folders
 /// and looks at each file once; a plan holds the path, size and label of each file, and its copies share
 /// them.
@@ -77,7 +80,9 @@ class folder_blob {
 /// small files are read faster from shards (see `webdataset`).
 /// Threads: any number at once.
 /// Throws `errc::io` for a folder that does not exist or cannot be read, and for a file whose size changed
-/// after the plan was made; `errc::missing` if no file is found; `errc::format` for files that lie beside
+/// after the plan was made; `errc::missing` if no file is found, or none of the split; `errc::argument` for
+/// folders called "train" and "test", or others if all are called after splits, with what to write, and for
+/// files whose names all say a split; `errc::format` for files that lie beside
 /// class folders; `errc::limit` if links lead to one folder in more than 1,000 ways. Errors of later stages
 /// carry the file and the key.
 class directory : public opens_as_plan<directory> {
@@ -105,6 +110,12 @@ class directory : public opens_as_plan<directory> {
       }
     }
     [[nodiscard]] std::string key(std::uint64_t index) const;
+    /// The path of a sample's file.
+    [[nodiscard]] std::string url(std::uint64_t index) const {
+      std::string path;
+      name(detail::to_size(checked(index)), path);
+      return path;
+    }
     /// Asks the system to read the file ahead.
     void will_need(std::uint64_t index) const noexcept;
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return files_->bytes / files_->size(); }
@@ -119,6 +130,8 @@ class directory : public opens_as_plan<directory> {
   };
 
   explicit directory(std::string path, directory_options options = {});
+  /// The files of a split, such as those below "train"; see `split`.
+  directory(std::string path, const named_split& which, directory_options options = {});
 
   [[nodiscard]] std::uint64_t size() const noexcept { return files_->size(); }
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }

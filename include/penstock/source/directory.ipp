@@ -6,6 +6,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/detail/whole_file.hpp>
+#include <penstock/storage/file_names.hpp>
 
 #include <fcntl.h>
 
@@ -58,7 +59,11 @@ PENSTOCK_INLINE std::uint64_t directory::reader::checked(std::uint64_t index) co
 
 PENSTOCK_INLINE directory::directory(std::string path, directory_options options)
     : files_(new const detail::folder_files(
-          detail::files_below(std::move(path), std::move(options.extensions)))) {}
+          detail::files_below(detail::files::local_path(path), std::move(options.extensions)))) {}
+
+PENSTOCK_INLINE directory::directory(std::string path, const named_split& which, directory_options options)
+    : files_(new const detail::folder_files(
+          detail::files_below(std::move(path), std::move(options.extensions), &which))) {}
 
 PENSTOCK_INLINE std::span<const std::string> directory::classes() const noexcept { return files_->classes; }
 

@@ -3,6 +3,7 @@
 
 #include <penstock/base/shared.hpp>
 #include <penstock/core/any_count.hpp>
+#include <penstock/core/any_seed.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/position.hpp>
@@ -49,6 +50,7 @@ class generated_source : public opens_as_plan<generated_source<F>> {
   class reader {
    public:
     struct worker {};
+    static constexpr bool calls_functions = true;
     explicit reader(const generated_source& source) : f_(source.f_), seed_(source.seed_) {}
 
     template <class Sink>
@@ -89,9 +91,9 @@ class generated_source : public opens_as_plan<generated_source<F>> {
 struct generated_fn {
   template <class F>
   [[nodiscard]] auto operator()(any_count size, F f, std::vector<std::uint64_t> starts = {},
-                                std::uint64_t seed = 0) const {
+                                any_seed seed = 0) const {
     if constexpr (sample_generator<F>) {
-      return generated_source<F>(size.of("generated"), std::move(f), std::move(starts), seed);
+      return generated_source<F>(size.of("generated"), std::move(f), std::move(starts), seed.value());
     } else {
       static_assert(sample_generator<F>,
                     "penstock: generated(n, f): f must be callable as const with f(index) or f(index, rng&), "

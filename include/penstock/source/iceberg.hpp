@@ -15,6 +15,7 @@
 #include <penstock/source/parquet.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
+#include <penstock/storage/file_names.hpp>
 #include <penstock/storage/mapped_file.hpp>
 
 #include <cstdint>
@@ -67,8 +68,9 @@ struct iceberg_options {
 /// than 512 MiB and deletion vectors of more than 2^27 rows; what `parquet` throws, and the storage.
 /// Threads: as `parquet`.
 /// Source: Apache Iceberg, "Spec"; Apache Avro 1.12, "Specification".
-[[nodiscard]] inline parquet_source<mapped_file> iceberg(const std::string& path,
+[[nodiscard]] inline parquet_source<mapped_file> iceberg(const std::string& given,
                                                          const iceberg_options& options = {}) {
+  const std::string path = detail::files::local_path(given);
   const detail::table_objects objects{file(std::vector<std::string>())};
   detail::iceberg_snapshot found =
       detail::read_iceberg(path, detail::iceberg_place_of(path, objects), objects,

@@ -36,4 +36,14 @@ namespace penstock::inline v0_1 {
 /// Source: DALI, wds2idx.py and webdataset_loader.cc; Megatron-Energon, itar.py.
 enum class index_policy { keep, transient, require, dali, energon, cache };
 
+/// What a source does with a shard that is cut off or damaged, which shows when its index is made.
+///
+///   refuse              making the plan is an error that names the shard and the offset
+///   take_what_is_there  the samples before the damage are in the dataset, and those behind it are not: the sample
+///                       in which it lies is left out. The source's `damaged_shards()` names such shards, its
+///                       `describe()` counts them, and the ledger of `bad_samples` gets a line for each when a run
+///                       opens. Their indexes stay in memory, so that each plan looks at them again. What is no
+///                       shard at all is refused
+enum class on_damaged_shard { refuse, take_what_is_there };
+
 }  // namespace penstock::inline v0_1

@@ -5,12 +5,15 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/core/named_split.hpp>
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/source/concepts.hpp>
+#include <penstock/source/detail/data_folder.hpp>
 #include <penstock/source/detail/known_files.hpp>
 #include <penstock/source/detail/line_files.hpp>
+#include <penstock/source/detail/mapped_paths.hpp>
 #include <penstock/source/detail/stored_files.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/storage/concepts.hpp>
@@ -20,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,6 +35,9 @@ namespace penstock::inline v0_1 {
 struct lines_options {
   /// The number of threads that look for line ends, one file each; 0: one per processor.
   std::size_t threads = 0;
+  /// Whether lines of blanks alone are left out. Where nothing is said they are in JSON lines, files called
+  /// "*.jsonl", "*.ndjson" or "*.json", and samples in other files.
+  std::optional<bool> skip_blank = {};
 };
 
 /// The source that `lines` makes of text files.
@@ -59,11 +66,10 @@ class line_source : public opens_as_plan<line_source<Storage>> {
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
       const manifest::place place = known_->locate(p.index);
-      const std::string_view text =
-          text_of(open_.session(place.shard)
-                      .view(known_->object(place.shard), 0, known_->signatures[place.shard].size));
-      const std::size_t begin =
-          w.shard == place.shard && w.next == place.sample ? w.offset : find(text, place);
+      const std::string_view text = content(place.shard);
+      const std::size_t begin = w.shard == place.shard && w.next == place.sample
+                                    ? known_->tables[place.shard].next_begin(text, w.offset)
+                                    : find(text, place);
       const std::size_t end = detail::line_table::end_of(text, begin);
       w = {place.shard, place.sample + 1, end};
       std::string_view line = text.substr(begin, end - begin);
@@ -82,10 +88,13 @@ class line_source : public opens_as_plan<line_source<Storage>> {
         throw;
       }
     }
-    /// The file and the line number in it, counted from 1: "corpus.txt:17".
+    /// The file and the line number in it, counted from 1: "corpus.txt:17". Lines that are left out count.
     [[nodiscard]] std::string key(std::uint64_t index) const {
       const manifest::place place = known_->locate(index);
-      return detail::text({known_->path(place.shard), ":", place.sample + 1});
+      const detail::line_table& table = known_->tables[place.shard];
+      const std::uint64_t before =
+          table.blank == 0 ? place.sample : table.number(content(place.shard), place.sample);
+      return detail::text({known_->path(place.shard), ":", before + 1});
     }
     /// The stretch of the file between the two table entries around this line.
     template <class Sink>
@@ -103,11 +112,14 @@ class line_source : public opens_as_plan<line_source<Storage>> {
     }
 
    private:
+    [[nodiscard]] std::string_view content(std::size_t shard) const {
+      return text_of(open_.session(shard).view(known_->object(shard), 0, known_->signatures[shard].size));
+    }
     [[nodiscard]] std::size_t find(std::string_view text, const manifest::place& place) const {
       const detail::line_table& table = known_->tables[place.shard];
       auto at = static_cast<std::size_t>(table.begins[table.entry(place.sample)]);
       for (std::uint64_t n = table.beyond(place.sample); n != 0 && at < text.size(); --n)
-        at = detail::line_table::end_of(text, at);
+        at = table.next_begin(text, detail::line_table::end_of(text, at));
       if (at >= text.size())
         throw error(errc::io, "the file was changed while it was in use; open the dataset again")
             .in_file(known_->path(place.shard));
@@ -121,7 +133,7 @@ class line_source : public opens_as_plan<line_source<Storage>> {
   line_source(Storage where, lines_options options) {
     shared<files> known(new files(std::move(where)));
     auto session = known->where.connect();
-    known->read(facts_of(known->where), session, options.threads);
+    known->read(facts_of(known->where), session, options.threads, options.skip_blank);
     known_ = std::move(known);
   }
 
@@ -135,8 +147,12 @@ class line_source : public opens_as_plan<line_source<Storage>> {
     return mix64(known_->shards.fingerprint() ^ 0x6c696e6573);
   }
   [[nodiscard]] std::string describe() const {
-    return detail::text({"lines(", known_->signatures.size(), " files, ", known_->shards.bytes(),
-                         " bytes): ", size(), " lines"});
+    std::uint64_t blank = 0;
+    for (const detail::line_table& table : known_->tables) blank += table.blank;
+    std::string line = detail::text({"lines(", known_->signatures.size(), " files, ", known_->shards.bytes(),
+                                     " bytes): ", size(), " lines"});
+    if (blank != 0) detail::append(line, {", ", blank, " blank ones left out"});
+    return line;
   }
   [[nodiscard]] reader connect() const { return reader(known_); }
 
@@ -149,10 +165,15 @@ class line_source : public opens_as_plan<line_source<Storage>> {
 ///     auto captions = lines("captions-{00..15}.txt") | shuffle(seed) | batch(64, ragged);
 ///     auto documents = lines("corpus.jsonl") | decode<json_field<"text", std::string>>;
 ///
-/// In: a pattern of names, which is `mapped_file`, or any storage that can show its bytes in place. Out:
-/// a `std::string_view` of the mapping, which is also a byte element. Lines end with "\n" or "\r\n", the
-/// last line of a file possibly without either; the line end is not part of the line. Empty lines are
-/// samples; an empty file has none.
+/// In: a pattern of names or a list of paths, which are `mapped_file`; a folder, whose files `*.jsonl` and
+/// `*.ndjson` are taken in the order of their paths, or if there are none `*.txt`, with those of folders in
+/// it; or any storage that can show its bytes in place; compressed files by
+/// `lines(unpacked<unpack_gzip>("corpus-*.jsonl.gz"))`. Of several splits `lines(folder, split("train"))`
+/// reads one; see `split`. Out: a `std::string_view` of the mapping, which is also a byte element. Lines end
+/// with "\n" or "\r\n", the last line of a file possibly without either; the line end is not part of the
+/// line. In JSON lines, which are known by the files' names, blank lines are no samples, and elsewhere they
+/// are; `skip_blank`
+/// decides for all. An empty file has no samples.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan reads all files
 /// once, several at a time (0.2 s per GB in memory plus 20 ns per line), and keeps one 8-byte offset for
 /// every 64 short lines or every 4 KiB of longer ones: 16 MB for 128 million lines. Nothing is written to
@@ -160,16 +181,31 @@ class line_source : public opens_as_plan<line_source<Storage>> {
 /// Cost per sample: the line after the last one is found by looking for its end; any other line by skipping
 /// up to 63 short lines before it. No allocation.
 /// Threads: any number at once.
-/// Throws `errc::argument` if there are no lines at all; `errc::format` for a compressed file, with what to
-/// write to read it; `errc::io` for a file that cannot be read, or that was changed after the plan was
-/// made. Errors of later stages carry the file, offset and line. For a file that shrinks while it is mapped
-/// see `mapped_file_options`.
+/// Throws `errc::argument` if there are no lines at all, and for a folder or storage of several splits, with
+/// what to write; `errc::missing` for a folder without files or without the split; `errc::format` for a
+/// compressed file, with what to write to read it; `errc::io` for a file that cannot be read, or that was
+/// changed after the plan was made. Errors of later stages carry the file, offset and line. For a file that
+/// shrinks while it is mapped see `mapped_file_options`.
 template <storage Storage>
 [[nodiscard]] line_source<Storage> lines(Storage where, lines_options options = {}) {
-  return {std::move(where), options};
+  return {detail::one_split(std::move(where), "lines"), options};
 }
-[[nodiscard]] inline line_source<mapped_file> lines(std::string_view pattern, lines_options options = {}) {
-  return {mapped_file(pattern), options};
+template <storage Storage>
+[[nodiscard]] line_source<Storage> lines(Storage where, const named_split& which,
+                                         lines_options options = {}) {
+  return {detail::one_split(std::move(where), which, "lines"), options};
+}
+template <detail::tar::pattern_text Text>
+[[nodiscard]] line_source<mapped_file> lines(const Text& pattern, lines_options options = {}) {
+  return {mapped_file(detail::line_paths(std::string(detail::tar::to_pattern(pattern)))), options};
+}
+template <detail::tar::pattern_text Text>
+[[nodiscard]] line_source<mapped_file> lines(const Text& pattern, const named_split& which,
+                                             lines_options options = {}) {
+  return {mapped_file(detail::line_paths(std::string(detail::tar::to_pattern(pattern)), &which)), options};
+}
+[[nodiscard]] inline line_source<mapped_file> lines(detail::mapped_paths paths, lines_options options = {}) {
+  return {std::move(paths).files(), options};
 }
 
 }  // namespace penstock::inline v0_1

@@ -22,6 +22,7 @@
 #include <penstock/source/unpacked.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
+#include <penstock/storage/file_names.hpp>
 #include <penstock/storage/mapped_file.hpp>
 #include <penstock/storage/session_view.hpp>
 
@@ -63,7 +64,7 @@ template <unpacker... Forms>
 template <unpacker... Unpack>
 [[nodiscard]] std::vector<std::string> litdata_paths(const std::string& folder, const litdata_index& index,
                                                      const unpacked_options& options) {
-  return mds_paths(folder, index.chunks, [&](const std::vector<std::string>& packed) {
+  return mds_paths(folder, index.chunks, [&](const std::vector<std::string>& packed, mds_packing) {
     if (index.packed_samples)
       return tar::unpacked_paths(
           packed, options, [](const std::string& path, const unpacked_options& chosen) {
@@ -84,8 +85,9 @@ template <unpacker... Unpack>
   constexpr std::uint64_t mark = 8;
   const auto session = file(std::vector{path}).connect();
   const std::uint64_t size = session.size(0);
-  buffer room;
-  return size >= mark && is_end_of_litdata_rows(session_view(session).range(0, size - mark, mark, room));
+  if (size < mark) return false;
+  const object_bytes end = session_view(session).range(0, size - mark, mark);
+  return is_end_of_litdata_rows(end);
 }
 
 /// Whether `litdata_rows` reads a dataset: by what the index says, and the first chunk.
@@ -197,8 +199,9 @@ template <storage Storage>
 /// one chunk and others in the next, as a list of 1 and one of 0.5; errc::argument for chunks of tokens.
 /// Source: litdata, streaming/{writer,item_loader}.py.
 template <unpacker... Unpack>
-[[nodiscard]] arrow_ipc_source<mapped_file> litdata_rows(const std::string& folder,
+[[nodiscard]] arrow_ipc_source<mapped_file> litdata_rows(const std::string& path,
                                                          const arrow_ipc_options& options = {}) {
+  const std::string folder = detail::files::local_path(path);
   const litdata_index index = read_litdata_index(folder + "/index.json");
   if (index.tokens) detail::check_litdata_samples(index);
   std::vector<std::string> paths;

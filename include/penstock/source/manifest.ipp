@@ -109,9 +109,9 @@ PENSTOCK_INLINE manifest detail::manifest_in(session_view session, storage_facts
     throw error(errc::argument,
                 {"a manifest is one object, and the storage has ", where.names.size(), "; name the one"});
   }
-  buffer text;
   try {
-    return manifest_from_string(text_of(session.range(0, 0, session.size(0), text)));
+    const object_bytes text = session.range(0, 0, session.size(0));
+    return manifest_from_string(text_of(text));
   } catch (error& e) {
     e.in_file(where.names[0]);
     throw;

@@ -24,6 +24,7 @@
 #include <penstock/source/unpacked.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
+#include <penstock/storage/file_names.hpp>
 #include <penstock/storage/storage_counters.hpp>
 
 #include <unistd.h>
@@ -199,33 +200,70 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
 namespace detail {
 
 [[noreturn]] inline void no_mds_unpacker(const mds_shard& shard, const std::string& path) {
-  throw error(errc::argument,
-              {"the shard's compression is '", shard.compression,
-               "'; those of gzip, zstd and bzip2 are read: unpack the dataset, or write it anew"})
+  throw error(errc::argument, {"the shard's compression is '", shard.compression,
+                               "'; those of gzip, zstd, bzip2, brotli (br) and snappy are read: unpack the "
+                               "dataset, or write it anew"})
       .in_file(path);
 }
 
+/// The compressions that leave no mark in a file, by their names in an index: "br", "br:11", "snappy".
+enum class mds_packing { marked, brotli, snappy };
+[[nodiscard]] inline mds_packing mds_packing_of(std::string_view compression) noexcept {
+  compression = compression.substr(0, compression.find(':'));
+  return compression == "br"       ? mds_packing::brotli
+         : compression == "snappy" ? mds_packing::snappy
+                                   : mds_packing::marked;
+}
+
+template <mds_packing Packing, unpacker... Unpack>
+[[nodiscard]] std::string mds_copy(const std::string& packed, const unpacked_options& options) {
+  static constexpr tar::stream_kind unmarked{
+      [](bytes_view) { return false; }, false,
+      [](bytes_view) -> std::string_view { return Packing == mds_packing::brotli ? "brotli" : "snappy"; }};
+  tar::unpackers<Unpack...> unpack;
+  return tar::unpacked_path(packed, options, unpack.calls(), "mds",
+                            Packing == mds_packing::marked ? tar::tar_streams() : unmarked);
+}
+template <unpacker... Unpack>
+[[nodiscard]] std::vector<std::string> mds_copies(const std::vector<std::string>& packed, mds_packing packing,
+                                                  const unpacked_options& options) {
+  return tar::unpacked_paths(packed, options,
+                             packing == mds_packing::brotli   ? &mds_copy<mds_packing::brotli, Unpack...>
+                             : packing == mds_packing::snappy ? &mds_copy<mds_packing::snappy, Unpack...>
+                                                              : &mds_copy<mds_packing::marked, Unpack...>);
+}
+
 /// The files of a dataset's shards: those that are not compressed where they are there, and of the others
-/// what `copies_of(packed)` returns for their paths: a copy, or the path itself of a file that is not
-/// compressed.
+/// what `copies_of(packed, packing)` returns for their paths: a copy, or the path itself of a file that is
+/// not compressed.
 template <class CopiesOf>
-[[nodiscard]] std::vector<std::string> mds_paths(const std::string& folder, const mds_index& index,
+[[nodiscard]] std::vector<std::string> mds_paths(const std::string& path, const mds_index& index,
                                                  const CopiesOf& copies_of) {
-  std::vector<std::string> paths, packed;
-  std::vector<std::size_t> places;
+  const std::string folder = files::local_path(path);
+  std::vector<std::string> paths;
+  struct packed_files {
+    std::vector<std::string> paths;
+    std::vector<std::size_t> places;
+  };
+  std::array<packed_files, 3> all;  // by packing
   for (std::size_t i = 0; i < index.shards.size(); ++i) {
     const mds_shard& one = index.shards[i];
     paths.push_back(folder + "/" + one.name);
     const bool other_file = one.packed_name != one.name;  // and not the same, compressed inside
     if (one.packed_name.empty() || (other_file && ::access(paths.back().c_str(), F_OK) == 0)) continue;
-    places.push_back(i);
-    packed.push_back(folder + "/" + one.packed_name);
+    packed_files& alike = all[static_cast<std::size_t>(mds_packing_of(one.compression))];
+    alike.places.push_back(i);
+    alike.paths.push_back(folder + "/" + one.packed_name);
   }
-  const std::vector<std::string> copies = packed.empty() ? packed : copies_of(packed);
-  for (std::size_t i = 0; i < copies.size(); ++i) {
-    const mds_shard& one = index.shards[places[i]];
-    if (copies[i] == packed[i] && one.packed_name != one.name) no_mds_unpacker(one, packed[i]);
-    paths[places[i]] = copies[i];
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    const packed_files& alike = all[k];
+    if (alike.paths.empty()) continue;
+    const std::vector<std::string> copies = copies_of(alike.paths, static_cast<mds_packing>(k));
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      const mds_shard& one = index.shards[alike.places[i]];
+      if (copies[i] == alike.paths[i] && one.packed_name != one.name) no_mds_unpacker(one, alike.paths[i]);
+      paths[alike.places[i]] = copies[i];
+    }
   }
   return paths;
 }
@@ -236,7 +274,8 @@ template <class CopiesOf>
 ///
 ///     auto samples = mds("imagenet") | shuffle(seed) |
 ///                    decode<field<"image", identity>, field<"label", raw_number<std::int64_t>>>;
-///     auto copies = mds<unpack_zstd>("compressed", {.folder = "cache"});
+///     auto copies = mds<unpack_zstd>("compressed", {.folder = "cache"});  // or unpack_gzip, unpack_bzip2,
+///                                                                          // unpack_brotli, unpack_snappy
 ///     auto others = mds(mapped_file("shard.{00000..00001}.mds"), read_mds_index("index.json"));
 ///
 /// In: the folder's path; as template arguments the unpackers that may be needed, with the options of
@@ -265,9 +304,10 @@ template <class CopiesOf>
 template <unpacker... Unpack>
 [[nodiscard]] mds_source<file> mds(const std::string& folder, const unpacked_options& options = {}) {
   const mds_index index = read_mds_index(folder + "/index.json");
-  return {file(detail::mds_paths(
-              folder, index,
-              [&](const std::vector<std::string>& packed) { return unpacked<Unpack...>(packed, options); })),
+  return {file(detail::mds_paths(folder, index,
+                                 [&](const std::vector<std::string>& packed, detail::mds_packing packing) {
+                                   return detail::mds_copies<Unpack...>(packed, packing, options);
+                                 })),
           index};
 }
 template <storage Storage>

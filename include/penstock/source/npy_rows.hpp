@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/source/concepts.hpp>
+#include <penstock/source/detail/mapped_paths.hpp>
 #include <penstock/source/detail/row_files.hpp>
 #include <penstock/source/detail/row_source.hpp>
 #include <penstock/source/detail/stored_npy.hpp>
@@ -41,9 +42,10 @@ using npy_row_source = detail::row_source<detail::npy_format<T>, T, Storage, Len
 ///     auto features = npy_rows<float>("features-{00..07}.npy") | shuffle(seed) | batch(256);
 ///     auto images = npy_rows<std::uint8_t, 28, 28>("images.npy");     // their shape is part of the type
 ///
-/// In: a pattern of names, which is `mapped_file`, or any storage. Out: an array expression of the files'
-/// shape minus its first dimension, a view of the mapping until it is written to its slot; with lengths in
-/// the type even the first batch is written in place. Versions 1.0 to 3.0 of the format, either byte order.
+/// In: a pattern of names or a list of paths, which are `mapped_file`, or any storage. Out: an array
+/// expression of the files' shape minus its first dimension, a view of the mapping until it is written to its
+/// slot; with lengths in the type even the first batch is written in place. Versions 1.0 to 3.0 of the
+/// format, either byte order.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan reads the header and
 /// the ends of each file.
 /// Cost per sample: a binary search among the files and one copy of the row, or one read if the storage has
@@ -61,8 +63,8 @@ template <class T, std::uint64_t... Lengths, storage Storage>
   return npy_row_source<T, Storage, Lengths...>(std::move(where));
 }
 template <class T, std::uint64_t... Lengths>
-[[nodiscard]] npy_row_source<T, mapped_file, Lengths...> npy_rows(std::string_view pattern) {
-  return npy_row_source<T, mapped_file, Lengths...>(mapped_file(pattern));
+[[nodiscard]] npy_row_source<T, mapped_file, Lengths...> npy_rows(detail::mapped_paths paths) {
+  return npy_row_source<T, mapped_file, Lengths...>(std::move(paths).files());
 }
 
 }  // namespace penstock::inline v0_1

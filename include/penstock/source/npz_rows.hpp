@@ -4,6 +4,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/hash_bytes.hpp>
+#include <penstock/source/detail/mapped_paths.hpp>
 #include <penstock/source/detail/row_files.hpp>
 #include <penstock/source/detail/row_source.hpp>
 #include <penstock/source/detail/stored_npy.hpp>
@@ -47,8 +48,8 @@ using npz_row_source = detail::row_source<detail::npz_format<T>, T, Storage, Len
 ///     auto fields = zip<"image", "label">(npz_rows<std::uint8_t, 28, 28>("mnist.npz", "x_train"),
 ///                                         npz_rows<std::uint8_t>("mnist.npz", "y_train"));
 ///
-/// In: a pattern of names, which is `mapped_file`, or any storage; the array's name as `numpy.load` takes
-/// it, which is common to all files.
+/// In: a pattern of names or a list of paths, which are `mapped_file`, or any storage; the array's name as
+/// `numpy.load` takes it, which is common to all files.
 /// Out, kind, cost, threads: as for `npy_rows`. Making the plan reads the directory of each file, at most 64
 /// MiB. An array that is joined by `zip<...>` but not used by the plan (`| fields<"image">`) is neither
 /// opened nor read when the plan runs.
@@ -62,9 +63,9 @@ template <class T, std::uint64_t... Lengths, storage Storage>
   return npz_row_source<T, Storage, Lengths...>(std::move(where), {std::string(array)});
 }
 template <class T, std::uint64_t... Lengths>
-[[nodiscard]] npz_row_source<T, mapped_file, Lengths...> npz_rows(std::string_view pattern,
+[[nodiscard]] npz_row_source<T, mapped_file, Lengths...> npz_rows(detail::mapped_paths paths,
                                                                   std::string_view array) {
-  return npz_row_source<T, mapped_file, Lengths...>(mapped_file(pattern), {std::string(array)});
+  return npz_row_source<T, mapped_file, Lengths...>(std::move(paths).files(), {std::string(array)});
 }
 
 }  // namespace penstock::inline v0_1

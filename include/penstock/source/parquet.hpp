@@ -8,17 +8,19 @@
 #include <penstock/base/shared.hpp>
 #include <penstock/core/arrow_type.hpp>
 #include <penstock/core/bytes.hpp>
+#include <penstock/core/named_split.hpp>
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/dataset_format.hpp>
 #include <penstock/source/detail/arrow_rows.hpp>
+#include <penstock/source/detail/data_folder.hpp>
 #include <penstock/source/detail/file_pattern.hpp>
 #include <penstock/source/detail/kept_batches.hpp>
 #include <penstock/source/detail/parquet_files.hpp>
 #include <penstock/source/detail/parquet_keep.hpp>
 #include <penstock/source/detail/parquet_load.hpp>
-#include <penstock/source/detail/table_folder.hpp>
+#include <penstock/source/detail/table_marks.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/where.hpp>
 #include <penstock/storage/concepts.hpp>
@@ -41,8 +43,14 @@ struct parquet_options {
   /// The bytes of decoded row groups that a run keeps in memory, all workers together. The one in use counts,
   /// and is always kept.
   std::uint64_t keep = 1_GiB;
-  /// The maximum bytes that reading one row group may take.
-  std::uint64_t limit = 4_GiB;
+  /// The maximum bytes that reading one row group may take: up to twice those of its values.
+  std::uint64_t limit = 8_GiB;
+  /// Whether the bytes of pages are compared with the checksums that stand in front of them, where a file has
+  /// some.
+  bool page_checksum_verification = true;
+  /// The unit that INT96 is read in; tables have microseconds. A timestamp that it cannot count, such as
+  /// nanoseconds of 2263, is an error.
+  timestamp_unit coerce_int96_timestamp_unit = timestamp_unit::nano;
 };
 
 namespace detail {
@@ -101,7 +109,7 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
   parquet_source(Storage where, parquet_options options, const detail::table_facts* table)
       : options_(options) {
     auto session = where.connect();
-    detail::parquet_files found(facts_of(where), session, table);
+    detail::parquet_files found(facts_of(where), session, options.coerce_int96_timestamp_unit, table);
     known_.reset(new const files(std::move(where), std::move(found)));
   }
 
@@ -138,7 +146,9 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
   }
 
  private:
-  [[nodiscard]] detail::parquet_limits limits() const noexcept { return {options_.keep, options_.limit}; }
+  [[nodiscard]] detail::parquet_limits limits() const noexcept {
+    return {options_.keep, options_.limit, options_.page_checksum_verification};
+  }
 
   shared<const files> known_;
   parquet_options options_;
@@ -152,15 +162,18 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
 ///
 /// In: a pattern of paths (with `::` between patterns), which is `mapped_file`; a folder, whose files called
 /// `*.parquet` are taken in the order of their paths, with those of folders in it, but not what begins with
-/// `_` or `.`; or any storage, whose objects are the files. The columns are those of all files, in any order:
-/// one that a file lacks, or has with the type null, is null there; texts may have any encoding; numbers
-/// widen to the smallest type that holds all values exactly, times to the finer unit. Folders called
-/// `column=value` are columns: whole numbers of 64 bits if all values are some, otherwise texts; one that is
-/// in the files, too, has the files' type.
+/// `_` or `.`; or any storage, whose objects are the files. Of a folder or storage with several splits
+/// `parquet(folder, split("train"))` reads one; see `split`. All files' columns are there, in any
+/// order: one that a file lacks, or has with the type null, is null there; texts may have any encoding;
+/// numbers widen to the smallest type that holds all values exactly, times to the finer unit. Folders
+/// called `column=value` are columns: whole numbers of 64 bits if all values are some, otherwise texts; one
+/// that is in the files, too, has the files' type.
 /// Out: an open sample with a member for each column, as of `arrow_ipc`: the fields of a struct are members
 /// of their own ("image.bytes"), `arrow_value<T>` reads numbers, texts, lists and nulls, `arrow_array<T>`
 /// lists that are arrays, and any other codec bytes and texts: `jpeg`, `npy`, `json`. Types are those that
-/// Arrow gives: decimals are their bytes, times the whole numbers that they count, INT96 is nanoseconds.
+/// Arrow gives: decimals are their bytes, times the whole numbers that they count, INT96 is nanoseconds
+/// unless `parquet_options::coerce_int96_timestamp_unit` says otherwise. A column called "a.b" beside a
+/// struct a with a field b is "`a.b`".
 /// What no stage names is not read, nor is it by `columns`. `where` chooses rows when the plan is made,
 /// exactly, and reads its column only where the file's statistics, its index of pages and its Bloom filters
 /// do not decide.
@@ -172,23 +185,36 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
 /// all workers; row groups are kept up to `parquet_options::keep` bytes, and those of the 64 rows that come
 /// next.
 /// A row is not copied. No allocation per sample in the steady state.
-/// Errors: errc::format, with the file, for what is no Parquet or damaged; with both files and types, when a
-/// run opens or `where` is applied, for a column that is used and whose types have no common one; with both
-/// values, for a row whose column is not what its folder's name says; errc::limit for a row group that takes
-/// more than `parquet_options::limit`; errc::argument for `where` and `columns` with a column that is not
-/// there; errc::missing for a folder without files;
-/// errc::io.
+/// Errors: errc::format, with the file, for what is no Parquet or damaged, and for INT96 that its unit cannot
+/// count; with both files and types, when a run opens or `where` is applied, for a column that is used and
+/// whose types have no common one; with both values, for a row whose column is not what its folder's name
+/// says; errc::checksum, with the file, the column and the page, for bytes that do not have their checksum,
+/// unless `parquet_options::page_checksum_verification` is false; errc::limit for a row group that takes more
+/// than `parquet_options::limit`; errc::argument for `where` and `columns` with a column that is not there or
+/// a name that two columns have, for a folder or storage of several splits, and for one that is a table of
+/// Delta Lake, Iceberg or Hudi, whose files may hold rows that were deleted, with what to write;
+/// errc::missing for a folder without files or without the split; errc::io.
 /// Encrypted files are not read.
 /// Threads: any number may evaluate, each with its own worker.
 /// Write `penstock::parquet`, since Arrow C++ has a namespace of that name.
 /// Source: Apache Parquet, "File format"; Arrow C++, `parquet::arrow`.
 template <storage Storage>
 [[nodiscard]] parquet_source<Storage> parquet(Storage where, parquet_options options = {}) {
-  return {std::move(where), options};
+  return {detail::one_split(std::move(where), "parquet"), options};
+}
+template <storage Storage>
+[[nodiscard]] parquet_source<Storage> parquet(Storage where, const named_split& which,
+                                              parquet_options options = {}) {
+  return {detail::one_split(std::move(where), which, "parquet"), options};
 }
 template <detail::tar::pattern_text Text>
 [[nodiscard]] parquet_source<mapped_file> parquet(const Text& pattern, parquet_options options = {}) {
   return {mapped_file(detail::parquet_paths(detail::tar::to_pattern(pattern))), options};
+}
+template <detail::tar::pattern_text Text>
+[[nodiscard]] parquet_source<mapped_file> parquet(const Text& pattern, const named_split& which,
+                                                  parquet_options options = {}) {
+  return {mapped_file(detail::parquet_paths(detail::tar::to_pattern(pattern), &which)), options};
 }
 /// From a list of paths, in which braces are not expanded.
 [[nodiscard]] inline parquet_source<mapped_file> parquet(std::vector<std::string> paths,
@@ -207,8 +233,7 @@ struct parquet_format {
   parquet_options options = {};
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) {
-    if (there.has_folder("_delta_log"))
-      return format_fit::none;  // which of its files are rows, only the log knows
+    if (there.is_table()) return format_fit::none;  // which of its files are rows, only the table knows
     if (there.fit_of(&is_parquet) != format_fit::none) return format_fit::content;
     for (const std::string& folder : there.folders())
       if (folder.find('=') != std::string::npos) return look(there.below(folder));
@@ -218,7 +243,10 @@ struct parquet_format {
     const auto named = [](const listed_files& some) { return some.ending == ".parquet" && is_parquet(some); };
     const bool by_folder = there.is_folder() && (there.fit_of(&is_parquet) == format_fit::none ||
                                                  there.fit_of(named) != format_fit::none);
-    return by_folder ? parquet(there.path(), options) : parquet(there.paths_of(&is_parquet), options);
+    if (by_folder) return parquet(there.path(), options);
+    std::vector<std::string> paths = there.paths_of(&is_parquet);
+    if (there.is_folder()) detail::refuse_table_folder(there.path(), name);
+    return parquet(std::move(paths), options);
   }
   template <storage Storage>
   [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing&) const {

@@ -26,6 +26,7 @@ struct parquet_writer_options {
   /// "none", "snappy", "gzip", "zstd", "brotli" or "lz4_raw", as far as Arrow was built with it.
   std::string compression = "zstd";
   bool page_index = true;               ///< the smallest and largest values of each page
+  bool page_checksum = true;            ///< a CRC-32 of each page's bytes, which readers compare
   std::vector<std::string> bloom = {};  ///< columns that get Bloom filters; needs Arrow 24
 };
 
@@ -57,7 +58,7 @@ class parquet_writer {
       : options_(std::move(options)),
         columns_(columns),
         file_(std::move(path), columns_.schema(),
-              {options_.compression, options_.page_index, options_.bloom}) {
+              {options_.compression, options_.page_index, options_.page_checksum, options_.bloom}) {
     if (options_.group_rows == 0 || options_.group_bytes == 0)
       throw error(errc::argument, "a row group has at least one row and one byte").in_file(file_.path());
   }

@@ -15,6 +15,7 @@
 #include <penstock/source/dataset_format.hpp>
 #include <penstock/source/detail/format_types.hpp>
 #include <penstock/source/detail/hash_bytes.hpp>
+#include <penstock/source/detail/mapped_paths.hpp>
 #include <penstock/source/detail/row_files.hpp>
 #include <penstock/source/detail/row_source.hpp>
 #include <penstock/source/detail/safetensors_header.hpp>
@@ -71,10 +72,14 @@ concept safetensors_type = !safetensors_dtype<T>.empty() && std::is_trivially_co
   static_assert(std::endian::native == std::endian::little,
                 "penstock: safetensors files are little-endian, and are shown in place: this needs a "
                 "little-endian machine");
-  buffer room;
-  const std::uint64_t length =
-      safetensors_header_bytes(session.range(object, 0, std::min<std::uint64_t>(size, 8), room), size);
-  return read_safetensors_header(session.range(object, 8, length, room), size);
+  const object_bytes start = session.range(object, 0, std::min<std::uint64_t>(size, 64));
+  const std::uint64_t length = safetensors_header_bytes(start, size);
+  const object_bytes header = session.range(object, 8, length);
+  return read_safetensors_header(header, size);
+}
+
+[[noreturn]] inline void no_safetensors() {
+  throw error(errc::missing, "the safetensors file has no tensors, only a header").at_offset(8);
 }
 
 /// The entry of a tensor; throws if it is missing or not of type `dtype` (empty: any type).
@@ -82,6 +87,7 @@ concept safetensors_type = !safetensors_dtype<T>.empty() && std::is_trivially_co
                                                                  std::string_view name,
                                                                  std::string_view dtype = {}) {
   const auto found = header.tensors.find(name);
+  if (header.tensors.empty()) no_safetensors();
   if (found == header.tensors.end()) {
     std::string known;
     for (const auto& [other, entry] : header.tensors) list_name(known, other);
@@ -226,8 +232,8 @@ using safetensors_row_source = detail::row_source<detail::safetensors_format<T>,
 ///     auto features = safetensors_rows<float>("features-{00..07}.safetensors", "clip") | shuffle(seed) | batch(256);
 ///     auto tokens = safetensors_rows<std::int32_t, 2048>("tokens.safetensors", "ids");
 ///
-/// In: a pattern of names, which is `mapped_file`, or any storage; the tensor's name, which is common to
-/// all files.
+/// In: a pattern of names or a list of paths, which are `mapped_file`, or any storage; the tensor's name,
+/// which is common to all files.
 /// Out, kind, cost, threads: as for `npy_rows`.
 /// Throws what `safetensors_file` throws; `errc::format` for a type other than `T` and for a tensor of no
 /// dimensions; `errc::shape` if the shape of the rows is not the one asked for or differs from that of the
@@ -240,9 +246,9 @@ template <class T, std::uint64_t... Lengths, storage Storage>
   return safetensors_row_source<T, Storage, Lengths...>(std::move(where), {std::string(tensor)});
 }
 template <class T, std::uint64_t... Lengths>
-[[nodiscard]] safetensors_row_source<T, mapped_file, Lengths...> safetensors_rows(std::string_view pattern,
+[[nodiscard]] safetensors_row_source<T, mapped_file, Lengths...> safetensors_rows(detail::mapped_paths paths,
                                                                                   std::string_view tensor) {
-  return safetensors_row_source<T, mapped_file, Lengths...>(mapped_file(pattern), {std::string(tensor)});
+  return safetensors_row_source<T, mapped_file, Lengths...>(std::move(paths).files(), {std::string(tensor)});
 }
 
 namespace detail {
@@ -262,6 +268,7 @@ using safetensors_source_of = safetensors_row_source<T, Storage>;
 /// The tensor that is meant by this name: if it is empty, the only one.
 [[nodiscard]] inline std::string chosen_tensor(const safetensors_header& header, const std::string& tensor) {
   if (!tensor.empty()) return tensor;
+  if (header.tensors.empty()) no_safetensors();
   if (header.tensors.size() == 1) return header.tensors.begin()->first;
   std::string known;
   for (const auto& [name, entry] : header.tensors) list_name(known, name);

@@ -9,11 +9,13 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/core/named_split.hpp>
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/dataset_format.hpp>
+#include <penstock/source/detail/data_folder.hpp>
 #include <penstock/source/detail/file_pattern.hpp>
 #include <penstock/source/detail/shard_reader.hpp>
 #include <penstock/source/detail/tf_records.hpp>
@@ -29,6 +31,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,6 +49,8 @@ struct tfrecord_options {
   std::uint64_t scan_gap = 256_KiB;
   /// Whether the checksum of each payload is compared when the payload is used.
   bool check = true;
+  /// What to do with a file that is cut off, or in which the size of a record is damaged.
+  penstock::on_damaged_shard on_damaged_shard = penstock::on_damaged_shard::refuse;
 };
 
 namespace detail {
@@ -139,6 +144,8 @@ class tfrecord_source : public opens_as_plan<tfrecord_source<Storage>> {
     return files_->shards.starts();
   }
   [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
+  /// The files of which only the records before some damage are in the dataset; see `on_damaged_shard`.
+  [[nodiscard]] std::span<const damaged_shard> damaged_shards() const noexcept { return files_->damages; }
   /// Covers each file's name and size, and where its records are.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     return mix64(files_->shards.fingerprint() ^ 0x74667265636f7264);
@@ -158,8 +165,9 @@ class tfrecord_source : public opens_as_plan<tfrecord_source<Storage>> {
     if (options.index == index_policy::dali || options.index == index_policy::energon)
       throw error(errc::argument,
                   "tfrecord makes its own indexes; index_policy::dali and energon are for tar shards");
-    return {options.index,    options.threads,      0,
-            options.scan_gap, options.index_folder, &detail::tf_record_files()};
+    return {options.index,           options.threads,      0,
+            options.scan_gap,        options.index_folder, &detail::tf_record_files(),
+            options.on_damaged_shard};
   }
 
   shared<const file_set> files_;
@@ -172,7 +180,9 @@ class tfrecord_source : public opens_as_plan<tfrecord_source<Storage>> {
 ///                    decode<tf_example<feature<"image/encoded", bytes>, feature<"image/class/label", std::int64_t>>> |
 ///                    decode<field<"image/encoded", jpeg>>;
 ///
-/// In: a pattern of paths, which is `file`, or any storage, whose objects are not compressed: for those see
+/// In: a pattern of paths, which is `file`; a folder, whose files with "tfrecord" in their names are taken in
+/// the order of their paths, with those of folders in it; or any storage. Of several splits
+/// `tfrecord(folder, split("train"))` reads one; see `split`. Files are not compressed: for those see
 /// `tfrecord_stream`. Out: a record's payload as a byte element. `decode<tf_example<...>>` reads its features
 /// if it is a `tf.train.Example`.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. A file says only in each record
@@ -184,17 +194,30 @@ class tfrecord_source : public opens_as_plan<tfrecord_source<Storage>> {
 /// Errors: errc::checksum, with file, offset and record, for a size or a payload that does not match its
 /// checksum;
 /// the sizes are checked when the index is made. errc::format for a file that is cut off or no TFRecord file;
-/// errc::argument for a compressed one, with what to write; errc::io for a file that cannot be read or has
-/// changed. The errors of later stages carry the file, the offset and "file:record", counted from 0.
+/// errc::argument for a compressed one, and for a folder or storage of several splits, with what to write;
+/// errc::missing for a folder without files or without the split; errc::io for a file that cannot be read or
+/// has changed. The errors of later stages carry the file, the offset and "file:record", counted from 0.
 /// Threads: any number may evaluate, each with its own worker.
 /// Source: tensorflow, tsl/lib/io/record_reader.cc.
 template <storage Storage>
 [[nodiscard]] tfrecord_source<Storage> tfrecord(Storage where, const tfrecord_options& options = {}) {
-  return {std::move(where), options};
+  return {detail::one_split(std::move(where), "tfrecord"), options};
+}
+template <storage Storage>
+[[nodiscard]] tfrecord_source<Storage> tfrecord(Storage where, const named_split& which,
+                                                const tfrecord_options& options = {}) {
+  return {detail::one_split(std::move(where), which, "tfrecord"), options};
 }
 template <detail::tar::pattern_text Text>
 [[nodiscard]] tfrecord_source<file> tfrecord(const Text& pattern, const tfrecord_options& options = {}) {
-  return {detail::tar::files_of(detail::tar::to_pattern(pattern)), options};
+  const std::string path = detail::tar::to_pattern(pattern);
+  return {detail::is_data_folder(path) ? file(detail::tfrecord_paths(path)) : detail::tar::files_of(path),
+          options};
+}
+template <detail::tar::pattern_text Text>
+[[nodiscard]] tfrecord_source<file> tfrecord(const Text& pattern, const named_split& which,
+                                             const tfrecord_options& options = {}) {
+  return {file(detail::tfrecord_paths(detail::tar::to_pattern(pattern), &which)), options};
 }
 [[nodiscard]] inline tfrecord_source<file> tfrecord(std::vector<std::string> paths,
                                                     const tfrecord_options& options = {}) {

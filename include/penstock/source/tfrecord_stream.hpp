@@ -87,12 +87,12 @@ class tf_stream_reader : public tar::shard_turns {
       close_input();
       return false;
     } else if (got < head.size()) {
-      if (begin == 0) not_tf_records(bytes_view(head).first(got), set().source_name);
+      if (begin == 0) refuse_begin(bytes_view(head).first(got));
       cut_off(tf_header_size + tf_footer_size, got);
     }
     const tf_header header(head);
     if (!header.intact) {
-      if (begin == 0) not_tf_records(head, set().source_name);
+      if (begin == 0) refuse_begin(head);
       tf_header_damaged(given(), begin);
     }
     if (header.size > set().limit)
@@ -119,6 +119,13 @@ class tf_stream_reader : public tar::shard_turns {
       throw;
     }
     return true;
+  }
+  /// With more of the file, which may show what it is.
+  [[noreturn]] void refuse_begin(bytes_view head) {
+    std::array<std::byte, 512> room;
+    std::copy(head.begin(), head.end(), room.begin());
+    const std::size_t more = input().read(mutable_bytes(room).subspan(head.size()));
+    not_tf_records(bytes_view(room).first(head.size() + more), set().source_name);
   }
   [[nodiscard]] static mutable_bytes bytes_to_write(std::string& text) noexcept {
     return {reinterpret_cast<std::byte*>(text.data()), text.size()};

@@ -10,6 +10,7 @@
 #include <penstock/core/random.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/known_files.hpp>
+#include <penstock/source/detail/mapped_paths.hpp>
 #include <penstock/source/detail/stored_files.hpp>
 #include <penstock/source/detail/token_files.hpp>
 #include <penstock/source/manifest.hpp>
@@ -198,11 +199,11 @@ class token_source : public opens_as_plan<token_source<T, Window, Storage>> {
 ///     auto text = raw_tokens<std::uint16_t>("train.bin", token_window<1024>{}) | shuffle(seed) | batch(32);
 ///     auto some = raw_tokens<std::uint32_t>("part-{00..63}.bin", token_windows{.length = 2048, .stride = 512});
 ///
-/// In: a pattern of names, which is `mapped_file`, or any storage; all its files form one dataset. Out: an
-/// array expression of `length + targets` consecutive tokens, a view of the mapping until it is written to
-/// its slot. With `token_window<...>` the shape is part of the type, with `token_windows` it is known at run
-/// time. A window begins every `stride` tokens and lies entirely in one file; tokens after a file's last
-/// whole window are in none.
+/// In: a pattern of names or a list of paths, which are `mapped_file`, or any storage; all its files form one
+/// dataset. Out: an array expression of `length + targets` consecutive tokens, a view of the mapping until it
+/// is written to its slot. With `token_window<...>` the shape is part of the type, with `token_windows` it is
+/// known at run time. A window begins every `stride` tokens and lies entirely in one file; tokens after a
+/// file's last whole window are in none.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. The place of a window is computed:
 /// there is no table of windows, and a plan takes about 60 bytes per file.
 /// Cost per sample: a binary search among the files and one copy of the row, or one read if the storage has
@@ -217,8 +218,8 @@ template <token_value T, storage Storage, class Window>
   return {std::move(where), window, detail::token_format::raw};
 }
 template <token_value T, class Window>
-[[nodiscard]] token_source<T, Window, mapped_file> raw_tokens(std::string_view pattern, Window window) {
-  return raw_tokens<T>(mapped_file(pattern), window);
+[[nodiscard]] token_source<T, Window, mapped_file> raw_tokens(detail::mapped_paths paths, Window window) {
+  return raw_tokens<T>(std::move(paths).files(), window);
 }
 
 /// Token files of llm.c, which have a header of 1024 bytes: GPT-2's hold `std::uint16_t` and Llama 3's
@@ -236,8 +237,8 @@ template <token_value T, storage Storage, class Window>
   return {std::move(where), window, detail::token_format::llmc};
 }
 template <token_value T, class Window>
-[[nodiscard]] token_source<T, Window, mapped_file> llmc_tokens(std::string_view pattern, Window window) {
-  return llmc_tokens<T>(mapped_file(pattern), window);
+[[nodiscard]] token_source<T, Window, mapped_file> llmc_tokens(detail::mapped_paths paths, Window window) {
+  return llmc_tokens<T>(std::move(paths).files(), window);
 }
 
 /// Megatron's datasets, pairs of `PREFIX.bin` and `PREFIX.idx`. The pattern gives the prefixes, with or

@@ -5,6 +5,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/source/detail/file_pattern.hpp>
+#include <penstock/source/detail/output_file.hpp>
 #include <penstock/source/tar/shard_stream.hpp>
 
 #include <cstddef>
@@ -29,8 +30,20 @@ struct unpacked_options {
 
 namespace detail::tar {
 
-/// The path of an up-to-date copy of `packed`, which is made if there is none; `packed` itself if it is not
-/// packed.
+/// How a copy is made: by a class of the caller's, behind function pointers.
+struct copy_work {
+  void* of;
+  bool (*is_packed)(void* of);
+  void (*write)(void* of, output_file& output);
+};
+
+/// The path of an up-to-date copy of `packed`, which `work` makes if there is none; `packed` itself if it is
+/// not packed.
+[[nodiscard]] std::string copied_path(const std::string& packed, const unpacked_options& options,
+                                      copy_work work);
+
+/// The path of an up-to-date copy of `packed`, which is unpacked if there is none; `packed` itself if it is
+/// not packed.
 /// `reader`: which function takes unpackers, for advice.
 [[nodiscard]] std::string unpacked_path(const std::string& packed, const unpacked_options& options,
                                         unpacker_calls unpack, std::string_view reader = "unpacked",

@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -46,6 +47,12 @@ struct webdataset_options {
   /// most so many bytes apart, with what lies between them; headers that are further apart are read one by
   /// one.
   std::uint64_t scan_gap = 256_KiB;
+  /// What to do with a shard that is cut off or damaged. Not for `index_policy::dali` and `energon`, whose
+  /// indexes say what a shard has, nor for `require`, since no index is kept of such a shard.
+  penstock::on_damaged_shard on_damaged_shard = penstock::on_damaged_shard::refuse;
+  /// Whether members called `._...`, which macOS puts beside the others, are no part of any sample. A shard's
+  /// index is made again if it was made with another choice.
+  bool skip_apple_double = true;
 };
 
 namespace detail::tar {
@@ -54,8 +61,9 @@ namespace detail::tar {
 template <storage Storage>
 [[nodiscard]] shared<const shard_set<Storage>> open_shards(Storage where, const webdataset_options& options,
                                                            const manifest* known) {
-  index_rules rules{options.index, options.threads, options.extension_limit, options.scan_gap,
-                    options.index_folder};
+  index_rules rules{
+      options.index,        options.threads, options.extension_limit,  options.scan_gap,
+      options.index_folder, &tar_shards(),   options.on_damaged_shard, options.skip_apple_double};
   const shared<const shard_set<Storage>> set(
       known == nullptr ? new const shard_set<Storage>(std::move(where), std::move(rules))
                        : new const shard_set<Storage>(std::move(where), std::move(rules), *known));
@@ -139,6 +147,9 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
     return set_->shards.starts();
   }
   [[nodiscard]] const penstock::manifest& manifest() const noexcept { return set_->shards; }
+  /// The shards of which only the samples before some damage are in the dataset, as far as this plan has
+  /// looked for indexes: none if it was made with a manifest. See `on_damaged_shard`.
+  [[nodiscard]] std::span<const damaged_shard> damaged_shards() const noexcept { return set_->damages; }
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return set_->shards.fingerprint(); }
   [[nodiscard]] std::string describe() const {
     if constexpr (requires {

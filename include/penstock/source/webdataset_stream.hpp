@@ -13,6 +13,7 @@
 #include <penstock/source/tar/stream_reader.hpp>
 #include <penstock/source/tar/stream_sample.hpp>
 #include <penstock/storage/concepts.hpp>
+#include <penstock/storage/file_names.hpp>
 #include <penstock/storage/storage_counters.hpp>
 
 #include <cstdint>
@@ -36,6 +37,8 @@ struct webdataset_stream_options {
   /// From a storage that reads in the background: the bytes that are requested ahead of the reader, in pieces
   /// of 1 MiB, at least two.
   std::uint64_t read_ahead = 8_MiB;
+  /// As in `webdataset_options`.
+  bool skip_apple_double = true;
 };
 
 /// The source that `webdataset_stream` (of files, which can seek) and `webdataset_pipe` make.
@@ -81,7 +84,8 @@ class basic_webdataset_stream : public opens_as_plan<basic_webdataset_stream<Fil
 
   basic_webdataset_stream(std::vector<std::string> names, webdataset_stream_options options)
       : set_(std::make_shared<detail::tar::stream_shards>(std::move(names), options.limit,
-                                                          options.extension_limit, Files, source_name)) {}
+                                                          options.extension_limit, Files, source_name,
+                                                          options.skip_apple_double)) {}
 
   [[nodiscard]] std::string describe() const { return set_->describe(); }
   /// Covers the shards' names without their folders: their contents are not known until they are read.
@@ -155,7 +159,7 @@ class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<S
         ahead_(options.read_ahead),
         set_(std::make_shared<detail::tar::stream_shards>(
             std::vector<std::string>(where_.names().begin(), where_.names().end()), options.limit,
-            options.extension_limit, true, source_name)) {}
+            options.extension_limit, true, source_name, options.skip_apple_double)) {}
 
   [[nodiscard]] std::string describe() const { return set_->describe(); }
   /// Covers the shards' names without their folders: their contents are not known until they are read.
@@ -214,12 +218,12 @@ template <unpacker... Unpack, storage Storage>
 template <unpacker... Unpack>
 [[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(std::vector<std::string> paths,
                                                                     webdataset_stream_options options = {}) {
-  return {std::move(paths), options};
+  return {detail::files::listed_names(std::move(paths)), options};
 }
 template <unpacker... Unpack>
 [[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(std::initializer_list<const char*> paths,
                                                                     webdataset_stream_options options = {}) {
-  return {std::vector<std::string>(paths.begin(), paths.end()), options};
+  return webdataset_stream<Unpack...>(std::vector<std::string>(paths.begin(), paths.end()), options);
 }
 
 /// Shards from pipes: see `webdataset_stream`. Not resumable, because a pipe cannot be read again.
@@ -233,7 +237,7 @@ template <unpacker... Unpack, detail::tar::pattern_text Text>
 template <unpacker... Unpack>
 [[nodiscard]] webdataset_pipe_source<Unpack...> webdataset_pipe(std::vector<std::string> paths,
                                                                 webdataset_stream_options options = {}) {
-  return {std::move(paths), options};
+  return {detail::files::listed_names(std::move(paths)), options};
 }
 
 }  // namespace penstock::inline v0_1

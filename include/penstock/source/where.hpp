@@ -114,9 +114,12 @@ struct column_filter {
 ///
 /// In: the column's name, and one or more of `equals`, `one_of`, `between`, `differs_from`, `less_than`,
 /// `at_most`, `greater_than`, `at_least`, `is_null` and `is_not_null`. Several `where` must all be true. They
-/// compare as in `subset`; dates, times and timestamps are the whole numbers that the column counts.
+/// compare as in `subset`; dates, times and timestamps are the whole numbers that the column counts. A column
+/// that a file does not have is null there. What files claim of their values, in statistics, indexes of pages
+/// and Bloom filters, spares reading them where it can be true, and decides nothing where it cannot.
 /// Errors: errc::argument, when the plan is made, for a column that is not there, and for a constant that
-/// cannot be compared with it: a text with a number, or anything with a list or a decimal.
+/// cannot be compared with it: a text with a number, or anything with a list or a decimal; and for a name
+/// that two columns have.
 template <fixed_string Column, class... Tests>
   requires(sizeof...(Tests) != 0 && (std::convertible_to<Tests, column_test> && ...))
 [[nodiscard]] column_filter where(Tests... tests) {

@@ -51,7 +51,14 @@ struct fraction {
 class budget {
  public:
   template <std::integral T>
+    requires(!std::same_as<T, bool>)
   budget(T count) : budget(static_cast<std::uint64_t>(count), count < T{0}) {}
+  template <std::same_as<bool> T>
+  budget(T) {
+    static_assert(never<T>,
+                  "penstock: a budget is a count of bad samples or a fraction, and this is a bool; write "
+                  "bad_samples::skip(100) or bad_samples::skip(bad_samples::fraction(0.001))");
+  }
   budget(fraction part) : part_(part.value) {}
 
   /// The count for so many samples per epoch: a fraction is rounded to the nearest count, and to at least 1
@@ -99,9 +106,10 @@ struct ledger {
 /// the number of ranks. Random stages see position p, and `positions()` and `keys()` report p. After 16 bad
 /// substitutes the sample is fatal. A compile-time mistake over a source that can only be read forward.
 ///
-/// Where `batch` cannot collate the shapes of a batch, the most frequent shape counts (among equals, the
-/// first), and samples of any other shape are bad; after filter, unbatch and forward sources such a sample
-/// leaves a hole even under `replace`.
+/// Where `batch` cannot collate the shapes of a batch, the shape of the first good sample of the global step
+/// counts, by position, and samples of any other shape are bad, whatever the number of ranks; after filter,
+/// unbatch and forward sources such a sample leaves a hole even under `replace`. In plans that are not
+/// elastic, and after `batch_by`, the first good sample of each batch counts.
 ///
 /// The budget is per rank and epoch. Bad samples count when they are delivered, in order, so the count is the
 /// same for any number of workers; it is part of the state. The one that exceeds the budget is thrown as
@@ -112,10 +120,14 @@ struct ledger {
 /// The ledger gets a line of JSON for each bad sample delivered, written and flushed before the batch is
 /// delivered: rank, epoch and index of the position, source index, key, file, offset, stage, code, reason,
 /// what was done, substitute. A run that resumes from a state appends to it, and writes again what it
-/// delivers again. A line that cannot be written is `errc::io` and ends the run.
+/// delivers again. When a run opens, the ledger of rank 0 gets a line for each shard of which a source that
+/// was told `on_damaged_shard::take_what_is_there` has taken only a part. A line that cannot be written is
+/// `errc::io` and ends the run.
 ///
 /// Keeps all five guarantees. Cost: none for good samples; two exceptions for a bad one; a draw of `replace`
-/// costs as much as looking up one position, with a few allocations.
+/// costs as much as looking up one position, with a few allocations. With several ranks, and a column whose
+/// shapes only samples tell and that is not ragged, each rank evaluates one sample more per step: the first
+/// one, unless it has it. Images that `resize` or `random_resized_crop` makes equal do not cost that.
 template <bool Tolerates, bool Replaces>
 struct policy_stage {
   using penstock_part = bad_samples_tag;

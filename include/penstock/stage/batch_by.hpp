@@ -57,6 +57,12 @@ struct batch_by_without_numbers {
 /// in the source, callable when const from any thread, or values as `subset` takes them: a `derived_index`, a
 /// `sample_list`. A cost is an unsigned number.
 ///
+/// With `pad_to_longest` or `pad_to_largest`, for all fields or for one, padding counts: in such a batch
+/// every sample costs as much as the most costly one, so that the slots of `batch_by(length, 2048,
+/// pad_to_longest)`
+/// hold 2048 tokens at most, padding included. `pad_to_largest` pads height and width one by one: give it the
+/// square of the longer side, or count pixels where images of a batch are of one orientation.
+///
 /// Ranks: an epoch is cut into the same batches on any number of ranks. Rank r of W takes batches r, r + W,
 /// r + 2 W, ..., so a global step is the next W batches. No batch exceeds the limit, and all ranks have the
 /// same number of steps. If the last step has fewer batches than ranks, `tail::keep` gives the other ranks an
@@ -139,6 +145,10 @@ inline constexpr bool begins_with_limit<First, Rest...> = std::convertible_to<Fi
 template <class Rule>
 concept rule_with_tail = requires(Rule& r) { r.at_end = tail::keep; };
 
+/// A rule that counts padding if it is told to.
+template <class Rule>
+concept rule_with_padding = requires(Rule& r) { r.padded = true; };
+
 void check_batch_by_tail(tail at_end);
 
 /// The options after a rule; a tail policy is passed on to it.
@@ -157,7 +167,9 @@ struct batch_by_builder {
   template <class Policy>
     requires(!std::same_as<Policy, tail>)
   [[nodiscard]] auto with(Policy) const {
-    return batch_by_builder<Rule, Policies..., Policy>{rule};
+    batch_by_builder<Rule, Policies..., Policy> made{rule};
+    if constexpr (pads<Policy> && rule_with_padding<Rule>) made.rule.padded = true;
+    return made;
   }
   [[nodiscard]] auto done() const { return batch_by_stage<Rule, Policies...>{{}, rule}; }
 };

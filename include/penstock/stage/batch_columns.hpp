@@ -109,7 +109,8 @@ template <fixed_string Name, any_batch_columns C>
 [[nodiscard]] auto get(C&& columns) noexcept {
   using views = typename std::remove_cvref_t<C>::views_type;
   constexpr bool found = has_field<views, name_of<Name>>;
-  static_assert(found, "get: the batch has no field of that name; see its element's type");
+  if constexpr (!found)
+    mistakes::no_such_field_in_batch::explain<typename detail::names_of_record<views>::type>();
   if constexpr (found)
     return columns.template field<views::template index_of<name_of<Name>>>();
   else

@@ -75,6 +75,11 @@ class function_chain {
   constexpr decltype(auto) operator()(V&& value, const call<scratch>& c) const {
     return call_from<0, 0, false>(std::forward<V>(value), c);
   }
+  /// Calls use(f) for each function.
+  template <class Use>
+  constexpr void each(const Use& use) const {
+    std::apply([&use](const auto&... one) { (use(one), ...); }, functions_);
+  }
 
  private:
   /// Calls function `I` and those after it. Those before it drew `Drawn` streams of random numbers;

@@ -4,6 +4,7 @@
 #include <penstock/core/call.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/mistake.hpp>
+#include <penstock/core/pack.hpp>
 
 #include <concepts>
 #include <cstdint>
@@ -33,6 +34,17 @@ struct wrong_type {
     static_assert(never<Reached>,
                   "penstock: this stage's function cannot be called with what arrives here: it gets Gets and "
                   "wants Wants, the types that this error names in wrong_type<Gets, Wants>");
+  }
+};
+struct several_parameters {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: a stage calls its function with one argument, the sample (and an rng& for random "
+        "numbers), and this function has more parameters; take the fields of a record inside it: "
+        "map([](const auto& sample) { return f(get<\"a\">(sample), get<\"b\">(sample)); })");
   }
 };
 struct returns_nothing {
@@ -81,21 +93,20 @@ template <class F, class V>
 concept drawing_function =
     random_function<F, V> || (accepts_call<F> && requires { requires F::template draws<V>; });
 
-/// The first parameter of a function that is neither a template nor overloaded.
+/// The first parameter of a function that is neither a template nor overloaded, and what follows it.
+template <class First, class... Rest>
+struct parameters {
+  using type = First;
+  using more = pack<Rest...>;
+};
 template <class F>
 struct parameter_of {};
 template <class R, class First, class... Rest>
-struct parameter_of<R (*)(First, Rest...)> {
-  using type = First;
-};
+struct parameter_of<R (*)(First, Rest...)> : parameters<First, Rest...> {};
 template <class R, class C, class First, class... Rest>
-struct parameter_of<R (C::*)(First, Rest...) const> {
-  using type = First;
-};
+struct parameter_of<R (C::*)(First, Rest...) const> : parameters<First, Rest...> {};
 template <class R, class C, class First, class... Rest>
-struct parameter_of<R (C::*)(First, Rest...) const noexcept> {
-  using type = First;
-};
+struct parameter_of<R (C::*)(First, Rest...) const noexcept> : parameters<First, Rest...> {};
 template <class F>
   requires requires { &F::operator(); }
 struct parameter_of<F> : parameter_of<decltype(&F::operator())> {};
@@ -133,7 +144,11 @@ struct wrong_call {
 template <class F, class V>
   requires(!std::is_member_pointer_v<F>) && requires { typename parameter_of<F>::type; }
 struct wrong_call<F, V> {
-  using type = mistakes::wrong_type<std::remove_cvref_t<argument_of<F, V>>, typename parameter_of<F>::type>;
+  using more = typename parameter_of<F>::more;
+  using type = std::conditional_t<
+      std::is_same_v<more, pack<>> || std::is_same_v<more, pack<rng&>>,
+      mistakes::wrong_type<std::remove_cvref_t<argument_of<F, V>>, typename parameter_of<F>::type>,
+      mistakes::several_parameters>;
 };
 
 /// What a function returns for an element, or why it cannot be called with it.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/message.hpp>
+#include <penstock/core/open_sample.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/stage/function_chain.hpp>
 #include <penstock/stage/functions.hpp>
@@ -115,7 +116,7 @@ struct map_field_stage {
   static consteval auto diagnose() {
     using element = std::remove_cvref_t<typename Context::element>;
     if constexpr (!has_field<element, Name>)
-      return mistakes::no_such_field{};
+      return detail::missing_field_in<element>{};
     else
       return detail::diagnose_function<F, std::tuple_element_t<element::template index_of<Name>, element>>();
   }
@@ -131,6 +132,11 @@ struct map_field_stage {
 };
 
 namespace detail {
+
+/// What an overload set converts to, if one of its functions takes a number. Single functions are deduced.
+struct several_functions {
+  constexpr several_functions(double (*)(double)) {}  // NOLINT(google-explicit-constructor)
+};
 
 template <class... Fs>
 inline constexpr bool ends_with_key =
@@ -166,6 +172,14 @@ template <class Make, class... Fs>
 template <class F>
 [[nodiscard]] constexpr auto map(F function, key address = {}) {
   return map_stage<F>{std::move(function), address};
+}
+/// A mistake: the name of several functions, such as `std::sqrt`.
+template <class... None>
+[[nodiscard]] constexpr ill_formed map(detail::several_functions) {
+  static_assert(never<pack<None...>>,
+                "penstock: map is given the name of several functions, and cannot tell which is meant; write "
+                "map([](double x) { return std::sqrt(x); }), with your function");
+  return {};
 }
 template <fixed_string Name, class F>
 [[nodiscard]] constexpr auto map(F function, key address = {}) {

@@ -3,6 +3,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/mapped_field.hpp>
+#include <penstock/core/open_sample.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/stage/field_roles.hpp>
@@ -132,7 +133,7 @@ struct map_fields_stage<pack<Fields...>, Fs...> {
   static consteval auto diagnose() {
     using element = std::remove_cvref_t<typename Context::element>;
     if constexpr (!(has_field<element, typename Fields::name_type> && ...))
-      return mistakes::no_such_field{};
+      return detail::missing_field_in<element>{};
     else if constexpr (!detail::names_differ<basic_field<typename Fields::name_type, int>...>())
       return mistakes::field_twice{};
     else if constexpr (sizeof...(Fs) == 0)

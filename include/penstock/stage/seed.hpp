@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/any_seed.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/options.hpp>
 #include <penstock/core/pipe.hpp>
@@ -23,6 +24,6 @@ struct seed_stage {
   [[nodiscard]] std::string describe() const { return detail::text({"seed(", value, ")"}); }
 };
 
-[[nodiscard]] constexpr seed_stage seed(std::uint64_t value) { return {value}; }
+[[nodiscard]] constexpr seed_stage seed(any_seed value) { return {value.value()}; }
 
 }  // namespace penstock::inline v0_1

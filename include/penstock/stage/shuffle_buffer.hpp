@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/any_count.hpp>
+#include <penstock/core/any_seed.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
@@ -91,7 +92,7 @@ struct shuffle_buffer_stage {
   }
 };
 
-[[nodiscard]] shuffle_buffer_stage shuffle_buffer(any_count capacity, std::uint64_t seed = 0);
+[[nodiscard]] shuffle_buffer_stage shuffle_buffer(any_count capacity, any_seed seed = 0);
 
 }  // namespace penstock::inline v0_1
 

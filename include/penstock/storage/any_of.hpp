@@ -183,6 +183,9 @@ class any_of {
       });
     }
 
+    [[nodiscard]] bool tagged(object_id id) const {
+      return call([&](auto& s) -> bool { return penstock::is_tagged(s, id); });
+    }
     /// False if the chosen one does not expect.
     [[nodiscard]] bool expect(object_id id, object_signature what) const
       requires((expecting_session<typename Storages::session> || ...))

@@ -101,7 +101,7 @@ class arrow_files {
 
   arrow_files(std::shared_ptr<arrow::fs::FileSystem> where, std::string_view pattern,
               arrow_files_options options = {})
-      : arrow_files(std::move(where), expand_braces(pattern), options, std::string(pattern)) {}
+      : arrow_files(std::move(where), expanded(pattern), options, std::string(pattern)) {}
   arrow_files(std::shared_ptr<arrow::fs::FileSystem> where, std::vector<std::string> paths,
               arrow_files_options options = {})
       : arrow_files(std::move(where), std::move(paths), options, {}) {}
@@ -136,6 +136,13 @@ class arrow_files {
                   {"arrow_files reads with 1 to 1024 threads and keeps at least one file open, not ",
                    options_.threads, " and ", options_.open_files});
     names_.reset(new std::vector<std::string>(std::move(paths)));
+  }
+  [[nodiscard]] static std::vector<std::string> expanded(std::string_view pattern) {
+    if (pattern.find('*') != std::string_view::npos)
+      throw error(errc::argument, {"'", pattern,
+                                   "' has a *, which arrow_files does not expand: list a folder with an "
+                                   "arrow::fs::FileSelector, or write braces, as in train-{0000..0127}.tar"});
+    return expand_braces(pattern);
   }
   [[nodiscard]] static std::vector<std::string> listed(const std::shared_ptr<arrow::fs::FileSystem>& where,
                                                        const arrow::fs::FileSelector& which) {

@@ -246,6 +246,24 @@ concept expecting_session = storage_session<S> && requires(S& s, object_id id, o
   { s.expect(id, what) } -> std::same_as<bool>;
 };
 
+/// A session that knows which signatures are tags of an object's bytes.
+///   tagged(id)                      whether objects with equal signatures have equal bytes, as with the ETags of object
+///                                   stores. A size and a time are no such tag: a file may be replaced by another one that
+///                                   has both. After `signature` or `expect`; sends nothing; any thread
+template <class S>
+concept tagging_session = storage_session<S> && requires(const S& s, object_id id) {
+  { s.tagged(id) } -> std::same_as<bool>;
+};
+
+/// Whether an object's signature is a tag of its bytes; see `tagging_session`.
+template <storage_session S>
+[[nodiscard]] bool is_tagged([[maybe_unused]] const S& session, [[maybe_unused]] object_id id) {
+  if constexpr (tagging_session<S>)
+    return session.tagged(id);
+  else
+    return false;
+}
+
 /// Whether an object has this signature. An `expecting_session` need not be asked: if it is another object,
 /// its reads will fail.
 template <storage_session S>

@@ -19,6 +19,7 @@ namespace penstock::inline v0_1 {
 /// If a file's name is the pattern itself, brackets included, that
 /// file is used; `\*`, `\?` and `\[` are literal. Names without these characters are used literally, whether
 /// or not the file exists.
+/// A `~/` at the beginning of a name stands for the folder that HOME names.
 /// Throws errc::missing if nothing matches, errc::io for a folder that cannot be read, and errc::argument for
 /// a URL (`s3://...`) or a command (`pipe:...`), with what to use instead.
 /// Source: POSIX.1-2017, glob and 2.13 "Pattern Matching Notation".
@@ -26,8 +27,14 @@ namespace penstock::inline v0_1 {
 
 namespace detail::files {
 
-/// Returns the names of a list unchanged. Throws errc::argument for URLs and commands.
+/// A path as it is opened: a `~/` at its beginning stands for the folder that HOME names, as in a shell; a
+/// folder that is called `~` is `./~`. Throws errc::argument for a URL or a command, with what to use
+/// instead, and if HOME is not set.
+[[nodiscard]] std::string local_path(std::string_view path);
+/// The paths of a list; see `local_path`.
 [[nodiscard]] std::vector<std::string> listed_names(std::vector<std::string> names);
+/// What reads URLs of a scheme, as the end of a sentence; `url`, as it may be shown.
+[[nodiscard]] std::string advice_for_url(std::string_view scheme, std::string_view url);
 
 }  // namespace detail::files
 }  // namespace penstock::inline v0_1

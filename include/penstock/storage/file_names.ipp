@@ -4,7 +4,9 @@
 #include <penstock/storage/file_names.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/storage/braces.hpp>
+#include <penstock/storage/url.hpp>
 
 #include <glob.h>
 #include <unistd.h>
@@ -12,7 +14,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <new>
 #include <set>
 #include <system_error>
@@ -38,14 +42,48 @@ PENSTOCK_INLINE void check_is_name(std::string_view name) {
            c == '-' || c == '.';
   });
   if (!is_scheme) return;
+  const std::string shown = without_secrets(name);
   if (scheme == "file")
-    throw error(errc::argument, {"'", name, "' is a URL; write the path without file://"});
-  throw error(errc::argument, {"'", name, "' is a URL, and this reads local files; there is no storage for ",
-                               scheme, ":// here: mount it, download it, or pipe it into webdataset_pipe"});
+    throw error(errc::argument, {"'", shown, "' is a URL; write the path without file://"});
+  throw error(errc::argument,
+              {"'", shown, "' is a URL, and this reads local files: ", advice_for_url(scheme, shown)});
+}
+
+PENSTOCK_INLINE std::string advice_for_url(std::string_view scheme, std::string_view url) {
+  const auto is_one_of = [scheme](std::initializer_list<std::string_view> list) {
+    return std::find(list.begin(), list.end(), scheme) != list.end();
+  };
+  constexpr std::string_view or_copy = ", or copy the objects to local files with stage_to";
+  if (scheme == "s3")
+    return text({"give the source s3(\"", url, "\"), a storage of <penstock/storage/s3.hpp> in penstock::s3",
+                 or_copy});
+  if (is_one_of({"http", "https"}))
+    return text({"give the source http(\"", url,
+                 "\"), a storage of <penstock/storage/http.hpp> in penstock::http", or_copy});
+  if (is_one_of({"gs", "gcs", "az", "azure", "abfs", "abfss", "hdfs", "viewfs"}))
+    return text(
+        {"give the source arrow_files, a storage of <penstock/storage/arrow_files.hpp> in "
+         "penstock::arrow, with Arrow's file system for ",
+         scheme, ":// (arrow::fs::FileSystemFromUri)", or_copy});
+  if (scheme == "hf")
+    return "the files of Hugging Face's hub are at "
+           "https://huggingface.co/datasets/OWNER/NAME/resolve/main/FILE: give the source http(...) of "
+           "<penstock/storage/http.hpp> in penstock::http, or download them with `hf download`";
+  return text({"there is no storage for ", scheme,
+               ":// here: mount it, download it, or pipe it into webdataset_pipe"});
+}
+
+PENSTOCK_INLINE std::string local_path(std::string_view path) {
+  check_is_name(path);
+  if (path != "~" && !path.starts_with("~/")) return std::string(path);
+  const char* const home = std::getenv("HOME");
+  if (home == nullptr || *home == '\0')
+    throw error(errc::argument, {"'", path, "' begins with ~, and HOME is not set: write the whole path"});
+  return text({home, path.substr(1)});
 }
 
 PENSTOCK_INLINE std::vector<std::string> listed_names(std::vector<std::string> names) {
-  for (const std::string& name : names) check_is_name(name);
+  for (std::string& name : names) name = local_path(name);
   return names;
 }
 

@@ -56,15 +56,19 @@ namespace penstock::inline v0_1 {
 /// refused.
 /// Errors: errc::io, with URL, offset and what to do. They recur (see `error::recurs`) if the server says so:
 /// 404, 403, 401, 410, 412 (replaced), ranges that are ignored or encoded, a certificate that is refused,
-/// redirects that are refused. They do not for broken connections, for what lasted longer than
-/// `connect_time`, `first_byte_time` or `progress_time`, and for 408, 429 and 5xx; `http_error` has the
+/// redirects that are refused, https to a port that does not speak TLS. They do not for broken connections,
+/// for what lasted longer than `connect_time`, `first_byte_time`, `progress_time` or `max_time`, for answers
+/// slower than `min_throughput`, and for 408, 429 and 5xx; `http_error` has the
 /// status, and answers 429 and 503 have what Retry-After asks for (see `error::retry_after_ms`).
 /// errc::format for a range beyond the end, errc::argument for URLs and options that make no sense.
-/// What may pass is tried again, as by `retrying`, by default up to ten times within about half a minute; no
+/// What may pass is tried again, as by `retrying`, by default up to ten times within about half a minute, and
+/// within 15 s while no connection can be made; no
 /// more requests are in flight than the server bears, as by `throttled`; and a read that is late gets a
 /// second request on another connection, as by `hedged`. The options `retries`, `throttle` and `hedges` set
 /// them, or switch them off: `{.retries = {.attempts = 1}, .throttle = {.at_once = 0}, .hedges = {.share =
 /// 0}}`.
+/// After `warn_after` (5 s) without a good answer, a line on the standard error stream says what is waited
+/// for. A stop token in the options ends all of it, also while a plan is made.
 /// A kept connection that the server had closed before the request is replaced in any case.
 /// Threads: any number of threads may use a session. `cancel` ends all requests in flight at once. Destroying
 /// the session does so too, and waits for the look-up of a host's name if one is in progress. A child after
@@ -97,9 +101,7 @@ class http {
   [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
   /// Throws errc::argument for a `ca_file` that cannot be used, and for proxies that are no URLs.
   [[nodiscard]] session connect() const {
-    const auto& o = options_;
-    return {detail::plain_http(list_, o),
-            detail::patience_of(o.retries, o.throttle, o.hedges, o.connections)};
+    return {detail::plain_http(list_, options_), detail::patience_of(options_)};
   }
   /// See `sibling_storage`; queries stay as they are.
   [[nodiscard]] http beside(sibling which) const {
@@ -125,7 +127,7 @@ class http {
   http(std::vector<std::string> urls, std::string pattern, http_options options)
       : options_(std::move(options)) {
     detail::check(options_);
-    (void)detail::patience_of(options_.retries, options_.throttle, options_.hedges, options_.connections);
+    (void)detail::patience_of(options_);
     auto list = std::make_unique<detail::web::object_list>();
     list->pattern = std::move(pattern);
     for (const std::string& one : urls) {
@@ -140,6 +142,12 @@ class http {
   [[nodiscard]] static std::vector<std::string> expanded(std::string_view pattern) {
     const std::string_view head = pattern.substr(0, pattern.find_first_of("?#"));
     if (without_secrets(head) != head) return {std::string(pattern)};  // refused, without showing it
+    if (head.find('*') != std::string_view::npos)
+      throw error(
+          errc::argument,
+          {"'", head,
+           "' has a *, which http does not expand, since a server does not list its files: "
+           "write braces, as in train-{0000..0127}.tar, or a list of URLs; in a URL itself a * is %2A"});
     std::vector<std::string> urls = expand_braces(head);
     for (std::string& one : urls) one += pattern.substr(head.size());
     return urls;

@@ -46,6 +46,10 @@ struct content_range {
 };
 /// Nothing for a text that is none, or contradicts itself.
 [[nodiscard]] std::optional<content_range> parse_content_range(std::string_view text) noexcept;
+/// Whether a server seems to have made an ETag of an object's time and size, as nginx and Apache do: numbers
+/// in hexadecimal, joined by dashes, of which one is the size. Another file of this time and size has the
+/// same.
+[[nodiscard]] bool is_of_time(std::string_view tag, std::uint64_t size) noexcept;
 /// A number of at most 19 digits, and nothing else.
 [[nodiscard]] std::optional<std::uint64_t> parse_digits(std::string_view text) noexcept;
 

@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
 #include <string>
+#include <system_error>
 #include <utility>
 
 namespace penstock::inline v0_1 {
@@ -116,6 +118,22 @@ PENSTOCK_INLINE std::optional<content_range> parse_content_range(std::string_vie
   made.first = *first;
   made.last = *last;
   return made;
+}
+
+PENSTOCK_INLINE bool is_of_time(std::string_view tag, std::uint64_t size) noexcept {
+  if (tag.size() >= 2 && tag.starts_with('"') && tag.ends_with('"')) tag = tag.substr(1, tag.size() - 2);
+  std::size_t parts = 0;
+  bool has_size = false;
+  while (true) {
+    const std::size_t end = std::min(tag.find('-'), tag.size());
+    std::uint64_t number = 0;
+    const auto [rest, problem] = std::from_chars(tag.data(), tag.data() + end, number, 16);
+    if (problem != std::errc{} || rest != tag.data() + end) return false;
+    has_size = has_size || number == size;
+    ++parts;
+    if (end == tag.size()) return has_size && parts > 1;
+    tag.remove_prefix(end + 1);
+  }
 }
 
 }  // namespace detail

@@ -8,6 +8,8 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,10 +24,17 @@ struct http_options {
   std::size_t connections = 64;
   /// The time to reach the server: to look up its name, connect, and agree on TLS.
   std::chrono::milliseconds connect_time{10'000};
-  /// The time from a request to the first byte of its answer.
+  /// The time from a request to the header of its answer. Provisional answers (1xx) do not extend it.
   std::chrono::milliseconds first_byte_time{30'000};
   /// The longest time without a further byte of an answer.
   std::chrono::milliseconds progress_time{30'000};
+  /// An answer that brings fewer bytes per second than this, over each `throughput_window`, is given up; 0:
+  /// none is. As `--speed-limit` and `--speed-time` of curl.
+  std::uint64_t min_throughput = 1024;
+  std::chrono::milliseconds throughput_window{30'000};
+  /// The time of a request from its start to the last byte of its answer. A request with a body gets one more
+  /// millisecond for each 256 bytes of it.
+  std::chrono::milliseconds max_time{300'000};
   /// A connection that was idle for longer is not used again: what lies between may have forgotten it.
   std::chrono::milliseconds idle_time{30'000};
   /// A file of certificates (PEM) to trust instead of the system's.
@@ -45,6 +54,15 @@ struct http_options {
   throttled_options throttle = {};
   /// When a read that is late gets a second request; `{.share = 0}`: none.
   hedged_options hedges = {};
+  /// After so long without a good answer, one line on the standard error stream names the object that is
+  /// waited for, and why; 0: none. A line follows again only after an answer that was good.
+  std::chrono::milliseconds warn_after{5'000};
+  /// Ends all requests and waits of all sessions, of lists, catalogues and credentials, with errc::stopped,
+  /// while a plan is made as while it runs:
+  ///
+  ///     std::stop_source stop;
+  ///     const http shards("https://data.example.com/train-{0000..0127}.tar", {.stop = stop.get_token()});
+  std::stop_token stop = {};
 };
 
 namespace detail {

@@ -46,10 +46,12 @@ PENSTOCK_INLINE void detail::check(const http_options& options) {
     throw error(errc::argument,
                 {"http keeps from 1 to 4096 connections, not ", options.connections, "; 64 is the default"});
   constexpr std::chrono::milliseconds least{1}, day{86'400'000};
-  for (const auto time :
-       {options.connect_time, options.first_byte_time, options.progress_time, options.idle_time})
+  for (const auto time : {options.connect_time, options.first_byte_time, options.progress_time,
+                          options.throughput_window, options.max_time, options.idle_time})
     if (time < least || time > day)
       throw error(errc::argument, {"http waits from 1 ms to a day, not ", time.count(), " ms"});
+  if (options.warn_after.count() < 0 || options.warn_after > day)
+    throw error(errc::argument, {"http warns after 0 ms to a day, not ", options.warn_after.count(), " ms"});
   for (const auto& [name, value] : options.headers) check_header(name, value);
 }
 

@@ -7,6 +7,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/storage/detail/patient.hpp>
 #include <penstock/storage/detail/web_call.hpp>
 #include <penstock/storage/detail/web_client.hpp>
 #include <penstock/storage/http_error.hpp>
@@ -19,11 +20,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -54,7 +53,7 @@ namespace detail {
 class catalog_calls {
  public:
   explicit catalog_calls(const http_options& options)
-      : headers_(options.headers), client_(options), patience_(rules_of(options.retries)) {
+      : headers_(options.headers), client_(options), patience_(retry_rules_of(options)) {
     for (const auto& [name, value] : headers_) {  // any of them may be one: Authorization, Cookie, X-Api-Key
       keep_secret(value);
       keep_secret(value.substr(value.rfind(' ') + 1));
@@ -111,7 +110,7 @@ class catalog_calls {
  private:
   template <class Ask>
   nlohmann::json patiently(Ask&& ask) {
-    return patience_.insist(ask, [](std::chrono::nanoseconds time) { std::this_thread::sleep_for(time); });
+    return patience_.insist(ask);
   }
   [[nodiscard]] nlohmann::json answer(web::call& call, std::string_view doing, std::string_view missing) {
     call.headers_stay = true;

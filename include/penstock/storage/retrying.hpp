@@ -26,6 +26,10 @@ struct retrying_options {
   std::chrono::milliseconds longest_wait{20'000};
   /// A store that asks to wait is obeyed up to this time; the random wait comes on top.
   std::chrono::milliseconds longest_asked{60'000};
+  /// No attempt begins later than this after the first one failed.
+  std::chrono::milliseconds max_time{90'000};
+  /// The same for a server to which no connection can be made (`error::unreachable`).
+  std::chrono::milliseconds max_unreachable_time{15'000};
   /// Tokens of a session. A retry takes 5, one after a time-out 10, one that the store asked to wait for 1; a
   /// read that succeeds gives 1 back, and 5 if it was tried again. A read that finds too few fails. 0: any
   /// number of retries.

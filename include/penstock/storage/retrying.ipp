@@ -9,7 +9,8 @@ namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE detail::relay_rules detail::rules_of(const retrying_options& options) {
   constexpr std::chrono::milliseconds none{0}, day{86'400'000};
-  for (const auto time : {options.first_wait, options.longest_wait, options.longest_asked}) {
+  for (const auto time : {options.first_wait, options.longest_wait, options.longest_asked, options.max_time,
+                          options.max_unreachable_time}) {
     if (time < none || time > day)
       throw error(errc::argument, {"retrying waits from 0 ms to a day, not ", time.count(), " ms"});
   }
@@ -20,6 +21,8 @@ PENSTOCK_INLINE detail::relay_rules detail::rules_of(const retrying_options& opt
           .first_wait = options.first_wait,
           .longest_wait = options.longest_wait,
           .longest_asked = options.longest_asked,
+          .max_time = options.max_time,
+          .max_unreachable_time = options.max_unreachable_time,
           .budget = options.budget,
           .seed = options.seed};
 }

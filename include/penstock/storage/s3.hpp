@@ -20,6 +20,8 @@
 #include <penstock/storage/sibling.hpp>
 #include <penstock/storage/storage_counters.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -91,16 +93,14 @@ class s3 {
                                                      const s3_options& options = {}) {
     detail::check(options.connection);
     detail::s3::store with(options);
-    return detail::s3::names_in(with, prefix, detail::rules_of(options.connection.retries));
+    return detail::s3::names_in(with, prefix, detail::retry_rules_of(options.connection));
   }
 
   /// The objects, each as `s3://bucket/key`.
   [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
   /// Throws errc::argument for a region, an endpoint, a profile or a `ca_file` that cannot be used.
   [[nodiscard]] session connect() const {
-    const http_options& o = options_.connection;
-    return {detail::plain_s3(list_, options_),
-            detail::patience_of(o.retries, o.throttle, o.hedges, o.connections)};
+    return {detail::plain_s3(list_, options_), detail::patience_of(options_.connection)};
   }
   /// See `sibling_storage`.
   [[nodiscard]] s3 beside(sibling which) const {
@@ -125,9 +125,8 @@ class s3 {
 
  private:
   s3(std::vector<std::string> names, std::string pattern, s3_options options) : options_(std::move(options)) {
-    const http_options& o = options_.connection;
-    detail::check(o);
-    (void)detail::patience_of(o.retries, o.throttle, o.hedges, o.connections);
+    detail::check(options_.connection);
+    (void)detail::patience_of(options_.connection);
     auto list = std::make_unique<detail::s3::object_names>();
     list->pattern = std::move(pattern);
     for (const std::string& one : names) {
@@ -144,6 +143,14 @@ class s3 {
     if (bucket.starts_with("s3://")) bucket.remove_prefix(5);
     bucket = bucket.substr(0, bucket.find('/'));
     if (bucket.find_first_of("@:") != std::string_view::npos) return {std::string(pattern)};  // refused
+    if (const std::size_t star = pattern.find('*'); star != std::string_view::npos)
+      throw error(errc::argument,
+                  {"'", pattern,
+                   "' has a *, which s3 does not expand: let the store list the names, as in "
+                   "s3(s3::list(\"",
+                   pattern.substr(0, std::min(star, pattern.find('{'))),
+                   "\")), or write braces, as in train-{0000..0127}.tar; a key with a * belongs in a list of "
+                   "names"});
     return expand_braces(pattern);
   }
 

@@ -10,7 +10,7 @@
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/retrying.hpp>
+#include <penstock/storage/detail/patient.hpp>
 #include <penstock/storage/s3/detail/names.hpp>
 #include <penstock/storage/s3/detail/store.hpp>
 #include <penstock/storage/s3/detail/store_call.hpp>
@@ -54,7 +54,7 @@ struct s3_writer_options {
 /// In: names as for `s3`; objects of any size. What fits into one part is put by one request, everything else
 /// by a multipart upload.
 /// Each part is sent again if that may help, up to `attempts` times, with growing pauses, and no sooner than
-/// the store asks, up to `connection.retries.longest_asked`. The store compares
+/// the store asks, up to `connection.retries.longest_asked`, and within `connection.retries.max_time`. The store compares
 /// what arrives: by the signed SHA-256 over http, by Content-MD5 over https.
 /// Errors: as for `s3`, with the object's name, after the upload was aborted: errc::io; errc::argument for
 /// names and options that make no sense; errc::limit beyond 10,000 parts; errc::state for `write` and
@@ -67,7 +67,7 @@ class s3_writer {
   /// Throws what `s3::connect` throws, and errc::argument for sizes that make no sense. Sends nothing.
   explicit s3_writer(s3_options options = {}, s3_writer_options how = {})
       : how_(checked(how)), store_(std::make_unique<detail::s3::store>(valid(options))) {
-    how_.longest_asked = options.connection.retries.longest_asked;
+    how_.reads = detail::retry_rules_of(options.connection);
   }
   s3_writer(s3_writer&&) noexcept = default;
   s3_writer& operator=(s3_writer&& other) noexcept {

@@ -6,12 +6,48 @@
 #include <penstock/storage/concepts.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 namespace penstock::inline v0_1 {
+
+/// Bytes of an object, with the memory that they are in: that of the session where it shows them in place,
+/// otherwise their own. `session_view::range` returns them.
+///
+///     std::ofstream("two.bin") << "four";
+///     auto session = file("two.bin").connect();
+///     const object_bytes all = session_view(session).range(0, 0, 4);
+///     const bytes_view seen = all;  // valid as long as `all` and the session
+///
+/// Only a value with a name converts to a view: one that is about to be destroyed would leave the view
+/// dangling. Move-only; what was moved from is empty.
+class object_bytes {
+ public:
+  object_bytes() = default;
+  object_bytes(object_bytes&& other) noexcept
+      : room_(std::move(other.room_)), seen_(std::exchange(other.seen_, bytes_view())) {}
+  object_bytes& operator=(object_bytes&& other) noexcept {
+    room_ = std::move(other.room_);
+    seen_ = std::exchange(other.seen_, bytes_view());
+    return *this;
+  }
+  ~object_bytes() = default;
+
+  [[nodiscard]] bytes_view view() const& noexcept { return seen_; }
+  bytes_view view() const&& = delete;
+  operator bytes_view() const& noexcept { return seen_; }
+  operator bytes_view() const&& = delete;
+  [[nodiscard]] std::size_t size() const noexcept { return seen_.size(); }
+
+ private:
+  friend class session_view;
+  buffer room_;
+  bytes_view seen_;  // of `room_`, or shown in place
+};
 
 /// A type-erased session of any storage, for work done once per object: listing, scanning, checking and
 /// building indexes need not be templates over the storage.
@@ -47,12 +83,21 @@ class session_view {
   [[nodiscard]] bool has_signature(object_id id, object_signature what) const {
     return calls_->has_signature(session_, id, what);
   }
-  /// A range: in place if the session has views, otherwise read into `room`. Lives as long as both.
-  [[nodiscard]] bytes_view range(object_id id, std::uint64_t offset, std::uint64_t size, buffer& room) const {
-    if (views()) return view(id, offset, size);
-    room.resize_for_overwrite(detail::to_size(size));
-    read(id, offset, room.span());
-    return room.view();
+  /// Like `penstock::is_tagged`.
+  [[nodiscard]] bool tagged(object_id id) const { return calls_->tagged(session_, id); }
+  /// A range: in place if the session has views, otherwise read into memory of its own. `reused` gives that
+  /// memory, so that a loop allocates once: what it held is gone.
+  [[nodiscard]] object_bytes range(object_id id, std::uint64_t offset, std::uint64_t size,
+                                   object_bytes reused = {}) const {
+    if (views()) {
+      reused.seen_ = view(id, offset, size);
+      return reused;
+    }
+    reused.seen_ = {};
+    reused.room_.resize_for_overwrite(detail::to_size(size));
+    read(id, offset, reused.room_.span());
+    reused.seen_ = reused.room_.view();
+    return reused;
   }
 
  private:
@@ -63,6 +108,7 @@ class session_view {
     bytes_view (*view)(const void*, object_id, std::uint64_t, std::uint64_t);
     void (*confirm)(const void*, object_id);
     bool (*has_signature)(const void*, object_id, object_signature);
+    bool (*tagged)(const void*, object_id);
   };
 
   template <class S>
@@ -84,7 +130,8 @@ class session_view {
                [](const void* session, object_id id) { penstock::confirm(at<S>(session), id); },
                [](const void* session, object_id id, object_signature what) {
                  return penstock::has_signature(at<S>(session), id, what);
-               }};
+               },
+               [](const void* session, object_id id) { return penstock::is_tagged(at<S>(session), id); }};
     if constexpr (viewing_session<S>) made.view = &view_of<S>;
     return made;
   }

@@ -98,11 +98,12 @@ inline constexpr std::uint64_t hashed_at_once = std::uint64_t{4} << 20;
 /// Calls `add` with the bytes of an object, piece by piece, and `go_on` before each.
 template <class Add, class GoOn>
 void in_pieces(session_view session, object_id id, std::uint64_t size, Add&& add, GoOn&& go_on) {
-  buffer room;
+  object_bytes bytes;
   for (std::uint64_t at = 0; at < size;) {
     go_on();
     const std::uint64_t some = std::min(size - at, hashed_at_once);
-    add(session.range(id, at, some, room));
+    bytes = session.range(id, at, some, std::move(bytes));
+    add(bytes.view());
     at += some;
   }
   session.confirm(id);

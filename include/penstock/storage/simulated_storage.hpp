@@ -71,6 +71,7 @@ class simulated_storage {
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       state_->line.read(id, offset, into);
     }
+    [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session, id); }
     void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
       state_->line.read_many(requests, listener);
     }

@@ -34,6 +34,15 @@
 #ifdef CONSUMER_XZ
 #include <penstock/codec/unpack_xz.hpp>
 #endif
+#ifdef CONSUMER_BROTLI
+#include <penstock/codec/unpack_brotli.hpp>
+#endif
+#ifdef CONSUMER_SNAPPY
+#include <penstock/codec/unpack_snappy.hpp>
+#endif
+#ifdef CONSUMER_SIMDJSON
+#include <penstock/codec/json_field.hpp>
+#endif
 #ifdef CONSUMER_JSON
 #include <penstock/codec/json.hpp>
 #endif
@@ -48,6 +57,15 @@
 #endif
 #ifdef CONSUMER_WEBP
 #include <penstock/codec/webp.hpp>
+#endif
+#ifdef CONSUMER_GIF
+#include <penstock/codec/gif.hpp>
+#endif
+#ifdef CONSUMER_AVIF
+#include <penstock/codec/avif.hpp>
+#endif
+#ifdef CONSUMER_TIFF
+#include <penstock/codec/tiff.hpp>
 #endif
 #ifdef CONSUMER_TFRECORD
 #include <penstock/source/tfrecord.hpp>
@@ -176,6 +194,18 @@ int main() {
 #ifdef CONSUMER_XZ
   unpacker_refuses<ps::unpack_xz>();
 #endif
+#ifdef CONSUMER_BROTLI
+  unpacker_refuses<ps::unpack_brotli>();
+#endif
+#ifdef CONSUMER_SNAPPY
+  unpacker_refuses<ps::unpack_snappy>();
+#endif
+#ifdef CONSUMER_SIMDJSON
+  refuses("simdjson", [](ps::bytes_view bytes) {
+    ps::json_field<"a", int>::scratch scratch;
+    (void)ps::json_field<"a", int>{}.decode(bytes, scratch);
+  });
+#endif
 #ifdef CONSUMER_JSON
   refuses("json", [](ps::bytes_view bytes) {
     ps::no_scratch scratch;
@@ -193,6 +223,15 @@ int main() {
 #endif
 #ifdef CONSUMER_WEBP
   codec_refuses<ps::webp>();
+#endif
+#ifdef CONSUMER_GIF
+  codec_refuses<ps::gif>();
+#endif
+#ifdef CONSUMER_AVIF
+  codec_refuses<ps::avif>();
+#endif
+#ifdef CONSUMER_TIFF
+  codec_refuses<ps::tiff>();
 #endif
 #ifdef CONSUMER_TFRECORD
   refuses("tfrecord", [](ps::bytes_view) { (void)ps::tfrecord("/no such file"); });

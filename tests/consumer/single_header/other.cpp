@@ -10,6 +10,15 @@
 #ifdef CONSUMER_HAS_LZ4
 #include <penstock/penstock_lz4.hpp>
 #endif
+#ifdef CONSUMER_HAS_BROTLI
+#include <penstock/penstock_brotli.hpp>
+#endif
+#ifdef CONSUMER_HAS_SNAPPY
+#include <penstock/penstock_snappy.hpp>
+#endif
+#ifdef CONSUMER_HAS_SIMDJSON
+#include <penstock/penstock_simdjson.hpp>
+#endif
 #ifdef CONSUMER_HAS_JSON
 #include <penstock/penstock_json.hpp>
 #endif
@@ -36,6 +45,15 @@
 #endif
 #ifdef CONSUMER_HAS_WEBP
 #include <penstock/penstock_webp.hpp>
+#endif
+#ifdef CONSUMER_HAS_GIF
+#include <penstock/penstock_gif.hpp>
+#endif
+#ifdef CONSUMER_HAS_AVIF
+#include <penstock/penstock_avif.hpp>
+#endif
+#ifdef CONSUMER_HAS_TIFF
+#include <penstock/penstock_tiff.hpp>
 #endif
 #ifdef CONSUMER_HAS_TFRECORD
 #include <penstock/penstock_tfrecord.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/penstock.hpp>
 
-#ifdef CONSUMER_HAS_JSON
-#include <penstock/codec/json.hpp>
+#ifdef CONSUMER_HAS_SIMDJSON
+#include <penstock/codec/json_field.hpp>
 #endif
 #ifdef CONSUMER_HAS_LZ4
 #include <penstock/codec/lz4.hpp>
@@ -25,7 +25,7 @@ int main() {
   const std::vector<std::string> words = {"1", "22", "333"};
   for (auto&& b : (ps::from(words) | ps::decode<ps::integer> | ps::batch(2)).epoch(0))
     for (const auto x : b) sum += x;
-#ifdef CONSUMER_HAS_JSON
+#ifdef CONSUMER_HAS_SIMDJSON
   const std::vector<std::string> texts = {R"({"n": 4})", R"({"n": -4})"};
   for (auto&& b : (ps::from(texts) | ps::decode<ps::json_field<"n", int>> | ps::batch(2)).epoch(0))
     for (const int x : b) sum += x;

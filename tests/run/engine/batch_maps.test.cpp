@@ -50,7 +50,7 @@ TEST_CASE("run/batch_maps: functions are called in order, and the time of each i
   block_at_hand<plan_type> at;
   ps::batch_maps<plan_type>::costs spent{};
   const ps::batch_maps<plan_type> maps(plan, 0);
-  maps.keep<ps::engine<plan_type>::evaluator_type>(at.block, at.batch, spent);
+  maps.keep(at.block, at.batch, spent);
   CHECK(at.block.what == nullptr);
   CHECK(at.block.columns.view<0>(0, 4)[3] == 13.0);
   CHECK(spent[0].timed == 4);
@@ -64,7 +64,7 @@ TEST_CASE("run/batch_maps: a failure is kept for the first row of the batch") {
   block_at_hand<plan_type> at;
   ps::batch_maps<plan_type>::costs spent{};
   const ps::batch_maps<plan_type> maps(plan, 0);
-  maps.keep<ps::engine<plan_type>::evaluator_type>(at.block, at.batch, spent);
+  maps.keep(at.block, at.batch, spent);
   REQUIRE(at.block.what != nullptr);
   CHECK(at.block.bad_slot == 0);
   try {

@@ -147,7 +147,7 @@ struct down_at_first {
   [[nodiscard]] session connect() const { return {failures, asked}; }
 };
 
-constexpr ps::detail::relay_rules careful{
+const ps::detail::relay_rules careful{
     .attempts = 6, .first_wait = 1ms, .longest_wait = 4ms, .budget = 100, .seed = 1, .at_once = 4};
 
 }  // namespace

@@ -9,9 +9,6 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// What a file is by its first bytes, with an article: "a GIF image"; empty if they are not known.
-[[nodiscard]] std::string_view known_format(bytes_view bytes) noexcept;
-
 /// Throws `errc::format`: the bytes are of none of the formats of these codecs. Says of which they are, or
 /// how they begin.
 [[noreturn, gnu::cold]] void refuse_image_format(bytes_view bytes,

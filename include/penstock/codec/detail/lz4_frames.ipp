@@ -4,6 +4,7 @@
 #include <penstock/codec/detail/lz4_frames.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <algorithm>
@@ -29,9 +30,8 @@ PENSTOCK_INLINE lz4_frame lz4_frame_walk::next() {
     throw error(errc::format, "this is lz4's legacy format, which is not supported: pack it again with lz4")
         .at_offset(start);
   } else {
-    throw error(errc::format,
-                start == 0 ? "this is not an lz4 frame" : "there is something after the last lz4 frame")
-        .at_offset(start);
+    if (start == 0) throw not_a("an lz4 frame", packed_, {});
+    throw error(errc::format, "there is something after the last lz4 frame").at_offset(start);
   }
   frame.bytes = packed_.subspan(start, at_ - start);
   return frame;

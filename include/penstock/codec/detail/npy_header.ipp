@@ -5,6 +5,7 @@
 
 #include <penstock/codec/detail/quoted.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/known_formats.hpp>
 
 #include <bit>
 #include <charconv>
@@ -138,13 +139,12 @@ class npy_header_parser {
 
 PENSTOCK_INLINE npy_header read_npy_header(bytes_view file) {
   constexpr std::string_view magic{"\x93NUMPY", 6};
-  if (file.size() < 10 || text_of(file.first(6)) != magic)
-    throw error(errc::format,
-                {"this is not an npy file: it begins with ", quoted(file, 8), " and not with \"\\x93NUMPY\"",
-                 text_of(file).starts_with("PK\3\4")
-                     ? "; it is an archive, as .npz files are: see npz<T> and npz_rows"
-                     : ""})
-        .at_offset(0);
+  if (file.size() < 10 || text_of(file.first(6)) != magic) {
+    const bool archive = text_of(file).starts_with("PK\3\4");
+    throw not_a("an npy file", archive || text_of(file).starts_with(magic) ? bytes_view() : file,
+                {"it begins with ", quoted(file, 8), " and not with \"\\x93NUMPY\"",
+                 archive ? "; it is an archive, as .npz files are: see npz<T> and npz_rows" : ""});
+  }
   const auto byte_at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(file[i]); };
   const std::uint32_t major = byte_at(6);
   if (major < 1 || major > 3 || byte_at(7) != 0)

@@ -3,7 +3,6 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/image/orientation.hpp>
 #include <penstock/image/pixels.hpp>
 
 #include <cstddef>
@@ -35,9 +34,23 @@ void refuse_png_as_text(bytes_view bytes);
 /// off.
 [[nodiscard]] png_header read_png_header(bytes_view png);
 
-/// The orientation in the first eXIf chunk whose checksum is right; `upright` without one. Looks at the
-/// chunks' first bytes only.
-[[nodiscard]] orientation png_orientation(bytes_view png) noexcept;
+/// The chunks of a PNG that may say how the image is turned, each the first one of its kind; empty if there
+/// is none.
+struct png_metadata {
+  bytes_view exif;     ///< the data of eXIf, whose checksum is right
+  bytes_view profile;  ///< a whole chunk of text: EXIF in hexadecimal, as ImageMagick writes it
+  bytes_view xmp;      ///< a whole chunk of text
+};
+/// Looks at the chunks' first bytes only.
+[[nodiscard]] png_metadata png_metadata_of(bytes_view png) noexcept;
+
+/// What a chunk of text says, if it is not compressed and its checksum is right; `compressed` says whether it
+/// is.
+[[nodiscard]] std::string_view plain_png_text(bytes_view chunk, bool& compressed) noexcept;
+
+/// The bytes that a profile has in hexadecimal, after its name and its length, each on a line. Writes them to
+/// `into`, which has room for half as many bytes as the text has; returns how many they are.
+[[nodiscard]] std::size_t decode_png_profile(std::string_view text, std::byte* into) noexcept;
 
 /// The checksum of PNG's chunks. Source: the specification's annex D.
 [[nodiscard]] std::uint32_t png_checksum(bytes_view bytes) noexcept;

@@ -103,20 +103,77 @@ PENSTOCK_INLINE std::uint32_t png_checksum(bytes_view bytes) noexcept {
   return ~c;
 }
 
-PENSTOCK_INLINE orientation png_orientation(bytes_view bytes) noexcept {
-  constexpr std::size_t largest_exif = 1 << 16;
+PENSTOCK_INLINE png_metadata png_metadata_of(bytes_view bytes) noexcept {
+  constexpr std::size_t largest_exif = 1 << 16, largest_text = 1 << 20;
+  png_metadata found;
   bytes_view rest = bytes.subspan(std::min(png_signature.size(), bytes.size()));
   while (rest.size() >= png::around_chunk) {
     const std::size_t length = png::number(rest, 0);
     if (length > rest.size() - png::around_chunk) break;
     const std::string_view type = png::type(rest);
     if (type == "IEND") break;
-    if (type == "eXIf" && length <= largest_exif &&
+    if (type == "eXIf" && found.exif.empty() && length <= largest_exif && length != 0 &&
         png_checksum(rest.subspan(4, length + 4)) == png::number(rest, length + 8))
-      return exif_orientation(rest.subspan(8, length));
+      found.exif = rest.subspan(8, length);
+    if ((type == "tEXt" || type == "zTXt" || type == "iTXt") && length != 0 && length <= largest_text) {
+      const std::string_view text = text_of(rest.subspan(8, length));
+      const std::string_view keyword = text.substr(0, text.find('\0'));
+      const bytes_view chunk = rest.first(length + png::around_chunk);
+      if (found.profile.empty() && (keyword == "Raw profile type exif" || keyword == "Raw profile type APP1"))
+        found.profile = chunk;
+      if (found.xmp.empty() && keyword == "XML:com.adobe.xmp") found.xmp = chunk;
+    }
     rest = rest.subspan(length + png::around_chunk);
   }
-  return orientation::upright;
+  return found;
+}
+
+PENSTOCK_INLINE std::string_view plain_png_text(bytes_view chunk, bool& compressed) noexcept {
+  const std::string_view type = png::type(chunk);
+  std::string_view text = text_of(chunk.subspan(8, chunk.size() - png::around_chunk));
+  text.remove_prefix(std::min(text.size(), text.find('\0')));
+  if (!text.empty()) text.remove_prefix(1);
+  const bool international = type == "iTXt" && text.size() >= 2;
+  compressed = type == "zTXt" || (international && text[0] != 0);
+  if (compressed || png_checksum(chunk.subspan(4, chunk.size() - 8)) != png::number(chunk, chunk.size() - 4))
+    return {};
+  if (international) {  // the flag, the method, the language, and the keyword in it
+    text.remove_prefix(2);
+    for (int i = 0; i < 2; ++i) {
+      const std::size_t end = text.find('\0');
+      if (end == text.npos) return {};
+      text.remove_prefix(end + 1);
+    }
+  }
+  return text;
+}
+
+PENSTOCK_INLINE std::size_t decode_png_profile(std::string_view text, std::byte* into) noexcept {
+  for (int i = 0; i < 3; ++i) {
+    const std::size_t end = text.find('\n');
+    if (end == text.npos) return 0;
+    text.remove_prefix(end + 1);
+  }
+  const auto digit = [](char c) -> unsigned {
+    if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
+    if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a') + 10;
+    if (c >= 'A' && c <= 'F') return static_cast<unsigned>(c - 'A') + 10;
+    return 16;
+  };
+  std::size_t count = 0;
+  unsigned high = 16;
+  for (const char c : text) {
+    if (c == '\n' || c == '\r' || c == ' ') continue;
+    const unsigned value = digit(c);
+    if (value == 16) return 0;
+    if (high == 16) {
+      high = value;
+    } else {
+      into[count++] = static_cast<std::byte>(high << 4 | value);
+      high = 16;
+    }
+  }
+  return count;
 }
 
 PENSTOCK_INLINE png_filter::png_filter(bytes_view bytes) noexcept

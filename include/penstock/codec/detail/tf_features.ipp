@@ -66,7 +66,8 @@ class proto_walk {
   }
   [[nodiscard]] bool at_end() const noexcept { return at_ == end_; }
   [[noreturn, gnu::cold]] void damaged(std::string_view what) const {
-    throw error(errc::format, {"this is no tf.train.Example, or it is damaged: it has ", what})
+    throw error(errc::format,
+                {"this is no tf.train.Example or SequenceExample, or it is damaged: it has ", what})
         .at_offset(static_cast<std::uint64_t>(at_ - begin_));
   }
 
@@ -115,7 +116,7 @@ void each_content(bytes_view whole, bytes_view message, std::uint32_t number, F&
     if (one.number == number && one.is == proto_field::form::bytes) f(one.content);
 }
 
-PENSTOCK_INLINE void find_tf_features(bytes_view example, std::span<tf_feature> wanted) {
+PENSTOCK_INLINE void find_tf_features(bytes_view example, std::span<tf_feature> wanted, std::uint32_t map) {
   for (tf_feature& one : wanted) one.entry = {};
   const auto entry_of = [&](bytes_view entry) {
     bytes_view key;
@@ -123,75 +124,150 @@ PENSTOCK_INLINE void find_tf_features(bytes_view example, std::span<tf_feature> 
     for (tf_feature& one : wanted)
       if (one.name == text_of(key)) one.entry = entry;
   };
-  each_content(example, example, 1,
+  each_content(example, example, map,
                [&](bytes_view features) { each_content(example, features, 1, entry_of); });
 }
 
 inline constexpr std::uint32_t tf_bytes = 1, tf_floats = 2, tf_integers = 3;
 
-[[noreturn, gnu::cold]] inline void other_tf_kind(const tf_feature& one, std::uint32_t found,
-                                                  std::string_view wanted, std::uint64_t offset) {
-  const std::string_view has = found == tf_bytes ? "bytes" : found == tf_floats ? "floats" : "integers";
-  throw error(errc::format, {"the feature '", one.name, "' has ", has, ", but ", wanted, " were asked for"})
-      .at_offset(offset);
+// Which list of a feature has such values, and what they are called.
+template <class T>
+struct tf_list_of {
+  static constexpr std::uint32_t kind = tf_bytes;
+  static constexpr std::string_view values = "bytes";
+};
+template <>
+struct tf_list_of<float> {
+  static constexpr std::uint32_t kind = tf_floats;
+  static constexpr std::string_view values = "floats";
+};
+template <>
+struct tf_list_of<std::int64_t> {
+  static constexpr std::uint32_t kind = tf_integers;
+  static constexpr std::string_view values = "integers";
+};
+
+inline void append_tf_list(bytes_view example, bytes_view list, std::vector<std::int64_t>& into) {
+  proto_walk walk(example, list);
+  for (proto_field f; walk.next(f);) {
+    if (f.number != 1) continue;
+    if (f.is == proto_field::form::varint) into.push_back(std::bit_cast<std::int64_t>(f.value));
+    if (f.is != proto_field::form::bytes) continue;
+    for (proto_walk packed(example, f.content); !packed.at_end();)
+      into.push_back(std::bit_cast<std::int64_t>(packed.varint()));
+  }
+}
+inline void append_tf_list(bytes_view example, bytes_view list, std::vector<float>& into) {
+  proto_walk walk(example, list);
+  for (proto_field f; walk.next(f);) {
+    if (f.number != 1 || (f.is != proto_field::form::bytes && f.is != proto_field::form::fixed32)) continue;
+    if (f.content.size() % 4 != 0) walk.damaged("packed floats whose bytes are no multiple of 4");
+    const std::size_t before = into.size();
+    into.resize(before + f.content.size() / 4);
+    for (std::size_t i = 0; i < f.content.size() / 4; ++i)
+      into[before + i] = std::bit_cast<float>(load_little<std::uint32_t>(f.content.data() + 4 * i));
+  }
+}
+inline void append_tf_list(bytes_view example, bytes_view list, std::vector<bytes_view>& into) {
+  each_content(example, list, 1, [&](bytes_view value) { into.push_back(value); });
 }
 
-// Calls list(message) for the lists of a feature. One of another kind replaces those before it. Several
-// values of an entry are parts of one message.
-template <class T, class List>
-void each_tf_list(bytes_view example, const tf_feature& one, std::uint32_t kind, std::string_view wanted,
-                  std::vector<T>& into, List&& list) {
-  into.clear();
-  if (one.entry.data() == nullptr) return;
-  std::uint32_t found = 0;
-  bytes_view last;
-  each_content(example, one.entry, 2, [&](bytes_view message) {
-    proto_walk walk(example, message);
+// Adds the values of a feature, whose message may come in parts. A list of another kind replaces those before
+// it.
+template <class T>
+class tf_feature_reader {
+ public:
+  tf_feature_reader(bytes_view example, std::string_view name, std::vector<T>& into) noexcept
+      : example_(example), name_(name), into_(into), begin_(into.size()) {}
+
+  void add(bytes_view message) {
+    proto_walk walk(example_, message);
     for (proto_field f; walk.next(f);) {
       if (f.is != proto_field::form::bytes || f.number < tf_bytes || f.number > tf_integers) continue;
-      if (f.number != kind) into.clear();
-      if (f.number == kind) list(f.content);
-      found = f.number;
-      last = f.content;
+      if (f.number != tf_list_of<T>::kind)
+        into_.resize(begin_);
+      else
+        append_tf_list(example_, f.content, into_);
+      found_ = f.number;
+      last_ = f.content;
     }
+  }
+  // Throws if the values are of another kind.
+  void end() const {
+    if (found_ == 0 || found_ == tf_list_of<T>::kind) return;
+    const std::string_view has = found_ == tf_bytes ? "bytes" : found_ == tf_floats ? "floats" : "integers";
+    throw error(errc::format,
+                {"the feature '", name_, "' has ", has, ", but ", tf_list_of<T>::values, " were asked for"})
+        .at_offset(static_cast<std::uint64_t>(last_.data() - example_.data()));
+  }
+
+ private:
+  bytes_view example_;
+  std::string_view name_;
+  std::vector<T>& into_;
+  std::size_t begin_;
+  std::uint32_t found_ = 0;
+  bytes_view last_;
+};
+
+template <class T>
+void read_tf_feature(bytes_view example, const tf_feature& one, std::vector<T>& into) {
+  into.clear();
+  if (one.entry.data() == nullptr) return;
+  tf_feature_reader<T> reader(example, one.name, into);
+  each_content(example, one.entry, 2, [&](bytes_view message) { reader.add(message); });
+  reader.end();
+}
+template <class T>
+void read_tf_sequence(bytes_view example, const tf_feature& one, std::vector<T>& into,
+                      std::vector<std::size_t>& ends) {
+  into.clear();
+  ends.clear();
+  if (one.entry.data() == nullptr) return;
+  each_content(example, one.entry, 2, [&](bytes_view list) {
+    each_content(example, list, 1, [&](bytes_view step) {
+      tf_feature_reader<T> reader(example, one.name, into);
+      reader.add(step);
+      reader.end();
+      ends.push_back(into.size());
+    });
   });
-  if (found != 0 && found != kind)
-    other_tf_kind(one, found, wanted, static_cast<std::uint64_t>(last.data() - example.data()));
 }
 
 PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one,
                                     std::vector<std::int64_t>& into) {
-  each_tf_list(example, one, tf_integers, "integers", into, [&](bytes_view list) {
-    proto_walk walk(example, list);
-    for (proto_field f; walk.next(f);) {
-      if (f.number != 1) continue;
-      if (f.is == proto_field::form::varint) into.push_back(std::bit_cast<std::int64_t>(f.value));
-      if (f.is != proto_field::form::bytes) continue;
-      for (proto_walk packed(example, f.content); !packed.at_end();)
-        into.push_back(std::bit_cast<std::int64_t>(packed.varint()));
-    }
-  });
+  read_tf_feature(example, one, into);
 }
-
 PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one, std::vector<float>& into) {
-  each_tf_list(example, one, tf_floats, "floats", into, [&](bytes_view list) {
-    proto_walk walk(example, list);
-    for (proto_field f; walk.next(f);) {
-      if (f.number != 1 || (f.is != proto_field::form::bytes && f.is != proto_field::form::fixed32)) continue;
-      if (f.content.size() % 4 != 0) walk.damaged("packed floats whose bytes are no multiple of 4");
-      const std::size_t before = into.size();
-      into.resize(before + f.content.size() / 4);
-      for (std::size_t i = 0; i < f.content.size() / 4; ++i)
-        into[before + i] = std::bit_cast<float>(load_little<std::uint32_t>(f.content.data() + 4 * i));
-    }
-  });
+  read_tf_feature(example, one, into);
 }
-
 PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one,
                                     std::vector<bytes_view>& into) {
-  each_tf_list(example, one, tf_bytes, "bytes", into, [&](bytes_view list) {
-    each_content(example, list, 1, [&](bytes_view value) { into.push_back(value); });
-  });
+  read_tf_feature(example, one, into);
+}
+PENSTOCK_INLINE void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<std::int64_t>& into,
+                                   std::vector<std::size_t>& ends) {
+  read_tf_sequence(example, one, into, ends);
+}
+PENSTOCK_INLINE void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<float>& into,
+                                   std::vector<std::size_t>& ends) {
+  read_tf_sequence(example, one, into, ends);
+}
+PENSTOCK_INLINE void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<bytes_view>& into,
+                                   std::vector<std::size_t>& ends) {
+  read_tf_sequence(example, one, into, ends);
+}
+
+PENSTOCK_INLINE void check_tf_steps(std::string_view name, std::span<const std::size_t> ends,
+                                    std::size_t wanted) {
+  std::size_t before = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (ends[i] - before != wanted)
+      throw error(errc::shape,
+                  {"step ", i, " of the feature list '", name, "' has ", ends[i] - before, " values, but ",
+                   wanted, wanted == 1 ? " was" : " were", " asked for; a std::vector takes any number"});
+    before = ends[i];
+  }
 }
 
 PENSTOCK_INLINE void no_tf_value(std::string_view name, bool number) {
@@ -200,11 +276,9 @@ PENSTOCK_INLINE void no_tf_value(std::string_view name, bool number) {
               {"the example has no value for the feature '", name,
                "'; where that is right, name one to take instead: feature<\"", name, "\", T, value>"});
 }
-PENSTOCK_INLINE void other_tf_count(std::string_view name, std::uint64_t found, std::uint64_t wanted,
-                                    bool numbers) {
+PENSTOCK_INLINE void other_tf_count(std::string_view name, std::uint64_t found, std::uint64_t wanted) {
   throw error(errc::shape, {"the feature '", name, "' has ", found, " values, but ", wanted,
-                            wanted == 1 ? " was" : " were", " asked for",
-                            numbers ? "; a std::span takes any number" : ""});
+                            wanted == 1 ? " was" : " were", " asked for; a std::span takes any number"});
 }
 PENSTOCK_INLINE void tf_value_out_of_range(std::string_view name) {
   throw error(errc::format, {"a value of the feature '", name, "' is out of the range of its type"});

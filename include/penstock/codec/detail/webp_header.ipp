@@ -3,6 +3,9 @@
 
 #include <penstock/codec/detail/webp_header.hpp>
 
+#include <penstock/core/error.hpp>
+
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -16,23 +19,46 @@ PENSTOCK_INLINE bool begins_as_webp(bytes_view bytes) noexcept {
 
 PENSTOCK_INLINE orientation webp_orientation(bytes_view webp) noexcept {
   constexpr std::size_t file_header = 12, chunk_header = 8;
-  constexpr std::string_view prefix("Exif\0\0", 6);
+  metadata_orientation turn;
   bytes_view rest = webp.size() < file_header ? bytes_view() : webp.subspan(file_header);
   while (rest.size() >= chunk_header) {
     const std::string_view type = text_of(rest.first(4));
     const std::size_t length = load_little<std::uint32_t>(rest.data() + 4);
     rest = rest.subspan(chunk_header);
     if (length > rest.size()) break;
-    if (type == "EXIF") {
-      bytes_view exif = rest.first(length);
-      if (text_of(exif).starts_with(prefix)) exif = exif.subspan(prefix.size());
-      return exif_orientation(exif);
-    }
+    if (type == "EXIF") turn.exif(rest.first(length));
+    if (type == "XMP " && length != 0) turn.xmp(text_of(rest.first(length)));
     const std::size_t padded = length + length % 2;
     if (padded > rest.size()) break;
     rest = rest.subspan(padded);
   }
-  return orientation::upright;
+  return turn.found();
+}
+
+PENSTOCK_INLINE webp_frame first_webp_frame(bytes_view webp, const image_size& canvas, bool recover) {
+  constexpr std::size_t file_header = 12, chunk_header = 8, frame_header = 16;
+  const auto number = [](bytes_view bytes, std::size_t at) {
+    return std::to_integer<std::uint32_t>(bytes[at]) | std::to_integer<std::uint32_t>(bytes[at + 1]) << 8 |
+           std::to_integer<std::uint32_t>(bytes[at + 2]) << 16;
+  };
+  bytes_view rest = webp.size() < file_header ? bytes_view() : webp.subspan(file_header);
+  while (rest.size() >= chunk_header) {
+    const std::string_view type = text_of(rest.first(4));
+    std::size_t length = load_little<std::uint32_t>(rest.data() + 4);
+    rest = rest.subspan(chunk_header);
+    const bool cut = length > rest.size();
+    if (type == "ANMF" && length >= frame_header && rest.size() >= frame_header && (!cut || recover)) {
+      length = std::min(length, rest.size());
+      const image_part at{number(rest, 0) * 2, number(rest, 3) * 2, number(rest, 6) + 1, number(rest, 9) + 1};
+      if (!at.within(canvas))
+        throw error(errc::format, "the webp image is damaged: its first frame is not within its canvas");
+      return {rest.subspan(frame_header, length - frame_header), at};
+    }
+    const std::size_t padded = length + length % 2;
+    if (cut || padded > rest.size()) break;
+    rest = rest.subspan(padded);
+  }
+  throw error(errc::format, "the webp image is truncated: it ends before its first frame does");
 }
 
 }  // namespace penstock::inline v0_1::detail

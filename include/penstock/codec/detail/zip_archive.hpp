@@ -37,7 +37,7 @@ struct zip_entry {
 /// The directory of an archive. Throws errc::format, with the offset, for what is no archive or is damaged.
 class zip_archive {
  public:
-  /// Bytes of an archive: in place, or read into `room`.
+  /// Bytes of an archive: in place, or read into `room`, which a call replaces.
   struct bytes_of {
     const void* from;
     bytes_view (*range)(const void* from, std::uint64_t offset, std::uint64_t size, buffer& room);
@@ -67,7 +67,8 @@ class zip_archive {
   [[nodiscard]] zip_entry placed(zip_entry e) const;
 
   bytes_of where_;
-  buffer room_;
+  buffer room_;           // of the directory, if it is not shown in place
+  bytes_view directory_;  // to which the entries' names refer, so it is loaded once
   std::uint64_t begin_ = 0, size_ = 0, entries_ = 0;
 };
 

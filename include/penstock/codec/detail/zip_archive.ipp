@@ -4,6 +4,7 @@
 #include <penstock/codec/detail/zip_archive.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
@@ -34,16 +35,15 @@ inline std::uint64_t wide(bytes_view bytes, std::uint64_t at) noexcept {
   throw error(errc::format, "the zip archive's directory is damaged here; copy the file again").at_offset(at);
 }
 
+inline constexpr std::uint64_t no_end = static_cast<std::uint64_t>(-1);
+
 // The position of the end record within the last bytes: the last record whose comment reaches the end.
 inline std::uint64_t end_within(bytes_view tail) {
   for (std::size_t left = tail.size(); left >= end_size; --left) {
     const std::size_t at = left - end_size;
     if (word(tail, at) == end_mark && at + end_size + half(tail, at + 20) == tail.size()) return at;
   }
-  throw error(errc::format,
-              "this is not a zip archive, or it was cut: it has no end record; an npz "
-              "file is what numpy.savez writes")
-      .at_offset(0);
+  return no_end;
 }
 
 // Numbers that do not fit 32 bits, and only those, are in an extra field, in this order.
@@ -73,8 +73,19 @@ PENSTOCK_INLINE void zip_entry::refuse(std::string_view why) const {
 
 PENSTOCK_INLINE zip_archive::zip_archive(bytes_of where, std::uint64_t size) : where_(where) {
   const std::uint64_t tail = std::min(size, zips::end_size + zips::longest_comment);
-  const std::uint64_t end = size - tail + zips::end_within(range(size - tail, tail, room_));
-  find_directory(end);
+  std::uint64_t end = 0;
+  {
+    buffer room;
+    end = zips::end_within(range(size - tail, tail, room));
+  }
+  if (end == zips::no_end) {
+    buffer room;
+    const bytes_view head = range(0, std::min<std::uint64_t>(size, 512), room);
+    throw not_a("a zip archive", text_of(head).starts_with("PK\3\4") ? bytes_view() : head,
+                {"it has no end record, or was cut; an npz file is what numpy.savez writes"});
+  }
+  find_directory(size - tail + end);
+  directory_ = range(begin_, size_, room_);
 }
 PENSTOCK_INLINE zip_archive::zip_archive(bytes_view whole)
     : zip_archive({whole.data(),
@@ -84,7 +95,6 @@ PENSTOCK_INLINE zip_archive::zip_archive(bytes_view whole)
                   whole.size()) {}
 
 PENSTOCK_INLINE std::optional<zip_entry> zip_archive::find(std::string_view name) & {
-  const bytes_view all = range(begin_, size_, room_);
   std::optional<zip_entry> found, other;
   const auto once = [](std::optional<zip_entry>& where, const zip_entry& e) {
     if (where) e.refuse("appears twice");
@@ -92,7 +102,7 @@ PENSTOCK_INLINE std::optional<zip_entry> zip_archive::find(std::string_view name
   };
   std::uint64_t at = 0;
   for (std::uint64_t i = 0; i < entries_; ++i) {
-    const zip_entry e = entry_at(all, at);
+    const zip_entry e = entry_at(directory_, at);
     if (e.name == name)
       once(found, e);
     else if (e.array() == name)
@@ -108,13 +118,12 @@ PENSTOCK_INLINE std::optional<zip_entry> zip_archive::find(std::string_view name
 }
 PENSTOCK_INLINE zip_entry zip_archive::first() & {
   std::uint64_t at = 0;
-  return placed(entry_at(range(begin_, size_, room_), at));
+  return placed(entry_at(directory_, at));
 }
 PENSTOCK_INLINE std::vector<zip_entry> zip_archive::all() & {
-  const bytes_view directory = range(begin_, size_, room_);
   std::vector<zip_entry> found;
   std::uint64_t at = 0;
-  for (std::uint64_t i = 0; i < entries_; ++i) found.push_back(entry_at(directory, at));
+  for (std::uint64_t i = 0; i < entries_; ++i) found.push_back(entry_at(directory_, at));
   return found;
 }
 
@@ -195,13 +204,13 @@ PENSTOCK_INLINE zip_entry zip_archive::placed(zip_entry e) const {
   if ((e.method == 0 && e.packed != e.unpacked) || e.begin > begin_ || begin_ - e.begin < zips::local_size)
     zips::damaged(e.at);
   const std::uint64_t at = e.begin;
-  buffer room;
+  buffer room, name_room;
   const bytes_view head = range(at, zips::local_size, room);
   const std::uint64_t name_size = zips::half(head, 26), extra_size = zips::half(head, 28);
   const bool is_head = zips::word(head, 0) == zips::local_mark && name_size == e.name.size();
   e.begin += zips::local_size + name_size + extra_size;
   if (!is_head || e.begin > begin_ || begin_ - e.begin < e.packed ||
-      text_of(range(at + zips::local_size, name_size, room)) != e.name)
+      text_of(range(at + zips::local_size, name_size, name_room)) != e.name)
     throw error(errc::format, {"the zip archive's directory entry for '", e.name.substr(0, 80),
                                "' does not match byte ", at, "; copy the file again"})
         .at_offset(e.at);

@@ -4,6 +4,7 @@
 #include <penstock/codec/detail/zstd_frames.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/to_size.hpp>
 
 namespace penstock::inline v0_1::detail {
@@ -36,10 +37,9 @@ PENSTOCK_INLINE void zstd_frame_walk::frame() {
   const bool begins = packed_.size() - at_ >= 4;
   const auto number = begins ? static_cast<std::uint32_t>(little(4)) : 0;
   if ((number & ~15u) == skippable) return skip(little(4));
+  if (number != magic && start == 0) throw not_a("a zstd frame", packed_, {});
   if (number != magic)
-    throw error(errc::format,
-                start == 0 ? "this is not a zstd frame" : "there is something after the last zstd frame")
-        .at_offset(start);
+    throw error(errc::format, "there is something after the last zstd frame").at_offset(start);
   const auto descriptor = static_cast<unsigned>(little(1));
   const bool single_segment = (descriptor & 0x20) != 0;
   if ((descriptor & 0x08) != 0)

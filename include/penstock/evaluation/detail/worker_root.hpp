@@ -32,7 +32,9 @@ namespace detail {
 
 /// The root of every worker.
 struct worker_root {
+  static constexpr std::uint32_t no_stage = 0xffffffffu;
   std::uint32_t piece = 0;
+  std::uint32_t failed = no_stage;  // the number of the stage whose function threw last; 0 is the source
   stage_cost cost;
   landing_time landing;
 };
@@ -41,6 +43,16 @@ template <class W>
 concept innermost_worker = requires(std::remove_const_t<W>& w) {
   { w.root } -> std::same_as<worker_root&>;
 };
+/// Lives while the function of a stage runs: remembers its number if it throws. Costs nothing if it does not.
+struct failure_mark {
+  worker_root& root;
+  std::uint32_t number;
+  bool armed = true;
+  ~failure_mark() {
+    if (armed && root.failed == worker_root::no_stage) root.failed = number;
+  }
+};
+
 /// The root at the bottom of a worker.
 template <class W>
 worker_root& root_of(W& w) noexcept {

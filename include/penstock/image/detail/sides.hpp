@@ -3,8 +3,10 @@
 
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/image/pixels.hpp>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 /// Sizes that operations on images are given.
@@ -23,6 +25,12 @@ inline constexpr std::uint32_t longest_side = 1u << 20;
   if (value > longest_side)
     throw error(errc::argument, {operation, ": ", value, " pixels; write at most ", longest_side});
   return static_cast<std::uint32_t>(value);
+}
+
+/// A size as an operation is given it: "(224)", or "(height, width)".
+[[nodiscard]] inline std::string sides_text(const image_size& size) {
+  const std::string height = "(" + std::to_string(size.height);
+  return size.height == size.width ? height + ")" : height + ", " + std::to_string(size.width) + ")";
 }
 
 }  // namespace penstock::inline v0_1::detail

@@ -22,6 +22,9 @@ struct bad_entry {
   };
 
   std::uint64_t rank = 0;
+  /// Whether this is about a shard that is cut off or damaged, of which the samples before `offset` are in
+  /// the dataset (see `on_damaged_shard`): then there is no position, sample or substitute.
+  bool shard = false;
   std::uint64_t epoch = 0, index = 0;     ///< the position
   std::optional<std::uint64_t> source{};  ///< the sample's number in the source
   std::string key, file;

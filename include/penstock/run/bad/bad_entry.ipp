@@ -31,11 +31,14 @@ PENSTOCK_INLINE bad_entry read_bad_entry(json_reader& json) {
   bad_entry made;
   json.expect('{');
   made.rank = number_of(json, "rank");
-  json.expect(',');
-  made.epoch = number_of(json, "epoch");
-  json.expect(',');
-  made.index = number_of(json, "index");
-  made.source = next_number(json, "source");
+  if (const auto epoch = next_number(json, "epoch")) {
+    made.epoch = *epoch;
+    json.expect(',');
+    made.index = number_of(json, "index");
+    made.source = next_number(json, "source");
+  } else {
+    made.shard = true;
+  }
   made.key = next_text(json, "key");
   made.file = next_text(json, "file");
   made.offset = next_number(json, "offset");
@@ -45,7 +48,10 @@ PENSTOCK_INLINE bad_entry read_bad_entry(json_reader& json) {
   json.expect(',');
   json.name("done");
   const std::size_t begin = json.at();
-  if (const std::string done = json.string(); done == "replaced") {
+  const std::string done = json.string();
+  if (made.shard) {
+    if (done != "taken up to there") json.fail("\"taken up to there\"", begin);
+  } else if (done == "replaced") {
     json.expect(',');
     json.name("substitute");
     json.expect('{');

@@ -7,10 +7,12 @@
 #include <penstock/order/world.hpp>
 #include <penstock/run/bad/bad_ledger.hpp>
 #include <penstock/run/bad/bad_slot.hpp>
+#include <penstock/source/concepts.hpp>
 
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,9 @@ struct sample_place {
 [[nodiscard, gnu::cold]] std::string ledger_line(const bad_slot& one, const world& share,
                                                  const sample_place& mine, const sample_place& other = {});
 
+/// The ledger line of a damaged shard of which what is there was taken.
+[[nodiscard, gnu::cold]] std::string ledger_line(const damaged_shard& one, const world& share);
+
 /// The consumer's account of the bad samples it was given: their number, the budget and the ledger.
 /// One thread.
 ///
@@ -44,6 +49,9 @@ class tolerant_tally {
  public:
   /// `policy` is its name in errors; the ledger's `path` may be empty.
   tolerant_tally(const world& share, std::string policy, std::uint64_t most, const std::string& path);
+
+  /// Writes lines for shards that are damaged, in the ledger of rank 0: all ranks know them.
+  void note(std::span<const damaged_shard> damaged);
 
   /// Throws if the budget is spent.
   void see(std::uint64_t epoch, const bad_slot& one);
@@ -94,7 +102,10 @@ class bad_tally : public tolerant_tally {
  public:
   bad_tally(const Plan& p, std::optional<std::uint64_t> samples)
       : bad_tally(world_of(p), detail::at<plan_parts<Plan>::in::template place<bad_samples_tag>>(p.stages()),
-                  samples) {}
+                  samples) {
+    if constexpr (requires { this->note(p.source().damaged_shards()); })
+      this->note(p.source().damaged_shards());
+  }
 
  private:
   template <class Policy>

@@ -41,6 +41,20 @@ PENSTOCK_INLINE std::string ledger_line(const bad_slot& one, const world& share,
   return line + '}';
 }
 
+PENSTOCK_INLINE std::string ledger_line(const damaged_shard& one, const world& share) {
+  return detail::text(
+      {"{\"rank\": ", share.rank, ", \"file\": ", detail::json_quoted(one.file), ", \"offset\": ", one.offset,
+       ", \"code\": ", detail::json_quoted(to_string(errc::format)), ", \"reason\": ",
+       detail::json_quoted(
+           detail::text({one.reason, "; the ", one.samples, " samples before it are in the dataset"})),
+       ", \"done\": \"taken up to there\"}"});
+}
+
+PENSTOCK_INLINE void tolerant_tally::note(std::span<const damaged_shard> damaged) {
+  if (!ledger_ || share_.rank != 0) return;
+  for (const damaged_shard& one : damaged) ledger_.write(ledger_line(one, share_));
+}
+
 PENSTOCK_INLINE tolerant_tally::tolerant_tally(const world& share, std::string policy, std::uint64_t most,
                                                const std::string& path)
     : share_(share), policy_(std::move(policy)), most_(most) {

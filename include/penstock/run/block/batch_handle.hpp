@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/base/fixed_array.hpp>
+#include <penstock/core/detail/ill_formed.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/record.hpp>
@@ -33,6 +34,8 @@ namespace penstock::inline v0_1 {
 /// A batch of records has the tuple protocol: `auto& [image, label] = batch` names the views of all fields,
 /// in order.
 ///
+/// A batch that was moved from or reset is empty: its size is 0, and a field of it is an `errc::argument`.
+///
 /// Views are valid while you hold the handle. Use a batch from one thread at a time; you may drop it in any
 /// thread.
 template <class Core>
@@ -57,10 +60,10 @@ class batch_handle {
         place_(batch.delivered) {}
   batch_handle(batch_handle&& other) noexcept
       : block_(std::exchange(other.block_, nullptr)),
-        first_(other.first_),
-        slots_(other.slots_),
-        valid_(other.valid_),
-        global_(other.global_),
+        first_(std::exchange(other.first_, 0)),
+        slots_(std::exchange(other.slots_, 0)),
+        valid_(std::exchange(other.valid_, 0)),
+        global_(std::exchange(other.global_, 0)),
         place_(other.place_),
         mask_(std::move(other.mask_)) {}
   // Compilers show this line. A constructor with a `static_assert` would give traits a wrong answer.
@@ -69,10 +72,10 @@ class batch_handle {
     if (this != &other) {
       reset();
       block_ = std::exchange(other.block_, nullptr);
-      first_ = other.first_;
-      slots_ = other.slots_;
-      valid_ = other.valid_;
-      global_ = other.global_;
+      first_ = std::exchange(other.first_, 0);
+      slots_ = std::exchange(other.slots_, 0);
+      valid_ = std::exchange(other.valid_, 0);
+      global_ = std::exchange(other.global_, 0);
       place_ = other.place_;
       mask_ = std::move(other.mask_);
     }
@@ -82,11 +85,12 @@ class batch_handle {
 
   /// Returns the memory to the pool.
   void reset() noexcept {
-    if (block_ != nullptr) Core::give_up(*std::exchange(block_, nullptr), 1);
+    if (block_ != nullptr) Core::give_up(*forget(), 1);
   }
   /// Empties the handle and transfers its share to the caller.
   [[nodiscard]] block_type* forget() noexcept {
     mask_.reset();
+    first_ = slots_ = valid_ = global_ = 0;
     return std::exchange(block_, nullptr);
   }
   [[nodiscard]] explicit operator bool() const noexcept { return block_ != nullptr; }
@@ -103,11 +107,11 @@ class batch_handle {
   [[nodiscard]] std::size_t global_size() const { return global_; }
   /// 1 for each slot that holds a sample, 0 for padding and for holes. The first call allocates.
   [[nodiscard]] std::span<const std::uint8_t> valid() const {
-    if (!mask_) {
+    if (!mask_ && block_ != nullptr) {
       mask_ = detail::fixed_array<std::uint8_t>(slots_);
       std::fill_n(mask_.get(), valid_, std::uint8_t{1});
       if constexpr (parts::tolerant)
-        for (const auto& one : block_->bad.all())
+        for (const auto& one : held_block().bad.all())
           if (one.hole && one.row >= first_ && one.row < first_ + slots_) mask_[one.row - first_] = 0;
     }
     return {mask_.get(), slots_};
@@ -119,7 +123,9 @@ class batch_handle {
   /// The global position of each slot that is not padding; where several samples were combined in one slot,
   /// the positions of all of them; for a hole or a replaced sample, the position of the bad sample.
   /// Allocates.
-  [[nodiscard]] std::vector<position> positions() const { return Core::positions(*block_, first_, valid_); }
+  [[nodiscard]] std::vector<position> positions() const {
+    return Core::positions(held_block(), first_, valid_);
+  }
   /// The key of the sample at each of the positions, from the source; for indexed sources with keys.
   /// Allocates, and may read the index.
   [[nodiscard]] std::vector<std::string> keys() const
@@ -133,12 +139,12 @@ class batch_handle {
   /// The view of field `I`, in the order of the element's type; use 0 for an element that is not a record.
   template <std::size_t I>
   [[nodiscard]] auto field() const& {
-    return block_->columns.template view<I>(first_, slots_);
+    return held_block().columns.template view<I>(first_, slots_);
   }
   /// A writable view.
   template <std::size_t I>
   [[nodiscard]] auto field() & {
-    return block_->columns.template edit_one<I>(first_, slots_);
+    return held_block().columns.template edit_one<I>(first_, slots_);
   }
   template <std::size_t I>
   auto field() const&& {
@@ -149,7 +155,7 @@ class batch_handle {
   /// Field `I` together with the memory it is in; see `held_column`. The batch must not be empty.
   template <std::size_t I = 0>
   [[nodiscard]] auto hold() const {
-    return held_column<decltype(this->template field<I>())>(detail::block_share(*block_, &Core::give_up),
+    return held_column<decltype(this->template field<I>())>(detail::block_share(held_block(), &Core::give_up),
                                                             this->template field<I>(), device_data<I>());
   }
   /// The only field of a batch whose elements are not records. Writable, as `field` is, unless the batch is
@@ -195,7 +201,7 @@ class batch_handle {
   template <std::size_t I = 0>
   [[nodiscard]] const void* device_data() const {
     if constexpr (session_type::copies)
-      return core().engine.device_session().data(block_->transfer, on_device::template place<I>);
+      return core().engine.device_session().data(held_block().transfer, on_device::template place<I>);
     else
       return slots_data<I>();
   }
@@ -205,15 +211,31 @@ class batch_handle {
     if constexpr (changed_on_device<I>) {
       using made = typename on_device::template made<I>;
       return device_array<const made>(static_cast<const made*>(device_data<I>()),
-                                      block_->work.shapes[on_device::template last<I>]);
+                                      held_block().work.shapes[on_device::template last<I>]);
     } else {
       return detail::copied_array(device_data<I>(), this->template field<I>());
     }
   }
+  /// A mistake: `get` is a function.
+  template <fixed_string Name, class Self = batch_handle>
+  [[nodiscard]] ill_formed::view get() const {
+    static_assert(never<Self>, "penstock: get is no member of a batch; write get<\"name\">(b)");
+    return {};
+  }
+  /// A mistake: fields are found by name.
+  template <class Index>
+  [[nodiscard]] ill_formed::view operator[](const Index&) const {
+    static_assert(
+        never<Index>,
+        "penstock: a batch has no []; write get<\"name\">(b) for a field, get<\"name\">(b)[i] for its "
+        "value i, or b.values()[i] where samples are no records");
+    return {};
+  }
+
   /// Where field `I` is on the host.
   template <std::size_t I = 0>
   [[nodiscard]] const void* slots_data() const {
-    return block_->columns.bytes(first_, slots_)[I].data();
+    return held_block().columns.bytes(first_, slots_)[I].data();
   }
   /// The number of the device that `device_data` belongs to; 0 if there is only one, as the host.
   [[nodiscard]] int device_number() const {
@@ -231,11 +253,17 @@ class batch_handle {
       s.wait_on(t, given);
     }
   void on(Stream stream) const {
-    core().engine.device_session().wait_on(block_->transfer, stream);
+    core().engine.device_session().wait_on(held_block().transfer, stream);
   }
 
  private:
-  [[nodiscard]] Core& core() const { return Core::of(*block_); }
+  [[nodiscard]] Core& core() const { return Core::of(held_block()); }
+
+  [[nodiscard]] block_type& held_block() const {
+    if (block_ == nullptr) [[unlikely]]
+      detail::refuse_empty_batch();
+    return *block_;
+  }
 
   block_type* block_ = nullptr;
   std::size_t first_ = 0, slots_ = 0, valid_ = 0, global_ = 0;
@@ -252,8 +280,8 @@ template <fixed_string Name, any_batch B>
 [[nodiscard]] auto get(B&& b) {
   using element = typename std::remove_cvref_t<B>::element;
   constexpr bool found = has_field<element, name_of<Name>>;
-  if constexpr (any_record<element>)
-    static_assert(found, "penstock: get: the batch has no field of that name; see its element's type");
+  if constexpr (any_record<element> && !found)
+    mistakes::no_such_field_in_batch::explain<typename detail::names_of_record<element>::type>();
   else
     static_assert(found,
                   "penstock: get<name> is for a field, and the samples of this batch are no records and have "
@@ -272,8 +300,8 @@ template <fixed_string Name, any_batch B>
 [[nodiscard]] auto hold(const B& b) {
   using element = typename B::element;
   constexpr bool found = has_field<element, name_of<Name>>;
-  if constexpr (any_record<element>)
-    static_assert(found, "penstock: hold: the batch has no field of that name; see its element's type");
+  if constexpr (any_record<element> && !found)
+    mistakes::no_such_field_in_batch::explain<typename detail::names_of_record<element>::type>();
   else
     static_assert(
         found,
@@ -290,9 +318,8 @@ template <fixed_string Name, any_batch B>
 [[nodiscard]] auto device_view(const B& b) {
   using element = typename B::element;
   constexpr bool found = has_field<element, name_of<Name>>;
-  if constexpr (any_record<element>)
-    static_assert(found,
-                  "penstock: device_view: the batch has no field of that name; see its element's type");
+  if constexpr (any_record<element> && !found)
+    mistakes::no_such_field_in_batch::explain<typename detail::names_of_record<element>::type>();
   else
     static_assert(found,
                   "penstock: device_view<name> is for a field, and the samples of this batch are no records "

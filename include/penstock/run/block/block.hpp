@@ -17,10 +17,18 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 /// The blocks that the ring passes around, and the pool that they come from.
 namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// A batch that holds no memory was asked for its samples.
+[[noreturn, gnu::cold]] void refuse_empty_batch();
+
+}  // namespace detail
 
 /// What is known about a block: of one or more batches, or of a chunk of samples on the way to batches. The
 /// consumer prepares it, workers fill it, and it is delivered in parts; it is returned to the pool when every
@@ -33,11 +41,13 @@ struct block : placement {
 
   static constexpr std::uint64_t no_slot = std::numeric_limits<std::uint64_t>::max();
 
-  std::vector<std::uint32_t> sources;  // chunks: the slot each row came from
-  std::uint64_t rows = 0;              // chunks: the number of rows
-  std::vector<std::uint64_t> after;    // chunks of a forward source: the position of its front after them
-  row_origins gathered;                // batches made of chunks: where each row came from
-  std::uint64_t grain_slots = 1;       // slots that a worker takes at a time
+  std::vector<std::uint32_t> sources;     // chunks: the slot each row came from
+  std::uint64_t rows = 0;                 // chunks: the number of rows
+  std::vector<std::uint64_t> after;       // chunks of a forward source: the position of its front after them
+  row_origins gathered;                   // batches made of chunks: where each row came from
+  std::uint64_t grain_slots = 1;          // slots that a worker takes at a time
+  std::uint64_t room = 0;                 // slots to have memory for, if more than it holds
+  std::atomic<std::uint64_t> work_ns{0};  // that workers spent on it
   bool transferred = false;
   bool from_batches = false;  // from the pool of gathered batches, not from the engine's
 
@@ -64,6 +74,9 @@ struct block : placement {
   void clear_failure() noexcept;
   /// Keeps the failure of the lowest slot.
   void fail(std::uint64_t slot, std::exception_ptr failure) noexcept;
+  /// In a handler: keeps the exception being handled, unless a lower slot failed, as an `error` that names
+  /// the position; one of another type as a `nested_error` that names the stage, too.
+  void fail_at(std::uint64_t slot, position at, std::string_view stage) noexcept;
   /// Records a bad sample that the run tolerates.
   void note_bad(const penstock::bad_slot& one);
 };

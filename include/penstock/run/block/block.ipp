@@ -3,11 +3,19 @@
 
 #include <penstock/run/block/block.hpp>
 
+#include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <utility>
 
 namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void detail::refuse_empty_batch() {
+  throw error(
+      errc::argument,
+      "this batch is empty: it was moved from or reset, or the run had no other; use the batch that it was "
+      "moved to");
+}
 
 PENSTOCK_INLINE block::block() = default;
 PENSTOCK_INLINE block::~block() = default;
@@ -38,6 +46,27 @@ PENSTOCK_INLINE void block::fail(std::uint64_t slot, std::exception_ptr failure)
   if (slot >= bad_slot) return;
   bad_slot = slot;
   what = std::move(failure);
+}
+
+PENSTOCK_INLINE void block::fail_at(std::uint64_t slot, position at, std::string_view stage) noexcept {
+  try {
+    throw;
+  } catch (error& e) {
+    try {
+      e.at_position(at);
+    } catch (...) {  // out of memory: keep it without the position
+    }
+    fail(slot, std::current_exception());
+  } catch (...) {
+    try {
+      nested_error made;
+      if (!stage.empty()) made.in_stage(stage);
+      made.at_position(at);
+      fail(slot, std::make_exception_ptr(made));
+    } catch (...) {
+      fail(slot, std::current_exception());
+    }
+  }
 }
 
 PENSTOCK_INLINE void block::note_bad(const penstock::bad_slot& one) {

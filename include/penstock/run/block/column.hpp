@@ -26,11 +26,12 @@
 ///
 /// The life of a column in one round of its block: the consumer calls `begin(slots)`; workers call
 /// `write(slot, value)`, once per slot; whichever thread ends the last grain calls `finish(first, slots,
-/// valid)` for each batch; the consumer calls `settle(slots, before)`, which gives a column without any value
-/// the shape of the values before it, and `view(first, slots)`. A slot that stays without a value is `blank`;
-/// a slot whose write failed is `unwrite`n before it is written again; `finish` is told that there are such
-/// `holes`. `copy(...)` moves rows between blocks. A block of several batches has fixed columns only: for
-/// other columns `first` is 0.
+/// valid)` for each batch; the consumer calls `view(first, slots)`. `lead(shape)` before `finish` gives the
+/// shape that values must match, and that a column without any value shows. A slot that stays without a value
+/// is `blank`; a slot whose write failed is `unwrite`n before it is written again; `finish` is told that
+/// there are such `holes`. `copy(...)` moves rows between blocks. A block of several batches has fixed
+/// columns only:
+/// for other columns `first` is 0.
 namespace penstock::inline v0_1 {
 
 namespace detail {
@@ -152,7 +153,11 @@ class fixed_column {
                   count * row_bytes);
   }
   void expect(const std::optional<extents>&) noexcept {}
-  void settle(std::size_t, const std::optional<extents>&) noexcept {}
+  /// Whether values must be compared with each other when a batch is complete.
+  static constexpr bool compares = false;
+  void lead(const extents&) noexcept {}
+  [[nodiscard]] bool can_lead(std::size_t) const noexcept { return true; }
+  [[nodiscard]] extents shape_at(std::size_t) const noexcept { return row_shape; }
   [[nodiscard]] std::optional<extents> known_shape() const noexcept { return {}; }
   [[nodiscard]] std::uint64_t held() const noexcept { return memory_.capacity(); }
   void release() noexcept { memory_.release(); }
@@ -206,10 +211,13 @@ class flexible_column : public flexible_values {
 
  public:
   using value_type = T;
+  /// Whether values must be compared with each other when a batch is complete.
+  static constexpr bool compares = how != collation::appended;
 
   template <class Session>
   flexible_column(Session& session, memory_account& account)
-      : flexible_values(session, account, how, sizeof(T), detail::pitch_of<Policy>, fill()) {}
+      : flexible_values(session, account, how, sizeof(T), detail::pitch_of<Policy>, fill(),
+                        std::is_same_v<T, std::byte>) {}
 
   template <class U>
   void write(std::size_t slot, U&& value) {
@@ -304,7 +312,10 @@ class whole_column {
   void unwrite(std::size_t) noexcept {}
   void choose_lead(std::size_t) noexcept {}
   void expect(const std::optional<extents>&) noexcept {}
-  void settle(std::size_t, const std::optional<extents>&) noexcept {}
+  static constexpr bool compares = false;
+  void lead(const extents&) noexcept {}
+  [[nodiscard]] bool can_lead(std::size_t) const noexcept { return true; }
+  [[nodiscard]] extents shape_at(std::size_t) const noexcept { return {}; }
   [[nodiscard]] std::optional<extents> known_shape() const noexcept { return {}; }
   [[nodiscard]] std::uint64_t held() const noexcept { return 0; }
   void release() noexcept {}

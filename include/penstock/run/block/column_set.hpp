@@ -62,12 +62,19 @@ template <class... Columns, class... Fields>
 inline constexpr bool take_runs<pack<Columns...>, record<Fields...>> =
     (takes_run<Columns, typename Fields::type> && ...);
 
+template <class Columns>
+inline constexpr bool any_compares = false;
+template <class... Columns>
+inline constexpr bool any_compares<pack<Columns...>> = (Columns::compares || ...);
+
 }  // namespace detail
 
 /// The columns that collect a plan's elements.
 template <class Columns>
 class column_set {
  public:
+  /// Whether the shapes of the values of a batch are compared with each other.
+  static constexpr bool compares = detail::any_compares<Columns>;
   static constexpr std::size_t size = Columns::size;
   /// Bytes of a row, including gaps, as far as the types say.
   static constexpr std::uint64_t row_bytes = detail::row_bytes_of<Columns>;
@@ -138,10 +145,19 @@ class column_set {
     std::size_t i = 0;
     each([&](auto& column) { column.expect(shapes[i++]); });
   }
-  /// Gives columns of `slots` rows that have no value the shape of the values before them in the run.
-  void settle(std::size_t slots, const known_shapes& before) {
+  /// The shapes of the values in a slot.
+  using slot_shapes = std::array<extents, size>;
+  [[nodiscard]] slot_shapes shapes_at(std::size_t slot) const {
+    return columns_.apply([&](const auto&... columns) { return slot_shapes{columns.shape_at(slot)...}; });
+  }
+  /// Whether other values may be compared with those in a slot.
+  [[nodiscard]] bool can_lead(std::size_t slot) const {
+    return columns_.apply([&](const auto&... columns) { return (columns.can_lead(slot) && ...); });
+  }
+  /// Before `finish`: the shapes that the values of the batch must match, and that it shows if it has none.
+  void lead(const slot_shapes& shapes) {
     std::size_t i = 0;
-    each([&](auto& column) { column.settle(slots, before[i++]); });
+    each([&](auto& column) { column.lead(shapes[i++]); });
   }
   /// Bytes of memory, used or not.
   [[nodiscard]] std::uint64_t held() const noexcept {

@@ -39,17 +39,18 @@ enum class collation : std::uint8_t { stacked, appended, padded, enlarged };
 class flexible_values {
  public:
   /// `row_alignment`: the alignment of rows of stacked values in bytes, or 0 if they have no gaps. `fill`: an
-  /// element that outlives this, with which `enlarged` pads; null for zeros.
+  /// element that outlives this, with which `enlarged` pads; null for zeros. `encoded`: the values are bytes.
   template <class Session>
   flexible_values(Session& session, memory_account& account, collation how, std::size_t element_bytes,
-                  std::size_t row_alignment = 0, const std::byte* fill = nullptr)
+                  std::size_t row_alignment = 0, const std::byte* fill = nullptr, bool encoded = false)
       : memory_(session, account),
         account_(&account),
         lock_(new std::mutex),
         how_(how),
         element_bytes_(element_bytes),
         row_alignment_(row_alignment),
-        fill_(fill) {}
+        fill_(fill),
+        encoded_(encoded) {}
   flexible_values(flexible_values&&) noexcept;
   flexible_values& operator=(flexible_values&&) noexcept;
   ~flexible_values();
@@ -69,6 +70,18 @@ class flexible_values {
   [[nodiscard]] std::uint64_t held() const noexcept;
   /// Gives all memory back.
   void release() noexcept;
+  /// After all writes: whether the value of a slot can be collated with others, because it has a dimension
+  /// along which to pad it. Its shape can then be the lead.
+  [[nodiscard]] bool can_lead(std::size_t slot) const noexcept {
+    return how_ == collation::stacked || how_ == collation::appended || shape_at(slot).rank() != 0;
+  }
+  /// The shape of the value of a slot.
+  [[nodiscard]] const extents& shape_at(std::size_t slot) const {
+    return is_aside(slot) ? entries_[slot].shape : shape_;
+  }
+  /// Before `finish`: the shape that the values must match, in the place of that of the first one; a round
+  /// without values takes it, and all its rows are zeros.
+  void lead(const extents& shape) { lead_shape_ = shape; }
   /// The shape of the values of the last round, which the next block may expect; for padded values, that of
   /// the longest, with its length; for enlarged ones, that of their slots. Empty if no value has shown a
   /// shape yet.
@@ -79,16 +92,13 @@ class flexible_values {
     known_ = shape.has_value();
     shape_ = shape.value_or(extents());
   }
-  /// After `finish`, if the round had no value: takes the shape of the values before it in the run, whatever
-  /// was expected when the round began. All rows are then zeros.
-  void settle(std::size_t slots, const std::optional<extents>& before);
   [[nodiscard]] const extents& shape() const noexcept { return shape_; }
   /// The first `slots` rows.
   [[nodiscard]] bytes_view bytes(std::size_t slots) const noexcept;
 
  protected:
   // Put rows in order: one for each collation, so that a program compiles only those that its columns use.
-  /// Throws a `slot_error` for the first slot whose shape differs from the first slot's.
+  /// Throws a `slot_error` for the first slot whose shape differs from the lead's.
   void finish_stack(std::size_t slots, std::size_t valid, bool holes);
   void finish_ragged(std::size_t slots, std::size_t valid);
   void finish_padded(std::size_t slots, std::size_t valid, bool holes);
@@ -129,14 +139,16 @@ class flexible_values {
   [[nodiscard]] std::byte* allocate(std::size_t bytes);
   void drop_pieces() noexcept;
   [[nodiscard]] bool is_aside(std::size_t slot) const { return entries_[slot].round == round_; }
-  [[nodiscard]] const extents& shape_at(std::size_t slot) const {
-    return is_aside(slot) ? entries_[slot].shape : shape_;
-  }
   [[nodiscard]] bool is_blank(std::size_t slot) const noexcept {
     return is_aside(slot) && entries_[slot].where == nullptr;
   }
   [[nodiscard]] bool fit_together(const extents& a, const extents& b) const noexcept;
   [[nodiscard]] std::size_t lead_of(std::size_t valid) const noexcept;
+  [[nodiscard]] extents shape_to_match(std::size_t slot) const {
+    return lead_shape_ ? *lead_shape_ : shape_at(slot);
+  }
+  void make_entries(std::size_t slots);
+  void show_no_values(std::size_t slots);
   void put_in_place(std::size_t slots, std::size_t valid, bool holes);
   void fill_holes(std::size_t valid);
   [[nodiscard]] extents largest_shape(std::size_t slots, std::size_t valid, bool holes) const;
@@ -148,17 +160,18 @@ class flexible_values {
   detail::owned<std::mutex> lock_;
   collation how_;
   bool aside_ = false;
-  bool known_ = false;    // `shape_` comes from values, of this round or an earlier one
-  bool settled_ = false;  // in this round
+  bool known_ = false;  // `shape_` comes from values, of this round or an earlier one
   std::size_t element_bytes_;
   std::size_t row_alignment_;
   const std::byte* fill_;
+  bool encoded_;
   std::vector<entry> entries_;
   std::vector<piece> pieces_;
   std::size_t piece_ = 0;
   std::size_t stride_ = 0;  // bytes of a row, once the shape is known
   std::uint64_t round_ = 0;
-  std::size_t lead_ = 0;                // the slot whose shape the others must match
+  std::size_t lead_ = 0;  // the slot whose shape the others must match, unless it is given:
+  std::optional<extents> lead_shape_;
   extents shape_;                       // stack: the shape of the values in place
   std::vector<std::uint64_t> offsets_;  // ragged: offsets; padded: lengths
   std::vector<extents> shapes_;         // ragged, enlarged

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string_view>
 
 namespace penstock::inline v0_1 {
 
@@ -24,6 +25,14 @@ namespace detail {
   extents larger;
   for (std::size_t i = 0; i < a.rank(); ++i) larger.push_back(std::max(a[i], b[i]));
   return larger;
+}
+/// What to do about values of unequal shapes, of which one has this one.
+[[nodiscard]] PENSTOCK_INLINE std::string_view how_to_stack(const extents& shape, bool encoded) noexcept {
+  if (encoded)
+    return "; these are bytes as they are stored: write decode before batch, or use ragged to keep them so";
+  if (shape.rank() == 3)
+    return "; if they are images, write resize or random_resized_crop before batch, or use pad_to_largest";
+  return "; make them equal before batch, or use ragged, pad_to_longest or pad_to_largest";
 }
 /// Whether a shape has more elements than `most`, whatever its lengths.
 [[nodiscard]] PENSTOCK_INLINE bool has_more_than(std::uint64_t most, const extents& shape) noexcept {
@@ -43,19 +52,29 @@ PENSTOCK_INLINE flexible_values::~flexible_values() = default;
 
 PENSTOCK_INLINE void flexible_values::begin(std::size_t slots) {
   const bool stacks = how_ == collation::stacked;
-  if (entries_.size() < slots) entries_.resize(slots);
+  make_entries(slots);
   if (stacks && !aside_) drop_pieces();  // no longer needed: the shape is known
   for (piece& p : pieces_) p.used = 0;
   piece_ = 0;
   ++round_;
   lead_ = 0;
+  lead_shape_.reset();
   stride_ = stacks && known_ ? slot_bytes(shape_) : 0;
   if (stacks) memory_.reserve(slots * stride_);
-  aside_ = settled_ = false;
+  aside_ = false;
+}
+
+PENSTOCK_INLINE void flexible_values::make_entries(std::size_t slots) {
+  if (entries_.size() >= slots) return;
+  try {
+    entries_.resize(slots);
+  } catch (const std::exception&) {  // too many bytes, or too many for a vector
+    throw out_of_memory(slots * sizeof(entry), "the list of a batch's values", "make batches smaller");
+  }
 }
 
 PENSTOCK_INLINE void flexible_values::grow(std::size_t slots, std::size_t written) {
-  if (entries_.size() < slots) entries_.resize(slots);
+  make_entries(slots);
   if (how_ == collation::stacked) memory_.reserve(slots * stride_, written * stride_);
 }
 
@@ -77,11 +96,13 @@ PENSTOCK_INLINE void flexible_values::choose_lead(std::size_t valid) noexcept {
   }
 }
 
-PENSTOCK_INLINE void flexible_values::settle(std::size_t slots, const std::optional<extents>& before) {
-  if (settled_ || how_ == collation::appended) return;
-  expect(before);
+/// A round without values shows the shape of the lead; what was expected when it began depends on when that
+/// was.
+PENSTOCK_INLINE void flexible_values::show_no_values(std::size_t slots) {
+  expect(lead_shape_);
   if (known_ && how_ == collation::padded) shape_ = shape_.drop_front().prepend(0);
-  if (known_ && how_ == collation::enlarged) shapes_.assign(slots, detail::zeros_like(shape_));
+  if (how_ == collation::padded) offsets_.assign(slots, 0), mask_.clear();
+  if (how_ == collation::enlarged) shapes_.assign(slots, detail::zeros_like(shape_));
   stride_ = known_ && how_ != collation::padded ? slot_bytes(shape_) : 0;
   if (slots * stride_ == 0) return;
   memory_.reserve(slots * stride_);
@@ -166,25 +187,21 @@ PENSTOCK_INLINE std::size_t flexible_values::lead_of(std::size_t valid) const no
 }
 
 PENSTOCK_INLINE void flexible_values::finish_stack(std::size_t slots, std::size_t valid, bool holes) {
-  settled_ = holes ? lead_of(valid) < valid : valid != 0;
-  if (aside_ && valid != 0) put_in_place(slots, valid, holes);
+  if (holes ? lead_of(valid) == valid : valid == 0) return show_no_values(slots);
+  if (aside_ || (lead_shape_ && !(shape_ == *lead_shape_))) put_in_place(slots, valid, holes);
   if (holes) fill_holes(valid);
   if (valid < slots && stride_ != 0) std::memset(in_place(valid), 0, (slots - valid) * stride_);
 }
 
 /// Some values did not have the expected shape: either all share another one, or it is an error.
 PENSTOCK_INLINE void flexible_values::put_in_place(std::size_t slots, std::size_t valid, bool holes) {
-  const std::size_t lead = holes ? lead_of(valid) : 0;
-  if (lead == valid) return;
-  const extents first = shape_at(lead);
+  const extents first = shape_to_match(holes ? lead_of(valid) : 0);
   for (std::size_t i = 0; i < valid; ++i)
     if (!(shape_at(i) == first) && !(holes && is_blank(i)))
-      throw slot_error{
-          i, error(errc::shape,
-                   {"batch cannot stack a value of shape ", to_string(shape_at(i)), " with one of shape ",
-                    to_string(first),
-                    "; make them equal before batch, or use ragged, pad_to_longest or pad_to_largest"})
-                 .in_stage("batch")};
+      throw slot_error{i, error(errc::shape, {"batch cannot stack a value of shape ", to_string(shape_at(i)),
+                                              " with one of shape ", to_string(first),
+                                              detail::how_to_stack(first, encoded_)})
+                              .in_stage("batch")};
   stride_ = slot_bytes(first);
   memory_.reserve(slots * stride_);
   for (std::size_t i = 0; i < valid; ++i)  // with holes, some may be in place already
@@ -215,15 +232,16 @@ PENSTOCK_INLINE void flexible_values::finish_ragged(std::size_t slots, std::size
 }
 
 PENSTOCK_INLINE void flexible_values::finish_padded(std::size_t slots, std::size_t valid, bool holes) {
-  std::uint64_t longest = 0;
   const std::size_t lead = holes ? lead_of(valid) : 0;
-  const extents inner = lead >= valid ? extents() : entries_[lead].shape.drop_front();
+  if (lead >= valid) return show_no_values(slots);
+  std::uint64_t longest = 0;
+  const extents matched = shape_to_match(lead), inner = matched.drop_front();
   for (std::size_t i = 0; i < valid; ++i) {
     if (holes && is_blank(i)) continue;
     const extents& shape = entries_[i].shape;
     if (shape.rank() == 0 || !(shape.drop_front() == inner))
       throw slot_error{i, error(errc::shape, {"batch cannot pad a value of shape ", to_string(shape),
-                                              " with one of shape ", to_string(entries_[lead].shape),
+                                              " with one of shape ", to_string(matched),
                                               ": only the first dimension may differ"})
                               .in_stage("batch")};
     try {
@@ -233,7 +251,7 @@ PENSTOCK_INLINE void flexible_values::finish_padded(std::size_t slots, std::size
     }
   }
   shape_ = inner.prepend(longest);
-  settled_ = known_ = lead < valid;
+  known_ = true;
   const std::size_t row = detail::to_size(shape_.elements()) * element_bytes_;
   memory_.reserve(slots * row);
   offsets_.assign(slots, 0);
@@ -257,18 +275,17 @@ PENSTOCK_INLINE void flexible_values::finish_padded(std::size_t slots, std::size
 PENSTOCK_INLINE extents flexible_values::largest_shape(std::size_t slots, std::size_t valid,
                                                        bool holes) const {
   const std::size_t lead = holes ? lead_of(valid) : 0;
-  if (lead >= valid) return extents(std::uint64_t{0});
+  const extents matched = shape_to_match(lead);
   extents largest = entries_[lead].shape;
   std::uint64_t most = 1;  // elements of a value
   for (std::size_t i = 0; i < valid; ++i) {
     if (holes && is_blank(i)) continue;
     const extents& shape = entries_[i].shape;
-    if (!fit_together(entries_[lead].shape, shape))
-      throw slot_error{
-          i, error(errc::shape, {"batch cannot pad a value of shape ", to_string(shape),
-                                 " to the largest beside one of shape ", to_string(entries_[lead].shape),
-                                 ": they need equal numbers of dimensions, at least one"})
-                 .in_stage("batch")};
+    if (!fit_together(matched, shape))
+      throw slot_error{i, error(errc::shape, {"batch cannot pad a value of shape ", to_string(shape),
+                                              " to the largest beside one of shape ", to_string(matched),
+                                              ": they need equal numbers of dimensions, at least one"})
+                              .in_stage("batch")};
     largest = detail::larger_of(largest, shape);
     most = std::max(most, shape.elements());
     const std::uint64_t fits = (std::uint64_t{1} << 62) / element_bytes_ / slots;
@@ -284,7 +301,8 @@ PENSTOCK_INLINE extents flexible_values::largest_shape(std::size_t slots, std::s
 }
 
 PENSTOCK_INLINE void flexible_values::finish_enlarged(std::size_t slots, std::size_t valid, bool holes) {
-  settled_ = known_ = holes ? lead_of(valid) < valid : valid != 0;
+  if (holes ? lead_of(valid) == valid : valid == 0) return show_no_values(slots);
+  known_ = true;
   shape_ = largest_shape(slots, valid, holes);
   shapes_.assign(slots, detail::zeros_like(shape_));
   const std::size_t row = detail::to_size(shape_.elements()) * element_bytes_;

@@ -42,7 +42,7 @@ class block_share {
 
 /// One field of a batch, held: what `hold<"x">(batch)` returns. It keeps the batch's memory alive as the
 /// batch itself does, and may outlive batch, run and plan; tensors of other libraries can be built on it.
-/// Copies hold the memory too. A moved-from column holds nothing, and its view must not be used.
+/// Copies hold the memory too. A moved-from column holds nothing, and its view is empty.
 ///
 /// It counts as a batch that the consumer holds: the run gets the memory back when the last holder releases
 /// it, in any thread. Cost: one atomic addition to create and one to destroy; no allocation.
@@ -50,6 +50,18 @@ template <class View>
 class held_column {
  public:
   held_column() = default;
+  held_column(const held_column&) = default;
+  held_column(held_column&& other) noexcept
+      : share_(std::move(other.share_)),
+        view_(std::exchange(other.view_, View{})),
+        device_data_(std::exchange(other.device_data_, nullptr)) {}
+  held_column& operator=(held_column other) noexcept {
+    std::swap(share_, other.share_);
+    std::swap(view_, other.view_);
+    std::swap(device_data_, other.device_data_);
+    return *this;
+  }
+  ~held_column() = default;
   held_column(detail::block_share share, const View& view, const void* device_data) noexcept
       : share_(std::move(share)), view_(view), device_data_(device_data) {}
 

@@ -3,7 +3,10 @@
 
 #include <penstock/run/block/slot_memory.hpp>
 
+#include <penstock/core/error.hpp>
+
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace penstock::inline v0_1 {
@@ -20,7 +23,14 @@ PENSTOCK_INLINE slot_memory& slot_memory::operator=(slot_memory&& other) noexcep
 
 PENSTOCK_INLINE void slot_memory::grow(std::size_t bytes, std::size_t keep) {
   const std::size_t wanted = capacity_ == 0 ? bytes : bytes + bytes / 4;
-  auto* fresh = static_cast<std::byte*>(calls_->allocate(session_, wanted));
+  auto* const fresh = [&] {
+    try {
+      return static_cast<std::byte*>(calls_->allocate(session_, wanted));
+    } catch (const std::bad_alloc&) {
+      throw out_of_memory(wanted, "the slots of a batch",
+                          "make batches smaller, or keep fewer of them with prefetch(n) after batch");
+    }
+  }();
   if (keep != 0) std::memcpy(fresh, data_, keep);
   release();
   data_ = fresh;

@@ -4,14 +4,20 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/core/mistake.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/run/state.hpp>
 
+#include <concepts>
 #include <cstdint>
+#include <exception>
 #include <initializer_list>
 #include <optional>
+#include <stop_token>
 #include <string>
+#include <string_view>
+#include <utility>
 
 /// What `open` refuses before reading anything: ranks that would drift apart, and states that do not fit.
 namespace penstock::inline v0_1::detail {
@@ -97,6 +103,38 @@ const state& state_that_fits(const Plan& p, const state& given, const state& min
   }
   return fitting_state(given, mine, needs);
 }
+
+/// A run that was moved from was asked for something.
+[[noreturn, gnu::cold]] void refuse_moved_run();
+/// A loop went on after another one over the same run had begun inside it.
+[[noreturn, gnu::cold]] void refuse_outer_loop(std::string_view what);
+/// `*run.next()` without a batch.
+[[noreturn, gnu::cold]] void refuse_no_value(const std::exception_ptr& failure);
+
+/// What `open` was given.
+struct open_arguments {
+  const state* where = nullptr;
+  std::stop_token token;
+
+  // No conversions: the state is used after this call, when a converted one would be gone.
+  template <std::derived_from<state> State>
+  void take(const State& s) {
+    where = &s;
+  }
+  void take(std::stop_token t) { token = std::move(t); }
+  template <class T>
+    requires(!std::derived_from<T, state> && !std::convertible_to<const T&, std::stop_token>)
+  void take(const T&) {
+    if constexpr (std::convertible_to<const T&, std::string_view>)
+      static_assert(never<T>,
+                    "penstock: open takes a state, and this is a text; write "
+                    "open(state_from_string(text)), the opposite of to_string(run.state())");
+    else
+      static_assert(never<T>,
+                    "penstock: open takes a state, a std::stop_token, or both; what says how to run is a "
+                    "stage, as workers(4) is");
+  }
+};
 
 }  // namespace penstock::inline v0_1::detail
 

@@ -73,4 +73,23 @@ PENSTOCK_INLINE const state& fitting_state(const state& given, const state& mine
   return s;
 }
 
+PENSTOCK_INLINE void refuse_moved_run() {
+  throw error(errc::argument,
+              "this run was moved from, and has nothing to deliver; use the run that it was moved to");
+}
+
+PENSTOCK_INLINE void refuse_outer_loop(std::string_view what) {
+  throw error(
+      errc::argument,
+      {"another loop over this ", what,
+       " began inside this one, and the batches of both are the same ones; open the plan once more for the "
+       "inner loop"});
+}
+
+PENSTOCK_INLINE void refuse_no_value(const std::exception_ptr& failure) {
+  if (failure != nullptr) std::rethrow_exception(failure);
+  throw error(errc::argument,
+              "run.next() has no batch: the run has ended; test the result before you use it");
+}
+
 }  // namespace penstock::inline v0_1::detail

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/detail/ill_formed.hpp>
+#include <penstock/core/mistake.hpp>
+#include <penstock/core/name.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/run/hand_out/hand_out.hpp>
 
@@ -10,6 +13,29 @@
 #include <memory>
 
 /// The ranges that a loop over a run iterates over. They all refer to the run.
+namespace penstock::inline v0_1::mistakes {
+
+struct temporary_run {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: rest() or epoch() of a temporary run; give the run a name: auto run = plan.open();");
+  }
+};
+struct epoch_is_no_batch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: run.epochs(n) gives epochs, and this is one of them, not a batch; write "
+                  "for (auto epoch : run.epochs(n)) for (auto&& b : epoch)");
+  }
+};
+
+}  // namespace penstock::inline v0_1::mistakes
+
 namespace penstock::inline v0_1::detail {
 
 /// Iterates over one epoch, or over everything the run was asked for; copyable, a single pointer.
@@ -21,21 +47,22 @@ class run_iterator {
   using difference_type = std::ptrdiff_t;
 
   run_iterator() = default;
-  explicit run_iterator(Run* owner) : owner_(owner) {}
+  explicit run_iterator(Run* owner) : owner_(owner), loop_(owner->loop_) {}
   [[nodiscard]] value_type& operator*() const { return owner_->current(); }
   [[nodiscard]] value_type* operator->() const { return std::addressof(**this); }
   /// Drops the element; the next one is requested only when you dereference or compare, so
   /// `run | std::views::take(3)` requests three.
   run_iterator& operator++() {
-    owner_->move_on();
+    owner_->move_on(loop_);
     return *this;
   }
-  void operator++(int) { owner_->move_on(); }
+  void operator++(int) { owner_->move_on(loop_); }
   friend bool operator==(const run_iterator& it, std::default_sentinel_t) { return it.done(); }
 
  private:
   [[nodiscard]] bool done() const { return owner_->is_at_end(); }
   Run* owner_ = nullptr;
+  std::uint64_t loop_ = 0;  // which loop of the run this is
 };
 
 /// One epoch of a run, or the rest of it.
@@ -64,13 +91,32 @@ class run_epoch {
   }
   [[nodiscard]] std::default_sentinel_t end() const { return {}; }
 
+  /// A mistake: a batch has a size, values and fields, an epoch has not.
+  template <class Self = run_epoch>
+  [[nodiscard]] ill_formed::batch size() const {
+    mistakes::epoch_is_no_batch::explain<Self>();
+    return {};
+  }
+  /// A mistake, as `size`.
+  template <class Self = run_epoch>
+  [[nodiscard]] ill_formed::view values() const {
+    mistakes::epoch_is_no_batch::explain<Self>();
+    return {};
+  }
+  /// A mistake, as `size`.
+  template <class Index>
+  [[nodiscard]] ill_formed::view operator[](const Index&) const {
+    mistakes::epoch_is_no_batch::explain<Index>();
+    return {};
+  }
+
  private:
   Run* owner_;
   std::uint64_t number_;
   bool rest_;
 };
 
-/// The epochs from where the run stands, up to a number.
+/// The epochs from where the run stands when a loop over them begins, up to a number.
 template <class Run>
 class run_epochs {
  public:
@@ -96,14 +142,24 @@ class run_epochs {
     Run* owner_ = nullptr;
     std::uint64_t number_ = 0;
   };
-  run_epochs(Run* owner, std::uint64_t first, std::uint64_t last)
-      : owner_(owner), first_(first), last_(last) {}
-  [[nodiscard]] iterator begin() const { return {owner_, first_}; }
+  run_epochs(Run* owner, std::uint64_t last) : owner_(owner), last_(last) {}
+  [[nodiscard]] iterator begin() const { return {owner_, owner_->resume_here()}; }
   [[nodiscard]] iterator end() const { return {owner_, last_}; }
 
  private:
   Run* owner_;
-  std::uint64_t first_, last_;
+  std::uint64_t last_;
 };
 
 }  // namespace penstock::inline v0_1::detail
+
+namespace penstock::inline v0_1 {
+
+/// A mistake: an epoch has no fields.
+template <fixed_string Name, class Run>
+[[nodiscard]] ill_formed::view get(const detail::run_epoch<Run>&) {
+  mistakes::epoch_is_no_batch::explain<Run>();
+  return {};
+}
+
+}  // namespace penstock::inline v0_1

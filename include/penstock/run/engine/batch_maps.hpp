@@ -49,27 +49,27 @@ class batch_maps {
   batch_maps(const Plan& p, std::uint64_t seed) : plan_(&p), seed_(seed), rank_(world_of(p).rank) {}
 
   /// Stores a failure in the block, at the batch's first position; an `error` is given the stage's name.
-  template <class Evaluator, class Block>
+  template <class Block>
   void keep(Block& b, const batch_rows& batch, costs& spent) const noexcept {
     try {
       call_all(b, batch, spent);
     } catch (...) {
       if (batch.valid != 0)
-        Evaluator::note_failure(b, batch.first, b.index(batch.first));
+        b.fail_at(batch.first, {b.epoch, b.index(batch.first)}, {});
       else
         b.fail(batch.first, std::current_exception());
     }
   }
   /// Like `keep`, but in a worker and for the only batch of a block; reports to observers and the watchdog.
   /// `stages_before`: the source and value stages, which come first in the counters.
-  template <class Evaluator, class Block>
+  template <class Block>
   void in_worker(Block& b, costs& spent, worker_counts& counts, const run_watch& watch, std::size_t worker,
                  std::size_t stages_before) const noexcept {
     const batch_rows& batch = b.batches.front();
     if (batch.valid != 0) counts.begin_run(b.index(batch.first), batch.valid);
     const costs before = spent;
     run_event e{detail::now_ns()};
-    keep<Evaluator>(b, batch, spent);
+    keep(b, batch, spent);
     counts.end_run();
     e.what = activity::stage;
     e.batch = batch.delivered.index;
@@ -154,9 +154,8 @@ class batch_maps {
         return stage.function(columns, random);
       else
         return stage.function(columns);
-    } catch (error& e) {
-      if (e.stage().empty()) e.in_stage(Stage::stage_name);
-      throw;
+    } catch (...) {
+      detail::rethrow_in_stage(Stage::stage_name);
     }
   }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/owned.hpp>
 #include <penstock/core/options.hpp>
 #include <penstock/device/concepts.hpp>
+#include <penstock/device/host.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/projection.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
@@ -98,6 +100,7 @@ struct engine_basis {
   std::optional<reader_type> reader_;
   orders_type orders_;
   engine_setup begin_with_;
+  host::session beside_;  // memory for samples that are in no block
 };
 
 }  // namespace detail
@@ -137,7 +140,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
         engine_shell(calls, this, std::move(this->begin_with_),
                      detail::made_ring<typename detail::ring_of<typename parts::stages>::type>, token),
         evaluator_(make_chain(p, make_node(), *this->options().seed), stop_state(),
-                   bad_type::make(this->orders_, *this->options().seed)),
+                   bad_type::make(this->orders_, *this->options().seed), &this->stages()),
         front_(detail::front_of<Plan>::make(p), this->ring_blocks()),
         maps_(this->plan_, *this->options().seed) {
     start(hints());
@@ -149,14 +152,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   [[nodiscard]] block_type* make_block() { return new block_type(device_session(), account()); }
   static void destroy_block(block* b) noexcept { delete static_cast<block_type*>(b); }
 
-  /// Remembers the shapes found, for later batches, and gives a batch without samples the shapes found
-  /// before it. Called in the order of blocks: before a block is copied to the device, or before it is
-  /// delivered if there is no copy.
-  void learn_from(block_type& b) {
-    if (b.transferred) return;
-    b.columns.settle(static_cast<std::size_t>(b.slots), shapes_);
-    shapes_ = b.columns.shapes();
-  }
+  /// Remembers the shapes found: values of later batches that have them are written in their places.
+  void learn_from(block_type& b) { shapes_ = b.columns.shapes(); }
   [[nodiscard]] const auto& shapes() const noexcept { return shapes_; }
   /// Waits until no copy reads the memory of a block that was returned.
   void settle(block_type& b) {
@@ -170,7 +167,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   /// failure is stored in it. Their cost is not counted.
   void map_batch(block_type& b, const batch_rows& batch) noexcept {
     typename batch_maps<Plan>::costs spent{};
-    maps_.template keep<evaluator_type>(b, batch, spent);
+    maps_.keep(b, batch, spent);
   }
 
   [[nodiscard]] const Plan& plan() const noexcept { return this->plan_; }
@@ -186,6 +183,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   }
   /// Adds what the sessions of its reader counted, and what the plan keeps in memory.
   void add_counters(run_counters& all) const {
+    all.source_computes = calls_functions<reader_type>;
     all.kept = kept_in(evaluator_.chain());
     with_reader([&](const auto& reader) {
       all.storage = counters_of(reader);
@@ -203,6 +201,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   struct plan_worker : engine_worker {
     typename chain_type::worker scratch{};
     [[no_unique_address]] typename batch_maps<Plan>::costs map_costs{};
+    detail::owned<columns_of<Plan>> aside{};  // for a sample of another rank
   };
 
   /// Adds to a block what the stages warn of while this object lives; nothing where they cannot.
@@ -355,7 +354,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   void begin(block_type& b) {
     b.bind(orders(), b.binding);
     b.columns.expect(shapes_);
-    b.columns.begin(static_cast<std::size_t>(b.slots));
+    b.columns.begin(static_cast<std::size_t>(std::max(b.slots, b.room)));
   }
   /// The slots of a batch that hold samples, or holes among them.
   [[nodiscard]] static std::size_t samples_in(const block_type& b) noexcept {
@@ -364,7 +363,6 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   }
   void copy(block_type& b) {
     if constexpr (session_type::copies) {
-      learn_from(b);
       const auto columns = b.columns.bytes(0, static_cast<std::size_t>(b.slots));
       if constexpr (device_works<Plan>::any)
         this->works_.start(device_session(), b, samples_in(b), columns);
@@ -414,7 +412,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       const auto* items = front_.pull(
           s, b.epoch, b.slots, abandoned, stop_state(), batch.valid, b.last,
           [&b](std::uint64_t count) {
-            evaluator_type::note_failure(b, after_all_rows, b.batches[0].view[count]);
+            b.fail_at(after_all_rows, {b.epoch, b.batches[0].view[count]}, {});
           },
           [this, &w, &turn](std::uint64_t ns) {
             w.counts->input_ns.fetch_add(ns, std::memory_order_relaxed);
@@ -434,15 +432,36 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   void finish_columns([[maybe_unused]] plan_worker& w, [[maybe_unused]] block_type& b) noexcept {
     if constexpr (parts::direct) {
       if (b.what == nullptr || plain)
-        for (const batch_rows& batch : b.batches) evaluator_.finish_columns(b, batch, w.scratch);
+        for (const batch_rows& batch : b.batches) {
+          if (!find_lead(w, b, batch)) return;
+          evaluator_.finish_columns(b, batch, w.scratch);
+        }
       if constexpr (parts::maps_batches) {
         if (b.what != nullptr || this->stopped()) return;
-        maps_.template in_worker<evaluator_type>(b, w.map_costs, *w.counts, this->watch(), w.number,
-                                                 chain_type::depth + 1);
+        maps_.in_worker(b, w.map_costs, *w.counts, this->watch(), w.number, chain_type::depth + 1);
         calls.costs(w, w.costs);
         w.counts->publish(w.costs);
       }
     }
+  }
+
+  /// Finds out which shape a batch has, or its values must have, if only other ranks' samples tell: if it has
+  /// no value, and where bad samples are tolerated, because they must be the same on any number of ranks.
+  /// False if that failed, which the block then keeps.
+  bool find_lead([[maybe_unused]] plan_worker& w, [[maybe_unused]] block_type& b,
+                 [[maybe_unused]] const batch_rows& batch) noexcept {
+    if constexpr (parts::direct && columns_of<Plan>::compares) {
+      const bool none = b.bad.holes(batch.first, batch.valid) == batch.valid;
+      if (!none && !(parts::tolerant && b.shares_step)) return true;
+      try {
+        if (!w.aside) w.aside = detail::owned(new columns_of<Plan>(this->beside_, account()));
+        evaluator_.find_lead(b, batch, w.scratch, orders(), *w.aside);
+      } catch (...) {
+        b.fail_at(batch.first, {b.epoch, b.step_first}, evaluator_.failed_stage(w.scratch));
+        return false;
+      }
+    }
+    return true;
   }
 
   evaluator_type evaluator_;

@@ -8,6 +8,7 @@
 #include <penstock/observe/counters.hpp>
 #include <penstock/run/block/block.hpp>
 #include <penstock/run/engine/any_ring.hpp>
+#include <penstock/run/engine/block_budget.hpp>
 #include <penstock/run/engine/block_rotation.hpp>
 #include <penstock/run/engine/consumer_pace.hpp>
 #include <penstock/run/engine/home_process.hpp>
@@ -98,6 +99,7 @@ struct engine_setup {
   feed leading;         ///< the positions that the blocks hold
   std::size_t batches_per_block = 1;
   std::uint64_t grain_slots = 1;    ///< slots that a worker takes at a time
+  std::uint64_t grains = 1;         ///< of a block
   std::size_t depth = 2;            ///< blocks in flight
   bool in_place = false;            ///< blocks are batches, not chunks
   bool forward = false;             ///< the source can only be read forward
@@ -108,6 +110,7 @@ struct engine_setup {
   bool tells_costs = false;         ///< observers are told what each stage cost
   bool latency = false;             ///< the source has latency
   bool rotates = false;             ///< fewer large blocks may be open: see `block_rotation`
+  bool takes_time = false;          ///< samples may take any time, whatever their bytes
   bool helps = false;               ///< a quick consumer may take the last worker's seat
   std::uint64_t sample_bytes = 0;   ///< as the source reports it; 0 if it does not know
   std::vector<std::string> stages;  ///< names of the source, the value stages and `map_batch`
@@ -187,6 +190,8 @@ class engine_shell {
   /// The feed that advances on delivery: where the consumer stands.
   [[nodiscard]] feed& delivered_feed() noexcept { return delivered_feed_; }
   [[nodiscard]] const run_options& options() const noexcept { return setup_.options; }
+  /// Names of the source, the value stages and `map_batch`.
+  [[nodiscard]] const std::vector<std::string>& stages() const noexcept { return setup_.stages; }
   /// Blocks in the ring.
   [[nodiscard]] std::size_t ring_blocks() const noexcept { return ring_.blocks(); }
   /// The store that has what was fetched ahead for the turns from `first` to before `end`; null if nothing
@@ -204,6 +209,7 @@ class engine_shell {
   struct machinery;
 
   void prepare(block& b);
+  void place(block& b);
   void expect_blocks();
   [[nodiscard]] bool goes_on();
   [[nodiscard]] ahead_sizes sizes_ahead() const noexcept;
@@ -233,6 +239,8 @@ class engine_shell {
   any_ring ring_;
   live_limits limits_;
   std::uint64_t opened_ = 0, delivered_ = 0;
+  block_budget budget_;
+  std::size_t room_;  // batches that a block has memory for
   block_rotation rotation_;
   consumer_pace pace_;
   std::exception_ptr not_sent_;    // why the copy of a block could not be started ahead of its delivery

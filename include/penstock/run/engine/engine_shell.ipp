@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -76,10 +77,14 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
   settle_ahead(facts);
   const run_sizes sizes(options, facts);
   positions.chunk = sizes.chunk();
+  positions.first_chunk = sizes.first_chunk();
+  positions.chunks_are_batches = facts.batch_by_chunk && positions.chunk == facts.batch_size;
   leading = feed(std::move(positions));
   batches_per_block = leading.uneven().any() ? 1 : sizes.batches_per_block(leading.slots_per_block());
   const std::uint64_t slots = leading.slots_per_block() * batches_per_block;
   grain_slots = sizes.grain(slots);
+  grains = sizes.grains(slots, leading.slots_per_block());
+  takes_time = facts.direct && facts.takes_time;
   depth = sizes.depth(slots);
   in_place = facts.direct;
   copies = facts.copies;
@@ -110,10 +115,13 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
       setup_(std::move(setup)),
       leading_(setup_.leading),
       delivered_feed_(leading_),
-      grains_((leading_.slots_per_block() * setup_.batches_per_block + setup_.grain_slots - 1) /
-              setup_.grain_slots),
+      grains_(setup_.grains),
       ring_(made_ring(*setup_.options.workers == 0 ? 1 : setup_.depth, grains_, setup_.crowded ? 0 : 2000)),
       limits_(*setup_.options.workers, ring_.blocks(), setup_.batches_per_block, *setup_.options.ahead),
+      budget_(setup_.batches_per_block, setup_.takes_time),
+      room_(setup_.batches_per_block == 1 ? 1
+                                          : detail::to_size(std::min<std::uint64_t>(
+                                                setup_.batches_per_block, leading_.steps_per_epoch()))),
       rotation_(ring_.blocks()),
       pace_(grains_),
       watch_(std::move(setup_.observers), *setup_.options.workers, setup_.in_place, setup_.times_grains,
@@ -317,12 +325,25 @@ PENSTOCK_INLINE bool engine_shell::goes_on() {
 }
 
 PENSTOCK_INLINE void engine_shell::prepare(block& b) {
+  try {
+    place(b);
+  } catch (const out_of_memory&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw out_of_memory(leading_.slots_per_block() * sizeof(std::uint64_t), "the positions of a batch",
+                        "make batches smaller");
+  }
+}
+
+PENSTOCK_INLINE void engine_shell::place(block& b) {
   b.clear_failure();
   b.rows = 0;
   b.turn = turn_;
-  leading_.prepare(b, setup_.batches_per_block);
+  leading_.prepare(b, budget_.batches());
   turn_ += b.slots;
-  b.grain_slots = std::max(setup_.grain_slots, (b.slots + grains_ - 1) / grains_);
+  b.grain_slots = budget_.grain(b.slots, grains_, setup_.grain_slots);
+  b.room = room_ == 1 ? 0 : leading_.slots_per_block() * room_;
+  b.work_ns.store(0, std::memory_order_relaxed);
   calls_->prepare(engine_, b);
   if (setup_.sizes_are_fixed) {
     largest_ = std::max(largest_, calls_->held(b));
@@ -352,6 +373,7 @@ PENSTOCK_INLINE block* engine_shell::next() {
   }
   if (!wait_for(delivered_)) return nullptr;
   block* const b = inner_->block_of(delivered_++);
+  budget_.took(b->work_ns.load(std::memory_order_relaxed), b->slots, b->batches.size());
   warnings_ += b->warnings.load(std::memory_order_relaxed);
   inner_->ahead.passed(b->turn + b->slots);
   if (watch_.any() && inner_->ahead.store() == nullptr) note_counters();
@@ -492,7 +514,8 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
   worker_seat* const seat = ask_for_seat(begin - last_wait_ns_);
   // Where threads share processors and blocks are fast, waking the consumer for each one would cost more than
   // the blocks themselves, so it lets the workers run until most of the open blocks are ready.
-  if (setup_.crowded && begin - last_wait_ns_ < 200'000 && (seat == nullptr || !seat->is_lent())) {
+  if (setup_.crowded && !budget_.is_slow() && begin - last_wait_ns_ < 200'000 &&
+      (seat == nullptr || !seat->is_lent())) {
     const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
     for (unsigned i = 0; i < 16 && !stopped() && !ring_.is_ready(later); ++i) std::this_thread::yield();
   }
@@ -538,6 +561,7 @@ PENSTOCK_INLINE void engine_shell::waiting(engine_worker& w, bool begins) noexce
 
 PENSTOCK_INLINE void engine_shell::evaluate(engine_worker& w, std::uint64_t s, std::uint64_t grain) noexcept {
   block& b = *inner_->block_of(s);
+  if (setup_.in_place && grain != 0 && grain * b.grain_slots >= b.slots) return;
   const bool abandoned = abandon_.load(std::memory_order_relaxed);
   if (abandoned && !setup_.forward) return;
   const std::uint64_t begin = detail::now_ns();
@@ -545,6 +569,7 @@ PENSTOCK_INLINE void engine_shell::evaluate(engine_worker& w, std::uint64_t s, s
   const std::uint64_t samples = calls_->evaluate(engine_, w, b, s, grain, abandoned, times);
   const std::uint64_t end = detail::now_ns();
   w.counts->add(samples, end - begin);
+  if (setup_.takes_time) b.work_ns.fetch_add(end - begin, std::memory_order_relaxed);
   if (times) {
     calls_->costs(w, w.costs);
     w.counts->publish(w.costs);

@@ -14,6 +14,8 @@
 #include <cstdint>
 #include <exception>
 #include <span>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -32,7 +34,9 @@ class evaluator {
  public:
   using worker = typename Chain::worker;
 
-  evaluator(Chain chain, const Ring& stop, Bad bad = {}) : chain_(std::move(chain)), ring_(stop), bad_(bad) {}
+  /// `stages`: names of the source and the value stages, for errors; they outlive this.
+  evaluator(Chain chain, const Ring& stop, Bad bad = {}, const std::vector<std::string>* stages = nullptr)
+      : chain_(std::move(chain)), ring_(stop), bad_(bad), stages_(stages) {}
 
   [[nodiscard]] const Chain& chain() const noexcept { return chain_; }
 
@@ -57,25 +61,9 @@ class evaluator {
     });
   }
 
-  /// Stores the exception being handled as the failure of a row, adding the position to an `error`.
-  static void note_failure(Block& p, std::uint64_t row, std::uint64_t index) noexcept {
-    try {
-      throw;
-    } catch (error& e) {
-      try {
-        e.at_position({p.epoch, index});
-        p.fail(row, std::current_exception());
-      } catch (...) {  // out of memory: keep it without the position
-        p.fail(row, std::make_exception_ptr(e));
-      }
-    } catch (...) {
-      p.fail(row, std::current_exception());
-    }
-  }
-
   /// Puts the columns of a batch in order; a failure is stored in it. If bad samples are tolerated, a sample
-  /// whose shape does not match the others counts as bad and leaves a hole; if they are replaced and there is
-  /// a worker, a substitute takes its place.
+  /// whose shape does not match the lead counts as bad and leaves a hole; if they are replaced and there is
+  /// a worker, a substitute takes its place. The lead is the first good sample, unless `find_lead` found one.
   static void finish_columns(Block& p, const batch_rows& batch) noexcept {
     if constexpr (Bad::tolerates) {
       finish_tolerantly(p, batch, [&](bad_slot& one) {
@@ -101,10 +89,26 @@ class evaluator {
       try {
         throw std::move(found.what);
       } catch (...) {
-        note_failure(p, found.slot, p.index(found.slot));
+        p.fail_at(found.slot, {p.epoch, p.index(found.slot)}, {});
       }
     } catch (...) {
       p.fail(batch.first, std::current_exception());
+    }
+  }
+  /// Before `finish_columns`: gives the columns the shape of the first good sample of the global step by
+  /// position, the same on every rank; none if no sample is good. One of another rank is evaluated into
+  /// `aside`, columns for one row. Throws if that fails and is not tolerated.
+  template <class Orders, class Columns>
+  void find_lead(Block& p, const batch_rows& batch, worker& w, const Orders& orders, Columns& aside) const {
+    std::uint64_t index = 0;
+    for (lead_candidates all(p, orders.size()); all.next(index);) {
+      const auto row = detail::to_size(batch.first + p.row_of(batch, index));
+      if (row != batch.first + batch.valid) {
+        if (p.bad.holes(row, 1) == 0 && p.columns.can_lead(row))
+          return p.columns.lead(p.columns.shapes_at(row));
+      } else if (evaluate_aside({p.epoch, index}, w, orders, aside)) {
+        return p.columns.lead(aside.shapes_at(0));
+      }
     }
   }
   void finish_columns(Block& p, const batch_rows& batch, worker& w) const noexcept {
@@ -112,6 +116,13 @@ class evaluator {
       finish_tolerantly(p, batch, [&](bad_slot& one) { find_substitute(one, in_place{p, w, one.row}); });
     else
       finish_columns(p, batch);
+  }
+
+  /// The name of the stage whose function threw last; forgets it.
+  [[nodiscard]] std::string_view failed_stage(worker& w) const noexcept {
+    const std::uint32_t number = std::exchange(detail::root_of(w).failed, detail::worker_root::no_stage);
+    return stages_ != nullptr && number < stages_->size() ? std::string_view((*stages_)[number])
+                                                          : std::string_view();
   }
 
  private:
@@ -141,8 +152,48 @@ class evaluator {
     [[nodiscard]] writer begin() const noexcept { return {p.columns}; }
     void end(const writer&, std::uint64_t reached) noexcept { slot = reached; }
   };
-  /// Rows appended one after another, as many as each sample makes. Grows where a stage made several from one
-  /// sample.
+  /// The only row of columns that are no part of a block.
+  template <class Columns>
+  struct beside_blocks {
+    Columns& columns;
+    worker& w;
+
+    template <class V>
+    void operator()(V&& value) const {
+      columns.write(0, std::forward<V>(value));
+    }
+    void take_back() const noexcept { columns.unwrite(0); }
+  };
+  /// Evaluates the sample at a position, or its substitute; false if it is bad and that is tolerated.
+  template <class Orders, class Columns>
+  bool evaluate_aside(position at, worker& w, const Orders& orders, Columns& aside) const {
+    aside.begin(1);
+    const beside_blocks<Columns> row{aside, w};
+    try {
+      detail::innermost(w).stand_at(orders.sample_at(at));
+      chain_.evaluate(at, w, row, looked_up{});
+      aside.finish(0, 1, 1);
+      return aside.can_lead(0);
+    } catch (const slot_error& e) {
+      if constexpr (Bad::tolerates) return false;
+      throw error(e.what).at_position(at);
+    } catch (error& e) {
+      e.at_position(at);
+      (void)failed_stage(w);
+      if constexpr (Bad::tolerates) {
+        if (!depends_on_bytes(e.code())) throw;
+        if constexpr (Bad::replaces) {
+          bad_slot one{0, at, e};
+          find_substitute(one, row);
+          return aside.can_lead(0);
+        } else {
+          return false;
+        }
+      }
+      throw;
+    }
+  }
+  /// Rows appended one after another, as many as each sample makes; grows where it made several.
   struct appended {
     static constexpr bool makes_holes = false, one_each = !Chain::has_pieces;
     Block& p;
@@ -192,6 +243,7 @@ class evaluator {
   /// records the failure.
   template <class Rows>
   bool go_on_without(position at, Rows& rows) const noexcept {
+    const std::string_view stage = failed_stage(rows.w);
     if constexpr (Bad::tolerates) {
       try {
         try {
@@ -211,14 +263,13 @@ class evaluator {
           return true;
         }
       } catch (...) {
-        note_failure(rows.p, rows.row(), at.index);
+        rows.p.fail_at(rows.row(), at, stage);
       }
     } else {
-      note_failure(rows.p, rows.row(), at.index);
+      rows.p.fail_at(rows.row(), at, stage);
     }
     return false;
   }
-
   /// Evaluates substitutes in place of a bad sample until one is good.
   template <class Rows>
   void find_substitute(bad_slot& one, Rows&& rows) const {
@@ -240,6 +291,7 @@ class evaluator {
         chain_.evaluate(one.at, rows.w, rows, looked_up{});
         one.substitute = drawn;
       } catch (const error& e) {
+        (void)failed_stage(rows.w);
         if (!depends_on_bytes(e.code())) throw;
       }
     } while (!one.substitute);
@@ -248,17 +300,12 @@ class evaluator {
   /// `settle(bad_slot&)` makes a hole or finds a substitute for a slot whose shape does not match the others.
   template <class Settle>
   static void finish_tolerantly(Block& p, const batch_rows& batch, Settle settle) noexcept {
-    bool led = false;
     while (true) {
       try {
         p.columns.finish(static_cast<std::size_t>(batch.first), static_cast<std::size_t>(batch.slots),
-                         static_cast<std::size_t>(batch.valid), led || !p.bad.empty());
+                         static_cast<std::size_t>(batch.valid), !p.bad.empty());
         return;
       } catch (slot_error& e) {
-        if (!std::exchange(led, true)) {
-          p.columns.choose_lead(static_cast<std::size_t>(batch.valid));
-          continue;
-        }
         try {
           position at{p.epoch, p.index(e.slot)};
           std::span<const position> origins(&at, 1);
@@ -278,7 +325,7 @@ class evaluator {
             }
           }
         } catch (...) {
-          return note_failure(p, e.slot, p.index(e.slot));
+          return p.fail_at(e.slot, {p.epoch, p.index(e.slot)}, {});
         }
       } catch (...) {
         return p.fail(batch.first, std::current_exception());
@@ -393,8 +440,7 @@ class evaluator {
     return taken != 0;
   }
 
-  /// The loop of `write` with everything in registers, for samples that make at most one row each. `rows`
-  /// stands where the loop is, even if something throws.
+  /// The loop of `write` in registers, for at most one row per sample; `rows` follows it if something throws.
   template <class Rows, class Bring>
   void write_plain(Rows& rows, const batch_rows& batch, std::uint64_t last, Bring bring) const {
     Block& p = rows.p;
@@ -446,6 +492,7 @@ class evaluator {
   Chain chain_;
   const Ring& ring_;
   [[no_unique_address]] Bad bad_;
+  const std::vector<std::string>* stages_;
 };
 
 }  // namespace penstock::inline v0_1

@@ -52,6 +52,7 @@ struct size_facts {
   bool one_at_a_time = false;      ///< samples take far longer than their bytes say, as images do
   bool only_copies = false;        ///< see `plan::only_copies`
   bool copies_in_order = false;    ///< see `plan::copies_in_order`
+  bool takes_time = false;         ///< samples may take any time, whatever their bytes: functions are called
   bool batch_by_chunk = false;     ///< a forward source, with nothing between chunks and batches
   bool copies = false;             ///< batches are copied to a device
   bool crowded = false;            ///< threads share processors
@@ -74,6 +75,8 @@ template <class Plan>
   facts.one_at_a_time = Plan::one_at_a_time;
   facts.only_copies = Plan::only_copies;
   facts.copies_in_order = Plan::copies_in_order;
+  facts.takes_time =
+      !Plan::only_copies && !(Plan::only_chooses && touches_memory<typename Plan::source_type::reader>);
   facts.batch_by_chunk = parts::batched && parts::forward && !parts::decided;
   facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
   facts.latency = has_latency<typename Plan::source_type::reader>;
@@ -113,8 +116,13 @@ class run_sizes {
   /// are only copied in the order of their files, or a whole block of up to 1 MB; one if samples are large or
   /// are images, a few if their size is unknown. A chunk is taken whole. `slots`: of one block.
   [[nodiscard]] std::uint64_t grain(std::uint64_t slots) const noexcept;
-  /// Slots of a chunk.
+  /// Grains of a block of so many slots, of which a batch has `batch`: enough that all workers share the
+  /// first batch where samples may take any time.
+  [[nodiscard]] std::uint64_t grains(std::uint64_t slots, std::uint64_t batch) const noexcept;
+  /// Slots of a chunk, at most.
   [[nodiscard]] std::uint64_t chunk() const noexcept;
+  /// Slots of the first chunks: few where samples may take any time, so that workers share the first batch.
+  [[nodiscard]] std::uint64_t first_chunk() const noexcept;
 
  private:
   /// Slots of a plain plan that a worker takes at a time, and the minimum of a block: few where they stay in

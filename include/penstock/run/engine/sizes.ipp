@@ -53,6 +53,18 @@ PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexce
   return std::min(slots, slots_in(alone ? 65'536 : 32'768, 64, 8));
 }
 
+PENSTOCK_INLINE std::uint64_t run_sizes::grains(std::uint64_t slots, std::uint64_t batch) const noexcept {
+  const std::uint64_t each = grain(slots), usual = (slots + each - 1) / each;
+  const unsigned workers = options_.workers.value_or(1);
+  if (!facts_.direct || !facts_.takes_time || workers < 2) return usual;
+  return std::max(usual, std::min<std::uint64_t>(batch, 2 * std::uint64_t{workers}));
+}
+
+PENSTOCK_INLINE std::uint64_t run_sizes::first_chunk() const noexcept {
+  if (!facts_.takes_time) return chunk();
+  return std::clamp<std::uint64_t>(facts_.batch_size / 16, std::min<std::uint64_t>(4, chunk()), chunk());
+}
+
 PENSTOCK_INLINE std::uint64_t run_sizes::chunk() const noexcept {
   if (facts_.plain) return std::min<std::uint64_t>(plain_slots(), 4096);
   if (facts_.batch_by_chunk) return std::min<std::uint64_t>(facts_.batch_size, 4096);

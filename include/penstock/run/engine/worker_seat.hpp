@@ -43,8 +43,8 @@ class worker_seat {
  private:
   static constexpr std::uint32_t own = 0, asked = 1, lent = 2, stopped = 3;
 
-  bool change(std::uint32_t from, std::uint32_t to) noexcept {
-    return word_.compare_exchange_strong(from, to);
+  bool change(std::uint32_t before, std::uint32_t after) noexcept {
+    return word_.compare_exchange_strong(before, after);
   }
   void take_back() noexcept;
   void lend() noexcept;

@@ -53,8 +53,12 @@ struct feed_facts {
   std::optional<std::uint64_t> fixed_steps;
   /// With `by_sample` and `steps(n)`: batches of an epoch, including those that a skip leaves out.
   std::uint64_t most_steps = 0;
-  /// With `by_sample`: samples of a chunk.
+  /// With `by_sample`: samples of a chunk, at most.
   std::uint64_t chunk = 1;
+  /// Samples of the first chunks; 0: as many as of all.
+  std::uint64_t first_chunk = 0;
+  /// Chunks of full size begin where batches do.
+  bool chunks_are_batches = false;
   /// A `shuffle_buffer` over positions: its capacity and seed.
   std::uint64_t buffer_capacity = 1, buffer_seed = 0;
   bool has_buffer = false;

@@ -27,7 +27,8 @@ struct state;
 /// A feed stands before a step of an epoch, or of a pass over the data. If batches are known before anything
 /// is evaluated, a step is a global batch, and a placement has several of them. Otherwise
 /// (`feed_facts::by_sample`) a step is one sample of each rank, and a placement is a chunk: a run of this
-/// rank's samples, which may start at any of them, so its size is not part of a state.
+/// rank's samples, which may start at any of them, so its size is not part of a state. The first chunks may be
+/// smaller: a sample may take long, and all workers then have a part in the first batch.
 ///
 /// A value type: a run has a leading feed (the blocks it opens), a trailing one (what was delivered: the
 /// state), and one for read-ahead. Steps are found by arithmetic; only `shuffle_buffer` moves a cursor.
@@ -131,6 +132,7 @@ class feed {
   void prepare_batches(placement& p, std::size_t most);
   void prepare_uneven(placement& p);
   void prepare_chunk(placement& p);
+  [[nodiscard]] std::uint64_t next_chunk() const noexcept;
   /// Whether the current epoch is cut; false if the run was stopped.
   bool bind_epoch() { return bound_ == epoch_ || bind_this_epoch(); }
   bool bind_this_epoch();
@@ -144,8 +146,8 @@ class feed {
   }
   [[nodiscard]] std::uint64_t cursor_inputs() const noexcept;
   void reach(position at);
-  void draw(std::uint64_t steps, std::vector<std::uint64_t>* indices);
-  void draw_step(std::uint64_t step, std::vector<std::uint64_t>* indices);
+  void draw(std::uint64_t steps, placement* into);
+  void draw_step(std::uint64_t step, placement* into);
 
   feed_facts facts_;
   cut::whole_steps whole_;
@@ -153,6 +155,7 @@ class feed {
   std::uint64_t end_ = 0;      // steps after which `next_pass` is due; 0 while unknown
   bool by_arithmetic_ = true;  // false with a cursor, or if batches have no fixed number of samples
   std::uint64_t epoch_ = 0, pass_ = 0, step_ = 0, limit_ = 1;
+  std::uint64_t begun_ = 0;  // by sample: slots of all chunks since the place was sought
   position_buffer cursor_;
   position cursor_place_{no_epoch, 0};  // the step that the cursor is before
   // If batches have no fixed number of samples:

@@ -70,6 +70,7 @@ PENSTOCK_INLINE void feed::seek(std::uint64_t epoch, std::uint64_t step, std::ui
   epoch_ = epoch;
   pass_ = pass;
   step_ = step;
+  begun_ = 0;
   const bool known = !facts_.uneven.any() || step_ == 0 || bind_epoch();
   if (known && !facts_.by_sample && step_ != 0 && step_ >= end_) next_pass();
   cursor_place_ = {no_epoch, 0};
@@ -164,7 +165,9 @@ PENSTOCK_INLINE void feed::restore_cursor(std::uint64_t taken, std::uint64_t giv
 PENSTOCK_INLINE void feed::prepare(placement& p, std::size_t most) {
   p.batches.clear();
   p.indices.clear();
+  p.step_indices.clear();
   p.listed = facts_.has_buffer;
+  p.shares_step = facts_.mine.world > 1 && !facts_.uneven.any() && !facts_.shard_before_buffer;
   p.last = false;
   p.slots = 0;
   p.low = std::numeric_limits<std::uint64_t>::max();
@@ -184,6 +187,8 @@ PENSTOCK_INLINE void feed::prepare_batches(placement& p, std::size_t most) {
   if (const std::uint64_t plain = plain_steps(most); plain != 0) {
     p.low = at.index * c.global;
     p.high = p.low + plain * c.global;
+    p.step_first = p.high - c.global;
+    p.step_count = c.global;
     return add_plain(p, plain, at);
   }
   do {
@@ -195,7 +200,7 @@ PENSTOCK_INLINE void feed::prepare_batches(placement& p, std::size_t most) {
     batch.global = is_whole ? c.global : c.count(at.index);
     batch.delivered = {epoch_, step_};
     if (facts_.has_buffer) {
-      draw(1, &p.indices);
+      draw(1, &p);
       p.indices.resize(detail::to_size(batch.first + batch.slots));  // padding has no position
       for (std::uint64_t i = batch.first; i < batch.first + batch.valid; ++i) {
         p.low = std::min(p.low, p.indices[detail::to_size(i)]);
@@ -208,6 +213,8 @@ PENSTOCK_INLINE void feed::prepare_batches(placement& p, std::size_t most) {
       p.low = std::min(p.low, at.index * c.global);
       p.high = std::max(p.high, at.index * c.global + batch.global);
     }
+    p.step_first = at.index * c.global;
+    p.step_count = batch.global;
     p.slots += batch.slots;
     go_on(1);
     if (p.batches.size() == most || !more()) break;
@@ -246,6 +253,8 @@ PENSTOCK_INLINE void feed::prepare_uneven(placement& p) {
   batch.valid = view.valid();
   batch.global = now_.count(step_);
   batch.delivered = {epoch_, step_};
+  p.step_first = now_.before(step_);
+  p.step_count = batch.global;
   p.epoch = epoch_;
   p.listed = now_.lists();
   if (p.listed) {
@@ -263,17 +272,28 @@ PENSTOCK_INLINE void feed::prepare_uneven(placement& p) {
   go_on(1);
 }
 
+/// Whatever is needed before the first batch is full, no chunk holds more than a sixteenth of it. Chunk
+/// boundaries show in states, so they do not depend on time.
+PENSTOCK_INLINE std::uint64_t feed::next_chunk() const noexcept {
+  const std::uint64_t first = facts_.first_chunk, most = facts_.chunk;
+  if (first == 0 || first >= most) return most;
+  if (!facts_.chunks_are_batches) return std::clamp(begun_ / 16, first, most);
+  return begun_ >= 2 * most ? most : std::min(first, most - begun_ % most);
+}
+
 PENSTOCK_INLINE void feed::prepare_chunk(placement& p) {
   const cut& c = facts_.mine;
   p.epoch = locate().epoch;
   batch_rows& batch = p.batches.emplace_back();
   batch.delivered = {epoch_, step_};
   if (facts_.forward) {  // their number is known when they are pulled
-    p.slots = batch.slots = facts_.chunk;
+    p.slots = batch.slots = next_chunk();
+    begun_ += p.slots;
     batch.view = step_view(step_, p.slots, 1, 0, p.slots, p.slots);
     return go_on(p.slots);
   }
-  const std::uint64_t count = std::min(facts_.chunk, in_pass_ - std::min(in_pass_, step_));
+  const std::uint64_t count = std::min(next_chunk(), in_pass_ - std::min(in_pass_, step_));
+  begun_ += count;
   p.slots = batch.slots = batch.valid = count;
   p.last = step_ + count >= in_pass_;
   if (!p.listed && c.world == 1 && c.lanes == 1) {
@@ -282,7 +302,7 @@ PENSTOCK_INLINE void feed::prepare_chunk(placement& p) {
     p.high = step_ + count;
   } else {
     if (p.listed)
-      draw(count, &p.indices);
+      draw(count, &p);
     else
       for (std::uint64_t i = 0; i < count; ++i) p.indices.push_back(c.at(step_ + i)[0]);
     p.listed = true;
@@ -349,13 +369,14 @@ PENSTOCK_INLINE void feed::reach(position at) {
 }
 
 // Draws the next steps, starting where the feed stands.
-PENSTOCK_INLINE void feed::draw(std::uint64_t steps, std::vector<std::uint64_t>* indices) {
+PENSTOCK_INLINE void feed::draw(std::uint64_t steps, placement* into) {
   reach(locate());
-  for (; steps != 0; --steps) draw_step(cursor_place_.index++, indices);
+  for (; steps != 0; --steps) draw_step(cursor_place_.index++, into);
 }
 
 // Draws one global step (after `shard`, this rank's part of it) and lists this rank's ordinals.
-PENSTOCK_INLINE void feed::draw_step(std::uint64_t step, std::vector<std::uint64_t>* indices) {
+PENSTOCK_INLINE void feed::draw_step(std::uint64_t step, placement* into) {
+  std::vector<std::uint64_t>* const indices = into == nullptr ? nullptr : &into->indices;
   const cut& c = facts_.mine;
   const std::uint64_t valid = c.valid(step);
   if (facts_.shard_before_buffer) {
@@ -370,8 +391,10 @@ PENSTOCK_INLINE void feed::draw_step(std::uint64_t step, std::vector<std::uint64
   } else {
     const std::uint64_t count = c.count(step), divided = c.policy == tail::keep ? count : c.global;
     const std::uint64_t begin = std::min(count, divided * c.rank / c.world);
+    if (into != nullptr) into->step_indices.clear();
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t ordinal = cursor_.next();
+      if (into != nullptr && into->shares_step && !facts_.by_sample) into->step_indices.push_back(ordinal);
       if (indices != nullptr && i >= begin && i < begin + valid) indices->push_back(ordinal);
     }
   }

@@ -43,6 +43,10 @@ struct placement {
   std::uint64_t slots = 0;          // rows of all batches together
   std::uint64_t turn = 0;           // rows placed before: the number of the first row
   std::uint64_t low = 0, high = 0;  // the orders are to be bound for [low, high); empty if low >= high
+  // The positions of the last batch's global step, of all ranks: consecutive ones, or a list.
+  std::uint64_t step_first = 0, step_count = 0;
+  std::vector<std::uint64_t> step_indices;
+  bool shares_step = false;  // ranks divide a step into batches, rather than deal whole batches
 
   /// The position index of a row.
   [[nodiscard]] std::uint64_t index(std::uint64_t row) const {
@@ -51,11 +55,50 @@ struct placement {
     while (i + 1 < batches.size() && row >= batches[i + 1].first) ++i;
     return batches[i].view[row - batches[i].first];
   }
+  /// The row of a batch that holds a position; `batch.valid` if none does.
+  [[nodiscard]] std::uint64_t row_of(const batch_rows& batch, std::uint64_t which) const {
+    std::uint64_t i = 0;
+    while (i != batch.valid && index(batch.first + i) != which) ++i;
+    return i;
+  }
   /// Binds a chain of orders for the positions here.
   template <class Orders>
   void bind(const Orders& orders, typename Orders::binding& binding) const {
     if (low < high) orders.rebind(binding, epoch, low, high);
   }
+};
+
+/// The positions of an epoch of `size` positions in the order in which they are asked what shape a batch has:
+/// those of its global step, then those before it, then those behind it. The same on every rank.
+class lead_candidates {
+ public:
+  lead_candidates(const placement& p, std::uint64_t size) noexcept
+      : listed_(&p.step_indices),
+        first_(p.step_first < size ? p.step_first : 0),
+        count_(p.step_count < size - first_ ? p.step_count : size - first_),
+        size_(size) {}
+
+  /// False if there are no more, or if none of the last 1024 outside the step would do.
+  [[nodiscard]] bool next(std::uint64_t& index) noexcept {
+    const std::uint64_t k = asked_++;
+    const std::uint64_t in_step = listed_->empty() ? count_ : listed_->size();
+    if (k < in_step) {
+      index = listed_->empty() ? first_ + k : (*listed_)[detail::to_size(k)];
+      return true;
+    }
+    const std::uint64_t beyond = k - in_step;
+    if (beyond >= 1024) return false;
+    if (!listed_->empty()) {  // a cursor chose from all of the epoch
+      index = beyond;
+      return beyond < size_;
+    }
+    index = beyond < first_ ? first_ - 1 - beyond : count_ + beyond;
+    return index < size_;
+  }
+
+ private:
+  const std::vector<std::uint64_t>* listed_;
+  std::uint64_t first_, count_, size_, asked_ = 0;
 };
 
 }  // namespace penstock::inline v0_1

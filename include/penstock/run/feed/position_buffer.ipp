@@ -3,7 +3,11 @@
 
 #include <penstock/run/feed/position_buffer.hpp>
 
+#include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
+
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace penstock::inline v0_1 {
@@ -14,7 +18,13 @@ PENSTOCK_INLINE void position_buffer::begin(std::uint64_t epoch, std::uint64_t s
   taken_ = 0;
   given_ = 0;
   held_.clear();
-  held_.reserve(static_cast<std::size_t>(std::min(capacity_, size_)));
+  const std::uint64_t room = std::min(capacity_, size_);
+  try {
+    held_.reserve(detail::to_size(room));
+  } catch (const std::exception&) {  // too many bytes, or too many for a vector
+    throw out_of_memory(8 * room, "the positions that shuffle_buffer holds",
+                        "give it fewer, or write shuffle(seed), which holds none");
+  }
   while (held_.size() < capacity_ && taken_ < size_) held_.push_back(taken_++);
 }
 

@@ -47,6 +47,10 @@ class consumer_place {
   /// Decides on the next row. pass: it belongs to this rank; drop: it does not; end: nothing more passes in
   /// this pass.
   [[nodiscard]] selection::verdict look() noexcept;
+  /// After `look`: whether the row counts among those that several ranks share; and whether it is the first
+  /// one of a global step.
+  [[nodiscard]] bool is_dealt() const noexcept { return is_dealt_; }
+  [[nodiscard]] bool begins_step() const noexcept { return is_dealt_ && before_it_ % rules_.global == 0; }
   /// Skips so many rows.
   void go_by(std::uint64_t count) noexcept {
     row_ += count;
@@ -111,8 +115,10 @@ class consumer_place {
   std::uint64_t passed_ = 0;     // of `survivors_`, those that take and skip passed
   std::uint64_t step_ = 0;
   std::uint64_t dealt_ = 0, done_ = 0;  // of this epoch, over all ranks; below `done_` from earlier steps
-  std::uint64_t beyond_ = 0;            // loops without batches: rows of other ranks beyond whole steps
-  std::vector<std::uint64_t> front_;    // forward sources: the front's place before the current chunk
+  std::uint64_t before_it_ = 0;         // of the row looked at, if it is dealt: those dealt before
+  bool is_dealt_ = false;
+  std::uint64_t beyond_ = 0;          // loops without batches: rows of other ranks beyond whole steps
+  std::vector<std::uint64_t> front_;  // forward sources: the front's place before the current chunk
   mark committed_;
 };
 

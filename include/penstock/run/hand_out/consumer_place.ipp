@@ -8,6 +8,7 @@
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE selection::verdict consumer_place::look() noexcept {
+  is_dealt_ = false;
   if (to_skip_ != 0) {
     --to_skip_;
     return selection::verdict::drop;
@@ -15,6 +16,8 @@ PENSTOCK_INLINE selection::verdict consumer_place::look() noexcept {
   const selection::verdict seen = rules_.rows.look(survivors_);
   if (seen != selection::verdict::pass) return seen;
   ++passed_;
+  is_dealt_ = rules_.deals && rules_.ranks > 1;
+  before_it_ = dealt_;
   if (dealt_ >= done_ && rules_.rows.ours(dealt_)) return seen;
   ++dealt_;
   return selection::verdict::drop;

@@ -169,6 +169,8 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
 
   static constexpr hand_out_calls calls{
       .learn_from = [](void* h, block& b) { self(h).engine.learn_from(own(b)); },
+      .see_dealt = [](void* h, block& b, std::uint64_t row,
+                      bool begins_step) { self(h).see_lead(own(b), detail::to_size(row), begins_step); },
       .name_sample = [](void* h, error& e, position at) noexcept { self(h).name_sample(e, at); },
       .place_of =
           [](void* h, position at) {
@@ -177,11 +179,21 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
           },
       .tally = tally_functions_of<Plan>()};
 
+  // Ranks that share what deciders keep compare shapes with the first row of the step, whichever rank has it.
+  void see_lead([[maybe_unused]] block_type& b, [[maybe_unused]] std::size_t row, bool begins_step) {
+    if constexpr (parts::batched && !parts::direct && parts::tolerant) {
+      if (begins_step) has_lead_ = false;
+      if (has_lead_ || !b.columns.can_lead(row)) return;
+      lead_ = b.columns.shapes_at(row);
+      has_lead_ = true;
+    }
+  }
   void name_sample([[maybe_unused]] error& e, [[maybe_unused]] position at) const noexcept {
-    if constexpr (!parts::forward && has_urls<reader_type>) {
+    if constexpr (!parts::forward && (has_urls<reader_type> || has_keys<reader_type>)) {
       try {
         const position source = engine.orders().sample_at(at);
-        e.in_file(url_of(*engine.reader(), source)).for_key(key_of(*engine.reader(), source));
+        if constexpr (has_urls<reader_type>) e.in_file(url_of(*engine.reader(), source));
+        if (has_urls<reader_type> || e.code() == errc::exception) e.for_key(key_of(*engine.reader(), source));
       } catch (...) {  // unknown parts are left out
       }
     }
@@ -252,6 +264,7 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
     }
     out.slots = batch.slots = setup_.at_end == tail::pad ? setup_.batch_size : batch.valid;
     if (batch.slots > room_) out.columns.grow(detail::to_size(batch.slots), out.gathered.rows());
+    if (has_lead_) out.columns.lead(lead_);
     engine_type::evaluator_type::finish_columns(out, batch);
     if (out.what == nullptr) engine.learn_from(out);
     if constexpr (parts::maps_batches) {
@@ -330,6 +343,8 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
   }
 
   std::uint64_t room_ = 0;  // rows that the current batch has memory for
+  bool has_lead_ = false;
+  typename engine_type::columns_type::slot_shapes lead_{};  // of the current step, once a row has shown it
 };
 
 }  // namespace penstock::inline v0_1

@@ -36,10 +36,11 @@ struct hand_out_setup {
 
 /// The plan-specific operations of a hand-out. `self` is the plan's part, which created the shell.
 struct hand_out_calls {
-  void (*learn_from)(void* self, block&);                      ///< the shapes of a block
-  void (*name_sample)(void* self, error&, position) noexcept;  ///< adds which sample failed
-  sample_place (*place_of)(void* self, position);              ///< for a ledger
-  const tally_calls* tally;                                    ///< null if bad samples are fatal
+  void (*learn_from)(void* self, block&);                                      ///< the shapes of a block
+  void (*see_dealt)(void* self, block&, std::uint64_t row, bool begins_step);  ///< a row, of any rank
+  void (*name_sample)(void* self, error&, position) noexcept;                  ///< adds which sample failed
+  sample_place (*place_of)(void* self, position);                              ///< for a ledger
+  const tally_calls* tally;  ///< null if bad samples are fatal
 };
 
 /// What a run delivers and where its consumer stands: everything except the values.
@@ -72,6 +73,10 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
   /// Moves to the place in a state; drops what was begun.
   void seek(const state& s);
   void go_to_epoch(std::uint64_t epoch);
+  /// Starts the next epoch if this one has had its batches, by steps(n) or by a take after batch.
+  void leave_finished_epoch() {
+    if (!setup_.in_place) (void)end_of_steps();
+  }
   /// Whether nothing of an epoch has been delivered and its first element is next. Does not allocate.
   [[nodiscard]] bool is_at_beginning_of(std::uint64_t epoch);
   void write_state(state& s);
@@ -127,6 +132,7 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
   /// The shares of a chunk, whose number of pieces is unknown: more than there can be.
   static constexpr std::uint32_t pieces = 1u << 30;
 
+  [[nodiscard]] bool has_steps_of_epoch(std::uint64_t number);
   [[nodiscard]] bool used_up() const noexcept { return setup_.in_place && next_ == block_->batches.size(); }
   [[nodiscard]] bool take_block();
   void leave_block() noexcept;

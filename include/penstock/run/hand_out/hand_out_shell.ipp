@@ -46,6 +46,7 @@ PENSTOCK_INLINE void hand_out_shell::drop() noexcept {
 }
 
 PENSTOCK_INLINE void hand_out_shell::seek(const state& s) {
+  if (!setup_.in_place && s.step != 0 && has_steps_of_epoch(s.step)) return go_to_epoch(s.epoch + 1);
   drop();
   if (tally_ != nullptr) tally_->restore(s.epoch, share_of_bad(s.bad, s.world, setup_.rules.ranks));
   engine_.reposition(
@@ -60,7 +61,11 @@ PENSTOCK_INLINE void hand_out_shell::seek(const state& s) {
 
 PENSTOCK_INLINE void hand_out_shell::write_state(state& s) {
   feed& delivered = engine_.delivered_feed();
-  if (!setup_.in_place) return place_.write(s, delivered);
+  if (!setup_.in_place) {
+    place_.write(s, delivered);
+    if (s.step != 0 && has_steps_of_epoch(s.step)) s.begin_epoch(s.epoch + 1);
+    return;
+  }
   delivered.settle();
   s.epoch = delivered.epoch();
   s.step = delivered.step();
@@ -84,8 +89,9 @@ PENSTOCK_INLINE void hand_out_shell::fail(const std::exception_ptr& what) {
   try {
     std::rethrow_exception(what);
   } catch (error& e) {
-    // An error found while collating lacks its sample, because the source did not see it.
-    if (e.code() == errc::shape && e.at()) calls_->name_sample(plan_part_, e, *e.at());
+    // An error found while collating, or thrown by a function, lacks its sample: the source did not see it.
+    if (e.at() && (e.code() == errc::shape || e.code() == errc::exception))
+      calls_->name_sample(plan_part_, e, *e.at());
     throw;
   }
 }
@@ -144,7 +150,8 @@ PENSTOCK_INLINE const batch_rows* hand_out_shell::next_in_place(std::uint64_t ep
   block& b = *block_;
   const batch_rows& batch = b.batches[next_];
   if (tally_ != nullptr) pass_bad(b, batch);
-  if (b.what != nullptr && b.bad_slot < batch.first + batch.slots) {
+  // a batch without slots fails too, if nothing tells its shape
+  if (b.what != nullptr && b.bad_slot < batch.first + std::max<std::uint64_t>(1, batch.slots)) {
     const std::exception_ptr what = b.what;
     drop();
     fail(what);
@@ -188,6 +195,8 @@ PENSTOCK_INLINE selection::verdict hand_out_shell::find_in_chunk() {
   for (const std::uint64_t end = good_rows(); place_.row() < end; place_.go_by(1)) {
     see_bad(place_.row() + 1);
     const selection::verdict seen = place_.look();
+    if (tally_ != nullptr && place_.is_dealt())
+      calls_->see_dealt(plan_part_, *block_, place_.row(), place_.begins_step());
     if (seen != selection::verdict::drop) return seen;
   }
   return selection::verdict::drop;
@@ -278,12 +287,15 @@ PENSTOCK_INLINE std::uint64_t hand_out_shell::bad_so_far() {
   return tally_ == nullptr ? 0 : tally_->count(epoch());
 }
 
-PENSTOCK_INLINE bool hand_out_shell::end_of_steps() {
+/// Whether an epoch that has had so many batches gets no more, by steps(n) or by a take after batch.
+PENSTOCK_INLINE bool hand_out_shell::has_steps_of_epoch(std::uint64_t number) {
   const auto& fixed = engine_.leading().fixed_steps();
-  const std::uint64_t number = place_.number();
-  if (setup_.steps.look(number) != selection::verdict::end &&
-      !(fixed && setup_.steps.passing(number) >= *fixed))
-    return false;
+  return setup_.steps.look(number) == selection::verdict::end ||
+         (fixed && setup_.steps.passing(number) >= *fixed);
+}
+
+PENSTOCK_INLINE bool hand_out_shell::end_of_steps() {
+  if (!has_steps_of_epoch(place_.number())) return false;
   go_to_epoch(epoch() + 1);
   return true;
 }

@@ -49,6 +49,10 @@ class arrow_stream_row {
   [[nodiscard]] std::string_view url() const noexcept { return {}; }
   [[nodiscard]] std::size_t size() const noexcept { return schema_ ? schema_->leaves.size() : 0; }
   [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return schema_->leaves[i]; }
+  /// The place of a column, or their number. Throws errc::argument if two columns have the name.
+  [[nodiscard]] std::size_t place_of(std::string_view name) const {
+    return schema_ ? find_arrow_leaf(schema_->leaves, name) : 0;
+  }
   [[nodiscard]] blob_type member(std::size_t i) const { return {batch_->leaves[i], at_.sample}; }
 
  private:

@@ -54,15 +54,14 @@ class arrow_row {
   [[nodiscard]] std::string_view url() const { return files_->path(shard_); }
   [[nodiscard]] std::size_t size() const noexcept { return files_->leaves.size(); }
   [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return files_->leaves[i]; }
-  /// The place of a column, or their number. The name must live as long as the program.
-  [[nodiscard]] std::size_t place_of(std::string_view name) const noexcept {
+  /// The place of a column, or their number. The name must live as long as the program. Throws
+  /// errc::argument if two columns have it.
+  [[nodiscard]] std::size_t place_of(std::string_view name) const {
     // Names often lie beside each other.
     const std::uint64_t at = reinterpret_cast<std::uintptr_t>(name.data());
     auto& known = memory_->places[to_size(at * 0x9e3779b97f4a7c15 >> 60)];
-    if (known.name.data() != name.data() || known.name.size() != name.size()) [[unlikely]] {
-      const auto found = std::ranges::find(files_->leaves, name);
-      known = {name, static_cast<std::size_t>(found - files_->leaves.begin())};
-    }
+    if (known.name.data() != name.data() || known.name.size() != name.size()) [[unlikely]]
+      known = {name, find_arrow_leaf(files_->leaves, name)};
     return known.i;
   }
   [[nodiscard]] blob_type member(std::size_t i) const { return {batch_->leaves[i], row_}; }
@@ -114,6 +113,7 @@ class arrow_rows {
       : known_(std::move(known)),
         session_(known_->where.connect()),
         batches_(known_, used, std::forward<Args>(args)...) {
+    for (const std::string_view name : used.names()) (void)find_arrow_leaf(known_->leaves, name);
     for (std::size_t i = 0; i < known_->leaves.size(); ++i)
       if (used.uses(known_->leaves[i])) touched_.push_back(i);
     if (used.everything()) touched_.clear();

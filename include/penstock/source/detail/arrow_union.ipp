@@ -192,7 +192,9 @@ PENSTOCK_INLINE void column_union::refuse(const std::string& path, std::string_v
 PENSTOCK_INLINE void column_union::join(arrow_type& known, const arrow_type& given, const std::string& path,
                                         std::string_view name) {
   std::map<std::string, std::size_t, std::less<>> places, own;
-  for (std::size_t i = 0; i < known.children.size(); ++i) places.emplace(known.children[i].name, i);
+  for (std::size_t i = 0; i < known.children.size(); ++i)
+    if (const std::string& twice = known.children[i].name; !places.emplace(twice, i).second)
+      refuse(path.empty() ? twice : text({path, ".", twice}), first_, nullptr, nullptr);
   for (std::size_t i = 0; i < given.children.size(); ++i) {
     const arrow_type& field = given.children[i];
     const std::string below = path.empty() ? field.name : text({path, ".", field.name});

@@ -7,6 +7,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/source/detail/avro_record.hpp>
 #include <penstock/source/detail/avro_schema.hpp>
@@ -68,7 +69,7 @@ inline avro_file::avro_file(bytes_view file, avro_unpacker unpack, std::uint64_t
   constexpr std::string_view magic("Obj\1", 4);
   constexpr std::size_t sync_size = 16, most_entries = 1000;
   if (!text_of(file_).starts_with(magic))
-    throw error(errc::format, "the file is no container of Avro: it does not begin with 'Obj'").at_offset(0);
+    throw not_a("a container of Avro", file_, {"it does not begin with 'Obj'"});
   avro_walk walk = walk_file();
   walk.at = magic.size();
   while (std::int64_t count = walk.number()) {

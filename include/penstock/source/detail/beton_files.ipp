@@ -3,6 +3,7 @@
 
 #include <penstock/source/detail/beton_files.hpp>
 
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
@@ -116,9 +117,12 @@ PENSTOCK_INLINE beton_file beton_file::read(session_view session, object_id obje
       betons::entry_size;
   beton_file made;
   made.size = session.size(object);
-  buffer room;
+  if (const object_bytes some = session.range(object, 0, std::min<std::uint64_t>(made.size, 512));
+      !known_format(some).empty())
+    throw not_a("a file of FFCV", some, {});
   if (made.size < head_size) bad({"the file has ", made.size, " bytes, and the header of FFCV 24"}, 0);
-  const bytes_view head = session.range(object, 0, head_size, room);
+  const object_bytes start = session.range(object, 0, head_size);
+  const bytes_view head = start;
   const std::uint64_t version = number(head.data(), 2), count = number(head.data() + 2, 2),
                       page = number(head.data() + 4, 4), table = number(head.data() + 16, 8);
   made.samples = number(head.data() + 8, 8);
@@ -133,7 +137,8 @@ PENSTOCK_INLINE beton_file beton_file::read(session_view session, object_id obje
   if (rows_begin > made.size)
     bad({"the file ends within the descriptions of its ", count, " fields"}, made.size);
 
-  const bytes_view described = session.range(object, head_size, field_size * count, room);
+  const object_bytes descriptions = session.range(object, head_size, field_size * count);
+  const bytes_view described = descriptions;
   std::size_t alignment = 1;
   for (std::size_t i = 0; i < count; ++i) {
     const std::byte* const at = described.data() + field_size * i;
@@ -162,7 +167,8 @@ PENSTOCK_INLINE beton_file beton_file::read(session_view session, object_id obje
   if (table > made.size || table < rows_begin + rows_size || (made.size - table) % entry_size != 0)
     bad({"the table of values does not go from ", table, " to the end of the file: it is cut off"}, 16);
 
-  made.rows.append(session.range(object, rows_begin, rows_size, room));
+  made.rows.resize_for_overwrite(to_size(rows_size));
+  session.read(object, rows_begin, made.rows.span());
   made.mark = hash_bytes(hash_bytes(made.samples, described), made.rows.view());
   if (made.images == 0) {
     made.payload = made.size - table;
@@ -173,7 +179,8 @@ PENSTOCK_INLINE beton_file beton_file::read(session_view session, object_id obje
     std::uint64_t begin, size;
   };
   std::vector<entry> entries;
-  const bytes_view values = session.range(object, table, made.size - table, room);
+  const object_bytes last = session.range(object, table, made.size - table);
+  const bytes_view values = last;
   entries.reserve(values.size() / entry_size);
   for (std::size_t at = 0; at < values.size(); at += entry_size)
     entries.push_back({number(values.data() + at + 8, 8), number(values.data() + at + 16, 8)});
@@ -241,6 +248,7 @@ PENSTOCK_INLINE beton_files::beton_files(storage_facts where, session_view sessi
     try {
       const object_signature signature = session.signature(object);
       files.push_back(beton_file::read(session, object));
+      learn_ends(object, ends_of(session, object, signature.size));
       session.confirm(object);
       const beton_file& file = files.back();
       if (file.fields != fields())

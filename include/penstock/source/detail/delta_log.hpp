@@ -356,7 +356,7 @@ class delta_log {
     const parquet_memory unused(0);
     read_parquet(session, object, unused, 0, [&](const std::shared_ptr<parquet_input>& input) {
       parquet::arrow::FileReaderBuilder builder;
-      ARROW_RETURN_NOT_OK(builder.Open(input));
+      ARROW_RETURN_NOT_OK(builder.Open(input, parquet_pages(arrow::default_memory_pool(), true)));
       std::unique_ptr<parquet::arrow::FileReader> reader;
       ARROW_RETURN_NOT_OK(builder.Build(&reader));
       return read_whole(*reader, table);

@@ -176,7 +176,7 @@ bool delta_lines(const std::string& path, std::string_view all, Work&& work) {
     return named(std::move(made));
   }
   const auto kind = said.get<std::string>();
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 12> known{{{"string", "u"},
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 14> known{{{"string", "u"},
                                                                                  {"long", "l"},
                                                                                  {"integer", "i"},
                                                                                  {"short", "s"},
@@ -187,12 +187,41 @@ bool delta_lines(const std::string& path, std::string_view all, Work&& work) {
                                                                                  {"binary", "z"},
                                                                                  {"date", "tdD"},
                                                                                  {"timestamp", "tsu:UTC"},
-                                                                                 {"timestamp_ntz", "tsu:"}}};
+                                                                                 {"timestamp_ntz", "tsu:"},
+                                                                                 {"void", "n"},
+                                                                                 {"null", "n"}}};
   for (const auto& [delta, arrow] : known)
     if (kind == delta) return named(arrow_type::of_format(arrow));
   if (kind.starts_with("decimal(") && kind.ends_with(')'))
     return named(arrow_type::of_format("d:" + kind.substr(8, kind.size() - 9)));
   throw error(errc::format, {"the column '", name, "' has the type '", kind, "', which is none of Delta's"});
+}
+
+/// Whether a type, as a schema has it, is or has another one: "variant".
+[[nodiscard]] inline bool delta_has_type(const nlohmann::json& said, std::string_view wanted) {
+  if (said.is_string()) return said.get<std::string>() == wanted;
+  if (!said.is_object()) return false;
+  for (const char* const part : {"type", "elementType", "keyType", "valueType"})
+    if (said.contains(part) && delta_has_type(said[part], wanted)) return true;
+  const nlohmann::json fields = said.value("fields", nlohmann::json::array());
+  return std::any_of(fields.begin(), fields.end(),
+                     [&](const nlohmann::json& one) { return delta_has_type(one, wanted); });
+}
+
+/// The bytes of a partition's value of binary, which delta-rs writes as "\\u0001\\u00ff", with these
+/// characters, and others as they are.
+[[nodiscard]] inline std::string delta_bytes(const std::string& said) {
+  constexpr std::size_t length = 6;
+  std::string made;
+  for (std::size_t at = 0; at < said.size(); at += length) {
+    unsigned value = 0;
+    const std::string_view one = std::string_view(said).substr(at, length);
+    if (one.size() != length || !one.starts_with("\\u00") ||
+        std::from_chars(one.data() + 4, one.data() + length, value, 16).ptr != one.data() + length)
+      return said;
+    made += static_cast<char>(value);
+  }
+  return made;
 }
 
 /// What the actions of a log have made of a table.
@@ -234,21 +263,23 @@ struct delta_state {
       if (reader > 3)
         throw error(errc::argument,
                     {"the table asks for readers of version ", reader, "; version 3 is known"});
+      schema_ = delta_json(metadata.at("schemaString").get<std::string>());
+      if (!schema_.is_object())
+        throw error(errc::format, "the schema in the log is no object of JSON that can be read");
       bool mapping = reader == 2;
       for (const nlohmann::json& one : protocol.value("readerFeatures", nlohmann::json::array())) {
         constexpr std::array known{"columnMapping",       "deletionVectors",     "timestampNtz",
                                    "v2Checkpoint",        "vacuumProtocolCheck", "typeWidening",
                                    "typeWidening-preview"};
         const auto name = one.get<std::string>();
+        mapping = mapping || name == "columnMapping";
+        // Writers name the feature before any column needs it.
+        if (name.starts_with("variant") && !delta_has_type(schema_, "variant")) continue;
         if (std::ranges::find(known, std::string_view(name),
                               [](const char* k) { return std::string_view(k); }) == known.end())
           throw error(errc::argument,
                       {"the table has the feature '", name, "' of Delta, which is not known here"});
-        mapping = mapping || name == "columnMapping";
       }
-      schema_ = delta_json(metadata.at("schemaString").get<std::string>());
-      if (!schema_.is_object())
-        throw error(errc::format, "the schema in the log is no object of JSON that can be read");
       const nlohmann::json settings = metadata.value("configuration", nlohmann::json::object());
       const std::string mode =
           settings.is_object() ? settings.value("delta.columnMapping.mode", "none") : "none";
@@ -320,14 +351,7 @@ struct delta_state {
         continue;
       }
       keys[part] = stored.empty() ? name : stored;
-      const bool whole = type.number != arrow_number::none && type.format.size() == 1 && type.format != "f" &&
-                         type.format != "g";
-      if (whole) type.format = type.format == "l" ? "l" : "i";
-      if (type.format == "f") type.format = "g";
-      const bool kept = whole || type.format == "g" || type.format == "b" || type.format == "tdD" ||
-                        type.format.starts_with("ts");
-      made.part_types[part] = arrow_type::of_format(kept ? type.format : "u");
-      made.part_types[part].name = name;
+      made.part_types[part] = std::move(type);
     }
     for (std::size_t i = 0; i < parts_.size(); ++i)
       if (made.part_types[i].name.empty())
@@ -348,6 +372,7 @@ struct delta_state {
             number = *day * std::int64_t{86'400'000'000};
           if (number) value = std::to_string(*number);
         }
+        if (value && made.part_types[i].format == "z") value = delta_bytes(*value);
         made.part_values.back().push_back(std::move(value));
       }
     }

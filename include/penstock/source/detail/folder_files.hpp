@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/named_split.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <cstddef>
@@ -31,8 +32,10 @@ struct folder_files {
   }
 };
 
-/// Walks a folder and its subfolders, following links.
-[[nodiscard]] folder_files files_below(std::string root, std::vector<std::string> extensions);
+/// Walks a folder and its subfolders, following links. Of several splits, which are folders unless all names
+/// of files say them, one must be named.
+[[nodiscard]] folder_files files_below(std::string root, std::vector<std::string> extensions,
+                                       const named_split* wanted = nullptr);
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1

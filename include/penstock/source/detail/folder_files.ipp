@@ -5,6 +5,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
+#include <penstock/source/detail/split_files.hpp>
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -23,7 +24,8 @@ class folder_walk {
  public:
   folder_walk(std::string root, std::vector<std::string> extensions);
 
-  [[nodiscard]] folder_files run();
+  [[nodiscard]] folder_files run(const named_split* wanted);
+  [[nodiscard]] folder_files run_all();
 
  private:
   struct entry {
@@ -51,6 +53,11 @@ class folder_walk {
 
   void look(const std::string& path, std::string_view name);
 
+  /// The folder of the split, if it is one; otherwise takes the other files away.
+  [[nodiscard]] std::string choose(const named_split& wanted);
+  void refuse_splits() const;
+  [[nodiscard]] std::vector<std::string> paths() const;
+
   [[nodiscard]] folder_files packed();
   [[nodiscard]] std::int32_t label_of(const std::string& path) const;
 
@@ -77,13 +84,63 @@ PENSTOCK_INLINE folder_walk::folder_walk(std::string root, std::vector<std::stri
   }
 }
 
-PENSTOCK_INLINE folder_files folder_walk::run() {
+PENSTOCK_INLINE folder_files folder_walk::run(const named_split* wanted) {
   struct stat status {};
   if (::stat(root_.c_str(), &status) != 0) throw failed("be opened", root_);
   if (!S_ISDIR(status.st_mode)) throw error(errc::io, "this is not a folder").in_file(root_);
   visit("", identity{status.st_dev, status.st_ino});
   if (found_.empty()) throw error(errc::missing, nothing()).in_file(root_);
+  std::sort(found_.begin(), found_.end(),
+            [](const entry& left, const entry& right) { return left.path < right.path; });
+  if (wanted == nullptr) {
+    refuse_splits();
+  } else if (const std::string folder = choose(*wanted); !folder.empty()) {
+    return folder_walk(root_ + "/" + folder, std::move(extensions_)).run_all();
+  }
   return packed();
+}
+
+PENSTOCK_INLINE std::vector<std::string> folder_walk::paths() const {
+  std::vector<std::string> made;
+  for (const entry& one : found_) made.push_back(one.path);
+  return made;
+}
+
+PENSTOCK_INLINE void folder_walk::refuse_splits() const {
+  const auto all_say = [&](split_place where) {
+    return std::ranges::all_of(found_, [&](const entry& one) { return says_split(one.path, where); });
+  };
+  // Classes may be called "test tube", but not all of them are called after splits, or two exactly so.
+  const auto is_class = [&](std::string_view name) {
+    return std::ranges::find(classes_, name) != classes_.end();
+  };
+  if ((is_class("train") && (is_class("test") || is_class("val") || is_class("validation"))) ||
+      all_say(split_place::folder) || all_say(split_place::file))
+    refuse_several_splits(paths(), {"directory", root_});
+}
+
+PENSTOCK_INLINE std::string folder_walk::choose(const named_split& wanted) {
+  const std::vector<std::string> all = paths();
+  std::vector<entry> kept;
+  std::vector<std::string> chosen;
+  for (const std::size_t i : files_of(all, wanted, {"directory", root_})) {
+    kept.push_back(found_[i]);
+    chosen.push_back(all[i]);
+  }
+  found_ = std::move(kept);
+  if (wanted.name == "all") return {};
+  // The last folder that all of them are in, and no others, if it is called after the split.
+  for (std::string folder = chosen.front().substr(0, common_folder(chosen)); !folder.empty();
+       folder.resize(folder.size() < 2 ? 0 : folder.rfind('/', folder.size() - 2) + 1)) {
+    const std::string_view path = std::string_view(folder).substr(0, folder.size() - 1);
+    if (is_called_after(path.substr(path.rfind('/') + 1), wanted.name)) return std::string(path);
+  }
+  return {};
+}
+
+PENSTOCK_INLINE folder_files folder_walk::run_all() {
+  const named_split all{"all"};
+  return run(&all);
 }
 
 PENSTOCK_INLINE bool folder_walk::is_link(const std::string& path) noexcept {
@@ -166,8 +223,6 @@ PENSTOCK_INLINE void folder_walk::look(const std::string& path, std::string_view
 }
 
 PENSTOCK_INLINE folder_files folder_walk::packed() {
-  std::sort(found_.begin(), found_.end(),
-            [](const entry& left, const entry& right) { return left.path < right.path; });
   std::sort(classes_.begin(), classes_.end());
   folder_files files;
   files.sizes.reserve(found_.size());
@@ -205,8 +260,9 @@ PENSTOCK_INLINE std::int32_t folder_walk::label_of(const std::string& path) cons
   return static_cast<std::int32_t>(found - classes_.begin());
 }
 
-PENSTOCK_INLINE folder_files files_below(std::string root, std::vector<std::string> extensions) {
-  return folder_walk(std::move(root), std::move(extensions)).run();
+PENSTOCK_INLINE folder_files files_below(std::string root, std::vector<std::string> extensions,
+                                         const named_split* wanted) {
+  return folder_walk(std::move(root), std::move(extensions)).run(wanted);
 }
 
 }  // namespace penstock::inline v0_1::detail

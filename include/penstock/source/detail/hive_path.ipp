@@ -7,6 +7,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/source/detail/hash_bytes.hpp>
+#include <penstock/source/detail/table_facts.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -90,6 +91,67 @@ PENSTOCK_INLINE hive_columns::hive_columns(std::vector<arrow_type> types,
   keep_values();
 }
 
+// The two's complement of a decimal, with its first byte first: "-1.25", "1E-3". Digits behind the point that
+// the type does not have must be zeros.
+PENSTOCK_INLINE bool decimal_value(const arrow_type& type, std::string_view text, buffer& into) {
+  const auto digits = digits_of_decimal(type);
+  if (!digits) return false;
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  std::int64_t exponent = 0;
+  if (const std::size_t e = text.find_first_of("eE"); e != text.npos) {
+    const std::size_t begin = e + (text.substr(e + 1).starts_with('+') ? 2 : 1);
+    const char* const end = text.data() + text.size();
+    const auto [behind, failed] = std::from_chars(text.data() + std::min(begin, text.size()), end, exponent);
+    if (failed != std::errc{} || behind != end) return false;
+    text = text.substr(0, e);
+  }
+  std::string whole(text);
+  if (const std::size_t point = text.find('.'); point != text.npos) {
+    exponent -= static_cast<std::int64_t>(text.size() - point - 1);
+    whole.erase(point, 1);
+  }
+  if (whole.empty() || whole.find_first_not_of("0123456789") != whole.npos) return false;
+  whole.erase(0, std::min(whole.find_first_not_of('0'), whole.size()));
+  if (!whole.empty()) {
+    constexpr std::int64_t most = 1'000;  // of a number that no decimal holds
+    exponent += digits->behind;
+    if (exponent > most || exponent < -most) return false;
+    for (; exponent < 0; ++exponent) {
+      if (whole.empty() || whole.back() != '0') return false;
+      whole.pop_back();
+    }
+    whole.append(static_cast<std::size_t>(exponent), '0');
+  }
+  if (whole.size() > static_cast<std::size_t>(digits->all)) return false;
+  into.resize_for_overwrite(static_cast<std::size_t>(type.width));
+  std::ranges::fill(into.span(), std::byte{});
+  for (const char digit : whole) {
+    unsigned carry = static_cast<unsigned>(digit - '0');
+    for (std::byte& one : into.span()) {
+      carry += 10 * std::to_integer<unsigned>(one);
+      one = static_cast<std::byte>(carry & 0xff);
+      carry >>= 8;
+    }
+  }
+  unsigned carry = 1;
+  for (std::byte& one : into.span()) {
+    if (!negative) break;
+    carry += 0xff - std::to_integer<unsigned>(one);
+    one = static_cast<std::byte>(carry & 0xff);
+    carry >>= 8;
+  }
+  return true;
+}
+
+template <class Real>
+[[nodiscard]] std::optional<Real> hive_real(std::string_view text) noexcept {
+  Real value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [behind, failed] = std::from_chars(text.data(), end, value);
+  if (text.empty() || failed != std::errc{} || behind != end) return std::nullopt;
+  return value;
+}
 // Days since 1970, as a number or as "2024-01-31".
 PENSTOCK_INLINE std::optional<std::int64_t> hive_days(const std::string& text) noexcept {
   if (const auto days = hive_number(text)) return days;
@@ -134,15 +196,19 @@ PENSTOCK_INLINE buffer hive_value(const arrow_type& type, const std::string& tex
     good = true;
   } else if (type.layout == arrow_layout::bits) {
     good = (text == "true" || text == "false") && keep(static_cast<std::uint8_t>(text == "true"));
-  } else if (type.number == arrow_number::float64) {
-    double value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [behind, failed] = std::from_chars(text.data(), end, value);
-    good = !text.empty() && failed == std::errc{} && behind == end && keep(value);
-  } else if (const auto value = type.format == "tdD" ? hive_days(text) : hive_number(text)) {
-    if (type.width == 8) good = keep(*value);
-    if (type.width == 4 && std::in_range<std::int32_t>(*value))
-      good = keep(static_cast<std::int32_t>(*value));
+  } else if (type.format == "g") {
+    if (const auto real = hive_real<double>(text)) good = keep(*real);
+  } else if (type.format == "f") {
+    if (const auto real = hive_real<float>(text)) good = keep(*real);
+  } else if (type.format.starts_with("d:")) {
+    good = decimal_value(type, text, room);
+  } else if (const auto value = type.format == "tdD" ? hive_days(text) : hive_number(text);
+             value && (type.number != arrow_number::none || type.format == "tdD")) {
+    const auto keep_as = [&]<class T>(T) {
+      return type.width == sizeof(T) && std::in_range<T>(*value) && keep(static_cast<T>(*value));
+    };
+    good = keep_as(std::int64_t{}) || keep_as(std::int32_t{}) || keep_as(std::int16_t{}) ||
+           keep_as(std::int8_t{});
   }
   if (!good)
     throw error(errc::format, {"the column '", type.name, "' of type ", type.text(), " has a file's value '",

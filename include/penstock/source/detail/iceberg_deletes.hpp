@@ -82,7 +82,7 @@ void read_iceberg_deletes(session_view session, object_id object, Take&& take) {
   const parquet_memory unused(0);
   read_parquet(session, object, unused, 0, [&](const std::shared_ptr<parquet_input>& input) {
     parquet::arrow::FileReaderBuilder builder;
-    ARROW_RETURN_NOT_OK(builder.Open(input));
+    ARROW_RETURN_NOT_OK(builder.Open(input, parquet_pages(arrow::default_memory_pool(), true)));
     const auto metadata = builder.raw_reader()->metadata();
     std::vector<int> columns{-1, -1};
     for (int i = 0; i < metadata->schema()->num_columns(); ++i) {

@@ -4,6 +4,7 @@
 #include <penstock/source/detail/idx_file.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
@@ -18,7 +19,7 @@ PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, unsigned code
   if (all.size() >= 2 && octet(0) == 0x1f && octet(1) == 0x8b)
     throw fail("the file is compressed with gzip: read it with idx_gz, of penstock::gzip", 0);
   if (all.size() < 4 || octet(0) != 0 || octet(1) != 0)
-    throw fail("this is not an IDX file: it does not begin with two zeros", 0);
+    throw not_a("an IDX file", all, {"it does not begin with two zeros"}).in_file(path);
   if (octet(2) != code) {
     constexpr char hex[] = "0123456789abcdef";
     const auto two = [&](unsigned number) { return text({"0x", hex[number >> 4], hex[number & 15]}); };

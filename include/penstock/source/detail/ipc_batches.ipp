@@ -3,6 +3,7 @@
 
 #include <penstock/source/detail/ipc_batches.hpp>
 
+#include <penstock/base/fixed_array.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
@@ -14,6 +15,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -25,15 +28,15 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-PENSTOCK_INLINE ipc_files::own_columns own_ipc_columns(const std::vector<std::string>& leaves,
+PENSTOCK_INLINE ipc_files::own_columns own_ipc_columns(const std::vector<std::string>& paths,
                                                        const ipc_file& file) {
-  const std::vector<std::string> own = arrow_leaf_names(file.schema);
+  const std::vector<std::string> own = arrow_leaf_paths(file.schema);
   ipc_files::own_columns made{own.size(), {}};
-  if (own == leaves) return made;
+  if (own == paths) return made;
   std::map<std::string_view, std::size_t> places;
   for (std::size_t i = 0; i < own.size(); ++i) places.emplace(own[i], i);
-  for (const std::string& leaf : leaves) {
-    const auto at = places.find(leaf);
+  for (const std::string& path : paths) {
+    const auto at = places.find(path);
     made.places.push_back(at == places.end() ? own.size() : at->second);
   }
   return made;
@@ -50,6 +53,7 @@ PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) 
     try {
       const object_signature signature = session.signature(object);
       files.push_back(ipc_file::read(session, object));
+      learn_ends(object, ends_of(session, object, signature.size));
       session.confirm(object);
       const ipc_file& file = files.back();
       all.add(file.schema, path);
@@ -72,7 +76,8 @@ PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) 
   schema = all.schema();
   conflicts = all.conflicts();
   leaves = arrow_leaf_names(schema);
-  for (const ipc_file& one : files) own.push_back(own_ipc_columns(leaves, one));
+  const std::vector<std::string> paths = arrow_leaf_paths(schema);
+  for (const ipc_file& one : files) own.push_back(own_ipc_columns(paths, one));
   shards = manifest(std::move(entries));
   mark = hash_words(hash_bytes(hash, bytes_of(schema.text())), std::array{shards.fingerprint()});
 }
@@ -347,7 +352,8 @@ struct ipc_batches::state {
   unpack_call unpack;
   loaded_once<arrow_batch> shown;
   loaded_once<values> dictionaries;
-  kept_batches kept;  // those that are not shown
+  kept_batches kept;                        // those that are not shown
+  fixed_array<std::atomic<bool>> compared;  // by object
 
   state(shared<const ipc_files> known, const projection& wanted, ipc_limits most, unpack_call call)
       : files(std::move(known)),
@@ -355,7 +361,8 @@ struct ipc_batches::state {
         unpack(call),
         shown(files->batch_in.size(), files->batch_in.size()),
         dictionaries(files->files.size(), files->files.size()),
-        kept(files->batch_in.size(), most.keep) {
+        kept(files->batch_in.size(), most.keep),
+        compared(files->files.size()) {
     check_conflicts(files->conflicts, files->leaves, wanted);
     for (const std::string& leaf : files->leaves) used.push_back(wanted.uses(leaf));
     types = files->types();
@@ -395,10 +402,14 @@ struct ipc_batches::state {
     }
   };
 
-  [[nodiscard]] flat_table header_of(session_view session, object_id object, const ipc_place& place,
-                                     buffer& room) const {
-    return ipc_message(session.range(object, place.begin, place.size, room)).header;
-  }
+  // The header of a message, and the bytes that it is in.
+  struct message_header {
+    object_bytes bytes;
+    flat_table header;
+
+    message_header(session_view session, object_id object, const ipc_place& place)
+        : bytes(session.range(object, place.begin, place.size)), header(ipc_message(bytes).header) {}
+  };
 
   [[nodiscard]] const values& dictionaries_of(session_view session, object_id object) {
     if (const values* const known = dictionaries.find(object)) return *known;
@@ -411,8 +422,8 @@ struct ipc_batches::state {
         const ipc_dictionary& one = file.dictionaries[i];
         const arrow_type* const type = file.dictionary_type(one.id);
         if (type == nullptr) continue;  // no column uses it
-        buffer room;
-        const auto data = header_of(session, object, one, room).table(1);
+        const message_header message(session, object, one);
+        const auto data = message.header.table(1);
         if (!data) bad_ipc({"the dictionary has no values"}, one.begin);
         ipc_loader load{session, object, file, one, unpack, &known.parts, &known.ids, *data, limits.batch};
         arrow_batch& batch = made->all[i];
@@ -436,7 +447,10 @@ struct ipc_batches::state {
   [[nodiscard]] const arrow_batch* load(session_view session, std::size_t shard) {
     const object_id object = files->object(shard);
     try {
-      files->compare(session, shard);
+      if (!compared[object].load(std::memory_order_relaxed)) {
+        files->compare(session, shard);
+        compared[object].store(true, std::memory_order_relaxed);
+      }
       const ipc_file& file = files->files[object];
       const std::size_t which = files->batch_in[shard];
       const ipc_batch& place = file.batches[which];
@@ -447,10 +461,9 @@ struct ipc_batches::state {
           if (file.dictionaries[i].before <= which && all.all[i].root.type != nullptr)
             known.add(file.dictionaries[i], all.all[i].root);
       }
-      buffer room;
-      ipc_loader load{session,     object,       file,       place,
-                      unpack,      &known.parts, &known.ids, header_of(session, object, place, room),
-                      limits.batch};
+      const message_header message(session, object, place);
+      ipc_loader load{session,      object,     file,           place,       unpack,
+                      &known.parts, &known.ids, message.header, limits.batch};
       auto made = std::make_unique<arrow_batch>();
       std::size_t leaf = 0;
       const ipc_files::own_columns& own = files->own[object];

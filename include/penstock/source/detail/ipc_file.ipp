@@ -4,9 +4,11 @@
 #include <penstock/source/detail/ipc_file.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <initializer_list>
@@ -205,12 +207,13 @@ struct ipc_reader {
   session_view session;
   object_id object;
   std::uint64_t start, size;  // of what is Arrow's: from where in the object, and to where
-  buffer room{};
+  object_bytes metadata{};    // of the message found last, which refers to it
 
   // A little-endian number of 32 bits.
   [[nodiscard]] std::uint32_t number(std::uint64_t at) {
-    buffer four;
-    return load_little<std::uint32_t>(session.range(object, at, 4, four).data());
+    std::array<std::byte, 4> four;
+    session.read(object, at, four);
+    return load_little<std::uint32_t>(four.data());
   }
   // The metadata of the message at an offset; none at the end of a stream. Moves on to what follows it.
   [[nodiscard]] std::optional<ipc_message> next(std::uint64_t& at, ipc_place& place) {
@@ -234,7 +237,8 @@ struct ipc_reader {
     place.begin = at;
     place.size = length;
     try {
-      ipc_message found(session.range(object, at, length, room));
+      metadata = session.range(object, at, length, std::move(metadata));
+      ipc_message found(metadata);
       at += length;
       place.body = at;
       place.body_size = static_cast<std::uint64_t>(found.body_size);
@@ -295,10 +299,9 @@ PENSTOCK_INLINE ipc_file read_ipc_stream(ipc_reader from) {
 
 PENSTOCK_INLINE ipc_file read_ipc_footer(ipc_reader from) {
   constexpr std::uint64_t head = 8, tail = 10;
-  buffer last;
-  const bytes_view end = from.size - from.start < head + tail
-                             ? bytes_view()
-                             : from.session.range(from.object, from.size - tail, tail, last);
+  object_bytes last;
+  if (from.size - from.start >= head + tail) last = from.session.range(from.object, from.size - tail, tail);
+  const bytes_view end = last;
   if (end.empty() || text_of(end.subspan(4)) != "ARROW1")
     bad_ipc({"the file begins as an Arrow file and does not end as one: it is cut off"}, from.size);
   const std::uint64_t size = load_little<std::uint32_t>(end.data());
@@ -311,8 +314,8 @@ PENSTOCK_INLINE ipc_file read_ipc_footer(ipc_reader from) {
   };
   std::array<std::vector<block>, 2> blocks;  // dictionaries, batches
   try {
-    buffer kept;
-    const flat_table footer(from.session.range(from.object, footer_begin, size, kept));
+    const object_bytes kept = from.session.range(from.object, footer_begin, size);
+    const flat_table footer(kept);
     const auto schema = footer.table(1);
     if (!schema) bad_ipc({"the footer has no schema"}, 0);
     take_ipc_schema(made, *schema, footer.number<std::int16_t>(0));
@@ -348,8 +351,8 @@ PENSTOCK_INLINE ipc_file read_ipc_footer(ipc_reader from) {
 PENSTOCK_INLINE void find_ipc_of_litdata(ipc_reader& from) {
   constexpr std::uint64_t tail = 12;
   if (from.size < tail) return;
-  buffer last;
-  const bytes_view end = from.session.range(from.object, from.size - tail, tail, last);
+  const object_bytes last = from.session.range(from.object, from.size - tail, tail);
+  const bytes_view end = last;
   if (!is_end_of_litdata_rows(end.subspan(4))) return;
   const std::uint64_t size = load_little<std::uint32_t>(end.data());
   from.size -= tail;
@@ -362,18 +365,23 @@ PENSTOCK_INLINE void find_ipc_of_litdata(ipc_reader& from) {
 
 PENSTOCK_INLINE ipc_file ipc_file::read(session_view session, object_id object) {
   ipc_reader from{session, object, 0, session.size(object)};
-  buffer room;
   const auto head_of = [&] {
-    return text_of(
-        session.range(object, from.start, std::min<std::uint64_t>(from.size - from.start, 6), room));
+    const object_bytes first =
+        session.range(object, from.start, std::min<std::uint64_t>(from.size - from.start, 6));
+    return std::string(text_of(first));
   };
-  std::string_view head = head_of();
+  std::string head = head_of();
   if (head != "ARROW1" && !head.starts_with("\xff\xff\xff\xff")) {
     find_ipc_of_litdata(from);
     head = head_of();
   }
   if (head == "ARROW1") return read_ipc_footer(std::move(from));
-  if (head.starts_with("PAR1")) bad_ipc({"this is a Parquet file, and no Arrow file"}, from.start);
+  if (!head.starts_with("\xff\xff\xff\xff") && !head.starts_with("FEA1")) {
+    const object_bytes more =
+        session.range(object, from.start, std::min<std::uint64_t>(from.size - from.start, 512));
+    if (!known_format(more).empty()) throw not_a("an Arrow file", more, {});
+    head = text_of(more);
+  }
   if (head.starts_with("FEA1"))
     bad_ipc({"this is a Feather file of version 1: write it again with pyarrow.feather.write_feather, which "
              "writes version 2"},

@@ -5,7 +5,9 @@
 #error "penstock/source/detail/json_description.hpp needs nlohmann-json: link penstock::json"
 #endif
 
+#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/message.hpp>
 
 #include <nlohmann/json.hpp>
@@ -23,7 +25,9 @@ namespace penstock::inline v0_1::detail {
 /// the offset where it is known.
 [[nodiscard]] inline nlohmann::json parse_description(std::string_view text, int deepest = 16) {
   // The parser's message repeats the whole text or number it was reading, so it is cut.
-  const auto not_json = [](const nlohmann::json::exception& e) {
+  const auto not_json = [text](const nlohmann::json::exception& e) {
+    if (const std::string_view known = known_format(bytes_of(text)); !known.empty() && !text.starts_with('{'))
+      return detail::text({"the description is not JSON: it is ", known});
     const std::string_view said = e.what();
     constexpr std::size_t most = 300;
     return detail::text(

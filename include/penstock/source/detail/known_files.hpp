@@ -20,6 +20,7 @@ struct known_files {
   manifest shards;
   std::vector<object_signature> signatures;  // by shard
   std::vector<object_id> objects;            // by shard; empty if shard `i` is object `i`
+  std::vector<std::uint64_t> ends;           // by object: `ends_of`; 0: not known
 
   [[nodiscard]] object_id object(std::size_t shard) const noexcept {
     return objects.empty() ? static_cast<object_id>(shard) : objects[shard];
@@ -30,8 +31,11 @@ struct known_files {
     if (index >= shards.samples()) no_such_sample(index);
     return shards.locate(index);
   }
-  /// Throws `errc::io` if a file has changed since the plan was made.
+  /// Throws `errc::io` if a file has changed since the plan was made, or was replaced by another one of its
+  /// size and time whose first or last 4 KiB are others. Call it when a run first reads the file.
   void compare(session_view session, std::size_t shard) const;
+  /// Notes the ends of an object, for `compare`.
+  void learn_ends(object_id id, std::uint64_t hash);
 
  private:
   [[noreturn]] void no_such_sample(std::uint64_t index) const;
@@ -49,6 +53,8 @@ struct stored_in : Known {
 
 /// A hash of the first and the last 4 KiB of a file: two small reads, whatever its size.
 [[nodiscard]] std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size);
+/// The same, or 0 where nothing need be read, since the object's signature is a tag of its bytes.
+[[nodiscard]] std::uint64_t ends_of(session_view session, object_id object, std::uint64_t size);
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1

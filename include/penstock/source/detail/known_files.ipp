@@ -8,6 +8,7 @@
 #include <penstock/source/detail/hash_bytes.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -16,6 +17,22 @@ PENSTOCK_INLINE void known_files::compare(session_view session, std::size_t shar
   if (!session.has_signature(object(shard), signatures[shard]))
     throw error(errc::io, "the file was changed after the dataset was opened; open it again")
         .in_file(path(shard));
+  const object_id id = object(shard);
+  if (id >= ends.size() || ends[id] == 0 || session.tagged(id)) return;
+  const bool same = hash_of_file(session, id, signatures[shard].size) == ends[id];
+  session.confirm(id);
+  if (!same)
+    throw error(
+        errc::io,
+        "the file was replaced after the dataset was opened, by another one of the same size and time; "
+        "open it again")
+        .in_file(path(shard))
+        .recurring();
+}
+
+PENSTOCK_INLINE void known_files::learn_ends(object_id id, std::uint64_t hash) {
+  if (ends.size() <= id) ends.resize(std::size_t{id} + 1);
+  ends[id] = hash;
 }
 
 PENSTOCK_INLINE void known_files::no_such_sample(std::uint64_t index) const {
@@ -23,10 +40,14 @@ PENSTOCK_INLINE void known_files::no_such_sample(std::uint64_t index) const {
 }
 
 PENSTOCK_INLINE std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size) {
-  buffer room;
   const std::uint64_t part = std::min<std::uint64_t>(size, 4_KiB);
-  const std::uint64_t first = hash_bytes(size, session.range(object, 0, part, room));
-  return hash_bytes(first, session.range(object, size - part, part, room));
+  object_bytes bytes = session.range(object, 0, part);
+  const std::uint64_t first = hash_bytes(size, bytes);
+  bytes = session.range(object, size - part, part, std::move(bytes));
+  return hash_bytes(first, bytes);
+}
+PENSTOCK_INLINE std::uint64_t ends_of(session_view session, object_id object, std::uint64_t size) {
+  return session.tagged(object) ? 0 : hash_of_file(session, object, size);
 }
 
 }  // namespace detail

@@ -24,11 +24,12 @@ PENSTOCK_INLINE void check_mds_codec(const mds_column& column, std::string_view 
     std::string_view codec;
     std::array<std::string_view, 5> encodings;
   };
-  constexpr std::array<reads, 15> known{{{"text", {"str", "str_int", "str_float", "str_decimal", "json"}},
+  constexpr std::array<reads, 16> known{{{"text", {"str", "str_int", "str_float", "str_decimal", "json"}},
                                          {"integer", {"str", "str_int"}},
                                          {"floating", {"str", "str_int", "str_float", "str_decimal"}},
                                          {"json", {"str", "json"}},
                                          {"json_field", {"str", "json"}},
+                                         {"json_fields", {"str", "json"}},
                                          {"jpeg", {"jpeg"}},
                                          {"png", {"png"}},
                                          {"image", {"jpeg", "png"}},

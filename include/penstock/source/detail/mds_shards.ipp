@@ -4,6 +4,7 @@
 #include <penstock/source/detail/mds_shards.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
@@ -71,6 +72,12 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
   try {
     const std::uint64_t size = session.size(object);
     const bool all_said = size == said.bytes;
+    if (!all_said) {
+      const object_bytes some = session.range(object, 0, std::min<std::uint64_t>(size, 64));
+      if (const std::string_view known = known_format(some);
+          known.starts_with("a Git LFS") || known.starts_with("an HTML"))
+        throw not_a("a shard", some, {});
+    }
     if (!all_said &&
         !(kind->may_omit_table && size > said.bytes && (size - said.bytes) / 4 == said.samples + 2))
       refuse({"the shard has ", size, " bytes, and its index says ", said.bytes,
@@ -82,8 +89,8 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
              0);
     // Most descriptions are short, and then come with the table.
     constexpr std::uint64_t usual = 4_KiB;
-    buffer room;
-    bytes_view head = session.range(object, 0, std::min(size, table_end + usual), room);
+    object_bytes bytes = session.range(object, 0, std::min(size, table_end + usual));
+    bytes_view head = bytes;
     if (number(head.data()) != said.samples)
       refuse({"the shard has ", number(head.data()), " samples, and its index says ", said.samples}, 0);
     std::vector<std::uint32_t> begins;
@@ -96,10 +103,9 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
       begins.push_back(begin);
     }
     if (begins.back() != size && kind->explain != nullptr) {
-      buffer last;
       const std::uint64_t some = std::min<std::uint64_t>(size, 8);
-      if (const auto why = kind->explain(session.range(object, size - some, some, last)); !why.empty())
-        refuse({why}, table_end - 4);
+      const object_bytes last = session.range(object, size - some, some);
+      if (const auto why = kind->explain(last); !why.empty()) refuse({why}, table_end - 4);
     }
     if (begins.back() != size)
       refuse({"the shard's last sample ends at ", begins.back(), ", and the shard at ", size}, table_end - 4);
@@ -109,7 +115,10 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
       throw error(errc::limit, {"the shard's description of its columns has ", described - table_end,
                                 " bytes; the limit is 1 MiB"})
           .at_offset(table_end);
-    if (described > head.size()) head = session.range(object, 0, described, room);
+    if (described > head.size()) {
+      bytes = session.range(object, 0, described, std::move(bytes));
+      head = bytes;
+    }
     const bytes_view config = head.subspan(to_size(table_end), to_size(described - table_end));
     bool agreed = false;
     try {

@@ -29,6 +29,12 @@ struct split_path {
 [[nodiscard]] bool skipped_member(std::string_view path) noexcept;
 
 /// Names that every WebDataset sample already has, so that no member may have them.
+/// Whether it is a file that macOS puts beside another one, `._a.jpg` beside `a.jpg`, for what other file
+/// systems cannot keep. Source: RFC 1740, and tar of macOS.
+[[nodiscard]] inline bool is_apple_double(std::string_view path) noexcept {
+  return path.substr(path.rfind('/') + 1).starts_with("._");
+}
+
 [[nodiscard]] inline bool reserved_suffix(std::string_view suffix) noexcept {
   return suffix == "__key__" || suffix == "__url__";
 }

@@ -16,12 +16,14 @@ PENSTOCK_INLINE bool may_begin_zlib(bytes_view head) noexcept {
 }
 
 PENSTOCK_INLINE packed_format packed_format_of(std::string_view format) noexcept {
-  constexpr std::array<packed_format, 6> known{{{"gzip", "zlib", "unpack_gzip"},
+  constexpr std::array<packed_format, 8> known{{{"gzip", "zlib", "unpack_gzip"},
                                                 {"zlib", "zlib", "unpack_zlib"},
                                                 {"zstd", "zstd", "unpack_zstd"},
                                                 {"lz4", "lz4", "unpack_lz4"},
                                                 {"bzip2", "bz2", "unpack_bzip2"},
-                                                {"xz", "xz", "unpack_xz"}}};
+                                                {"xz", "xz", "unpack_xz"},
+                                                {"brotli", "brotli", "unpack_brotli"},
+                                                {"snappy", "snappy", "unpack_snappy"}}};
   for (const packed_format& row : known) {
     if (row.format == format) return row;
   }

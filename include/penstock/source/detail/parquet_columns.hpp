@@ -329,7 +329,7 @@ class parquet_columns {
 /// How a Parquet file is written.
 struct parquet_output_options {
   std::string_view compression;
-  bool page_index;
+  bool page_index, page_checksum;
   std::span<const std::string> bloom;
 };
 
@@ -342,6 +342,7 @@ class parquet_output {
     try {
       parquet::WriterProperties::Builder how;
       if (options.page_index) how.enable_write_page_index();
+      if (options.page_checksum) how.enable_page_checksum();
       const auto codec = arrow::util::Codec::GetCompressionType(
           options.compression == "none" ? "uncompressed" : std::string(options.compression));
       if (!codec.ok() || !arrow::util::Codec::IsAvailable(*codec))

@@ -36,6 +36,7 @@
 #include <arrow/extension_type.h>
 #include <arrow/record_batch.h>
 #include <arrow/table.h>
+#include <arrow/type.h>
 #include <arrow/util/key_value_metadata.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/arrow/schema.h>
@@ -61,9 +62,16 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// How much memory a run may keep, and reading a row group may take.
+static_assert(static_cast<int>(timestamp_unit::second) == arrow::TimeUnit::SECOND &&
+                  static_cast<int>(timestamp_unit::milli) == arrow::TimeUnit::MILLI &&
+                  static_cast<int>(timestamp_unit::micro) == arrow::TimeUnit::MICRO &&
+                  static_cast<int>(timestamp_unit::nano) == arrow::TimeUnit::NANO,
+              "penstock: the units of timestamps must have Arrow's numbers");
+
+/// How much memory a run may keep, and reading a row group may take; and whether checksums are compared.
 struct parquet_limits {
   std::uint64_t keep, group;
+  bool checksums = true;
 };
 
 /// A file of a dataset.
@@ -90,12 +98,13 @@ struct parquet_files : known_files {
   std::string says;                              // which version of a table it is; empty for plain files
   std::string filters;                           // as they are written
   std::uint64_t version = 0;                     // a hash of what `says` says
-  bool micros = false;                           // INT96 is microseconds, as timestamps of tables are
+  timestamp_unit int96 = timestamp_unit::nano;   // that INT96 is read in; tables have microseconds
   std::uint64_t mark = 0;
 
   /// Reads the metadata of all files. Throws errc::format for what is no Parquet, and for a file with other
   /// columns than the table. If they are of none, the columns are those of all files; see `column_union`.
-  parquet_files(storage_facts where, session_view session, const table_facts* table);
+  parquet_files(storage_facts where, session_view session, timestamp_unit int96_unit,
+                const table_facts* table);
 
   [[nodiscard]] std::uint64_t row_of(std::size_t shard, std::uint64_t sample) const noexcept {
     return rows[shard].empty() ? sample : rows[shard][to_size(sample)];
@@ -109,9 +118,9 @@ struct parquet_files : known_files {
   /// The columns that are shown.
   [[nodiscard]] std::vector<source_field> fields() const;
 
-  /// The leaf of this name, or their number.
-  [[nodiscard]] std::size_t find_leaf(std::string_view name) const noexcept {
-    return static_cast<std::size_t>(std::ranges::find(*all_leaves, name) - all_leaves->begin());
+  /// The leaf of this name, or their number. Throws errc::argument if there are two.
+  [[nodiscard]] std::size_t find_leaf(std::string_view name) const {
+    return find_arrow_leaf(*all_leaves, name);
   }
   [[nodiscard]] std::size_t stored_leaves() const noexcept { return all_leaves->size() - hive->size(); }
   [[nodiscard]] const arrow_type& type_of(std::size_t leaf) const {
@@ -153,7 +162,7 @@ struct parquet_files : known_files {
     return said;
   }
   [[nodiscard]] std::vector<std::vector<int>> columns_of(const parquet_file& file, const arrow_type& own,
-                                                         std::span<const std::string> names) const;
+                                                         std::span<const std::string> paths) const;
   static void add_columns(const parquet::arrow::SchemaField& field, std::vector<int>& into) {
     if (field.is_leaf()) into.push_back(field.column_index);
     for (const auto& child : field.children) add_columns(child, into);
@@ -180,7 +189,7 @@ struct parquet_files : known_files {
                                   std::vector<int>& ids) const;
   [[nodiscard]] parquet::ArrowReaderProperties reads_as() const {
     parquet::ArrowReaderProperties how;
-    if (micros) how.set_coerce_int96_timestamp_unit(arrow::TimeUnit::MICRO);
+    how.set_coerce_int96_timestamp_unit(static_cast<arrow::TimeUnit::type>(int96));
     return how;
   }
   void take(made_of made);
@@ -290,21 +299,21 @@ inline void parquet_files::fit_to_table(const storage_facts& where, const table_
                                         const std::vector<arrow_type>& schemas,
                                         std::vector<parquet_file>& found) {
   const std::vector<const arrow_type*> types = arrow_leaf_types(*schema);
-  // A column "a.b", and the field b of a struct a.
-  std::vector<std::string> in_order = names;
+  const std::vector<std::string> paths = arrow_leaf_paths(*schema);
+  std::vector<std::string> in_order = paths;
   std::ranges::sort(in_order);
   if (const auto twice = std::ranges::adjacent_find(in_order); twice != in_order.end())
     throw error(errc::argument, {"the table has two columns or fields of structs called '", *twice, "'"});
   for (std::size_t i = 0; i < found.size(); ++i) {
-    const std::vector<std::string> others = arrow_leaf_names(schemas[i]);
+    const std::vector<std::string> others = arrow_leaf_paths(schemas[i]);
     const std::vector<const arrow_type*> other_types = arrow_leaf_types(schemas[i]);
     // The columns may be in another order; a table may have got columns later.
     std::vector<std::vector<int>> ordered;
     for (std::size_t k = 0; k < names.size(); ++k) {
-      const auto at = static_cast<std::size_t>(std::ranges::find(others, names[k]) - others.begin());
+      const auto at = static_cast<std::size_t>(std::ranges::find(others, paths[k]) - others.begin());
       ordered.push_back(at == others.size() ? std::vector<int>() : (*found[i].columns)[at]);
       if (at == others.size() && i < table.must_have.size() &&
-          std::ranges::find(table.must_have[i], names[k]) != table.must_have[i].end())
+          std::ranges::find(table.must_have[i], paths[k], &arrow_path_part) != table.must_have[i].end())
         throw error(errc::argument,
                     {"the file has no column '", names[k],
                      "', whose value only its partition says, and other files have it; such tables are not "
@@ -330,21 +339,22 @@ inline void parquet_files::fit_to_table(const storage_facts& where, const table_
 // By leaf of the dataset, also those of folders that are in the file, too.
 inline std::vector<std::vector<int>> parquet_files::columns_of(const parquet_file& file,
                                                                const arrow_type& own,
-                                                               std::span<const std::string> names) const {
-  const std::vector<std::string> there = arrow_leaf_names(own);
-  if (std::ranges::equal(there, names)) return *file.columns;
+                                                               std::span<const std::string> paths) const {
+  const std::vector<std::string> there = arrow_leaf_paths(own);
+  if (std::ranges::equal(there, paths)) return *file.columns;
   std::map<std::string_view, std::size_t> places;
   for (std::size_t i = 0; i < there.size(); ++i) places.emplace(there[i], i);
-  std::vector<std::vector<int>> ordered(names.size());
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (const auto at = places.find(names[i]); at != places.end()) ordered[i] = (*file.columns)[at->second];
+  std::vector<std::vector<int>> ordered(paths.size());
+  for (std::size_t i = 0; i < paths.size(); ++i)
+    if (const auto at = places.find(paths[i]); at != places.end()) ordered[i] = (*file.columns)[at->second];
   return ordered;
 }
 
-inline parquet_files::parquet_files(storage_facts where, session_view session, const table_facts* table) {
+inline parquet_files::parquet_files(storage_facts where, session_view session, timestamp_unit int96_unit,
+                                    const table_facts* table) {
   if (where.names.empty() && table == nullptr)
     throw error(errc::argument, "a dataset needs at least one file");
-  micros = table != nullptr;
+  int96 = table != nullptr ? timestamp_unit::micro : int96_unit;
   const std::size_t count = where.names.size();
   std::vector<parquet_file> found(count);
   std::vector<arrow_type> schemas(count);
@@ -390,9 +400,11 @@ inline parquet_files::parquet_files(storage_facts where, session_view session, c
     conflicts.reset(new std::vector<column_conflict>(all.conflicts()));
     names = arrow_leaf_names(*schema);
     for (std::size_t i = 0; i < hive->size(); ++i) names.push_back(hive->type(i).name);
+    std::vector<std::string> paths = arrow_leaf_paths(*schema);
+    for (std::size_t i = 0; i < hive->size(); ++i) paths.push_back(arrow_path_part(hive->type(i).name));
     for (std::size_t i = 0; i < count; ++i) {
       found[i].widens = !schemas[i].reads_like(*schema);
-      keep_columns(columns_of(found[i], schemas[i], names), i, found);
+      keep_columns(columns_of(found[i], schemas[i], paths), i, found);
     }
   }
   if (table != nullptr) {
@@ -438,13 +450,13 @@ inline void parquet_files::take(made_of made) {
 inline void parquet_files::show(const std::vector<std::string>& names) {
   std::vector<std::size_t> found;
   for (const std::string& name : names) {
-    const auto at = std::ranges::find(leaves, name);
-    if (at == leaves.end()) {
+    const std::size_t at = find_arrow_leaf(leaves, name);
+    if (at == leaves.size()) {
       std::string there;
       for (const std::string& one : leaves) append(there, {there.empty() ? "" : ", ", one});
       throw error(errc::argument, {"there is no column '", name, "', only ", there});
     }
-    found.push_back(shown[static_cast<std::size_t>(at - leaves.begin())]);
+    found.push_back(shown[at]);
   }
   shown = std::move(found);
   leaves = names;

@@ -7,6 +7,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/detail/arrow_session.hpp>
@@ -24,10 +25,12 @@
 #include <arrow/memory_pool.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/exception.h>
+#include <parquet/properties.h>
 #ifdef __GNUC__
 #pragma GCC diagnostic pop
 #endif
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -200,6 +203,13 @@ class parquet_input : public arrow::io::RandomAccessFile {
   std::exception_ptr failure_;
 };
 
+/// How pages are read: with their checksums compared, if the file has some.
+[[nodiscard]] inline parquet::ReaderProperties parquet_pages(arrow::MemoryPool* pool, bool checksums) {
+  parquet::ReaderProperties how(pool);
+  how.set_page_checksum_verification(checksums);
+  return how;
+}
+
 /// Calls `work(input)`, in which Arrow reads an object. What the storage throws is thrown, and what Arrow
 /// throws or returns becomes an error: errc::limit if `memory` refused something, otherwise errc::format.
 template <class Work>
@@ -229,6 +239,9 @@ void read_parquet(session_view session, object_id object, const parquet_memory& 
                 {"the row group needs more than ", limit,
                  " bytes of memory; raise it with parquet_options{.limit = ...}, or write smaller "
                  "row groups"});
+  const object_bytes head = session.range(object, 0, std::min<std::uint64_t>(session.size(object), 512));
+  if (!text_of(head).starts_with("PAR") && !known_format(head).empty())
+    throw not_a("a Parquet file", head, {});
   throw error(errc::format, {"Arrow cannot read it: ", arrow_message(said)});
 }
 

@@ -43,6 +43,9 @@ inline void parquet_files::keep(const column_filter& filter, session_view sessio
   };
   std::vector<outcome> found(count);
   const std::byte zero{};
+  const arrow_type nothing = arrow_type::of_format("n");
+  arrow_column absent;
+  absent.type = &nothing;
   constexpr std::size_t at_once = 8;
   tar::for_each_in_parallel(count, std::min(count, at_once), [&](std::size_t shard) {
     const std::uint64_t samples = shards.shards()[shard].samples;
@@ -55,13 +58,20 @@ inline void parquet_files::keep(const column_filter& filter, session_view sessio
     }
     const parquet_file& file = (*files)[object(shard)];
     const std::vector<int>& columns = (*file.columns)[leaf];
+    if (columns.empty()) {  // the file does not have the column, which is null there
+      mine.all = bound.holds(arrow_cell::null_of(absent));
+      return;
+    }
     parquet_reach within;
     try {
-      if (columns.size() == 1)
-        within = ask_parquet([&] {
-          return parquet_reach::of(file.metadata, group[shard], columns.front(), type_of(leaf), bound,
-                                   session, object(shard));
-        });
+      within = ask_parquet([&] {
+        // Of a value that several columns store, none of them says enough.
+        if (columns.size() != 1)
+          return parquet_reach::any(
+              static_cast<std::uint64_t>(file.metadata->RowGroup(group[shard])->num_rows()));
+        return parquet_reach::of(file.metadata, group[shard], columns.front(), type_of(leaf), bound, session,
+                                 object(shard));
+      });
       mine.all = within.all;
       if (within.all || within.none()) return;
     } catch (error& e) {

@@ -15,6 +15,7 @@
 #include <penstock/source/detail/arrow_import.hpp>
 #include <penstock/source/detail/arrow_widen.hpp>
 #include <penstock/source/detail/kept_batches.hpp>
+#include <penstock/source/detail/parquet_checks.hpp>
 #include <penstock/source/detail/parquet_files.hpp>
 #include <penstock/source/detail/parquet_input.hpp>
 #include <penstock/source/detail/parquet_widen.hpp>
@@ -24,6 +25,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
@@ -67,9 +69,48 @@ template <class Reader>
   }
 }
 
+/// Whether arrays of a type hold up to 2 GiB of bytes, so that Arrow makes several of more.
+[[nodiscard]] inline bool is_short_binary(arrow::Type::type type) noexcept {
+  return type == arrow::Type::STRING || type == arrow::Type::BINARY;
+}
+
+/// Arrays whose lengths have 64 bits, which Arrow has from version 21 on.
+template <class Properties>
+[[nodiscard]] Properties with_large_lengths(Properties how) {
+  if constexpr (requires { how.set_binary_type(arrow::Type::LARGE_BINARY); }) {
+    how.set_binary_type(arrow::Type::LARGE_BINARY);
+    how.set_list_type(arrow::Type::LARGE_LIST);
+  }
+  return how;
+}
+
+/// Whether an array may need lengths of 64 bits, for more than 2 GiB of bytes or 2^31 values of lists.
+enum class parquet_lengths : std::uint8_t { small, unknown, large };
+[[nodiscard]] inline parquet_lengths lengths_of(const parquet::FileMetaData& file, int group,
+                                                std::span<const int> columns) {
+  parquet_lengths found = parquet_lengths::small;
+  for (const int column : columns) {
+    const parquet::ColumnDescriptor& its = *file.schema()->Column(column);
+    if (its.physical_type() != parquet::Type::BYTE_ARRAY && its.max_repetition_level() == 0) continue;
+    // Values that are repeated take no room in a file.
+    found = parquet_lengths::unknown;
+    if (file.RowGroup(group)->ColumnChunk(column)->total_uncompressed_size() >
+        std::numeric_limits<std::int32_t>::max())
+      return parquet_lengths::large;
+  }
+  return found;
+}
+
+/// How the columns of a row group are read.
+struct parquet_way {
+  parquet::ArrowReaderProperties properties;
+  timestamp_unit int96;
+  parquet_limits limits;
+};
+
 /// Reads the columns of a piece.
 inline void read_parquet_piece(session_view session, object_id object, const parquet_file& file, int group,
-                               std::uint64_t rows, std::uint64_t limit, parquet::ArrowReaderProperties how,
+                               std::uint64_t rows, const parquet_way& way,
                                std::span<const arrow_type* const> table, parquet_memory& pool,
                                parquet_piece& piece) {
   std::vector<int> columns;
@@ -78,31 +119,52 @@ inline void read_parquet_piece(session_view session, object_id object, const par
     columns.insert(columns.end(), (*file.columns)[leaf].begin(), (*file.columns)[leaf].end());
     if (file.converts) types.push_back(table[leaf]);
   }
-  read_parquet(session, object, pool, limit, [&](const std::shared_ptr<parquet_input>& input) {
-    parquet::arrow::FileReaderBuilder builder;
-    ARROW_RETURN_NOT_OK(builder.Open(input, parquet::ReaderProperties(&pool), file.metadata));
-    // Arrow's threads may still use the memory pool when a read has failed and is over.
-    how.set_use_threads(false);
-    // Ranges close to each other are read as one, all at once; in place there is nothing to gain.
-    how.set_pre_buffer(!session.views());
-    std::unique_ptr<parquet::arrow::FileReader> reader;
-    builder.memory_pool(&pool)->properties(how);
-    ARROW_RETURN_NOT_OK(builder.Build(&reader));
-    std::shared_ptr<arrow::Table> read;
-    ARROW_RETURN_NOT_OK(read_parquet_group(*reader, group, columns, read));
-    if (static_cast<std::uint64_t>(read->num_rows()) != rows)
-      return arrow::Status::Invalid("the columns have ", read->num_rows(), " rows and not ", rows);
-    std::shared_ptr<arrow::RecordBatch> rows_read;
-    ARROW_ASSIGN_OR_RAISE(rows_read, read->CombineChunksToBatch(&pool));
-    if (file.converts) {
-      ARROW_ASSIGN_OR_RAISE(rows_read, as_in_table(*rows_read, types, &pool));
+  read_parquet(session, object, pool, way.limits.group, [&](const std::shared_ptr<parquet_input>& input) {
+    const auto read_with = [&](parquet::ArrowReaderProperties how) {
+      parquet::arrow::FileReaderBuilder builder;
+      ARROW_RETURN_NOT_OK(builder.Open(input, parquet_pages(&pool, way.limits.checksums), file.metadata));
+      // Arrow's threads may still use the memory pool when a read has failed and is over.
+      how.set_use_threads(false);
+      // Ranges close to each other are read as one, all at once; in place there is nothing to gain.
+      how.set_pre_buffer(!session.views());
+      std::unique_ptr<parquet::arrow::FileReader> reader;
+      builder.memory_pool(&pool)->properties(how);
+      ARROW_RETURN_NOT_OK(builder.Build(&reader));
+      std::shared_ptr<arrow::Table> read;
+      const arrow::Status done = read_parquet_group(*reader, group, columns, read);
+      if (!done.ok()) {
+        if (way.limits.checksums && !pool.refused() && !input->failed())
+          find_changed_page(*reader->parquet_reader(), group, columns);
+        return done;
+      }
+      for (const auto& column : read->columns())
+        if (column->num_chunks() > 1 && is_short_binary(column->type()->id()))
+          return arrow::Status::Invalid(
+              "a column of the row group has more than 2 GiB of bytes, which needs a newer version of Arrow, "
+              "or "
+              "smaller row groups");
+      check_int96(*reader->parquet_reader(), group, columns, way.int96);
+      if (static_cast<std::uint64_t>(read->num_rows()) != rows)
+        return arrow::Status::Invalid("the columns have ", read->num_rows(), " rows and not ", rows);
+      std::shared_ptr<arrow::RecordBatch> rows_read;
+      ARROW_ASSIGN_OR_RAISE(rows_read, read->CombineChunksToBatch(&pool));
+      if (file.converts) {
+        ARROW_ASSIGN_OR_RAISE(rows_read, as_in_table(*rows_read, types, &pool));
+      }
+      piece.schema.root = parquet_schema(*rows_read->schema());
+      piece.schema.leaves = arrow_leaf_names(piece.schema.root);
+      arrow_abi::held<arrow_abi::array> exported;
+      ARROW_RETURN_NOT_OK(
+          arrow::ExportRecordBatch(*rows_read, reinterpret_cast<ArrowArray*>(exported.get())));
+      piece.batch = import_arrow_batch(std::move(exported), piece.schema);
+      return arrow::Status::OK();
+    };
+    const parquet_lengths lengths = lengths_of(*file.metadata, group, columns);
+    if (lengths != parquet_lengths::large) {
+      const arrow::Status done = read_with(way.properties);
+      if (done.ok() || lengths == parquet_lengths::small || pool.refused() || input->failed()) return done;
     }
-    piece.schema.root = parquet_schema(*rows_read->schema());
-    piece.schema.leaves = arrow_leaf_names(piece.schema.root);
-    arrow_abi::held<arrow_abi::array> exported;
-    ARROW_RETURN_NOT_OK(arrow::ExportRecordBatch(*rows_read, reinterpret_cast<ArrowArray*>(exported.get())));
-    piece.batch = import_arrow_batch(std::move(exported), piece.schema);
-    return arrow::Status::OK();
+    return read_with(with_large_lengths(way.properties));
   });
   if (piece.schema.leaves.size() != piece.leaves.size())
     throw error(errc::format,
@@ -156,9 +218,10 @@ inline std::unique_ptr<arrow_batch> parquet_files::load(session_view session, st
     });
     std::vector<const arrow_type*> types;
     if (file.converts || file.widens) types = arrow_leaf_types(*schema);
+    const parquet_way way{reads_as(), int96, limits};
     auto read_one = [&](std::size_t i) {
-      read_parquet_piece(session, object, file, group[shard], rows_of_group, limits.group, reads_as(), types,
-                         memory->pool, memory->pieces[i]);
+      read_parquet_piece(session, object, file, group[shard], rows_of_group, way, types, memory->pool,
+                         memory->pieces[i]);
     };
     shared_loop loop(memory->pieces.size(), read_one);
     if (help != nullptr && memory->pieces.size() > 1) {

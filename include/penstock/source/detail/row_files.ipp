@@ -23,8 +23,9 @@ PENSTOCK_INLINE void row_files::read(storage_facts where, session_view session, 
       const object_signature signature = session.signature(object);
       const std::uint64_t rows =
           add(finder.find(finder.format, session, object, signature.size), where, wanted, finder);
-      entries.push_back(
-          {path, signature.size, rows, rows * row_bytes, hash_of_file(session, object, signature.size)});
+      const std::uint64_t hash = hash_of_file(session, object, signature.size);
+      entries.push_back({path, signature.size, rows, rows * row_bytes, hash});
+      learn_ends(object, hash);
       signatures.push_back(signature);
       session.confirm(object);
     } catch (error& e) {

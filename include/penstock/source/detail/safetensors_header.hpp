@@ -7,6 +7,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/tensor.hpp>
 
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <optional>
@@ -73,7 +75,8 @@ class safetensors_reader {
 
   explicit safetensors_reader(safetensors_header& into) : into_(into) {}
 
-  bool null() { return unexpected(); }
+  // some writers have no metadata to write
+  bool null() { return (place_ == place::names && name_ == "__metadata__") || unexpected(); }
   bool boolean(bool) { return unexpected(); }
   bool number_integer(number_integer_t) { return unexpected(); }
   bool number_float(number_float_t, const string_t&) { return unexpected(); }
@@ -199,21 +202,25 @@ class safetensors_reader {
   bool has_metadata_ = false;
 };
 
-/// The length of the header, from the first 8 bytes of a file of `size` bytes.
+/// The length of the header, from the first 8 bytes of a file of `size` bytes; more of them help to say what
+/// another file is.
 [[nodiscard]] inline std::uint64_t safetensors_header_bytes(bytes_view start, std::uint64_t size) {
   if (start.size() < 8)
     throw error(errc::format, {"the file ends within its first 8 bytes: it is not a safetensors file"})
         .at_offset(0);
+  // the length of a header that could be is no beginning of another format
+  const auto refuse = [&](errc code, std::initializer_list<piece> why) {
+    if (!known_format(start).empty()) throw not_a("a safetensors file", start, {});
+    throw error(code, why).at_offset(0);
+  };
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < 8; ++i) length |= std::to_integer<std::uint64_t>(start[i]) << (8 * i);
   if (length > safetensors_header::most_bytes)
-    throw error(errc::limit, {"the safetensors header says it has ", length,
-                              " bytes, and the format allows 100,000,000: is this a safetensors file?"})
-        .at_offset(0);
+    refuse(errc::limit, {"the safetensors header says it has ", length,
+                         " bytes, and the format allows 100,000,000: is this a safetensors file?"});
   if (length > size - 8)
-    throw error(errc::format, {"the safetensors header says it has ", length, " bytes, but ", size - 8,
-                               " follow; copy the file again if it was cut"})
-        .at_offset(0);
+    refuse(errc::format, {"the safetensors header says it has ", length, " bytes, but ", size - 8,
+                          " follow; copy the file again if it was cut"});
   return length;
 }
 

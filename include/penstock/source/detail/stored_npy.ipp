@@ -21,7 +21,8 @@ PENSTOCK_INLINE std::string npy_type::name() const { return detail::text({kind, 
 // throws.
 PENSTOCK_INLINE std::uint64_t npy_header_length(bytes_view start) {
   constexpr std::uint64_t longest_header = 1_MiB;
-  if (start.size() < 12 || !text_of(start).starts_with("\x93NUMPY")) return start.size();
+  constexpr std::uint64_t recognised = 512;  // enough to say what another file is
+  if (start.size() < 12 || !text_of(start).starts_with("\x93NUMPY")) return recognised;
   const auto byte_at = [start](std::size_t i) { return std::to_integer<std::uint64_t>(start[i]); };
   const bool wide = byte_at(6) > 1;
   const std::uint64_t length =
@@ -49,10 +50,9 @@ PENSTOCK_INLINE void check_npy_rows(const npy_header& header, npy_type wanted) {
 
 PENSTOCK_INLINE stored_rows find_npy_rows(session_view session, object_id object, std::uint64_t begin,
                                           std::uint64_t size, npy_type wanted) {
-  buffer room;
-  const bytes_view start = session.range(object, begin, std::min<std::uint64_t>(size, 12), room);
-  const npy_header header =
-      read_npy_header(session.range(object, begin, std::min(size, npy_header_length(start)), room));
+  const object_bytes start = session.range(object, begin, std::min<std::uint64_t>(size, 12));
+  const object_bytes whole = session.range(object, begin, std::min(size, npy_header_length(start)));
+  const npy_header header = read_npy_header(whole);
   check_npy_rows(header, wanted);
   const std::uint64_t expected = npy_payload(header);
   if (expected != size - header.data_offset)

@@ -31,8 +31,7 @@ struct table_facts {
   std::vector<int> field_ids;  // by column: its number in files, if files have some; may be empty. Without
                                // stored types, those of what it consists of come behind it, depth first.
   std::optional<std::vector<stored_name>> names;  // of what has a number, in files without numbers
-  std::vector<arrow_type>
-      part_types;  // columns of one value per file: "l", "i", "g", "b", "tdD", "ts...", "u"
+  std::vector<arrow_type> part_types;  // columns of one value per file, of types that `hive_columns` takes
   std::vector<std::vector<std::optional<std::string>>>
       part_values;  // by file and column, as text; none: null
   std::vector<std::vector<std::uint64_t>>
@@ -58,7 +57,8 @@ enum class table_fit : std::uint8_t {
 };
 
 /// Values of a type, as a file has it, in a column of a table. As they are: all numbers of a kind, all texts
-/// and bytes, dictionaries of them, and decimals of the same scale. Converted: whole numbers of up to 32 bits
+/// and bytes, dictionaries of them, lists of any length as those of a fixed one, decimals of the same scale,
+/// and a column of the type null. Converted: whole numbers of up to 32 bits
 /// into double, dates into timestamps without a zone, decimals and whole numbers into decimals that have at
 /// least as many digits in front of the point and behind it; and in lists, maps and structs in them, whose
 /// values may be read in place, numbers into wider ones of their kind.

@@ -151,6 +151,7 @@ PENSTOCK_INLINE table_fit fit_of_type(const arrow_type& file, const arrow_type& 
   const auto if_plain = [](table_fit fit) { return fit == table_fit::as_they_are ? fit : table_fit::none; };
   if (!file.dictionary.empty()) return if_plain(fit_of_type(file.dictionary.front(), table, inside));
   if (!table.dictionary.empty()) return if_plain(fit_of_type(file, table.dictionary.front(), inside));
+  if (file.layout == arrow_layout::nothing && !inside) return table_fit::as_they_are;  // all are null
   constexpr std::string_view whole = "csilCSIL", real = "efg";
   const auto is = [](const arrow_type& type, std::string_view kinds) {
     return type.format.size() == 1 && kinds.find(type.format) != kinds.npos;
@@ -187,7 +188,8 @@ PENSTOCK_INLINE table_fit fit_of_type(const arrow_type& file, const arrow_type& 
     return all;
   };
   const auto is_list = [](const arrow_type& type) {
-    return (type.layout == arrow_layout::list32 || type.layout == arrow_layout::list64) &&
+    return (type.layout == arrow_layout::list32 || type.layout == arrow_layout::list64 ||
+            type.layout == arrow_layout::fixed_list) &&
            type.format != "+m";
   };
   if (is_list(file) && is_list(table)) return of_children(file, table, false);

@@ -8,6 +8,7 @@
 #include <penstock/base/touch_lines.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/source/detail/packed_format.hpp>
 #include <penstock/source/tar/index_builder.hpp>
@@ -27,6 +28,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 
 /// The records of TFRecord files: a header of 12 bytes (the payload's size, and the checksum of these 8
 /// bytes), the payload, and its checksum.
@@ -101,12 +103,12 @@ struct tf_header {
   if (!format.empty())
     throw error(errc::argument, tar::packed_advice(format, std::string(reader) + "<", ">(...)")).at_offset(0);
   if (head.size() < tf_header_size)
-    throw error(errc::format, {"this is no TFRecord file: it has only ", head.size(), " bytes"}).at_offset(0);
-  throw error(errc::format, {"this is no TFRecord file: the checksum of its first record's size is wrong",
-                             tar::may_begin_zlib(head) ? "; if it is compressed with zlib, write "
-                                                         "tfrecord_stream<unpack_zlib>(...)"
-                                                       : ""})
-      .at_offset(0);
+    throw not_a("a TFRecord file", head, {"it has only ", head.size(), " bytes"});
+  throw not_a("a TFRecord file", head,
+              {"the checksum of its first record's size is wrong",
+               tar::may_begin_zlib(head) ? "; if it is compressed with zlib, write "
+                                           "tfrecord_stream<unpack_zlib>(...)"
+                                         : ""});
 }
 
 [[noreturn]] inline void tf_header_damaged(std::uint64_t record, std::uint64_t offset) {
@@ -127,12 +129,14 @@ inline void check_tf_payload(std::uint32_t checksum, bytes_view footer) {
 
 /// Makes the index of a file in one pass over the headers of its records.
 [[nodiscard]] inline buffer index_tf_records(session_view session, object_id id, const std::string& name,
-                                             std::uint64_t, tar::scan_pace pace) {
+                                             std::uint64_t, tar::scan_pace pace,
+                                             tar::build_options options = {}) {
   try {
     const object_signature shard = session.signature(id);
     tar::header_reader in(session, id, shard.size, pace);
     tar::index_builder builder(true);
-    for (std::uint64_t at = 0, record = 0; at != shard.size; ++record) {
+    std::uint64_t at = 0, record = 0;
+    const auto next = [&] {
       constexpr std::size_t frame = tf_header_size + tf_footer_size;
       const std::uint64_t left = shard.size - at;
       const bytes_view head = in.get(at, tf_header_size);
@@ -147,6 +151,19 @@ inline void check_tf_payload(std::uint32_t checksum, bytes_view footer) {
                           left - tf_header_size, at);
       builder.add_record(at + tf_header_size, size + tf_footer_size);
       at += size + frame;
+      ++record;
+    };
+    try {
+      while (at != shard.size) next();
+    } catch (const error& e) {
+      const bool damaged = e.code() == errc::format || e.code() == errc::checksum;
+      // A first size that matches its checksum makes it a file of records.
+      const bool begins =
+          record != 0 || (shard.size >= tf_header_size && tf_header(in.get(0, tf_header_size)).intact);
+      if (options.damage == nullptr || !damaged || !begins) throw;
+      session.confirm(id);
+      options.damage->note(e, at);
+      builder.note_unended(true);
     }
     session.confirm(id);
     if (session.signature(id) != shard)
@@ -166,20 +183,35 @@ inline void check_tf_payload(std::uint32_t checksum, bytes_view footer) {
   const std::uint64_t size = index.header().shard_size, records = index.header().samples;
   if (records == 0) return size == 0;
   constexpr std::uint64_t places = 6;
-  buffer room;
+  object_bytes bytes;
   for (std::uint64_t i = 0; i <= places; ++i) {
     const auto record = static_cast<std::uint32_t>((records - 1) * i / places);
     const std::uint64_t at = index.offset(record);
     if (at < tf_header_size || index.size(record) < tf_footer_size) return false;
-    const tf_header head(session.range(id, at - tf_header_size, tf_header_size, room));
+    bytes = session.range(id, at - tf_header_size, tf_header_size, std::move(bytes));
+    const tf_header head(bytes);
     if (!head.intact || head.size != index.size(record) - tf_footer_size) return false;
   }
   return index.offset(0) == tf_header_size && index.end(static_cast<std::uint32_t>(records - 1)) == size;
 }
 
+/// Compares an index with the headers of the first and the last record.
+[[nodiscard]] inline bool has_tf_ends(session_view session, object_id id, const tar::shard_index& index) {
+  if (index.header().samples == 0) return true;
+  const auto last = static_cast<std::uint32_t>(index.header().samples - 1);
+  object_bytes bytes;
+  for (const std::uint32_t record : {std::uint32_t{0}, last}) {
+    bytes = session.range(id, index.offset(record) - tf_header_size, tf_header_size, std::move(bytes));
+    const tf_header head(bytes);
+    if (!head.intact || head.size != index.size(record) - tf_footer_size) return false;
+  }
+  return index.offset(0) == tf_header_size;
+}
+
 /// Files of TFRecord.
 [[nodiscard]] inline const tar::shard_kind& tf_record_files() noexcept {
-  static constexpr tar::shard_kind kind{"tfrecord", true, false, &index_tf_records, &agrees_with_tf_records};
+  static constexpr tar::shard_kind kind{"tfrecord",  true, false, &index_tf_records, &agrees_with_tf_records,
+                                        &has_tf_ends};
   return kind;
 }
 

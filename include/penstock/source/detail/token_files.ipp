@@ -6,6 +6,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/detail/hash_bytes.hpp>
@@ -14,6 +15,7 @@
 #include <penstock/storage/file_names.hpp>
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 #include <utility>
 
@@ -49,9 +51,10 @@ PENSTOCK_INLINE token_range parse_llmc(bytes_view head, std::uint64_t size, cons
   if (magic == eval_magic)
     throw fail("this is an llm.c file of multiple-choice examples, not one of tokens", 0);
   if (magic != known_magic)
-    throw fail(text({"this is not an llm.c token file: it begins with ", magic, " and not with ", known_magic,
-                     "; a file without a header is read by raw_tokens"}),
-               0);
+    throw not_a("an llm.c token file", head,
+                {"it begins with ", magic, " and not with ", known_magic,
+                 "; a file without a header is read by raw_tokens"})
+        .in_file(path);
   if (head.size() < llmc_header_bytes) throw fail("the file ends within its llm.c header", size);
   if (number(1) != known_version)
     throw fail(text({"version ", number(1), " of llm.c's token files is not known, only ", known_version}),
@@ -82,6 +85,10 @@ PENSTOCK_INLINE token_range parse_raw(bytes_view head, std::uint64_t size, const
           .in_file(path)
           .at_offset(0);
   }
+  // Any bytes are tokens, so that only texts in the place of files are refused.
+  if (const std::string_view known = known_format(head);
+      known.starts_with("a Git LFS") || known.starts_with("an HTML"))
+    throw not_a("a file of tokens", head, {}).in_file(path);
   if (size % type.width != 0)
     throw error(errc::format, {"the file has ", size, " bytes, which is not a whole number of ", type.width,
                                "-byte tokens: it was cut, or its tokens have another width"})
@@ -99,9 +106,10 @@ PENSTOCK_INLINE token_range parse_litdata(session_view session, object_id object
     return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
   };
   const auto number = [&](std::uint64_t offset) {
-    buffer room;
     if (size < 4 || offset > size - 4) throw fail("the chunk ends within its table", size);
-    return std::uint64_t{little_endian<std::uint32_t>(session.range(object, offset, 4, room), 0)};
+    std::array<std::byte, 4> four;
+    session.read(object, offset, four);
+    return std::uint64_t{little_endian<std::uint32_t>(four, 0)};
   };
   const std::uint64_t items = number(0), begin = 4 * (items + 2);
   if (number(4) != begin || number(begin - 4) != size)
@@ -122,7 +130,7 @@ class megatron_index {
   // `bytes` is the whole index, which must outlive this.
   megatron_index(bytes_view bytes, const std::string& path) : bytes_(bytes), path_(&path) {
     if (bytes.size() < head || text_of(bytes.first(9)) != std::string_view("MMIDIDX\0\0", 9))
-      throw fail("this is not the index of a Megatron dataset: it does not begin with MMIDIDX", 0);
+      throw not_a("the index of a Megatron dataset", bytes, {"it does not begin with MMIDIDX"}).in_file(path);
     const auto version = little_endian<std::uint64_t>(bytes, 9);
     if (version != 1)
       throw fail(text({"version ", version, " of Megatron's indexes is not known, only 1"}), 9);
@@ -282,7 +290,6 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
     else
       objects.push_back(static_cast<object_id>(i));
   }
-  buffer room;
   std::vector<manifest::shard> entries;
   std::uint64_t all = 0, longest = 0;
   for (const object_id object : objects) {
@@ -295,7 +302,7 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
       if (found == indexes.end())
         throw error(errc::argument, "megatron_tokens: the storage names no .idx for this file")
             .in_file(names[object]);
-      const bytes_view bytes = session.range(found->second, 0, session.size(found->second), room);
+      const object_bytes bytes = session.range(found->second, 0, session.size(found->second));
       const megatron_index index(bytes, names[found->second]);
       range = index.read(type, signature.size, names[object], [&](std::uint64_t first, std::uint64_t count) {
         longest = std::max(longest, count);
@@ -309,8 +316,8 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
     } else if (format == token_format::litdata) {
       range = parse_litdata(session, object, signature.size, names[object], type);
     } else {
-      const std::uint64_t head = format == token_format::raw ? 8 : llmc_header_bytes;
-      const bytes_view start = session.range(object, 0, std::min(signature.size, head), room);
+      const std::uint64_t head = format == token_format::raw ? 64 : llmc_header_bytes;
+      const object_bytes start = session.range(object, 0, std::min(signature.size, head));
       range = format == token_format::raw ? parse_raw(start, signature.size, names[object], type)
                                           : parse_llmc(start, signature.size, names[object], type);
     }
@@ -318,7 +325,9 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
       longest = std::max(longest, range.count);
       all += windows_in(range.count, span, window.stride);
     }
-    const std::uint64_t content = hash_of_file(session, object, signature.size) ^ index_hash;
+    const std::uint64_t hash = hash_of_file(session, object, signature.size);
+    learn_ends(object, hash);
+    const std::uint64_t content = hash ^ index_hash;
     entries.push_back({names[object], signature.size, all - before, range.count * type.width,
                        fingerprint{}.add(content, span, window.stride, window.within_documents).value()});
     signatures.push_back(signature);

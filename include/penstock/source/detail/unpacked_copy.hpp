@@ -21,6 +21,9 @@ namespace detail::tar {
 /// The size and modification time of a regular file; nothing if there is none.
 [[nodiscard]] std::optional<object_signature> signature_of_file(const std::string& path) noexcept;
 
+/// A checksum of the first and the last 4 KiB of a file, which is not 0; 0 if it cannot be read.
+[[nodiscard]] std::uint64_t ends_of_file(const std::string& path) noexcept;
+
 /// The signatures of a packed file and of its copy when the copy was made. 64 bytes, described in
 /// docs/shard_indexes.md.
 struct copy_record {
@@ -30,6 +33,7 @@ struct copy_record {
 
   object_signature packed;
   object_signature copy;
+  std::uint64_t ends = 0;  ///< `ends_of_file` of the packed file; 0 in records of earlier versions
 
   [[nodiscard]] std::array<std::byte, size> bytes() const noexcept;
   /// Returns nothing if the bytes are not a complete record of this version.
@@ -49,9 +53,14 @@ struct copy_record {
 [[nodiscard]] int make_folders(const std::string& path);
 [[nodiscard]] std::string record_path(const std::string& copy);
 
+/// A packed file, in a state.
+struct packed_state {
+  const std::string& path;
+  object_signature signature;
+};
 /// Whether `copy` exists, is unchanged, and was made from this state of the packed file.
-[[nodiscard]] bool copy_is_current(int record, const std::string& copy, object_signature packed);
-[[nodiscard]] bool copy_is_current(const std::string& copy, object_signature packed);
+[[nodiscard]] bool copy_is_current(int record, const std::string& copy, const packed_state& packed);
+[[nodiscard]] bool copy_is_current(const std::string& copy, const packed_state& packed);
 
 /// The right to make a copy, which one thread of one process on the machine holds at a time. The lock ends
 /// with the process, however that ends. The copy is renamed into place, so the lock only saves duplicate
@@ -61,7 +70,7 @@ class copy_turn {
   /// Waits for the others.
   explicit copy_turn(std::string copy);
 
-  [[nodiscard]] bool current(object_signature packed) const;
+  [[nodiscard]] bool current(const packed_state& packed) const;
   /// Records that there is no copy, and removes leftovers of earlier ones.
   void begin() const;
   /// Records what the copy was made from. The copy must have been renamed into place before.

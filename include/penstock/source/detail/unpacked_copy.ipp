@@ -32,6 +32,19 @@ PENSTOCK_INLINE std::optional<object_signature> signature_of_file(const std::str
                               static_cast<std::uint64_t>(status.st_mtim.tv_nsec)};
 }
 
+PENSTOCK_INLINE std::uint64_t ends_of_file(const std::string& path) noexcept {
+  constexpr std::size_t part = 4096;
+  const owned_descriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status {};
+  if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0) return 0;
+  const auto size = static_cast<std::size_t>(status.st_size), some = std::min(size, part);
+  std::array<std::byte, 2 * part> ends{};
+  if (!read_all(opened.get(), mutable_bytes(ends).first(some)) ||
+      !read_all(opened.get(), mutable_bytes(ends).subspan(part, some), size - some))
+    return 0;
+  return checksum(ends) | 1;
+}
+
 PENSTOCK_INLINE std::array<std::byte, copy_record::size> copy_record::bytes() const noexcept {
   std::array<std::byte, size> to{};
   std::memcpy(to.data(), magic.data(), magic.size());
@@ -41,6 +54,7 @@ PENSTOCK_INLINE std::array<std::byte, copy_record::size> copy_record::bytes() co
   store_little<std::uint64_t>(to.data() + 24, packed.stamp);
   store_little<std::uint64_t>(to.data() + 32, copy.size);
   store_little<std::uint64_t>(to.data() + 40, copy.stamp);
+  store_little<std::uint64_t>(to.data() + 48, ends);
   store_little<std::uint64_t>(to.data() + 56, checksum({to.data(), 56}));
   return to;
 }
@@ -48,7 +62,7 @@ PENSTOCK_INLINE std::array<std::byte, copy_record::size> copy_record::bytes() co
 PENSTOCK_INLINE std::optional<copy_record> copy_record::load(bytes_view from) noexcept {
   if (from.size() != size) return std::nullopt;
   const auto number = [from](std::size_t at) { return load_little<std::uint64_t>(from.data() + at); };
-  const copy_record made{{number(16), number(24)}, {number(32), number(40)}};
+  const copy_record made{{number(16), number(24)}, {number(32), number(40)}, number(48)};
   const auto same = made.bytes();
   if (std::memcmp(same.data(), from.data(), size) != 0) return std::nullopt;
   return made;
@@ -89,14 +103,15 @@ PENSTOCK_INLINE int make_folders(const std::string& path) {
 
 PENSTOCK_INLINE std::string record_path(const std::string& copy) { return copy + ".record"; }
 
-PENSTOCK_INLINE bool copy_is_current(int record, const std::string& copy, object_signature packed) {
+PENSTOCK_INLINE bool copy_is_current(int record, const std::string& copy, const packed_state& packed) {
   std::array<std::byte, copy_record::size> bytes{};
   if (!read_all(record, bytes)) return false;
   const auto said = copy_record::load(bytes);
-  return said && said->packed == packed && signature_of_file(copy) == said->copy;
+  return said && said->packed == packed.signature && signature_of_file(copy) == said->copy &&
+         (said->ends == 0 || said->ends == ends_of_file(packed.path));
 }
 
-PENSTOCK_INLINE bool copy_is_current(const std::string& copy, object_signature packed) {
+PENSTOCK_INLINE bool copy_is_current(const std::string& copy, const packed_state& packed) {
   const owned_descriptor record(::open(record_path(copy).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   return record.get() >= 0 && copy_is_current(record.get(), copy, packed);
 }
@@ -110,7 +125,7 @@ PENSTOCK_INLINE copy_turn::copy_turn(std::string copy) : copy_(std::move(copy)) 
   }
 }
 
-PENSTOCK_INLINE bool copy_turn::current(object_signature packed) const {
+PENSTOCK_INLINE bool copy_turn::current(const packed_state& packed) const {
   return copy_is_current(opened_.get(), copy_, packed);
 }
 

@@ -4,6 +4,7 @@
 #include <penstock/source/detail/whole_file.hpp>
 
 #include <penstock/core/to_size.hpp>
+#include <penstock/storage/file_names.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -55,7 +56,8 @@ PENSTOCK_INLINE error regular_file::failed(const char* what) const {
       .in_file(*path_);
 }
 
-PENSTOCK_INLINE buffer read_whole_file(const std::string& path, std::uint64_t most, std::string_view what) {
+PENSTOCK_INLINE buffer read_whole_file(const std::string& given, std::uint64_t most, std::string_view what) {
+  const std::string path = files::local_path(given);
   const regular_file file(path);
   if (file.size() > most) {
     const bool round = most % 1_MiB == 0;

@@ -8,6 +8,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <optional>
 #include <string>
@@ -23,7 +24,10 @@ struct stored_archive {
   [[nodiscard]] zip_archive::bytes_of bytes() const noexcept {
     return {this, [](const void* from, std::uint64_t offset, std::uint64_t size, buffer& room) {
               const auto& self = *static_cast<const stored_archive*>(from);
-              return self.session.range(self.object, offset, size, room);
+              if (self.session.views()) return self.session.view(self.object, offset, size);
+              room.resize_for_overwrite(to_size(size));
+              self.session.read(self.object, offset, room.span());
+              return room.view();
             }};
   }
 };
@@ -42,8 +46,9 @@ PENSTOCK_INLINE zip_member find_zip_array(session_view session, object_id object
   }
   if (found->method != 0)
     found->refuse(
-        "is compressed, so its rows cannot be reached one by one; save it with numpy.savez instead of "
-        "numpy.savez_compressed");
+        "is compressed, so its rows cannot be reached one by one: link penstock::zlib, include "
+        "<penstock/source/unpacked_npz.hpp> and write npz_rows<T>(unpacked_npz(...), name), or save it with "
+        "numpy.savez instead of numpy.savez_compressed");
   return {found->begin, found->unpacked};
 }
 

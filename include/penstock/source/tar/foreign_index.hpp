@@ -43,20 +43,21 @@ struct disagreement {
 [[nodiscard]] buffer index_from_dali(session_view session, object_id id, object_signature shard,
                                      std::string_view text,
                                      std::uint64_t extension_limit = default_extension_limit,
-                                     scan_pace pace = {}, std::size_t checks = 62);
+                                     scan_pace pace = {}, std::size_t checks = 62,
+                                     bool skip_apple_double = true);
 /// Makes the index of a shard from Energon's: the offset of each sample's first header, and the end of the
 /// last sample. Throws like `index_from_dali`.
 [[nodiscard]] buffer index_from_energon(session_view session, object_id id, object_signature shard,
                                         bytes_view offsets,
                                         std::uint64_t extension_limit = default_extension_limit,
-                                        scan_pace pace = {});
+                                        scan_pace pace = {}, bool skip_apple_double = true);
 
 /// Makes the index of a shard from the one that `policy` names. Null `near`: a file beside the shard; else an
 /// object beside it in its store, of whose headers fewer are compared.
 [[nodiscard]] buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
                                          index_policy policy, objects_beside* near,
                                          std::uint64_t extension_limit = default_extension_limit,
-                                         scan_pace pace = {});
+                                         scan_pace pace = {}, bool skip_apple_double = true);
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1

@@ -113,13 +113,15 @@ class dali_lines {
 class foreign_check {
  public:
   foreign_check(session_view session, object_id id, object_signature shard, std::uint64_t extension_limit,
-                scan_pace pace, std::size_t checks)
+                scan_pace pace, std::size_t checks, bool skip_apple_double)
       : session_(session),
         id_(id),
         shard_(shard),
         extension_limit_(extension_limit),
         pace_(pace),
-        checks_(checks) {}
+        checks_(checks),
+        skip_apple_double_(skip_apple_double),
+        builder_(false, skip_apple_double) {}
 
   [[nodiscard]] buffer dali(std::string_view text) {
     const dali_lines lines(text, shard_.size);
@@ -160,8 +162,9 @@ class foreign_check {
   }
 
  private:
-  [[nodiscard]] static bool belongs(const member& m) noexcept {
-    return !skipped_member(m.path) && split_member(m.path);
+  [[nodiscard]] bool belongs(const member& m) const noexcept {
+    return !skipped_member(m.path) && !(skip_apple_double_ && is_apple_double(m.path)) &&
+           split_member(m.path);
   }
   static constexpr std::string_view in_line = " in line ";
 
@@ -261,6 +264,7 @@ class foreign_check {
   std::uint64_t extension_limit_;
   scan_pace pace_;
   std::size_t checks_;
+  bool skip_apple_double_;
   index_builder builder_;
   std::uint64_t line_ = 0;  // of the last sample
   std::string path_;
@@ -268,18 +272,20 @@ class foreign_check {
 
 PENSTOCK_INLINE buffer index_from_dali(session_view session, object_id id, object_signature shard,
                                        std::string_view text, std::uint64_t extension_limit, scan_pace pace,
-                                       std::size_t checks) {
-  return foreign_check(session, id, shard, extension_limit, pace, checks).dali(text);
+                                       std::size_t checks, bool skip_apple_double) {
+  return foreign_check(session, id, shard, extension_limit, pace, checks, skip_apple_double).dali(text);
 }
 
 PENSTOCK_INLINE buffer index_from_energon(session_view session, object_id id, object_signature shard,
-                                          bytes_view offsets, std::uint64_t extension_limit, scan_pace pace) {
-  return foreign_check(session, id, shard, extension_limit, pace, 0).energon(offsets);
+                                          bytes_view offsets, std::uint64_t extension_limit, scan_pace pace,
+                                          bool skip_apple_double) {
+  return foreign_check(session, id, shard, extension_limit, pace, 0, skip_apple_double).energon(offsets);
 }
 
 PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
                                            index_policy policy, objects_beside* near,
-                                           std::uint64_t extension_limit, scan_pace pace) {
+                                           std::uint64_t extension_limit, scan_pace pace,
+                                           bool skip_apple_double) {
   const bool dali = policy == index_policy::dali;
   const sibling which = dali ? dali_index : energon_index;
   const std::string path = which.of(shard);
@@ -303,8 +309,9 @@ PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, c
   }
   try {
     return dali ? index_from_dali(session, id, signature, text_of(bytes->view()), extension_limit, pace,
-                                  near != nullptr ? stored_index_checks : 62)
-                : index_from_energon(session, id, signature, bytes->view(), extension_limit, pace);
+                                  near != nullptr ? stored_index_checks : 62, skip_apple_double)
+                : index_from_energon(session, id, signature, bytes->view(), extension_limit, pace,
+                                     skip_apple_double);
   } catch (const disagreement& d) {
     throw error(errc::format, {both, " ", d.text}).in_file(shard);
   } catch (error& e) {

@@ -3,6 +3,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/source/tar/shard_kind.hpp>
 #include <penstock/source/tar/tar_scan.hpp>
 #include <penstock/source/tar/tar_walk.hpp>
 #include <penstock/storage/concepts.hpp>
@@ -22,7 +23,8 @@ namespace detail::tar {
 class index_builder {
  public:
   /// `bytewise`: of a file of records, which begin anywhere.
-  explicit index_builder(bool bytewise = false) noexcept : bytewise_(bytewise) {}
+  explicit index_builder(bool bytewise = false, bool skip_apple_double = true) noexcept
+      : bytewise_(bytewise), skip_apple_double_(skip_apple_double) {}
 
   /// Adds the next member of the archive; a member that belongs to no sample is skipped.
   void add(const member& m);
@@ -37,6 +39,11 @@ class index_builder {
   [[nodiscard]] std::string_view last_key() const noexcept {
     return samples_.empty() ? std::string_view{} : std::string_view(keys_).substr(samples_.back().key);
   }
+
+  /// Leaves out the last sample if it may lack members, since the archive is damaged behind it: if `next`,
+  /// the name of the member there, belongs to it, or, with an unknown name, if it has fewer members than the
+  /// sample before it.
+  void leave_out_unfinished(std::string_view next);
 
   /// Notes whether the archive lacks the zero blocks that should end it.
   void note_unended(bool unended) noexcept { unended_ = unended; }
@@ -74,13 +81,14 @@ class index_builder {
   std::uint64_t payload_ = 0;
   std::size_t guess_ = 0;
   std::size_t met_ = 0;
-  bool bad_ = false, unended_ = false, bytewise_;
+  std::uint64_t apple_double_ = 0;
+  bool bad_ = false, unended_ = false, bytewise_, skip_apple_double_;
 };
 
 /// Makes the index of an object in one pass over its headers.
 [[nodiscard]] buffer build_index(session_view session, object_id id, const std::string& name,
-                                 std::uint64_t extension_limit = default_extension_limit,
-                                 scan_pace pace = {});
+                                 std::uint64_t extension_limit = default_extension_limit, scan_pace pace = {},
+                                 build_options options = {});
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1

@@ -11,6 +11,7 @@
 
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <utility>
 
 namespace penstock::inline v0_1 {
@@ -20,6 +21,10 @@ PENSTOCK_INLINE void index_builder::add(const member& m) {
   if (skipped_member(m.path)) return;
   const auto parts = split_member(m.path);
   if (!parts) return;
+  if (is_apple_double(m.path)) {
+    apple_double_ = skip_apple_double_ ? 1 : 2;
+    if (skip_apple_double_) return;
+  }
   if (m.sparse) {
     throw error(errc::format, {"'", m.path,
                                "' is a sparse file, which is stored with its holes left out; write the "
@@ -66,6 +71,7 @@ PENSTOCK_INLINE buffer index_builder::finish(object_signature shard) {
   header.payload = payload_;
   header.unended = unended_ ? 1 : 0;
   header.bytewise = bytewise_ ? 1 : 0;
+  header.apple_double = apple_double_;
   check_room(detail::to_size(header.suffix_bytes), "bytes of suffixes");
 
   buffer out(detail::to_size(header.file_size()));
@@ -114,6 +120,16 @@ PENSTOCK_INLINE void index_builder::open_sample_of(std::string_view key) {
   keys_ += key;
 }
 
+PENSTOCK_INLINE void index_builder::leave_out_unfinished(std::string_view next) {
+  if (samples_.empty()) return;
+  const std::size_t last = members_.size() - samples_.back().first;
+  if (const auto parts = next.empty() ? std::nullopt : split_member(next))
+    bad_ = bad_ || parts->key == last_key();
+  else if (samples_.size() > 1)
+    bad_ = bad_ || last < samples_.back().first - samples_[samples_.size() - 2].first;
+  leave_out_bad();
+}
+
 PENSTOCK_INLINE void index_builder::leave_out_bad() {
   if (!std::exchange(bad_, false)) return;
   for (std::size_t i = samples_.back().first; i < members_.size(); ++i) payload_ -= members_[i].size;
@@ -140,13 +156,26 @@ PENSTOCK_INLINE std::uint32_t index_builder::number_of(const std::string& suffix
 }
 
 PENSTOCK_INLINE buffer build_index(session_view session, object_id id, const std::string& name,
-                                   std::uint64_t extension_limit, scan_pace pace) {
+                                   std::uint64_t extension_limit, scan_pace pace, build_options options) {
   try {
     const object_signature shard = session.signature(id);
-    index_builder builder;
+    index_builder builder(false, options.skip_apple_double);
     member_scan members(session, id, shard.size, extension_limit, pace);
-    for (member m; members.next(m);) builder.add(m);
-    builder.note_unended(members.unended());
+    const auto next = [&](member& m) {
+      try {
+        return members.next(m);
+      } catch (const error& e) {
+        // An empty file may have been a shard; one that does not begin as an archive is none.
+        const bool begins = members.found_any() || shard.size == 0;
+        if (options.damage == nullptr || e.code() != errc::format || !begins) throw;
+        session.confirm(id);
+        options.damage->note(e, shard.size);
+        builder.leave_out_unfinished(e.key());
+        return false;
+      }
+    };
+    for (member m; next(m);) builder.add(m);
+    builder.note_unended(members.unended() || (options.damage != nullptr && options.damage->found));
     session.confirm(id);
     if (session.signature(id) != shard) {
       throw error(errc::io, "the shard was changed while its index was built");

@@ -8,6 +8,7 @@
 #include <penstock/source/tar/shard_index.hpp>
 #include <penstock/storage/concepts.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -34,7 +35,8 @@ enum class index_state { good, missing, unreadable, damaged, stale };
 
 [[nodiscard]] const char* to_text(index_state state) noexcept;
 
-bool read_all(int from, mutable_bytes into) noexcept;
+/// Fills `into` from an offset on; returns false if that is not possible.
+[[nodiscard]] bool read_all(int from, mutable_bytes into, std::uint64_t offset = 0) noexcept;
 
 /// Reads the header of an index file and nothing else.
 [[nodiscard]] std::pair<index_state, index_header> peek_index(const std::string& path,

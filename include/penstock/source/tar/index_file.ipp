@@ -88,10 +88,11 @@ PENSTOCK_INLINE const char* to_text(index_state state) noexcept {
   return "";
 }
 
-PENSTOCK_INLINE bool read_all(int from, mutable_bytes into) noexcept {
+PENSTOCK_INLINE bool read_all(int from, mutable_bytes into, std::uint64_t offset) noexcept {
   std::size_t done = 0;
   while (done < into.size()) {
-    const ssize_t got = ::pread(from, into.data() + done, into.size() - done, static_cast<off_t>(done));
+    const ssize_t got =
+        ::pread(from, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return false;
     done += static_cast<std::size_t>(got);

@@ -31,16 +31,22 @@ struct index_header {
   std::uint64_t suffixes = 0;
   std::uint64_t suffix_bytes = 0;
   std::uint64_t key_bytes = 0;
-  std::uint64_t payload = 0;   ///< bytes in all members
-  std::uint64_t content = 0;   ///< checksum of everything after the header
-  std::uint64_t unended = 0;   ///< 1: the shard lacks the zero blocks that end an archive
-  std::uint64_t bytewise = 0;  ///< 1: records of a TFRecord file, whose offsets count bytes
+  std::uint64_t payload = 0;       ///< bytes in all members
+  std::uint64_t content = 0;       ///< checksum of everything after the header
+  std::uint64_t unended = 0;       ///< 1: the shard lacks the zero blocks that end an archive
+  std::uint64_t bytewise = 0;      ///< 1: records of a TFRecord file, whose offsets count bytes
+  std::uint64_t apple_double = 0;  ///< of the members of macOS: 0: none was met; 1: left out; 2: kept
 
   [[nodiscard]] std::uint64_t members_at() const noexcept { return size + 8 * (samples + 1); }
   [[nodiscard]] std::uint64_t suffix_ends_at() const noexcept { return members_at() + 16 * members; }
   [[nodiscard]] std::uint64_t suffixes_at() const noexcept { return suffix_ends_at() + 4 * suffixes; }
   [[nodiscard]] std::uint64_t keys_at() const noexcept { return suffixes_at() + suffix_bytes; }
   [[nodiscard]] std::uint64_t file_size() const noexcept { return keys_at() + key_bytes; }
+
+  /// Whether the index was made as this choice wants it.
+  [[nodiscard]] bool fits(bool skip_apple_double) const noexcept {
+    return apple_double == 0 || (apple_double == 1) == skip_apple_double;
+  }
 
   void store(std::byte* to) const noexcept;
 

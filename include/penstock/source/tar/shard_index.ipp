@@ -41,7 +41,7 @@ PENSTOCK_INLINE void index_header::store(std::byte* to) const noexcept {
   store_little<std::uint32_t>(to + 12, static_cast<std::uint32_t>(size));
   std::byte* field = to + 16;
   for (const std::uint64_t value : {shard_size, shard_stamp, samples, members, suffixes, suffix_bytes,
-                                    key_bytes, payload, content, unended, bytewise}) {
+                                    key_bytes, payload, content, unended, bytewise, apple_double}) {
     store_little<std::uint64_t>(field, value);
     field += 8;
   }
@@ -58,13 +58,13 @@ PENSTOCK_INLINE std::optional<index_header> index_header::load(bytes_view bytes)
   const std::byte* field = from + 16;
   for (std::uint64_t* value :
        {&h.shard_size, &h.shard_stamp, &h.samples, &h.members, &h.suffixes, &h.suffix_bytes, &h.key_bytes,
-        &h.payload, &h.content, &h.unended, &h.bytewise}) {
+        &h.payload, &h.content, &h.unended, &h.bytewise, &h.apple_double}) {
     *value = load_little<std::uint64_t>(field);
     field += 8;
   }
   constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
   if (h.samples >= most || h.members > most || h.suffixes > (1u << 24) || h.suffix_bytes > most ||
-      h.key_bytes > most || h.unended > 1 || h.bytewise > 1) {
+      h.key_bytes > most || h.unended > 1 || h.bytewise > 1 || h.apple_double > 2) {
     return std::nullopt;
   }
   // An index without samples must be empty: its tables are never read, so nothing else would

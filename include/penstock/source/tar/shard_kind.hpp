@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/source/tar/shard_index.hpp>
 #include <penstock/source/tar/tar_scan.hpp>
 #include <penstock/storage/concepts.hpp>
@@ -14,6 +15,25 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
+/// What was wrong with a shard, if the samples before it were taken.
+struct shard_damage {
+  bool found = false;
+  std::uint64_t offset = 0;
+  std::string reason;
+
+  void note(const error& e, std::uint64_t at) {
+    found = true;
+    offset = e.offset().value_or(at);
+    reason = e.message();
+  }
+};
+
+/// How the index of a shard is made.
+struct build_options {
+  bool skip_apple_double = true;
+  shard_damage* damage = nullptr;  ///< null: damage is an error; see `on_damaged_shard`
+};
+
 /// A kind of shards: how their indexes are made, and compared with them.
 struct shard_kind {
   std::string_view source_name;  ///< the source that reads them
@@ -22,10 +42,14 @@ struct shard_kind {
 
   /// Makes the index of an object in one pass over its headers. `name` is for errors.
   buffer (*build)(session_view session, object_id id, const std::string& name, std::uint64_t extension_limit,
-                  scan_pace pace);
+                  scan_pace pace, build_options options);
   /// Whether an index of the object's size is that of its content, as far as a few headers show.
   bool (*agrees)(session_view session, object_id id, const shard_index& index, scan_pace pace,
                  std::uint64_t extension_limit);
+  /// Whether the headers of the first and the last member are where an index of the object's size says, and
+  /// what it says: two small reads. May be false for an index that is right, if its archive writes names or
+  /// sizes in an unusual way.
+  bool (*has_ends)(session_view session, object_id id, const shard_index& index);
 };
 
 }  // namespace detail::tar

@@ -7,6 +7,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/projection.hpp>
+#include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/known_files.hpp>
 #include <penstock/source/detail/loaded_once.hpp>
 #include <penstock/source/detail/objects_beside.hpp>
@@ -39,6 +40,8 @@ struct index_rules {
   std::uint64_t scan_gap = 0;
   std::string folder;
   const shard_kind* kind = &tar_shards();
+  on_damaged_shard damaged = on_damaged_shard::refuse;
+  bool skip_apple_double = true;
 };
 
 /// What a plan knows about the shards of a dataset: their manifest, and the indexes that could not be kept in
@@ -48,6 +51,7 @@ struct known_shards : known_files {
   bool local = false;                           // whether the names are paths
   bool distant = false;                         // whether reads have latency, and the shards are not files
   std::vector<shared<const buffer>> in_memory;  // null if the index is in a file
+  std::vector<damaged_shard> damages;           // of shards of which what is there was taken
 
   known_shards(index_rules chosen, bool latent);
   known_shards(const known_shards&) = delete;
@@ -70,13 +74,15 @@ struct known_shards : known_files {
   [[nodiscard]] bool has_stamps() const noexcept;
   void learn_stamps(session_view session);
 
-  /// Gets the index of a shard according to the policy: from the store, or by building it.
+  /// Gets the index of a shard according to the policy: from the store, or by building it. `damage`: what was
+  /// wrong with the shard, if what is there may be taken.
   [[nodiscard]] shared<const buffer> build(session_view session, objects_beside& near, std::size_t shard,
-                                           const std::string& name) const;
+                                           const std::string& name, shard_damage& damage) const;
   /// The files that may hold the index of a shard, in the order in which they are tried.
   [[nodiscard]] std::vector<std::string> index_files(const std::string& name, object_signature shard) const;
-  /// Keeps an index in its file; returns false if it must stay in memory.
-  [[nodiscard]] bool keep(const std::string& name, object_signature shard, const buffer& built) const;
+  /// Keeps an index in its file, unless the shard is damaged; returns false if it must stay in memory.
+  [[nodiscard]] bool keep(const std::string& name, object_signature shard, const buffer& built,
+                          const shard_damage& damage) const;
   /// One line for a source of these shards; `where` is the description of their storage, or empty.
   [[nodiscard]] std::string describe(std::string where) const;
 };
@@ -140,6 +146,8 @@ class open_indexes {
   open_indexes(shared<const known_shards> set, const projection& used, detail::owned<objects_beside> near);
 
   [[nodiscard]] const shard_index& load(session_view session, std::size_t shard) const;
+  /// Throws errc::io if the shard is not the one that its index was made from.
+  void compare(session_view session, std::size_t shard, const shard_index& tables) const;
   [[nodiscard]] std::unique_ptr<loaded_index> from_file(session_view session, std::size_t shard,
                                                         const manifest::shard& entry) const;
 

@@ -57,7 +57,8 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
     signatures[i] = session.signature(static_cast<object_id>(i));
     for (const std::string& path : index_files(names[i], signatures[i])) {
       auto [state, header] = peek_index(path, signatures[i]);
-      if (state == index_state::good && (header.bytewise != 0) != rules.kind->bytewise)
+      if (state == index_state::good &&
+          ((header.bytewise != 0) != rules.kind->bytewise || !header.fits(rules.skip_apple_double)))
         state = index_state::stale;
       found[i] = state == index_state::good ? 1 : 0;
       headers[i] = header;
@@ -71,13 +72,17 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (found[i] == 0) missing.push_back(i);
   }
+  std::vector<shard_damage> found_damages(missing.size());
   for_each_in_parallel(missing.size(), threads, [&](std::size_t m) {
     const std::size_t i = missing[m];
-    shared<const buffer> built = build(session, near, i, names[i]);
+    shared<const buffer> built = build(session, near, i, names[i], found_damages[m]);
     headers[i] = *index_header::load(built->view());
     signatures[i] = {headers[i].shard_size, headers[i].shard_stamp};
-    if (!keep(names[i], signatures[i], *built)) in_memory[i] = std::move(built);
+    if (!keep(names[i], signatures[i], *built, found_damages[m])) in_memory[i] = std::move(built);
   });
+  for (std::size_t m = 0; m < missing.size(); ++m)
+    if (shard_damage& one = found_damages[m]; one.found)
+      damages.push_back({names[missing[m]], one.offset, std::move(one.reason), headers[missing[m]].samples});
   std::vector<manifest::shard> entries(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     entries[i] = {names[i],           headers[i].shard_size, headers[i].samples,     headers[i].payload,
@@ -138,21 +143,25 @@ PENSTOCK_INLINE void known_shards::learn_stamps(session_view session) {
 }
 
 PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, objects_beside& near,
-                                                         std::size_t shard, const std::string& name) const {
+                                                         std::size_t shard, const std::string& name,
+                                                         shard_damage& damage) const {
   const auto id = static_cast<object_id>(shard);
   const auto made = [](buffer bytes) { return shared<const buffer>(new const buffer(std::move(bytes))); };
   if (foreign(rules.policy)) {
     return made(build_foreign_index(session, id, name, rules.policy, local ? nullptr : &near,
-                                    rules.extension_limit, pace()));
+                                    rules.extension_limit, pace(), rules.skip_apple_double));
   }
   if (!local) {
     std::string why;
-    if (auto found = index_in_store(session, id, near, *rules.kind, pace(), rules.extension_limit, why))
+    if (auto found = index_in_store(session, id, near, *rules.kind, pace(), rules.extension_limit, why,
+                                    rules.skip_apple_double))
       return made(std::move(*found));
     if (rules.policy == index_policy::require)
       throw index_required(own_index.of(name), name, "cannot be used (" + why + ")", errc::missing);
   }
-  return made(rules.kind->build(session, id, name, rules.extension_limit, pace()));
+  const bool takes = rules.damaged == on_damaged_shard::take_what_is_there;
+  return made(rules.kind->build(session, id, name, rules.extension_limit, pace(),
+                                {rules.skip_apple_double, takes ? &damage : nullptr}));
 }
 
 PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::string& name,
@@ -170,8 +179,9 @@ PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::st
   return files;
 }
 
-PENSTOCK_INLINE bool known_shards::keep(const std::string& name, object_signature shard,
-                                        const buffer& built) const {
+PENSTOCK_INLINE bool known_shards::keep(const std::string& name, object_signature shard, const buffer& built,
+                                        const shard_damage& damage) const {
+  if (damage.found) return false;  // a plan that refuses damaged shards must not find it
   if (foreign(rules.policy) || rules.policy == index_policy::transient) return false;
   if (local && rules.policy == index_policy::keep) return keep_index(index_path(name), built.view());
   const std::string kept =
@@ -183,6 +193,10 @@ PENSTOCK_INLINE std::string known_shards::describe(std::string where) const {
   if (where.empty()) where = std::to_string(signatures.size()) + " objects";
   std::string line = detail::text({rules.kind->source_name, "(", where, "): ", shards.shards().size(),
                                    " shards, ", shards.samples(), " samples, ", shards.payload(), " bytes"});
+  if (!damages.empty())
+    detail::append(line, {", ", static_cast<std::uint64_t>(damages.size()),
+                          damages.size() == 1 ? " damaged shard" : " damaged shards",
+                          " of which what is there was taken"});
   const bool keeps = rules.policy == index_policy::keep || rules.policy == index_policy::cache;
   if (local || !keeps) return line;
   const auto homeless = std::count_if(in_memory.begin(), in_memory.end(),
@@ -229,10 +243,48 @@ PENSTOCK_INLINE const shard_index& open_indexes::load(session_view session, std:
       throw error(errc::io, "the shard does not hold what its manifest says; open the dataset again")
           .in_file(entry.name);
     }
+    compare(session, shard, fresh->tables());
     fresh->use(used_);
     return fresh.release();
   };
   return loaded_->get(shard, made).tables();
+}
+
+// Size and time do not tell a shard from another one that has both: tar programs pad archives to 10 KiB, and
+// reproducible ones have constant times. What the ends do not settle, a pass over all headers does.
+PENSTOCK_INLINE void open_indexes::compare(session_view session, std::size_t shard,
+                                           const shard_index& tables) const {
+  const auto id = static_cast<object_id>(shard);
+  const shard_kind& kind = *set_->rules.kind;
+  if (session.tagged(id)) return;
+  const std::string& name = set_->path(shard);
+  bool same = kind.has_ends(session, id, tables);
+  session.confirm(id);
+  if (!same) try {
+      shard_damage damage;
+      const bool takes = set_->rules.damaged == on_damaged_shard::take_what_is_there;
+      const buffer built = kind.build(session, id, name, set_->rules.extension_limit, set_->pace(),
+                                      {set_->rules.skip_apple_double, takes ? &damage : nullptr});
+      same = index_header::load(built.view())->content == tables.header().content;
+    } catch (const error& e) {
+      if (!depends_on_bytes(e.code())) throw;
+    }
+  if (same) return;
+  std::string index, remedy = "open the dataset again";
+  if (set_->rules.policy == index_policy::dali || set_->rules.policy == index_policy::energon) {
+    index = (set_->rules.policy == index_policy::dali ? dali_index : energon_index).of(name);
+    remedy = "make the index again";
+  } else if (!set_->in_memory[shard]) {
+    for (const std::string& path : set_->index_files(name, set_->signatures[shard]))
+      if (const auto found = loaded_index::from_file(path);
+          found && belongs(*found, set_->shards.shards()[shard]))
+        index = path;
+    remedy = "delete the index and open the dataset again";
+  }
+  throw error(errc::io, {"the shard was replaced by another one of the same size and time: its index",
+                         index.empty() ? "" : " ", index, " was made from other content; ", remedy})
+      .in_file(name)
+      .recurring();
 }
 
 PENSTOCK_INLINE void open_indexes::get_ready(session_view session, std::span<const position> samples) const {
@@ -251,8 +303,9 @@ PENSTOCK_INLINE std::unique_ptr<loaded_index> open_indexes::from_file(session_vi
   }
   if (set_->rules.policy == index_policy::require && set_->local)
     throw index_required(index_path(entry.name), entry.name, to_text(index_state::damaged), errc::checksum);
-  shared<const buffer> built = set_->build(session, *near_, shard, entry.name);
-  const bool kept = set_->keep(entry.name, signature, *built);
+  shard_damage damage;
+  shared<const buffer> built = set_->build(session, *near_, shard, entry.name, damage);
+  const bool kept = set_->keep(entry.name, signature, *built, damage);
   auto fresh = loaded_index::from_buffer(std::move(built));
   if (!fresh || !belongs(*fresh, entry)) {
     const auto files = set_->index_files(entry.name, signature);

@@ -29,7 +29,8 @@ namespace detail::tar {
 /// is none that agrees; `why` then gets what is wrong with Penstock's.
 [[nodiscard]] std::optional<buffer> index_in_store(session_view session, object_id id, objects_beside& near,
                                                    const shard_kind& kind, scan_pace pace,
-                                                   std::uint64_t extension_limit, std::string& why);
+                                                   std::uint64_t extension_limit, std::string& why,
+                                                   bool skip_apple_double = true);
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1

@@ -24,7 +24,7 @@ namespace detail::tar {
 /// The shards of a plan that are read forward.
 struct stream_shards {
   stream_shards(std::vector<std::string> given, std::uint64_t most, std::uint64_t longest_extension,
-                bool regular, std::string_view source);
+                bool regular, std::string_view source, bool skips_apple_double = true);
 
   std::vector<std::string> names;
   std::vector<std::atomic<bool>> used;  // by shard: whether it is a pipe that has been read
@@ -32,6 +32,7 @@ struct stream_shards {
   std::uint64_t extension_limit;        // bytes in an extension header
   bool files;                           // whether the shards must be files and not pipes
   std::string_view source_name;
+  bool skip_apple_double;
 
   [[nodiscard]] std::string describe() const;
   /// Covers the shards' names without their folders: their contents are not known until they are read.

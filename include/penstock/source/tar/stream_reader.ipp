@@ -14,13 +14,14 @@ namespace detail::tar {
 
 PENSTOCK_INLINE stream_shards::stream_shards(std::vector<std::string> given, std::uint64_t most,
                                              std::uint64_t longest_extension, bool regular,
-                                             std::string_view source)
+                                             std::string_view source, bool skips_apple_double)
     : names(std::move(given)),
       used(names.size()),
       limit(most),
       extension_limit(longest_extension),
       files(regular),
-      source_name(source) {
+      source_name(source),
+      skip_apple_double(skips_apple_double) {
   if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
 }
 
@@ -88,7 +89,7 @@ PENSTOCK_INLINE void stream_reader::close() noexcept {
 PENSTOCK_INLINE bool stream_reader::find() {
   if (ended_) return false;
   while (walk_.next(found_)) {
-    if (skipped_member(found_.path)) continue;
+    if (skipped_member(found_.path) || (set().skip_apple_double && is_apple_double(found_.path))) continue;
     const auto parts = split_member(found_.path);
     if (!parts) continue;
     parts_ = *parts;

@@ -68,6 +68,8 @@ class member_scan {
   [[nodiscard]] bool next(member& found) { return walk_.next(found); }
   /// After the last file: whether the zero blocks that end an archive are missing.
   [[nodiscard]] bool unended() const noexcept { return walk_.unended(); }
+  /// See `member_walk`.
+  [[nodiscard]] bool found_any() const noexcept { return walk_.found_any(); }
 
  private:
   header_reader in_;

@@ -67,6 +67,8 @@ class member_walk {
   [[nodiscard]] bool next(member& found);
   /// After the last file: whether the zero blocks that end an archive are missing.
   [[nodiscard]] bool unended() const noexcept { return unended_; }
+  /// Whether a header was read that is one: so it is an archive, or the beginning of one.
+  [[nodiscard]] bool found_any() const noexcept { return found_any_; }
 
   /// Throws the error for an archive that ends within the member found last.
   [[noreturn]] void cut_off(std::uint64_t reached) const;
@@ -102,6 +104,7 @@ class member_walk {
   bool has_records_ = false;
   bool extended_ = false;
   bool unended_ = false;
+  bool found_any_ = false;
   std::uint64_t extension_limit_;
 };
 

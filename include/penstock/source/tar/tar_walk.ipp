@@ -4,6 +4,7 @@
 #include <penstock/source/tar/tar_walk.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/known_formats.hpp>
 
 namespace penstock::inline v0_1 {
 namespace detail::tar {
@@ -28,13 +29,15 @@ PENSTOCK_INLINE bool member_walk::next(member& found) {
       unended_ = block.empty();
       return false;
     }
-    if (block.size() < block_size)
+    if (block.size() < block_size) {
+      if (at_ == 0 && !known_format(block).empty()) throw not_a("a tar archive", block, {});
       throw error(errc::format, "the archive is cut off within a header").at_offset(at_);
-    if (!checksum_matches(block)) {
-      throw error(errc::format, at_ == 0 ? "this is not a tar archive: the first header's checksum is wrong"
-                                         : "the checksum of a tar header is wrong")
-          .at_offset(at_);
     }
+    if (!checksum_matches(block)) {
+      if (at_ == 0) throw not_a("a tar archive", block, {"the first header's checksum is wrong"});
+      throw error(errc::format, "the checksum of a tar header is wrong").at_offset(at_);
+    }
+    found_any_ = true;
     if (!extended_) first_ = at_;
     const char type = static_cast<char>(block[156]);
     const auto stored = number_field(block, 124, 12);

@@ -287,6 +287,7 @@ class decrypting_session {
     if (begin < end) state_->session.foresee(id, begin, end - begin, turn);
   }
 
+  [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session, id); }
   /// True if the session inside can tell by its answers; see `expecting_session`.
   [[nodiscard]] bool expect(object_id id, object_signature what) const
     requires expecting_session<inner>

@@ -8,17 +8,16 @@
 #include <penstock/storage/detail/hedge_line.hpp>
 #include <penstock/storage/detail/relay.hpp>
 #include <penstock/storage/detail/relayed.hpp>
-#include <penstock/storage/hedged.hpp>
-#include <penstock/storage/retrying.hpp>
+#include <penstock/storage/http_options.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/storage_counters.hpp>
-#include <penstock/storage/throttled.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <variant>
 
@@ -28,14 +27,15 @@ namespace detail {
 /// What a patient storage does about reads that fail, or are late: one relay tries again and limits, as
 /// `retrying` around `throttled`, and goes around second reads, as `hedged`.
 struct patience {
-  relay_rules relays;
+  relay_rules relays;                 // `stop` ends all waits of the session
   std::optional<hedge_rules> hedges;  // none: no second reads
 };
 /// Throws errc::argument for options that make no sense. `attempts` of 1, `at_once` of 0 and a `share` of 0
-/// switch them off. No more than `most_at_once` reads are let through in any case: more would wait inside,
+/// switch them off. No more reads than `connections` are let through in any case: more would wait inside,
 /// where they would look late.
-[[nodiscard]] patience patience_of(const retrying_options& retries, const throttled_options& throttle,
-                                   const hedged_options& hedges, std::size_t most_at_once);
+[[nodiscard]] patience patience_of(const http_options& options);
+/// How requests that are no reads are tried again.
+[[nodiscard]] relay_rules retry_rules_of(const http_options& options);
 
 /// The session of a storage over a network, whose reads are tried again, limited and hedged: what
 /// `retrying(throttled(hedged(inner)))` would be, with each part chosen when the storage is made.
@@ -53,23 +53,36 @@ class patient_session {
         use(session.template emplace<hedging>(where, *rules.hedges));
       else
         use(session.template emplace<opened>(where).session);
+      if (rules.relays.stop.stop_possible()) stops.emplace(rules.relays.stop, stop_line{&line});
     }
     state(const state&) = delete;
     state& operator=(const state&) = delete;
-    ~state() { line.stop(); }
+    ~state() {
+      stops.reset();
+      line.stop();
+    }
 
     template <class Session>
     void use(Session& made) {
       line.use(session_view(made), background_view(made));
     }
 
+    struct stop_line {
+      relay* line;
+      void operator()() const noexcept {
+        line->end_waits();
+        line->cancel();
+      }
+    };
     struct opened {
       explicit opened(const Inner& storage) : session(storage.connect()) {}  // need not be movable
       inner session;
     };
     Inner where;
     relay line;
-    std::variant<std::monostate, opened, hedging> session;  // ends first: it reports its reads to the line
+    std::variant<std::monostate, opened, hedging>
+        session;  // ends before the line: it reports its reads to it
+    std::optional<std::stop_callback<stop_line>> stops;
   };
 
  public:
@@ -87,6 +100,7 @@ class patient_session {
   {
     return inside().expect(id, what);
   }
+  [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(inside(), id); }
   void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
     state_->line.read(id, offset, into);
   }

@@ -8,15 +8,19 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-PENSTOCK_INLINE patience patience_of(const retrying_options& retries, const throttled_options& throttle,
-                                     const hedged_options& hedges, std::size_t most_at_once) {
-  patience made{rules_of(retries), std::nullopt};
-  if (throttle.at_once != 0) {
-    const relay_rules limit = rules_of(throttle);
-    made.relays.at_once = std::min(limit.at_once, most_at_once);
+PENSTOCK_INLINE relay_rules retry_rules_of(const http_options& options) {
+  relay_rules made = rules_of(options.retries);
+  made.stop = options.stop;
+  return made;
+}
+PENSTOCK_INLINE patience patience_of(const http_options& options) {
+  patience made{retry_rules_of(options), std::nullopt};
+  if (options.throttle.at_once != 0) {
+    const relay_rules limit = rules_of(options.throttle);
+    made.relays.at_once = std::min(limit.at_once, options.connections);
     made.relays.longest_pause = limit.longest_pause;
   }
-  const hedge_rules second = rules_of(hedges);
+  const hedge_rules second = rules_of(options.hedges);
   if (second.share > 0) made.hedges = second;
   return made;
 }

@@ -33,6 +33,9 @@ class plain_http {
     [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
     /// The object's size, and a hash of its ETag, or of Last-Modified without one. Asked for once.
     [[nodiscard]] object_signature signature(object_id id) const { return objects_->signature(id); }
+    /// See `tagging_session`: not for ETags that a server makes of the time and the size, as nginx and Apache
+    /// do.
+    [[nodiscard]] bool tagged(object_id id) const { return objects_->tagged(id); }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       objects_->read(id, offset, into);
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/background_view.hpp>
 #include <penstock/storage/detail/waiting_reads.hpp>
@@ -18,6 +19,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,24 +28,32 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
+/// What an exception says about trying again.
+struct read_failure {
+  bool may_pass = false, timed_out = false, unreachable = false;
+  std::optional<std::uint64_t> asked_ms{};  // set if the store asked for fewer reads
+
+  [[nodiscard]] static read_failure of(const error& failed) noexcept;
+  [[nodiscard]] static read_failure of(const std::exception_ptr& failed) noexcept;
+};
+
 /// What a relay does beyond passing reads on.
 struct relay_rules {
   using milliseconds = std::chrono::milliseconds;
 
   std::uint32_t attempts = 1;  // of each read, including the first
   milliseconds first_wait{0}, longest_wait{0}, longest_asked{0};
+  milliseconds max_time{86'400'000}, max_unreachable_time{86'400'000};  // from first failure to last attempt
   std::uint64_t budget = 0;             // tokens for attempts after the first; 0: no limit
   std::optional<std::uint64_t> seed{};  // draws the waits; none: each relay has its own
   std::size_t at_once = 0;              // reads in flight, at most; 0: no limit
   milliseconds longest_pause{0};        // of all reads, when the store asked for it
-};
+  std::stop_token stop{};               // ends what waits outside of a relay
 
-/// What an exception says about trying again.
-struct read_failure {
-  bool may_pass = false, timed_out = false;
-  std::optional<std::uint64_t> asked_ms{};  // set if the store asked for fewer reads
-
-  [[nodiscard]] static read_failure of(const std::exception_ptr& failed) noexcept;
+  /// Whether an attempt that begins at `due` is too late for a read that failed so, first at `failed`.
+  [[nodiscard]] bool too_late(std::chrono::steady_clock::time_point due,
+                              std::chrono::steady_clock::time_point failed,
+                              const read_failure& why) const noexcept;
 };
 
 /// Tokens that attempts cost and successful reads give back, so that a store that is down is not asked more
@@ -99,7 +109,8 @@ class relay {
     std::uint64_t round = 0;    // when it was passed on
     std::uint32_t attempt = 1;
     clock::time_point due{};
-    clock::time_point begun{};  // when it was requested; 0: it has ended
+    clock::time_point begun{};   // when it was requested; 0: it has ended
+    clock::time_point failed{};  // its first attempt
     item* next = nullptr;
   };
   /// A blocking read.
@@ -117,7 +128,7 @@ class relay {
   };
   /// Whether and when a read is tried again.
   struct decision {
-    bool again = false, spent = false;  // spent: the budget was
+    bool again = false, spent = false, late = false;  // spent: the budget was
     clock::time_point due{};
   };
 
@@ -167,8 +178,9 @@ class relay {
   [[noreturn, gnu::cold]] void throw_stopped(const read_request& what) const;
 
   // The caller of these holds the lock.
+  /// `failed`: when the first attempt did; set by it.
   [[nodiscard]] decision decide(const read_request& what, std::uint32_t attempt, const read_failure& why,
-                                bool cancelled) noexcept;
+                                bool cancelled, clock::time_point& failed) noexcept;
   void leave(std::uint64_t round, const read_failure* why) noexcept;
   [[nodiscard]] std::uint32_t note_outage(const read_request& what) noexcept;
   [[nodiscard]] std::size_t room() const noexcept { return outage_ != 0 ? 1 : limit_; }
@@ -182,7 +194,7 @@ class relay {
   void forget(blocked& one) noexcept;
   void succeeded(std::size_t bytes, std::uint32_t attempt) noexcept;
   [[nodiscard]] static std::exception_ptr finally(std::exception_ptr failed, std::uint32_t attempts,
-                                                  bool spent) noexcept;
+                                                  const decision& last) noexcept;
   void ended(item& one, std::exception_ptr failed) noexcept;
   void work() noexcept;
 
@@ -210,7 +222,7 @@ class relay {
   std::size_t limit_, in_flight_ = 0, waiting_for_room_ = 0, grown_ = 0;
   std::uint32_t failed_in_a_row_ = 0, outage_ = 0;  // outage_: questions whether the store is back
   std::uint64_t round_ = 0;
-  clock::time_point paused_until_{};
+  clock::time_point paused_until_{}, failing_since_{};
 
   counter requests_{0}, bytes_{0}, slow_downs_{0}, retries_{0}, given_up_{0}, throttled_{0};
 };

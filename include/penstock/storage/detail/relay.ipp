@@ -20,14 +20,23 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
+PENSTOCK_INLINE read_failure read_failure::of(const error& failed) noexcept {
+  return {!failed.recurs(), failed.timed_out(), failed.unreachable(), failed.retry_after_ms()};
+}
 PENSTOCK_INLINE read_failure read_failure::of(const std::exception_ptr& failed) noexcept {
   try {
     std::rethrow_exception(failed);
   } catch (const error& e) {
-    return {!e.recurs(), e.timed_out(), e.retry_after_ms()};
+    return of(e);
   } catch (...) {
     return {};
   }
+}
+
+PENSTOCK_INLINE bool relay_rules::too_late(std::chrono::steady_clock::time_point due,
+                                           std::chrono::steady_clock::time_point failed,
+                                           const read_failure& why) const noexcept {
+  return due - failed > (why.unreachable ? std::min(max_time, max_unreachable_time) : max_time);
 }
 
 PENSTOCK_INLINE retry_budget::retry_budget(std::uint64_t tokens) noexcept
@@ -124,6 +133,7 @@ PENSTOCK_INLINE void relay::insist(const read_request& what, call make, void* re
     blocked& one;
     ~ending() { of.forget(one); }
   } forgets{*this, mine};
+  clock::time_point first_failed{};
   for (std::uint32_t attempt = 1;; ++attempt) {
     const std::uint64_t round = enter(what, cancels);
     if (what.offset != whole_object) requests_.fetch_add(1, std::memory_order_relaxed);
@@ -138,12 +148,12 @@ PENSTOCK_INLINE void relay::insist(const read_request& what, call make, void* re
     if (failed || rules_.at_once != 0) {
       std::unique_lock held(lock_);
       leave(round, failed ? &why : nullptr);
-      if (failed) next = decide(what, attempt, why, over_ || cancels_ != cancels);
+      if (failed) next = decide(what, attempt, why, over_ || cancels_ != cancels, first_failed);
       if (next.again) mine.attempt = attempt + 1;
       pass_on(held);
     }
     if (!failed) return succeeded(what.into.size(), attempt);
-    if (!next.again) std::rethrow_exception(finally(std::move(failed), attempt, next.spent));
+    if (!next.again) std::rethrow_exception(finally(std::move(failed), attempt, next));
     wait_until(next.due, what, cancels);
   }
 }
@@ -203,8 +213,11 @@ PENSTOCK_INLINE void relay::throw_stopped(const read_request& what) const {
 }
 
 PENSTOCK_INLINE relay::decision relay::decide(const read_request& what, std::uint32_t attempt,
-                                              const read_failure& why, bool cancelled) noexcept {
+                                              const read_failure& why, bool cancelled,
+                                              clock::time_point& failed) noexcept {
   decision made;
+  const clock::time_point now = clock::now();
+  if (failed == clock::time_point{}) failed = now;
   if (why.asked_ms) slow_downs_.fetch_add(1, std::memory_order_relaxed);
   if (!why.may_pass || cancelled || rules_.attempts <= 1) return made;
   const std::uint32_t rounds = note_outage(what);
@@ -213,20 +226,23 @@ PENSTOCK_INLINE relay::decision relay::decide(const read_request& what, std::uin
     made.spent = !budget_.take(why.timed_out  ? retry_budget::for_time_out
                                : why.asked_ms ? retry_budget::if_asked
                                               : retry_budget::for_retry);
-  made.again = attempt < rules_.attempts && !made.spent;
-  (made.again ? retries_ : given_up_).fetch_add(1, std::memory_order_relaxed);
-  if (!made.again) return made;
-  made.due = clock::now() + retry_wait(rules_, what, attempt);
+  made.due = now + retry_wait(rules_, what, attempt);
   if (why.asked_ms)
     made.due += std::min(rules_.longest_asked,
                          std::chrono::milliseconds(std::min<std::uint64_t>(*why.asked_ms, 1'000'000'000)));
+  // While the store is down, most reads wait for the one that asks whether it is back.
+  made.late = rules_.too_late(made.due, rounds != 0 ? std::min(failed, failing_since_) : failed, why);
+  made.again = attempt < rules_.attempts && !made.spent && !made.late;
+  (made.again ? retries_ : given_up_).fetch_add(1, std::memory_order_relaxed);
   return made;
 }
 
 // How often in a row nothing could be read, if the store seems to be down. Then one read at a time asks
 // whether it is back, and the others need not spend the budget.
 PENSTOCK_INLINE std::uint32_t relay::note_outage(const read_request& what) noexcept {
-  if (rules_.at_once == 0 || ++failed_in_a_row_ < most_failed_in_a_row) return 0;
+  if (rules_.at_once == 0) return 0;
+  if (failed_in_a_row_ == 0) failing_since_ = clock::now();
+  if (++failed_in_a_row_ < most_failed_in_a_row) return 0;
   if (outage_ != 0 && in_flight_ != 0) return outage_;  // it was sent before the store seemed to be down
   if (outage_ < rules_.attempts) ++outage_;
   if (outage_ < rules_.attempts) {
@@ -300,6 +316,7 @@ PENSTOCK_INLINE void relay::read_many(std::span<const read_request> requests,
         one.cancels = cancels_;
         one.attempt = 1;
         one.begun = now;
+        one.failed = {};
         ready_.append(one);
       }
     } catch (...) {
@@ -355,7 +372,7 @@ PENSTOCK_INLINE void relay::ended(item& one, std::exception_ptr failed) noexcept
   std::unique_lock held(lock_);
   leave(one.round, failed ? &why : nullptr);
   decision next;
-  if (failed) next = decide(one.what.request, one.attempt, why, over_ || one.cancels != cancels_);
+  if (failed) next = decide(one.what.request, one.attempt, why, over_ || one.cancels != cancels_, one.failed);
   if (next.again) {
     ++one.attempt;
     one.due = next.due;
@@ -371,7 +388,7 @@ PENSTOCK_INLINE void relay::ended(item& one, std::exception_ptr failed) noexcept
   free_.append(one);
   pass_on(held);
   held.unlock();
-  if (failed) failed = finally(std::move(failed), attempts, next.spent);
+  if (failed) failed = finally(std::move(failed), attempts, next);
   what.tell(std::move(failed));
 }
 
@@ -381,15 +398,18 @@ PENSTOCK_INLINE void relay::succeeded(std::size_t bytes, std::uint32_t attempt) 
 }
 
 PENSTOCK_INLINE std::exception_ptr relay::finally(std::exception_ptr failed, std::uint32_t attempts,
-                                                  bool spent) noexcept {
-  if (attempts == 1 && !spent) return failed;
+                                                  const decision& last) noexcept {
+  if (attempts == 1 && !last.spent && !last.late) return failed;
   try {
     std::rethrow_exception(failed);
   } catch (const error& e) {
     try {
       error more = e;
       more.say_more(text({"after ", attempts, attempts == 1 ? " attempt" : " attempts",
-                          spent ? "; so many reads failed that the budget for retries is spent" : ""}));
+                          last.spent  ? "; so many reads failed that the budget for retries is spent"
+                          : last.late ? "; another one would begin after retrying_options::max_time or "
+                                        "max_unreachable_time"
+                                      : ""}));
       return std::make_exception_ptr(more);
     } catch (...) {  // no memory for the sentence
       return failed;

@@ -100,6 +100,7 @@ class relayed_session {
   {
     std::as_const(state_->session).confirm(id);
   }
+  [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session, id); }
   [[nodiscard]] bool expect(object_id id, object_signature what) const
     requires expecting_session<inner>
   {

@@ -69,6 +69,11 @@ class answer_reader {
     }
   }
   [[nodiscard]] const error_code& fault() const noexcept { return fault_; }
+  /// Whether what waits is an alert of TLS: its type, and the first byte of its version.
+  [[nodiscard]] bool is_tls() const noexcept {
+    const auto* const bytes = static_cast<const unsigned char*>(in_.cdata().data());
+    return in_.size() >= 2 && bytes[0] == 0x15 && bytes[1] == 0x03;
+  }
 
   // ---- After the header
 

@@ -18,12 +18,14 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -49,10 +51,13 @@ class client {
       : all_(options),
         proxies_(options.proxies ? http_proxies::of_environment() : http_proxies()),
         work_(all_.io.get_executor()),
-        tick_(all_.io) {}
+        tick_(all_.io) {
+    if (options.stop.stop_possible()) stops_.emplace(options.stop, refusing{this});
+  }
   client(const client&) = delete;
   client& operator=(const client&) = delete;
   ~client() {
+    stops_.reset();
     if (!thread_.joinable()) return;
     {
       const std::scoped_lock lock(mutex_);
@@ -185,7 +190,7 @@ class client {
       queue_.pop_front();
       begin(next, true);
     }
-    if (active_ == 0 || ticking_) return;
+    if ((active_ == 0 && !fails()) || ticking_) return;
     try {
       tick();
     } catch (...) {  // no memory: the next call begins it
@@ -244,6 +249,7 @@ class client {
              ending how) noexcept {
     --active_;
     if (how != ending::reusable) std::erase(connections_, by);
+    if (how != ending::stale) note_outcome(what, failed);
     try {
       if (how == ending::stale && what.number > cancelled_) {
         begin(what, false);
@@ -307,6 +313,51 @@ class client {
            lower.starts_with("x-goog-");
   }
 
+  // ---- What a person is told
+
+  /// Whether no good answer has come since a failure that may pass, which nobody was told of yet.
+  [[nodiscard]] bool fails() const noexcept {
+    return failing_since_ && !warned_ && all_.options.warn_after.count() != 0;
+  }
+  void note_outcome(const call& what, const std::exception_ptr& failed) noexcept {
+    try {
+      std::string why;
+      if (failed) {
+        try {
+          std::rethrow_exception(failed);
+        } catch (const error& e) {
+          if (e.recurs()) return;  // stopped, or what no wait would mend
+          why = e.message();
+        }
+      } else if (may_pass(what.reply.status)) {
+        why = answer_error(what.reply.status, what.reply.retry_after()).message();
+      } else {
+        failing_since_.reset();
+        warned_ = false;
+        return;
+      }
+      if (!failing_since_) failing_since_ = clock::now();
+      failure_ = detail::text({what.shown(), ": ", why});
+    } catch (...) {  // no memory: nobody is told
+    }
+  }
+  void warn(clock::time_point now) {
+    if (warned_ || all_.options.warn_after.count() == 0) return;
+    std::string line;
+    if (failing_since_ && now - *failing_since_ >= all_.options.warn_after)
+      line = detail::text({"no good answer for ",
+                           std::chrono::duration_cast<std::chrono::seconds>(now - *failing_since_).count(),
+                           " s from ", failure_});
+    for (std::size_t i = 0; line.empty() && i < connections_.size(); ++i)
+      if (const call* const doing = connections_[i]->doing(); doing != nullptr) {
+        const std::string why = connections_[i]->trouble(now);
+        if (!why.empty()) line = detail::text({"waiting for ", doing->shown(), ": ", why});
+      }
+    if (line.empty()) return;
+    warned_ = true;
+    std::fprintf(stderr, "penstock: %s\n", line.c_str());
+  }
+
   void tell(call& what, std::exception_ptr failed) noexcept {
     what.done(what.self, what, std::move(failed));  // the call may be gone now
     const std::scoped_lock lock(mutex_);
@@ -317,7 +368,8 @@ class client {
   void tick() {
     ticking_ = true;
     const auto least =
-        std::min({all_.options.connect_time, all_.options.first_byte_time, all_.options.progress_time});
+        std::min({all_.options.connect_time, all_.options.first_byte_time, all_.options.progress_time,
+                  all_.options.throughput_window, all_.options.max_time});
     tick_.expires_after(std::clamp<std::chrono::milliseconds>(least / 8, std::chrono::milliseconds(1),
                                                               std::chrono::milliseconds(250)));
     tick_.async_wait([this](const error_code& code) {
@@ -328,9 +380,15 @@ class client {
         const auto one = connections_[i];  // what is late may leave the list
         if (!one->is_idle()) one->check_time(now);
       }
+      warn(now);
       take_new();
     });
   }
+
+  struct refusing {
+    client* all;
+    void operator()() const noexcept { all->refuse(); }
+  };
 
   common all_;
   http_proxies proxies_;
@@ -340,7 +398,9 @@ class client {
   std::vector<std::shared_ptr<exchange>> connections_;
   std::size_t active_ = 0;
   std::uint64_t cancelled_ = 0;
-  bool ticking_ = false;
+  bool ticking_ = false, warned_ = false;
+  std::optional<clock::time_point> failing_since_;
+  std::string failure_;
 
   std::mutex mutex_;
   std::condition_variable all_told_;
@@ -350,6 +410,7 @@ class client {
   std::size_t open_calls_ = 0;
   bool posted_ = false, ends_ = false, refuses_ = false;
   std::thread thread_;
+  std::optional<std::stop_callback<refusing>> stops_;
 };
 
 }  // namespace penstock::inline v0_1::detail::web

@@ -147,7 +147,15 @@ class transport : public std::enable_shared_from_this<Self> {
 
  public:
   /// Why an operation was ended from outside.
-  enum class reason : std::uint8_t { none, stopped, connect_late, first_byte_late, progress_late };
+  enum class reason : std::uint8_t {
+    none,
+    stopped,
+    connect_late,
+    first_byte_late,
+    progress_late,
+    too_slow,
+    too_long,
+  };
 
   transport(common& all, const url& origin, const http_proxy* proxy)
       : all_(all), origin_(origin), proxy_(proxy), socket_(all.io) {}

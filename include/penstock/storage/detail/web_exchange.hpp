@@ -55,7 +55,32 @@ class exchange : public transport<exchange> {
 
   void start(call& what) {
     call_ = &what;
+    begun_ = clock::now();
+    answered_at_ = clock::time_point::max();
     guard([&] { started_ ? send() : open(); });
+  }
+  /// Ends what has lasted too long, or brings too little.
+  void check_time(clock::time_point now) {
+    const http_options& limits = all_.options;
+    if (now - begun_ >= limits.max_time + body_time()) return this->abandon(reason::too_long);
+    if (answered_at_ <= now && now - window_at_ >= limits.throughput_window) {
+      if (bytes_per_second(window_bytes_, now - window_at_) < static_cast<double>(limits.min_throughput))
+        return this->abandon(reason::too_slow);
+      window_at_ = now;
+      window_bytes_ = 0;
+    }
+    transport::check_time(now);
+  }
+  /// Why the call has been waiting for longer than `warn_after`; "" if it has not, or its answer is coming.
+  [[nodiscard]] std::string trouble(clock::time_point now) const {
+    const http_options& limits = all_.options;
+    if (now - begun_ < limits.warn_after + body_time()) return {};
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - begun_).count();
+    if (!started_) return detail::text({"no connection for ", seconds, " s"});
+    if (answered_at_ > now) return detail::text({"no answer for ", seconds, " s"});
+    if (bytes_per_second(answer_bytes_, now - answered_at_) >= static_cast<double>(limits.min_throughput))
+      return {};
+    return detail::text({answer_bytes_, " bytes came in ", seconds, " s"});
   }
   [[nodiscard]] bool is_idle() const noexcept { return call_ == nullptr; }
   [[nodiscard]] const call* doing() const noexcept { return call_; }
@@ -63,6 +88,17 @@ class exchange : public transport<exchange> {
 
  private:
   [[nodiscard]] const call& current() const noexcept { return *call_; }
+  /// What a body on its way gets: a millisecond for 256 bytes.
+  [[nodiscard]] std::chrono::milliseconds body_time() const {
+    return std::chrono::milliseconds(call_->body.size() / 256);
+  }
+  [[nodiscard]] static double bytes_per_second(std::uint64_t bytes, clock::duration time) {
+    return static_cast<double>(bytes) / std::max(1e-9, std::chrono::duration<double>(time).count());
+  }
+  void came(std::size_t bytes) noexcept {
+    answer_bytes_ += bytes;
+    window_bytes_ += bytes;
+  }
 
   // ---- Sending
 
@@ -83,9 +119,8 @@ class exchange : public transport<exchange> {
     send();
   }
   void send() {
-    // A body on its way gets time for 256 bytes per millisecond.
-    const std::chrono::milliseconds sending(call_->body.size() / 256);
-    wait_until(clock::now() + all_.options.first_byte_time + sending, reason::first_byte_late);
+    head_until_ = clock::now() + all_.options.first_byte_time + body_time();
+    wait_until(head_until_, reason::first_byte_late);
     write_head(out_, *call_, asks_proxy() ? proxy_ : nullptr);
     all_.counted.requests.fetch_add(1, std::memory_order_relaxed);
     begin_answer(call_->method == verb::head);
@@ -117,8 +152,12 @@ class exchange : public transport<exchange> {
   void got_head(const error_code& code, std::size_t size) {
     if (code) return failed(code);
     in_.arrived(size);
+    if (!got_byte_ && in_.is_tls())
+      return failed_with(call_->failure({"the server speaks TLS at this port; write https://"}).recurring());
     got_byte_ = true;
-    if (!in_tunnel_) wait_until(clock::now() + all_.options.progress_time, reason::progress_late);
+    const auto stalled = clock::now() + all_.options.progress_time;
+    if (!in_tunnel_ && stalled < head_until_) wait_until(stalled, reason::progress_late);
+    if (!in_tunnel_ && stalled >= head_until_) wait_until(head_until_, reason::first_byte_late);
     switch (in_.read_head()) {
       case state::more:
         return read_head();
@@ -147,6 +186,9 @@ class exchange : public transport<exchange> {
   }
   void header_complete() {
     answer& reply = call_->reply;
+    answered_at_ = window_at_ = clock::now();
+    answer_bytes_ = window_bytes_ = in_.waiting();
+    wait_until(answered_at_ + all_.options.progress_time, reason::progress_late);
     keep_ = in_.keeps();
     const bool done = in_.is_done(), unknown = in_.take_head(reply);
     const unsigned status = reply.status;
@@ -191,6 +233,7 @@ class exchange : public transport<exchange> {
   void got_place(const error_code& code, std::size_t size) {
     if (code) return failed(code);
     place_ = place_.subspan(size);
+    came(size);
     wait_until(clock::now() + all_.options.progress_time, reason::progress_late);
     continue_place();
   }
@@ -223,6 +266,7 @@ class exchange : public transport<exchange> {
     }
     if (code) return failed(code);
     in_.arrived(size);
+    came(size);
     wait_until(clock::now() + all_.options.progress_time, reason::progress_late);
     parse_body();
   }
@@ -285,7 +329,9 @@ class exchange : public transport<exchange> {
 
   listener told_;
   call* call_ = nullptr;
-  clock::time_point idle_since_{};
+  clock::time_point idle_since_{}, begun_{}, head_until_{};
+  clock::time_point answered_at_ = clock::time_point::max(), window_at_{};  // the header was complete
+  std::uint64_t answer_bytes_ = 0, window_bytes_ = 0;
   bool started_ = false, served_ = false, in_tunnel_ = false, got_byte_ = false, keep_ = false;
   bool writing_ = false;                                           // a body, while the answer is awaited
   std::optional<std::pair<std::exception_ptr, ending>> answered_;  // before the body was written
@@ -303,7 +349,8 @@ inline void exchange::failed(const error_code& code) {
       return failed_with(call_
                              ->failure({"no connection within ", all_.options.connect_time.count(),
                                         " ms; check host and port, and whether a firewall is between"})
-                             .after_time_out());
+                             .after_time_out()
+                             .without_connection());
     case reason::first_byte_late:
       return failed_with(call_->failure({"no answer within ", all_.options.first_byte_time.count(), " ms"})
                              .after_time_out());
@@ -311,6 +358,18 @@ inline void exchange::failed(const error_code& code) {
       return failed_with(
           call_->failure({"the answer stalled: no byte within ", all_.options.progress_time.count(), " ms"})
               .after_time_out());
+    case reason::too_slow:
+      return failed_with(call_
+                             ->failure({window_bytes_, " bytes of the answer came in ",
+                                        all_.options.throughput_window.count(),
+                                        " ms, fewer than http_options::min_throughput asks for (",
+                                        all_.options.min_throughput, " bytes/s)"})
+                             .after_time_out());
+    case reason::too_long:
+      return failed_with(call_
+                             ->failure({"the request was not over after ", all_.options.max_time.count(),
+                                        " ms, which is http_options::max_time"})
+                             .after_time_out());
     case reason::none:
       break;
   }
@@ -332,8 +391,10 @@ inline void exchange::failed(const error_code& code) {
                                         proxy_ != nullptr ? "proxy that the environment names" : "URL"})
                              .recurring());
     return failed_with(
-        call_->failure({proxy_ != nullptr ? "cannot connect to the proxy " : "cannot connect to ",
-                        to.authority(), ": ", code.message()}));
+        call_
+            ->failure({proxy_ != nullptr ? "cannot connect to the proxy " : "cannot connect to ",
+                       to.authority(), ": ", code.message()})
+            .without_connection());
   }
   if (!ended) return failed_with(call_->failure({"the connection failed: ", code.message()}));
   if (!got_byte_) return failed_with(call_->failure({"the server ended the connection without an answer"}));

@@ -78,6 +78,11 @@ class objects {
     const facts& found = find(id);
     return {found.size, found.stamp()};
   }
+  /// Whether equal signatures mean equal bytes: what the object's ETag says, if it has one.
+  [[nodiscard]] bool tagged(object_id id) const {
+    const facts* const there = id < list_->urls.size() ? known(id) : nullptr;
+    return there != nullptr && !there->tag.empty() && !is_of_time(there->tag, there->size);
+  }
   void read(object_id id, std::uint64_t offset, mutable_bytes into) {
     reading one;
     if (!prepare(one, {id, offset, into})) return;

@@ -10,7 +10,9 @@
 #include <penstock/storage/detail/web_boost.hpp>
 #include <penstock/storage/detail/web_call.hpp>
 
+#include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/sslerr.h>
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
 
@@ -76,6 +78,12 @@ inline void expect_host(SSL* tls, std::string host, bool verify) {
 
 /// The error of a handshake: what is wrong with the certificate, or what OpenSSL says.
 inline error tls_failure(const call& what, SSL* tls, const boost::system::error_code& code) {
+  const int reason = ERR_GET_REASON(static_cast<unsigned long>(code.value()));
+  if (code.category() == net::error::get_ssl_category() &&
+      (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST ||
+       reason == SSL_R_PACKET_LENGTH_TOO_LONG))
+    return what.failure({"the server does not speak TLS at this port; write http://, or the port of https"})
+        .recurring();
   const long found = SSL_get_verify_result(tls);
   // a certificate that nobody looks at is not why it failed
   if (found == X509_V_OK || SSL_get_verify_mode(tls) == SSL_VERIFY_NONE)

@@ -9,6 +9,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/relay.hpp>
+#include <penstock/storage/detail/sleep_unless_stopped.hpp>
 #include <penstock/storage/s3/detail/names.hpp>
 #include <penstock/storage/s3/detail/store.hpp>
 #include <penstock/storage/s3/detail/store_call.hpp>
@@ -21,7 +22,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -93,9 +93,15 @@ class page_patience {
   explicit page_patience(const relay_rules& rules) : rules_(rules), budget_(rules.budget) {
     if (!rules_.seed) rules_.seed = arbitrary_seed();
   }
-  /// What `ask()` returns; `wait(time)` waits before the next attempt.
+  /// What `ask()` returns; waits before the next attempt until the rules' token asks to stop.
+  template <class Ask>
+  auto insist(Ask&& ask) {
+    return insist(ask, [this](std::chrono::nanoseconds time) { sleep_unless_stopped(time, rules_.stop); });
+  }
+  /// The same with `wait(time)`.
   template <class Ask, class Wait>
   auto insist(Ask&& ask, Wait&& wait) {
+    std::chrono::steady_clock::time_point failed{};
     for (std::uint32_t attempt = 1;; ++attempt) {
       std::chrono::nanoseconds pause{0};
       try {
@@ -104,15 +110,17 @@ class page_patience {
         ++pages_;
         return answer;
       } catch (error& e) {
-        const read_failure why{!e.recurs(), e.timed_out(), e.retry_after_ms()};
+        const auto now = std::chrono::steady_clock::now();
+        if (attempt == 1) failed = now;
+        const read_failure why = read_failure::of(e);
+        pause = pause_after(why, attempt);
         bool spent = false;
-        if (!why.may_pass || !again(why, attempt, spent)) {
+        if (!why.may_pass || rules_.too_late(now + pause, failed, why) || !again(why, attempt, spent)) {
           if (attempt > 1 || spent)
             e.say_more(text({"after ", attempt, attempt == 1 ? " attempt" : " attempts",
                              spent ? "; so many pages failed that the budget for retries is spent" : ""}));
           throw;
         }
-        pause = pause_after(why, attempt);
       }
       wait(pause);
     }
@@ -149,9 +157,8 @@ class page_patience {
     throw error(errc::argument, "what is listed is a bucket and perhaps a prefix: write s3://bucket/prefix");
   std::vector<std::string> names;
   page_patience patience(rules);
-  const auto wait = [](std::chrono::nanoseconds time) { std::this_thread::sleep_for(time); };
   for (bucket_list list(bucket, prefix); !list.done();) {
-    const list_page page = patience.insist([&] { return list.next(with); }, wait);
+    const list_page page = patience.insist([&] { return list.next(with); });
     for (const listed_object& one : page.objects) {
       if (one.size == 0 && one.key.ends_with('/')) continue;
       const std::string_view last = std::string_view(one.key).substr(one.key.rfind('/') + 1);

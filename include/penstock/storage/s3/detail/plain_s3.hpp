@@ -37,6 +37,8 @@ class plain_s3 {
     [[nodiscard]] bool expect(object_id id, object_signature what) const {
       return objects_->expect(id, what);
     }
+    /// See `tagging_session`.
+    [[nodiscard]] bool tagged(object_id id) const { return objects_->tagged(id); }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       objects_->read(id, offset, into);
     }

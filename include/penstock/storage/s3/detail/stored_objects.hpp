@@ -73,6 +73,10 @@ class stored_objects {
   [[nodiscard]] bool expect(object_id id, object_signature what) {
     return id < list_->names.size() && known_.expect(id, what);
   }
+  [[nodiscard]] bool tagged(object_id id) const noexcept {
+    const object_facts* const there = id < list_->names.size() ? known(id) : nullptr;
+    return there != nullptr && there->stamp != 0;
+  }
   void read(object_id id, std::uint64_t offset, mutable_bytes into) {
     reading one;
     if (!prepare(one, {id, offset, into})) return;

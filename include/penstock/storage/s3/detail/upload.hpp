@@ -8,6 +8,8 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/storage/detail/relay.hpp>
+#include <penstock/storage/detail/sleep_unless_stopped.hpp>
 #include <penstock/storage/s3/detail/dates.hpp>
 #include <penstock/storage/s3/detail/names.hpp>
 #include <penstock/storage/s3/detail/own_copy.hpp>
@@ -27,7 +29,6 @@
 #include <optional>
 #include <random>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -39,7 +40,7 @@ struct upload_plan {
   std::size_t at_once = 0;
   unsigned attempts = 0;
   std::chrono::milliseconds first_wait{0};
-  std::chrono::milliseconds longest_asked{60'000};  // a store that asks to wait is obeyed up to this time
+  relay_rules reads{};  // of the connection: how long a store is obeyed, how long is tried, what stops it
 
   /// The size of part `number`, from 1 on: doubled after each 1000, so that 10,000 parts are enough.
   [[nodiscard]] std::size_t size_of(std::size_t number) const noexcept {
@@ -61,6 +62,7 @@ class upload {
     std::size_t number = 0;
     unsigned attempt = 1;
     bool waits = false;  // until `again`
+    clock::time_point first_failed{};
     clock::time_point again{};
     std::optional<error> failed;
   };
@@ -105,7 +107,7 @@ class upload {
       how_.attempts = std::min(how_.attempts, 3u);
       // Nobody waits long for what is given up.
       how_.first_wait = std::min(how_.first_wait, std::chrono::milliseconds(100));
-      how_.longest_asked = std::chrono::milliseconds(0);
+      how_.reads.longest_asked = std::chrono::milliseconds(0);
       (void)ask("abort an upload", [&](store_call& call) {
         call.method = web::verb::delete_;
         call.query = {{"uploadId", id}};
@@ -129,6 +131,7 @@ class upload {
   /// Sends a request until it succeeds, at most `attempts` times. `accept` may throw, too.
   template <class Fill, class Accept>
   auto ask(std::string_view doing, Fill&& fill, Accept&& accept) {
+    clock::time_point failed{};
     for (unsigned attempt = 1;; ++attempt) {
       store_call call;
       address(call);
@@ -142,7 +145,11 @@ class upload {
       } catch (error& e) {
         if (e.file().empty()) e.in_file(name_);
         if (attempt >= how_.attempts || e.recurs() || e.code() != errc::io) throw told(e, attempt);
-        std::this_thread::sleep_for(pause(e, attempt));
+        if (attempt == 1) failed = clock::now();
+        const auto before_next = pause(e, attempt);
+        if (how_.reads.too_late(clock::now() + before_next, failed, read_failure::of(e)))
+          throw told(e, attempt);
+        sleep_unless_stopped(before_next, how_.reads.stop);
         ++retries_;
       }
     }
@@ -163,7 +170,7 @@ class upload {
         whole / 2 + std::chrono::milliseconds(draw_() % static_cast<std::uint64_t>(whole.count() / 2 + 1));
     const std::chrono::milliseconds asked(
         static_cast<std::int64_t>(std::min<std::uint64_t>(e.retry_after_ms().value_or(0), 1'000'000'000)));
-    return std::max(drawn, std::min(asked, how_.longest_asked));
+    return std::max(drawn, std::min(asked, how_.reads.longest_asked));
   }
 
   std::string put_whole() {
@@ -276,6 +283,7 @@ class upload {
       one.failed = std::move(failure);
       failure.reset();  // under the lock: both share the message
       one.again = clock::now();
+      if (one.attempt == 1) one.first_failed = one.again;
     } else {
       all.etags_[one.number - 1] = call.reply.header("ETag");
       std::erase_if(all.open_, [&](const auto& each) { return each.get() == &one; });
@@ -287,7 +295,10 @@ class upload {
   void wait_until(Done&& done) {
     std::unique_lock lock(mutex_);
     for (;;) {
-      auto next = clock::time_point::max();
+      if (how_.reads.stop.stop_requested())
+        throw error(errc::stopped, "the upload was ended by the stop token").in_file(name_);
+      constexpr std::chrono::milliseconds looks_again{200};  // a pause is not told of a stop
+      auto next = how_.reads.stop.stop_possible() ? clock::now() + looks_again : clock::time_point::max();
       part* due = nullptr;
       for (const auto& one : open_) {
         if (!one->failed) continue;
@@ -296,6 +307,8 @@ class upload {
         if (!one->waits) {
           one->waits = true;
           one->again += pause(*one->failed, one->attempt);
+          if (how_.reads.too_late(one->again, one->first_failed, read_failure::of(*one->failed)))
+            throw told(*one->failed, one->attempt);
         }
         if (one->again <= clock::now()) {
           due = one.get();

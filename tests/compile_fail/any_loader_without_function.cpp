@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: any_loader<my_batch> is made of a plan with batches and a function
+
+#include <penstock/integration/any_loader.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/stage/batch.hpp>
+
+#include <span>
+
+struct numbers {
+  std::span<const int> all;
+};
+
+int main() {
+  const auto view = [](auto& b) { return numbers{b.values()}; };
+  const auto plan = penstock::from({1, 2, 3, 4}) | penstock::batch(2);
+#ifdef PENSTOCK_WRONG
+  penstock::any_loader<numbers> loader(plan);
+#else
+  penstock::any_loader<numbers> loader(plan, view);
+#endif
+  static_cast<void>(view);
+  int sum = 0;
+  for (auto&& b : loader.epoch(0))
+    for (const int x : b.all) sum += x;
+  return sum == 0;
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: shuffle_batches shuffles whole batches and comes before batch
+
+#include <penstock/order/shuffle.hpp>
+#include <penstock/order/shuffle_batches.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/stage/batch.hpp>
+
+int main() {
+#ifdef PENSTOCK_WRONG
+  auto loader = penstock::from({1, 2, 3, 4}) | penstock::shuffle_batches(7) | penstock::batch(2);
+#else
+  auto loader = penstock::from({1, 2, 3, 4}) | penstock::shuffle(7) | penstock::batch(2);
+#endif
+  int sum = 0;
+  for (auto&& b : loader.epoch(0))
+    for (const int x : b.values()) sum += x;
+  return sum == 0;
+}

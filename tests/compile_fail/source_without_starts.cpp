@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: a source with size() is read in any order, and also has starts()
+
+#include <penstock/run/run.hpp>
+#include <penstock/source/concepts.hpp>
+#include <penstock/stage/batch.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+struct tens {
+  using penstock_part = penstock::source_tag;
+  using element = int;
+  static constexpr std::string_view source_name = "tens";
+  struct reader {
+    struct worker {};
+    template <class Sink>
+    void evaluate(penstock::position p, worker&, Sink&& sink) const {
+      sink(static_cast<int>(10 * p.index));
+    }
+  };
+  [[nodiscard]] std::uint64_t size() const { return 4; }
+#ifdef PENSTOCK_WRONG
+  [[nodiscard]] std::vector<std::uint64_t> shards() const { return {}; }
+#else
+  [[nodiscard]] std::shared_ptr<const std::vector<std::uint64_t>> starts() const { return nullptr; }
+#endif
+  [[nodiscard]] std::string describe() const { return "tens"; }
+  [[nodiscard]] std::uint64_t fingerprint() const { return 10; }
+  [[nodiscard]] reader connect() const { return {}; }
+};
+
+int main() {
+  auto loader = tens{} | penstock::batch(2);
+  int sum = 0;
+  for (auto&& b : loader)
+    for (const int x : b.values()) sum += x;
+  return sum == 0;
+}
