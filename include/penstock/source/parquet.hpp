@@ -173,9 +173,8 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
 /// `*.parquet` are taken in the order of their paths, with those of folders in it, but not what begins with
 /// `_` or `.`; or any storage, whose objects are the files. Of a folder or storage with several splits
 /// `parquet(folder, split("train"))` reads one; see `split`. The columns are those of all files, in any
-/// order:
-/// one that a file lacks, or has with the type null, is null there; texts may have any encoding; numbers
-/// widen to the smallest type that holds all values exactly, times to the finer unit. Folders called
+/// order: one that a file lacks, or has with the type null, is null there; texts may have any encoding;
+/// numbers widen to the smallest type that holds all values exactly, times to the finer unit. Folders called
 /// `column=value` are columns: whole numbers of 64 bits if all values are some, otherwise texts; one that is
 /// in the files, too, has the files' type.
 /// Out: an open sample with a member for each column, as of `arrow_ipc`: the fields of a struct are members
