@@ -521,7 +521,7 @@ TEST_CASE("stage/map_batch: it does not change guarantees, the sequence and othe
   CHECK(ps::describe(plan).find("map_batch") != std::string::npos);
   CHECK(ps::describe(plan).find("new columns") == std::string::npos);
   CHECK(ps::describe(plan | ps::map_batch([](auto& c) { return std::vector<int>(c.size()); }))
-            .find("new columns of map_batch: 1 move") != std::string::npos);
+            .find("new columns of map_batch: written or copied into the batch") != std::string::npos);
   // in a segment, and after annotations
   const auto tail = ps::batch(8) | ps::workers(1) | ps::map_batch(twice_each);
   CHECK(penstock_test::values_of(ps::generated(64, itself) | tail)[63] == 126);
