@@ -54,10 +54,8 @@ class batch_maps {
     try {
       call_all(b, batch, spent);
     } catch (...) {
-      if (batch.valid != 0)
-        b.fail_at(batch.first, {b.epoch, b.index(batch.first)}, {});
-      else
-        b.fail(batch.first, std::current_exception());
+      // padding has no position: the step's first one says which batch it is
+      b.fail_at(batch.first, {b.epoch, batch.valid != 0 ? b.index(batch.first) : b.step_first}, {});
     }
   }
   /// Like `keep`, but in a worker and for the only batch of a block; reports to observers and the watchdog.
