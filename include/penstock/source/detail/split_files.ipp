@@ -285,7 +285,7 @@ PENSTOCK_INLINE void check_numbered_files(std::span<const std::string> paths, co
           call);
     }
     if (set.numbers.size() == count) continue;
-    std::size_t missing = *set.numbers.begin() == 0 ? 0 : 1;
+    std::size_t missing = set.numbers.contains(count) ? 1 : 0;  // some count from one
     while (set.numbers.contains(missing)) ++missing;
     throw in_folder(error(errc::missing, {"the ", place_called(call), " has ", set.numbers.size(), " of the ",
                                           count, " files that '", set.path, "' counts, and lacks number ",
