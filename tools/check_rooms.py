@@ -27,7 +27,7 @@ STANDARD = set(
 )
 SYSTEM = set(
     """aio.h arpa/inet.h dirent.h errno.h fcntl.h fnmatch.h glob.h io.h linux/futex.h poll.h pthread.h sched.h signal.h
-    sys/file.h sys/mman.h sys/resource.h sys/stat.h sys/statfs.h sys/statvfs.h sys/syscall.h sys/sysinfo.h sys/time.h
+    sys/file.h sys/ioctl.h sys/mman.h sys/resource.h sys/stat.h sys/statfs.h sys/statvfs.h sys/syscall.h sys/sysinfo.h sys/time.h
     sys/types.h sys/uio.h sys/wait.h time.h unistd.h windows.h emmintrin.h immintrin.h intrin.h""".split()
 )
 
