@@ -49,6 +49,7 @@
 #include <random>
 #include <set>
 #include <signal.h>
+#include <source_location>
 #include <span>
 #include <stdexcept>
 #include <stop_token>
@@ -217,99 +218,6 @@ class buffer {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/core/bytes.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE void buffer::reserve(std::size_t size) {
-  constexpr std::size_t largest = static_cast<std::size_t>(-1) / 4;  // so that no sum of sizes overflows
-  if (size > largest) throw std::bad_alloc();
-  const std::size_t wanted = size + size / 4;
-  auto* fresh = static_cast<std::byte*>(::operator new(wanted, std::align_val_t{alignment}));
-  release();
-  data_ = fresh;
-  capacity_ = wanted;
-}
-
-PENSTOCK_INLINE void buffer::append(bytes_view bytes) {
-  const std::size_t before = size_;
-  buffer grown;  // frees the old memory once everything is copied
-  if (before + bytes.size() > capacity_) {
-    grown.resize_for_overwrite((before + bytes.size()) * 2);
-    if (before != 0) std::memcpy(grown.data_, data_, before);
-    std::swap(data_, grown.data_);
-    std::swap(capacity_, grown.capacity_);
-  }
-  if (!bytes.empty()) std::memcpy(data_ + before, bytes.data(), bytes.size());
-  size_ = before + bytes.size();
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/base/cold_copy.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// Copies ranges that follow each other in memory, but are mostly not in the processor's cache, as those of a
-/// mapped file that is read in order.
-///
-/// While a KiB is copied, the lines that stand 6 KiB further on are prefetched, also those behind the range:
-/// the processor's own prefetching begins anew at each range and each page, so that copies of 1 or 10 KiB
-/// mostly wait for the first lines. Where no memory is mapped, a prefetch does nothing.
-class cold_copy {
- public:
-  void operator()(mutable_bytes into, const std::byte* from) noexcept {
-    const auto begin = reinterpret_cast<std::uintptr_t>(from);
-    std::uintptr_t next = next_ > begin && next_ - begin <= ahead + piece ? next_ : begin;
-    for (std::size_t done = 0; done < into.size();) {
-      const std::size_t n = std::min(piece, into.size() - done);
-      for (const std::uintptr_t end = begin + done + n + ahead; next < end; next += line)
-        __builtin_prefetch(reinterpret_cast<const void*>(next));
-      std::memcpy(into.data() + done, from + done, n);
-      done += n;
-    }
-    next_ = next;
-  }
-
- private:
-  static constexpr std::size_t line = 64, piece = 1024, ahead = 6144;
-
-  std::uintptr_t next_ = 0;  // the first line that has not been prefetched
-};
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/base/fixed_array.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// A fixed number of values that never move: like std::unique_ptr<T[]>, but ten times faster to
-/// compile.
-template <class T>
-class fixed_array {
- public:
-  fixed_array() noexcept = default;
-  explicit fixed_array(std::size_t count) : values_(new T[count]()) {}
-  fixed_array(fixed_array&& other) noexcept : values_(std::exchange(other.values_, nullptr)) {}
-  fixed_array& operator=(fixed_array&& other) noexcept {
-    std::swap(values_, other.values_);
-    return *this;
-  }
-  ~fixed_array() { delete[] values_; }
-
-  [[nodiscard]] T* get() const noexcept { return values_; }
-  [[nodiscard]] T& operator[](std::size_t i) const noexcept { return values_[i]; }
-  [[nodiscard]] explicit operator bool() const noexcept { return values_ != nullptr; }
-  void reset() noexcept { delete[] std::exchange(values_, nullptr); }
-
- private:
-  T* values_ = nullptr;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/core/message.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -430,8 +338,9 @@ struct origin {
 namespace penstock::inline v0_1 {
 
 /// The kind of failure an `error` reports. `format`, `checksum`, `missing`, `limit` and `shape` depend only
-/// on the bytes: they recur on every run. `io` and `stopped` do not.
-enum class errc { format, checksum, missing, limit, shape, io, argument, state, stopped };
+/// on the bytes: they recur on every run. `io` and `stopped` do not. `exception` is one of another type, from
+/// a function of yours or from another library: see `nested_error`.
+enum class errc { format, checksum, missing, limit, shape, io, argument, state, stopped, exception };
 
 /// The name of a kind, spelled as in the enum.
 [[nodiscard]] constexpr std::string_view to_string(errc code) noexcept {
@@ -454,6 +363,8 @@ enum class errc { format, checksum, missing, limit, shape, io, argument, state, 
       return "state";
     case errc::stopped:
       return "stopped";
+    case errc::exception:
+      return "exception";
   }
   return "unknown";
 }
@@ -511,6 +422,8 @@ class error : public std::exception {
   [[nodiscard]] std::optional<std::uint64_t> retry_after_ms() const noexcept { return retry_after_ms_; }
   /// Whether nothing came in time.
   [[nodiscard]] bool timed_out() const noexcept { return timed_out_; }
+  /// Whether no connection to the server could be made.
+  [[nodiscard]] bool unreachable() const noexcept { return unreachable_; }
 
   error&& in_stage(std::string_view name) && { return std::move(set(stage_, name)); }
   error&& in_file(std::string_view name) && { return std::move(set(file_, name)); }
@@ -539,6 +452,11 @@ class error : public std::exception {
     timed_out_ = true;
     return std::move(*this);
   }
+  /// Says that no connection to the server could be made.
+  error&& without_connection() && {
+    unreachable_ = true;
+    return std::move(*this);
+  }
 
   /// Appends to the sentence: "..., after 5 attempts".
   [[gnu::cold]] error& say_more(std::string_view more);
@@ -559,11 +477,64 @@ class error : public std::exception {
   [[gnu::cold]] void render();
 
   errc code_;
-  bool recurs_ = code_ != errc::io, timed_out_ = false;
+  bool recurs_ = code_ != errc::io, timed_out_ = false, unreachable_ = false;
   detail::shared_text message_, stage_, file_, key_, line_;
   std::optional<std::uint64_t> offset_, retry_after_ms_;
   std::optional<position> at_;
 };
+
+/// An exception of another type that ended a sample, with the place of the sample: what a run throws if a
+/// function of yours, or another library, threw something that is no `error`. Its sentence repeats what the
+/// original says; its code is `errc::exception`, which `bad_samples` does not tolerate.
+///
+/// The original is inside, for the functions of the standard library and for `as`:
+///
+///     try {
+///       for (auto&& b : batches.epoch(0)) use(b);
+///     } catch (const nested_error& e) {
+///       note(e.what());  // penstock: ... [stage map, file ..., key ..., position 0:17]
+///       if (const auto* mine = e.as<std::out_of_range>()) repair(*mine);
+///     }
+class nested_error : public error, public std::nested_exception {
+ public:
+  /// In a handler: holds the exception that is being handled.
+  [[gnu::cold]] nested_error();
+  [[gnu::cold]] nested_error(const nested_error& other) noexcept;
+  nested_error& operator=(const nested_error&) noexcept = default;
+  [[gnu::cold]] ~nested_error() override;
+
+  /// The original, if it is an `E` or derived from it; otherwise null. Valid as long as a copy of this error.
+  template <class E>
+  [[nodiscard]] const E* as() const {
+    try {
+      rethrow_nested();
+    } catch (const E& found) {
+      return &found;
+    } catch (...) {
+      return nullptr;
+    }
+  }
+};
+
+/// A `std::bad_alloc` that says how many bytes could not be had, what for, and what to do.
+class out_of_memory : public std::bad_alloc {
+ public:
+  /// `what`: "the slots of a batch".
+  [[gnu::cold]] out_of_memory(std::uint64_t bytes, std::string_view what, std::string_view advice);
+  [[nodiscard]] const char* what() const noexcept override { return line_.c_str(); }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  std::uint64_t bytes_;
+  detail::shared_text line_;
+};
+
+namespace detail {
+
+/// In a handler of an exception from a function of a stage: rethrows it as an error that names the stage.
+[[noreturn, gnu::cold]] void rethrow_in_stage(std::string_view stage);
+
+}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 
@@ -581,6 +552,7 @@ namespace penstock::inline v0_1 {
       code_(other.code_),
       recurs_(other.recurs_),
       timed_out_(other.timed_out_),
+      unreachable_(other.unreachable_),
       message_(other.message_),
       stage_(other.stage_),
       file_(other.file_),
@@ -640,6 +612,48 @@ PENSTOCK_INLINE error& error::within(std::string_view part, std::uint64_t offset
   return *this;
 }
 
+namespace detail {
+
+/// What the exception being handled says.
+[[nodiscard, gnu::cold]] PENSTOCK_INLINE std::string handled_text() {
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    constexpr std::string_view ours = "penstock: ";
+    std::string_view said = e.what();
+    if (said.substr(0, ours.size()) == ours) said.remove_prefix(ours.size());
+    return std::string(said);
+  } catch (...) {
+    return "an object that is no std::exception";
+  }
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE void rethrow_in_stage(std::string_view stage) {
+  try {
+    throw;
+  } catch (error& e) {
+    if (e.stage().empty()) e.in_stage(stage);
+    throw;
+  } catch (...) {
+    nested_error made;
+    made.in_stage(stage);
+    throw made;
+  }
+}
+
+}  // namespace detail
+
+[[gnu::noinline]] PENSTOCK_INLINE nested_error::nested_error()
+    : error(errc::exception, {"this sample ended with an exception: ", detail::handled_text()}) {}
+[[gnu::noinline]] PENSTOCK_INLINE nested_error::nested_error(const nested_error& other) noexcept
+    : error(other), std::nested_exception(other) {}
+[[gnu::noinline]] PENSTOCK_INLINE nested_error::~nested_error() {}
+
+[[gnu::noinline]] PENSTOCK_INLINE out_of_memory::out_of_memory(std::uint64_t bytes, std::string_view what,
+                                                               std::string_view advice)
+    : bytes_(bytes),
+      line_(detail::text({"penstock: there is no memory for ", bytes, " bytes of ", what, "; ", advice})) {}
+
 [[gnu::noinline]] PENSTOCK_INLINE void error::render() {
   std::string line = detail::text({"penstock: ", message_.view()});
   const std::size_t sentence = line.size();
@@ -658,6 +672,102 @@ PENSTOCK_INLINE error& error::within(std::string_view part, std::uint64_t offset
   line_ = detail::shared_text(line);
 }
 
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/bytes.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void buffer::reserve(std::size_t size) {
+  constexpr std::size_t largest = static_cast<std::size_t>(-1) / 4;  // so that no sum of sizes overflows
+  const std::size_t wanted = size > largest ? size : size + size / 4;
+  void* const fresh =
+      size > largest ? nullptr : ::operator new(wanted, std::align_val_t{alignment}, std::nothrow);
+  if (fresh == nullptr)
+    throw out_of_memory(size, "a buffer",
+                        "if the file says that a sample is so large, it may be damaged: see bad_samples");
+  release();
+  data_ = static_cast<std::byte*>(fresh);
+  capacity_ = wanted;
+}
+
+PENSTOCK_INLINE void buffer::append(bytes_view bytes) {
+  const std::size_t before = size_;
+  buffer grown;  // frees the old memory once everything is copied
+  if (before + bytes.size() > capacity_) {
+    grown.resize_for_overwrite((before + bytes.size()) * 2);
+    if (before != 0) std::memcpy(grown.data_, data_, before);
+    std::swap(data_, grown.data_);
+    std::swap(capacity_, grown.capacity_);
+  }
+  if (!bytes.empty()) std::memcpy(data_ + before, bytes.data(), bytes.size());
+  size_ = before + bytes.size();
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/base/cold_copy.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Copies ranges that follow each other in memory, but are mostly not in the processor's cache, as those of a
+/// mapped file that is read in order.
+///
+/// While a KiB is copied, the lines that stand 6 KiB further on are prefetched, also those behind the range:
+/// the processor's own prefetching begins anew at each range and each page, so that copies of 1 or 10 KiB
+/// mostly wait for the first lines. Where no memory is mapped, a prefetch does nothing.
+class cold_copy {
+ public:
+  void operator()(mutable_bytes into, const std::byte* from) noexcept {
+    const auto begin = reinterpret_cast<std::uintptr_t>(from);
+    std::uintptr_t next = next_ > begin && next_ - begin <= ahead + piece ? next_ : begin;
+    for (std::size_t done = 0; done < into.size();) {
+      const std::size_t n = std::min(piece, into.size() - done);
+      for (const std::uintptr_t end = begin + done + n + ahead; next < end; next += line)
+        __builtin_prefetch(reinterpret_cast<const void*>(next));
+      std::memcpy(into.data() + done, from + done, n);
+      done += n;
+    }
+    next_ = next;
+  }
+
+ private:
+  static constexpr std::size_t line = 64, piece = 1024, ahead = 6144;
+
+  std::uintptr_t next_ = 0;  // the first line that has not been prefetched
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/base/fixed_array.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A fixed number of values that never move: like std::unique_ptr<T[]>, but ten times faster to
+/// compile.
+template <class T>
+class fixed_array {
+ public:
+  fixed_array() noexcept = default;
+  explicit fixed_array(std::size_t count) : values_(new T[count]()) {}
+  fixed_array(fixed_array&& other) noexcept : values_(std::exchange(other.values_, nullptr)) {}
+  fixed_array& operator=(fixed_array&& other) noexcept {
+    std::swap(values_, other.values_);
+    return *this;
+  }
+  ~fixed_array() { delete[] values_; }
+
+  [[nodiscard]] T* get() const noexcept { return values_; }
+  [[nodiscard]] T& operator[](std::size_t i) const noexcept { return values_[i]; }
+  [[nodiscard]] explicit operator bool() const noexcept { return values_ != nullptr; }
+  void reset() noexcept { delete[] std::exchange(values_, nullptr); }
+
+ private:
+  T* values_ = nullptr;
+};
+
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/base/flat_json.hpp
@@ -1085,6 +1195,198 @@ namespace penstock::inline v0_1::detail {
 
 }  // namespace penstock::inline v0_1::detail
 
+// ---- penstock/core/name.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A string literal as a template argument: the `"jpg"` of `get<"jpg">(s)`. It is converted to a `name`
+/// immediately.
+template <std::size_t N>
+struct fixed_string {
+  char text[N]{};
+
+  consteval fixed_string(const char (&source)[N]) {  // NOLINT: implicit, so that a literal will do
+    for (std::size_t i = 0; i < N; ++i) text[i] = source[i];
+  }
+  static constexpr std::size_t length = N - 1;
+};
+
+/// A field's name as a type. A pack of characters, because compilers print those readably.
+template <char... Cs>
+struct name {
+  static constexpr char text[sizeof...(Cs) + 1] = {Cs..., '\0'};
+  static constexpr std::string_view value{text, sizeof...(Cs)};
+};
+
+namespace detail {
+template <fixed_string S, std::size_t... Is>
+constexpr auto spell(std::index_sequence<Is...>) -> name<S.text[Is]...> {
+  return {};
+}
+}  // namespace detail
+
+/// The name type for a literal: `name_of<"jpg">` is `name<'j', 'p', 'g'>`.
+template <fixed_string S>
+using name_of = decltype(detail::spell<S>(std::make_index_sequence<decltype(S)::length>{}));
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/image/pixels.hpp
+
+/// Pixels in memory: their formats, sizes, and views of them.
+namespace penstock::inline v0_1 {
+
+/// One channel of 8 bits: luma.
+struct gray8 {
+  using value_type = std::uint8_t;
+  static constexpr std::size_t channels = 1;
+  static constexpr std::string_view format_name = "gray8";
+};
+/// Red, green and blue, 8 bits each.
+struct rgb8 {
+  using value_type = std::uint8_t;
+  static constexpr std::size_t channels = 3;
+  static constexpr std::string_view format_name = "rgb8";
+};
+/// Red, green, blue and alpha, 8 bits each; the colours are not multiplied by alpha.
+struct rgba8 {
+  using value_type = std::uint8_t;
+  static constexpr std::size_t channels = 4;
+  static constexpr std::string_view format_name = "rgba8";
+};
+/// One channel of 16 bits, in the order of bytes of this machine.
+struct gray16 {
+  using value_type = std::uint16_t;
+  static constexpr std::size_t channels = 1;
+  static constexpr std::string_view format_name = "gray16";
+};
+/// Red, green and blue, 16 bits each, in the order of bytes of this machine.
+struct rgb16 {
+  using value_type = std::uint16_t;
+  static constexpr std::size_t channels = 3;
+  static constexpr std::string_view format_name = "rgb16";
+};
+/// Red, green, blue and alpha, 16 bits each, in the order of bytes of this machine.
+struct rgba16 {
+  using value_type = std::uint16_t;
+  static constexpr std::size_t channels = 4;
+  static constexpr std::string_view format_name = "rgba16";
+};
+
+/// How the pixels of an image are stored: the type of a channel's value, and the number of channels.
+template <class F>
+concept pixel_format = requires {
+  typename F::value_type;
+  requires std::same_as<const std::size_t, decltype(F::channels)>;
+  { F::format_name } -> std::convertible_to<std::string_view>;
+};
+
+/// In pixels.
+struct image_size {
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+
+  friend constexpr bool operator==(const image_size&, const image_size&) = default;
+};
+
+/// A rectangle of an image whose edges need not lie between pixels.
+struct real_part {
+  double x = 0;
+  double y = 0;
+  double width = 0;
+  double height = 0;
+
+  friend constexpr bool operator==(const real_part&, const real_part&) = default;
+};
+
+/// A rectangle of an image, in pixels: (x, y) is its upper left corner.
+struct image_part {
+  std::uint32_t x = 0;
+  std::uint32_t y = 0;
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+
+  [[nodiscard]] constexpr image_size size() const noexcept { return {width, height}; }
+  /// Whether it lies within an image of this size.
+  [[nodiscard]] constexpr bool within(const image_size& image) const noexcept {
+    return std::uint64_t{x} + width <= image.width && std::uint64_t{y} + height <= image.height;
+  }
+  friend constexpr bool operator==(const image_part&, const image_part&) = default;
+};
+
+/// All of an image.
+[[nodiscard]] constexpr image_part whole_of(const image_size& image) noexcept {
+  return {0, 0, image.width, image.height};
+}
+
+/// Interleaved pixels in memory, not owned: `height` rows of `width` pixels of `Channels` values. From one
+/// row to the next it is `pitch` values, at least `width * Channels`.
+template <class T, std::size_t Channels>
+class pixel_view {
+ public:
+  using value_type = T;
+  using is_view = void;
+  static constexpr std::size_t channels = Channels;
+
+  constexpr pixel_view() = default;
+  /// Rows without gaps.
+  constexpr pixel_view(const T* data, const image_size& size) noexcept
+      : pixel_view(data, size, std::size_t{size.width} * Channels) {}
+  constexpr pixel_view(const T* data, const image_size& size, std::size_t pitch) noexcept
+      : data_(data), size_(size), pitch_(pitch) {}
+
+  [[nodiscard]] constexpr const T* data() const noexcept { return data_; }
+  [[nodiscard]] constexpr const image_size& size() const noexcept { return size_; }
+  [[nodiscard]] constexpr std::size_t width() const noexcept { return size_.width; }
+  [[nodiscard]] constexpr std::size_t height() const noexcept { return size_.height; }
+  [[nodiscard]] constexpr std::size_t pitch() const noexcept { return pitch_; }
+  /// The values of a row.
+  [[nodiscard]] constexpr std::size_t row_values() const noexcept { return width() * Channels; }
+  [[nodiscard]] constexpr const T* row(std::size_t y) const noexcept { return data_ + y * pitch_; }
+  [[nodiscard]] constexpr const T* at(std::size_t x, std::size_t y) const noexcept {
+    return row(y) + x * Channels;
+  }
+  /// Whether row follows row without a gap.
+  [[nodiscard]] constexpr bool dense() const noexcept { return pitch_ == row_values() || height() <= 1; }
+  /// A rectangle of these pixels, which must lie within them.
+  [[nodiscard]] constexpr pixel_view part(const image_part& p) const noexcept {
+    return {data_ + p.y * pitch_ + p.x * Channels, p.size(), pitch_};
+  }
+
+ private:
+  const T* data_ = nullptr;
+  image_size size_;
+  std::size_t pitch_ = 0;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/components.hpp
+
+/// Declares the codecs of optional components. A program that names one without its header has an incomplete
+/// type, and its compiler shows the line from here.
+namespace penstock::inline v0_1 {
+
+struct zstd;  // penstock: write #include <penstock/codec/zstd.hpp>, and link penstock::zstd
+struct gzip;  // penstock: write #include <penstock/codec/gzip.hpp>, and link penstock::gzip
+struct lz4;   // penstock: write #include <penstock/codec/lz4.hpp>, and link penstock::lz4
+struct json;  // penstock: write #include <penstock/codec/json.hpp>, and link penstock::json
+template <fixed_string Name, class T>
+struct json_field;  // penstock: write #include <penstock/codec/json_field.hpp>, and link penstock::simdjson
+template <class T>
+struct npz;  // penstock: write #include <penstock/codec/npz.hpp>, and link penstock::gzip
+template <pixel_format Format>
+struct jpeg_as;  // penstock: write #include <penstock/codec/jpeg.hpp>, and link penstock::jpeg
+template <pixel_format Format>
+struct png_as;  // penstock: write #include <penstock/codec/png.hpp>, and link penstock::png
+template <pixel_format Format>
+struct webp_as;  // penstock: write #include <penstock/codec/webp.hpp>, and link penstock::webp
+using jpeg = jpeg_as<rgb8>;
+using png = png_as<rgb8>;
+using webp = webp_as<rgb8>;
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/core/detail/index_range.hpp
 
 /// Iteration over anything with `view[i]`.
@@ -1175,6 +1477,263 @@ template <class T>
 constexpr bool std::ranges::enable_borrowed_range<penstock::detail::index_range<T>> = true;
 template <class T>
 constexpr bool std::ranges::enable_view<penstock::detail::index_range<T>> = true;
+
+// ---- penstock/core/mistake.hpp
+
+/// What can be wrong with an expression made with `|`. Each mistake is a type with one sentence that says
+/// what to write instead, and is defined next to the stage that can be misused.
+namespace penstock::inline v0_1 {
+
+struct about_expression_tag {};  ///< a mistake about where something was written
+struct about_element_tag {};     ///< a mistake about the element: the compiler's message names its type
+
+/// What a mistake is: it declares what its sentence is about, and its `explain` does not compile. Your own
+/// stage can have mistakes: return them from its `diagnose`:
+///
+///     struct needs_a_number {
+///       using penstock_mistake = about_element_tag;
+///       template <class Reached>
+///       static consteval void explain() {
+///         static_assert(never<Reached>, "halve: the element is no number; write map(f) before it");
+///       }
+///     };
+///     struct halve_stage {
+///       using penstock_part = pointwise_tag;
+///       template <class Call>
+///       double apply(double value, const Call&) const { return value / 2; }
+///       template <class Context>
+///       static consteval auto diagnose() {
+///         if constexpr (std::convertible_to<typename Context::element, double>)
+///           return mistakes::none{};
+///         else
+///           return needs_a_number{};
+///       }
+///     };
+template <class M>
+concept mistake = requires { typename M::penstock_mistake; };
+
+/// Always false, whatever the type. The `static_assert` of a mistake tests it, so that it fails where the
+/// mistake is made and not where it is defined.
+template <class>
+inline constexpr bool never = false;
+
+/// Shows in a compiler's message the type of the element that arrives at the misused stage.
+template <class Element>
+struct arrives_here {};
+
+/// Shows in a compiler's message the source or stage that lost a guarantee.
+template <class Part>
+struct lost_by {};
+
+namespace mistakes {
+
+/// Nothing is wrong.
+struct none {};
+
+struct not_a_part {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: the right side of | is not a stage; write map(f), batch(n) or another stage, or "
+                  "give your type `using penstock_part = pointwise_tag;`");
+  }
+};
+struct not_a_source {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: the left side of | is not a source; wrap a container in from(...), or give your "
+                  "type `using penstock_part = source_tag;`");
+  }
+};
+struct source_with_open {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: a source is connected, and only a plan is opened; call the source's open() "
+                  "connect()");
+  }
+};
+struct source_without_element {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: this source does not say what its samples are; give it `using element = ...`, see "
+        "<penstock/source/concepts.hpp>");
+  }
+};
+struct source_without_reader {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: a source has a class `reader`, and connect() returns one; its evaluate(position, "
+        "worker&, sink) gives a sample, or next(element&) if it is read forward, see "
+        "<penstock/source/concepts.hpp>");
+  }
+};
+struct source_without_names {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: a source with size() is read in any order, and also has starts(), describe(), "
+                  "fingerprint() and a source_name, see <penstock/source/concepts.hpp>");
+  }
+};
+struct no_source {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: this chain has no source; begin it with one, as in from(samples) | ... or "
+                  "webdataset(path) | ...");
+  }
+};
+struct two_sources {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: a pipeline has one source, and this is a second one; join datasets with "
+                  "mix(...) or concat(...)");
+  }
+};
+struct value_after_batch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: this stage works on samples but comes after batch; move it before batch(n), or write "
+        "map_batch(f) for a function of whole batches");
+  }
+};
+struct stage_after_copy {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: this stage comes after pin_and_copy, where batches have left the host; move "
+                  "it before batch(n)");
+  }
+};
+struct order_on_forward {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: random access to a source that can only be read forward; use "
+                  "shuffle_buffer(k), or a source with an index");
+  }
+};
+struct order_after_decider {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: this stage needs to know how many samples there are, which is unknown after "
+                  "filter or unbatch, and after batch over a forward source; move it before");
+  }
+};
+struct order_after_cursor {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: this stage computes positions but comes after shuffle_buffer, where positions "
+                  "come from a cursor; move it before");
+  }
+};
+struct order_after_batch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: this stage chooses or reorders samples but comes after batch, where it would "
+                  "choose or reorder whole batches; write it before batch(n)");
+  }
+};
+struct order_after_uneven_steps {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: this stage counts batches but comes after batch_by, where the number of batches "
+        "may differ from epoch to epoch; write take, skip and repeat before it, and leave steps(n) out");
+  }
+};
+struct wrong_argument {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: this stage's function cannot be called with what arrives here; this error names its "
+        "type, in arrives_here<...>");
+  }
+};
+struct lost_by_a_stage {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: require: the guarantee is lost by a stage of this chain, see its `loses`; "
+                  "remove that stage or the require");
+  }
+};
+struct lost_by_decider {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: require: the guarantee is lost by filter or unbatch (they lose indexed and "
+                  "lockstep, and after shard also elastic); lockstep comes back with steps(n), elastic by "
+                  "filtering before shard");
+  }
+};
+struct lost_by_forward {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: require: the guarantee is lost by a source that can only be read forward; use "
+                  "a source with an index");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+/// The first of these that is a mistake.
+template <class... Ms>
+struct first_mistake {
+  using type = mistakes::none;
+};
+template <class M, class... Rest>
+struct first_mistake<M, Rest...> {
+  using type = M;
+};
+template <class... Rest>
+struct first_mistake<mistakes::none, Rest...> : first_mistake<Rest...> {};
+
+/// Whether `M` means that nothing is wrong.
+template <class M>
+inline constexpr bool is_right = false;
+template <>
+inline constexpr bool is_right<mistakes::none> = true;
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/core/to_size.hpp
 
@@ -1327,6 +1886,16 @@ class tensor_view {
     requires(std::is_same_v<U, T> || std::is_same_v<U, const T>)
   [[nodiscard]] constexpr operator std::span<U>() const noexcept {
     return flat();
+  }
+
+  /// A mistake: no view copies its values by itself.
+  template <class Container>
+    requires requires { typename Container::allocator_type; }
+  constexpr operator Container() const {  // NOLINT(google-explicit-constructor)
+    static_assert(never<Container>,
+                  "penstock: a view does not copy its values into a container; write "
+                  "std::vector<float> v(view.flat().begin(), view.flat().end())");
+    return {};
   }
 
   /// The element at these indexes, one per dimension.
@@ -1953,260 +2522,6 @@ PENSTOCK_INLINE void refuse_count(const extents& shape, std::size_t given) {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/core/mistake.hpp
-
-/// What can be wrong with an expression made with `|`. Each mistake is a type with one sentence that says
-/// what to write instead, and is defined next to the stage that can be misused.
-namespace penstock::inline v0_1 {
-
-struct about_expression_tag {};  ///< a mistake about where something was written
-struct about_element_tag {};     ///< a mistake about the element: the compiler's message names its type
-
-/// A mistake: it declares what its sentence is about, and its `explain` does not compile. Your own stage can
-/// have mistakes: return them from its `diagnose`:
-///
-///     struct needs_a_number {
-///       using penstock_mistake = about_element_tag;
-///       template <class Reached>
-///       static consteval void explain() {
-///         static_assert(never<Reached>, "halve: the element is no number; write map(f) before it");
-///       }
-///     };
-///     struct halve_stage {
-///       using penstock_part = pointwise_tag;
-///       template <class Call>
-///       double apply(double value, const Call&) const { return value / 2; }
-///       template <class Context>
-///       static consteval auto diagnose() {
-///         if constexpr (std::convertible_to<typename Context::element, double>)
-///           return mistakes::none{};
-///         else
-///           return needs_a_number{};
-///       }
-///     };
-template <class M>
-concept mistake = requires { typename M::penstock_mistake; };
-
-/// Always false, whatever the type. The `static_assert` of a mistake tests it, so that it fails where the
-/// mistake is made and not where it is defined.
-template <class>
-inline constexpr bool never = false;
-
-/// Shows in a compiler's message the type of the element that arrives at the misused stage.
-template <class Element>
-struct arrives_here {};
-
-/// Shows in a compiler's message the source or stage that lost a guarantee.
-template <class Part>
-struct lost_by {};
-
-namespace mistakes {
-
-/// Nothing is wrong.
-struct none {};
-
-struct not_a_part {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: the right side of | is not a stage; write map(f), batch(n) or another stage, or "
-                  "give your type `using penstock_part = pointwise_tag;`");
-  }
-};
-struct not_a_source {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: the left side of | is not a source; wrap a container in from(...), or give your "
-                  "type `using penstock_part = source_tag;`");
-  }
-};
-struct source_with_open {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: a source is connected, and only a plan is opened; call the source's open() "
-                  "connect()");
-  }
-};
-struct no_source {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: this chain has no source; begin it with one, as in from(samples) | ... or "
-                  "webdataset(path) | ...");
-  }
-};
-struct two_sources {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: a pipeline has one source, and this is a second one; join datasets with "
-                  "mix(...) or concat(...)");
-  }
-};
-struct value_after_batch {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(
-        never<Reached>,
-        "penstock: this stage works on samples but comes after batch; move it before batch(n), or write "
-        "map_batch(f) for a function of whole batches");
-  }
-};
-struct stage_after_copy {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: this stage comes after pin_and_copy, where batches have left the host; move "
-                  "it before batch(n)");
-  }
-};
-struct order_on_forward {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: random access to a source that can only be read forward; use "
-                  "shuffle_buffer(k), or a source with an index");
-  }
-};
-struct order_after_decider {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: this stage needs to know how many samples there are, which is unknown after "
-                  "filter or unbatch, and after batch over a forward source; move it before");
-  }
-};
-struct order_after_cursor {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: this stage computes positions but comes after shuffle_buffer, where positions "
-                  "come from a cursor; move it before");
-  }
-};
-struct order_after_uneven_steps {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(
-        never<Reached>,
-        "penstock: this stage counts batches but comes after batch_by, where the number of batches "
-        "may differ from epoch to epoch; write take, skip and repeat before it, and leave steps(n) out");
-  }
-};
-struct wrong_argument {
-  using penstock_mistake = about_element_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(
-        never<Reached>,
-        "penstock: this stage's function cannot be called with what arrives here; this error names its "
-        "type, in arrives_here<...>");
-  }
-};
-struct lost_by_a_stage {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: require: the guarantee is lost by a stage of this chain, see its `loses`; "
-                  "remove that stage or the require");
-  }
-};
-struct lost_by_decider {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: require: the guarantee is lost by filter or unbatch (they lose indexed and "
-                  "lockstep, and after shard also elastic); lockstep comes back with steps(n), elastic by "
-                  "filtering before shard");
-  }
-};
-struct lost_by_forward {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: require: the guarantee is lost by a source that can only be read forward; use "
-                  "a source with an index");
-  }
-};
-
-}  // namespace mistakes
-
-namespace detail {
-
-/// The first of these that is a mistake.
-template <class... Ms>
-struct first_mistake {
-  using type = mistakes::none;
-};
-template <class M, class... Rest>
-struct first_mistake<M, Rest...> {
-  using type = M;
-};
-template <class... Rest>
-struct first_mistake<mistakes::none, Rest...> : first_mistake<Rest...> {};
-
-/// Whether `M` means that nothing is wrong.
-template <class M>
-inline constexpr bool is_right = false;
-template <>
-inline constexpr bool is_right<mistakes::none> = true;
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/name.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A string literal as a template argument: the `"jpg"` of `get<"jpg">(s)`. It is converted to a `name`
-/// immediately.
-template <std::size_t N>
-struct fixed_string {
-  char text[N]{};
-
-  consteval fixed_string(const char (&source)[N]) {  // NOLINT: implicit, so that a literal will do
-    for (std::size_t i = 0; i < N; ++i) text[i] = source[i];
-  }
-  static constexpr std::size_t length = N - 1;
-};
-
-/// A field's name as a type. A pack of characters, because compilers print those readably.
-template <char... Cs>
-struct name {
-  static constexpr char text[sizeof...(Cs) + 1] = {Cs..., '\0'};
-  static constexpr std::string_view value{text, sizeof...(Cs)};
-};
-
-namespace detail {
-template <fixed_string S, std::size_t... Is>
-constexpr auto spell(std::index_sequence<Is...>) -> name<S.text[Is]...> {
-  return {};
-}
-}  // namespace detail
-
-/// The name type for a literal: `name_of<"jpg">` is `name<'j', 'p', 'g'>`.
-template <fixed_string S>
-using name_of = decltype(detail::spell<S>(std::make_index_sequence<decltype(S)::length>{}));
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/core/record.hpp
 
 namespace penstock::inline v0_1 {
@@ -2220,6 +2535,17 @@ struct no_such_field {
     static_assert(never<Reached>,
                   "penstock: no field of that name reaches this stage; this error names those that do, in "
                   "arrives_here<...>");
+  }
+};
+struct field_before_decode {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: the members of this sample are not decoded yet, and its type does not name them; "
+        "write decode<field<\"jpg\", jpeg>, ...> or fields<\"jpg\", ...> before this stage, with the "
+        "names of your members");
   }
 };
 struct field_twice {
@@ -2382,6 +2708,37 @@ concept any_record = requires { typename std::remove_cvref_t<T>::is_record; };
 /// Whether record `R` has a field named `Name`.
 template <class R, class Name>
 concept has_field = any_record<R> && (std::remove_cvref_t<R>::template index_of<Name> != detail::not_found);
+
+/// Shows in a compiler's message the fields that there are.
+template <class... Names>
+struct fields_are {};
+
+namespace mistakes {
+
+struct no_such_field_in_batch {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: the batch has no field of that name; this error names those that it has, in "
+                  "fields_are<...>");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+template <class Record>
+struct names_of_record {
+  using type = fields_are<>;
+};
+template <class... Fields>
+struct names_of_record<record<Fields...>> {
+  using type = fields_are<typename Fields::name_type...>;
+};
+
+}  // namespace detail
 
 /// The value of the field `Name` of a record: `get<"jpg">(sample)`. Costs nothing.
 template <fixed_string Name, any_record R>
@@ -2635,7 +2992,7 @@ struct unpack_step {
 };
 
 /// A decompressor of files that are read forward, in pieces and with bounded memory.
-///   unpacker_format          the format's name: "gzip", "zstd", "lz4", "bzip2" or "xz"
+///   unpacker_format          the format's name: "gzip", "zlib", "zstd", "lz4", "bzip2", "xz", "brotli" or "snappy"
 ///   stream                   its state: default-constructible, movable, used by one thread at a time
 ///   stream.begin()           starts another file
 ///   stream.step(in, out, last) -> unpack_step
@@ -2862,16 +3219,18 @@ namespace penstock::inline v0_1 {
 /// How the values of an Arrow column lie in memory. Columns of layout `other` (unions, runs, and formats that
 /// this library does not know) are passed over.
 enum class arrow_layout : std::uint8_t {
-  nothing,     ///< every value is null
-  bits,        ///< booleans, eight to a byte
-  fixed,       ///< `width` bytes a value
-  bytes32,     ///< offsets of 32 bits into bytes
-  bytes64,     ///< offsets of 64 bits into bytes
-  views,       ///< 16 bytes a value, which hold it or say where it is
-  list32,      ///< offsets of 32 bits into the values of the child
-  list64,      ///< offsets of 64 bits into the values of the child
-  fixed_list,  ///< `width` values of the child
-  record,      ///< a value of each child: a struct
+  nothing,      ///< every value is null
+  bits,         ///< booleans, eight to a byte
+  fixed,        ///< `width` bytes a value
+  bytes32,      ///< offsets of 32 bits into bytes
+  bytes64,      ///< offsets of 64 bits into bytes
+  views,        ///< 16 bytes a value, which hold it or say where it is
+  list32,       ///< offsets of 32 bits into the values of the child
+  list64,       ///< offsets of 64 bits into the values of the child
+  list_view32,  ///< offsets and sizes of 32 bits, in any order
+  list_view64,  ///< offsets and sizes of 64 bits, in any order
+  fixed_list,   ///< `width` values of the child
+  record,       ///< a value of each child: a struct
   other
 };
 
@@ -2891,6 +3250,9 @@ enum class arrow_number : std::uint8_t {
   float32,
   float64
 };
+
+/// The unit that a timestamp counts, as in Arrow.
+enum class timestamp_unit : std::uint8_t { second, milli, micro, nano };
 
 /// The number that Arrow has for `T`: `none` for other types, `bool` and characters.
 template <class T>
@@ -2934,6 +3296,12 @@ struct arrow_type {
   /// What a format string says; layout `other` if it is none that is read. Children are the caller's.
   [[nodiscard]] static arrow_type of_format(std::string_view format);
 
+  /// Whether a value is a list, of any layout; so is one of a map.
+  [[nodiscard]] bool is_list() const noexcept {
+    return layout == arrow_layout::list32 || layout == arrow_layout::list64 ||
+           layout == arrow_layout::list_view32 || layout == arrow_layout::list_view64 ||
+           layout == arrow_layout::fixed_list;
+  }
   /// Whether the values of both are read alike. Names of lists' values make no difference.
   [[nodiscard]] bool reads_like(const arrow_type& other) const noexcept;
   /// As pyarrow prints it: "int64", "list<float>", "timestamp[us, tz=UTC]".
@@ -3002,8 +3370,8 @@ PENSTOCK_INLINE const arrow_format* find_arrow_format(std::string_view format) n
                                    {"w:", "fixed_size_binary", fixed, n::none, 0},
                                    {"d:", "decimal", fixed, n::none, 0},
                                    {"+w:", "fixed_size_list", fixed_list, n::none, 0},
-                                   {"+vl", "list_view", other, n::none, 0},
-                                   {"+vL", "large_list_view", other, n::none, 0},
+                                   {"+vl", "list_view", list_view32, n::none, 0},
+                                   {"+vL", "large_list_view", list_view64, n::none, 0},
                                    {"+r", "run_end_encoded", other, n::none, 0},
                                    {"+ud:", "dense_union", other, n::none, 0},
                                    {"+us:", "sparse_union", other, n::none, 0}});
@@ -3109,6 +3477,7 @@ struct arrow_column {
   const std::byte* validity = nullptr;  ///< bits; null: no value is null
   const std::byte* values = nullptr;    ///< of fixed width, bits, views, or bytes behind offsets
   const std::byte* offsets = nullptr;   ///< of bytes and lists
+  const std::byte* sizes = nullptr;     ///< of list views
   std::uint64_t bytes = 0;              ///< of `values`, if there are offsets into them
   std::vector<arrow_column> children;
   std::vector<const arrow_column*> dictionary;  ///< its parts, one after another
@@ -3123,10 +3492,27 @@ struct arrow_column {
   }
 };
 
-/// Some values of a column one after another: those of a list.
+class arrow_cell;
+
+namespace detail {
+/// How a value is read as `T`; see codec/arrow_value.hpp.
+template <class T>
+struct arrow_form;
+}  // namespace detail
+
+/// Some values of a column one after another: those of a list. `for (const arrow_cell one : cell.list())`.
 struct arrow_slice {
+  class iterator;
+
   const arrow_column* column = nullptr;
   std::uint64_t first = 0, count = 0;
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return count; }
+  [[nodiscard]] bool empty() const noexcept { return count == 0; }
+  /// A value; `i` is below `size()`.
+  [[nodiscard]] arrow_cell operator[](std::uint64_t i) const;
+  [[nodiscard]] iterator begin() const noexcept;
+  [[nodiscard]] iterator end() const noexcept;
 };
 
 /// One value of a column. Numbers of dictionary values are followed to the values. Valid as long as the
@@ -3170,9 +3556,11 @@ class arrow_cell {
     }
     return viewed();
   }
-  /// The values of a list. Throws errc::format for any other layout, and for offsets that lead out of the
-  /// child.
+  /// The values of a list, and the entries of a map, which are structs of a key and a value; none if it is
+  /// null. Throws errc::format for any other layout, and for offsets that lead out of the child.
   [[nodiscard]] arrow_slice list() const {
+    if (null_) [[unlikely]]
+      return {};
     if (column_->type->layout != arrow_layout::fixed_list) return varying_list();
     const std::uint64_t count = column_->type->width;
     std::uint64_t first = 0;
@@ -3180,14 +3568,27 @@ class arrow_cell {
       bad_offsets(row_, row_, column_->children.front().length);
     return within_child(first, count);
   }
+  /// A field of a struct; null if the struct is. Throws errc::missing if it has none of this name,
+  /// errc::format for any other layout.
+  [[nodiscard]] arrow_cell field(std::string_view name) const;
+  /// The same by its place in `type().children`.
+  [[nodiscard]] arrow_cell field(std::size_t i) const;
+  /// The value as `T`, whatever `arrow_value<T>` reads but spans: `cell.as<std::string_view>()`,
+  /// `cell.as<std::optional<double>>()`. Needs penstock/codec/arrow_value.hpp.
+  template <class T>
+  [[nodiscard]] typename detail::arrow_form<T>::type as() const;
 
  private:
   explicit arrow_cell(const arrow_column& column) noexcept : column_(&column), null_(true) {}
 
   template <class Offset>
   [[nodiscard]] std::uint64_t offset(std::uint64_t behind) const noexcept {
-    Offset value;
-    std::memcpy(&value, column_->offsets + detail::to_size(row_ + behind) * sizeof(Offset), sizeof(Offset));
+    return number_at<Offset>(column_->offsets, behind);
+  }
+  template <class Number>
+  [[nodiscard]] std::uint64_t number_at(const std::byte* numbers, std::uint64_t behind = 0) const noexcept {
+    Number value;
+    std::memcpy(&value, numbers + detail::to_size(row_ + behind) * sizeof(Number), sizeof(Number));
     return value;
   }
   [[nodiscard]] bytes_view between(std::uint64_t begin, std::uint64_t end) const {
@@ -3202,6 +3603,7 @@ class arrow_cell {
     return {&child, first, count};
   }
   void follow_dictionary();
+  void check_struct() const;
   [[nodiscard]] bytes_view viewed() const;
   [[nodiscard]] arrow_slice varying_list() const;
   [[noreturn, gnu::cold]] void bad_offsets(std::uint64_t begin, std::uint64_t end, std::uint64_t size) const;
@@ -3211,7 +3613,46 @@ class arrow_cell {
   bool null_;
 };
 
+class arrow_slice::iterator {
+ public:
+  using value_type = arrow_cell;
+  using difference_type = std::ptrdiff_t;
+
+  iterator() = default;
+  iterator(const arrow_column* column, std::uint64_t row) noexcept : column_(column), row_(row) {}
+  [[nodiscard]] arrow_cell operator*() const { return {*column_, row_}; }
+  iterator& operator++() noexcept {
+    ++row_;
+    return *this;
+  }
+  iterator operator++(int) noexcept {
+    iterator before = *this;
+    ++row_;
+    return before;
+  }
+  friend bool operator==(const iterator&, const iterator&) = default;
+
+ private:
+  const arrow_column* column_ = nullptr;
+  std::uint64_t row_ = 0;
+};
+inline arrow_cell arrow_slice::operator[](std::uint64_t i) const { return {*column, first + i}; }
+inline arrow_slice::iterator arrow_slice::begin() const noexcept { return {column, first}; }
+inline arrow_slice::iterator arrow_slice::end() const noexcept { return {column, first + count}; }
+
 namespace detail {
+
+/// A whole number of any of Arrow's types, in two's complement.
+struct arrow_whole {
+  std::uint64_t bits = 0;
+  bool negative = false;
+};
+/// Throws errc::format if the value is none.
+[[nodiscard]] arrow_whole whole_arrow_number(const arrow_cell& cell);
+/// A floating-point number. Throws errc::format if the value is none, or has more than `most` bytes.
+[[nodiscard]] double real_arrow_number(const arrow_cell& cell, std::size_t most);
+/// Throws errc::format: a value is of this type, and `wanted` was asked for.
+[[noreturn, gnu::cold]] void other_arrow_type(const arrow_type& type, std::string_view wanted);
 
 /// The column of a leaf: what is left of a schema if structs are replaced by their fields.
 struct arrow_leaf {
@@ -3237,10 +3678,23 @@ struct arrow_leaf {
   }
 };
 
-/// The leaves of a schema, by path: "label", "image.bytes".
+/// The leaves of a schema, by path: "label", "image.bytes". Where a column called "a.b" stands beside the
+/// field b of a struct a, it is "`a.b`". Two columns of one struct with one name have it both.
 [[nodiscard]] std::vector<std::string> arrow_leaf_names(const arrow_type& root);
+/// The same, with every name that has a dot or a backtick in backticks, as Spark has it: equal only for
+/// columns of the same path.
+[[nodiscard]] std::vector<std::string> arrow_leaf_paths(const arrow_type& root);
+/// A name as it stands in such a path.
+[[nodiscard]] std::string arrow_path_part(std::string_view name);
+/// The place of a leaf among those that a dataset shows, or their number. Throws errc::argument if two have
+/// this name.
+[[nodiscard]] std::size_t find_arrow_leaf(std::span<const std::string> leaves, std::string_view name);
+/// Their types, in the same order.
+[[nodiscard]] std::vector<const arrow_type*> arrow_leaf_types(const arrow_type& root);
 /// Those of a batch, in the same order.
 [[nodiscard]] std::vector<arrow_leaf> arrow_leaves(const arrow_column& root);
+/// A leaf of the same rows with another column.
+[[nodiscard]] arrow_leaf arrow_leaf_of(const arrow_column& column, const arrow_leaf& like);
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -3322,38 +3776,162 @@ PENSTOCK_INLINE bytes_view arrow_cell::viewed() const {
 }
 
 PENSTOCK_INLINE arrow_slice arrow_cell::varying_list() const {
-  const arrow_layout layout = column_->type->layout;
-  if (layout != arrow_layout::list32 && layout != arrow_layout::list64)
-    throw error(errc::format, {"the column '", column_->type->name, "' is of type ", column_->type->text(),
-                               ", which is no list"});
-  const bool small = layout == arrow_layout::list32;
-  const std::uint64_t first = small ? offset<std::uint32_t>(0) : offset<std::uint64_t>(0);
-  const std::uint64_t end = small ? offset<std::uint32_t>(1) : offset<std::uint64_t>(1);
+  std::uint64_t first = 0, end = 0;
+  switch (column_->type->layout) {
+    case arrow_layout::list32:
+      first = offset<std::uint32_t>(0);
+      end = offset<std::uint32_t>(1);
+      break;
+    case arrow_layout::list64:
+      first = offset<std::uint64_t>(0);
+      end = offset<std::uint64_t>(1);
+      break;
+    case arrow_layout::list_view32:
+      first = offset<std::uint32_t>(0);
+      end = first + number_at<std::uint32_t>(column_->sizes);
+      break;
+    case arrow_layout::list_view64:
+      first = offset<std::uint64_t>(0);
+      if (__builtin_add_overflow(first, number_at<std::uint64_t>(column_->sizes), &end)) end = 0;
+      break;
+    default:
+      throw error(errc::format, {"the column '", column_->type->name, "' is of type ", column_->type->text(),
+                                 ", which is no list"});
+  }
   if (end < first) bad_offsets(first, end, column_->children.front().length);
   return within_child(first, end - first);
 }
 
+PENSTOCK_INLINE void arrow_cell::check_struct() const {
+  if (column_->type->layout != arrow_layout::record)
+    throw error(errc::format, {"the column '", column_->type->name, "' is of type ", column_->type->text(),
+                               ", which is no struct"});
+}
+PENSTOCK_INLINE arrow_cell arrow_cell::field(std::size_t i) const {
+  check_struct();
+  if (i >= column_->children.size())
+    throw error(errc::missing, {"the struct '", column_->type->name, "' has ", column_->children.size(),
+                                " fields, and none at place ", i});
+  const arrow_column& child = column_->children[i];
+  if (null_) return null_of(child);
+  if (row_ >= child.length) bad_offsets(row_, row_ + 1, child.length);
+  return {child, row_};
+}
+PENSTOCK_INLINE arrow_cell arrow_cell::field(std::string_view name) const {
+  check_struct();
+  const std::vector<arrow_type>& fields = column_->type->children;
+  std::size_t at = 0;
+  while (at < fields.size() && fields[at].name != name) ++at;
+  if (at < fields.size()) return field(at);
+  std::string there;
+  for (const arrow_type& one : fields) detail::append(there, {there.empty() ? "" : ", ", one.name});
+  throw error(errc::missing,
+              {"the struct '", column_->type->name, "' has no field '", name, "', only ", there});
+}
+
 namespace detail {
 
-PENSTOCK_INLINE void add_arrow_leaf_names(const arrow_type& type, const std::string& path,
-                                          std::vector<std::string>& names, std::size_t& left) {
+PENSTOCK_INLINE void other_arrow_type(const arrow_type& type, std::string_view wanted) {
+  throw error(errc::format, {"the column '", type.name, "' is of type ", type.text(), ", and ", wanted,
+                             " was asked for: give arrow_value the column's type"});
+}
+PENSTOCK_INLINE arrow_whole whole_arrow_number(const arrow_cell& cell) {
+  const auto of_signed = [](std::int64_t value) {
+    return arrow_whole{static_cast<std::uint64_t>(value), value < 0};
+  };
+  switch (cell.type().number) {
+    case arrow_number::int8:
+      return of_signed(cell.number<std::int8_t>());
+    case arrow_number::int16:
+      return of_signed(cell.number<std::int16_t>());
+    case arrow_number::int32:
+      return of_signed(cell.number<std::int32_t>());
+    case arrow_number::int64:
+      return of_signed(cell.number<std::int64_t>());
+    case arrow_number::uint8:
+      return {cell.number<std::uint8_t>(), false};
+    case arrow_number::uint16:
+      return {cell.number<std::uint16_t>(), false};
+    case arrow_number::uint32:
+      return {cell.number<std::uint32_t>(), false};
+    case arrow_number::uint64:
+      return {cell.number<std::uint64_t>(), false};
+    default:
+      other_arrow_type(cell.type(), "a whole number");
+  }
+}
+
+PENSTOCK_INLINE double real_arrow_number(const arrow_cell& cell, std::size_t most) {
+  const arrow_number stored = cell.type().number;
+  if (stored == arrow_number::float16) return static_cast<double>(static_cast<float>(cell.number<half>()));
+  if (stored == arrow_number::float32 && most >= sizeof(float))
+    return static_cast<double>(cell.number<float>());
+  if (stored == arrow_number::float64 && most >= sizeof(double)) return cell.number<double>();
+  other_arrow_type(cell.type(), "a floating-point number of fewer bytes");
+}
+
+PENSTOCK_INLINE std::string arrow_path_part(std::string_view name) {
+  if (name.find_first_of(".`") == name.npos) return std::string(name);
+  std::string made = "`";
+  for (const char c : name) made.append(c == '`' ? 2 : 1, c);
+  return made + '`';
+}
+PENSTOCK_INLINE void add_arrow_leaf_paths(const arrow_type& type, const std::string& path, bool exact,
+                                          std::vector<std::string>& paths, std::size_t& left) {
   for (const arrow_type& child : type.children) {
-    const std::string name = path.empty() ? child.name : text({path, ".", child.name});
+    const std::string part = exact ? arrow_path_part(child.name) : child.name;
+    const std::string name = path.empty() ? part : text({path, ".", part});
     if (name.size() > left)
       throw error(errc::limit,
                   "the names of the columns, with the structs that they are in, have more than 64 MiB");
     left -= name.size();
     if (child.layout == arrow_layout::record && child.dictionary.empty())
-      add_arrow_leaf_names(child, name, names, left);
+      add_arrow_leaf_paths(child, name, exact, paths, left);
     else
-      names.push_back(name);
+      paths.push_back(name);
   }
 }
-PENSTOCK_INLINE std::vector<std::string> arrow_leaf_names(const arrow_type& root) {
-  std::vector<std::string> names;
+PENSTOCK_INLINE std::vector<std::string> arrow_leaf_paths(const arrow_type& root, bool exact) {
+  std::vector<std::string> paths;
   std::size_t left = 64 << 20;
-  add_arrow_leaf_names(root, "", names, left);
+  add_arrow_leaf_paths(root, "", exact, paths, left);
+  return paths;
+}
+PENSTOCK_INLINE std::vector<std::string> arrow_leaf_paths(const arrow_type& root) {
+  return arrow_leaf_paths(root, true);
+}
+PENSTOCK_INLINE std::vector<std::string> arrow_leaf_names(const arrow_type& root) {
+  std::vector<std::string> names = arrow_leaf_paths(root, false);
+  std::vector<std::string_view> in_order(names.begin(), names.end());
+  std::ranges::sort(in_order);
+  std::vector<std::string> twice;
+  for (auto at = in_order.begin(); (at = std::adjacent_find(at, in_order.end())) != in_order.end();)
+    at = std::upper_bound(at, in_order.end(), twice.emplace_back(*at));
+  if (twice.empty()) return names;
+  const std::vector<std::string> paths = arrow_leaf_paths(root, true);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (std::ranges::binary_search(twice, names[i])) names[i] = paths[i];
   return names;
+}
+PENSTOCK_INLINE std::size_t find_arrow_leaf(std::span<const std::string> leaves, std::string_view name) {
+  const auto found = std::ranges::find(leaves, name);
+  if (found != leaves.end() && std::find(found + 1, leaves.end(), name) != leaves.end())
+    throw error(errc::argument, {"two columns are called '", name,
+                                 "', and it is not said which one is meant: give one of them another name"});
+  return static_cast<std::size_t>(found - leaves.begin());
+}
+
+PENSTOCK_INLINE void add_arrow_leaf_types(const arrow_type& type, std::vector<const arrow_type*>& types) {
+  for (const arrow_type& child : type.children)
+    if (child.layout == arrow_layout::record && child.dictionary.empty())
+      add_arrow_leaf_types(child, types);
+    else
+      types.push_back(&child);
+}
+PENSTOCK_INLINE std::vector<const arrow_type*> arrow_leaf_types(const arrow_type& root) {
+  std::vector<const arrow_type*> types;
+  add_arrow_leaf_types(root, types);
+  return types;
 }
 
 PENSTOCK_INLINE void find_arrow_rows(arrow_leaf& leaf) noexcept {
@@ -3403,6 +3981,14 @@ PENSTOCK_INLINE std::vector<arrow_leaf> arrow_leaves(const arrow_column& root) {
   add_arrow_leaves(root, {}, leaves);
   return leaves;
 }
+PENSTOCK_INLINE arrow_leaf arrow_leaf_of(const arrow_column& column, const arrow_leaf& like) {
+  arrow_leaf made;
+  made.column = &column;
+  made.add = like.add;
+  made.structs = like.structs;
+  find_arrow_rows(made);
+  return made;
+}
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -3412,24 +3998,38 @@ PENSTOCK_INLINE std::vector<arrow_leaf> arrow_leaves(const arrow_column& root) {
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// A whole number of any of Arrow's types, in two's complement.
-struct arrow_whole {
-  std::uint64_t bits = 0;
-  bool negative = false;
+/// Memory for values that cannot be shown where they lie.
+class arrow_room {
+ public:
+  /// What was given before is given again.
+  void begin() noexcept { used_ = 0; }
+  [[nodiscard]] buffer& next() {
+    if (used_ == rooms_.size()) rooms_.emplace_back();
+    return rooms_[used_++];
+  }
+
+ private:
+  std::vector<buffer> rooms_;
+  std::size_t used_ = 0;
 };
-/// Throws errc::format if the value is none.
-[[nodiscard]] arrow_whole whole_arrow_number(const arrow_cell& cell);
-/// A floating-point number. Throws errc::format if the value is none, or has more than `most` bytes.
-[[nodiscard]] double real_arrow_number(const arrow_cell& cell, std::size_t most);
 
 /// Throws errc::format unless the value is binary or a text.
 [[nodiscard]] bytes_view arrow_bytes(const arrow_cell& cell);
 /// Throws errc::limit for a list of more than a million values that take no space, which would cost memory
 /// that nothing in the file stands for.
 void check_arrow_count(const arrow_slice& list);
-/// The bytes of a list's numbers. Throws errc::format if they are not of this type, errc::missing if one of
-/// them is null.
-[[nodiscard]] bytes_view arrow_list_bytes(const arrow_slice& list, arrow_number wanted, std::size_t width);
+/// The bytes of a list's numbers; `of` is the list's type. Throws errc::format if they are not of this type,
+/// errc::missing if one of them is null.
+[[nodiscard]] bytes_view arrow_list_bytes(const arrow_slice& list, const arrow_type& of, arrow_number wanted,
+                                          std::size_t width);
+/// A list's truth values, a byte each, in `room`. Throws as above.
+[[nodiscard]] std::span<const bool> arrow_list_bools(const arrow_slice& list, const arrow_type& of,
+                                                     buffer& room);
+/// The place of a field; the number of fields if the struct lacks it. Throws errc::format if it is no struct.
+[[nodiscard]] std::size_t find_arrow_field(const arrow_cell& cell, std::string_view name);
+/// Adds to an error which value of a list, or which field of a struct, it is about.
+[[gnu::cold]] void name_arrow_value(error& e, const arrow_type& list, std::uint64_t i);
+[[noreturn, gnu::cold]] void no_arrow_field(const arrow_type& type, std::string_view name);
 /// The values, or a copy of them in `scratch` if they are not aligned.
 [[nodiscard]] const std::byte* aligned_arrow_values(bytes_view values, std::size_t alignment,
                                                     buffer& scratch);
@@ -3455,9 +4055,10 @@ struct arrow_array_place {
   return {values.values + to_size(values.offset + list.first) * width, to_size(list.count) * width};
 }
 
-[[noreturn, gnu::cold]] void other_arrow_type(const arrow_type& type, std::string_view wanted);
 [[noreturn, gnu::cold]] void null_arrow_value(const arrow_type& type);
 [[noreturn, gnu::cold]] void arrow_out_of_range(const arrow_type& type);
+[[noreturn, gnu::cold]] void other_arrow_length(const arrow_type& type, std::uint64_t count,
+                                                std::uint64_t wanted);
 [[noreturn, gnu::cold]] void no_arrow_column(std::string_view codec);
 
 }  // namespace detail
@@ -3468,59 +4069,24 @@ struct arrow_array_place {
 namespace penstock::inline v0_1 {
 namespace detail {
 
-PENSTOCK_INLINE void other_arrow_type(const arrow_type& type, std::string_view wanted) {
-  throw error(errc::format, {"the column '", type.name, "' is of type ", type.text(), ", and ", wanted,
-                             " was asked for: give arrow_value the column's type"});
-}
 PENSTOCK_INLINE void null_arrow_value(const arrow_type& type) {
   throw error(
       errc::missing,
       {"the value of the column '", type.name,
-       "' is null: read it with arrow_value<std::optional<T>>, or arrow_value<T, value> with a number "
-       "to take instead, or leave such samples out with bad_samples"});
+       "' is null: read it as std::optional<T>, or with arrow_value<T, value>, a number to take instead, or "
+       "leave such samples out with bad_samples"});
 }
 PENSTOCK_INLINE void arrow_out_of_range(const arrow_type& type) {
   throw error(errc::format, {"a number of the column '", type.name, "', which is of type ", type.text(),
                              ", does not fit the type that was asked for"});
 }
+PENSTOCK_INLINE void other_arrow_length(const arrow_type& type, std::uint64_t count, std::uint64_t wanted) {
+  throw error(errc::shape, {"a list of the column '", type.name, "' has ", count, " values, and ", wanted,
+                            " were asked for: read it with arrow_value<std::vector<T>>"});
+}
 PENSTOCK_INLINE void no_arrow_column(std::string_view codec) {
   throw error(errc::argument,
               {codec, " reads values of arrow_ipc and arrow_stream, and gets bytes of something else"});
-}
-
-PENSTOCK_INLINE arrow_whole whole_arrow_number(const arrow_cell& cell) {
-  const auto of_signed = [](std::int64_t value) {
-    return arrow_whole{static_cast<std::uint64_t>(value), value < 0};
-  };
-  switch (cell.type().number) {
-    case arrow_number::int8:
-      return of_signed(cell.number<std::int8_t>());
-    case arrow_number::int16:
-      return of_signed(cell.number<std::int16_t>());
-    case arrow_number::int32:
-      return of_signed(cell.number<std::int32_t>());
-    case arrow_number::int64:
-      return of_signed(cell.number<std::int64_t>());
-    case arrow_number::uint8:
-      return {cell.number<std::uint8_t>(), false};
-    case arrow_number::uint16:
-      return {cell.number<std::uint16_t>(), false};
-    case arrow_number::uint32:
-      return {cell.number<std::uint32_t>(), false};
-    case arrow_number::uint64:
-      return {cell.number<std::uint64_t>(), false};
-    default:
-      other_arrow_type(cell.type(), "a whole number");
-  }
-}
-
-PENSTOCK_INLINE double real_arrow_number(const arrow_cell& cell, std::size_t most) {
-  const arrow_number stored = cell.type().number;
-  if (stored == arrow_number::float16) return static_cast<double>(static_cast<float>(cell.number<half>()));
-  if (stored == arrow_number::float32 && most >= sizeof(float))
-    return static_cast<double>(cell.number<float>());
-  if (stored == arrow_number::float64 && most >= sizeof(double)) return cell.number<double>();
-  other_arrow_type(cell.type(), "a floating-point number of fewer bytes");
 }
 
 PENSTOCK_INLINE bytes_view arrow_bytes(const arrow_cell& cell) {
@@ -3556,17 +4122,62 @@ PENSTOCK_INLINE void check_arrow_count(const arrow_slice& list) {
                               " values that take no space; the limit is ", most});
 }
 
-PENSTOCK_INLINE bytes_view arrow_list_bytes(const arrow_slice& list, arrow_number wanted, std::size_t width) {
+[[noreturn, gnu::cold]] PENSTOCK_INLINE void null_in_arrow_list(const arrow_type& of) {
+  throw error(errc::missing, {"a value in a list of the column '", of.name,
+                              "' is null: read it with arrow_value<std::vector<std::optional<T>>>, or leave "
+                              "such samples out with bad_samples"});
+}
+// Throws if a value is null.
+PENSTOCK_INLINE void check_arrow_nulls(const arrow_slice& list, const arrow_type& of) {
+  if (list.column->validity == nullptr) return;
+  for (std::uint64_t i = 0; i < list.count; ++i)
+    if (list.column->null_at(list.first + i)) null_in_arrow_list(of);
+}
+
+PENSTOCK_INLINE std::span<const bool> arrow_list_bools(const arrow_slice& list, const arrow_type& of,
+                                                       buffer& room) {
   const arrow_column& values = *list.column;
   if (values.type->layout == arrow_layout::nothing) {
-    if (list.count != 0) null_arrow_value(*values.type);
+    if (list.count != 0) null_in_arrow_list(of);
+    return {};
+  }
+  if (values.type->layout != arrow_layout::bits) other_arrow_type(of, "a list of bool");
+  check_arrow_nulls(list, of);
+  room.resize_for_overwrite(to_size(list.count));
+  for (std::uint64_t i = 0; i < list.count; ++i) {
+    const bool value = arrow_column::bit(values.values, values.offset + list.first + i);
+    std::memcpy(room.data() + i, &value, 1);
+  }
+  return {reinterpret_cast<const bool*>(room.data()), to_size(list.count)};
+}
+
+PENSTOCK_INLINE std::size_t find_arrow_field(const arrow_cell& cell, std::string_view name) {
+  if (cell.type().layout != arrow_layout::record) other_arrow_type(cell.type(), "a struct");
+  const std::vector<arrow_type>& fields = cell.type().children;
+  std::size_t at = 0;
+  while (at < fields.size() && fields[at].name != name) ++at;
+  return at;
+}
+PENSTOCK_INLINE void no_arrow_field(const arrow_type& type, std::string_view name) {
+  std::string there;
+  for (const arrow_type& one : type.children) append(there, {there.empty() ? "" : ", ", one.name});
+  throw error(errc::missing, {"the struct '", type.name, "' has no field '", name, "', only ", there,
+                              ": read it as std::optional<T> if some files lack it"});
+}
+PENSTOCK_INLINE void name_arrow_value(error& e, const arrow_type& list, std::uint64_t i) {
+  e.in_part(text({"value ", i, " of '", list.name, "'"}));
+}
+
+PENSTOCK_INLINE bytes_view arrow_list_bytes(const arrow_slice& list, const arrow_type& of,
+                                            arrow_number wanted, std::size_t width) {
+  const arrow_column& values = *list.column;
+  if (values.type->layout == arrow_layout::nothing) {
+    if (list.count != 0) null_in_arrow_list(of);
     return {};
   }
   if (values.type->number != wanted || !values.type->dictionary.empty())
-    other_arrow_type(*values.type, "a list of another type");
-  if (values.validity != nullptr)
-    for (std::uint64_t i = 0; i < list.count; ++i)
-      if (values.null_at(list.first + i)) null_arrow_value(*values.type);
+    other_arrow_type(of, "a list of another type");
+  check_arrow_nulls(list, of);
   if (list.count == 0) return {};
   return {values.values + to_size(values.offset + list.first) * width, to_size(list.count) * width};
 }
@@ -3603,9 +4214,7 @@ PENSTOCK_INLINE arrow_array_place find_arrow_array(const arrow_cell& cell, arrow
       if (values.column->type->layout == arrow_layout::nothing) break;  // no value of the file says of what
       // An empty outer list says nothing about the lengths of the inner ones.
       const arrow_type& inner = *values.column->type;
-      if (inner.layout != arrow_layout::list32 && inner.layout != arrow_layout::list64 &&
-          inner.layout != arrow_layout::fixed_list)
-        other_arrow_type(inner, "a list of numbers");
+      if (!inner.is_list()) other_arrow_type(inner, "a list of numbers");
       values = {&values.column->children.front(), 0, 0};
       add(inner.layout == arrow_layout::fixed_list ? inner.width : 0);
       continue;
@@ -3621,6 +4230,10 @@ PENSTOCK_INLINE arrow_array_place find_arrow_array(const arrow_cell& cell, arrow
         each = one.count;
       } else {
         if (one.count != each) uneven();
+        if (one.first != all.first + all.count)  // list views may lie in any order
+          throw error(errc::format, {"the lists of the column '", name,
+                                     "' do not lie one behind the other: read them with "
+                                     "arrow_value<std::vector<std::vector<T>>>"});
         all.count += one.count;
       }
     }
@@ -3628,9 +4241,780 @@ PENSTOCK_INLINE arrow_array_place find_arrow_array(const arrow_cell& cell, arrow
     values = all;
     check_arrow_count(values);
   }
-  found.values = arrow_list_bytes(values, wanted, width);
+  found.values = arrow_list_bytes(values, cell.type(), wanted, width);
   return found;
 }
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/tf_features.hpp
+
+/// The features of a `tf.train.Example`, found in its bytes without an object for each of them.
+/// Source: tensorflow, core/example/{example,feature}.proto; the protocol buffers' encoding guide.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A feature in the bytes of its example: the entry of the map, of several the last.
+struct tf_feature {
+  std::string_view name;
+  bytes_view entry;  ///< null if the example has no such feature
+};
+
+/// The maps of named features: that of an Example, which is the context of a SequenceExample too, and that of
+/// a SequenceExample's lists.
+inline constexpr std::uint32_t tf_context = 1, tf_sequences = 2;
+
+/// Finds the entries of these features in a map. Throws `errc::format`, with the offset, unless the bytes are
+/// a message.
+void find_tf_features(bytes_view example, std::span<tf_feature> wanted, std::uint32_t map = tf_context);
+
+/// The values of a feature, in the order of the message. An absent feature has none. Throw `errc::format`,
+/// with the offset in `example`, for a feature with values of another kind.
+void read_tf_values(bytes_view example, const tf_feature& one, std::vector<std::int64_t>& into);
+void read_tf_values(bytes_view example, const tf_feature& one, std::vector<float>& into);
+void read_tf_values(bytes_view example, const tf_feature& one, std::vector<bytes_view>& into);
+
+/// The values of a list of features, one feature a step, and how many of them there are behind each step.
+/// Throw as `read_tf_values`.
+void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<std::int64_t>& into,
+                   std::vector<std::size_t>& ends);
+void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<float>& into,
+                   std::vector<std::size_t>& ends);
+void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<bytes_view>& into,
+                   std::vector<std::size_t>& ends);
+
+/// Throws errc::shape unless each step has this many values.
+void check_tf_steps(std::string_view name, std::span<const std::size_t> ends, std::size_t wanted);
+
+/// `number`: whether a single number was asked for, which may have a default, or be a list.
+[[noreturn, gnu::cold]] void no_tf_value(std::string_view name, bool number);
+[[noreturn, gnu::cold]] void other_tf_count(std::string_view name, std::uint64_t found, std::uint64_t wanted);
+[[noreturn, gnu::cold]] void tf_value_out_of_range(std::string_view name);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/tf_features.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+// One field of a message of protocol buffers: a number, or the bytes of a text, a message or packed values.
+struct proto_field {
+  enum class form : std::uint8_t {
+    varint = 0,
+    fixed64 = 1,
+    bytes = 2,
+    group = 3,
+    end_of_group = 4,
+    fixed32 = 5
+  };
+
+  std::uint32_t number = 0;
+  form is = form::varint;
+  std::uint64_t value = 0;
+  bytes_view content;
+};
+
+// Goes through the fields of a message that lies in `whole`.
+class proto_walk {
+ public:
+  proto_walk(bytes_view whole, bytes_view message) noexcept
+      : begin_(whole.data()), at_(message.data()), end_(message.data() + message.size()) {}
+
+  // False at the end. Groups, which nobody writes any more, are passed over.
+  [[nodiscard]] bool next(proto_field& f) {
+    constexpr std::size_t deepest = 100;
+    std::size_t depth = 0;
+    while (at_ != end_) {
+      take(f);
+      if (f.is == proto_field::form::group) {
+        if (++depth > deepest) damaged("a group in more than 100 others");
+      } else if (f.is == proto_field::form::end_of_group) {
+        if (depth-- == 0) damaged("the end of a group that did not begin");
+      } else if (depth == 0) {
+        return true;
+      }
+    }
+    if (depth != 0) damaged("a group without an end");
+    return false;
+  }
+  [[nodiscard]] std::uint64_t varint() {
+    std::uint64_t value = 0;
+    for (unsigned bits = 0; bits < 70; bits += 7) {
+      if (at_ == end_) damaged("the end of the message within a number");
+      const auto byte = std::to_integer<std::uint64_t>(*at_++);
+      value |= (byte & 127) << bits;
+      if (byte < 128) return value;
+    }
+    damaged("a number of more than 10 bytes");
+  }
+  [[nodiscard]] bool at_end() const noexcept { return at_ == end_; }
+  [[noreturn, gnu::cold]] void damaged(std::string_view what) const {
+    throw error(errc::format,
+                {"this is no tf.train.Example or SequenceExample, or it is damaged: it has ", what})
+        .at_offset(static_cast<std::uint64_t>(at_ - begin_));
+  }
+
+ private:
+  void take(proto_field& f) {
+    const std::uint64_t tag = varint();
+    if (tag >> 35 != 0 || tag < 8) damaged("a field without a number");
+    f.number = static_cast<std::uint32_t>(tag >> 3);
+    if ((tag & 7) > 5) damaged("a field of an unknown form");
+    f.is = static_cast<proto_field::form>(tag & 7);
+    switch (f.is) {
+      case proto_field::form::varint:
+        f.value = varint();
+        break;
+      case proto_field::form::fixed64:
+        f.content = some(8);
+        break;
+      case proto_field::form::fixed32:
+        f.content = some(4);
+        break;
+      case proto_field::form::bytes:
+        f.content = some(varint());
+        break;
+      case proto_field::form::group:
+      case proto_field::form::end_of_group:
+        break;
+    }
+  }
+  [[nodiscard]] bytes_view some(std::uint64_t size) {
+    if (size > static_cast<std::uint64_t>(end_ - at_)) damaged("a field that goes beyond its end");
+    const bytes_view found(at_, to_size(size));
+    at_ += size;
+    return found;
+  }
+
+  const std::byte* begin_;
+  const std::byte* at_;
+  const std::byte* end_;
+};
+
+// Calls f(content) for each field of bytes with this number.
+template <class F>
+void each_content(bytes_view whole, bytes_view message, std::uint32_t number, F&& f) {
+  proto_walk walk(whole, message);
+  for (proto_field one; walk.next(one);)
+    if (one.number == number && one.is == proto_field::form::bytes) f(one.content);
+}
+
+PENSTOCK_INLINE void find_tf_features(bytes_view example, std::span<tf_feature> wanted, std::uint32_t map) {
+  for (tf_feature& one : wanted) one.entry = {};
+  const auto entry_of = [&](bytes_view entry) {
+    bytes_view key;
+    each_content(example, entry, 1, [&](bytes_view name) { key = name; });
+    for (tf_feature& one : wanted)
+      if (one.name == text_of(key)) one.entry = entry;
+  };
+  each_content(example, example, map,
+               [&](bytes_view features) { each_content(example, features, 1, entry_of); });
+}
+
+inline constexpr std::uint32_t tf_bytes = 1, tf_floats = 2, tf_integers = 3;
+
+// Which list of a feature has such values, and what they are called.
+template <class T>
+struct tf_list_of {
+  static constexpr std::uint32_t kind = tf_bytes;
+  static constexpr std::string_view values = "bytes";
+};
+template <>
+struct tf_list_of<float> {
+  static constexpr std::uint32_t kind = tf_floats;
+  static constexpr std::string_view values = "floats";
+};
+template <>
+struct tf_list_of<std::int64_t> {
+  static constexpr std::uint32_t kind = tf_integers;
+  static constexpr std::string_view values = "integers";
+};
+
+inline void append_tf_list(bytes_view example, bytes_view list, std::vector<std::int64_t>& into) {
+  proto_walk walk(example, list);
+  for (proto_field f; walk.next(f);) {
+    if (f.number != 1) continue;
+    if (f.is == proto_field::form::varint) into.push_back(std::bit_cast<std::int64_t>(f.value));
+    if (f.is != proto_field::form::bytes) continue;
+    for (proto_walk packed(example, f.content); !packed.at_end();)
+      into.push_back(std::bit_cast<std::int64_t>(packed.varint()));
+  }
+}
+inline void append_tf_list(bytes_view example, bytes_view list, std::vector<float>& into) {
+  proto_walk walk(example, list);
+  for (proto_field f; walk.next(f);) {
+    if (f.number != 1 || (f.is != proto_field::form::bytes && f.is != proto_field::form::fixed32)) continue;
+    if (f.content.size() % 4 != 0) walk.damaged("packed floats whose bytes are no multiple of 4");
+    const std::size_t before = into.size();
+    into.resize(before + f.content.size() / 4);
+    for (std::size_t i = 0; i < f.content.size() / 4; ++i)
+      into[before + i] = std::bit_cast<float>(load_little<std::uint32_t>(f.content.data() + 4 * i));
+  }
+}
+inline void append_tf_list(bytes_view example, bytes_view list, std::vector<bytes_view>& into) {
+  each_content(example, list, 1, [&](bytes_view value) { into.push_back(value); });
+}
+
+// Adds the values of a feature, whose message may come in parts. A list of another kind replaces those before
+// it.
+template <class T>
+class tf_feature_reader {
+ public:
+  tf_feature_reader(bytes_view example, std::string_view name, std::vector<T>& into) noexcept
+      : example_(example), name_(name), into_(into), begin_(into.size()) {}
+
+  void add(bytes_view message) {
+    proto_walk walk(example_, message);
+    for (proto_field f; walk.next(f);) {
+      if (f.is != proto_field::form::bytes || f.number < tf_bytes || f.number > tf_integers) continue;
+      if (f.number != tf_list_of<T>::kind)
+        into_.resize(begin_);
+      else
+        append_tf_list(example_, f.content, into_);
+      found_ = f.number;
+      last_ = f.content;
+    }
+  }
+  // Throws if the values are of another kind.
+  void end() const {
+    if (found_ == 0 || found_ == tf_list_of<T>::kind) return;
+    const std::string_view has = found_ == tf_bytes ? "bytes" : found_ == tf_floats ? "floats" : "integers";
+    throw error(errc::format,
+                {"the feature '", name_, "' has ", has, ", but ", tf_list_of<T>::values, " were asked for"})
+        .at_offset(static_cast<std::uint64_t>(last_.data() - example_.data()));
+  }
+
+ private:
+  bytes_view example_;
+  std::string_view name_;
+  std::vector<T>& into_;
+  std::size_t begin_;
+  std::uint32_t found_ = 0;
+  bytes_view last_;
+};
+
+template <class T>
+void read_tf_feature(bytes_view example, const tf_feature& one, std::vector<T>& into) {
+  into.clear();
+  if (one.entry.data() == nullptr) return;
+  tf_feature_reader<T> reader(example, one.name, into);
+  each_content(example, one.entry, 2, [&](bytes_view message) { reader.add(message); });
+  reader.end();
+}
+template <class T>
+void read_tf_sequence(bytes_view example, const tf_feature& one, std::vector<T>& into,
+                      std::vector<std::size_t>& ends) {
+  into.clear();
+  ends.clear();
+  if (one.entry.data() == nullptr) return;
+  each_content(example, one.entry, 2, [&](bytes_view list) {
+    each_content(example, list, 1, [&](bytes_view step) {
+      tf_feature_reader<T> reader(example, one.name, into);
+      reader.add(step);
+      reader.end();
+      ends.push_back(into.size());
+    });
+  });
+}
+
+PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one,
+                                    std::vector<std::int64_t>& into) {
+  read_tf_feature(example, one, into);
+}
+PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one, std::vector<float>& into) {
+  read_tf_feature(example, one, into);
+}
+PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one,
+                                    std::vector<bytes_view>& into) {
+  read_tf_feature(example, one, into);
+}
+PENSTOCK_INLINE void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<std::int64_t>& into,
+                                   std::vector<std::size_t>& ends) {
+  read_tf_sequence(example, one, into, ends);
+}
+PENSTOCK_INLINE void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<float>& into,
+                                   std::vector<std::size_t>& ends) {
+  read_tf_sequence(example, one, into, ends);
+}
+PENSTOCK_INLINE void read_tf_steps(bytes_view example, const tf_feature& one, std::vector<bytes_view>& into,
+                                   std::vector<std::size_t>& ends) {
+  read_tf_sequence(example, one, into, ends);
+}
+
+PENSTOCK_INLINE void check_tf_steps(std::string_view name, std::span<const std::size_t> ends,
+                                    std::size_t wanted) {
+  std::size_t before = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (ends[i] - before != wanted)
+      throw error(errc::shape,
+                  {"step ", i, " of the feature list '", name, "' has ", ends[i] - before, " values, but ",
+                   wanted, wanted == 1 ? " was" : " were", " asked for; a std::vector takes any number"});
+    before = ends[i];
+  }
+}
+
+PENSTOCK_INLINE void no_tf_value(std::string_view name, bool number) {
+  if (!number) throw error(errc::missing, {"the example has no value for the feature '", name, "'"});
+  throw error(errc::missing,
+              {"the example has no value for the feature '", name,
+               "'; where that is right, name one to take instead: feature<\"", name, "\", T, value>"});
+}
+PENSTOCK_INLINE void other_tf_count(std::string_view name, std::uint64_t found, std::uint64_t wanted) {
+  throw error(errc::shape, {"the feature '", name, "' has ", found, " values, but ", wanted,
+                            wanted == 1 ? " was" : " were", " asked for; a std::span takes any number"});
+}
+PENSTOCK_INLINE void tf_value_out_of_range(std::string_view name) {
+  throw error(errc::format, {"a value of the feature '", name, "' is out of the range of its type"});
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/tf_example.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The type of a feature whose value is bytes: `feature<"image/encoded", bytes>`.
+struct bytes {};
+
+/// Says that a feature has no value to take where an example lacks it.
+struct no_default {
+  friend bool operator==(no_default, no_default) = default;
+};
+
+namespace detail {
+
+template <class T>
+concept tf_character = std::same_as<T, char> || std::same_as<T, wchar_t> || std::same_as<T, char8_t> ||
+                       std::same_as<T, char16_t> || std::same_as<T, char32_t>;
+template <class T>
+concept tf_number = !tf_character<T> && (std::floating_point<T> || std::integral<T>);
+template <class T>
+concept tf_text =
+    std::same_as<T, std::string_view> || std::same_as<T, bytes_view> || std::same_as<T, std::string>;
+
+/// Whether a default, if there is one, is exactly a value of `T`.
+template <class T, auto Default>
+consteval bool tf_default_fits() {
+  using given = std::remove_cv_t<decltype(Default)>;
+  if constexpr (!tf_number<T> || !std::is_arithmetic_v<given>)
+    return true;
+  else if constexpr (std::same_as<T, bool> || std::same_as<given, bool>)
+    return std::same_as<T, given>;
+  else if constexpr (std::integral<T> && std::integral<given>)
+    return std::in_range<T>(Default);
+  else if constexpr (std::floating_point<T>)
+    return static_cast<given>(static_cast<T>(Default)) == Default;
+  else
+    return false;
+}
+
+/// How a type is read from a feature: the kind of its values, and how many they are.
+template <class T>
+struct tf_form {
+  static constexpr bool possible =
+      tf_number<T> || std::same_as<T, bytes> || std::same_as<T, std::string_view>;
+  static constexpr bool one = true;
+  using value = T;
+  using type = std::conditional_t<std::same_as<T, bytes>, bytes_view, T>;
+};
+template <class N>
+struct tf_list_form {
+  static constexpr bool possible = (tf_number<N> && !std::same_as<N, bool>) || tf_text<N>;
+  static constexpr bool one = false;
+  using value = N;
+};
+template <class N, std::size_t K>
+struct tf_form<std::array<N, K>> : tf_list_form<N> {
+  using type = std::array<N, K>;
+};
+template <class N>
+struct tf_form<std::span<const N>> : tf_list_form<N> {
+  using type = std::span<const N>;
+};
+template <class N, class A>
+struct tf_form<std::vector<N, A>> : tf_list_form<N> {
+  using type = std::vector<N, A>;
+};
+
+/// The values of a feature in an example, and those of another type that they become.
+template <class N>
+struct tf_values {
+  using stored = std::conditional_t<std::floating_point<N>, float,
+                                    std::conditional_t<tf_number<N>, std::int64_t, bytes_view>>;
+  std::vector<stored> found;
+  std::vector<std::conditional_t<(tf_number<N> && !std::same_as<N, bool>) || tf_text<N>, N, char>> converted;
+};
+
+template <class N>
+[[nodiscard]] N tf_converted(std::int64_t value, std::string_view name) {
+  if constexpr (std::same_as<N, bool>) {
+    if (value != 0 && value != 1) tf_value_out_of_range(name);
+    return value == 1;
+  } else {
+    if (!std::in_range<N>(value)) tf_value_out_of_range(name);
+    return static_cast<N>(value);
+  }
+}
+template <std::floating_point N>
+[[nodiscard]] N tf_converted(float value, std::string_view) {
+  return value;
+}
+template <tf_text N>
+[[nodiscard]] N tf_converted(bytes_view value, std::string_view) {
+  if constexpr (std::same_as<N, bytes_view>)
+    return value;
+  else
+    return N(text_of(value));
+}
+
+}  // namespace detail
+
+/// A feature of a `tf_example`: its name, the type that it becomes, and what to take for a single value where
+/// an example lacks it; without that an example that lacks it is an error.
+template <fixed_string Name, class T, auto Default = no_default{}>
+struct feature {
+  using form = detail::tf_form<T>;
+  static_assert(
+      form::possible,
+      "penstock: feature<name, T> gives numbers, bool, bytes, std::string_view, and std::array, std::vector "
+      "or std::span<const N> of numbers, std::string_view or bytes_view");
+  static constexpr bool has_default = !std::same_as<std::remove_cv_t<decltype(Default)>, no_default>;
+  static_assert(!has_default || (detail::tf_number<T> && std::is_arithmetic_v<decltype(Default)>),
+                "penstock: only a feature that is one number has a value to take where it is missing");
+  static constexpr bool default_fits = detail::tf_default_fits<T, Default>();
+  static_assert(default_fits,
+                "penstock: the value to take where a feature is missing is not one of its type");
+
+  using name_type = name_of<Name>;
+  using type = typename form::type;
+  using scratch = detail::tf_values<typename form::value>;
+
+  /// The value in an example.
+  [[nodiscard]] static type read(bytes_view example, const detail::tf_feature& where, scratch& s) {
+    detail::read_tf_values(example, where, s.found);
+    constexpr std::string_view name = name_type::value;
+    if constexpr (form::one) {
+      if (s.found.empty()) {
+        if constexpr (has_default)
+          return static_cast<T>(Default);
+        else
+          detail::no_tf_value(name, detail::tf_number<T>);
+      }
+      if (s.found.size() != 1) detail::other_tf_count(name, s.found.size(), 1);
+      if constexpr (std::same_as<T, bytes>)
+        return s.found.front();
+      else if constexpr (std::same_as<T, std::string_view>)
+        return text_of(s.found.front());
+      else
+        return detail::tf_converted<T>(s.found.front(), name);
+    } else if constexpr (requires { std::tuple_size<T>::value; }) {
+      T all{};
+      if (s.found.size() != all.size()) {
+        if (s.found.empty()) detail::no_tf_value(name, false);
+        detail::other_tf_count(name, s.found.size(), all.size());
+      }
+      for (std::size_t i = 0; i < all.size(); ++i)
+        all[i] = detail::tf_converted<typename form::value>(s.found[i], name);
+      return all;
+    } else if constexpr (std::same_as<T, std::span<const typename scratch::stored>>) {
+      return s.found;
+    } else {
+      s.converted.clear();
+      for (const auto value : s.found)
+        s.converted.push_back(detail::tf_converted<typename form::value>(value, name));
+      return type(s.converted.begin(), s.converted.end());
+    }
+  }
+};
+
+/// Reads the named features of a `tf.train.Example`.
+///
+///     using example = tf_example<feature<"image/encoded", bytes>, feature<"label", std::int64_t, -1>>;
+///     auto samples = tfrecord("train-{00..15}-of-16.tfrecord") | decode<example> | decode<field<"image/encoded", jpeg>>;
+///
+/// In: any byte element, whose bytes are an Example. Out: a record with a field for each feature: an integer
+/// or `bool` of an Int64List, a floating-point number of a FloatList, `bytes` or a `std::string_view` of a
+/// BytesList, which lie in the example's bytes. A `std::array` takes exactly its number of values; a
+/// `std::span<const N>`, on the worker's scratch, or a `std::vector` takes any number, none if the feature is
+/// missing. Those of a BytesList are `std::string_view`, `bytes_view` or `std::string`. Of a SequenceExample
+/// it reads the context; `tf_sequence_example` reads both.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: one pass over the example's fields, which skips
+/// the values of other features, and one over each named feature; no allocation except for a `std::vector`.
+/// Thread-safe, with a scratch per thread.
+/// Throws `errc::missing` for an example without a feature that needs a value, `errc::shape` for another
+/// number of values, `errc::format` for values of another kind or out of the type's range and, with the
+/// offset, for bytes that are no Example. Of several features of one name the last counts, and unknown fields
+/// are skipped, as protocol buffers demand.
+/// Source: tensorflow, core/example/{example,feature}.proto; the protocol buffers' encoding guide.
+template <class... Features>
+struct tf_example {
+  static_assert(sizeof...(Features) != 0, "penstock: tf_example<> names no feature");
+  static constexpr std::string_view codec_name = "tf_example";
+  using scratch = std::tuple<typename Features::scratch...>;
+
+  template <byte_element Bytes>
+  [[nodiscard]] record<basic_field<typename Features::name_type, typename Features::type>...> decode(
+      const Bytes& in, scratch& s) const {
+    const bytes_view example = as_bytes(in);
+    std::array<detail::tf_feature, sizeof...(Features)> found{
+        detail::tf_feature{Features::name_type::value, {}}...};
+    detail::find_tf_features(example, found);
+    return read(example, found, s, std::index_sequence_for<Features...>{});
+  }
+
+ private:
+  template <std::size_t... Is>
+  [[nodiscard]] static auto read(bytes_view example,
+                                 const std::array<detail::tf_feature, sizeof...(Features)>& found, scratch& s,
+                                 std::index_sequence<Is...>) {
+    return record<basic_field<typename Features::name_type, typename Features::type>...>(
+        detail::made_by{}, [&] { return Features::read(example, found[Is], std::get<Is>(s)); }...);
+  }
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/arrow_forms.hpp
+
+namespace penstock::inline v0_1 {
+
+template <class... Fields>
+struct arrow_struct;
+template <class T>
+struct arrow_list;
+
+namespace detail {
+
+/// A value of an Arrow column, as `arrow_ipc` and `arrow_stream` pass it on.
+template <class T>
+concept arrow_member = requires(const std::remove_cvref_t<T>& value) {
+  requires std::same_as<std::remove_cvref_t<decltype(value.cell())>, arrow_cell>;
+};
+
+template <class T>
+concept arrow_numeric = arrow_number_of<T> != arrow_number::none;
+
+/// How `T` is read: `type` is what comes out, and `read(cell, room)` reads it from a value that is not null;
+/// `in_room`: whether it may lie in `room`.
+template <class T>
+struct arrow_form {
+  static constexpr bool possible = false, in_room = false;
+  using type = T;
+};
+
+template <arrow_numeric T>
+struct arrow_form<T> {
+  static constexpr bool possible = true, in_room = false;
+  using type = T;
+  static T read(const arrow_cell& cell, arrow_room&) {
+    if (cell.type().number == arrow_number_of<T>) [[likely]]
+      return cell.template number<T>();
+    if constexpr (std::integral<T>) {
+      const arrow_whole whole = whole_arrow_number(cell);
+      if (whole.negative ? !std::in_range<T>(static_cast<std::int64_t>(whole.bits))
+                         : !std::in_range<T>(whole.bits))
+        arrow_out_of_range(cell.type());
+      return static_cast<T>(whole.bits);
+    } else if constexpr (std::floating_point<T>) {
+      return static_cast<T>(real_arrow_number(cell, sizeof(T)));
+    } else {
+      return T(static_cast<float>(real_arrow_number(cell, sizeof(T))));
+    }
+  }
+};
+template <>
+struct arrow_form<bool> {
+  static constexpr bool possible = true, in_room = false;
+  using type = bool;
+  static bool read(const arrow_cell& cell, arrow_room&) {
+    if (cell.type().layout != arrow_layout::bits) other_arrow_type(cell.type(), "bool");
+    return cell.bit();
+  }
+};
+template <>
+struct arrow_form<bytes> {
+  static constexpr bool possible = true, in_room = false;
+  using type = bytes_view;
+  static bytes_view read(const arrow_cell& cell, arrow_room&) { return arrow_bytes(cell); }
+};
+template <>
+struct arrow_form<std::string_view> {
+  static constexpr bool possible = true, in_room = false;
+  using type = std::string_view;
+  static std::string_view read(const arrow_cell& cell, arrow_room&) { return text_of(arrow_bytes(cell)); }
+};
+template <>
+struct arrow_form<std::string> {
+  static constexpr bool possible = true, in_room = false;
+  using type = std::string;
+  static std::string read(const arrow_cell& cell, arrow_room&) {
+    return std::string(text_of(arrow_bytes(cell)));
+  }
+};
+template <std::size_t N>
+struct arrow_form<std::array<std::byte, N>> {
+  static constexpr bool possible = N != 0, in_room = false;
+  using type = std::array<std::byte, N>;
+  static type read(const arrow_cell& cell, arrow_room&) {
+    if (cell.type().layout != arrow_layout::fixed || cell.type().width != N)
+      other_arrow_type(cell.type(), "a value of as many bytes as the array has");
+    const bytes_view found = cell.bytes();
+    type copy;
+    std::copy(found.begin(), found.end(), copy.begin());
+    return copy;
+  }
+};
+template <class T>
+struct arrow_form<std::optional<T>> {
+  static constexpr bool possible = arrow_form<T>::possible, in_room = arrow_form<T>::in_room;
+  using type = std::optional<typename arrow_form<T>::type>;
+  static type read(const arrow_cell& cell, arrow_room& room) {
+    if (cell.is_null()) return std::nullopt;
+    return arrow_form<T>::read(cell, room);
+  }
+};
+template <class T>
+inline constexpr bool arrow_takes_null = false;
+template <class T>
+inline constexpr bool arrow_takes_null<std::optional<T>> = true;
+
+/// The value, or an error if it is null and `T` has nothing for that.
+template <class T>
+[[nodiscard]] typename arrow_form<T>::type read_arrow(const arrow_cell& cell, arrow_room& room) {
+  if constexpr (!arrow_takes_null<T>)
+    if (cell.is_null()) [[unlikely]]
+      null_arrow_value(cell.type());
+  return arrow_form<T>::read(cell, room);
+}
+template <arrow_numeric T>
+struct arrow_form<std::span<const T>> {
+  static constexpr bool possible = true, in_room = true;
+  using type = std::span<const T>;
+  static type read(const arrow_cell& cell, arrow_room& room) {
+    const bytes_view values = arrow_list_bytes(cell.list(), cell.type(), arrow_number_of<T>, sizeof(T));
+    if (reinterpret_cast<std::uintptr_t>(values.data()) % alignof(T) == 0) [[likely]]
+      return {reinterpret_cast<const T*>(values.data()), values.size() / sizeof(T)};
+    return {reinterpret_cast<const T*>(aligned_arrow_values(values, alignof(T), room.next())),
+            values.size() / sizeof(T)};
+  }
+};
+template <>
+struct arrow_form<std::span<const bool>> {
+  static constexpr bool possible = true, in_room = true;
+  using type = std::span<const bool>;
+  static type read(const arrow_cell& cell, arrow_room& room) {
+    return arrow_list_bools(cell.list(), cell.type(), room.next());
+  }
+};
+
+/// Calls `take(value)` with each value of a list, read as `T`.
+template <class T, class Take>
+void read_arrow_list(const arrow_cell& cell, const arrow_slice& values, arrow_room& room, const Take& take) {
+  std::uint64_t i = 0;
+  try {
+    for (; i < values.count; ++i) take(read_arrow<T>(values[i], room));
+  } catch (error& e) {
+    name_arrow_value(e, cell.type(), i);
+    throw;
+  }
+}
+template <class T, class A>
+struct arrow_form<std::vector<T, A>> {
+  static constexpr bool possible = arrow_form<T>::possible, in_room = arrow_form<T>::in_room;
+  using value = typename arrow_form<T>::type;
+  using type = std::conditional_t<std::same_as<value, T>, std::vector<T, A>, std::vector<value>>;
+  static type read(const arrow_cell& cell, arrow_room& room) {
+    const arrow_slice values = cell.list();
+    check_arrow_count(values);
+    type all;
+    all.reserve(to_size(values.count));
+    read_arrow_list<T>(cell, values, room, [&](value&& one) { all.push_back(std::move(one)); });
+    return all;
+  }
+};
+template <class T>
+struct arrow_form<arrow_list<T>> : arrow_form<std::vector<T>> {};
+/// A list of that many numbers.
+template <arrow_numeric T, std::size_t N>
+struct arrow_form<std::array<T, N>> {
+  static constexpr bool possible = true, in_room = false;
+  using type = std::array<T, N>;
+  static type read(const arrow_cell& cell, arrow_room& room) {
+    const arrow_slice values = cell.list();
+    if (values.count != N) other_arrow_length(cell.type(), values.count, N);
+    type all{};
+    std::size_t at = 0;
+    read_arrow_list<T>(cell, values, room, [&](T one) { all[at++] = one; });
+    return all;
+  }
+};
+
+/// The fields of a struct: by name, which it may lack if they may be null.
+template <class Name, class T>
+[[nodiscard]] typename arrow_form<T>::type read_arrow_field(const arrow_cell& cell, arrow_room& room) {
+  const std::size_t at = find_arrow_field(cell, Name::value);
+  if (at < cell.type().children.size()) [[likely]]
+    return read_arrow<T>(cell.field(at), room);
+  if constexpr (arrow_takes_null<T>)
+    return std::nullopt;
+  else
+    no_arrow_field(cell.type(), Name::value);
+}
+template <class... Fields>
+struct arrow_form<record<Fields...>> {
+  static constexpr bool possible = (arrow_form<typename Fields::type>::possible && ...),
+                        in_room = (arrow_form<typename Fields::type>::in_room || ...);
+  using type =
+      record<basic_field<typename Fields::name_type, typename arrow_form<typename Fields::type>::type>...>;
+  static type read(const arrow_cell& cell, arrow_room& room) {
+    return type(made_by{}, [&] {
+      return read_arrow_field<typename Fields::name_type, typename Fields::type>(cell, room);
+    }...);
+  }
+};
+template <class... Fields>
+struct arrow_form<arrow_struct<Fields...>> : arrow_form<record<Fields...>> {};
+
+/// A struct of two fields with any names, as an entry of a map is.
+template <class A, class B>
+struct arrow_form<std::pair<A, B>> {
+  static constexpr bool possible = arrow_form<A>::possible && arrow_form<B>::possible,
+                        in_room = arrow_form<A>::in_room || arrow_form<B>::in_room;
+  using type = std::pair<typename arrow_form<A>::type, typename arrow_form<B>::type>;
+  static type read(const arrow_cell& cell, arrow_room& room) {
+    if (cell.type().layout != arrow_layout::record || cell.type().children.size() != 2)
+      other_arrow_type(cell.type(), "a pair");
+    auto first = read_arrow<A>(cell.field(0), room);
+    return type(std::move(first), read_arrow<B>(cell.field(1), room));
+  }
+};
+template <class T>
+concept arrow_map_like = requires(T& map, typename T::key_type key, typename T::mapped_type value) {
+  map.insert_or_assign(std::move(key), std::move(value));
+};
+/// Of a key that is there twice the last value.
+template <arrow_map_like M>
+struct arrow_form<M> {
+  using entry = std::pair<typename M::key_type, typename M::mapped_type>;
+  // A key must own what it is.
+  static constexpr bool possible = arrow_form<entry>::possible &&
+                                   std::same_as<typename arrow_form<entry>::type, entry>,
+                        in_room = arrow_form<entry>::in_room;
+  using type = M;
+  static M read(const arrow_cell& cell, arrow_room& room) {
+    const arrow_slice values = cell.list();
+    check_arrow_count(values);
+    M all;
+    read_arrow_list<entry>(cell, values, room, [&](entry&& one) {
+      all.insert_or_assign(std::move(one.first), std::move(one.second));
+    });
+    return all;
+  }
+};
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -3737,6 +5121,114 @@ PENSTOCK_INLINE std::string quoted(bytes_view bytes, std::size_t most) {
 }
 
 }  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/core/known_formats.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// What a file is by its first bytes, with an article: "a GIF image"; empty if they are not known. 512 bytes
+/// are enough for all that is known.
+[[nodiscard]] std::string_view known_format(bytes_view bytes) noexcept;
+
+/// The error for a file that is not `wanted`, "a tar archive", and begins with `head`: says what it is if
+/// that is known, and otherwise why it is not wanted.
+[[nodiscard, gnu::cold]] error not_a(std::string_view wanted, bytes_view head,
+                                     std::initializer_list<piece> why);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/known_formats.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
+  struct known {
+    std::string_view begin, format;
+    std::size_t at = 0;
+  };
+  using namespace std::string_view_literals;
+  constexpr std::string_view png_signature = "\x89PNG\r\n\x1a\n"sv;
+  static constexpr known formats[] = {
+      // Whole signatures, then shorter ones.
+      {"version https://git-lfs.github.com/spec/"sv,
+       "a Git LFS pointer, which stands for the file: fetch that with git lfs pull"},
+      {"SQLite format 3\0"sv, "an SQLite database"},
+      {"\x89HDF\r\n\x1a\n"sv, "an HDF5 file"},
+      {"\3757zXZ\0"sv, "an xz file"},
+      {"7z\xbc\xaf\x27\x1c"sv, "a 7-Zip archive"},
+      {"ARROW1"sv, "an Arrow file"},
+      {"1AY&SY"sv, "a bzip2 file", 4},
+      {"PAR1"sv, "a Parquet file"},
+      {"PARE"sv, "an encrypted Parquet file"},
+      {"Obj\1"sv, "an Avro file"},
+      {"\x04\x22\x4d\x18"sv, "an lz4 file"},
+      {"ustar"sv, "a tar archive", 257},
+      {png_signature, "a PNG image"},
+      {"\0\0\0\x0cJXL \r\n\x87\n"sv, "a JPEG XL image"},
+      {"\0\0\0\x0cjP  \r\n\x87\n"sv, "a JPEG 2000 image"},
+      {"GIF87a"sv, "a GIF image"},
+      {"GIF89a"sv, "a GIF image"},
+      {"\x93NUMPY"sv, "a NumPy array"},
+      {"\xff\xd8\xff"sv, "a JPEG image"},
+      {"\xff\x4f\xff\x51"sv, "a JPEG 2000 image"},
+      {"II*\0"sv, "a TIFF image"},
+      {"MM\0*"sv, "a TIFF image"},
+      {"ftypavi"sv, "an AVIF image", 4},
+      {"ftyphei"sv, "a HEIC image", 4},
+      {"ftyphev"sv, "a HEIC image", 4},
+      {"ftypmif1"sv, "a HEIC or AVIF image", 4},
+      {"ftyp"sv, "a video or another MP4 file", 4},
+      {"8BPS"sv, "a Photoshop image"},
+      {"qoif"sv, "a QOI image"},
+      {"v/1\x01"sv, "an OpenEXR image"},
+      {"\0\0\1\0"sv, "an icon"},
+      {"%PDF"sv, "a PDF document"},
+      {"\x28\xb5\x2f\xfd"sv, "a zstd file"},
+      {"PK\3\4"sv, "a zip archive"},
+      {"RIFF"sv, "a RIFF file that is no image"},
+      {"<svg"sv, "an SVG drawing"},
+      {"<?xml"sv, "an XML text, perhaps an error message of the server that it came from"},
+      {"\xff\x0a"sv, "a JPEG XL image"},
+      {"\x1f\x8b"sv, "a gzip file"},
+  };
+  const std::string_view text = text_of(bytes);
+  if (text.starts_with("RIFF") && text.size() >= 12 && text.substr(8, 4) == "WEBP") return "a WebP image";
+  if (text.starts_with("\x89PNG") && png_signature.starts_with(text)) return "the beginning of a PNG image";
+  for (const known& f : formats)
+    if (text.size() >= f.at + f.begin.size() && text.substr(f.at, f.begin.size()) == f.begin) return f.format;
+  if (text.starts_with("BM") && text.size() > 17 && text.substr(15, 3) == std::string_view("\0\0\0", 3))
+    return "a BMP image";
+  if (text.size() > 2 && text[0] == 'P' && text[1] >= '1' && text[1] <= '7' &&
+      (text[2] == '\n' || text[2] == ' '))
+    return "a PNM image";
+  const std::size_t first = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+  std::string_view word = text.substr(first);
+  const auto begins = [&](std::string_view lower) {
+    return word.size() >= lower.size() &&
+           std::equal(lower.begin(), lower.end(), word.begin(), [](char a, char b) {
+             return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
+           });
+  };
+  if (begins("<!doctype html") || begins("<html") || begins("<head"))
+    return "an HTML page, perhaps an error message or a login of the server that it came from";
+  if (word.starts_with("{\"")) return "a JSON text, perhaps an error message of the server that it came from";
+  return {};
+}
+
+PENSTOCK_INLINE error not_a(std::string_view wanted, bytes_view head, std::initializer_list<piece> why) {
+  const std::string_view known = known_format(head);
+  // a damaged file of the wanted format is not told to be what it is
+  if (!known.empty() && known != wanted)
+    return error(errc::format, {"this is not ", wanted, ": it is ", known}).at_offset(0);
+  const std::string reason = text(why);
+  return error(errc::format, {"this is not ", wanted, reason.empty() ? "" : ": ", reason}).at_offset(0);
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/codec/detail/npy_header.ipp
 
@@ -3866,13 +5358,12 @@ class npy_header_parser {
 
 PENSTOCK_INLINE npy_header read_npy_header(bytes_view file) {
   constexpr std::string_view magic{"\x93NUMPY", 6};
-  if (file.size() < 10 || text_of(file.first(6)) != magic)
-    throw error(errc::format,
-                {"this is not an npy file: it begins with ", quoted(file, 8), " and not with \"\\x93NUMPY\"",
-                 text_of(file).starts_with("PK\3\4")
-                     ? "; it is an archive, as .npz files are: see npz<T> and npz_rows"
-                     : ""})
-        .at_offset(0);
+  if (file.size() < 10 || text_of(file.first(6)) != magic) {
+    const bool archive = text_of(file).starts_with("PK\3\4");
+    throw not_a("an npy file", archive || text_of(file).starts_with(magic) ? bytes_view() : file,
+                {"it begins with ", quoted(file, 8), " and not with \"\\x93NUMPY\"",
+                 archive ? "; it is an archive, as .npz files are: see npz<T> and npz_rows" : ""});
+  }
   const auto byte_at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(file[i]); };
   const std::uint32_t major = byte_at(6);
   if (major < 1 || major > 3 || byte_at(7) != 0)
@@ -4075,436 +5566,6 @@ template <class T>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/codec/detail/tf_features.hpp
-
-/// The features of a `tf.train.Example`, found in its bytes without an object for each of them.
-/// Source: tensorflow, core/example/{example,feature}.proto; the protocol buffers' encoding guide.
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// A feature in the bytes of its example: the entry of the map, of several the last.
-struct tf_feature {
-  std::string_view name;
-  bytes_view entry;  ///< null if the example has no such feature
-};
-
-/// Finds the entries of these features. Throws `errc::format`, with the offset, unless the bytes are a
-/// message.
-void find_tf_features(bytes_view example, std::span<tf_feature> wanted);
-
-/// The values of a feature, in the order of the message. An absent feature has none. Throw `errc::format`,
-/// with the offset in `example`, for a feature with values of another kind.
-void read_tf_values(bytes_view example, const tf_feature& one, std::vector<std::int64_t>& into);
-void read_tf_values(bytes_view example, const tf_feature& one, std::vector<float>& into);
-void read_tf_values(bytes_view example, const tf_feature& one, std::vector<bytes_view>& into);
-
-/// `number`: whether a single number was asked for, which may have a default, or be a list.
-[[noreturn, gnu::cold]] void no_tf_value(std::string_view name, bool number);
-[[noreturn, gnu::cold]] void other_tf_count(std::string_view name, std::uint64_t found, std::uint64_t wanted,
-                                            bool numbers);
-[[noreturn, gnu::cold]] void tf_value_out_of_range(std::string_view name);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/codec/detail/tf_features.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-// One field of a message of protocol buffers: a number, or the bytes of a text, a message or packed values.
-struct proto_field {
-  enum class form : std::uint8_t {
-    varint = 0,
-    fixed64 = 1,
-    bytes = 2,
-    group = 3,
-    end_of_group = 4,
-    fixed32 = 5
-  };
-
-  std::uint32_t number = 0;
-  form is = form::varint;
-  std::uint64_t value = 0;
-  bytes_view content;
-};
-
-// Goes through the fields of a message that lies in `whole`.
-class proto_walk {
- public:
-  proto_walk(bytes_view whole, bytes_view message) noexcept
-      : begin_(whole.data()), at_(message.data()), end_(message.data() + message.size()) {}
-
-  // False at the end. Groups, which nobody writes any more, are passed over.
-  [[nodiscard]] bool next(proto_field& f) {
-    constexpr std::size_t deepest = 100;
-    std::size_t depth = 0;
-    while (at_ != end_) {
-      take(f);
-      if (f.is == proto_field::form::group) {
-        if (++depth > deepest) damaged("a group in more than 100 others");
-      } else if (f.is == proto_field::form::end_of_group) {
-        if (depth-- == 0) damaged("the end of a group that did not begin");
-      } else if (depth == 0) {
-        return true;
-      }
-    }
-    if (depth != 0) damaged("a group without an end");
-    return false;
-  }
-  [[nodiscard]] std::uint64_t varint() {
-    std::uint64_t value = 0;
-    for (unsigned bits = 0; bits < 70; bits += 7) {
-      if (at_ == end_) damaged("the end of the message within a number");
-      const auto byte = std::to_integer<std::uint64_t>(*at_++);
-      value |= (byte & 127) << bits;
-      if (byte < 128) return value;
-    }
-    damaged("a number of more than 10 bytes");
-  }
-  [[nodiscard]] bool at_end() const noexcept { return at_ == end_; }
-  [[noreturn, gnu::cold]] void damaged(std::string_view what) const {
-    throw error(errc::format, {"this is no tf.train.Example, or it is damaged: it has ", what})
-        .at_offset(static_cast<std::uint64_t>(at_ - begin_));
-  }
-
- private:
-  void take(proto_field& f) {
-    const std::uint64_t tag = varint();
-    if (tag >> 35 != 0 || tag < 8) damaged("a field without a number");
-    f.number = static_cast<std::uint32_t>(tag >> 3);
-    if ((tag & 7) > 5) damaged("a field of an unknown form");
-    f.is = static_cast<proto_field::form>(tag & 7);
-    switch (f.is) {
-      case proto_field::form::varint:
-        f.value = varint();
-        break;
-      case proto_field::form::fixed64:
-        f.content = some(8);
-        break;
-      case proto_field::form::fixed32:
-        f.content = some(4);
-        break;
-      case proto_field::form::bytes:
-        f.content = some(varint());
-        break;
-      case proto_field::form::group:
-      case proto_field::form::end_of_group:
-        break;
-    }
-  }
-  [[nodiscard]] bytes_view some(std::uint64_t size) {
-    if (size > static_cast<std::uint64_t>(end_ - at_)) damaged("a field that goes beyond its end");
-    const bytes_view found(at_, to_size(size));
-    at_ += size;
-    return found;
-  }
-
-  const std::byte* begin_;
-  const std::byte* at_;
-  const std::byte* end_;
-};
-
-// Calls f(content) for each field of bytes with this number.
-template <class F>
-void each_content(bytes_view whole, bytes_view message, std::uint32_t number, F&& f) {
-  proto_walk walk(whole, message);
-  for (proto_field one; walk.next(one);)
-    if (one.number == number && one.is == proto_field::form::bytes) f(one.content);
-}
-
-PENSTOCK_INLINE void find_tf_features(bytes_view example, std::span<tf_feature> wanted) {
-  for (tf_feature& one : wanted) one.entry = {};
-  const auto entry_of = [&](bytes_view entry) {
-    bytes_view key;
-    each_content(example, entry, 1, [&](bytes_view name) { key = name; });
-    for (tf_feature& one : wanted)
-      if (one.name == text_of(key)) one.entry = entry;
-  };
-  each_content(example, example, 1,
-               [&](bytes_view features) { each_content(example, features, 1, entry_of); });
-}
-
-inline constexpr std::uint32_t tf_bytes = 1, tf_floats = 2, tf_integers = 3;
-
-[[noreturn, gnu::cold]] inline void other_tf_kind(const tf_feature& one, std::uint32_t found,
-                                                  std::string_view wanted, std::uint64_t offset) {
-  const std::string_view has = found == tf_bytes ? "bytes" : found == tf_floats ? "floats" : "integers";
-  throw error(errc::format, {"the feature '", one.name, "' has ", has, ", but ", wanted, " were asked for"})
-      .at_offset(offset);
-}
-
-// Calls list(message) for the lists of a feature. One of another kind replaces those before it. Several
-// values of an entry are parts of one message.
-template <class T, class List>
-void each_tf_list(bytes_view example, const tf_feature& one, std::uint32_t kind, std::string_view wanted,
-                  std::vector<T>& into, List&& list) {
-  into.clear();
-  if (one.entry.data() == nullptr) return;
-  std::uint32_t found = 0;
-  bytes_view last;
-  each_content(example, one.entry, 2, [&](bytes_view message) {
-    proto_walk walk(example, message);
-    for (proto_field f; walk.next(f);) {
-      if (f.is != proto_field::form::bytes || f.number < tf_bytes || f.number > tf_integers) continue;
-      if (f.number != kind) into.clear();
-      if (f.number == kind) list(f.content);
-      found = f.number;
-      last = f.content;
-    }
-  });
-  if (found != 0 && found != kind)
-    other_tf_kind(one, found, wanted, static_cast<std::uint64_t>(last.data() - example.data()));
-}
-
-PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one,
-                                    std::vector<std::int64_t>& into) {
-  each_tf_list(example, one, tf_integers, "integers", into, [&](bytes_view list) {
-    proto_walk walk(example, list);
-    for (proto_field f; walk.next(f);) {
-      if (f.number != 1) continue;
-      if (f.is == proto_field::form::varint) into.push_back(std::bit_cast<std::int64_t>(f.value));
-      if (f.is != proto_field::form::bytes) continue;
-      for (proto_walk packed(example, f.content); !packed.at_end();)
-        into.push_back(std::bit_cast<std::int64_t>(packed.varint()));
-    }
-  });
-}
-
-PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one, std::vector<float>& into) {
-  each_tf_list(example, one, tf_floats, "floats", into, [&](bytes_view list) {
-    proto_walk walk(example, list);
-    for (proto_field f; walk.next(f);) {
-      if (f.number != 1 || (f.is != proto_field::form::bytes && f.is != proto_field::form::fixed32)) continue;
-      if (f.content.size() % 4 != 0) walk.damaged("packed floats whose bytes are no multiple of 4");
-      const std::size_t before = into.size();
-      into.resize(before + f.content.size() / 4);
-      for (std::size_t i = 0; i < f.content.size() / 4; ++i)
-        into[before + i] = std::bit_cast<float>(load_little<std::uint32_t>(f.content.data() + 4 * i));
-    }
-  });
-}
-
-PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one,
-                                    std::vector<bytes_view>& into) {
-  each_tf_list(example, one, tf_bytes, "bytes", into, [&](bytes_view list) {
-    each_content(example, list, 1, [&](bytes_view value) { into.push_back(value); });
-  });
-}
-
-PENSTOCK_INLINE void no_tf_value(std::string_view name, bool number) {
-  if (!number) throw error(errc::missing, {"the example has no value for the feature '", name, "'"});
-  throw error(errc::missing,
-              {"the example has no value for the feature '", name,
-               "'; where that is right, name one to take instead: feature<\"", name, "\", T, value>"});
-}
-PENSTOCK_INLINE void other_tf_count(std::string_view name, std::uint64_t found, std::uint64_t wanted,
-                                    bool numbers) {
-  throw error(errc::shape, {"the feature '", name, "' has ", found, " values, but ", wanted,
-                            wanted == 1 ? " was" : " were", " asked for",
-                            numbers ? "; a std::span takes any number" : ""});
-}
-PENSTOCK_INLINE void tf_value_out_of_range(std::string_view name) {
-  throw error(errc::format, {"a value of the feature '", name, "' is out of the range of its type"});
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/codec/tf_example.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The type of a feature whose value is bytes: `feature<"image/encoded", bytes>`.
-struct bytes {};
-
-/// Says that a feature has no value to take where an example lacks it.
-struct no_default {
-  friend bool operator==(no_default, no_default) = default;
-};
-
-namespace detail {
-
-template <class T>
-concept tf_character = std::same_as<T, char> || std::same_as<T, wchar_t> || std::same_as<T, char8_t> ||
-                       std::same_as<T, char16_t> || std::same_as<T, char32_t>;
-template <class T>
-concept tf_number = !tf_character<T> && (std::floating_point<T> || std::integral<T>);
-
-/// Whether a default, if there is one, is exactly a value of `T`.
-template <class T, auto Default>
-consteval bool tf_default_fits() {
-  using given = std::remove_cv_t<decltype(Default)>;
-  if constexpr (!tf_number<T> || !std::is_arithmetic_v<given>)
-    return true;
-  else if constexpr (std::same_as<T, bool> || std::same_as<given, bool>)
-    return std::same_as<T, given>;
-  else if constexpr (std::integral<T> && std::integral<given>)
-    return std::in_range<T>(Default);
-  else if constexpr (std::floating_point<T>)
-    return static_cast<given>(static_cast<T>(Default)) == Default;
-  else
-    return false;
-}
-
-/// How a type is read from a feature: the kind of its values, and how many they are.
-template <class T>
-struct tf_form {
-  static constexpr bool possible =
-      tf_number<T> || std::same_as<T, bytes> || std::same_as<T, std::string_view>;
-  static constexpr bool one = true;
-  using value = T;
-  using type = std::conditional_t<std::same_as<T, bytes>, bytes_view, T>;
-};
-template <class N>
-struct tf_list_form {
-  static constexpr bool possible = tf_number<N> && !std::same_as<N, bool>;
-  static constexpr bool one = false;
-  using value = N;
-};
-template <class N, std::size_t K>
-struct tf_form<std::array<N, K>> : tf_list_form<N> {
-  using type = std::array<N, K>;
-};
-template <class N>
-struct tf_form<std::span<const N>> : tf_list_form<N> {
-  using type = std::span<const N>;
-};
-template <class N, class A>
-struct tf_form<std::vector<N, A>> : tf_list_form<N> {
-  using type = std::vector<N, A>;
-};
-
-/// The values of a feature in an example, and those of another type that they become.
-template <class N>
-struct tf_values {
-  using stored = std::conditional_t<std::floating_point<N>, float,
-                                    std::conditional_t<tf_number<N>, std::int64_t, bytes_view>>;
-  std::vector<stored> found;
-  std::vector<std::conditional_t<tf_number<N> && !std::same_as<N, bool>, N, char>> converted;
-};
-
-template <class N>
-[[nodiscard]] N tf_converted(std::int64_t value, std::string_view name) {
-  if constexpr (std::same_as<N, bool>) {
-    if (value != 0 && value != 1) tf_value_out_of_range(name);
-    return value == 1;
-  } else {
-    if (!std::in_range<N>(value)) tf_value_out_of_range(name);
-    return static_cast<N>(value);
-  }
-}
-template <std::floating_point N>
-[[nodiscard]] N tf_converted(float value, std::string_view) {
-  return value;
-}
-
-}  // namespace detail
-
-/// A feature of a `tf_example`: its name, the type that it becomes, and what to take for a single value where
-/// an example lacks it; without that an example that lacks it is an error.
-template <fixed_string Name, class T, auto Default = no_default{}>
-struct feature {
-  using form = detail::tf_form<T>;
-  static_assert(
-      form::possible,
-      "penstock: feature<name, T> gives numbers, bool, bytes, std::string_view, and std::array, std::vector "
-      "or std::span<const N> of numbers");
-  static constexpr bool has_default = !std::same_as<std::remove_cv_t<decltype(Default)>, no_default>;
-  static_assert(!has_default || (detail::tf_number<T> && std::is_arithmetic_v<decltype(Default)>),
-                "penstock: only a feature that is one number has a value to take where it is missing");
-  static constexpr bool default_fits = detail::tf_default_fits<T, Default>();
-  static_assert(default_fits,
-                "penstock: the value to take where a feature is missing is not one of its type");
-
-  using name_type = name_of<Name>;
-  using type = typename form::type;
-  using scratch = detail::tf_values<typename form::value>;
-
-  /// The value in an example.
-  [[nodiscard]] static type read(bytes_view example, const detail::tf_feature& where, scratch& s) {
-    detail::read_tf_values(example, where, s.found);
-    constexpr std::string_view name = name_type::value;
-    if constexpr (form::one) {
-      if (s.found.empty()) {
-        if constexpr (has_default)
-          return static_cast<T>(Default);
-        else
-          detail::no_tf_value(name, detail::tf_number<T>);
-      }
-      if (s.found.size() != 1) detail::other_tf_count(name, s.found.size(), 1, detail::tf_number<T>);
-      if constexpr (std::same_as<T, bytes>)
-        return s.found.front();
-      else if constexpr (std::same_as<T, std::string_view>)
-        return text_of(s.found.front());
-      else
-        return detail::tf_converted<T>(s.found.front(), name);
-    } else if constexpr (requires { std::tuple_size<T>::value; }) {
-      T all{};
-      if (s.found.size() != all.size()) {
-        if (s.found.empty()) detail::no_tf_value(name, false);
-        detail::other_tf_count(name, s.found.size(), all.size(), true);
-      }
-      for (std::size_t i = 0; i < all.size(); ++i)
-        all[i] = detail::tf_converted<typename form::value>(s.found[i], name);
-      return all;
-    } else if constexpr (std::same_as<T, std::span<const typename scratch::stored>>) {
-      return s.found;
-    } else {
-      s.converted.clear();
-      for (const auto value : s.found)
-        s.converted.push_back(detail::tf_converted<typename form::value>(value, name));
-      return type(s.converted.begin(), s.converted.end());
-    }
-  }
-};
-
-/// Reads the named features of a `tf.train.Example`.
-///
-///     using example = tf_example<feature<"image/encoded", bytes>, feature<"label", std::int64_t, -1>>;
-///     auto samples = tfrecord("train-{00..15}-of-16.tfrecord") | decode<example> | decode<field<"image/encoded", jpeg>>;
-///
-/// In: any byte element, whose bytes are an Example. Out: a record with a field for each feature: an integer
-/// or `bool` of an Int64List, a floating-point number of a FloatList, `bytes` or a `std::string_view` of a
-/// BytesList, which lie in the example's bytes. A `std::array` takes exactly its number of values; a
-/// `std::span<const N>`, on the worker's scratch, or a `std::vector` takes any number, none if the feature is
-/// missing.
-/// Kind: pointwise, keeps all guarantees. Cost per sample: one pass over the example's fields, which skips
-/// the values of other features, and one over each named feature; no allocation except for a `std::vector`.
-/// Thread-safe, with a scratch per thread.
-/// Throws `errc::missing` for an example without a feature that needs a value, `errc::shape` for another
-/// number of values, `errc::format` for values of another kind or out of the type's range and, with the
-/// offset, for bytes that are no Example. Of several features of one name the last counts, and unknown fields
-/// are skipped, as protocol buffers demand.
-/// Source: tensorflow, core/example/{example,feature}.proto; the protocol buffers' encoding guide.
-template <class... Features>
-struct tf_example {
-  static_assert(sizeof...(Features) != 0, "penstock: tf_example<> names no feature");
-  static constexpr std::string_view codec_name = "tf_example";
-  using scratch = std::tuple<typename Features::scratch...>;
-
-  template <byte_element Bytes>
-  [[nodiscard]] record<basic_field<typename Features::name_type, typename Features::type>...> decode(
-      const Bytes& in, scratch& s) const {
-    const bytes_view example = as_bytes(in);
-    std::array<detail::tf_feature, sizeof...(Features)> found{
-        detail::tf_feature{Features::name_type::value, {}}...};
-    detail::find_tf_features(example, found);
-    return read(example, found, s, std::index_sequence_for<Features...>{});
-  }
-
- private:
-  template <std::size_t... Is>
-  [[nodiscard]] static auto read(bytes_view example,
-                                 const std::array<detail::tf_feature, sizeof...(Features)>& found, scratch& s,
-                                 std::index_sequence<Is...>) {
-    return record<basic_field<typename Features::name_type, typename Features::type>...>(
-        detail::made_by{}, [&] { return Features::read(example, found[Is], std::get<Is>(s)); }...);
-  }
-};
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/core/value_run.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -4522,134 +5583,13 @@ struct value_run {
 
 namespace penstock::inline v0_1 {
 
-namespace detail {
-
-/// A value of an Arrow column, as `arrow_ipc` and `arrow_stream` pass it on.
-template <class T>
-concept arrow_member = requires(const std::remove_cvref_t<T>& value) {
-  requires std::same_as<std::remove_cvref_t<decltype(value.cell())>, arrow_cell>;
+/// A struct as `arrow_value` and `arrow_list` read it, by the names of its fields:
+/// `arrow_struct<field<"role", std::string>, field<"content", std::string>>`. Becomes a `record` of them; the
+/// struct may have others.
+template <class... Fields>
+struct arrow_struct {
+  static_assert(sizeof...(Fields) != 0, "penstock: arrow_struct<> names no field");
 };
-
-template <class T>
-concept arrow_numeric = arrow_number_of<T> != arrow_number::none;
-
-/// How `T` is read: `type` is what comes out, and `read(cell, scratch)` reads it from a value that is not
-/// null.
-template <class T>
-struct arrow_form {
-  static constexpr bool possible = false;
-  using type = T;
-};
-
-template <arrow_numeric T>
-struct arrow_form<T> {
-  static constexpr bool possible = true;
-  using type = T;
-  static T read(const arrow_cell& cell, buffer&) {
-    if (cell.type().number == arrow_number_of<T>) [[likely]]
-      return cell.template number<T>();
-    if constexpr (std::integral<T>) {
-      const arrow_whole whole = whole_arrow_number(cell);
-      if (whole.negative ? !std::in_range<T>(static_cast<std::int64_t>(whole.bits))
-                         : !std::in_range<T>(whole.bits))
-        arrow_out_of_range(cell.type());
-      return static_cast<T>(whole.bits);
-    } else if constexpr (std::floating_point<T>) {
-      return static_cast<T>(real_arrow_number(cell, sizeof(T)));
-    } else {
-      return T(static_cast<float>(real_arrow_number(cell, sizeof(T))));
-    }
-  }
-};
-template <>
-struct arrow_form<bool> {
-  static constexpr bool possible = true;
-  using type = bool;
-  static bool read(const arrow_cell& cell, buffer&) {
-    if (cell.type().layout != arrow_layout::bits) other_arrow_type(cell.type(), "bool");
-    return cell.bit();
-  }
-};
-template <>
-struct arrow_form<bytes> {
-  static constexpr bool possible = true;
-  using type = bytes_view;
-  static bytes_view read(const arrow_cell& cell, buffer&) { return arrow_bytes(cell); }
-};
-template <>
-struct arrow_form<std::string_view> {
-  static constexpr bool possible = true;
-  using type = std::string_view;
-  static std::string_view read(const arrow_cell& cell, buffer&) { return text_of(arrow_bytes(cell)); }
-};
-template <>
-struct arrow_form<std::string> {
-  static constexpr bool possible = true;
-  using type = std::string;
-  static std::string read(const arrow_cell& cell, buffer&) { return std::string(text_of(arrow_bytes(cell))); }
-};
-template <std::size_t N>
-struct arrow_form<std::array<std::byte, N>> {
-  static constexpr bool possible = N != 0;
-  using type = std::array<std::byte, N>;
-  static type read(const arrow_cell& cell, buffer&) {
-    if (cell.type().layout != arrow_layout::fixed || cell.type().width != N)
-      other_arrow_type(cell.type(), "a value of as many bytes as the array has");
-    const bytes_view found = cell.bytes();
-    type copy;
-    std::copy(found.begin(), found.end(), copy.begin());
-    return copy;
-  }
-};
-template <class T>
-struct arrow_form<std::optional<T>> {
-  static constexpr bool possible = arrow_form<T>::possible;
-  using type = std::optional<typename arrow_form<T>::type>;
-  static type read(const arrow_cell& cell, buffer& scratch) {
-    if (cell.is_null()) return std::nullopt;
-    return arrow_form<T>::read(cell, scratch);
-  }
-};
-template <class T>
-inline constexpr bool arrow_takes_null = false;
-template <class T>
-inline constexpr bool arrow_takes_null<std::optional<T>> = true;
-
-/// The value, or an error if it is null and `T` has nothing for that.
-template <class T>
-[[nodiscard]] typename arrow_form<T>::type read_arrow(const arrow_cell& cell, buffer& scratch) {
-  if constexpr (!arrow_takes_null<T>)
-    if (cell.is_null()) [[unlikely]]
-      null_arrow_value(cell.type());
-  return arrow_form<T>::read(cell, scratch);
-}
-template <arrow_numeric T>
-struct arrow_form<std::span<const T>> {
-  static constexpr bool possible = true;
-  using type = std::span<const T>;
-  static type read(const arrow_cell& cell, buffer& scratch) {
-    const bytes_view values = arrow_list_bytes(cell.list(), arrow_number_of<T>, sizeof(T));
-    return {reinterpret_cast<const T*>(aligned_arrow_values(values, alignof(T), scratch)),
-            values.size() / sizeof(T)};
-  }
-};
-template <class T, class A>
-struct arrow_form<std::vector<T, A>> {
-  static constexpr bool possible =
-      arrow_form<T>::possible && std::same_as<typename arrow_form<T>::type, T> && !std::same_as<T, bool>;
-  using type = std::vector<T, A>;
-  static type read(const arrow_cell& cell, buffer& scratch) {
-    const arrow_slice values = cell.list();
-    check_arrow_count(values);
-    type all;
-    all.reserve(to_size(values.count));
-    for (std::uint64_t i = 0; i < values.count; ++i)
-      all.push_back(read_arrow<T>({*values.column, values.first + i}, scratch));
-    return all;
-  }
-};
-
-}  // namespace detail
 
 /// Reads a value of an Arrow column: `arrow_value<std::int64_t>`, or `arrow_value<float, 0.0f>` with a number
 /// to take where a value is null.
@@ -4665,21 +5605,31 @@ struct arrow_form<std::vector<T, A>> {
 /// - `std::array<std::byte, N>`: a value of N bytes as it lies there, as decimals (little-endian, the
 ///   unscaled number), `fixed_size_binary[N]` and intervals have;
 /// - `std::span<const N>`: a list of numbers of exactly that type, in place; becomes a ragged batch;
-/// - `std::vector<V>` of any of these that own what they are: a list, also of lists;
-/// - `std::optional<V>`: none where the value is null.
-/// Dictionary values are read as the values that they stand for.
+/// - `std::span<const bool>`: a list of truth values, in the worker's scratch; becomes a ragged batch;
+/// - `std::array<N, K>`: a list of K numbers;
+/// - `std::vector<V>`, or `arrow_list<V>`, of any of these: a list, also of lists, views and structs;
+/// - `arrow_struct<field<"name", V>...>`: a struct in a list or a map, as a record; the fields of other
+/// structs are
+///   columns of their own;
+/// - `std::map<K, V>` or another map, `std::vector<std::pair<K, V>>`: a map; `std::pair<A, B>`: a struct of
+/// two
+///   fields;
+/// - `std::optional<V>`: none where the value is null, and a field that a struct lacks.
+/// Dictionary values are read as the values that they stand for. Texts and spans within others are views that
+/// live as long as the sample: read what is kept as `std::string` and `std::vector`.
 /// Kind: pointwise, keeps all guarantees. Cost per sample: reading the value; no allocation except for those
-/// of `std::vector` and `std::string`, and the scratch of a list that is not aligned. Thread-safe, with a
-/// scratch per thread.
-/// Throws `errc::missing` for a null where `T` has nothing for it, `errc::format` for a column of another
-/// type, a number out of the range of `T`, and offsets that lead out of the column.
+/// of `std::vector`, maps and `std::string`, and the scratch of a list that is not aligned. Thread-safe, with
+/// a scratch per thread.
+/// Throws `errc::missing` for a null, or a field that a struct lacks, where `T` has nothing for it,
+/// `errc::format` for a column of another type, a number out of the range of `T`, and offsets that lead out
+/// of the column.
 template <class T, auto... Fill>
 struct arrow_value {
   static constexpr bool possible = detail::arrow_form<T>::possible;
   static_assert(possible,
                 "penstock: arrow_value<T> reads numbers, bool, bytes, std::string_view, std::string, "
-                "std::array<std::byte, N>, std::span<const N> of numbers, and std::vector and std::optional "
-                "of these");
+                "std::array<std::byte, N>, std::span<const N> of numbers or bool, and std::vector, "
+                "std::optional, maps and arrow_struct<field<\"name\", T>...> of these");
   static_assert(sizeof...(Fill) == 0 ||
                     (sizeof...(Fill) == 1 && (std::is_arithmetic_v<T> || std::same_as<T, half>)),
                 "penstock: arrow_value<T, value>: only a number has a value to take where a column is null; "
@@ -4690,7 +5640,7 @@ struct arrow_value {
   static constexpr std::string_view codec_name = "arrow_value";
   static constexpr bool reads_columns = true;
   struct scratch {
-    buffer values;
+    detail::arrow_room room;
   };
 
   static constexpr bool reads_runs = detail::arrow_numeric<T>;
@@ -4713,12 +5663,34 @@ struct arrow_value {
       const arrow_cell& cell = in.cell();
       if constexpr (sizeof...(Fill) != 0)
         if (cell.is_null()) return (static_cast<T>(Fill), ...);
-      return detail::read_arrow<T>(cell, s.values);
+      s.room.begin();
+      return detail::read_arrow<T>(cell, s.room);
     } else {
       detail::no_arrow_column(codec_name);
     }
   }
 };
+
+/// Reads lists of an Arrow column: `arrow_value<std::vector<T>>` in fewer words.
+///
+///     using message = arrow_struct<field<"role", std::string>, field<"content", std::string>>;
+///     auto chats = parquet("chats.parquet") | decode<field<"messages", arrow_list<message>>>;
+///
+/// Out: a `std::vector` of what `arrow_value<T>` gives. Everything else is as for `arrow_value`.
+template <class T>
+struct arrow_list : arrow_value<std::vector<T>> {
+  static constexpr std::string_view codec_name = "arrow_list";
+};
+
+template <class T>
+typename detail::arrow_form<T>::type arrow_cell::as() const {
+  using form = detail::arrow_form<T>;
+  static_assert(form::possible, "penstock: cell.as<T>() reads what arrow_value<T> does");
+  static_assert(!form::in_room,
+                "penstock: cell.as<std::span<...>>() has no memory; write as<std::vector<...>>");
+  detail::arrow_room none;
+  return detail::read_arrow<T>(*this, none);
+}
 
 /// Reads arrays of an Arrow column: lists, or lists of lists, of numbers of exactly type `T`, whose lengths
 /// make them an array. So are tensors of fixed shape, and the arrays of Hugging Face's Array2D to Array5D.
@@ -4768,277 +5740,12 @@ struct arrow_array {
 
 namespace penstock::inline v0_1::detail {
 
-/// What a file is by its first bytes, with an article: "a GIF image"; empty if they are not known.
-[[nodiscard]] std::string_view known_format(bytes_view bytes) noexcept;
-
 /// Throws `errc::format`: the bytes are of none of the formats of these codecs. Says of which they are, or
 /// how they begin.
 [[noreturn, gnu::cold]] void refuse_image_format(bytes_view bytes,
                                                  std::initializer_list<std::string_view> codecs);
 
 }  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/image/pixels.hpp
-
-/// Pixels in memory: their formats, sizes, and views of them.
-namespace penstock::inline v0_1 {
-
-/// One channel of 8 bits: luma.
-struct gray8 {
-  using value_type = std::uint8_t;
-  static constexpr std::size_t channels = 1;
-  static constexpr std::string_view format_name = "gray8";
-};
-/// Red, green and blue, 8 bits each.
-struct rgb8 {
-  using value_type = std::uint8_t;
-  static constexpr std::size_t channels = 3;
-  static constexpr std::string_view format_name = "rgb8";
-};
-/// Red, green, blue and alpha, 8 bits each; the colours are not multiplied by alpha.
-struct rgba8 {
-  using value_type = std::uint8_t;
-  static constexpr std::size_t channels = 4;
-  static constexpr std::string_view format_name = "rgba8";
-};
-/// One channel of 16 bits, in the order of bytes of this machine.
-struct gray16 {
-  using value_type = std::uint16_t;
-  static constexpr std::size_t channels = 1;
-  static constexpr std::string_view format_name = "gray16";
-};
-/// Red, green and blue, 16 bits each, in the order of bytes of this machine.
-struct rgb16 {
-  using value_type = std::uint16_t;
-  static constexpr std::size_t channels = 3;
-  static constexpr std::string_view format_name = "rgb16";
-};
-/// Red, green, blue and alpha, 16 bits each, in the order of bytes of this machine.
-struct rgba16 {
-  using value_type = std::uint16_t;
-  static constexpr std::size_t channels = 4;
-  static constexpr std::string_view format_name = "rgba16";
-};
-
-/// How the pixels of an image are stored: the type of a channel's value, and the number of channels.
-template <class F>
-concept pixel_format = requires {
-  typename F::value_type;
-  requires std::same_as<const std::size_t, decltype(F::channels)>;
-  { F::format_name } -> std::convertible_to<std::string_view>;
-};
-
-/// In pixels.
-struct image_size {
-  std::uint32_t width = 0;
-  std::uint32_t height = 0;
-
-  friend constexpr bool operator==(const image_size&, const image_size&) = default;
-};
-
-/// A rectangle of an image whose edges need not lie between pixels.
-struct real_part {
-  double x = 0;
-  double y = 0;
-  double width = 0;
-  double height = 0;
-
-  friend constexpr bool operator==(const real_part&, const real_part&) = default;
-};
-
-/// A rectangle of an image, in pixels: (x, y) is its upper left corner.
-struct image_part {
-  std::uint32_t x = 0;
-  std::uint32_t y = 0;
-  std::uint32_t width = 0;
-  std::uint32_t height = 0;
-
-  [[nodiscard]] constexpr image_size size() const noexcept { return {width, height}; }
-  /// Whether it lies within an image of this size.
-  [[nodiscard]] constexpr bool within(const image_size& image) const noexcept {
-    return std::uint64_t{x} + width <= image.width && std::uint64_t{y} + height <= image.height;
-  }
-  friend constexpr bool operator==(const image_part&, const image_part&) = default;
-};
-
-/// All of an image.
-[[nodiscard]] constexpr image_part whole_of(const image_size& image) noexcept {
-  return {0, 0, image.width, image.height};
-}
-
-/// Interleaved pixels in memory, not owned: `height` rows of `width` pixels of `Channels` values. From one
-/// row to the next it is `pitch` values, at least `width * Channels`.
-template <class T, std::size_t Channels>
-class pixel_view {
- public:
-  using value_type = T;
-  using is_view = void;
-  static constexpr std::size_t channels = Channels;
-
-  constexpr pixel_view() = default;
-  /// Rows without gaps.
-  constexpr pixel_view(const T* data, const image_size& size) noexcept
-      : pixel_view(data, size, std::size_t{size.width} * Channels) {}
-  constexpr pixel_view(const T* data, const image_size& size, std::size_t pitch) noexcept
-      : data_(data), size_(size), pitch_(pitch) {}
-
-  [[nodiscard]] constexpr const T* data() const noexcept { return data_; }
-  [[nodiscard]] constexpr const image_size& size() const noexcept { return size_; }
-  [[nodiscard]] constexpr std::size_t width() const noexcept { return size_.width; }
-  [[nodiscard]] constexpr std::size_t height() const noexcept { return size_.height; }
-  [[nodiscard]] constexpr std::size_t pitch() const noexcept { return pitch_; }
-  /// The values of a row.
-  [[nodiscard]] constexpr std::size_t row_values() const noexcept { return width() * Channels; }
-  [[nodiscard]] constexpr const T* row(std::size_t y) const noexcept { return data_ + y * pitch_; }
-  [[nodiscard]] constexpr const T* at(std::size_t x, std::size_t y) const noexcept {
-    return row(y) + x * Channels;
-  }
-  /// Whether row follows row without a gap.
-  [[nodiscard]] constexpr bool dense() const noexcept { return pitch_ == row_values() || height() <= 1; }
-  /// A rectangle of these pixels, which must lie within them.
-  [[nodiscard]] constexpr pixel_view part(const image_part& p) const noexcept {
-    return {data_ + p.y * pitch_ + p.x * Channels, p.size(), pitch_};
-  }
-
- private:
-  const T* data_ = nullptr;
-  image_size size_;
-  std::size_t pitch_ = 0;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/image/orientation.hpp
-
-namespace penstock::inline v0_1 {
-
-/// How a stored image is turned to be shown, as EXIF numbers it.
-/// Source: Exif 2.32, 4.6.4, tag 274 (CIPA DC-008-2019).
-enum class orientation : std::uint8_t {
-  upright = 1,
-  mirrored = 2,     ///< left and right change places
-  rotated_180 = 3,  ///< shown after half a turn
-  flipped = 4,      ///< top and bottom change places
-  transposed = 5,   ///< rows become columns
-  rotated_90 = 6,   ///< shown after a quarter turn clockwise
-  transversed = 7,  ///< transposed, and half a turn
-  rotated_270 = 8,  ///< shown after a quarter turn counter-clockwise
-};
-
-/// Whether width and height change places.
-[[nodiscard]] constexpr bool turns_sideways(orientation o) noexcept { return o >= orientation::transposed; }
-
-/// The size of a shown image whose stored size this is; and the other way round.
-[[nodiscard]] constexpr image_size oriented(const image_size& stored, orientation o) noexcept {
-  return turns_sideways(o) ? image_size{stored.height, stored.width} : stored;
-}
-
-namespace detail {
-
-/// What leads from a shown pixel to its stored one: first rows and columns change places, then the axes turn.
-struct orientation_steps {
-  bool flip_x, flip_y, transpose;
-};
-[[nodiscard]] constexpr orientation_steps steps_of(orientation o) noexcept {
-  switch (o) {
-    case orientation::mirrored:
-      return {true, false, false};
-    case orientation::rotated_180:
-      return {true, true, false};
-    case orientation::flipped:
-      return {false, true, false};
-    case orientation::transposed:
-      return {false, false, true};
-    case orientation::rotated_90:
-      return {false, true, true};
-    case orientation::transversed:
-      return {true, true, true};
-    case orientation::rotated_270:
-      return {true, false, true};
-    default:
-      return {false, false, false};
-  }
-}
-
-}  // namespace detail
-
-/// The rectangle of the stored image that holds a rectangle of the shown one. `stored`: the stored size.
-[[nodiscard]] constexpr image_part stored_part(const image_part& shown, const image_size& stored,
-                                               orientation o) noexcept {
-  const detail::orientation_steps s = detail::steps_of(o);
-  image_part part = s.transpose ? image_part{shown.y, shown.x, shown.height, shown.width} : shown;
-  if (s.flip_x) part.x = stored.width - part.x - part.width;
-  if (s.flip_y) part.y = stored.height - part.y - part.height;
-  return part;
-}
-
-/// Writes stored pixels to a destination of the shown shape, (height, width, channels) with any strides.
-template <class T, std::size_t Channels>
-void orient_pixels(const pixel_view<T, Channels>& stored, orientation o, const destination<T>& into) {
-  const detail::orientation_steps s = detail::steps_of(o);
-  const element_strides strides = into.strides();
-  // The distances in the destination from one stored pixel, and row, to the next.
-  std::int64_t step_x = s.transpose ? strides[0] : strides[1];
-  std::int64_t step_y = s.transpose ? strides[1] : strides[0];
-  T* first = into.data();
-  if (s.flip_x && stored.width() != 0) {
-    first += static_cast<std::int64_t>(stored.width() - 1) * step_x;
-    step_x = -step_x;
-  }
-  if (s.flip_y && stored.height() != 0) {
-    first += static_cast<std::int64_t>(stored.height() - 1) * step_y;
-    step_y = -step_y;
-  }
-  for (std::size_t y = 0; y < stored.height(); ++y) {
-    const T* pixel = stored.row(y);
-    T* to = first + static_cast<std::int64_t>(y) * step_y;
-    for (std::size_t x = 0; x < stored.width(); ++x, pixel += Channels, to += step_x)
-      for (std::size_t c = 0; c < Channels; ++c) to[static_cast<std::int64_t>(c) * strides[2]] = pixel[c];
-  }
-}
-
-/// The orientation in a TIFF header: in JPEG the EXIF block after `Exif\0\0`, in PNG the eXIf chunk, in WebP
-/// the EXIF chunk. `upright` if there is none, if it is no number from 1 to 8, or if the block is damaged: an
-/// orientation that cannot be read is not worth an image. Reads the first directory only.
-[[nodiscard]] orientation exif_orientation(bytes_view tiff) noexcept;
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/image/orientation.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE orientation exif_orientation(bytes_view tiff) noexcept {
-  constexpr std::size_t header_bytes = 8, entry_bytes = 12;
-  if (tiff.size() < header_bytes) return orientation::upright;
-  const bool little = tiff[0] == std::byte{'I'} && tiff[1] == std::byte{'I'};
-  if (!little && !(tiff[0] == std::byte{'M'} && tiff[1] == std::byte{'M'})) return orientation::upright;
-  const auto number = [&](std::size_t at, std::size_t bytes) {
-    std::uint32_t value = 0;
-    for (std::size_t i = 0; i < bytes; ++i)
-      value = value << 8 | std::to_integer<std::uint32_t>(tiff[little ? at + bytes - 1 - i : at + i]);
-    return value;
-  };
-  if (number(2, 2) != 42) return orientation::upright;
-  const std::size_t directory = number(4, 4);
-  if (directory > tiff.size() - 2) return orientation::upright;
-  const std::size_t entries = number(directory, 2);
-  for (std::size_t i = 0; i < entries; ++i) {
-    const std::size_t at = directory + 2 + i * entry_bytes;
-    if (at > tiff.size() || tiff.size() - at < entry_bytes) break;
-    if (number(at, 2) != 0x0112) continue;
-    constexpr std::uint32_t short_type = 3, long_type = 4;
-    const std::uint32_t type = number(at + 2, 2);
-    const std::uint32_t value = type == short_type  ? number(at + 8, 2)
-                                : type == long_type ? number(at + 8, 4)
-                                                    : 0;
-    if (value >= 1 && value <= 8) return static_cast<orientation>(value);
-    break;
-  }
-  return orientation::upright;
-}
-
-}  // namespace penstock::inline v0_1
 
 // ---- penstock/codec/detail/png_header.hpp
 
@@ -5066,9 +5773,23 @@ void refuse_png_as_text(bytes_view bytes);
 /// off.
 [[nodiscard]] png_header read_png_header(bytes_view png);
 
-/// The orientation in the first eXIf chunk whose checksum is right; `upright` without one. Looks at the
-/// chunks' first bytes only.
-[[nodiscard]] orientation png_orientation(bytes_view png) noexcept;
+/// The chunks of a PNG that may say how the image is turned, each the first one of its kind; empty if there
+/// is none.
+struct png_metadata {
+  bytes_view exif;     ///< the data of eXIf, whose checksum is right
+  bytes_view profile;  ///< a whole chunk of text: EXIF in hexadecimal, as ImageMagick writes it
+  bytes_view xmp;      ///< a whole chunk of text
+};
+/// Looks at the chunks' first bytes only.
+[[nodiscard]] png_metadata png_metadata_of(bytes_view png) noexcept;
+
+/// What a chunk of text says, if it is not compressed and its checksum is right; `compressed` says whether it
+/// is.
+[[nodiscard]] std::string_view plain_png_text(bytes_view chunk, bool& compressed) noexcept;
+
+/// The bytes that a profile has in hexadecimal, after its name and its length, each on a line. Writes them to
+/// `into`, which has room for half as many bytes as the text has; returns how many they are.
+[[nodiscard]] std::size_t decode_png_profile(std::string_view text, std::byte* into) noexcept;
 
 /// The checksum of PNG's chunks. Source: the specification's annex D.
 [[nodiscard]] std::uint32_t png_checksum(bytes_view bytes) noexcept;
@@ -5186,20 +5907,77 @@ PENSTOCK_INLINE std::uint32_t png_checksum(bytes_view bytes) noexcept {
   return ~c;
 }
 
-PENSTOCK_INLINE orientation png_orientation(bytes_view bytes) noexcept {
-  constexpr std::size_t largest_exif = 1 << 16;
+PENSTOCK_INLINE png_metadata png_metadata_of(bytes_view bytes) noexcept {
+  constexpr std::size_t largest_exif = 1 << 16, largest_text = 1 << 20;
+  png_metadata found;
   bytes_view rest = bytes.subspan(std::min(png_signature.size(), bytes.size()));
   while (rest.size() >= png::around_chunk) {
     const std::size_t length = png::number(rest, 0);
     if (length > rest.size() - png::around_chunk) break;
     const std::string_view type = png::type(rest);
     if (type == "IEND") break;
-    if (type == "eXIf" && length <= largest_exif &&
+    if (type == "eXIf" && found.exif.empty() && length <= largest_exif && length != 0 &&
         png_checksum(rest.subspan(4, length + 4)) == png::number(rest, length + 8))
-      return exif_orientation(rest.subspan(8, length));
+      found.exif = rest.subspan(8, length);
+    if ((type == "tEXt" || type == "zTXt" || type == "iTXt") && length != 0 && length <= largest_text) {
+      const std::string_view text = text_of(rest.subspan(8, length));
+      const std::string_view keyword = text.substr(0, text.find('\0'));
+      const bytes_view chunk = rest.first(length + png::around_chunk);
+      if (found.profile.empty() && (keyword == "Raw profile type exif" || keyword == "Raw profile type APP1"))
+        found.profile = chunk;
+      if (found.xmp.empty() && keyword == "XML:com.adobe.xmp") found.xmp = chunk;
+    }
     rest = rest.subspan(length + png::around_chunk);
   }
-  return orientation::upright;
+  return found;
+}
+
+PENSTOCK_INLINE std::string_view plain_png_text(bytes_view chunk, bool& compressed) noexcept {
+  const std::string_view type = png::type(chunk);
+  std::string_view text = text_of(chunk.subspan(8, chunk.size() - png::around_chunk));
+  text.remove_prefix(std::min(text.size(), text.find('\0')));
+  if (!text.empty()) text.remove_prefix(1);
+  const bool international = type == "iTXt" && text.size() >= 2;
+  compressed = type == "zTXt" || (international && text[0] != 0);
+  if (compressed || png_checksum(chunk.subspan(4, chunk.size() - 8)) != png::number(chunk, chunk.size() - 4))
+    return {};
+  if (international) {  // the flag, the method, the language, and the keyword in it
+    text.remove_prefix(2);
+    for (int i = 0; i < 2; ++i) {
+      const std::size_t end = text.find('\0');
+      if (end == text.npos) return {};
+      text.remove_prefix(end + 1);
+    }
+  }
+  return text;
+}
+
+PENSTOCK_INLINE std::size_t decode_png_profile(std::string_view text, std::byte* into) noexcept {
+  for (int i = 0; i < 3; ++i) {
+    const std::size_t end = text.find('\n');
+    if (end == text.npos) return 0;
+    text.remove_prefix(end + 1);
+  }
+  const auto digit = [](char c) -> unsigned {
+    if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
+    if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a') + 10;
+    if (c >= 'A' && c <= 'F') return static_cast<unsigned>(c - 'A') + 10;
+    return 16;
+  };
+  std::size_t count = 0;
+  unsigned high = 16;
+  for (const char c : text) {
+    if (c == '\n' || c == '\r' || c == ' ') continue;
+    const unsigned value = digit(c);
+    if (value == 16) return 0;
+    if (high == 16) {
+      high = value;
+    } else {
+      into[count++] = static_cast<std::byte>(high << 4 | value);
+      high = 16;
+    }
+  }
+  return count;
 }
 
 PENSTOCK_INLINE png_filter::png_filter(bytes_view bytes) noexcept
@@ -5234,114 +6012,9 @@ PENSTOCK_INLINE bool png_filter::read(mutable_bytes into) noexcept {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/codec/detail/webp_header.hpp
-
-/// The facts in a WebP's chunks that do not need a decoder. Source: RFC 9649.
-namespace penstock::inline v0_1::detail {
-
-/// Whether the bytes begin as a RIFF file of the kind WEBP.
-[[nodiscard]] bool begins_as_webp(bytes_view bytes) noexcept;
-
-/// The orientation in the first EXIF chunk, with or without the `Exif\0\0` that some programs put before the
-/// TIFF header; `upright` without one.
-[[nodiscard]] orientation webp_orientation(bytes_view webp) noexcept;
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/codec/detail/webp_header.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE bool begins_as_webp(bytes_view bytes) noexcept {
-  const std::string_view text = text_of(bytes);
-  return text.size() >= 12 && text.starts_with("RIFF") && text.substr(8, 4) == "WEBP";
-}
-
-PENSTOCK_INLINE orientation webp_orientation(bytes_view webp) noexcept {
-  constexpr std::size_t file_header = 12, chunk_header = 8;
-  constexpr std::string_view prefix("Exif\0\0", 6);
-  bytes_view rest = webp.size() < file_header ? bytes_view() : webp.subspan(file_header);
-  while (rest.size() >= chunk_header) {
-    const std::string_view type = text_of(rest.first(4));
-    const std::size_t length = load_little<std::uint32_t>(rest.data() + 4);
-    rest = rest.subspan(chunk_header);
-    if (length > rest.size()) break;
-    if (type == "EXIF") {
-      bytes_view exif = rest.first(length);
-      if (text_of(exif).starts_with(prefix)) exif = exif.subspan(prefix.size());
-      return exif_orientation(exif);
-    }
-    const std::size_t padded = length + length % 2;
-    if (padded > rest.size()) break;
-    rest = rest.subspan(padded);
-  }
-  return orientation::upright;
-}
-
-}  // namespace penstock::inline v0_1::detail
-
 // ---- penstock/codec/detail/known_formats.ipp
 
 namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
-  struct known {
-    std::string_view begin, format;
-    std::size_t at = 0;
-  };
-  using namespace std::string_view_literals;
-  static constexpr known formats[] = {
-      // Whole signatures, then shorter ones.
-      {png_signature, "a PNG image"},
-      {"\0\0\0\x0cJXL \r\n\x87\n"sv, "a JPEG XL image"},
-      {"\0\0\0\x0cjP  \r\n\x87\n"sv, "a JPEG 2000 image"},
-      {"GIF87a"sv, "a GIF image"},
-      {"GIF89a"sv, "a GIF image"},
-      {"\x93NUMPY"sv, "a NumPy array"},
-      {"\xff\xd8\xff"sv, "a JPEG image"},
-      {"\xff\x4f\xff\x51"sv, "a JPEG 2000 image"},
-      {"II*\0"sv, "a TIFF image"},
-      {"MM\0*"sv, "a TIFF image"},
-      {"ftypavi"sv, "an AVIF image", 4},
-      {"ftyphei"sv, "a HEIC image", 4},
-      {"ftyphev"sv, "a HEIC image", 4},
-      {"ftypmif1"sv, "a HEIC or AVIF image", 4},
-      {"ftyp"sv, "a video or another MP4 file", 4},
-      {"8BPS"sv, "a Photoshop image"},
-      {"qoif"sv, "a QOI image"},
-      {"v/1\x01"sv, "an OpenEXR image"},
-      {"\0\0\1\0"sv, "an icon"},
-      {"%PDF"sv, "a PDF document"},
-      {"\x28\xb5\x2f\xfd"sv, "a zstd file"},
-      {"PK\3\4"sv, "a zip archive"},
-      {"RIFF"sv, "a RIFF file that is no image"},
-      {"<svg"sv, "an SVG drawing"},
-      {"<?xml"sv, "an XML text"},
-      {"\xff\x0a"sv, "a JPEG XL image"},
-      {"\x1f\x8b"sv, "a gzip file"},
-  };
-  const std::string_view text = text_of(bytes);
-  if (begins_as_webp(bytes)) return "a WebP image";
-  if (text.starts_with("\x89PNG") && png_signature.starts_with(text)) return "the beginning of a PNG image";
-  for (const known& f : formats)
-    if (text.size() >= f.at + f.begin.size() && text.substr(f.at, f.begin.size()) == f.begin) return f.format;
-  if (text.starts_with("BM") && text.size() > 17 && text.substr(15, 3) == std::string_view("\0\0\0", 3))
-    return "a BMP image";
-  if (text.size() > 2 && text[0] == 'P' && text[1] >= '1' && text[1] <= '7' &&
-      (text[2] == '\n' || text[2] == ' '))
-    return "a PNM image";
-  const std::size_t first = std::min(text.find_first_not_of(" \t\r\n"), text.size());
-  std::string_view word = text.substr(first);
-  const auto begins = [&](std::string_view lower) {
-    return word.size() >= lower.size() &&
-           std::equal(lower.begin(), lower.end(), word.begin(), [](char a, char b) {
-             return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
-           });
-  };
-  if (begins("<!doctype html") || begins("<html") || begins("<head"))
-    return "a web page, perhaps an error message of the server that it came from";
-  return {};
-}
 
 PENSTOCK_INLINE void refuse_image_format(bytes_view bytes, std::initializer_list<std::string_view> codecs) {
   if (bytes.empty()) throw error(errc::format, "the image is empty: it has no bytes");
@@ -7134,6 +7807,132 @@ PENSTOCK_INLINE std::string tf_example_bytes(std::span<const tf_value> features)
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/codec/tf_sequence_example.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// How the steps of a feature list are read: the values of a step, how many they are, and what all become.
+template <class T>
+struct tf_step_form {
+  using value = std::conditional_t<std::same_as<T, bytes>, bytes_view, T>;
+  static constexpr bool possible = (tf_number<value> && !std::same_as<value, bool>) || tf_text<value>;
+  static constexpr std::size_t count = 1;
+  using type = std::span<const value>;
+};
+template <class N, std::size_t K>
+struct tf_step_form<std::array<N, K>> {
+  using value = N;
+  static constexpr bool possible = tf_number<N> && !std::same_as<N, bool> && K != 0;
+  static constexpr std::size_t count = K;
+  using type = tensor_view<const N>;
+};
+template <class N, class A>
+struct tf_step_form<std::vector<N, A>> {
+  using value = N;
+  static constexpr bool possible = (tf_number<N> && !std::same_as<N, bool>) || tf_text<N>;
+  static constexpr std::size_t count = 0;  // any
+  using type = std::vector<std::vector<N, A>>;
+};
+
+}  // namespace detail
+
+/// A feature list of a `tf_sequence_example`: its name, and what each step has.
+template <fixed_string Name, class T>
+struct feature_list {
+  using form = detail::tf_step_form<T>;
+  static_assert(form::possible,
+                "penstock: feature_list<name, T> gives for each step a number, bytes, a std::string_view, a "
+                "std::array of numbers, or a std::vector of any number of values");
+
+  using name_type = name_of<Name>;
+  using type = typename form::type;
+  struct scratch : detail::tf_values<typename form::value> {
+    std::vector<std::size_t> ends;
+  };
+  static constexpr std::uint32_t map = detail::tf_sequences;
+
+  /// The values of all steps.
+  [[nodiscard]] static type read(bytes_view example, const detail::tf_feature& where, scratch& s) {
+    using value = typename form::value;
+    constexpr std::string_view name = name_type::value;
+    detail::read_tf_steps(example, where, s.found, s.ends);
+    if constexpr (form::count != 0) detail::check_tf_steps(name, s.ends, form::count);
+    if constexpr (form::count == 0) {
+      type all(s.ends.size());
+      std::size_t at = 0;
+      for (std::size_t i = 0; i < s.ends.size(); ++i)
+        for (; at < s.ends[i]; ++at) all[i].push_back(detail::tf_converted<value>(s.found[at], name));
+      return all;
+    } else {
+      const value* values = nullptr;
+      if constexpr (std::same_as<value, typename scratch::stored>) {
+        values = s.found.data();
+      } else {
+        s.converted.clear();
+        for (const auto one : s.found) s.converted.push_back(detail::tf_converted<value>(one, name));
+        values = s.converted.data();
+      }
+      if constexpr (std::same_as<type, std::span<const value>>)
+        return {values, s.ends.size()};
+      else
+        return {values, extents(s.ends.size(), form::count)};
+    }
+  }
+};
+
+/// Reads named features of a `tf.train.SequenceExample`: those of its context, as `tf_example` does, and
+/// feature lists, which have one feature a step.
+///
+///     using clip = tf_sequence_example<feature<"label", std::int64_t>, feature_list<"frames", bytes>,
+///                                      feature_list<"rgb", std::array<float, 1024>>>;
+///     auto clips = tfrecord("videos-{00..15}-of-16.tfrecord") | decode<clip>;
+///
+/// In: any byte element, whose bytes are a SequenceExample. Out: a record with a field for each `feature` and
+/// `feature_list`. A list is, with one value a step, a `std::span` of numbers, of `bytes_view` for `bytes`,
+/// or of `std::string_view`; with `std::array<N, K>` a `tensor_view` of shape (steps, K); with
+/// `std::vector<N>` a vector of vectors, of any number of values a step. Spans and views lie on the worker's
+/// scratch. A list that is missing has no steps.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: two passes over the fields, which skip the values
+/// of others, and one over each that is named; no allocation except for a `std::vector`. Thread-safe, with a
+/// scratch per thread.
+/// Throws as `tf_example`, and `errc::shape` for a step with another number of values.
+/// Source: tensorflow, core/example/{example,feature}.proto; the protocol buffers' encoding guide.
+template <class... Features>
+struct tf_sequence_example {
+  static_assert(sizeof...(Features) != 0, "penstock: tf_sequence_example<> names no feature");
+  static constexpr std::string_view codec_name = "tf_sequence_example";
+  using scratch = std::tuple<typename Features::scratch...>;
+
+  template <byte_element Bytes>
+  [[nodiscard]] record<basic_field<typename Features::name_type, typename Features::type>...> decode(
+      const Bytes& in, scratch& s) const {
+    const bytes_view example = as_bytes(in);
+    found in_context{detail::tf_feature{Features::name_type::value, {}}...}, in_lists = in_context;
+    detail::find_tf_features(example, in_context, detail::tf_context);
+    detail::find_tf_features(example, in_lists, detail::tf_sequences);
+    return read(example, in_context, in_lists, s, std::index_sequence_for<Features...>{});
+  }
+
+ private:
+  using found = std::array<detail::tf_feature, sizeof...(Features)>;
+
+  template <class Feature>
+  static constexpr bool is_list = requires { Feature::map; };
+
+  template <std::size_t... Is>
+  [[nodiscard]] static auto read(bytes_view example, const found& in_context, const found& in_lists,
+                                 scratch& s, std::index_sequence<Is...>) {
+    return record<basic_field<typename Features::name_type, typename Features::type>...>(
+        detail::made_by{}, [&] {
+          return Features::read(example, is_list<Features> ? in_lists[Is] : in_context[Is], std::get<Is>(s));
+        }...);
+  }
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/core/any_count.hpp
 
 namespace penstock::inline v0_1 {
@@ -7164,8 +7963,14 @@ class any_count {
       value_ = n;
     }
   }
-  template <class T>
-    requires(std::floating_point<T> || std::same_as<T, bool>)
+  template <std::same_as<bool> T>
+  constexpr any_count(T) {  // NOLINT(google-explicit-constructor)
+    static_assert(
+        detail::is_a_count<T>,
+        "penstock: a count, a size or a rank is an integer, and this is a bool; write the number, as "
+        "in batch(64), repeat(3) or workers(0)");
+  }
+  template <std::floating_point T>
   constexpr any_count(T) {  // NOLINT(google-explicit-constructor)
     static_assert(detail::is_a_count<T>,
                   "penstock: a count, a size or a rank is an integer; write static_cast<std::uint64_t>(x)");
@@ -7194,6 +7999,44 @@ PENSTOCK_INLINE void refuse_negative(std::uint64_t magnitude, std::string_view s
 }
 
 }  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/core/any_seed.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+template <class>
+inline constexpr bool is_a_seed = false;
+}  // namespace detail
+
+/// An argument that is a seed. It converts from any integer type; a negative number becomes the unsigned one
+/// with the same bits. A bool does not compile, because `shuffle(false)` would shuffle, and neither does a
+/// floating-point number.
+class any_seed {
+ public:
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  constexpr any_seed(T seed) noexcept  // NOLINT(google-explicit-constructor): arguments convert implicitly
+      : value_(static_cast<std::uint64_t>(seed)) {}
+  template <std::same_as<bool> T>
+  constexpr any_seed(T) noexcept {  // NOLINT(google-explicit-constructor)
+    static_assert(detail::is_a_seed<T>,
+                  "penstock: a seed is an integer, and this is a bool: shuffle(false) would shuffle with the "
+                  "seed 0; leave the stage out to switch it off, or write a number, as in shuffle(7)");
+  }
+  template <std::floating_point T>
+  constexpr any_seed(T) noexcept {  // NOLINT(google-explicit-constructor)
+    static_assert(detail::is_a_seed<T>,
+                  "penstock: a seed is an integer; write static_cast<std::uint64_t>(x)");
+  }
+
+  [[nodiscard]] constexpr std::uint64_t value() const noexcept { return value_; }
+
+ private:
+  std::uint64_t value_ = 0;
+};
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/core/arrow_abi.hpp
 
@@ -7541,6 +8384,11 @@ template <class Policy>
 inline constexpr bool pads_all = false;
 template <auto Fill, class Order>
 inline constexpr bool pads_all<pad_all_policy<Fill, Order>> = true;
+/// Whether a policy, or that of one field, pads values to those of their batch.
+template <class Policy>
+inline constexpr bool pads = pads_all<Policy> || std::is_same_v<Policy, pad_policy>;
+template <class Name, class Policy>
+inline constexpr bool pads<field_policy<Name, Policy>> = pads<Policy>;
 /// The policy that arranges single values.
 template <class Policy>
 struct arranging {
@@ -7794,6 +8642,22 @@ concept open_sample = requires(const std::remove_cvref_t<T>& s, std::size_t i) {
 /// An open sample that owns its members.
 template <class T>
 concept owned_sample = requires { typename std::remove_cvref_t<T>::is_owned_sample; };
+
+namespace detail {
+
+/// The mistake where `Element` lacks a field: before `decode`, members have no names in a type.
+template <class Element>
+using missing_field_in = std::conditional_t<open_sample<Element> || owned_sample<Element>,
+                                            mistakes::field_before_decode, mistakes::no_such_field>;
+
+}  // namespace detail
+
+/// A mistake: the type of an open sample has no fields.
+template <fixed_string Name, open_sample S>
+[[nodiscard]] constexpr int get(const S&) noexcept {
+  mistakes::field_before_decode::explain<S>();
+  return 0;
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -8416,6 +9280,67 @@ using as_role =
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/core/named_split.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+struct split_fn;
+}
+
+/// A split of a dataset by its name, as sources take it behind the folder; `split("train")` makes one.
+class named_split {
+ public:
+  std::string name;
+
+ private:
+  friend detail::split_fn;
+  // Two arguments, so that options in braces, `{{"png"}}`, are not taken for a name.
+  named_split(std::string_view called, int) : name(called) {}
+};
+
+namespace detail {
+
+/// `order/split.hpp` says what the stage is.
+template <class Fraction>
+struct split_stage_of {
+  static_assert(!std::same_as<Fraction, Fraction>,
+                "penstock: split(fraction, seed) needs #include <penstock/order/split.hpp>");
+};
+
+struct split_fn {
+  [[nodiscard]] named_split operator()(std::string_view name) const { return {name, 0}; }
+  template <class Fraction>
+    requires std::is_arithmetic_v<Fraction>
+  [[nodiscard]] auto operator()(Fraction fraction, any_seed seed) const {
+    return typename split_stage_of<Fraction>::type(static_cast<double>(fraction), seed.value());
+  }
+};
+
+}  // namespace detail
+
+/// `split("train")` names a split that the dataset's files have, and stands behind the folder of a source:
+/// `parquet(folder, split("train"))`. `split(0.9, seed)` is a stage that splits at random; see
+/// `split_stage`.
+///
+/// Names of splits are found as Hugging Face's `datasets` does it, and upper case makes no difference:
+/// * files `data/<name>-00000-of-00004.parquet`: any names;
+/// * otherwise folders called after a split: "train", "my-train", "train_images";
+/// * otherwise files called after one: "train.parquet", "imdb-test-00000-of-00001.arrow".
+/// "train" is also "training"; "validation" is "valid", "val" and "dev"; "test" is "testing", "eval" and
+/// "evaluation"; around such a word stand only `-`, `.`, `_`, blanks, digits, or nothing. Any other name is a
+/// word of its own, or all that stands in front of "-00000-of-00004". `split("all")` reads every file as one
+/// dataset.
+/// Sources that find several splits in a folder, or in a storage, and were not told which to read throw
+/// `errc::argument`, with the names. A split that is not there is `errc::missing`. Patterns and lists of
+/// paths are taken as they are.
+/// Source: Hugging Face, datasets 5.2, `data_files.py`.
+///
+///     auto train = directory("imagenet", split("train")) | shuffle(1);
+inline constexpr detail::split_fn split{};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/core/part.hpp
 
 /// The kinds of parts of a pipeline. A type becomes a part by naming its kind: `using penstock_part =
@@ -8555,6 +9480,12 @@ concept uneven_batch =
 template <class T>
 concept counting_order =
     part_of_kind<T, order_tag> && requires { requires std::remove_cvref_t<T>::counts_only; };
+
+/// An order stage that is meant for whole batches and may follow `batch`: `static constexpr bool
+/// works_on_batches = true`. Those that only count may follow it too.
+template <class T>
+concept batch_order =
+    part_of_kind<T, order_tag> && requires { requires std::remove_cvref_t<T>::works_on_batches; };
 
 /// A value stage that draws random numbers for this element: `template <class Element> static constexpr bool
 /// draws = true`. It gets a stream of its own.
@@ -8752,9 +9683,26 @@ struct run_not_included {
   }
 };
 
+/// Only `any_loader` can be one of several plans.
+struct plan_of_another_type {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: plans with different stages have different types, so none can be assigned to another, "
+        "nor chosen with ?:; make an any_loader<my_batch> of each, see "
+        "<penstock/integration/any_loader.hpp>");
+  }
+};
+
 }  // namespace mistakes
 
 namespace detail {
+
+/// Stands for a value after a mistake. Never called.
+template <class T>
+T no_value();
 
 template <class T>
 struct stage_scratch {
@@ -9025,10 +9973,11 @@ class plan {
   /// Whether samples take far longer to make than their bytes say: see `lone_part`.
   static constexpr bool one_at_a_time = lone_part<Source> || (lone_part<Stages> || ...);
 
+  /// Whether no stage does more with a sample than to choose parts of it.
+  static constexpr bool only_chooses = ((!value_stage<Stages> || choosing_part<Stages>)&&...);
   /// Whether samples are only copied from a `sequential_part`, in any order: no function of a user's is
   /// called.
-  static constexpr bool only_copies =
-      sequential_part<Source> && ((!value_stage<Stages> || choosing_part<Stages>)&&...);
+  static constexpr bool only_copies = sequential_part<Source> && only_chooses;
   /// Whether samples are only copied, in the order in which they lie in files.
   static constexpr bool copies_in_order =
       only_copies && ((!part_of_kind<Stages, order_tag> || counting_order<Stages>)&&...);
@@ -9061,6 +10010,28 @@ class plan {
         "plan.open(); for (auto epoch : run.epochs(n)) for (auto&& b : epoch), or plan.epoch(e) for "
         "one pass");
     return {};
+  }
+  template <class Self = plan>
+  [[nodiscard]] ill_formed::batch size() const {
+    static_assert(
+        never<Self>,
+        "penstock: a plan has no size(); write plan.source().size() for the samples that are stored, "
+        "or open it, auto run = plan.open();, and ask for run.steps_per_epoch(), its batches");
+    return {};
+  }
+  // Plans of different stages are different types.
+  template <class OtherSource, class... Others>
+    requires(!std::same_as<plan<OtherSource, Others...>, plan>)
+  plan& operator=(const plan<OtherSource, Others...>&) {
+    mistakes::plan_of_another_type::explain<plan<OtherSource, Others...>>();
+    return *this;
+  }
+  /// A plan of more stages converts to one of fewer, so that the compiler tries it in `condition ? a : b`.
+  template <class OtherSource, class... Others>
+    requires(sizeof...(Others) > sizeof...(Stages))
+  plan(const plan<OtherSource, Others...>&)  // NOLINT(google-explicit-constructor)
+      : source_(detail::no_value<Source>()), stages_(detail::no_value<stages_type>()) {
+    mistakes::plan_of_another_type::explain<plan<OtherSource, Others...>>();
   }
   template <class State = penstock::state>
   [[nodiscard]] State state() const {
@@ -9359,6 +10330,11 @@ consteval auto diagnose_stage() {
     return mistakes::order_after_decider{};
   } else if constexpr (order && f.cursor && !f.batched && !f.forward) {
     return mistakes::order_after_cursor{};
+  } else if constexpr (order && f.batched && !forward_order<Stage> && !batch_order<Stage>) {
+    if constexpr (requires { typename Stage::mistake_after_batch; })
+      return typename Stage::mistake_after_batch{};
+    else
+      return mistakes::order_after_batch{};
   } else if constexpr (f.uneven && (order || part_of_kind<Stage, steps_tag>)) {
     return mistakes::order_after_uneven_steps{};
   } else if constexpr (diagnosing_stage<Stage, Context>) {
@@ -9431,6 +10407,23 @@ concept source_with_open =
     requires(const T& s) { s.open(); };
 
 template <class T>
+concept plain_source = part_of_kind<T, source_tag>;
+template <class T>
+concept source_with_element = requires { typename T::element; };
+template <class T>
+concept source_with_reader = requires { typename T::reader; } &&
+                             (
+                                 requires { &T::connect; } || requires(const T& s) { s.connect(); }) &&
+                             (!sized_part<T> || requires { typename T::reader::worker; });
+template <class T>
+concept source_with_names = requires(const T& s) {
+  s.starts();
+  s.describe();
+  s.fingerprint();
+  T::source_name;
+};
+
+template <class T>
 concept begun = part_of_kind<T, plan_tag> || part_of_kind<T, source_tag>;
 
 template <class L, class R>
@@ -9445,6 +10438,12 @@ consteval auto diagnose() {
     return mistakes::no_source{};
   else if constexpr (source_with_open<L>)
     return mistakes::source_with_open{};
+  else if constexpr (plain_source<L> && !source_with_element<L>)
+    return mistakes::source_without_element{};
+  else if constexpr (plain_source<L> && !source_with_reader<L>)
+    return mistakes::source_without_reader{};
+  else if constexpr (plain_source<L> && sized_part<L> && !source_with_names<L>)
+    return mistakes::source_without_names{};
   else if constexpr (begun<L>)
     return typename diagnose_tuple<L, typename parts_of<R>::type>::type{};
   else
@@ -9506,7 +10505,10 @@ constexpr auto make_segment(pack<Stages...> stages) {
 
 /// A source, or a plan of samples: behind `batch` a value stage is a mistake, whatever its function.
 template <class L>
-concept gives_samples = begun<L> && !plan_context<std::remove_cvref_t<L>>::type::facts.batched;
+concept gives_samples =
+    begun<L> &&
+    (part_of_kind<L, plan_tag> ||
+     source_with_element<std::remove_cvref_t<L>>)&&!plan_context<std::remove_cvref_t<L>>::type::facts.batched;
 
 /// What arrives behind a source or a plan.
 template <class L>
@@ -9842,6 +10844,16 @@ inline constexpr int version_minor = 1;
 inline constexpr int version_patch = 0;
 /// The version as text.
 inline constexpr std::string_view version = "0.1.0";
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/device/components.hpp
+
+/// Declares the device of an optional component. A program that names it without its header has an incomplete
+/// type, and its compiler shows the line from here.
+namespace penstock::inline v0_1 {
+
+struct cuda;  // penstock: write #include <penstock/device/cuda.hpp>, and link penstock::cuda
 
 }  // namespace penstock::inline v0_1
 
@@ -10329,10 +11341,10 @@ PENSTOCK_DEVICE_CODE inline void make_pixels(const image_work& work, std::uint64
     } else {
       for (std::uint32_t k = 0; k < many; ++k) {
         const bool inside = k < count && visible && column + k >= choice.left && column + k < choice.right;
-        const std::int64_t from = x + (mirrored ? -std::int64_t{k} : std::int64_t{k});
+        const std::int64_t begin = x + (mirrored ? -std::int64_t{k} : std::int64_t{k});
         for (std::uint32_t c = 0; c < Channels; ++c)
           bits[c][k] = inside ? detail::image_bits<Access, Number>(
-                                    Access::load_byte(line + from * work.pixel_step + std::int64_t{c}),
+                                    Access::load_byte(line + begin * work.pixel_step + std::int64_t{c}),
                                     work.shift[c], work.scale[c])
                               : work.fill[c];
       }
@@ -10660,6 +11672,10 @@ class flip_operation : public image_operation {
     return {image, choose(random), c.scratch};
   }
 
+  /// In words: "horizontal_flip".
+  [[nodiscard]] std::string describe() const {
+    return how_ == mirroring::vertical ? "vertical_flip" : "horizontal_flip";
+  }
   /// Moves an `image_geometry` as the pixels are moved.
   template <class Places>
   void follow(Places& places, rng& random) const {
@@ -11538,6 +12554,10 @@ class convert_operation : public image_operation {
   [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
     return detail::as_values<Out>(image, c.scratch);
   }
+  /// In words: "to_float".
+  [[nodiscard]] std::string describe() const {
+    return std::is_same_v<Out, float> ? "to_float" : std::is_same_v<Out, half> ? "to_half" : "to_bfloat16";
+  }
 };
 
 template <std::size_t Channels>
@@ -11783,6 +12803,12 @@ inline constexpr std::uint32_t longest_side = 1u << 20;
   return static_cast<std::uint32_t>(value);
 }
 
+/// A size as an operation is given it: "(224)", or "(height, width)".
+[[nodiscard]] inline std::string sides_text(const image_size& size) {
+  const std::string height = "(" + std::to_string(size.height);
+  return size.height == size.width ? height + ")" : height + ", " + std::to_string(size.width) + ")";
+}
+
 }  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/image/pad.hpp
@@ -11992,6 +13018,8 @@ class center_crop_operation : public image_operation {
 
   /// Of the result.
   [[nodiscard]] const image_size& size() const noexcept { return size_; }
+  /// In words: "center_crop(224)".
+  [[nodiscard]] std::string describe() const { return "center_crop" + detail::sides_text(size_); }
 
   template <lazy_image I>
   [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
@@ -12051,6 +13079,8 @@ class random_crop_operation : public image_operation {
   /// Of the result.
   [[nodiscard]] const image_size& size() const noexcept { return size_; }
   [[nodiscard]] const random_crop_options& options() const noexcept { return options_; }
+  /// In words: "random_crop(224)".
+  [[nodiscard]] std::string describe() const { return "random_crop" + detail::sides_text(size_); }
 
   template <lazy_image I>
   [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
@@ -12900,7 +13930,9 @@ namespace detail {
 
 /// The root of every worker.
 struct worker_root {
+  static constexpr std::uint32_t no_stage = 0xffffffffu;
   std::uint32_t piece = 0;
+  std::uint32_t failed = no_stage;  // the number of the stage whose function threw last; 0 is the source
   stage_cost cost;
   landing_time landing;
 };
@@ -12909,6 +13941,16 @@ template <class W>
 concept innermost_worker = requires(std::remove_const_t<W>& w) {
   { w.root } -> std::same_as<worker_root&>;
 };
+/// Lives while the function of a stage runs: remembers its number if it throws. Costs nothing if it does not.
+struct failure_mark {
+  worker_root& root;
+  std::uint32_t number;
+  bool armed = true;
+  ~failure_mark() {
+    if (armed && root.failed == worker_root::no_stage) root.failed = number;
+  }
+};
+
 /// The root at the bottom of a worker.
 template <class W>
 worker_root& root_of(W& w) noexcept {
@@ -13063,9 +14105,9 @@ PENSTOCK_INLINE bool kept_table::make_place(part& to) {
   try {
     to.all.reserve(to.all.size() + 1);
     larger = std::make_unique<table>(places);
-  } catch (...) {
+  } catch (const std::bad_alloc&) {
     bytes_.fetch_sub(places * sizeof(entry), std::memory_order_relaxed);
-    throw;
+    throw out_of_memory(places * sizeof(entry), "the table of keep_in_memory", "give it a lower limit");
   }
   if (now != 0)
     for (const entry& one : to.all.back()->entries)
@@ -13371,6 +14413,7 @@ concept reaching = order<O> && requires(const O& o, position_range after) {
 /// An order stage: the plan-level value whose `make` builds the order once the size before it is known.
 /// `describe` is for people; `fingerprint(h)` calls `h.add(stage_name, numbers...)` with everything that
 /// determines the sequence. A stage with a seed has `plan_seed()`, which a plan without `seed(n)` uses.
+/// Behind `batch` it would order whole batches, which `works_on_batches = true` allows.
 /// `works_forward = true` allows it over a source that can only be read forward: it must then be a
 /// `counting_stage` or a `repeating_stage`.
 template <class S>
@@ -14117,6 +15160,14 @@ template <connected_source Source>
     return s.connect();
 }
 
+/// A shard of which only the samples before some damage are in a dataset; see `on_damaged_shard`.
+struct damaged_shard {
+  std::string file;
+  std::uint64_t offset = 0;   ///< where the damage was found
+  std::string reason;         ///< what an error would have said
+  std::uint64_t samples = 0;  ///< that are in the dataset
+};
+
 /// A source that can evaluate any sample, from many threads, in any order.
 ///
 /// It may have `static constexpr bool renumbers`: true if number i names a different sample in each epoch, or
@@ -14131,6 +15182,8 @@ template <connected_source Source>
 ///   source_name                   its name in messages
 ///   describe()                    one line
 ///   fields()                      optional: the names and types of its samples' fields, see `described_source`
+///   damaged_shards()              optional: the shards of which only a part is in the dataset, a span of
+///                                 `damaged_shard`; the ledger of `bad_samples` gets a line for each
 ///   fingerprint()                 changes when the dataset changes
 ///   sequence_fingerprint()        optional: covers what determines its own order; `fingerprint` covers the data
 ///   sequence_text()               optional: its order in words, for messages
@@ -14804,6 +15857,24 @@ concept expecting_session = storage_session<S> && requires(S& s, object_id id, o
   { s.expect(id, what) } -> std::same_as<bool>;
 };
 
+/// A session that knows which signatures are tags of an object's bytes.
+///   tagged(id)                      whether objects with equal signatures have equal bytes, as with the ETags of object
+///                                   stores. A size and a time are no such tag: a file may be replaced by another one that
+///                                   has both. After `signature` or `expect`; sends nothing; any thread
+template <class S>
+concept tagging_session = storage_session<S> && requires(const S& s, object_id id) {
+  { s.tagged(id) } -> std::same_as<bool>;
+};
+
+/// Whether an object's signature is a tag of its bytes; see `tagging_session`.
+template <storage_session S>
+[[nodiscard]] bool is_tagged([[maybe_unused]] const S& session, [[maybe_unused]] object_id id) {
+  if constexpr (tagging_session<S>)
+    return session.tagged(id);
+  else
+    return false;
+}
+
 /// Whether an object has this signature. An `expecting_session` need not be asked: if it is another object,
 /// its reads will fail.
 template <storage_session S>
@@ -15419,6 +16490,11 @@ template <class Reader>
     return std::to_string(at.index);
 }
 
+/// Whether samples of a reader are what a function of the program's makes: it declares
+/// `calls_functions = true`. Such a source reads nothing, however long it takes.
+template <class Reader>
+concept calls_functions = requires { requires bool(Reader::calls_functions); };
+
 /// Whether a reader knows the file of a sample.
 template <class Reader>
 concept has_urls = requires(const Reader& r, position at) { r.url(at); } ||
@@ -15724,7 +16800,10 @@ struct source_node {
       });
     } else if constexpr (std::is_same_v<Timing, looked_up>) {
       touch(w.next + look_ahead, w);
-      reader->evaluate(w.places[w.next++], w.own, std::forward<Sink>(sink));
+      if constexpr (calls_functions<Reader>)
+        ask(w.places[w.next++], w, std::forward<Sink>(sink));
+      else
+        reader->evaluate(w.places[w.next++], w.own, std::forward<Sink>(sink));
     } else if constexpr (std::is_same_v<Timing, looked_up_at_turn>) {
       touch(w.next + look_ahead, w);
       ask(w.places[w.next++], w, std::forward<Sink>(sink));
@@ -15741,6 +16820,13 @@ struct source_node {
       w.own.fetched = &w.fetched;
       const fetched_sample::scope held(w.fetched);
       reader->evaluate(source, w.own, std::forward<Sink>(sink));
+    } else if constexpr (calls_functions<Reader>) {
+      detail::failure_mark mark{w.root, 0};
+      reader->evaluate(source, w.own, [&]<class V>(V&& value) {
+        mark.armed = false;
+        sink(std::forward<V>(value));
+      });
+      mark.armed = false;
     } else {
       reader->evaluate(source, w.own, std::forward<Sink>(sink));
     }
@@ -15841,31 +16927,44 @@ struct stage_node {
     const detail::call_for<Stage> call{p, Up::has_pieces ? root.piece : 0u, seed, stream, w.own};
     if constexpr (part_of_kind<Stage, expander_tag>) {
       const piece_scope scope{root.piece, root.piece};
+      detail::failure_mark mark{root, depth};
       std::uint32_t piece = scope.before == 0 ? 0 : static_cast<std::uint32_t>(mix64(scope.before));
       stage.expand(std::forward<V>(value), call, [&]<class W>(W&& row) {
         root.piece = piece++;
+        mark.armed = false;
         if constexpr (Timing::value)
           hand_on<V>(w, root.landing, timing, sink, std::forward<W>(row));
         else
           sink(std::forward<W>(row));
+        mark.armed = true;
       });
+      mark.armed = false;
       if constexpr (Timing::value) ++w.cost.timed, root.landing.passed();
     } else if constexpr (Timing::value) {
       const std::uint64_t begin = Timing::now();
+      detail::failure_mark mark{root, depth};
       if constexpr (part_of_kind<Stage, decider_tag>) {
         const bool kept = stage.keep(value, call);
+        mark.armed = false;
         count(w, Timing::now() - begin);
         if (kept) hand_on<V>(w, root.landing, timing, sink, std::forward<V>(value));
       } else {
         auto&& result = stage.apply(std::forward<V>(value), call);
+        mark.armed = false;
         count(w, Timing::now() - begin);
         hand_on<V>(w, root.landing, timing, sink, std::forward<decltype(result)>(result));
       }
       root.landing.passed();
     } else if constexpr (part_of_kind<Stage, decider_tag>) {
-      if (stage.keep(value, call)) sink(std::forward<V>(value));
+      detail::failure_mark mark{root, depth};
+      const bool kept = stage.keep(value, call);
+      mark.armed = false;
+      if (kept) sink(std::forward<V>(value));
     } else {
-      sink(stage.apply(std::forward<V>(value), call));
+      detail::failure_mark mark{root, depth};
+      auto&& result = stage.apply(std::forward<V>(value), call);
+      mark.armed = false;
+      sink(std::forward<decltype(result)>(result));
     }
   }
   /// Restores the piece number, even if a later stage throws: the worker lives on.
@@ -16494,30 +17593,37 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 struct invert_table {
+  static constexpr std::string_view name = "invert";
   void operator()(std::uint8_t* table) const;
 };
 struct solarize_table {
+  static constexpr std::string_view name = "solarize";
   double threshold;
   void operator()(std::uint8_t* table) const;
 };
 struct posterize_table {
+  static constexpr std::string_view name = "posterize";
   int bits;
   void operator()(std::uint8_t* table) const;
 };
 struct brightness_table {
+  static constexpr std::string_view name = "brightness";
   double factor;
   void operator()(std::uint8_t* table) const;
 };
 /// Of the sum of all gray values, and their number.
 struct contrast_table {
+  static constexpr std::string_view name = "contrast";
   double factor;
   void operator()(std::uint8_t* table, std::uint64_t sum, std::uint64_t count) const;
 };
 /// Of a histogram.
 struct autocontrast_table {
+  static constexpr std::string_view name = "autocontrast";
   void operator()(std::uint8_t* table, const std::uint64_t* histogram) const;
 };
 struct equalize_table {
+  static constexpr std::string_view name = "equalize";
   void operator()(std::uint8_t* table, const std::uint64_t* histogram) const;
 };
 
@@ -16599,6 +17705,8 @@ class lookup_operation : public byte_operation {
                                                           const call<image_scratch>& c) const {
     return {image, table_, c.scratch, true};
   }
+  /// In words: "invert".
+  [[nodiscard]] std::string describe() const { return std::string(Table::name); }
 
  private:
   Table table_;
@@ -16617,6 +17725,8 @@ class random_lookup_operation : public byte_operation {
                                                           const call<image_scratch>& c) const {
     return {image, table_, c.scratch, c.random().chance(p_)};
   }
+  /// In words: "random_invert".
+  [[nodiscard]] std::string describe() const { return "random_" + std::string(Table::name); }
 
  private:
   Table table_;
@@ -18500,6 +19610,211 @@ class erase_operation : public image_operation {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/image/orientation.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How a stored image is turned to be shown, as EXIF numbers it.
+/// Source: Exif 2.32, 4.6.4, tag 274 (CIPA DC-008-2019).
+enum class orientation : std::uint8_t {
+  upright = 1,
+  mirrored = 2,     ///< left and right change places
+  rotated_180 = 3,  ///< shown after half a turn
+  flipped = 4,      ///< top and bottom change places
+  transposed = 5,   ///< rows become columns
+  rotated_90 = 6,   ///< shown after a quarter turn clockwise
+  transversed = 7,  ///< transposed, and half a turn
+  rotated_270 = 8,  ///< shown after a quarter turn counter-clockwise
+};
+
+/// Whether width and height change places.
+[[nodiscard]] constexpr bool turns_sideways(orientation o) noexcept { return o >= orientation::transposed; }
+
+/// The size of a shown image whose stored size this is; and the other way round.
+[[nodiscard]] constexpr image_size oriented(const image_size& stored, orientation o) noexcept {
+  return turns_sideways(o) ? image_size{stored.height, stored.width} : stored;
+}
+
+namespace detail {
+
+/// What leads from a shown pixel to its stored one: first rows and columns change places, then the axes turn.
+struct orientation_steps {
+  bool flip_x, flip_y, transpose;
+};
+[[nodiscard]] constexpr orientation_steps steps_of(orientation o) noexcept {
+  switch (o) {
+    case orientation::mirrored:
+      return {true, false, false};
+    case orientation::rotated_180:
+      return {true, true, false};
+    case orientation::flipped:
+      return {false, true, false};
+    case orientation::transposed:
+      return {false, false, true};
+    case orientation::rotated_90:
+      return {false, true, true};
+    case orientation::transversed:
+      return {true, true, true};
+    case orientation::rotated_270:
+      return {true, false, true};
+    default:
+      return {false, false, false};
+  }
+}
+
+}  // namespace detail
+
+/// The rectangle of the stored image that holds a rectangle of the shown one. `stored`: the stored size.
+[[nodiscard]] constexpr image_part stored_part(const image_part& shown, const image_size& stored,
+                                               orientation o) noexcept {
+  const detail::orientation_steps s = detail::steps_of(o);
+  image_part part = s.transpose ? image_part{shown.y, shown.x, shown.height, shown.width} : shown;
+  if (s.flip_x) part.x = stored.width - part.x - part.width;
+  if (s.flip_y) part.y = stored.height - part.y - part.height;
+  return part;
+}
+
+/// Writes stored pixels to a destination of the shown shape, (height, width, channels) with any strides.
+template <class T, std::size_t Channels>
+void orient_pixels(const pixel_view<T, Channels>& stored, orientation o, const destination<T>& into) {
+  const detail::orientation_steps s = detail::steps_of(o);
+  const element_strides strides = into.strides();
+  // The distances in the destination from one stored pixel, and row, to the next.
+  std::int64_t step_x = s.transpose ? strides[0] : strides[1];
+  std::int64_t step_y = s.transpose ? strides[1] : strides[0];
+  T* first = into.data();
+  if (s.flip_x && stored.width() != 0) {
+    first += static_cast<std::int64_t>(stored.width() - 1) * step_x;
+    step_x = -step_x;
+  }
+  if (s.flip_y && stored.height() != 0) {
+    first += static_cast<std::int64_t>(stored.height() - 1) * step_y;
+    step_y = -step_y;
+  }
+  for (std::size_t y = 0; y < stored.height(); ++y) {
+    const T* pixel = stored.row(y);
+    T* to = first + static_cast<std::int64_t>(y) * step_y;
+    for (std::size_t x = 0; x < stored.width(); ++x, pixel += Channels, to += step_x)
+      for (std::size_t c = 0; c < Channels; ++c) to[static_cast<std::int64_t>(c) * strides[2]] = pixel[c];
+  }
+}
+
+/// The orientation in a TIFF header: in JPEG the EXIF block after `Exif\0\0`, in PNG the eXIf chunk, in WebP
+/// the EXIF chunk. `upright` if there is none, if it is no number from 1 to 8, or if the block is damaged: an
+/// orientation that cannot be read is not worth an image. Reads the first directory only.
+[[nodiscard]] orientation exif_orientation(bytes_view tiff) noexcept;
+
+/// The orientation in a packet of XMP: the number behind the first `tiff:Orientation`, as an attribute or an
+/// element. `upright` without one.
+[[nodiscard]] orientation xmp_orientation(std::string_view packet) noexcept;
+
+/// What the metadata in a file say of its orientation: EXIF's tag, if EXIF has one, even if its value is none
+/// of the eight; otherwise XMP's. Source: Pillow 13, `Image.getexif` and `ImageOps.exif_transpose`.
+class metadata_orientation {
+ public:
+  /// A block of EXIF, with or without the `Exif\0\0` in front of the TIFF header. The first one that has the
+  /// tag counts.
+  void exif(bytes_view block) noexcept;
+  /// A packet of XMP. The first one that turns the image counts.
+  void xmp(std::string_view packet) noexcept;
+
+  /// Whether EXIF has said it, so that XMP does not count.
+  [[nodiscard]] bool tagged() const noexcept { return tagged_; }
+  [[nodiscard]] orientation found() const noexcept { return tagged_ ? exif_ : xmp_; }
+
+ private:
+  orientation exif_ = orientation::upright, xmp_ = orientation::upright;
+  bool tagged_ = false;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/image/orientation.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+[[nodiscard]] constexpr orientation orientation_of_number(std::uint32_t value) noexcept {
+  return value >= 1 && value <= 8 ? static_cast<orientation>(value) : orientation::upright;
+}
+
+/// The value of the tag in the first directory of a TIFF header; false if there is none.
+[[nodiscard]] PENSTOCK_INLINE bool find_exif_orientation(bytes_view tiff, orientation& found) noexcept {
+  constexpr std::size_t header_bytes = 8, entry_bytes = 12;
+  if (tiff.size() < header_bytes) return false;
+  const bool little = tiff[0] == std::byte{'I'} && tiff[1] == std::byte{'I'};
+  if (!little && !(tiff[0] == std::byte{'M'} && tiff[1] == std::byte{'M'})) return false;
+  const auto number = [&](std::size_t at, std::size_t bytes) {
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < bytes; ++i)
+      value = value << 8 | std::to_integer<std::uint32_t>(tiff[little ? at + bytes - 1 - i : at + i]);
+    return value;
+  };
+  if (number(2, 2) != 42) return false;
+  const std::size_t directory = number(4, 4);
+  if (directory > tiff.size() - 2) return false;
+  const std::size_t entries = number(directory, 2);
+  for (std::size_t i = 0; i < entries; ++i) {
+    const std::size_t at = directory + 2 + i * entry_bytes;
+    if (at > tiff.size() || tiff.size() - at < entry_bytes) break;
+    if (number(at, 2) != 0x0112) continue;
+    constexpr std::uint32_t short_type = 3, long_type = 4;
+    const std::uint32_t type = number(at + 2, 2);
+    const std::uint32_t value = type == short_type  ? number(at + 8, 2)
+                                : type == long_type ? number(at + 8, 4)
+                                                    : 0;
+    found = orientation_of_number(value);
+    return true;
+  }
+  return false;
+}
+/// The value behind the first `tiff:Orientation` that has one; false if there is none.
+[[nodiscard]] PENSTOCK_INLINE bool find_xmp_orientation(std::string_view packet,
+                                                        orientation& found) noexcept {
+  constexpr std::string_view property = "tiff:Orientation";
+  while (true) {
+    const std::size_t at = packet.find(property);
+    if (at == packet.npos) return false;
+    packet.remove_prefix(at + property.size());
+    std::string_view value = packet;
+    if (value.starts_with("=\"") || value.starts_with("='"))
+      value.remove_prefix(2);
+    else if (value.starts_with(">"))
+      value.remove_prefix(1);
+    else
+      continue;
+    if (value.empty() || value.front() < '0' || value.front() > '9') continue;
+    found = orientation_of_number(static_cast<std::uint32_t>(value.front() - '0'));
+    return true;
+  }
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE orientation exif_orientation(bytes_view tiff) noexcept {
+  orientation found = orientation::upright;
+  return detail::find_exif_orientation(tiff, found) ? found : orientation::upright;
+}
+
+PENSTOCK_INLINE orientation xmp_orientation(std::string_view packet) noexcept {
+  orientation found = orientation::upright;
+  return detail::find_xmp_orientation(packet, found) ? found : orientation::upright;
+}
+
+PENSTOCK_INLINE void metadata_orientation::exif(bytes_view block) noexcept {
+  constexpr std::string_view prefix("Exif\0\0", 6);
+  if (tagged_ || block.empty()) return;
+  if (text_of(block).starts_with(prefix)) block = block.subspan(prefix.size());
+  tagged_ = detail::find_exif_orientation(block, exif_);
+}
+
+PENSTOCK_INLINE void metadata_orientation::xmp(std::string_view packet) noexcept {
+  if (xmp_ == orientation::upright) xmp_ = xmp_orientation(packet);
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/image/random_erasing.hpp
 
 namespace penstock::inline v0_1 {
@@ -19544,6 +20859,11 @@ class resize_operation : public byte_operation {
     return detail::resized_to(image, new_size(image.size()), options_.how, options_.antialias, c.scratch);
   }
 
+  /// In words: "resize(256)", of the shorter side, or "resize(224, 320)".
+  [[nodiscard]] std::string describe() const {
+    return height_ == 0 ? "resize(" + std::to_string(width_) + ")"
+                        : "resize(" + std::to_string(height_) + ", " + std::to_string(width_) + ")";
+  }
   /// Moves an `image_geometry` as the pixels are moved.
   template <class Places>
   void follow(Places& places, rng& /*random*/) const {
@@ -19645,6 +20965,8 @@ class random_resized_crop_operation : public byte_operation {
             options_.antialias, c.scratch};
   }
 
+  /// In words: "random_resized_crop(224)".
+  [[nodiscard]] std::string describe() const { return "random_resized_crop" + detail::sides_text(size_); }
   /// Moves an `image_geometry` as the pixels are moved.
   template <class Places>
   void follow(Places& places, rng& random) const {
@@ -20652,8 +21974,12 @@ struct feed_facts {
   std::optional<std::uint64_t> fixed_steps;
   /// With `by_sample` and `steps(n)`: batches of an epoch, including those that a skip leaves out.
   std::uint64_t most_steps = 0;
-  /// With `by_sample`: samples of a chunk.
+  /// With `by_sample`: samples of a chunk, at most.
   std::uint64_t chunk = 1;
+  /// Samples of the first chunks; 0: as many as of all.
+  std::uint64_t first_chunk = 0;
+  /// Chunks of full size begin where batches do.
+  bool chunks_are_batches = false;
   /// A `shuffle_buffer` over positions: its capacity and seed.
   std::uint64_t buffer_capacity = 1, buffer_seed = 0;
   bool has_buffer = false;
@@ -20768,6 +22094,10 @@ struct placement {
   std::uint64_t slots = 0;          // rows of all batches together
   std::uint64_t turn = 0;           // rows placed before: the number of the first row
   std::uint64_t low = 0, high = 0;  // the orders are to be bound for [low, high); empty if low >= high
+  // The positions of the last batch's global step, of all ranks: consecutive ones, or a list.
+  std::uint64_t step_first = 0, step_count = 0;
+  std::vector<std::uint64_t> step_indices;
+  bool shares_step = false;  // ranks divide a step into batches, rather than deal whole batches
 
   /// The position index of a row.
   [[nodiscard]] std::uint64_t index(std::uint64_t row) const {
@@ -20776,11 +22106,50 @@ struct placement {
     while (i + 1 < batches.size() && row >= batches[i + 1].first) ++i;
     return batches[i].view[row - batches[i].first];
   }
+  /// The row of a batch that holds a position; `batch.valid` if none does.
+  [[nodiscard]] std::uint64_t row_of(const batch_rows& batch, std::uint64_t which) const {
+    std::uint64_t i = 0;
+    while (i != batch.valid && index(batch.first + i) != which) ++i;
+    return i;
+  }
   /// Binds a chain of orders for the positions here.
   template <class Orders>
   void bind(const Orders& orders, typename Orders::binding& binding) const {
     if (low < high) orders.rebind(binding, epoch, low, high);
   }
+};
+
+/// The positions of an epoch of `size` positions in the order in which they are asked what shape a batch has:
+/// those of its global step, then those before it, then those behind it. The same on every rank.
+class lead_candidates {
+ public:
+  lead_candidates(const placement& p, std::uint64_t size) noexcept
+      : listed_(&p.step_indices),
+        first_(p.step_first < size ? p.step_first : 0),
+        count_(p.step_count < size - first_ ? p.step_count : size - first_),
+        size_(size) {}
+
+  /// False if there are no more, or if none of the last 1024 outside the step would do.
+  [[nodiscard]] bool next(std::uint64_t& index) noexcept {
+    const std::uint64_t k = asked_++;
+    const std::uint64_t in_step = listed_->empty() ? count_ : listed_->size();
+    if (k < in_step) {
+      index = listed_->empty() ? first_ + k : (*listed_)[detail::to_size(k)];
+      return true;
+    }
+    const std::uint64_t beyond = k - in_step;
+    if (beyond >= 1024) return false;
+    if (!listed_->empty()) {  // a cursor chose from all of the epoch
+      index = beyond;
+      return beyond < size_;
+    }
+    index = beyond < first_ ? first_ - 1 - beyond : count_ + beyond;
+    return index < size_;
+  }
+
+ private:
+  const std::vector<std::uint64_t>* listed_;
+  std::uint64_t first_, count_, size_, asked_ = 0;
 };
 
 }  // namespace penstock::inline v0_1
@@ -20855,7 +22224,13 @@ PENSTOCK_INLINE void position_buffer::begin(std::uint64_t epoch, std::uint64_t s
   taken_ = 0;
   given_ = 0;
   held_.clear();
-  held_.reserve(static_cast<std::size_t>(std::min(capacity_, size_)));
+  const std::uint64_t room = std::min(capacity_, size_);
+  try {
+    held_.reserve(detail::to_size(room));
+  } catch (const std::exception&) {  // too many bytes, or too many for a vector
+    throw out_of_memory(8 * room, "the positions that shuffle_buffer holds",
+                        "give it fewer, or write shuffle(seed), which holds none");
+  }
   while (held_.size() < capacity_ && taken_ < size_) held_.push_back(taken_++);
 }
 
@@ -20891,7 +22266,8 @@ struct state;
 /// A feed stands before a step of an epoch, or of a pass over the data. If batches are known before anything
 /// is evaluated, a step is a global batch, and a placement has several of them. Otherwise
 /// (`feed_facts::by_sample`) a step is one sample of each rank, and a placement is a chunk: a run of this
-/// rank's samples, which may start at any of them, so its size is not part of a state.
+/// rank's samples, which may start at any of them, so its size is not part of a state. The first chunks may
+/// be smaller: a sample may take long, and all workers then have a part in the first batch.
 ///
 /// A value type: a run has a leading feed (the blocks it opens), a trailing one (what was delivered: the
 /// state), and one for read-ahead. Steps are found by arithmetic; only `shuffle_buffer` moves a cursor.
@@ -20995,6 +22371,7 @@ class feed {
   void prepare_batches(placement& p, std::size_t most);
   void prepare_uneven(placement& p);
   void prepare_chunk(placement& p);
+  [[nodiscard]] std::uint64_t next_chunk() const noexcept;
   /// Whether the current epoch is cut; false if the run was stopped.
   bool bind_epoch() { return bound_ == epoch_ || bind_this_epoch(); }
   bool bind_this_epoch();
@@ -21008,8 +22385,8 @@ class feed {
   }
   [[nodiscard]] std::uint64_t cursor_inputs() const noexcept;
   void reach(position at);
-  void draw(std::uint64_t steps, std::vector<std::uint64_t>* indices);
-  void draw_step(std::uint64_t step, std::vector<std::uint64_t>* indices);
+  void draw(std::uint64_t steps, placement* into);
+  void draw_step(std::uint64_t step, placement* into);
 
   feed_facts facts_;
   cut::whole_steps whole_;
@@ -21017,6 +22394,7 @@ class feed {
   std::uint64_t end_ = 0;      // steps after which `next_pass` is due; 0 while unknown
   bool by_arithmetic_ = true;  // false with a cursor, or if batches have no fixed number of samples
   std::uint64_t epoch_ = 0, pass_ = 0, step_ = 0, limit_ = 1;
+  std::uint64_t begun_ = 0;  // by sample: slots of all chunks since the place was sought
   position_buffer cursor_;
   position cursor_place_{no_epoch, 0};  // the step that the cursor is before
   // If batches have no fixed number of samples:
@@ -21031,6 +22409,10 @@ class feed {
 // ---- penstock/run/state.hpp
 
 namespace penstock::inline v0_1 {
+
+struct state;
+/// The state as JSON; on one line unless it is merged.
+[[nodiscard]] std::string to_string(const state& s);
 
 /// Where a run stands: `run.state()` returns it and `plan.open(state)` takes it. Small, readable, and the
 /// same on every machine.
@@ -21073,7 +22455,24 @@ struct state {
   std::vector<std::string> plan;       ///< the data and the stages that determine the sequence, for messages
   std::vector<state> ranks;            ///< of a merged state: the states of ranks 0, 1, ...
 
+  /// Moves the place to the beginning of an epoch.
+  void begin_epoch(std::uint64_t which);
   friend bool operator==(const state&, const state&) = default;
+  /// Writes the JSON of `to_string` to a stream.
+  template <class Stream>
+    requires requires { typename Stream::char_type; }
+  friend Stream& operator<<(Stream& out, const state& s) {
+    out << to_string(s);
+    return out;
+  }
+  /// A mistake: of the overloads of `std::to_string`, this chooses one.
+  template <std::same_as<long double> T>
+  operator T() const {  // NOLINT(google-explicit-constructor)
+    static_assert(never<T>,
+                  "penstock: a state is no number; write to_string(run.state()), without std::, and "
+                  "state_from_string(text) for the way back");
+    return {};
+  }
 };
 
 namespace detail {
@@ -21101,9 +22500,6 @@ void for_each_state_number(S& s, F f) {
 
 }  // namespace detail
 
-/// The state as JSON; on one line unless it is merged.
-[[nodiscard]] std::string to_string(const state& s);
-
 /// Parses what `to_string` wrote; anything else is `errc::state` with the offset, and so is a state of
 /// another version.
 [[nodiscard]] state state_from_string(std::string_view text);
@@ -21127,6 +22523,13 @@ PENSTOCK_INLINE state::state(state&&) noexcept = default;
 PENSTOCK_INLINE state& state::operator=(const state&) = default;
 PENSTOCK_INLINE state& state::operator=(state&&) noexcept = default;
 PENSTOCK_INLINE state::~state() = default;
+
+PENSTOCK_INLINE void state::begin_epoch(std::uint64_t which) {
+  epoch = which;
+  step = pass = ordinal = rows = survivors = taken = given = dealt = bad = 0;
+  held.clear();
+  front.clear();
+}
 
 namespace detail {
 
@@ -21346,6 +22749,7 @@ PENSTOCK_INLINE void feed::seek(std::uint64_t epoch, std::uint64_t step, std::ui
   epoch_ = epoch;
   pass_ = pass;
   step_ = step;
+  begun_ = 0;
   const bool known = !facts_.uneven.any() || step_ == 0 || bind_epoch();
   if (known && !facts_.by_sample && step_ != 0 && step_ >= end_) next_pass();
   cursor_place_ = {no_epoch, 0};
@@ -21440,7 +22844,9 @@ PENSTOCK_INLINE void feed::restore_cursor(std::uint64_t taken, std::uint64_t giv
 PENSTOCK_INLINE void feed::prepare(placement& p, std::size_t most) {
   p.batches.clear();
   p.indices.clear();
+  p.step_indices.clear();
   p.listed = facts_.has_buffer;
+  p.shares_step = facts_.mine.world > 1 && !facts_.uneven.any() && !facts_.shard_before_buffer;
   p.last = false;
   p.slots = 0;
   p.low = std::numeric_limits<std::uint64_t>::max();
@@ -21460,6 +22866,8 @@ PENSTOCK_INLINE void feed::prepare_batches(placement& p, std::size_t most) {
   if (const std::uint64_t plain = plain_steps(most); plain != 0) {
     p.low = at.index * c.global;
     p.high = p.low + plain * c.global;
+    p.step_first = p.high - c.global;
+    p.step_count = c.global;
     return add_plain(p, plain, at);
   }
   do {
@@ -21471,7 +22879,7 @@ PENSTOCK_INLINE void feed::prepare_batches(placement& p, std::size_t most) {
     batch.global = is_whole ? c.global : c.count(at.index);
     batch.delivered = {epoch_, step_};
     if (facts_.has_buffer) {
-      draw(1, &p.indices);
+      draw(1, &p);
       p.indices.resize(detail::to_size(batch.first + batch.slots));  // padding has no position
       for (std::uint64_t i = batch.first; i < batch.first + batch.valid; ++i) {
         p.low = std::min(p.low, p.indices[detail::to_size(i)]);
@@ -21484,6 +22892,8 @@ PENSTOCK_INLINE void feed::prepare_batches(placement& p, std::size_t most) {
       p.low = std::min(p.low, at.index * c.global);
       p.high = std::max(p.high, at.index * c.global + batch.global);
     }
+    p.step_first = at.index * c.global;
+    p.step_count = batch.global;
     p.slots += batch.slots;
     go_on(1);
     if (p.batches.size() == most || !more()) break;
@@ -21522,6 +22932,8 @@ PENSTOCK_INLINE void feed::prepare_uneven(placement& p) {
   batch.valid = view.valid();
   batch.global = now_.count(step_);
   batch.delivered = {epoch_, step_};
+  p.step_first = now_.before(step_);
+  p.step_count = batch.global;
   p.epoch = epoch_;
   p.listed = now_.lists();
   if (p.listed) {
@@ -21539,17 +22951,28 @@ PENSTOCK_INLINE void feed::prepare_uneven(placement& p) {
   go_on(1);
 }
 
+/// Whatever is needed before the first batch is full, no chunk holds more than a sixteenth of it. Chunk
+/// boundaries show in states, so they do not depend on time.
+PENSTOCK_INLINE std::uint64_t feed::next_chunk() const noexcept {
+  const std::uint64_t first = facts_.first_chunk, most = facts_.chunk;
+  if (first == 0 || first >= most) return most;
+  if (!facts_.chunks_are_batches) return std::clamp(begun_ / 16, first, most);
+  return begun_ >= 2 * most ? most : std::min(first, most - begun_ % most);
+}
+
 PENSTOCK_INLINE void feed::prepare_chunk(placement& p) {
   const cut& c = facts_.mine;
   p.epoch = locate().epoch;
   batch_rows& batch = p.batches.emplace_back();
   batch.delivered = {epoch_, step_};
   if (facts_.forward) {  // their number is known when they are pulled
-    p.slots = batch.slots = facts_.chunk;
+    p.slots = batch.slots = next_chunk();
+    begun_ += p.slots;
     batch.view = step_view(step_, p.slots, 1, 0, p.slots, p.slots);
     return go_on(p.slots);
   }
-  const std::uint64_t count = std::min(facts_.chunk, in_pass_ - std::min(in_pass_, step_));
+  const std::uint64_t count = std::min(next_chunk(), in_pass_ - std::min(in_pass_, step_));
+  begun_ += count;
   p.slots = batch.slots = batch.valid = count;
   p.last = step_ + count >= in_pass_;
   if (!p.listed && c.world == 1 && c.lanes == 1) {
@@ -21558,7 +22981,7 @@ PENSTOCK_INLINE void feed::prepare_chunk(placement& p) {
     p.high = step_ + count;
   } else {
     if (p.listed)
-      draw(count, &p.indices);
+      draw(count, &p);
     else
       for (std::uint64_t i = 0; i < count; ++i) p.indices.push_back(c.at(step_ + i)[0]);
     p.listed = true;
@@ -21625,13 +23048,14 @@ PENSTOCK_INLINE void feed::reach(position at) {
 }
 
 // Draws the next steps, starting where the feed stands.
-PENSTOCK_INLINE void feed::draw(std::uint64_t steps, std::vector<std::uint64_t>* indices) {
+PENSTOCK_INLINE void feed::draw(std::uint64_t steps, placement* into) {
   reach(locate());
-  for (; steps != 0; --steps) draw_step(cursor_place_.index++, indices);
+  for (; steps != 0; --steps) draw_step(cursor_place_.index++, into);
 }
 
 // Draws one global step (after `shard`, this rank's part of it) and lists this rank's ordinals.
-PENSTOCK_INLINE void feed::draw_step(std::uint64_t step, std::vector<std::uint64_t>* indices) {
+PENSTOCK_INLINE void feed::draw_step(std::uint64_t step, placement* into) {
+  std::vector<std::uint64_t>* const indices = into == nullptr ? nullptr : &into->indices;
   const cut& c = facts_.mine;
   const std::uint64_t valid = c.valid(step);
   if (facts_.shard_before_buffer) {
@@ -21646,8 +23070,10 @@ PENSTOCK_INLINE void feed::draw_step(std::uint64_t step, std::vector<std::uint64
   } else {
     const std::uint64_t count = c.count(step), divided = c.policy == tail::keep ? count : c.global;
     const std::uint64_t begin = std::min(count, divided * c.rank / c.world);
+    if (into != nullptr) into->step_indices.clear();
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t ordinal = cursor_.next();
+      if (into != nullptr && into->shares_step && !facts_.by_sample) into->step_indices.push_back(ordinal);
       if (indices != nullptr && i >= begin && i < begin + valid) indices->push_back(ordinal);
     }
   }
@@ -22124,6 +23550,38 @@ const state& state_that_fits(const Plan& p, const state& given, const state& min
   return fitting_state(given, mine, needs);
 }
 
+/// A run that was moved from was asked for something.
+[[noreturn, gnu::cold]] void refuse_moved_run();
+/// A loop went on after another one over the same run had begun inside it.
+[[noreturn, gnu::cold]] void refuse_outer_loop(std::string_view what);
+/// `*run.next()` without a batch.
+[[noreturn, gnu::cold]] void refuse_no_value(const std::exception_ptr& failure);
+
+/// What `open` was given.
+struct open_arguments {
+  const state* where = nullptr;
+  std::stop_token token;
+
+  // No conversions: the state is used after this call, when a converted one would be gone.
+  template <std::derived_from<state> State>
+  void take(const State& s) {
+    where = &s;
+  }
+  void take(std::stop_token t) { token = std::move(t); }
+  template <class T>
+    requires(!std::derived_from<T, state> && !std::convertible_to<const T&, std::stop_token>)
+  void take(const T&) {
+    if constexpr (std::convertible_to<const T&, std::string_view>)
+      static_assert(never<T>,
+                    "penstock: open takes a state, and this is a text; write "
+                    "open(state_from_string(text)), the opposite of to_string(run.state())");
+    else
+      static_assert(never<T>,
+                    "penstock: open takes a state, a std::stop_token, or both; what says how to run is a "
+                    "stage, as workers(4) is");
+  }
+};
+
 }  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/run/detail/opening.ipp
@@ -22195,6 +23653,25 @@ PENSTOCK_INLINE const state& fitting_state(const state& given, const state& mine
   return s;
 }
 
+PENSTOCK_INLINE void refuse_moved_run() {
+  throw error(errc::argument,
+              "this run was moved from, and has nothing to deliver; use the run that it was moved to");
+}
+
+PENSTOCK_INLINE void refuse_outer_loop(std::string_view what) {
+  throw error(
+      errc::argument,
+      {"another loop over this ", what,
+       " began inside this one, and the batches of both are the same ones; open the plan once more for the "
+       "inner loop"});
+}
+
+PENSTOCK_INLINE void refuse_no_value(const std::exception_ptr& failure) {
+  if (failure != nullptr) std::rethrow_exception(failure);
+  throw error(errc::argument,
+              "run.next() has no batch: the run has ended; test the result before you use it");
+}
+
 }  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/observe/counters.hpp
@@ -22219,6 +23696,7 @@ struct bad_sample_counts {
 /// The counters of a run: a copy, taken by `run.counters()` at no cost to the workers.
 struct run_counters {
   std::vector<stage_counters> stages;  ///< source first
+  bool source_computes = false;        ///< the source reads nothing: samples are made by a function
   std::uint64_t samples = 0;           ///< delivered, on this rank
   std::uint64_t bytes = 0;             ///< delivered
   std::uint64_t batches = 0;           ///< delivered; without batches, rows
@@ -22250,7 +23728,11 @@ struct run_counters {
   /// `kept.bytes`
   std::uint64_t bytes_held = 0;
 
-  [[nodiscard]] double stall() const { return seconds == 0 ? 0 : stall_seconds / seconds; }
+  /// The fraction of its time that the consumer waited for data, as `report` and `progress` show it. Without
+  /// workers the consumer makes its batches itself, and that time counts.
+  [[nodiscard]] double stall() const {
+    return seconds == 0 ? 0 : (workers == 0 ? worker_busy_seconds : stall_seconds) / seconds;
+  }
   [[nodiscard]] double samples_per_second() const {
     return seconds == 0 ? 0 : static_cast<double>(samples) / seconds;
   }
@@ -22524,6 +24006,9 @@ struct sample_place {
 [[nodiscard, gnu::cold]] std::string ledger_line(const bad_slot& one, const world& share,
                                                  const sample_place& mine, const sample_place& other = {});
 
+/// The ledger line of a damaged shard of which what is there was taken.
+[[nodiscard, gnu::cold]] std::string ledger_line(const damaged_shard& one, const world& share);
+
 /// The consumer's account of the bad samples it was given: their number, the budget and the ledger.
 /// One thread.
 ///
@@ -22533,6 +24018,9 @@ class tolerant_tally {
  public:
   /// `policy` is its name in errors; the ledger's `path` may be empty.
   tolerant_tally(const world& share, std::string policy, std::uint64_t most, const std::string& path);
+
+  /// Writes lines for shards that are damaged, in the ledger of rank 0: all ranks know them.
+  void note(std::span<const damaged_shard> damaged);
 
   /// Throws if the budget is spent.
   void see(std::uint64_t epoch, const bad_slot& one);
@@ -22583,7 +24071,10 @@ class bad_tally : public tolerant_tally {
  public:
   bad_tally(const Plan& p, std::optional<std::uint64_t> samples)
       : bad_tally(world_of(p), detail::at<plan_parts<Plan>::in::template place<bad_samples_tag>>(p.stages()),
-                  samples) {}
+                  samples) {
+    if constexpr (requires { this->note(p.source().damaged_shards()); })
+      this->note(p.source().damaged_shards());
+  }
 
  private:
   template <class Policy>
@@ -22643,6 +24134,20 @@ PENSTOCK_INLINE std::string ledger_line(const bad_slot& one, const world& share,
     line += '}';
   }
   return line + '}';
+}
+
+PENSTOCK_INLINE std::string ledger_line(const damaged_shard& one, const world& share) {
+  return detail::text(
+      {"{\"rank\": ", share.rank, ", \"file\": ", detail::json_quoted(one.file), ", \"offset\": ", one.offset,
+       ", \"code\": ", detail::json_quoted(to_string(errc::format)), ", \"reason\": ",
+       detail::json_quoted(
+           detail::text({one.reason, "; the ", one.samples, " samples before it are in the dataset"})),
+       ", \"done\": \"taken up to there\"}"});
+}
+
+PENSTOCK_INLINE void tolerant_tally::note(std::span<const damaged_shard> damaged) {
+  if (!ledger_ || share_.rank != 0) return;
+  for (const damaged_shard& one : damaged) ledger_.write(ledger_line(one, share_));
 }
 
 PENSTOCK_INLINE tolerant_tally::tolerant_tally(const world& share, std::string policy, std::uint64_t most,
@@ -22833,7 +24338,14 @@ PENSTOCK_INLINE slot_memory& slot_memory::operator=(slot_memory&& other) noexcep
 
 PENSTOCK_INLINE void slot_memory::grow(std::size_t bytes, std::size_t keep) {
   const std::size_t wanted = capacity_ == 0 ? bytes : bytes + bytes / 4;
-  auto* fresh = static_cast<std::byte*>(calls_->allocate(session_, wanted));
+  auto* const fresh = [&] {
+    try {
+      return static_cast<std::byte*>(calls_->allocate(session_, wanted));
+    } catch (const std::bad_alloc&) {
+      throw out_of_memory(wanted, "the slots of a batch",
+                          "make batches smaller, or keep fewer of them with prefetch(n) after batch");
+    }
+  }();
   if (keep != 0) std::memcpy(fresh, data_, keep);
   release();
   data_ = fresh;
@@ -22856,6 +24368,13 @@ PENSTOCK_INLINE void slot_memory::release() noexcept {
 /// The blocks that the ring passes around, and the pool that they come from.
 namespace penstock::inline v0_1 {
 
+namespace detail {
+
+/// A batch that holds no memory was asked for its samples.
+[[noreturn, gnu::cold]] void refuse_empty_batch();
+
+}  // namespace detail
+
 /// What is known about a block: of one or more batches, or of a chunk of samples on the way to batches. The
 /// consumer prepares it, workers fill it, and it is delivered in parts; it is returned to the pool when every
 /// part has been, and reused. Its memory, whose types depend on the plan, is in `block_of`.
@@ -22867,11 +24386,13 @@ struct block : placement {
 
   static constexpr std::uint64_t no_slot = std::numeric_limits<std::uint64_t>::max();
 
-  std::vector<std::uint32_t> sources;  // chunks: the slot each row came from
-  std::uint64_t rows = 0;              // chunks: the number of rows
-  std::vector<std::uint64_t> after;    // chunks of a forward source: the position of its front after them
-  row_origins gathered;                // batches made of chunks: where each row came from
-  std::uint64_t grain_slots = 1;       // slots that a worker takes at a time
+  std::vector<std::uint32_t> sources;     // chunks: the slot each row came from
+  std::uint64_t rows = 0;                 // chunks: the number of rows
+  std::vector<std::uint64_t> after;       // chunks of a forward source: the position of its front after them
+  row_origins gathered;                   // batches made of chunks: where each row came from
+  std::uint64_t grain_slots = 1;          // slots that a worker takes at a time
+  std::uint64_t room = 0;                 // slots to have memory for, if more than it holds
+  std::atomic<std::uint64_t> work_ns{0};  // that workers spent on it
   bool transferred = false;
   bool from_batches = false;  // from the pool of gathered batches, not from the engine's
 
@@ -22898,6 +24419,9 @@ struct block : placement {
   void clear_failure() noexcept;
   /// Keeps the failure of the lowest slot.
   void fail(std::uint64_t slot, std::exception_ptr failure) noexcept;
+  /// In a handler: keeps the exception being handled, unless a lower slot failed, as an `error` that names
+  /// the position; one of another type as a `nested_error` that names the stage, too.
+  void fail_at(std::uint64_t slot, position at, std::string_view stage) noexcept;
   /// Records a bad sample that the run tolerates.
   void note_bad(const penstock::bad_slot& one);
 };
@@ -22979,6 +24503,13 @@ class block_pool {
 
 namespace penstock::inline v0_1 {
 
+PENSTOCK_INLINE void detail::refuse_empty_batch() {
+  throw error(
+      errc::argument,
+      "this batch is empty: it was moved from or reset, or the run had no other; use the batch that it was "
+      "moved to");
+}
+
 PENSTOCK_INLINE block::block() = default;
 PENSTOCK_INLINE block::~block() = default;
 
@@ -23008,6 +24539,27 @@ PENSTOCK_INLINE void block::fail(std::uint64_t slot, std::exception_ptr failure)
   if (slot >= bad_slot) return;
   bad_slot = slot;
   what = std::move(failure);
+}
+
+PENSTOCK_INLINE void block::fail_at(std::uint64_t slot, position at, std::string_view stage) noexcept {
+  try {
+    throw;
+  } catch (error& e) {
+    try {
+      e.at_position(at);
+    } catch (...) {  // out of memory: keep it without the position
+    }
+    fail(slot, std::current_exception());
+  } catch (...) {
+    try {
+      nested_error made;
+      if (!stage.empty()) made.in_stage(stage);
+      made.at_position(at);
+      fail(slot, std::make_exception_ptr(made));
+    } catch (...) {
+      fail(slot, std::current_exception());
+    }
+  }
 }
 
 PENSTOCK_INLINE void block::note_bad(const penstock::bad_slot& one) {
@@ -23131,17 +24683,18 @@ enum class collation : std::uint8_t { stacked, appended, padded, enlarged };
 class flexible_values {
  public:
   /// `row_alignment`: the alignment of rows of stacked values in bytes, or 0 if they have no gaps. `fill`: an
-  /// element that outlives this, with which `enlarged` pads; null for zeros.
+  /// element that outlives this, with which `enlarged` pads; null for zeros. `encoded`: the values are bytes.
   template <class Session>
   flexible_values(Session& session, memory_account& account, collation how, std::size_t element_bytes,
-                  std::size_t row_alignment = 0, const std::byte* fill = nullptr)
+                  std::size_t row_alignment = 0, const std::byte* fill = nullptr, bool encoded = false)
       : memory_(session, account),
         account_(&account),
         lock_(new std::mutex),
         how_(how),
         element_bytes_(element_bytes),
         row_alignment_(row_alignment),
-        fill_(fill) {}
+        fill_(fill),
+        encoded_(encoded) {}
   flexible_values(flexible_values&&) noexcept;
   flexible_values& operator=(flexible_values&&) noexcept;
   ~flexible_values();
@@ -23161,6 +24714,18 @@ class flexible_values {
   [[nodiscard]] std::uint64_t held() const noexcept;
   /// Gives all memory back.
   void release() noexcept;
+  /// After all writes: whether the value of a slot can be collated with others, because it has a dimension
+  /// along which to pad it. Its shape can then be the lead.
+  [[nodiscard]] bool can_lead(std::size_t slot) const noexcept {
+    return how_ == collation::stacked || how_ == collation::appended || shape_at(slot).rank() != 0;
+  }
+  /// The shape of the value of a slot.
+  [[nodiscard]] const extents& shape_at(std::size_t slot) const {
+    return is_aside(slot) ? entries_[slot].shape : shape_;
+  }
+  /// Before `finish`: the shape that the values must match, in the place of that of the first one; a round
+  /// without values takes it, and all its rows are zeros.
+  void lead(const extents& shape) { lead_shape_ = shape; }
   /// The shape of the values of the last round, which the next block may expect; for padded values, that of
   /// the longest, with its length; for enlarged ones, that of their slots. Empty if no value has shown a
   /// shape yet.
@@ -23171,16 +24736,13 @@ class flexible_values {
     known_ = shape.has_value();
     shape_ = shape.value_or(extents());
   }
-  /// After `finish`, if the round had no value: takes the shape of the values before it in the run, whatever
-  /// was expected when the round began. All rows are then zeros.
-  void settle(std::size_t slots, const std::optional<extents>& before);
   [[nodiscard]] const extents& shape() const noexcept { return shape_; }
   /// The first `slots` rows.
   [[nodiscard]] bytes_view bytes(std::size_t slots) const noexcept;
 
  protected:
   // Put rows in order: one for each collation, so that a program compiles only those that its columns use.
-  /// Throws a `slot_error` for the first slot whose shape differs from the first slot's.
+  /// Throws a `slot_error` for the first slot whose shape differs from the lead's.
   void finish_stack(std::size_t slots, std::size_t valid, bool holes);
   void finish_ragged(std::size_t slots, std::size_t valid);
   void finish_padded(std::size_t slots, std::size_t valid, bool holes);
@@ -23221,14 +24783,16 @@ class flexible_values {
   [[nodiscard]] std::byte* allocate(std::size_t bytes);
   void drop_pieces() noexcept;
   [[nodiscard]] bool is_aside(std::size_t slot) const { return entries_[slot].round == round_; }
-  [[nodiscard]] const extents& shape_at(std::size_t slot) const {
-    return is_aside(slot) ? entries_[slot].shape : shape_;
-  }
   [[nodiscard]] bool is_blank(std::size_t slot) const noexcept {
     return is_aside(slot) && entries_[slot].where == nullptr;
   }
   [[nodiscard]] bool fit_together(const extents& a, const extents& b) const noexcept;
   [[nodiscard]] std::size_t lead_of(std::size_t valid) const noexcept;
+  [[nodiscard]] extents shape_to_match(std::size_t slot) const {
+    return lead_shape_ ? *lead_shape_ : shape_at(slot);
+  }
+  void make_entries(std::size_t slots);
+  void show_no_values(std::size_t slots);
   void put_in_place(std::size_t slots, std::size_t valid, bool holes);
   void fill_holes(std::size_t valid);
   [[nodiscard]] extents largest_shape(std::size_t slots, std::size_t valid, bool holes) const;
@@ -23240,17 +24804,18 @@ class flexible_values {
   detail::owned<std::mutex> lock_;
   collation how_;
   bool aside_ = false;
-  bool known_ = false;    // `shape_` comes from values, of this round or an earlier one
-  bool settled_ = false;  // in this round
+  bool known_ = false;  // `shape_` comes from values, of this round or an earlier one
   std::size_t element_bytes_;
   std::size_t row_alignment_;
   const std::byte* fill_;
+  bool encoded_;
   std::vector<entry> entries_;
   std::vector<piece> pieces_;
   std::size_t piece_ = 0;
   std::size_t stride_ = 0;  // bytes of a row, once the shape is known
   std::uint64_t round_ = 0;
-  std::size_t lead_ = 0;                // the slot whose shape the others must match
+  std::size_t lead_ = 0;  // the slot whose shape the others must match, unless it is given:
+  std::optional<extents> lead_shape_;
   extents shape_;                       // stack: the shape of the values in place
   std::vector<std::uint64_t> offsets_;  // ragged: offsets; padded: lengths
   std::vector<extents> shapes_;         // ragged, enlarged
@@ -23437,6 +25002,14 @@ namespace detail {
   for (std::size_t i = 0; i < a.rank(); ++i) larger.push_back(std::max(a[i], b[i]));
   return larger;
 }
+/// What to do about values of unequal shapes, of which one has this one.
+[[nodiscard]] PENSTOCK_INLINE std::string_view how_to_stack(const extents& shape, bool encoded) noexcept {
+  if (encoded)
+    return "; these are bytes as they are stored: write decode before batch, or use ragged to keep them so";
+  if (shape.rank() == 3)
+    return "; if they are images, write resize or random_resized_crop before batch, or use pad_to_largest";
+  return "; make them equal before batch, or use ragged, pad_to_longest or pad_to_largest";
+}
 /// Whether a shape has more elements than `most`, whatever its lengths.
 [[nodiscard]] PENSTOCK_INLINE bool has_more_than(std::uint64_t most, const extents& shape) noexcept {
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return false;
@@ -23455,19 +25028,29 @@ PENSTOCK_INLINE flexible_values::~flexible_values() = default;
 
 PENSTOCK_INLINE void flexible_values::begin(std::size_t slots) {
   const bool stacks = how_ == collation::stacked;
-  if (entries_.size() < slots) entries_.resize(slots);
+  make_entries(slots);
   if (stacks && !aside_) drop_pieces();  // no longer needed: the shape is known
   for (piece& p : pieces_) p.used = 0;
   piece_ = 0;
   ++round_;
   lead_ = 0;
+  lead_shape_.reset();
   stride_ = stacks && known_ ? slot_bytes(shape_) : 0;
   if (stacks) memory_.reserve(slots * stride_);
-  aside_ = settled_ = false;
+  aside_ = false;
+}
+
+PENSTOCK_INLINE void flexible_values::make_entries(std::size_t slots) {
+  if (entries_.size() >= slots) return;
+  try {
+    entries_.resize(slots);
+  } catch (const std::exception&) {  // too many bytes, or too many for a vector
+    throw out_of_memory(slots * sizeof(entry), "the list of a batch's values", "make batches smaller");
+  }
 }
 
 PENSTOCK_INLINE void flexible_values::grow(std::size_t slots, std::size_t written) {
-  if (entries_.size() < slots) entries_.resize(slots);
+  make_entries(slots);
   if (how_ == collation::stacked) memory_.reserve(slots * stride_, written * stride_);
 }
 
@@ -23489,11 +25072,13 @@ PENSTOCK_INLINE void flexible_values::choose_lead(std::size_t valid) noexcept {
   }
 }
 
-PENSTOCK_INLINE void flexible_values::settle(std::size_t slots, const std::optional<extents>& before) {
-  if (settled_ || how_ == collation::appended) return;
-  expect(before);
+/// A round without values shows the shape of the lead; what was expected when it began depends on when that
+/// was.
+PENSTOCK_INLINE void flexible_values::show_no_values(std::size_t slots) {
+  expect(lead_shape_);
   if (known_ && how_ == collation::padded) shape_ = shape_.drop_front().prepend(0);
-  if (known_ && how_ == collation::enlarged) shapes_.assign(slots, detail::zeros_like(shape_));
+  if (how_ == collation::padded) offsets_.assign(slots, 0), mask_.clear();
+  if (how_ == collation::enlarged) shapes_.assign(slots, detail::zeros_like(shape_));
   stride_ = known_ && how_ != collation::padded ? slot_bytes(shape_) : 0;
   if (slots * stride_ == 0) return;
   memory_.reserve(slots * stride_);
@@ -23578,25 +25163,21 @@ PENSTOCK_INLINE std::size_t flexible_values::lead_of(std::size_t valid) const no
 }
 
 PENSTOCK_INLINE void flexible_values::finish_stack(std::size_t slots, std::size_t valid, bool holes) {
-  settled_ = holes ? lead_of(valid) < valid : valid != 0;
-  if (aside_ && valid != 0) put_in_place(slots, valid, holes);
+  if (holes ? lead_of(valid) == valid : valid == 0) return show_no_values(slots);
+  if (aside_ || (lead_shape_ && !(shape_ == *lead_shape_))) put_in_place(slots, valid, holes);
   if (holes) fill_holes(valid);
   if (valid < slots && stride_ != 0) std::memset(in_place(valid), 0, (slots - valid) * stride_);
 }
 
 /// Some values did not have the expected shape: either all share another one, or it is an error.
 PENSTOCK_INLINE void flexible_values::put_in_place(std::size_t slots, std::size_t valid, bool holes) {
-  const std::size_t lead = holes ? lead_of(valid) : 0;
-  if (lead == valid) return;
-  const extents first = shape_at(lead);
+  const extents first = shape_to_match(holes ? lead_of(valid) : 0);
   for (std::size_t i = 0; i < valid; ++i)
     if (!(shape_at(i) == first) && !(holes && is_blank(i)))
-      throw slot_error{
-          i, error(errc::shape,
-                   {"batch cannot stack a value of shape ", to_string(shape_at(i)), " with one of shape ",
-                    to_string(first),
-                    "; make them equal before batch, or use ragged, pad_to_longest or pad_to_largest"})
-                 .in_stage("batch")};
+      throw slot_error{i, error(errc::shape, {"batch cannot stack a value of shape ", to_string(shape_at(i)),
+                                              " with one of shape ", to_string(first),
+                                              detail::how_to_stack(first, encoded_)})
+                              .in_stage("batch")};
   stride_ = slot_bytes(first);
   memory_.reserve(slots * stride_);
   for (std::size_t i = 0; i < valid; ++i)  // with holes, some may be in place already
@@ -23627,15 +25208,16 @@ PENSTOCK_INLINE void flexible_values::finish_ragged(std::size_t slots, std::size
 }
 
 PENSTOCK_INLINE void flexible_values::finish_padded(std::size_t slots, std::size_t valid, bool holes) {
-  std::uint64_t longest = 0;
   const std::size_t lead = holes ? lead_of(valid) : 0;
-  const extents inner = lead >= valid ? extents() : entries_[lead].shape.drop_front();
+  if (lead >= valid) return show_no_values(slots);
+  std::uint64_t longest = 0;
+  const extents matched = shape_to_match(lead), inner = matched.drop_front();
   for (std::size_t i = 0; i < valid; ++i) {
     if (holes && is_blank(i)) continue;
     const extents& shape = entries_[i].shape;
     if (shape.rank() == 0 || !(shape.drop_front() == inner))
       throw slot_error{i, error(errc::shape, {"batch cannot pad a value of shape ", to_string(shape),
-                                              " with one of shape ", to_string(entries_[lead].shape),
+                                              " with one of shape ", to_string(matched),
                                               ": only the first dimension may differ"})
                               .in_stage("batch")};
     try {
@@ -23645,7 +25227,7 @@ PENSTOCK_INLINE void flexible_values::finish_padded(std::size_t slots, std::size
     }
   }
   shape_ = inner.prepend(longest);
-  settled_ = known_ = lead < valid;
+  known_ = true;
   const std::size_t row = detail::to_size(shape_.elements()) * element_bytes_;
   memory_.reserve(slots * row);
   offsets_.assign(slots, 0);
@@ -23669,18 +25251,17 @@ PENSTOCK_INLINE void flexible_values::finish_padded(std::size_t slots, std::size
 PENSTOCK_INLINE extents flexible_values::largest_shape(std::size_t slots, std::size_t valid,
                                                        bool holes) const {
   const std::size_t lead = holes ? lead_of(valid) : 0;
-  if (lead >= valid) return extents(std::uint64_t{0});
+  const extents matched = shape_to_match(lead);
   extents largest = entries_[lead].shape;
   std::uint64_t most = 1;  // elements of a value
   for (std::size_t i = 0; i < valid; ++i) {
     if (holes && is_blank(i)) continue;
     const extents& shape = entries_[i].shape;
-    if (!fit_together(entries_[lead].shape, shape))
-      throw slot_error{
-          i, error(errc::shape, {"batch cannot pad a value of shape ", to_string(shape),
-                                 " to the largest beside one of shape ", to_string(entries_[lead].shape),
-                                 ": they need equal numbers of dimensions, at least one"})
-                 .in_stage("batch")};
+    if (!fit_together(matched, shape))
+      throw slot_error{i, error(errc::shape, {"batch cannot pad a value of shape ", to_string(shape),
+                                              " to the largest beside one of shape ", to_string(matched),
+                                              ": they need equal numbers of dimensions, at least one"})
+                              .in_stage("batch")};
     largest = detail::larger_of(largest, shape);
     most = std::max(most, shape.elements());
     const std::uint64_t fits = (std::uint64_t{1} << 62) / element_bytes_ / slots;
@@ -23696,7 +25277,8 @@ PENSTOCK_INLINE extents flexible_values::largest_shape(std::size_t slots, std::s
 }
 
 PENSTOCK_INLINE void flexible_values::finish_enlarged(std::size_t slots, std::size_t valid, bool holes) {
-  settled_ = known_ = holes ? lead_of(valid) < valid : valid != 0;
+  if (holes ? lead_of(valid) == valid : valid == 0) return show_no_values(slots);
+  known_ = true;
   shape_ = largest_shape(slots, valid, holes);
   shapes_.assign(slots, detail::zeros_like(shape_));
   const std::size_t row = detail::to_size(shape_.elements()) * element_bytes_;
@@ -23757,11 +25339,11 @@ PENSTOCK_INLINE void flexible_values::fill_with(std::byte* into, std::size_t byt
 ///
 /// The life of a column in one round of its block: the consumer calls `begin(slots)`; workers call
 /// `write(slot, value)`, once per slot; whichever thread ends the last grain calls `finish(first, slots,
-/// valid)` for each batch; the consumer calls `settle(slots, before)`, which gives a column without any value
-/// the shape of the values before it, and `view(first, slots)`. A slot that stays without a value is `blank`;
-/// a slot whose write failed is `unwrite`n before it is written again; `finish` is told that there are such
-/// `holes`. `copy(...)` moves rows between blocks. A block of several batches has fixed columns only: for
-/// other columns `first` is 0.
+/// valid)` for each batch; the consumer calls `view(first, slots)`. `lead(shape)` before `finish` gives the
+/// shape that values must match, and that a column without any value shows. A slot that stays without a
+/// value is `blank`; a slot whose write failed is `unwrite`n before it is written again; `finish` is told
+/// that there are such `holes`. `copy(...)` moves rows between blocks. A block of several batches has fixed
+/// columns only: for other columns `first` is 0.
 namespace penstock::inline v0_1 {
 
 namespace detail {
@@ -23883,7 +25465,11 @@ class fixed_column {
                   count * row_bytes);
   }
   void expect(const std::optional<extents>&) noexcept {}
-  void settle(std::size_t, const std::optional<extents>&) noexcept {}
+  /// Whether values must be compared with each other when a batch is complete.
+  static constexpr bool compares = false;
+  void lead(const extents&) noexcept {}
+  [[nodiscard]] bool can_lead(std::size_t) const noexcept { return true; }
+  [[nodiscard]] extents shape_at(std::size_t) const noexcept { return row_shape; }
   [[nodiscard]] std::optional<extents> known_shape() const noexcept { return {}; }
   [[nodiscard]] std::uint64_t held() const noexcept { return memory_.capacity(); }
   void release() noexcept { memory_.release(); }
@@ -23937,10 +25523,13 @@ class flexible_column : public flexible_values {
 
  public:
   using value_type = T;
+  /// Whether values must be compared with each other when a batch is complete.
+  static constexpr bool compares = how != collation::appended;
 
   template <class Session>
   flexible_column(Session& session, memory_account& account)
-      : flexible_values(session, account, how, sizeof(T), detail::pitch_of<Policy>, fill()) {}
+      : flexible_values(session, account, how, sizeof(T), detail::pitch_of<Policy>, fill(),
+                        std::is_same_v<T, std::byte>) {}
 
   template <class U>
   void write(std::size_t slot, U&& value) {
@@ -24035,7 +25624,10 @@ class whole_column {
   void unwrite(std::size_t) noexcept {}
   void choose_lead(std::size_t) noexcept {}
   void expect(const std::optional<extents>&) noexcept {}
-  void settle(std::size_t, const std::optional<extents>&) noexcept {}
+  static constexpr bool compares = false;
+  void lead(const extents&) noexcept {}
+  [[nodiscard]] bool can_lead(std::size_t) const noexcept { return true; }
+  [[nodiscard]] extents shape_at(std::size_t) const noexcept { return {}; }
   [[nodiscard]] std::optional<extents> known_shape() const noexcept { return {}; }
   [[nodiscard]] std::uint64_t held() const noexcept { return 0; }
   void release() noexcept {}
@@ -24099,12 +25691,19 @@ template <class... Columns, class... Fields>
 inline constexpr bool take_runs<pack<Columns...>, record<Fields...>> =
     (takes_run<Columns, typename Fields::type> && ...);
 
+template <class Columns>
+inline constexpr bool any_compares = false;
+template <class... Columns>
+inline constexpr bool any_compares<pack<Columns...>> = (Columns::compares || ...);
+
 }  // namespace detail
 
 /// The columns that collect a plan's elements.
 template <class Columns>
 class column_set {
  public:
+  /// Whether the shapes of the values of a batch are compared with each other.
+  static constexpr bool compares = detail::any_compares<Columns>;
   static constexpr std::size_t size = Columns::size;
   /// Bytes of a row, including gaps, as far as the types say.
   static constexpr std::uint64_t row_bytes = detail::row_bytes_of<Columns>;
@@ -24175,10 +25774,19 @@ class column_set {
     std::size_t i = 0;
     each([&](auto& column) { column.expect(shapes[i++]); });
   }
-  /// Gives columns of `slots` rows that have no value the shape of the values before them in the run.
-  void settle(std::size_t slots, const known_shapes& before) {
+  /// The shapes of the values in a slot.
+  using slot_shapes = std::array<extents, size>;
+  [[nodiscard]] slot_shapes shapes_at(std::size_t slot) const {
+    return columns_.apply([&](const auto&... columns) { return slot_shapes{columns.shape_at(slot)...}; });
+  }
+  /// Whether other values may be compared with those in a slot.
+  [[nodiscard]] bool can_lead(std::size_t slot) const {
+    return columns_.apply([&](const auto&... columns) { return (columns.can_lead(slot) && ...); });
+  }
+  /// Before `finish`: the shapes that the values of the batch must match, and that it shows if it has none.
+  void lead(const slot_shapes& shapes) {
     std::size_t i = 0;
-    each([&](auto& column) { column.settle(slots, before[i++]); });
+    each([&](auto& column) { column.lead(shapes[i++]); });
   }
   /// Bytes of memory, used or not.
   [[nodiscard]] std::uint64_t held() const noexcept {
@@ -24345,7 +25953,8 @@ template <fixed_string Name, any_batch_columns C>
 [[nodiscard]] auto get(C&& columns) noexcept {
   using views = typename std::remove_cvref_t<C>::views_type;
   constexpr bool found = has_field<views, name_of<Name>>;
-  static_assert(found, "get: the batch has no field of that name; see its element's type");
+  if constexpr (!found)
+    mistakes::no_such_field_in_batch::explain<typename detail::names_of_record<views>::type>();
   if constexpr (found)
     return columns.template field<views::template index_of<name_of<Name>>>();
   else
@@ -24912,7 +26521,7 @@ class block_share {
 
 /// One field of a batch, held: what `hold<"x">(batch)` returns. It keeps the batch's memory alive as the
 /// batch itself does, and may outlive batch, run and plan; tensors of other libraries can be built on it.
-/// Copies hold the memory too. A moved-from column holds nothing, and its view must not be used.
+/// Copies hold the memory too. A moved-from column holds nothing, and its view is empty.
 ///
 /// It counts as a batch that the consumer holds: the run gets the memory back when the last holder releases
 /// it, in any thread. Cost: one atomic addition to create and one to destroy; no allocation.
@@ -24920,6 +26529,18 @@ template <class View>
 class held_column {
  public:
   held_column() = default;
+  held_column(const held_column&) = default;
+  held_column(held_column&& other) noexcept
+      : share_(std::move(other.share_)),
+        view_(std::exchange(other.view_, View{})),
+        device_data_(std::exchange(other.device_data_, nullptr)) {}
+  held_column& operator=(held_column other) noexcept {
+    std::swap(share_, other.share_);
+    std::swap(view_, other.view_);
+    std::swap(device_data_, other.device_data_);
+    return *this;
+  }
+  ~held_column() = default;
   held_column(detail::block_share share, const View& view, const void* device_data) noexcept
       : share_(std::move(share)), view_(view), device_data_(device_data) {}
 
@@ -24970,6 +26591,8 @@ namespace penstock::inline v0_1 {
 /// A batch of records has the tuple protocol: `auto& [image, label] = batch` names the views of all fields,
 /// in order.
 ///
+/// A batch that was moved from or reset is empty: its size is 0, and a field of it is an `errc::argument`.
+///
 /// Views are valid while you hold the handle. Use a batch from one thread at a time; you may drop it in any
 /// thread.
 template <class Core>
@@ -24994,10 +26617,10 @@ class batch_handle {
         place_(batch.delivered) {}
   batch_handle(batch_handle&& other) noexcept
       : block_(std::exchange(other.block_, nullptr)),
-        first_(other.first_),
-        slots_(other.slots_),
-        valid_(other.valid_),
-        global_(other.global_),
+        first_(std::exchange(other.first_, 0)),
+        slots_(std::exchange(other.slots_, 0)),
+        valid_(std::exchange(other.valid_, 0)),
+        global_(std::exchange(other.global_, 0)),
         place_(other.place_),
         mask_(std::move(other.mask_)) {}
   // Compilers show this line. A constructor with a `static_assert` would give traits a wrong answer.
@@ -25006,10 +26629,10 @@ class batch_handle {
     if (this != &other) {
       reset();
       block_ = std::exchange(other.block_, nullptr);
-      first_ = other.first_;
-      slots_ = other.slots_;
-      valid_ = other.valid_;
-      global_ = other.global_;
+      first_ = std::exchange(other.first_, 0);
+      slots_ = std::exchange(other.slots_, 0);
+      valid_ = std::exchange(other.valid_, 0);
+      global_ = std::exchange(other.global_, 0);
       place_ = other.place_;
       mask_ = std::move(other.mask_);
     }
@@ -25019,11 +26642,12 @@ class batch_handle {
 
   /// Returns the memory to the pool.
   void reset() noexcept {
-    if (block_ != nullptr) Core::give_up(*std::exchange(block_, nullptr), 1);
+    if (block_ != nullptr) Core::give_up(*forget(), 1);
   }
   /// Empties the handle and transfers its share to the caller.
   [[nodiscard]] block_type* forget() noexcept {
     mask_.reset();
+    first_ = slots_ = valid_ = global_ = 0;
     return std::exchange(block_, nullptr);
   }
   [[nodiscard]] explicit operator bool() const noexcept { return block_ != nullptr; }
@@ -25040,11 +26664,11 @@ class batch_handle {
   [[nodiscard]] std::size_t global_size() const { return global_; }
   /// 1 for each slot that holds a sample, 0 for padding and for holes. The first call allocates.
   [[nodiscard]] std::span<const std::uint8_t> valid() const {
-    if (!mask_) {
+    if (!mask_ && block_ != nullptr) {
       mask_ = detail::fixed_array<std::uint8_t>(slots_);
       std::fill_n(mask_.get(), valid_, std::uint8_t{1});
       if constexpr (parts::tolerant)
-        for (const auto& one : block_->bad.all())
+        for (const auto& one : held_block().bad.all())
           if (one.hole && one.row >= first_ && one.row < first_ + slots_) mask_[one.row - first_] = 0;
     }
     return {mask_.get(), slots_};
@@ -25056,7 +26680,9 @@ class batch_handle {
   /// The global position of each slot that is not padding; where several samples were combined in one slot,
   /// the positions of all of them; for a hole or a replaced sample, the position of the bad sample.
   /// Allocates.
-  [[nodiscard]] std::vector<position> positions() const { return Core::positions(*block_, first_, valid_); }
+  [[nodiscard]] std::vector<position> positions() const {
+    return Core::positions(held_block(), first_, valid_);
+  }
   /// The key of the sample at each of the positions, from the source; for indexed sources with keys.
   /// Allocates, and may read the index.
   [[nodiscard]] std::vector<std::string> keys() const
@@ -25070,12 +26696,12 @@ class batch_handle {
   /// The view of field `I`, in the order of the element's type; use 0 for an element that is not a record.
   template <std::size_t I>
   [[nodiscard]] auto field() const& {
-    return block_->columns.template view<I>(first_, slots_);
+    return held_block().columns.template view<I>(first_, slots_);
   }
   /// A writable view.
   template <std::size_t I>
   [[nodiscard]] auto field() & {
-    return block_->columns.template edit_one<I>(first_, slots_);
+    return held_block().columns.template edit_one<I>(first_, slots_);
   }
   template <std::size_t I>
   auto field() const&& {
@@ -25086,7 +26712,7 @@ class batch_handle {
   /// Field `I` together with the memory it is in; see `held_column`. The batch must not be empty.
   template <std::size_t I = 0>
   [[nodiscard]] auto hold() const {
-    return held_column<decltype(this->template field<I>())>(detail::block_share(*block_, &Core::give_up),
+    return held_column<decltype(this->template field<I>())>(detail::block_share(held_block(), &Core::give_up),
                                                             this->template field<I>(), device_data<I>());
   }
   /// The only field of a batch whose elements are not records. Writable, as `field` is, unless the batch is
@@ -25132,7 +26758,7 @@ class batch_handle {
   template <std::size_t I = 0>
   [[nodiscard]] const void* device_data() const {
     if constexpr (session_type::copies)
-      return core().engine.device_session().data(block_->transfer, on_device::template place<I>);
+      return core().engine.device_session().data(held_block().transfer, on_device::template place<I>);
     else
       return slots_data<I>();
   }
@@ -25142,15 +26768,31 @@ class batch_handle {
     if constexpr (changed_on_device<I>) {
       using made = typename on_device::template made<I>;
       return device_array<const made>(static_cast<const made*>(device_data<I>()),
-                                      block_->work.shapes[on_device::template last<I>]);
+                                      held_block().work.shapes[on_device::template last<I>]);
     } else {
       return detail::copied_array(device_data<I>(), this->template field<I>());
     }
   }
+  /// A mistake: `get` is a function.
+  template <fixed_string Name, class Self = batch_handle>
+  [[nodiscard]] ill_formed::view get() const {
+    static_assert(never<Self>, "penstock: get is no member of a batch; write get<\"name\">(b)");
+    return {};
+  }
+  /// A mistake: fields are found by name.
+  template <class Index>
+  [[nodiscard]] ill_formed::view operator[](const Index&) const {
+    static_assert(
+        never<Index>,
+        "penstock: a batch has no []; write get<\"name\">(b) for a field, get<\"name\">(b)[i] for its "
+        "value i, or b.values()[i] where samples are no records");
+    return {};
+  }
+
   /// Where field `I` is on the host.
   template <std::size_t I = 0>
   [[nodiscard]] const void* slots_data() const {
-    return block_->columns.bytes(first_, slots_)[I].data();
+    return held_block().columns.bytes(first_, slots_)[I].data();
   }
   /// The number of the device that `device_data` belongs to; 0 if there is only one, as the host.
   [[nodiscard]] int device_number() const {
@@ -25168,11 +26810,17 @@ class batch_handle {
       s.wait_on(t, given);
     }
   void on(Stream stream) const {
-    core().engine.device_session().wait_on(block_->transfer, stream);
+    core().engine.device_session().wait_on(held_block().transfer, stream);
   }
 
  private:
-  [[nodiscard]] Core& core() const { return Core::of(*block_); }
+  [[nodiscard]] Core& core() const { return Core::of(held_block()); }
+
+  [[nodiscard]] block_type& held_block() const {
+    if (block_ == nullptr) [[unlikely]]
+      detail::refuse_empty_batch();
+    return *block_;
+  }
 
   block_type* block_ = nullptr;
   std::size_t first_ = 0, slots_ = 0, valid_ = 0, global_ = 0;
@@ -25189,8 +26837,8 @@ template <fixed_string Name, any_batch B>
 [[nodiscard]] auto get(B&& b) {
   using element = typename std::remove_cvref_t<B>::element;
   constexpr bool found = has_field<element, name_of<Name>>;
-  if constexpr (any_record<element>)
-    static_assert(found, "penstock: get: the batch has no field of that name; see its element's type");
+  if constexpr (any_record<element> && !found)
+    mistakes::no_such_field_in_batch::explain<typename detail::names_of_record<element>::type>();
   else
     static_assert(found,
                   "penstock: get<name> is for a field, and the samples of this batch are no records and have "
@@ -25209,8 +26857,8 @@ template <fixed_string Name, any_batch B>
 [[nodiscard]] auto hold(const B& b) {
   using element = typename B::element;
   constexpr bool found = has_field<element, name_of<Name>>;
-  if constexpr (any_record<element>)
-    static_assert(found, "penstock: hold: the batch has no field of that name; see its element's type");
+  if constexpr (any_record<element> && !found)
+    mistakes::no_such_field_in_batch::explain<typename detail::names_of_record<element>::type>();
   else
     static_assert(
         found,
@@ -25227,9 +26875,8 @@ template <fixed_string Name, any_batch B>
 [[nodiscard]] auto device_view(const B& b) {
   using element = typename B::element;
   constexpr bool found = has_field<element, name_of<Name>>;
-  if constexpr (any_record<element>)
-    static_assert(found,
-                  "penstock: device_view: the batch has no field of that name; see its element's type");
+  if constexpr (any_record<element> && !found)
+    mistakes::no_such_field_in_batch::explain<typename detail::names_of_record<element>::type>();
   else
     static_assert(found,
                   "penstock: device_view<name> is for a field, and the samples of this batch are no records "
@@ -25628,8 +27275,8 @@ class worker_seat {
  private:
   static constexpr std::uint32_t own = 0, asked = 1, lent = 2, stopped = 3;
 
-  bool change(std::uint32_t from, std::uint32_t to) noexcept {
-    return word_.compare_exchange_strong(from, to);
+  bool change(std::uint32_t before, std::uint32_t after) noexcept {
+    return word_.compare_exchange_strong(before, after);
   }
   void take_back() noexcept;
   void lend() noexcept;
@@ -26311,27 +27958,25 @@ class batch_maps {
   batch_maps(const Plan& p, std::uint64_t seed) : plan_(&p), seed_(seed), rank_(world_of(p).rank) {}
 
   /// Stores a failure in the block, at the batch's first position; an `error` is given the stage's name.
-  template <class Evaluator, class Block>
+  template <class Block>
   void keep(Block& b, const batch_rows& batch, costs& spent) const noexcept {
     try {
       call_all(b, batch, spent);
     } catch (...) {
-      if (batch.valid != 0)
-        Evaluator::note_failure(b, batch.first, b.index(batch.first));
-      else
-        b.fail(batch.first, std::current_exception());
+      // padding has no position: the step's first one says which batch it is
+      b.fail_at(batch.first, {b.epoch, batch.valid != 0 ? b.index(batch.first) : b.step_first}, {});
     }
   }
   /// Like `keep`, but in a worker and for the only batch of a block; reports to observers and the watchdog.
   /// `stages_before`: the source and value stages, which come first in the counters.
-  template <class Evaluator, class Block>
+  template <class Block>
   void in_worker(Block& b, costs& spent, worker_counts& counts, const run_watch& watch, std::size_t worker,
                  std::size_t stages_before) const noexcept {
     const batch_rows& batch = b.batches.front();
     if (batch.valid != 0) counts.begin_run(b.index(batch.first), batch.valid);
     const costs before = spent;
     run_event e{detail::now_ns()};
-    keep<Evaluator>(b, batch, spent);
+    keep(b, batch, spent);
     counts.end_run();
     e.what = activity::stage;
     e.batch = batch.delivered.index;
@@ -26416,9 +28061,8 @@ class batch_maps {
         return stage.function(columns, random);
       else
         return stage.function(columns);
-    } catch (error& e) {
-      if (e.stage().empty()) e.in_stage(Stage::stage_name);
-      throw;
+    } catch (...) {
+      detail::rethrow_in_stage(Stage::stage_name);
     }
   }
 
@@ -27133,6 +28777,58 @@ class device_works<Plan, pack<First, Rest...>> {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/engine/block_budget.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How much work a block holds, if a sample may take any time, whatever its bytes: one batch while the cost
+/// of samples is unknown, then at most 50 ms, and at most four times as many batches as before. A grain of it
+/// is at most 1 ms, as far as the ring's number of grains allows.
+///
+/// Where samples are only copied, their bytes say how long they take, and blocks are as large as they say.
+/// Threads: the consumer's. Cost: a division per block.
+class block_budget {
+ public:
+  /// Blocks of up to `most` batches. `measured`: samples may take any time.
+  block_budget(std::size_t most, bool measured) noexcept
+      : most_(most), batches_(measured ? 1 : most), measured_(measured) {}
+
+  /// Batches that the next block may hold.
+  [[nodiscard]] std::size_t batches() const noexcept { return batches_; }
+  /// Slots that a worker takes at a time from a block of `slots` and at most `grains`; `usual` if its bytes
+  /// decide.
+  [[nodiscard]] std::uint64_t grain(std::uint64_t slots, std::uint64_t grains,
+                                    std::uint64_t usual) const noexcept {
+    const std::uint64_t least = std::max<std::uint64_t>(1, (slots + grains - 1) / grains);
+    if (!measured_) return std::max(usual, least);
+    return std::max(least, std::min(usual, each_ == 0 ? 1 : grain_ns * scale / each_));
+  }
+  /// Whether a block takes so long that its consumer should sleep until it is there.
+  [[nodiscard]] bool is_slow() const noexcept { return last_ns_ > grain_ns; }
+
+  /// A block of so many slots and batches took the workers `ns` in all.
+  void took(std::uint64_t ns, std::uint64_t slots, std::size_t batches) noexcept {
+    if (!measured_ || slots == 0 || batches == 0) return;
+    last_ns_ = ns;
+    const std::uint64_t each = std::max<std::uint64_t>(1, std::min(ns, longest) * scale / slots);
+    each_ = each > each_ ? each : each_ - (each_ - each) / 8;
+    const std::uint64_t batch = std::max<std::uint64_t>(1, each_ * (slots / batches) / scale);
+    const auto fit = static_cast<std::size_t>(std::clamp<std::uint64_t>(block_ns / batch, 1, most_));
+    batches_ = std::min(fit, batches >= batches_ ? 4 * batches_ : batches_);
+  }
+
+ private:
+  static constexpr std::uint64_t block_ns = 50'000'000, grain_ns = 1'000'000, scale = 1024;
+  static constexpr std::uint64_t longest = std::uint64_t{1} << 52;  // so that nothing overflows
+
+  std::size_t most_, batches_;
+  bool measured_;
+  std::uint64_t each_ = 0;  // 1024ths of a nanosecond that a sample takes; 0 while unknown
+  std::uint64_t last_ns_ = 0;
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/engine/block_rotation.hpp
 
 namespace penstock::inline v0_1 {
@@ -27323,6 +29019,40 @@ PENSTOCK_INLINE void home_process::refuse() {
 
 namespace penstock::inline v0_1 {
 
+/// Bytes of an object, with the memory that they are in: that of the session where it shows them in place,
+/// otherwise their own. `session_view::range` returns them.
+///
+///     std::ofstream("two.bin") << "four";
+///     auto session = file("two.bin").connect();
+///     const object_bytes all = session_view(session).range(0, 0, 4);
+///     const bytes_view seen = all;  // valid as long as `all` and the session
+///
+/// Only a value with a name converts to a view: one that is about to be destroyed would leave the view
+/// dangling. Move-only; what was moved from is empty.
+class object_bytes {
+ public:
+  object_bytes() = default;
+  object_bytes(object_bytes&& other) noexcept
+      : room_(std::move(other.room_)), seen_(std::exchange(other.seen_, bytes_view())) {}
+  object_bytes& operator=(object_bytes&& other) noexcept {
+    room_ = std::move(other.room_);
+    seen_ = std::exchange(other.seen_, bytes_view());
+    return *this;
+  }
+  ~object_bytes() = default;
+
+  [[nodiscard]] bytes_view view() const& noexcept { return seen_; }
+  bytes_view view() const&& = delete;
+  operator bytes_view() const& noexcept { return seen_; }
+  operator bytes_view() const&& = delete;
+  [[nodiscard]] std::size_t size() const noexcept { return seen_.size(); }
+
+ private:
+  friend class session_view;
+  buffer room_;
+  bytes_view seen_;  // of `room_`, or shown in place
+};
+
 /// A type-erased session of any storage, for work done once per object: listing, scanning, checking and
 /// building indexes need not be templates over the storage.
 ///
@@ -27357,12 +29087,21 @@ class session_view {
   [[nodiscard]] bool has_signature(object_id id, object_signature what) const {
     return calls_->has_signature(session_, id, what);
   }
-  /// A range: in place if the session has views, otherwise read into `room`. Lives as long as both.
-  [[nodiscard]] bytes_view range(object_id id, std::uint64_t offset, std::uint64_t size, buffer& room) const {
-    if (views()) return view(id, offset, size);
-    room.resize_for_overwrite(detail::to_size(size));
-    read(id, offset, room.span());
-    return room.view();
+  /// Like `penstock::is_tagged`.
+  [[nodiscard]] bool tagged(object_id id) const { return calls_->tagged(session_, id); }
+  /// A range: in place if the session has views, otherwise read into memory of its own. `reused` gives that
+  /// memory, so that a loop allocates once: what it held is gone.
+  [[nodiscard]] object_bytes range(object_id id, std::uint64_t offset, std::uint64_t size,
+                                   object_bytes reused = {}) const {
+    if (views()) {
+      reused.seen_ = view(id, offset, size);
+      return reused;
+    }
+    reused.seen_ = {};
+    reused.room_.resize_for_overwrite(detail::to_size(size));
+    read(id, offset, reused.room_.span());
+    reused.seen_ = reused.room_.view();
+    return reused;
   }
 
  private:
@@ -27373,6 +29112,7 @@ class session_view {
     bytes_view (*view)(const void*, object_id, std::uint64_t, std::uint64_t);
     void (*confirm)(const void*, object_id);
     bool (*has_signature)(const void*, object_id, object_signature);
+    bool (*tagged)(const void*, object_id);
   };
 
   template <class S>
@@ -27394,7 +29134,8 @@ class session_view {
                [](const void* session, object_id id) { penstock::confirm(at<S>(session), id); },
                [](const void* session, object_id id, object_signature what) {
                  return penstock::has_signature(at<S>(session), id, what);
-               }};
+               },
+               [](const void* session, object_id id) { return penstock::is_tagged(at<S>(session), id); }};
     if constexpr (viewing_session<S>) made.view = &view_of<S>;
     return made;
   }
@@ -27646,6 +29387,7 @@ struct size_facts {
   bool one_at_a_time = false;      ///< samples take far longer than their bytes say, as images do
   bool only_copies = false;        ///< see `plan::only_copies`
   bool copies_in_order = false;    ///< see `plan::copies_in_order`
+  bool takes_time = false;         ///< samples may take any time, whatever their bytes: functions are called
   bool batch_by_chunk = false;     ///< a forward source, with nothing between chunks and batches
   bool copies = false;             ///< batches are copied to a device
   bool crowded = false;            ///< threads share processors
@@ -27668,6 +29410,8 @@ template <class Plan>
   facts.one_at_a_time = Plan::one_at_a_time;
   facts.only_copies = Plan::only_copies;
   facts.copies_in_order = Plan::copies_in_order;
+  facts.takes_time =
+      !Plan::only_copies && !(Plan::only_chooses && touches_memory<typename Plan::source_type::reader>);
   facts.batch_by_chunk = parts::batched && parts::forward && !parts::decided;
   facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
   facts.latency = has_latency<typename Plan::source_type::reader>;
@@ -27707,8 +29451,13 @@ class run_sizes {
   /// are only copied in the order of their files, or a whole block of up to 1 MB; one if samples are large or
   /// are images, a few if their size is unknown. A chunk is taken whole. `slots`: of one block.
   [[nodiscard]] std::uint64_t grain(std::uint64_t slots) const noexcept;
-  /// Slots of a chunk.
+  /// Grains of a block of so many slots, of which a batch has `batch`: enough that all workers share the
+  /// first batch where samples may take any time.
+  [[nodiscard]] std::uint64_t grains(std::uint64_t slots, std::uint64_t batch) const noexcept;
+  /// Slots of a chunk, at most.
   [[nodiscard]] std::uint64_t chunk() const noexcept;
+  /// Slots of the first chunks: few where samples may take any time, so that workers share the first batch.
+  [[nodiscard]] std::uint64_t first_chunk() const noexcept;
 
  private:
   /// Slots of a plain plan that a worker takes at a time, and the minimum of a block: few where they stay in
@@ -27771,6 +29520,18 @@ PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexce
   // Without workers nobody else waits for a share, and looking ahead begins anew with each grain.
   const bool alone = options_.workers.value_or(1) == 0;
   return std::min(slots, slots_in(alone ? 65'536 : 32'768, 64, 8));
+}
+
+PENSTOCK_INLINE std::uint64_t run_sizes::grains(std::uint64_t slots, std::uint64_t batch) const noexcept {
+  const std::uint64_t each = grain(slots), usual = (slots + each - 1) / each;
+  const unsigned workers = options_.workers.value_or(1);
+  if (!facts_.direct || !facts_.takes_time || workers < 2) return usual;
+  return std::max(usual, std::min<std::uint64_t>(batch, 2 * std::uint64_t{workers}));
+}
+
+PENSTOCK_INLINE std::uint64_t run_sizes::first_chunk() const noexcept {
+  if (!facts_.takes_time) return chunk();
+  return std::clamp<std::uint64_t>(facts_.batch_size / 16, std::min<std::uint64_t>(4, chunk()), chunk());
 }
 
 PENSTOCK_INLINE std::uint64_t run_sizes::chunk() const noexcept {
@@ -27914,6 +29675,7 @@ struct engine_setup {
   feed leading;         ///< the positions that the blocks hold
   std::size_t batches_per_block = 1;
   std::uint64_t grain_slots = 1;    ///< slots that a worker takes at a time
+  std::uint64_t grains = 0;         ///< of a block, at least
   std::size_t depth = 2;            ///< blocks in flight
   bool in_place = false;            ///< blocks are batches, not chunks
   bool forward = false;             ///< the source can only be read forward
@@ -27924,6 +29686,7 @@ struct engine_setup {
   bool tells_costs = false;         ///< observers are told what each stage cost
   bool latency = false;             ///< the source has latency
   bool rotates = false;             ///< fewer large blocks may be open: see `block_rotation`
+  bool takes_time = false;          ///< samples may take any time, whatever their bytes
   bool helps = false;               ///< a quick consumer may take the last worker's seat
   std::uint64_t sample_bytes = 0;   ///< as the source reports it; 0 if it does not know
   std::vector<std::string> stages;  ///< names of the source, the value stages and `map_batch`
@@ -28003,6 +29766,8 @@ class engine_shell {
   /// The feed that advances on delivery: where the consumer stands.
   [[nodiscard]] feed& delivered_feed() noexcept { return delivered_feed_; }
   [[nodiscard]] const run_options& options() const noexcept { return setup_.options; }
+  /// Names of the source, the value stages and `map_batch`.
+  [[nodiscard]] const std::vector<std::string>& stages() const noexcept { return setup_.stages; }
   /// Blocks in the ring.
   [[nodiscard]] std::size_t ring_blocks() const noexcept { return ring_.blocks(); }
   /// The store that has what was fetched ahead for the turns from `first` to before `end`; null if nothing
@@ -28020,6 +29785,7 @@ class engine_shell {
   struct machinery;
 
   void prepare(block& b);
+  void place(block& b);
   void expect_blocks();
   [[nodiscard]] bool goes_on();
   [[nodiscard]] ahead_sizes sizes_ahead() const noexcept;
@@ -28049,6 +29815,8 @@ class engine_shell {
   any_ring ring_;
   live_limits limits_;
   std::uint64_t opened_ = 0, delivered_ = 0;
+  block_budget budget_;
+  std::size_t room_;  // batches that a block has memory for
   block_rotation rotation_;
   consumer_pace pace_;
   std::exception_ptr not_sent_;    // why the copy of a block could not be started ahead of its delivery
@@ -30053,10 +31821,14 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
   settle_ahead(facts);
   const run_sizes sizes(options, facts);
   positions.chunk = sizes.chunk();
+  positions.first_chunk = sizes.first_chunk();
+  positions.chunks_are_batches = facts.batch_by_chunk && positions.chunk == facts.batch_size;
   leading = feed(std::move(positions));
   batches_per_block = leading.uneven().any() ? 1 : sizes.batches_per_block(leading.slots_per_block());
   const std::uint64_t slots = leading.slots_per_block() * batches_per_block;
   grain_slots = sizes.grain(slots);
+  grains = sizes.grains(slots, leading.slots_per_block());
+  takes_time = facts.direct && facts.takes_time;
   depth = sizes.depth(slots);
   in_place = facts.direct;
   copies = facts.copies;
@@ -30087,10 +31859,15 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
       setup_(std::move(setup)),
       leading_(setup_.leading),
       delivered_feed_(leading_),
-      grains_((leading_.slots_per_block() * setup_.batches_per_block + setup_.grain_slots - 1) /
-              setup_.grain_slots),
+      grains_(std::max(setup_.grains,
+                       (leading_.slots_per_block() * setup_.batches_per_block + setup_.grain_slots - 1) /
+                           setup_.grain_slots)),
       ring_(made_ring(*setup_.options.workers == 0 ? 1 : setup_.depth, grains_, setup_.crowded ? 0 : 2000)),
       limits_(*setup_.options.workers, ring_.blocks(), setup_.batches_per_block, *setup_.options.ahead),
+      budget_(setup_.batches_per_block, setup_.takes_time),
+      room_(setup_.batches_per_block == 1 ? 1
+                                          : detail::to_size(std::min<std::uint64_t>(
+                                                setup_.batches_per_block, leading_.steps_per_epoch()))),
       rotation_(ring_.blocks()),
       pace_(grains_),
       watch_(std::move(setup_.observers), *setup_.options.workers, setup_.in_place, setup_.times_grains,
@@ -30294,12 +32071,25 @@ PENSTOCK_INLINE bool engine_shell::goes_on() {
 }
 
 PENSTOCK_INLINE void engine_shell::prepare(block& b) {
+  try {
+    place(b);
+  } catch (const out_of_memory&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw out_of_memory(leading_.slots_per_block() * sizeof(std::uint64_t), "the positions of a batch",
+                        "make batches smaller");
+  }
+}
+
+PENSTOCK_INLINE void engine_shell::place(block& b) {
   b.clear_failure();
   b.rows = 0;
   b.turn = turn_;
-  leading_.prepare(b, setup_.batches_per_block);
+  leading_.prepare(b, budget_.batches());
   turn_ += b.slots;
-  b.grain_slots = std::max(setup_.grain_slots, (b.slots + grains_ - 1) / grains_);
+  b.grain_slots = budget_.grain(b.slots, grains_, setup_.grain_slots);
+  b.room = room_ == 1 ? 0 : leading_.slots_per_block() * room_;
+  b.work_ns.store(0, std::memory_order_relaxed);
   calls_->prepare(engine_, b);
   if (setup_.sizes_are_fixed) {
     largest_ = std::max(largest_, calls_->held(b));
@@ -30329,6 +32119,7 @@ PENSTOCK_INLINE block* engine_shell::next() {
   }
   if (!wait_for(delivered_)) return nullptr;
   block* const b = inner_->block_of(delivered_++);
+  budget_.took(b->work_ns.load(std::memory_order_relaxed), b->slots, b->batches.size());
   warnings_ += b->warnings.load(std::memory_order_relaxed);
   inner_->ahead.passed(b->turn + b->slots);
   if (watch_.any() && inner_->ahead.store() == nullptr) note_counters();
@@ -30469,7 +32260,8 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
   worker_seat* const seat = ask_for_seat(begin - last_wait_ns_);
   // Where threads share processors and blocks are fast, waking the consumer for each one would cost more than
   // the blocks themselves, so it lets the workers run until most of the open blocks are ready.
-  if (setup_.crowded && begin - last_wait_ns_ < 200'000 && (seat == nullptr || !seat->is_lent())) {
+  if (setup_.crowded && !budget_.is_slow() && begin - last_wait_ns_ < 200'000 &&
+      (seat == nullptr || !seat->is_lent())) {
     const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
     for (unsigned i = 0; i < 16 && !stopped() && !ring_.is_ready(later); ++i) std::this_thread::yield();
   }
@@ -30515,6 +32307,7 @@ PENSTOCK_INLINE void engine_shell::waiting(engine_worker& w, bool begins) noexce
 
 PENSTOCK_INLINE void engine_shell::evaluate(engine_worker& w, std::uint64_t s, std::uint64_t grain) noexcept {
   block& b = *inner_->block_of(s);
+  if (setup_.in_place && grain != 0 && grain * b.grain_slots >= b.slots) return;
   const bool abandoned = abandon_.load(std::memory_order_relaxed);
   if (abandoned && !setup_.forward) return;
   const std::uint64_t begin = detail::now_ns();
@@ -30522,6 +32315,7 @@ PENSTOCK_INLINE void engine_shell::evaluate(engine_worker& w, std::uint64_t s, s
   const std::uint64_t samples = calls_->evaluate(engine_, w, b, s, grain, abandoned, times);
   const std::uint64_t end = detail::now_ns();
   w.counts->add(samples, end - begin);
+  if (setup_.takes_time) b.work_ns.fetch_add(end - begin, std::memory_order_relaxed);
   if (times) {
     calls_->costs(w, w.costs);
     w.counts->publish(w.costs);
@@ -30566,7 +32360,9 @@ class evaluator {
  public:
   using worker = typename Chain::worker;
 
-  evaluator(Chain chain, const Ring& stop, Bad bad = {}) : chain_(std::move(chain)), ring_(stop), bad_(bad) {}
+  /// `stages`: names of the source and the value stages, for errors; they outlive this.
+  evaluator(Chain chain, const Ring& stop, Bad bad = {}, const std::vector<std::string>* stages = nullptr)
+      : chain_(std::move(chain)), ring_(stop), bad_(bad), stages_(stages) {}
 
   [[nodiscard]] const Chain& chain() const noexcept { return chain_; }
 
@@ -30591,25 +32387,9 @@ class evaluator {
     });
   }
 
-  /// Stores the exception being handled as the failure of a row, adding the position to an `error`.
-  static void note_failure(Block& p, std::uint64_t row, std::uint64_t index) noexcept {
-    try {
-      throw;
-    } catch (error& e) {
-      try {
-        e.at_position({p.epoch, index});
-        p.fail(row, std::current_exception());
-      } catch (...) {  // out of memory: keep it without the position
-        p.fail(row, std::make_exception_ptr(e));
-      }
-    } catch (...) {
-      p.fail(row, std::current_exception());
-    }
-  }
-
   /// Puts the columns of a batch in order; a failure is stored in it. If bad samples are tolerated, a sample
-  /// whose shape does not match the others counts as bad and leaves a hole; if they are replaced and there is
-  /// a worker, a substitute takes its place.
+  /// whose shape does not match the lead counts as bad and leaves a hole; if they are replaced and there is
+  /// a worker, a substitute takes its place. The lead is the first good sample, unless `find_lead` found one.
   static void finish_columns(Block& p, const batch_rows& batch) noexcept {
     if constexpr (Bad::tolerates) {
       finish_tolerantly(p, batch, [&](bad_slot& one) {
@@ -30635,10 +32415,26 @@ class evaluator {
       try {
         throw std::move(found.what);
       } catch (...) {
-        note_failure(p, found.slot, p.index(found.slot));
+        p.fail_at(found.slot, {p.epoch, p.index(found.slot)}, {});
       }
     } catch (...) {
       p.fail(batch.first, std::current_exception());
+    }
+  }
+  /// Before `finish_columns`: gives the columns the shape of the first good sample of the global step by
+  /// position, the same on every rank; none if no sample is good. One of another rank is evaluated into
+  /// `aside`, columns for one row. Throws if that fails and is not tolerated.
+  template <class Orders, class Columns>
+  void find_lead(Block& p, const batch_rows& batch, worker& w, const Orders& orders, Columns& aside) const {
+    std::uint64_t index = 0;
+    for (lead_candidates all(p, orders.size()); all.next(index);) {
+      const auto row = detail::to_size(batch.first + p.row_of(batch, index));
+      if (row != batch.first + batch.valid) {
+        if (p.bad.holes(row, 1) == 0 && p.columns.can_lead(row))
+          return p.columns.lead(p.columns.shapes_at(row));
+      } else if (evaluate_aside({p.epoch, index}, w, orders, aside)) {
+        return p.columns.lead(aside.shapes_at(0));
+      }
     }
   }
   void finish_columns(Block& p, const batch_rows& batch, worker& w) const noexcept {
@@ -30646,6 +32442,13 @@ class evaluator {
       finish_tolerantly(p, batch, [&](bad_slot& one) { find_substitute(one, in_place{p, w, one.row}); });
     else
       finish_columns(p, batch);
+  }
+
+  /// The name of the stage whose function threw last; forgets it.
+  [[nodiscard]] std::string_view failed_stage(worker& w) const noexcept {
+    const std::uint32_t number = std::exchange(detail::root_of(w).failed, detail::worker_root::no_stage);
+    return stages_ != nullptr && number < stages_->size() ? std::string_view((*stages_)[number])
+                                                          : std::string_view();
   }
 
  private:
@@ -30675,8 +32478,48 @@ class evaluator {
     [[nodiscard]] writer begin() const noexcept { return {p.columns}; }
     void end(const writer&, std::uint64_t reached) noexcept { slot = reached; }
   };
-  /// Rows appended one after another, as many as each sample makes. Grows where a stage made several from one
-  /// sample.
+  /// The only row of columns that are no part of a block.
+  template <class Columns>
+  struct beside_blocks {
+    Columns& columns;
+    worker& w;
+
+    template <class V>
+    void operator()(V&& value) const {
+      columns.write(0, std::forward<V>(value));
+    }
+    void take_back() const noexcept { columns.unwrite(0); }
+  };
+  /// Evaluates the sample at a position, or its substitute; false if it is bad and that is tolerated.
+  template <class Orders, class Columns>
+  bool evaluate_aside(position at, worker& w, const Orders& orders, Columns& aside) const {
+    aside.begin(1);
+    const beside_blocks<Columns> row{aside, w};
+    try {
+      detail::innermost(w).stand_at(orders.sample_at(at));
+      chain_.evaluate(at, w, row, looked_up{});
+      aside.finish(0, 1, 1);
+      return aside.can_lead(0);
+    } catch (const slot_error& e) {
+      if constexpr (Bad::tolerates) return false;
+      throw error(e.what).at_position(at);
+    } catch (error& e) {
+      e.at_position(at);
+      (void)failed_stage(w);
+      if constexpr (Bad::tolerates) {
+        if (!depends_on_bytes(e.code())) throw;
+        if constexpr (Bad::replaces) {
+          bad_slot one{0, at, e};
+          find_substitute(one, row);
+          return aside.can_lead(0);
+        } else {
+          return false;
+        }
+      }
+      throw;
+    }
+  }
+  /// Rows appended one after another, as many as each sample makes; grows where it made several.
   struct appended {
     static constexpr bool makes_holes = false, one_each = !Chain::has_pieces;
     Block& p;
@@ -30726,6 +32569,7 @@ class evaluator {
   /// records the failure.
   template <class Rows>
   bool go_on_without(position at, Rows& rows) const noexcept {
+    const std::string_view stage = failed_stage(rows.w);
     if constexpr (Bad::tolerates) {
       try {
         try {
@@ -30745,14 +32589,13 @@ class evaluator {
           return true;
         }
       } catch (...) {
-        note_failure(rows.p, rows.row(), at.index);
+        rows.p.fail_at(rows.row(), at, stage);
       }
     } else {
-      note_failure(rows.p, rows.row(), at.index);
+      rows.p.fail_at(rows.row(), at, stage);
     }
     return false;
   }
-
   /// Evaluates substitutes in place of a bad sample until one is good.
   template <class Rows>
   void find_substitute(bad_slot& one, Rows&& rows) const {
@@ -30774,6 +32617,7 @@ class evaluator {
         chain_.evaluate(one.at, rows.w, rows, looked_up{});
         one.substitute = drawn;
       } catch (const error& e) {
+        (void)failed_stage(rows.w);
         if (!depends_on_bytes(e.code())) throw;
       }
     } while (!one.substitute);
@@ -30782,17 +32626,12 @@ class evaluator {
   /// `settle(bad_slot&)` makes a hole or finds a substitute for a slot whose shape does not match the others.
   template <class Settle>
   static void finish_tolerantly(Block& p, const batch_rows& batch, Settle settle) noexcept {
-    bool led = false;
     while (true) {
       try {
         p.columns.finish(static_cast<std::size_t>(batch.first), static_cast<std::size_t>(batch.slots),
-                         static_cast<std::size_t>(batch.valid), led || !p.bad.empty());
+                         static_cast<std::size_t>(batch.valid), !p.bad.empty());
         return;
       } catch (slot_error& e) {
-        if (!std::exchange(led, true)) {
-          p.columns.choose_lead(static_cast<std::size_t>(batch.valid));
-          continue;
-        }
         try {
           position at{p.epoch, p.index(e.slot)};
           std::span<const position> origins(&at, 1);
@@ -30812,7 +32651,7 @@ class evaluator {
             }
           }
         } catch (...) {
-          return note_failure(p, e.slot, p.index(e.slot));
+          return p.fail_at(e.slot, {p.epoch, p.index(e.slot)}, {});
         }
       } catch (...) {
         return p.fail(batch.first, std::current_exception());
@@ -30927,8 +32766,7 @@ class evaluator {
     return taken != 0;
   }
 
-  /// The loop of `write` with everything in registers, for samples that make at most one row each. `rows`
-  /// stands where the loop is, even if something throws.
+  /// The loop of `write` in registers, for at most one row per sample; `rows` follows it if something throws.
   template <class Rows, class Bring>
   void write_plain(Rows& rows, const batch_rows& batch, std::uint64_t last, Bring bring) const {
     Block& p = rows.p;
@@ -30980,6 +32818,7 @@ class evaluator {
   Chain chain_;
   const Ring& ring_;
   [[no_unique_address]] Bad bad_;
+  const std::vector<std::string>* stages_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -31045,6 +32884,7 @@ struct engine_basis {
   std::optional<reader_type> reader_;
   orders_type orders_;
   engine_setup begin_with_;
+  host::session beside_;  // memory for samples that are in no block
 };
 
 }  // namespace detail
@@ -31084,7 +32924,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
         engine_shell(calls, this, std::move(this->begin_with_),
                      detail::made_ring<typename detail::ring_of<typename parts::stages>::type>, token),
         evaluator_(make_chain(p, make_node(), *this->options().seed), stop_state(),
-                   bad_type::make(this->orders_, *this->options().seed)),
+                   bad_type::make(this->orders_, *this->options().seed), &this->stages()),
         front_(detail::front_of<Plan>::make(p), this->ring_blocks()),
         maps_(this->plan_, *this->options().seed) {
     start(hints());
@@ -31096,14 +32936,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   [[nodiscard]] block_type* make_block() { return new block_type(device_session(), account()); }
   static void destroy_block(block* b) noexcept { delete static_cast<block_type*>(b); }
 
-  /// Remembers the shapes found, for later batches, and gives a batch without samples the shapes found
-  /// before it. Called in the order of blocks: before a block is copied to the device, or before it is
-  /// delivered if there is no copy.
-  void learn_from(block_type& b) {
-    if (b.transferred) return;
-    b.columns.settle(static_cast<std::size_t>(b.slots), shapes_);
-    shapes_ = b.columns.shapes();
-  }
+  /// Remembers the shapes found: values of later batches that have them are written in their places.
+  void learn_from(block_type& b) { shapes_ = b.columns.shapes(); }
   [[nodiscard]] const auto& shapes() const noexcept { return shapes_; }
   /// Waits until no copy reads the memory of a block that was returned.
   void settle(block_type& b) {
@@ -31117,7 +32951,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   /// failure is stored in it. Their cost is not counted.
   void map_batch(block_type& b, const batch_rows& batch) noexcept {
     typename batch_maps<Plan>::costs spent{};
-    maps_.template keep<evaluator_type>(b, batch, spent);
+    maps_.keep(b, batch, spent);
   }
 
   [[nodiscard]] const Plan& plan() const noexcept { return this->plan_; }
@@ -31133,6 +32967,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   }
   /// Adds what the sessions of its reader counted, and what the plan keeps in memory.
   void add_counters(run_counters& all) const {
+    all.source_computes = calls_functions<reader_type>;
     all.kept = kept_in(evaluator_.chain());
     with_reader([&](const auto& reader) {
       all.storage = counters_of(reader);
@@ -31150,6 +32985,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   struct plan_worker : engine_worker {
     typename chain_type::worker scratch{};
     [[no_unique_address]] typename batch_maps<Plan>::costs map_costs{};
+    detail::owned<columns_of<Plan>> aside{};  // for a sample of another rank
   };
 
   /// Adds to a block what the stages warn of while this object lives; nothing where they cannot.
@@ -31302,7 +33138,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   void begin(block_type& b) {
     b.bind(orders(), b.binding);
     b.columns.expect(shapes_);
-    b.columns.begin(static_cast<std::size_t>(b.slots));
+    b.columns.begin(static_cast<std::size_t>(std::max(b.slots, b.room)));
   }
   /// The slots of a batch that hold samples, or holes among them.
   [[nodiscard]] static std::size_t samples_in(const block_type& b) noexcept {
@@ -31311,7 +33147,6 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   }
   void copy(block_type& b) {
     if constexpr (session_type::copies) {
-      learn_from(b);
       const auto columns = b.columns.bytes(0, static_cast<std::size_t>(b.slots));
       if constexpr (device_works<Plan>::any)
         this->works_.start(device_session(), b, samples_in(b), columns);
@@ -31361,7 +33196,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       const auto* items = front_.pull(
           s, b.epoch, b.slots, abandoned, stop_state(), batch.valid, b.last,
           [&b](std::uint64_t count) {
-            evaluator_type::note_failure(b, after_all_rows, b.batches[0].view[count]);
+            b.fail_at(after_all_rows, {b.epoch, b.batches[0].view[count]}, {});
           },
           [this, &w, &turn](std::uint64_t ns) {
             w.counts->input_ns.fetch_add(ns, std::memory_order_relaxed);
@@ -31381,15 +33216,36 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   void finish_columns([[maybe_unused]] plan_worker& w, [[maybe_unused]] block_type& b) noexcept {
     if constexpr (parts::direct) {
       if (b.what == nullptr || plain)
-        for (const batch_rows& batch : b.batches) evaluator_.finish_columns(b, batch, w.scratch);
+        for (const batch_rows& batch : b.batches) {
+          if (!find_lead(w, b, batch)) return;
+          evaluator_.finish_columns(b, batch, w.scratch);
+        }
       if constexpr (parts::maps_batches) {
         if (b.what != nullptr || this->stopped()) return;
-        maps_.template in_worker<evaluator_type>(b, w.map_costs, *w.counts, this->watch(), w.number,
-                                                 chain_type::depth + 1);
+        maps_.in_worker(b, w.map_costs, *w.counts, this->watch(), w.number, chain_type::depth + 1);
         calls.costs(w, w.costs);
         w.counts->publish(w.costs);
       }
     }
+  }
+
+  /// Finds out which shape a batch has, or its values must have, if only other ranks' samples tell: if it has
+  /// no value, and where bad samples are tolerated, because they must be the same on any number of ranks.
+  /// False if that failed, which the block then keeps.
+  bool find_lead([[maybe_unused]] plan_worker& w, [[maybe_unused]] block_type& b,
+                 [[maybe_unused]] const batch_rows& batch) noexcept {
+    if constexpr (parts::direct && columns_of<Plan>::compares) {
+      const bool none = b.bad.holes(batch.first, batch.valid) == batch.valid;
+      if (!none && !(parts::tolerant && b.shares_step)) return true;
+      try {
+        if (!w.aside) w.aside = detail::owned(new columns_of<Plan>(this->beside_, account()));
+        evaluator_.find_lead(b, batch, w.scratch, orders(), *w.aside);
+      } catch (...) {
+        b.fail_at(batch.first, {b.epoch, b.step_first}, evaluator_.failed_stage(w.scratch));
+        return false;
+      }
+    }
+    return true;
   }
 
   evaluator_type evaluator_;
@@ -31441,6 +33297,10 @@ class consumer_place {
   /// Decides on the next row. pass: it belongs to this rank; drop: it does not; end: nothing more passes in
   /// this pass.
   [[nodiscard]] selection::verdict look() noexcept;
+  /// After `look`: whether the row counts among those that several ranks share; and whether it is the first
+  /// one of a global step.
+  [[nodiscard]] bool is_dealt() const noexcept { return is_dealt_; }
+  [[nodiscard]] bool begins_step() const noexcept { return is_dealt_ && before_it_ % rules_.global == 0; }
   /// Skips so many rows.
   void go_by(std::uint64_t count) noexcept {
     row_ += count;
@@ -31505,8 +33365,10 @@ class consumer_place {
   std::uint64_t passed_ = 0;     // of `survivors_`, those that take and skip passed
   std::uint64_t step_ = 0;
   std::uint64_t dealt_ = 0, done_ = 0;  // of this epoch, over all ranks; below `done_` from earlier steps
-  std::uint64_t beyond_ = 0;            // loops without batches: rows of other ranks beyond whole steps
-  std::vector<std::uint64_t> front_;    // forward sources: the front's place before the current chunk
+  std::uint64_t before_it_ = 0;         // of the row looked at, if it is dealt: those dealt before
+  bool is_dealt_ = false;
+  std::uint64_t beyond_ = 0;          // loops without batches: rows of other ranks beyond whole steps
+  std::vector<std::uint64_t> front_;  // forward sources: the front's place before the current chunk
   mark committed_;
 };
 
@@ -31520,6 +33382,7 @@ void write_cursor(state& s, const position_buffer& cursor);
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE selection::verdict consumer_place::look() noexcept {
+  is_dealt_ = false;
   if (to_skip_ != 0) {
     --to_skip_;
     return selection::verdict::drop;
@@ -31527,6 +33390,8 @@ PENSTOCK_INLINE selection::verdict consumer_place::look() noexcept {
   const selection::verdict seen = rules_.rows.look(survivors_);
   if (seen != selection::verdict::pass) return seen;
   ++passed_;
+  is_dealt_ = rules_.deals && rules_.ranks > 1;
+  before_it_ = dealt_;
   if (dealt_ >= done_ && rules_.rows.ours(dealt_)) return seen;
   ++dealt_;
   return selection::verdict::drop;
@@ -31626,10 +33491,11 @@ struct hand_out_setup {
 
 /// The plan-specific operations of a hand-out. `self` is the plan's part, which created the shell.
 struct hand_out_calls {
-  void (*learn_from)(void* self, block&);                      ///< the shapes of a block
-  void (*name_sample)(void* self, error&, position) noexcept;  ///< adds which sample failed
-  sample_place (*place_of)(void* self, position);              ///< for a ledger
-  const tally_calls* tally;                                    ///< null if bad samples are fatal
+  void (*learn_from)(void* self, block&);                                      ///< the shapes of a block
+  void (*see_dealt)(void* self, block&, std::uint64_t row, bool begins_step);  ///< a row, of any rank
+  void (*name_sample)(void* self, error&, position) noexcept;                  ///< adds which sample failed
+  sample_place (*place_of)(void* self, position);                              ///< for a ledger
+  const tally_calls* tally;  ///< null if bad samples are fatal
 };
 
 /// What a run delivers and where its consumer stands: everything except the values.
@@ -31662,6 +33528,10 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
   /// Moves to the place in a state; drops what was begun.
   void seek(const state& s);
   void go_to_epoch(std::uint64_t epoch);
+  /// Starts the next epoch if this one has had its batches, by steps(n) or by a take after batch.
+  void leave_finished_epoch() {
+    if (!setup_.in_place) (void)end_of_steps();
+  }
   /// Whether nothing of an epoch has been delivered and its first element is next. Does not allocate.
   [[nodiscard]] bool is_at_beginning_of(std::uint64_t epoch);
   void write_state(state& s);
@@ -31717,6 +33587,7 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
   /// The shares of a chunk, whose number of pieces is unknown: more than there can be.
   static constexpr std::uint32_t pieces = 1u << 30;
 
+  [[nodiscard]] bool has_steps_of_epoch(std::uint64_t number);
   [[nodiscard]] bool used_up() const noexcept { return setup_.in_place && next_ == block_->batches.size(); }
   [[nodiscard]] bool take_block();
   void leave_block() noexcept;
@@ -31785,6 +33656,7 @@ PENSTOCK_INLINE void hand_out_shell::drop() noexcept {
 }
 
 PENSTOCK_INLINE void hand_out_shell::seek(const state& s) {
+  if (!setup_.in_place && s.step != 0 && has_steps_of_epoch(s.step)) return go_to_epoch(s.epoch + 1);
   drop();
   if (tally_ != nullptr) tally_->restore(s.epoch, share_of_bad(s.bad, s.world, setup_.rules.ranks));
   engine_.reposition(
@@ -31799,7 +33671,11 @@ PENSTOCK_INLINE void hand_out_shell::seek(const state& s) {
 
 PENSTOCK_INLINE void hand_out_shell::write_state(state& s) {
   feed& delivered = engine_.delivered_feed();
-  if (!setup_.in_place) return place_.write(s, delivered);
+  if (!setup_.in_place) {
+    place_.write(s, delivered);
+    if (s.step != 0 && has_steps_of_epoch(s.step)) s.begin_epoch(s.epoch + 1);
+    return;
+  }
   delivered.settle();
   s.epoch = delivered.epoch();
   s.step = delivered.step();
@@ -31823,8 +33699,9 @@ PENSTOCK_INLINE void hand_out_shell::fail(const std::exception_ptr& what) {
   try {
     std::rethrow_exception(what);
   } catch (error& e) {
-    // An error found while collating lacks its sample, because the source did not see it.
-    if (e.code() == errc::shape && e.at()) calls_->name_sample(plan_part_, e, *e.at());
+    // An error found while collating, or thrown by a function, lacks its sample: the source did not see it.
+    if (e.at() && (e.code() == errc::shape || e.code() == errc::exception))
+      calls_->name_sample(plan_part_, e, *e.at());
     throw;
   }
 }
@@ -31883,7 +33760,8 @@ PENSTOCK_INLINE const batch_rows* hand_out_shell::next_in_place(std::uint64_t ep
   block& b = *block_;
   const batch_rows& batch = b.batches[next_];
   if (tally_ != nullptr) pass_bad(b, batch);
-  if (b.what != nullptr && b.bad_slot < batch.first + batch.slots) {
+  // a batch without slots fails too, if nothing tells its shape
+  if (b.what != nullptr && b.bad_slot < batch.first + std::max<std::uint64_t>(1, batch.slots)) {
     const std::exception_ptr what = b.what;
     drop();
     fail(what);
@@ -31927,6 +33805,8 @@ PENSTOCK_INLINE selection::verdict hand_out_shell::find_in_chunk() {
   for (const std::uint64_t end = good_rows(); place_.row() < end; place_.go_by(1)) {
     see_bad(place_.row() + 1);
     const selection::verdict seen = place_.look();
+    if (tally_ != nullptr && place_.is_dealt())
+      calls_->see_dealt(plan_part_, *block_, place_.row(), place_.begins_step());
     if (seen != selection::verdict::drop) return seen;
   }
   return selection::verdict::drop;
@@ -32017,12 +33897,15 @@ PENSTOCK_INLINE std::uint64_t hand_out_shell::bad_so_far() {
   return tally_ == nullptr ? 0 : tally_->count(epoch());
 }
 
-PENSTOCK_INLINE bool hand_out_shell::end_of_steps() {
+/// Whether an epoch that has had so many batches gets no more, by steps(n) or by a take after batch.
+PENSTOCK_INLINE bool hand_out_shell::has_steps_of_epoch(std::uint64_t number) {
   const auto& fixed = engine_.leading().fixed_steps();
-  const std::uint64_t number = place_.number();
-  if (setup_.steps.look(number) != selection::verdict::end &&
-      !(fixed && setup_.steps.passing(number) >= *fixed))
-    return false;
+  return setup_.steps.look(number) == selection::verdict::end ||
+         (fixed && setup_.steps.passing(number) >= *fixed);
+}
+
+PENSTOCK_INLINE bool hand_out_shell::end_of_steps() {
+  if (!has_steps_of_epoch(place_.number())) return false;
   go_to_epoch(epoch() + 1);
   return true;
 }
@@ -32202,6 +34085,8 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
 
   static constexpr hand_out_calls calls{
       .learn_from = [](void* h, block& b) { self(h).engine.learn_from(own(b)); },
+      .see_dealt = [](void* h, block& b, std::uint64_t row,
+                      bool begins_step) { self(h).see_lead(own(b), detail::to_size(row), begins_step); },
       .name_sample = [](void* h, error& e, position at) noexcept { self(h).name_sample(e, at); },
       .place_of =
           [](void* h, position at) {
@@ -32210,11 +34095,21 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
           },
       .tally = tally_functions_of<Plan>()};
 
+  // Ranks that share what deciders keep compare shapes with the first row of the step, whichever rank has it.
+  void see_lead([[maybe_unused]] block_type& b, [[maybe_unused]] std::size_t row, bool begins_step) {
+    if constexpr (parts::batched && !parts::direct && parts::tolerant) {
+      if (begins_step) has_lead_ = false;
+      if (has_lead_ || !b.columns.can_lead(row)) return;
+      lead_ = b.columns.shapes_at(row);
+      has_lead_ = true;
+    }
+  }
   void name_sample([[maybe_unused]] error& e, [[maybe_unused]] position at) const noexcept {
-    if constexpr (!parts::forward && has_urls<reader_type>) {
+    if constexpr (!parts::forward && (has_urls<reader_type> || has_keys<reader_type>)) {
       try {
         const position source = engine.orders().sample_at(at);
-        e.in_file(url_of(*engine.reader(), source)).for_key(key_of(*engine.reader(), source));
+        if constexpr (has_urls<reader_type>) e.in_file(url_of(*engine.reader(), source));
+        if (has_urls<reader_type> || e.code() == errc::exception) e.for_key(key_of(*engine.reader(), source));
       } catch (...) {  // unknown parts are left out
       }
     }
@@ -32285,6 +34180,7 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
     }
     out.slots = batch.slots = setup_.at_end == tail::pad ? setup_.batch_size : batch.valid;
     if (batch.slots > room_) out.columns.grow(detail::to_size(batch.slots), out.gathered.rows());
+    if (has_lead_) out.columns.lead(lead_);
     engine_type::evaluator_type::finish_columns(out, batch);
     if (out.what == nullptr) engine.learn_from(out);
     if constexpr (parts::maps_batches) {
@@ -32363,6 +34259,8 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
   }
 
   std::uint64_t room_ = 0;  // rows that the current batch has memory for
+  bool has_lead_ = false;
+  typename engine_type::columns_type::slot_shapes lead_{};  // of the current step, once a row has shown it
 };
 
 }  // namespace penstock::inline v0_1
@@ -32370,6 +34268,29 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
 // ---- penstock/run/detail/run_ranges.hpp
 
 /// The ranges that a loop over a run iterates over. They all refer to the run.
+namespace penstock::inline v0_1::mistakes {
+
+struct temporary_run {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: rest() or epoch() of a temporary run; give the run a name: auto run = plan.open();");
+  }
+};
+struct epoch_is_no_batch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: run.epochs(n) gives epochs, and this is one of them, not a batch; write "
+                  "for (auto epoch : run.epochs(n)) for (auto&& b : epoch)");
+  }
+};
+
+}  // namespace penstock::inline v0_1::mistakes
+
 namespace penstock::inline v0_1::detail {
 
 /// Iterates over one epoch, or over everything the run was asked for; copyable, a single pointer.
@@ -32381,21 +34302,22 @@ class run_iterator {
   using difference_type = std::ptrdiff_t;
 
   run_iterator() = default;
-  explicit run_iterator(Run* owner) : owner_(owner) {}
+  explicit run_iterator(Run* owner) : owner_(owner), loop_(owner->loop_) {}
   [[nodiscard]] value_type& operator*() const { return owner_->current(); }
   [[nodiscard]] value_type* operator->() const { return std::addressof(**this); }
   /// Drops the element; the next one is requested only when you dereference or compare, so
   /// `run | std::views::take(3)` requests three.
   run_iterator& operator++() {
-    owner_->move_on();
+    owner_->move_on(loop_);
     return *this;
   }
-  void operator++(int) { owner_->move_on(); }
+  void operator++(int) { owner_->move_on(loop_); }
   friend bool operator==(const run_iterator& it, std::default_sentinel_t) { return it.done(); }
 
  private:
   [[nodiscard]] bool done() const { return owner_->is_at_end(); }
   Run* owner_ = nullptr;
+  std::uint64_t loop_ = 0;  // which loop of the run this is
 };
 
 /// One epoch of a run, or the rest of it.
@@ -32424,13 +34346,32 @@ class run_epoch {
   }
   [[nodiscard]] std::default_sentinel_t end() const { return {}; }
 
+  /// A mistake: a batch has a size, values and fields, an epoch has not.
+  template <class Self = run_epoch>
+  [[nodiscard]] ill_formed::batch size() const {
+    mistakes::epoch_is_no_batch::explain<Self>();
+    return {};
+  }
+  /// A mistake, as `size`.
+  template <class Self = run_epoch>
+  [[nodiscard]] ill_formed::view values() const {
+    mistakes::epoch_is_no_batch::explain<Self>();
+    return {};
+  }
+  /// A mistake, as `size`.
+  template <class Index>
+  [[nodiscard]] ill_formed::view operator[](const Index&) const {
+    mistakes::epoch_is_no_batch::explain<Index>();
+    return {};
+  }
+
  private:
   Run* owner_;
   std::uint64_t number_;
   bool rest_;
 };
 
-/// The epochs from where the run stands, up to a number.
+/// The epochs from where the run stands when a loop over them begins, up to a number.
 template <class Run>
 class run_epochs {
  public:
@@ -32456,17 +34397,27 @@ class run_epochs {
     Run* owner_ = nullptr;
     std::uint64_t number_ = 0;
   };
-  run_epochs(Run* owner, std::uint64_t first, std::uint64_t last)
-      : owner_(owner), first_(first), last_(last) {}
-  [[nodiscard]] iterator begin() const { return {owner_, first_}; }
+  run_epochs(Run* owner, std::uint64_t last) : owner_(owner), last_(last) {}
+  [[nodiscard]] iterator begin() const { return {owner_, owner_->resume_here()}; }
   [[nodiscard]] iterator end() const { return {owner_, last_}; }
 
  private:
   Run* owner_;
-  std::uint64_t first_, last_;
+  std::uint64_t last_;
 };
 
 }  // namespace penstock::inline v0_1::detail
+
+namespace penstock::inline v0_1 {
+
+/// A mistake: an epoch has no fields.
+template <fixed_string Name, class Run>
+[[nodiscard]] ill_formed::view get(const detail::run_epoch<Run>&) {
+  mistakes::epoch_is_no_batch::explain<Run>();
+  return {};
+}
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/run/run.hpp
 
@@ -32479,8 +34430,13 @@ struct next_result {
   std::exception_ptr failure;
 
   [[nodiscard]] explicit operator bool() const noexcept { return value.has_value(); }
-  [[nodiscard]] T& operator*() noexcept { return *value; }
-  [[nodiscard]] T* operator->() noexcept { return &*value; }
+  /// Without a value, throws the failure, or an `errc::argument` after the end.
+  [[nodiscard]] T& operator*() {
+    if (!value) [[unlikely]]
+      detail::refuse_no_value(failure);
+    return *value;
+  }
+  [[nodiscard]] T* operator->() { return &**this; }
   /// Whether the run has ended without a failure.
   [[nodiscard]] bool ended() const noexcept { return !value && failure == nullptr; }
 };
@@ -32516,7 +34472,9 @@ struct row_of_plan<Plan, false> {
 /// requesting an element is an error, and destroying the run neither waits nor frees; open the plan again in
 /// the child.
 ///
-/// Ranges and iterators refer to the run: moving it invalidates them.
+/// Ranges and iterators refer to the run: moving it invalidates them. What is asked of a run that was moved
+/// from is an `errc::argument`. Only one loop over a run is in progress: if another one begins inside it, the
+/// outer one throws `errc::argument` when it goes on.
 template <class Plan>
 class run {
   using parts = plan_parts<Plan>;
@@ -32524,6 +34482,7 @@ class run {
   using row_type = typename detail::row_of_plan<Plan>::type;
   friend class detail::run_iterator<run>;
   friend class detail::run_epoch<run>;
+  friend class detail::run_epochs<run>;
 
  public:
   using plan_type = Plan;
@@ -32545,6 +34504,8 @@ class run {
     open(p, options);
   }
   run(run&&) noexcept = default;
+  // penstock: a run is moved, never copied; write auto& r = run, or open the plan again
+  run(const run&) = delete;  // penstock: a run is moved, never copied; write auto& second = run
   run& operator=(run&& other) noexcept {
     if (this == &other) return *this;
     close();
@@ -32555,12 +34516,12 @@ class run {
     row_ = std::exchange(other.row_, nullptr);
     epoch_ = other.epoch_;
     last_epoch_ = other.last_epoch_;
-    allowed_ = other.allowed_, planned_ = other.planned_;
-    first_epoch_ = other.first_epoch_;
+    allowed_ = other.allowed_, planned_ = other.planned_, first_epoch_ = other.first_epoch_;
     at_end_ = other.at_end_;
     pending_ = other.pending_;
     begun_ = other.begun_;
     resumes_ = other.resumes_;
+    loop_ = other.loop_;
     return *this;
   }
   ~run() { close(); }
@@ -32582,36 +34543,35 @@ class run {
   }
   template <class T = void>
   [[nodiscard]] epoch_range rest() && {
-    static_assert(!std::is_void_v<T>,
-                  "penstock: rest() of a temporary run; give the run a name: auto run = plan.open();");
+    mistakes::temporary_run::explain<T>();
     return {this, 0};
   }
   template <class T = void>
   [[nodiscard]] epoch_range epoch(any_count) && {
-    static_assert(!std::is_void_v<T>,
-                  "penstock: epoch() of a temporary run; give the run a name: auto run = plan.open();");
+    mistakes::temporary_run::explain<T>();
     return {this, 0};
   }
 
-  /// The epochs from where the run stands up to `count`: all of them in a fresh run; a restored run resumes
-  /// in the middle of the first.
+  /// The epochs from where the run stands when a loop over them begins, up to `count`: all of them in a fresh
+  /// run. If a state put the run into the middle of an epoch, or an earlier loop was left there, the first
+  /// loop over this epoch resumes after the batches that were taken.
   [[nodiscard]] epochs_range epochs(any_count wanted) & {
     const std::uint64_t count = wanted.of("epochs");
     planned_ = count;
     allow(count);
-    return {this, core().epoch(), count};
+    return {this, count};
   }
   template <class T = void>
   [[nodiscard]] epochs_range epochs(any_count) && {
     static_assert(!std::is_void_v<T>,
                   "penstock: epochs() of a temporary run; give the run a name: auto run = plan.open();");
-    return {this, 0, 0};
+    return {this, 0};
   }
 
   /// A run is an input range: of what is left of the epochs you asked for with `epochs(n)` or `epoch(e)`, or
   /// else of the epoch where it stands.
   [[nodiscard]] iterator begin() {
-    if (allowed_ != 0 && core().epoch() >= allowed_) return at_end_ = true, iterator(this);
+    if (allowed_ != 0 && core().epoch() >= allowed_) return ++loop_, at_end_ = true, iterator(this);
     begin_epoch(core().epoch(), std::max(allowed_, core().epoch() + 1));
     return iterator(this);
   }
@@ -32679,8 +34639,11 @@ class run {
   [[nodiscard]] run_limits limits() const { return core().engine.limits(); }
 
   /// Ends the work: waiting calls return, loops end. Any thread.
-  void request_stop() noexcept { core().engine.request_stop(); }
-  [[nodiscard]] bool stopped() const noexcept { return core().engine.stopped(); }
+  void request_stop() noexcept {
+    if (core_) core().engine.request_stop();
+  }
+  /// A run that was moved from counts as stopped.
+  [[nodiscard]] bool stopped() const noexcept { return !core_ || core().engine.stopped(); }
 
  private:
   struct unopened {};
@@ -32697,7 +34660,11 @@ class run {
     core().engine.open_more();
   }
 
-  [[nodiscard]] core_type& core() const noexcept { return static_cast<core_type&>(*core_); }
+  [[nodiscard]] core_type& core() const {
+    if (!core_) [[unlikely]]
+      detail::refuse_moved_run();
+    return static_cast<core_type&>(*core_);
+  }
 
   /// What all states of this run have in common; found out when the first is asked for.
   [[nodiscard]] const penstock::state& known() const {
@@ -32756,12 +34723,22 @@ class run {
   }
   void loop_over_rest(std::uint64_t number) {
     core().engine.home().check();
+    ++loop_;
     if (core().epoch() == number) return begin_epoch(number, number + 1);
     release();
     at_end_ = true;
   }
+  /// Where a loop over epochs begins: its first epoch resumes.
+  std::uint64_t resume_here() {
+    core().engine.home().check();
+    release();
+    core().leave_finished_epoch();
+    resumes_ = true;
+    return core().epoch();
+  }
   void begin_epoch(std::uint64_t number, std::uint64_t last) {
     core().engine.home().check();
+    ++loop_;
     release();
     if (core().epoch() != number) core().go_to_epoch(number);
     limit(std::max(allowed_, last));
@@ -32780,7 +34757,9 @@ class run {
       row_ = nullptr;
   }
 
-  void move_on() {
+  void move_on(std::uint64_t loop) {
+    if (loop != loop_) [[unlikely]]
+      detail::refuse_outer_loop("run");
     release();
     pending_ = true;
   }
@@ -32834,8 +34813,8 @@ class run {
                  : " ranks starts there; resume on another number of ranks"});
     }
     core().seek(s);
-    core().engine.limit(s.epoch + 1);
-    first_epoch_ = s.epoch;
+    first_epoch_ = core().epoch();
+    core().engine.limit(first_epoch_ + 1);
     resumes_ = true;
   }
 
@@ -32846,38 +34825,11 @@ class run {
   row_type* row_ = nullptr;
   std::uint64_t epoch_ = 0, last_epoch_ = 1, allowed_ = 0, first_epoch_ = 0;
   std::uint64_t planned_ = 0;  // by epochs(n)
+  std::uint64_t loop_ = 0;     // how many have begun
   bool at_end_ = false, pending_ = false;
   bool begun_ = false;    // whether a loop has begun, in epoch_
-  bool resumes_ = false;  // a state put the run where it stands, and no loop has begun since
+  bool resumes_ = false;  // the next loop over the epoch where the run stands goes on from there
 };
-
-namespace detail {
-
-struct open_arguments {
-  const state* where = nullptr;
-  std::stop_token token;
-
-  // No conversions: the state is used after this call, when a converted one would be gone.
-  template <std::derived_from<state> State>
-  void take(const State& s) {
-    where = &s;
-  }
-  void take(std::stop_token t) { token = std::move(t); }
-  template <class T>
-    requires(!std::derived_from<T, state> && !std::convertible_to<const T&, std::stop_token>)
-  void take(const T&) {
-    if constexpr (std::convertible_to<const T&, std::string_view>)
-      static_assert(never<T>,
-                    "penstock: open takes a state, and this is a text; write "
-                    "open(state_from_string(text)), the opposite of to_string(run.state())");
-    else
-      static_assert(never<T>,
-                    "penstock: open takes a state, a std::stop_token, or both; what says how to run is a "
-                    "stage, as workers(4) is");
-  }
-};
-
-}  // namespace detail
 
 /// Opens a plan: `plan.open()`, `plan.open(state)`, `plan.open(stop_token)`, or both. Opens files and starts
 /// threads; refuses a plan whose ranks would run different numbers of batches.
@@ -33210,16 +35162,22 @@ struct index_header {
   std::uint64_t suffixes = 0;
   std::uint64_t suffix_bytes = 0;
   std::uint64_t key_bytes = 0;
-  std::uint64_t payload = 0;   ///< bytes in all members
-  std::uint64_t content = 0;   ///< checksum of everything after the header
-  std::uint64_t unended = 0;   ///< 1: the shard lacks the zero blocks that end an archive
-  std::uint64_t bytewise = 0;  ///< 1: records of a TFRecord file, whose offsets count bytes
+  std::uint64_t payload = 0;       ///< bytes in all members
+  std::uint64_t content = 0;       ///< checksum of everything after the header
+  std::uint64_t unended = 0;       ///< 1: the shard lacks the zero blocks that end an archive
+  std::uint64_t bytewise = 0;      ///< 1: records of a TFRecord file, whose offsets count bytes
+  std::uint64_t apple_double = 0;  ///< of the members of macOS: 0: none was met; 1: left out; 2: kept
 
   [[nodiscard]] std::uint64_t members_at() const noexcept { return size + 8 * (samples + 1); }
   [[nodiscard]] std::uint64_t suffix_ends_at() const noexcept { return members_at() + 16 * members; }
   [[nodiscard]] std::uint64_t suffixes_at() const noexcept { return suffix_ends_at() + 4 * suffixes; }
   [[nodiscard]] std::uint64_t keys_at() const noexcept { return suffixes_at() + suffix_bytes; }
   [[nodiscard]] std::uint64_t file_size() const noexcept { return keys_at() + key_bytes; }
+
+  /// Whether the index was made as this choice wants it.
+  [[nodiscard]] bool fits(bool skip_apple_double) const noexcept {
+    return apple_double == 0 || (apple_double == 1) == skip_apple_double;
+  }
 
   void store(std::byte* to) const noexcept;
 
@@ -33359,7 +35317,7 @@ PENSTOCK_INLINE void index_header::store(std::byte* to) const noexcept {
   store_little<std::uint32_t>(to + 12, static_cast<std::uint32_t>(size));
   std::byte* field = to + 16;
   for (const std::uint64_t value : {shard_size, shard_stamp, samples, members, suffixes, suffix_bytes,
-                                    key_bytes, payload, content, unended, bytewise}) {
+                                    key_bytes, payload, content, unended, bytewise, apple_double}) {
     store_little<std::uint64_t>(field, value);
     field += 8;
   }
@@ -33376,13 +35334,13 @@ PENSTOCK_INLINE std::optional<index_header> index_header::load(bytes_view bytes)
   const std::byte* field = from + 16;
   for (std::uint64_t* value :
        {&h.shard_size, &h.shard_stamp, &h.samples, &h.members, &h.suffixes, &h.suffix_bytes, &h.key_bytes,
-        &h.payload, &h.content, &h.unended, &h.bytewise}) {
+        &h.payload, &h.content, &h.unended, &h.bytewise, &h.apple_double}) {
     *value = load_little<std::uint64_t>(field);
     field += 8;
   }
   constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
   if (h.samples >= most || h.members > most || h.suffixes > (1u << 24) || h.suffix_bytes > most ||
-      h.key_bytes > most || h.unended > 1 || h.bytewise > 1) {
+      h.key_bytes > most || h.unended > 1 || h.bytewise > 1 || h.apple_double > 2) {
     return std::nullopt;
   }
   // An index without samples must be empty: its tables are never read, so nothing else would
@@ -33472,7 +35430,8 @@ enum class index_state { good, missing, unreadable, damaged, stale };
 
 [[nodiscard]] const char* to_text(index_state state) noexcept;
 
-bool read_all(int from, mutable_bytes into) noexcept;
+/// Fills `into` from an offset on; returns false if that is not possible.
+[[nodiscard]] bool read_all(int from, mutable_bytes into, std::uint64_t offset = 0) noexcept;
 
 /// Reads the header of an index file and nothing else.
 [[nodiscard]] std::pair<index_state, index_header> peek_index(const std::string& path,
@@ -33583,10 +35542,11 @@ PENSTOCK_INLINE const char* to_text(index_state state) noexcept {
   return "";
 }
 
-PENSTOCK_INLINE bool read_all(int from, mutable_bytes into) noexcept {
+PENSTOCK_INLINE bool read_all(int from, mutable_bytes into, std::uint64_t offset) noexcept {
   std::size_t done = 0;
   while (done < into.size()) {
-    const ssize_t got = ::pread(from, into.data() + done, into.size() - done, static_cast<off_t>(done));
+    const ssize_t got =
+        ::pread(from, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return false;
     done += static_cast<std::size_t>(got);
@@ -34246,6 +36206,9 @@ namespace detail::tar {
 /// The size and modification time of a regular file; nothing if there is none.
 [[nodiscard]] std::optional<object_signature> signature_of_file(const std::string& path) noexcept;
 
+/// A checksum of the first and the last 4 KiB of a file, which is not 0; 0 if it cannot be read.
+[[nodiscard]] std::uint64_t ends_of_file(const std::string& path) noexcept;
+
 /// The signatures of a packed file and of its copy when the copy was made. 64 bytes, described in
 /// docs/shard_indexes.md.
 struct copy_record {
@@ -34255,6 +36218,7 @@ struct copy_record {
 
   object_signature packed;
   object_signature copy;
+  std::uint64_t ends = 0;  ///< `ends_of_file` of the packed file; 0 in records of earlier versions
 
   [[nodiscard]] std::array<std::byte, size> bytes() const noexcept;
   /// Returns nothing if the bytes are not a complete record of this version.
@@ -34274,9 +36238,14 @@ struct copy_record {
 [[nodiscard]] int make_folders(const std::string& path);
 [[nodiscard]] std::string record_path(const std::string& copy);
 
+/// A packed file, in a state.
+struct packed_state {
+  const std::string& path;
+  object_signature signature;
+};
 /// Whether `copy` exists, is unchanged, and was made from this state of the packed file.
-[[nodiscard]] bool copy_is_current(int record, const std::string& copy, object_signature packed);
-[[nodiscard]] bool copy_is_current(const std::string& copy, object_signature packed);
+[[nodiscard]] bool copy_is_current(int record, const std::string& copy, const packed_state& packed);
+[[nodiscard]] bool copy_is_current(const std::string& copy, const packed_state& packed);
 
 /// The right to make a copy, which one thread of one process on the machine holds at a time. The lock ends
 /// with the process, however that ends. The copy is renamed into place, so the lock only saves duplicate
@@ -34286,7 +36255,7 @@ class copy_turn {
   /// Waits for the others.
   explicit copy_turn(std::string copy);
 
-  [[nodiscard]] bool current(object_signature packed) const;
+  [[nodiscard]] bool current(const packed_state& packed) const;
   /// Records that there is no copy, and removes leftovers of earlier ones.
   void begin() const;
   /// Records what the copy was made from. The copy must have been renamed into place before.
@@ -34314,6 +36283,19 @@ PENSTOCK_INLINE std::optional<object_signature> signature_of_file(const std::str
                               static_cast<std::uint64_t>(status.st_mtim.tv_nsec)};
 }
 
+PENSTOCK_INLINE std::uint64_t ends_of_file(const std::string& path) noexcept {
+  constexpr std::size_t part = 4096;
+  const owned_descriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status {};
+  if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0) return 0;
+  const auto size = static_cast<std::size_t>(status.st_size), some = std::min(size, part);
+  std::array<std::byte, 2 * part> ends{};
+  if (!read_all(opened.get(), mutable_bytes(ends).first(some)) ||
+      !read_all(opened.get(), mutable_bytes(ends).subspan(part, some), size - some))
+    return 0;
+  return checksum(ends) | 1;
+}
+
 PENSTOCK_INLINE std::array<std::byte, copy_record::size> copy_record::bytes() const noexcept {
   std::array<std::byte, size> to{};
   std::memcpy(to.data(), magic.data(), magic.size());
@@ -34323,6 +36305,7 @@ PENSTOCK_INLINE std::array<std::byte, copy_record::size> copy_record::bytes() co
   store_little<std::uint64_t>(to.data() + 24, packed.stamp);
   store_little<std::uint64_t>(to.data() + 32, copy.size);
   store_little<std::uint64_t>(to.data() + 40, copy.stamp);
+  store_little<std::uint64_t>(to.data() + 48, ends);
   store_little<std::uint64_t>(to.data() + 56, checksum({to.data(), 56}));
   return to;
 }
@@ -34330,7 +36313,7 @@ PENSTOCK_INLINE std::array<std::byte, copy_record::size> copy_record::bytes() co
 PENSTOCK_INLINE std::optional<copy_record> copy_record::load(bytes_view from) noexcept {
   if (from.size() != size) return std::nullopt;
   const auto number = [from](std::size_t at) { return load_little<std::uint64_t>(from.data() + at); };
-  const copy_record made{{number(16), number(24)}, {number(32), number(40)}};
+  const copy_record made{{number(16), number(24)}, {number(32), number(40)}, number(48)};
   const auto same = made.bytes();
   if (std::memcmp(same.data(), from.data(), size) != 0) return std::nullopt;
   return made;
@@ -34371,14 +36354,15 @@ PENSTOCK_INLINE int make_folders(const std::string& path) {
 
 PENSTOCK_INLINE std::string record_path(const std::string& copy) { return copy + ".record"; }
 
-PENSTOCK_INLINE bool copy_is_current(int record, const std::string& copy, object_signature packed) {
+PENSTOCK_INLINE bool copy_is_current(int record, const std::string& copy, const packed_state& packed) {
   std::array<std::byte, copy_record::size> bytes{};
   if (!read_all(record, bytes)) return false;
   const auto said = copy_record::load(bytes);
-  return said && said->packed == packed && signature_of_file(copy) == said->copy;
+  return said && said->packed == packed.signature && signature_of_file(copy) == said->copy &&
+         (said->ends == 0 || said->ends == ends_of_file(packed.path));
 }
 
-PENSTOCK_INLINE bool copy_is_current(const std::string& copy, object_signature packed) {
+PENSTOCK_INLINE bool copy_is_current(const std::string& copy, const packed_state& packed) {
   const owned_descriptor record(::open(record_path(copy).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   return record.get() >= 0 && copy_is_current(record.get(), copy, packed);
 }
@@ -34392,7 +36376,7 @@ PENSTOCK_INLINE copy_turn::copy_turn(std::string copy) : copy_(std::move(copy)) 
   }
 }
 
-PENSTOCK_INLINE bool copy_turn::current(object_signature packed) const {
+PENSTOCK_INLINE bool copy_turn::current(const packed_state& packed) const {
   return copy_is_current(opened_.get(), copy_, packed);
 }
 
@@ -34539,6 +36523,83 @@ PENSTOCK_INLINE found_index found_or_made(const wanted_index& wanted, const deri
 
 }  // namespace penstock::inline v0_1::detail
 
+// ---- penstock/inspection/detail/function_names.hpp
+
+/// What the functions of a stage are called.
+namespace penstock::inline v0_1::detail {
+
+/// How the compiler spells a function's signature that has the type in it.
+template <class T>
+[[nodiscard]] constexpr std::string_view signature_with() {
+  return std::source_location::current().function_name();
+}
+/// The name of a class, without its namespaces, template arguments and "_operation"; empty for a lambda,
+/// which has none. `signature`: what `signature_with` says of it.
+[[nodiscard]] std::string short_type_name(std::string_view signature);
+
+/// What a function says of itself, as in "resize(224)"; otherwise the name of its class; empty if it has
+/// none.
+template <class F>
+[[nodiscard]] std::string function_name(const F& f) {
+  if constexpr (requires {
+                  { f.describe() } -> std::convertible_to<std::string>;
+                })
+    return f.describe();
+  else if constexpr (std::is_class_v<F>)
+    return short_type_name(signature_with<F>());
+  else
+    return {};
+}
+
+/// Calls use(f) for each function of a stage, or of a chain of them.
+template <class Part, class Use>
+void each_function(const Part& part, const Use& use) {
+  if constexpr (requires { part.functions; })
+    std::apply([&](const auto&... each) { (use(each), ...); }, part.functions);
+  else if constexpr (requires { part.function; })
+    each_function(part.function, use);
+  else if constexpr (requires { part.each(use); })
+    part.each(use);
+  else
+    use(part);
+}
+
+/// The functions of a stage: "resize(224), a function"; empty if none of them has a name.
+template <class Stage>
+[[nodiscard]] std::string functions_text(const Stage& stage) {
+  std::string made;
+  if constexpr (
+      requires { stage.function; } || requires { stage.functions; }) {
+    bool named = false;
+    each_function(stage, [&](const auto& f) {
+      const std::string name = function_name(f);
+      named = named || !name.empty();
+      made.append(made.empty() ? "" : ", ").append(name.empty() ? "a function" : name);
+    });
+    if (!named) made.clear();
+  }
+  return made;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/inspection/detail/function_names.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE std::string short_type_name(std::string_view signature) {
+  // GCC: "... [with T = a::b<c>; ...]"; Clang: "... [T = a::b<c>]"
+  const std::size_t begin = signature.find("T = ");
+  if (begin == signature.npos || signature.find("lambda") != signature.npos) return {};
+  std::string_view name = signature.substr(begin + 4);
+  name = name.substr(0, name.find_first_of("<;]"));
+  if (const std::size_t space = name.rfind("::"); space != name.npos) name.remove_prefix(space + 2);
+  if (constexpr std::string_view end = "_operation"; name.ends_with(end)) name.remove_suffix(end.size());
+  return std::string(name);
+}
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/inspection/describe.hpp
 
 namespace penstock::inline v0_1 {
@@ -34575,26 +36636,29 @@ inline std::string lost_text(const chain_facts& before, const chain_facts& after
 /// The fields that a plan tells its source it uses; empty if it uses all of them.
 [[nodiscard]] std::string used_fields_line(const projection& used);
 
-/// How many times the bytes of a value of type V are moved between the source and the batch.
+/// How a value of type V gets into a batch: how often its bytes are written or copied.
 template <class V, class Policy>
-constexpr std::string_view moves_text() {
+constexpr std::string_view way_to_batch() {
   // an expression that can only write to a pointer is first written elsewhere if the slot is not dense
   constexpr bool turned = arranges<order_of<Policy>> && array_expression<V> && !placed_expression<V>;
 
   if constexpr (shape_class_of<V> == shape_class::none)
     return "not in a batch";
   else if constexpr (shape_class_of<V> == shape_class::fixed)
-    return turned ? "2 moves: to memory of the thread, then to its slot" : "1 move: written in its slot";
+    return turned ? "computed in the worker's memory, then copied into the batch"
+                  : "written straight into the batch";
   else if constexpr (turned && pads_all<Policy>)
-    return "3 moves: to memory of the thread, to the side arena, then to its place in the batch";
+    return "computed in the worker's memory, kept beside the batch until the largest shape is known, then "
+           "copied into it";
   else if constexpr (turned)
-    return "2 moves: to memory of the thread, then to its slot (3 in the first batches, until the shape is "
-           "known)";
+    return "computed in the worker's memory, then copied into the batch (copied once more in the first "
+           "batches, until the shape is known)";
   else if constexpr (stacks<Policy>)
-    return unfinished<V> ? "1 move: written in its slot (2 in the first batches, until the shape is known)"
-                         : "1 move: copied to its slot (2 in the first batches, until the shape is known)";
+    return unfinished<V> ? "written straight into the batch (copied once in the first batches, until the "
+                           "shape is known)"
+                         : "copied into the batch (twice in the first batches, until the shape is known)";
   else
-    return "2 moves: to the side arena, then to its place in the batch";
+    return "kept beside the batch until all lengths are known, then copied into it";
 }
 
 /// The layout of a field's rows in a batch, unless they are dense and in the order of the value.
@@ -34627,8 +36691,10 @@ struct facts_list<Context, Stage, Rest...> {
 
 }  // namespace detail
 
-/// Describes a plan in words: its stages with their kinds, where guarantees are lost, which fields it tells
-/// its source it uses (unless all), how often each field is moved, and the device.
+/// Describes a plan in words: its stages with their kinds and the functions of each `map`, where guarantees
+/// are lost, which fields it tells its source it uses (unless all), how each field gets into a batch, and the
+/// device. A function is shown by what its `describe()` returns, if it has one, or otherwise by the name of
+/// its class.
 ///
 /// Opens nothing. Meant for people: the text may change between versions.
 template <class Source, class... Stages>
@@ -34641,7 +36707,12 @@ template <class Source, class... Stages>
                                    detail::lost_text({}, at_source));
   detail::facts_list<detail::context<typename Source::element, at_source>, Stages...>::walk(
       [&]<class Stage>(const Stage& stage, const auto& before, const auto& after) {
-        text += detail::description_line(text_of_stage(stage), detail::kind_text<Stage>(),
+        std::string name = text_of_stage(stage);
+        if (const std::string functions = detail::functions_text(stage); !functions.empty())
+          name.append(": ").append(functions);
+        const bool counts_batches = part_of_kind<Stage, order_tag> && before.batched;
+        text += detail::description_line(std::move(name),
+                                         counts_batches ? "sequencer of batches" : detail::kind_text<Stage>(),
                                          detail::lost_text(before, after));
       },
       p.stages());
@@ -34658,7 +36729,7 @@ template <class Source, class... Stages>
         ((text +=
           "field " + std::string(element::template field_at<Is>::name) + ": " +
           std::string(
-              detail::moves_text<
+              detail::way_to_batch<
                   std::tuple_element_t<Is, element>,
                   typename batch::template policy<typename element::template field_at<Is>::name_type>>()) +
           detail::layout_text<
@@ -34668,14 +36739,16 @@ template <class Source, class... Stages>
       }(std::make_index_sequence<element::size>{});
     } else {
       text.append("value: ")
-          .append(detail::moves_text<element, typename batch::template policy<void>>())
+          .append(detail::way_to_batch<element, typename batch::template policy<void>>())
           .append(detail::layout_text<typename batch::template policy<void>>())
           .append("\n");
     }
     if constexpr (!std::is_same_v<block_columns_of<plan_type>, columns_of<plan_type>>)
-      text += "new columns of map_batch: 1 move: copied or written to their place in the batch\n";
+      text += "new columns of map_batch: written or copied into the batch\n";
     if constexpr (!parts::direct)
-      text += "behind filter, unbatch or a forward source: 1 move more, from a chunk to the batch\n";
+      text +=
+          "after filter, unbatch or a forward source: copied once more, from a chunk of samples into the "
+          "batch\n";
   }
   text += "device: ";
   if constexpr (parts::in::template has<device_tag>)
@@ -34734,6 +36807,9 @@ struct bad_entry {
   };
 
   std::uint64_t rank = 0;
+  /// Whether this is about a shard that is cut off or damaged, of which the samples before `offset` are in
+  /// the dataset (see `on_damaged_shard`): then there is no position, sample or substitute.
+  bool shard = false;
   std::uint64_t epoch = 0, index = 0;     ///< the position
   std::optional<std::uint64_t> source{};  ///< the sample's number in the source
   std::string key, file;
@@ -34784,11 +36860,14 @@ PENSTOCK_INLINE bad_entry read_bad_entry(json_reader& json) {
   bad_entry made;
   json.expect('{');
   made.rank = number_of(json, "rank");
-  json.expect(',');
-  made.epoch = number_of(json, "epoch");
-  json.expect(',');
-  made.index = number_of(json, "index");
-  made.source = next_number(json, "source");
+  if (const auto epoch = next_number(json, "epoch")) {
+    made.epoch = *epoch;
+    json.expect(',');
+    made.index = number_of(json, "index");
+    made.source = next_number(json, "source");
+  } else {
+    made.shard = true;
+  }
   made.key = next_text(json, "key");
   made.file = next_text(json, "file");
   made.offset = next_number(json, "offset");
@@ -34798,7 +36877,10 @@ PENSTOCK_INLINE bad_entry read_bad_entry(json_reader& json) {
   json.expect(',');
   json.name("done");
   const std::size_t begin = json.at();
-  if (const std::string done = json.string(); done == "replaced") {
+  const std::string done = json.string();
+  if (made.shard) {
+    if (done != "taken up to there") json.fail("\"taken up to there\"", begin);
+  } else if (done == "replaced") {
     json.expect(',');
     json.name("substitute");
     json.expect('{');
@@ -34887,6 +36969,7 @@ struct ledger_proof {
   std::map<std::uint64_t, counts> by_rank;   ///< of the first line that names a sample
   std::map<std::uint64_t, counts> by_shard;  ///< of the bad sample
   std::uint64_t again = 0;                   ///< lines that repeat a sample
+  std::uint64_t damaged_shards = 0;          ///< lines about shards of which only a part is in the dataset
   std::uint64_t extra = 0;                   ///< stand-in samples that were also delivered in their own place
   std::vector<std::string> violations;       ///< the first hundred, one sentence each
 
@@ -34978,6 +37061,10 @@ class ledger_prover {
   ledger_proof result(std::span<const bad_entry> entries) {
     std::map<std::pair<std::uint64_t, std::uint64_t>, const bad_entry*> first;  // ordered by position
     for (const bad_entry& one : entries) {
+      if (one.shard) {
+        ++made_.damaged_shards;
+        continue;
+      }
       const auto [known, fresh] = first.try_emplace({one.epoch, one.index}, &one);
       if (fresh) continue;
       ++made_.again;
@@ -35094,6 +37181,7 @@ PENSTOCK_INLINE std::string ledger_text(const ledger_proof& p, const shard_namin
   };
   std::string report = text({"substitutions: ", words(p.all), "; ", p.extra,
                              " replacements were also delivered in their own place"});
+  if (p.damaged_shards != 0) append(report, {"; ", p.damaged_shards, " lines name a damaged shard"});
   if (p.again != 0) append(report, {"; ", p.again, " lines name a sample again"});
   report += '\n';
   for (const auto& [rank, c] : p.by_rank) append(report, {"rank ", rank, ": ", words(c), '\n'});
@@ -35111,47 +37199,334 @@ PENSTOCK_INLINE std::string to_string(const ledger_proof& p) {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/inspection/detail/value_text.hpp
+
+/// Values as text for people: numbers as numbers, with their type, their shape and the first few.
+namespace penstock::inline v0_1::detail {
+
+/// How many values of an array or a list are shown.
+inline constexpr std::size_t shown_values = 8;
+
+/// The name that numpy has for a type of numbers; empty for other types.
+template <class T>
+constexpr std::string_view dtype_name() {
+  if constexpr (std::same_as<T, bool>)
+    return "bool";
+  else if constexpr (std::same_as<T, half>)
+    return "float16";
+  else if constexpr (std::same_as<T, bfloat16>)
+    return "bfloat16";
+  else if constexpr (std::same_as<T, float>)
+    return "float32";
+  else if constexpr (std::same_as<T, double>)
+    return "float64";
+  else if constexpr (std::signed_integral<T>)
+    return sizeof(T) == 1 ? "int8" : sizeof(T) == 2 ? "int16" : sizeof(T) == 4 ? "int32" : "int64";
+  else if constexpr (std::unsigned_integral<T>)
+    return sizeof(T) == 1 ? "uint8" : sizeof(T) == 2 ? "uint16" : sizeof(T) == 4 ? "uint32" : "uint64";
+  else
+    return {};
+}
+
+[[nodiscard]] std::string number_text(bool value);
+[[nodiscard]] std::string number_text(std::int64_t value);
+[[nodiscard]] std::string number_text(std::uint64_t value);
+/// The shortest text that reads as the same number.
+[[nodiscard]] std::string number_text(float value);
+[[nodiscard]] std::string number_text(double value);
+template <class T>
+[[nodiscard]] std::string number_text_of(T value) {
+  if constexpr (std::same_as<T, bool> || std::same_as<T, double>)
+    return number_text(value);
+  else if constexpr (std::signed_integral<T>)
+    return number_text(std::int64_t{value});
+  else if constexpr (std::unsigned_integral<T>)
+    return number_text(std::uint64_t{value});
+  else
+    return number_text(static_cast<float>(value));
+}
+
+/// Text in quotes, with everything escaped that is no printable UTF-8; at most about 64 bytes of it.
+[[nodiscard]] std::string quoted_text(std::string_view text);
+/// "12 bytes", what they look like ("a JPEG image"), and the first of them: as text if they are text,
+/// otherwise in hexadecimal.
+[[nodiscard]] std::string bytes_text(bytes_view bytes);
+/// A value of a column of Arrow, with its type.
+[[nodiscard]] std::string arrow_text(const arrow_cell& cell);
+
+/// "float32 (3, 4): 0.5, 1, 2, ...". `value(i)` is the value with number `i` in row-major order.
+template <class T, class Value>
+std::string array_text(const extents& shape, const Value& value) {
+  std::string made(dtype_name<T>());
+  if (made.empty()) made = "values of " + std::to_string(sizeof(T)) + " bytes";
+  made += " " + to_string(shape);
+  const std::uint64_t count = shape.elements();
+  if constexpr (!dtype_name<T>().empty()) {
+    for (std::size_t i = 0; i < shown_values && i < count; ++i)
+      made.append(i == 0 ? ": " : ", ").append(number_text_of<T>(value(i)));
+    if (count > shown_values) made += ", ...";
+  }
+  return made;
+}
+
+template <class V>
+std::string value_text(const V& value);
+
+/// "{a: 1, b: 2}"
+template <any_record R>
+std::string nested_text(const R& value) {
+  std::string made;
+  [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    ((made += (Is == 0 ? "" : ", ") + std::string(R::template field_at<Is>::name) + ": " +
+              value_text(get<Is>(value))),
+     ...);
+  }(std::make_index_sequence<R::size>{});
+  return "{" + made + "}";
+}
+
+/// "3 values: [1, 2, 3]", of any range.
+template <class Range>
+std::string list_text(const Range& values) {
+  std::string made;
+  std::size_t count = 0;
+  for (const auto& one : values) {
+    if (count < shown_values) made.append(count == 0 ? "" : ", ").append(value_text(one));
+    ++count;
+  }
+  return text({count, count == 1 ? " value: [" : " values: [", made, count > shown_values ? ", ...]" : "]"});
+}
+
+template <class V>
+std::string value_text(const V& value) {
+  using type = std::remove_cvref_t<V>;
+  if constexpr (requires {
+                  { value.cell() } -> std::convertible_to<arrow_cell>;
+                }) {
+    return arrow_text(value.cell());
+  } else if constexpr (blob<type>) {
+    return bytes_text(value.finish());
+  } else if constexpr (array_expression<type>) {
+    const auto view = penstock::finish(value);
+    const std::string all = array_text<typename type::value_type>(
+        value.shape(), [data = view.values().data()](std::size_t i) { return data[i]; });
+    return requires { typename type::is_lazy_image; } ? "image " + all : all;
+  } else if constexpr (requires {
+                         value.shape();
+                         value.values();
+                       }) {
+    using element = std::remove_cvref_t<decltype(*value.values().data())>;
+    return array_text<element>(value.shape(),
+                               [data = value.values().data()](std::size_t i) { return data[i]; });
+  } else if constexpr (requires {
+                         value.shape();
+                         value.strides();
+                         value.data();
+                       }) {
+    const auto at = [&](std::size_t i) {
+      std::int64_t offset = 0;
+      for (std::size_t k = value.shape().rank(); k-- > 0; i /= value.shape()[k])
+        offset += static_cast<std::int64_t>(i % value.shape()[k]) * value.strides()[k];
+      return value.data()[offset];
+    };
+    return array_text<std::remove_cvref_t<decltype(*value.data())>>(value.shape(), at) + " (with strides)";
+  } else if constexpr (!dtype_name<type>().empty()) {
+    return number_text_of<type>(value) + " (" + std::string(dtype_name<type>()) + ")";
+  } else if constexpr (std::is_enum_v<type>) {
+    return value_text(static_cast<std::underlying_type_t<type>>(value));
+  } else if constexpr (std::convertible_to<const type&, std::string_view>) {
+    const std::string_view characters = value;
+    return text({characters.size(),
+                 characters.size() == 1 ? " character: " : " characters: ", quoted_text(characters)});
+  } else if constexpr (std::convertible_to<const type&, bytes_view>) {
+    return bytes_text(value);
+  } else if constexpr (any_record<type>) {
+    return nested_text(value);
+  } else if constexpr (requires {
+                         value.has_value();
+                         *value;
+                       }) {
+    return value.has_value() ? value_text(*value) : "null";
+  } else if constexpr (requires {
+                         { value.dump() } -> std::convertible_to<std::string>;
+                       }) {
+    return "JSON " + quoted_text(value.dump());
+  } else if constexpr (requires {
+                         value.data();
+                         { value.size() } -> std::convertible_to<std::size_t>;
+                         requires !dtype_name<std::remove_cvref_t<decltype(*value.data())>>().empty();
+                       }) {
+    return array_text<std::remove_cvref_t<decltype(*value.data())>>(
+        extents(static_cast<std::size_t>(value.size())), [&](std::size_t i) { return value.data()[i]; });
+  } else if constexpr (requires {
+                         value.begin();
+                         value.end();
+                       }) {
+    return list_text(value);
+  } else if constexpr (requires { std::tuple_size<type>::value; }) {
+    std::string made;
+    std::apply([&](const auto&... each) { ((made += (made.empty() ? "" : ", ") + value_text(each)), ...); },
+               value);
+    return "(" + made + ")";
+  } else {
+    return text({"a value of ", sizeof(type), " bytes"});
+  }
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/inspection/detail/value_text.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE std::string number_text(bool value) { return value ? "true" : "false"; }
+PENSTOCK_INLINE std::string number_text(std::int64_t value) { return std::to_string(value); }
+PENSTOCK_INLINE std::string number_text(std::uint64_t value) { return std::to_string(value); }
+PENSTOCK_INLINE std::string number_text(float value) {
+  char digits[40];
+  return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
+}
+PENSTOCK_INLINE std::string number_text(double value) {
+  char digits[40];
+  return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
+}
+
+/// The bytes of the character in front; 0 if it is no UTF-8, a control character, or one that changes how
+/// others are shown.
+[[nodiscard]] PENSTOCK_INLINE std::size_t printable_character(std::string_view left) {
+  const auto c = static_cast<unsigned char>(left.front());
+  const std::size_t length = c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
+  if (length == 0 || length > left.size()) return 0;
+  std::uint32_t point = length == 1 ? c : c & (0xffu >> (length + 1));
+  for (std::size_t k = 1; k < length; ++k) {
+    const auto next = static_cast<unsigned char>(left[k]);
+    if ((next & 0xc0u) != 0x80) return 0;
+    point = point << 6 | (next & 0x3fu);
+  }
+  const bool overlong = (length == 3 && point < 0x800) || (length == 4 && point < 0x10000);
+  const bool hidden = point < 0x20 || (point >= 0x7f && point < 0xa0) ||
+                      (point >= 0xd800 && point <= 0xf8ff) || (point >= 0x200b && point <= 0x200f) ||
+                      (point >= 0x2028 && point <= 0x202e) || (point >= 0x2060 && point <= 0x206f) ||
+                      point == 0xfeff || point > 0x10ffff;
+  return overlong || hidden ? 0 : length;
+}
+
+PENSTOCK_INLINE std::string quoted_text(std::string_view all) {
+  constexpr std::size_t longest = 64;
+  constexpr char digits[] = "0123456789abcdef";
+  std::string made = "\"";
+  while (!all.empty() && made.size() < longest) {
+    const auto c = static_cast<unsigned char>(all.front());
+    std::size_t length = printable_character(all);
+    if (length != 0) {
+      if (c == '"' || c == '\\') made += '\\';
+      made.append(all.substr(0, length));
+    } else {
+      length = 1;
+      if (c == '\n' || c == '\t')
+        made += c == '\n' ? "\\n" : "\\t";
+      else
+        made.append("\\x").append(1, digits[c >> 4]).append(1, digits[c & 15]);
+    }
+    all.remove_prefix(length);
+  }
+  return made + (all.empty() ? "\"" : "\" ...");
+}
+
+PENSTOCK_INLINE std::string bytes_text(bytes_view bytes) {
+  constexpr std::size_t looked_at = 64, shown = 16;
+  std::string_view head =
+      bytes.empty() ? std::string_view() : text_of(bytes.first(std::min(looked_at, bytes.size())));
+  std::string made = text({bytes.size(), bytes.size() == 1 ? " byte" : " bytes"});
+  if (bytes.empty()) return made;
+  if (const std::string_view kind = known_format(bytes); !kind.empty()) {
+    made.append(", ").append(kind);
+  } else {
+    const std::string_view all = text_of(bytes);
+    bool printable = true;
+    while (printable && !head.empty()) {
+      const std::size_t length =
+          printable_character(all.substr(static_cast<std::size_t>(head.data() - all.data())));
+      printable = length != 0 || head.front() == '\n' || head.front() == '\t' || head.front() == '\r';
+      head.remove_prefix(std::min(std::max<std::size_t>(length, 1), head.size()));
+    }
+    if (printable) return made + ": " + quoted_text(all);
+  }
+  constexpr char digits[] = "0123456789abcdef";
+  for (std::size_t i = 0; i < std::min(shown, bytes.size()); ++i) {
+    const auto value = std::to_integer<unsigned>(bytes[i]);
+    made.append(i == 0 ? ": " : " ").append(1, digits[value >> 4]).append(1, digits[value & 15]);
+  }
+  return made + (bytes.size() > shown ? " ..." : "");
+}
+
+/// The value of a cell without its type. Lists in lists are followed to this many levels.
+[[nodiscard]] PENSTOCK_INLINE std::string arrow_value_text(const arrow_cell& cell, unsigned levels) {
+  if (cell.is_null()) return "null";
+  switch (cell.type().number) {
+    case arrow_number::int8:
+      return number_text_of(cell.number<std::int8_t>());
+    case arrow_number::int16:
+      return number_text_of(cell.number<std::int16_t>());
+    case arrow_number::int32:
+      return number_text_of(cell.number<std::int32_t>());
+    case arrow_number::int64:
+      return number_text_of(cell.number<std::int64_t>());
+    case arrow_number::uint8:
+      return number_text_of(cell.number<std::uint8_t>());
+    case arrow_number::uint16:
+      return number_text_of(cell.number<std::uint16_t>());
+    case arrow_number::uint32:
+      return number_text_of(cell.number<std::uint32_t>());
+    case arrow_number::uint64:
+      return number_text_of(cell.number<std::uint64_t>());
+    case arrow_number::float16:
+      return number_text_of(cell.number<half>());
+    case arrow_number::float32:
+      return number_text_of(cell.number<float>());
+    case arrow_number::float64:
+      return number_text_of(cell.number<double>());
+    case arrow_number::none:
+      break;
+  }
+  switch (cell.type().layout) {
+    case arrow_layout::bits:
+      return number_text(cell.bit());
+    case arrow_layout::bytes32:
+    case arrow_layout::bytes64:
+    case arrow_layout::views:
+    case arrow_layout::fixed: {
+      const bool characters =
+          cell.type().format == "u" || cell.type().format == "U" || cell.type().format == "vu";
+      return characters ? quoted_text(cell.bytes().empty() ? std::string_view() : text_of(cell.bytes()))
+                        : bytes_text(cell.bytes());
+    }
+    case arrow_layout::list32:
+    case arrow_layout::list64:
+    case arrow_layout::fixed_list: {
+      const arrow_slice values = cell.list();
+      if (levels == 0) return text({"[", values.count, " values]"});
+      std::string made = "[";
+      for (std::uint64_t i = 0; i < std::min<std::uint64_t>(values.count, shown_values); ++i)
+        made.append(i == 0 ? "" : ", ")
+            .append(arrow_value_text(arrow_cell(*values.column, values.first + i), levels - 1));
+      return values.count > shown_values ? text({made, ", ...] of ", values.count, " values"}) : made + "]";
+    }
+    default:
+      return "a value";
+  }
+}
+
+PENSTOCK_INLINE std::string arrow_text(const arrow_cell& cell) {
+  return arrow_value_text(cell, 3) + " (" + cell.type().text() + ")";
+}
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/inspection/peek.hpp
 
 namespace penstock::inline v0_1 {
 
 namespace detail {
-
-/// The first bytes of a value, as text if they are text and otherwise in hexadecimal.
-std::string first_bytes(bytes_view bytes);
-
-template <class V>
-std::string value_text(const V& value) {
-  using type = std::remove_cvref_t<V>;
-  if constexpr (blob<type>) {
-    return detail::text({value.size(), " bytes: ", first_bytes(value.finish())});
-  } else if constexpr (array_expression<type>) {
-    const auto view = penstock::finish(value);
-    return detail::text(
-        {"array of shape ", to_string(value.shape()), ": ", first_bytes(std::as_bytes(view.values()))});
-  } else if constexpr (requires {
-                         value.shape();
-                         value.values();
-                       }) {
-    return detail::text(
-        {"array of shape ", to_string(value.shape()), ": ", first_bytes(std::as_bytes(value.values()))});
-  } else if constexpr (requires { value.strides(); }) {
-    return detail::text({"array of shape ", to_string(value.shape()), " with strides"});
-  } else if constexpr (std::is_arithmetic_v<type>) {
-    return std::to_string(value);
-  } else if constexpr (std::convertible_to<const type&, std::string_view>) {
-    const std::string_view text = value;
-    return detail::text({text.size(), " characters: ", first_bytes(bytes_of(text))});
-  } else if constexpr (requires {
-                         value.size();
-                         std::as_bytes(std::span(value.data(), value.size()));
-                       }) {
-    return detail::text(
-        {value.size(), " values: ", first_bytes(std::as_bytes(std::span(value.data(), value.size())))});
-  } else {
-    return detail::text({"a value of ", sizeof(type), " bytes"});
-  }
-}
 
 template <class V>
 std::string sample_text(const V& sample) {
@@ -35174,7 +37549,8 @@ std::string sample_text(const V& sample) {
 
 }  // namespace detail
 
-/// Shows one sample as it is before `batch`: its key, and the shape and the first bytes of each field.
+/// Shows one sample as it is before `batch`: its key, and of each field the type, the shape and the first
+/// values. Bytes are shown as text if they are text, and otherwise with what they look like ("a JPEG image").
 ///
 /// Evaluates the chain for position (0, index) in the calling thread; for a forward-only source, reads the
 /// first sample. Meant for people: the text may change between versions. Throws what the chain throws.
@@ -35227,33 +37603,6 @@ template <source Source>
 }
 
 }  // namespace penstock::inline v0_1
-
-// ---- penstock/inspection/peek.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE std::string first_bytes(bytes_view bytes) {
-  constexpr std::size_t most = 24;
-  const bytes_view head = bytes.first(std::min(most, bytes.size()));
-  const bool printable = std::all_of(head.begin(), head.end(), [](std::byte b) {
-    const auto c = std::to_integer<unsigned char>(b);
-    return c >= 0x20 && c < 0x7f;
-  });
-  std::string text;
-  if (printable) {
-    text = "\"" + std::string(text_of(head)) + "\"";
-  } else {
-    for (const std::byte b : head) {
-      char hex[4];
-      std::snprintf(hex, sizeof hex, "%02x ", std::to_integer<unsigned>(b));
-      text += hex;
-    }
-    if (!text.empty()) text.pop_back();
-  }
-  return text + (bytes.size() > most ? " ..." : "");
-}
-
-}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/inspection/topology.hpp
 
@@ -35951,19 +38300,22 @@ class any_loader {
     using value_type = Batch;
     using difference_type = std::ptrdiff_t;
     iterator() = default;
-    explicit iterator(any_loader* owner) : owner_(owner) {}
+    explicit iterator(any_loader* owner) : owner_(owner), loop_(owner->loop_) {}
     [[nodiscard]] Batch& operator*() const { return owner_->current(); }
     [[nodiscard]] Batch* operator->() const { return std::addressof(**this); }
     iterator& operator++() {
+      if (loop_ != owner_->loop_) [[unlikely]]
+        detail::refuse_outer_loop("any_loader");
       owner_->fetch();
       return *this;
     }
-    void operator++(int) { owner_->fetch(); }
+    void operator++(int) { ++*this; }
     friend bool operator==(const iterator& it, std::default_sentinel_t) { return it.done(); }
 
    private:
     [[nodiscard]] bool done() const { return owner_->current_ == nullptr; }
     any_loader* owner_ = nullptr;
+    std::uint64_t loop_ = 0;  // which loop of the loader this is
   };
 
   /// One epoch: a range of batches.
@@ -35974,6 +38326,7 @@ class any_loader {
     [[nodiscard]] std::uint64_t number() const { return number_; }
     [[nodiscard]] iterator begin() const {
       owner_->functions().to_epoch(owner_->self_, number_, last_, rest_);
+      ++owner_->loop_;
       owner_->fetch();
       return iterator(owner_);
     }
@@ -36026,16 +38379,26 @@ class any_loader {
   /// Opens `p`. The loader delivers each batch as `convert(batch)`, valid until the next batch is requested.
   template <class Plan, class Convert>
     requires part_of_kind<Plan, plan_tag>
-  any_loader(const Plan& p, Convert convert)
-      : any_loader(holder<Plan, Convert>::make(p, std::move(convert))) {}
+  any_loader(const Plan& p, Convert convert) : any_loader(made_of(p, std::move(convert))) {}
+  /// A mistake: a loader of a source, or of a plan alone.
+  template <class Plan, class... Convert>
+    requires(part_of_kind<Plan, source_tag> || (part_of_kind<Plan, plan_tag> && sizeof...(Convert) == 0))
+  any_loader(const Plan&, const Convert&...) {
+    static_assert(never<Plan>,
+                  "penstock: any_loader<my_batch> is made of a plan with batches and a function that makes a "
+                  "my_batch of one; write any_loader<my_batch>(source | batch(n), [](auto& b) { return "
+                  "my_batch{get<\"a\">(b)}; })");
+  }
   any_loader(any_loader&& other) noexcept
       : functions_(std::exchange(other.functions_, nullptr)),
         self_(std::exchange(other.self_, nullptr)),
-        current_(std::exchange(other.current_, nullptr)) {}
+        current_(std::exchange(other.current_, nullptr)),
+        loop_(other.loop_) {}
   any_loader& operator=(any_loader&& other) noexcept {
     std::swap(functions_, other.functions_);
     std::swap(self_, other.self_);
     std::swap(current_, other.current_);
+    std::swap(loop_, other.loop_);
     return *this;
   }
   ~any_loader() {
@@ -36084,6 +38447,18 @@ class any_loader {
   [[nodiscard]] bool stopped() const noexcept { return self_ == nullptr || functions_->stopped(self_); }
 
  private:
+  template <class Plan, class Convert>
+  static any_loader made_of(const Plan& p, Convert convert) {
+    if constexpr (plan_parts<Plan>::batched) {
+      return holder<Plan, Convert>::make(p, std::move(convert));
+    } else {
+      static_assert(
+          never<Plan>,
+          "penstock: any_loader hands out batches, and this plan has none; write batch(n) at its end");
+      return {};
+    }
+  }
+
   template <class Plan, class Convert>
   struct holder {
     using run_type = run<Plan>;
@@ -36190,6 +38565,7 @@ class any_loader {
   const table* functions_ = nullptr;
   void* self_ = nullptr;
   Batch* current_ = nullptr;
+  std::uint64_t loop_ = 0;  // how many have begun
 };
 
 }  // namespace penstock::inline v0_1
@@ -37333,16 +39709,19 @@ template <any_batch B>
 
 namespace penstock::inline v0_1 {
 
-/// One line of progress: a bar over the batches of an epoch, samples/s, MB/s and the fraction of time that
-/// the loop waited for data.
+/// One line of progress: a bar over the batches of an epoch, the time that passed and the time that is left,
+/// numbers of yours, samples/s, MB/s, and the stall as `report` has it (`run_counters::stall`), as in "epoch
+/// 3 [######..................] 25/100  0:05, 0:15 left  loss 0.693  640 samples/s  96.3 MB/s  stall 1.2%".
 ///
-/// On a terminal, the line is rewritten in place, at most ten times a second; elsewhere, one line is written
-/// at the end of each epoch. A `tick` between two lines costs a clock read. Use it from one thread.
+/// On a terminal, the line is rewritten in place, at most ten times a second, and is cut where the terminal
+/// ends; elsewhere, one line is written at the end of each epoch. A `tick` between two lines costs a clock
+/// read. Use it from one thread.
 ///
 ///     progress bar("epoch 3", run.steps_per_epoch());
 ///     bar.begin(run.counters());
 ///     for (auto&& b : run.epoch(3)) {
-///       train(b);
+///       const double loss = train(b);
+///       bar.show("loss", loss);
 ///       bar.tick([&] { return run.counters(); });
 ///     }
 ///     bar.finish(run.counters());
@@ -37353,8 +39732,13 @@ class progress {
   /// `total`: batches per epoch, 0 if unknown. Writes to `out`.
   progress(std::string label, std::uint64_t total, std::FILE* out = stderr);
 
-  /// Starts the measurement of rates; without it, they count from the opening of the run.
-  void begin(const run_counters& counters);
+  /// Starts the measurement of times and rates; without it, they count from the opening of the run. `done`:
+  /// batches of the epoch that were delivered before, as of a run that is restored within it
+  /// (`run.state().step`).
+  void begin(const run_counters& counters, std::uint64_t done = 0);
+  /// Shows a number behind the times from now on: a loss, an accuracy, a learning rate. Allocates for a new
+  /// name only.
+  void show(std::string_view name, double value);
   /// Counts one batch. `counters` is a function that returns a `run_counters`; it is called only when a line
   /// is due.
   template <class Counters>
@@ -37372,11 +39756,12 @@ class progress {
   void write(const run_counters& counters, bool last);
 
   std::string label_;
-  std::uint64_t total_, ticks_ = 0;
+  std::uint64_t total_, done_ = 0, ticks_ = 0;
   std::FILE* out_;
   bool on_terminal_;
   clock::time_point last_{};
   run_counters first_;
+  std::vector<std::pair<std::string, double>> numbers_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -37384,6 +39769,7 @@ class progress {
 // ---- penstock/observe/progress.ipp
 
 #if defined(__unix__) || defined(__APPLE__)
+#include <sys/ioctl.h>
 #include <unistd.h>
 #endif
 
@@ -37399,53 +39785,103 @@ PENSTOCK_INLINE bool is_terminal([[maybe_unused]] std::FILE* out) {
 #endif
 }
 
+/// The characters of a line of the terminal; 0 if it does not say.
+PENSTOCK_INLINE std::size_t terminal_width([[maybe_unused]] std::FILE* out) {
+#if defined(__unix__) || defined(__APPLE__)
+  winsize size{};
+  return ::ioctl(::fileno(out), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+#else
+  return 0;
+#endif
+}
+
+/// The first characters of a line of UTF-8.
+PENSTOCK_INLINE std::string_view first_characters(std::string_view line, std::size_t count) {
+  for (std::size_t i = 0; i < line.size(); ++i)
+    if ((static_cast<unsigned char>(line[i]) & 0xc0u) != 0x80 && count-- == 0) return line.substr(0, i);
+  return line;
+}
+
+/// "0:07", "1:02:03", "3 d 04:05:06"
+PENSTOCK_INLINE std::string clock_text(double seconds) {
+  constexpr double longest = 1e9;  // 31 years
+  const auto all = static_cast<unsigned long long>(std::clamp(seconds, 0.0, longest));
+  const unsigned long long days = all / 86'400, hours = all / 3600 % 24, minutes = all / 60 % 60;
+  char text[64];
+  if (days != 0)
+    std::snprintf(text, sizeof text, "%llu d %02llu:%02llu:%02llu", days, hours, minutes, all % 60);
+  else if (hours != 0)
+    std::snprintf(text, sizeof text, "%llu:%02llu:%02llu", hours, minutes, all % 60);
+  else
+    std::snprintf(text, sizeof text, "%llu:%02llu", minutes, all % 60);
+  return text;
+}
+
 }  // namespace detail
 
 PENSTOCK_INLINE progress::progress(std::string label, std::uint64_t total, std::FILE* out)
     : label_(std::move(label)), total_(total), out_(out), on_terminal_(detail::is_terminal(out)) {}
 
-PENSTOCK_INLINE void progress::begin(const run_counters& counters) {
+PENSTOCK_INLINE void progress::begin(const run_counters& counters, std::uint64_t done) {
   first_ = counters;
   first_.stages.clear();
+  done_ = done;
+}
+
+PENSTOCK_INLINE void progress::show(std::string_view name, double value) {
+  for (auto& [known, number] : numbers_)
+    if (known == name) {
+      number = value;
+      return;
+    }
+  numbers_.emplace_back(name, value);
 }
 
 PENSTOCK_INLINE std::string progress::line(const run_counters& counters) const {
   constexpr std::size_t width = 24;
-  const double seconds = counters.seconds - first_.seconds;
-  const auto rate = [seconds](double amount) { return seconds > 0 ? amount / seconds : 0.0; };
+  const run_counters c = since(counters, first_);
+  const std::uint64_t done = done_ + ticks_;
   char text[256];
   std::string result = label_ + " ";
   if (total_ != 0) {
-    const std::uint64_t done = std::min(ticks_, total_);
-    const auto filled = detail::to_size(done * width / total_);
+    const auto filled = detail::to_size(std::min(done, total_) * width / total_);
     result += "[" + std::string(filled, '#') + std::string(width - filled, '.') + "] ";
-    std::snprintf(text, sizeof text, "%llu/%llu  ", static_cast<unsigned long long>(ticks_),
+    std::snprintf(text, sizeof text, "%llu/%llu  ", static_cast<unsigned long long>(done),
                   static_cast<unsigned long long>(total_));
   } else {
-    std::snprintf(text, sizeof text, "%llu  ", static_cast<unsigned long long>(ticks_));
+    std::snprintf(text, sizeof text, "%llu  ", static_cast<unsigned long long>(done));
   }
+  result += text + detail::clock_text(c.seconds);
+  if (total_ > done && ticks_ != 0)
+    result +=
+        ", " +
+        detail::clock_text(c.seconds / static_cast<double>(ticks_) * static_cast<double>(total_ - done)) +
+        " left";
+  for (const auto& [name, number] : numbers_) {
+    std::snprintf(text, sizeof text, "%.4g", number);
+    result += "  " + name + " " + text;
+  }
+  std::snprintf(text, sizeof text, "  %.0f samples/s  %.1f MB/s  stall %.1f%%", c.samples_per_second(),
+                c.bytes_per_second() * 1e-6, 100 * c.stall());
   result += text;
-  std::snprintf(text, sizeof text, "%.0f samples/s  %.1f MB/s  stall %.1f %%",
-                rate(static_cast<double>(counters.samples - first_.samples)),
-                rate(static_cast<double>(counters.bytes - first_.bytes)) * 1e-6,
-                100 * rate(counters.stall_seconds - first_.stall_seconds));
-  result += text;
-  if (const std::uint64_t bad = counters.skipped + counters.replaced - first_.skipped - first_.replaced;
-      bad != 0)
+  if (const std::uint64_t bad = c.skipped + c.replaced; bad != 0)
     result += "  " + std::to_string(bad) + " bad";
-  if (counters.warnings != first_.warnings)
-    result += "  " + std::to_string(counters.warnings - first_.warnings) + " damaged";
-  if (counters.storage.retries > first_.storage.retries)
-    result += "  " + std::to_string(counters.storage.retries - first_.storage.retries) + " retries";
+  if (c.warnings != 0) result += "  " + std::to_string(c.warnings) + " damaged";
+  if (c.storage.retries != 0) result += "  " + std::to_string(c.storage.retries) + " retries";
   return result;
 }
 
 PENSTOCK_INLINE void progress::write(const run_counters& counters, bool last) {
   last_ = clock::now();
-  if (on_terminal_)
-    std::fprintf(out_, "\r%s\033[K%s", line(counters).c_str(), last ? "\n" : "");
-  else if (last)
-    std::fprintf(out_, "%s\n", line(counters).c_str());
+  const std::string all = line(counters);
+  if (on_terminal_) {
+    // A line that is longer than the terminal would go on in the next, where it cannot be rewritten.
+    const std::size_t width = last ? 0 : detail::terminal_width(out_);
+    const std::string_view shown = width == 0 ? all : detail::first_characters(all, width);
+    std::fprintf(out_, "\r%.*s\033[K%s", static_cast<int>(shown.size()), shown.data(), last ? "\n" : "");
+  } else if (last) {
+    std::fprintf(out_, "%s\n", all.c_str());
+  }
   std::fflush(out_);
 }
 
@@ -38039,7 +40475,7 @@ PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& 
   }
   // the average, because the number of workers can change
   const double threads = c.worker_seconds > 0 ? c.worker_seconds / c.seconds : std::max(1u, c.workers);
-  v.stall = c.stall_seconds / c.seconds;
+  v.stall = c.stall();
   double all = 0;
   std::size_t most = 0;
   for (std::size_t i = 0; i < c.stages.size(); ++i) {
@@ -38051,9 +40487,7 @@ PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& 
     v.busiest_share = c.stages[most].busy_seconds / all;
   }
   v.busy = c.worker_busy_seconds / (c.seconds * threads);
-  // Without workers, the time that the consumer spends evaluating is the time it waits.
-  const double waited = c.workers == 0 ? c.worker_busy_seconds / c.seconds : v.stall;
-  if (waited < detail::little_stall) {
+  if (v.stall < detail::little_stall) {
     v.limit = bottleneck::consumer;
     v.advice = "the loop gets its batches without waiting: the time is in the training step";
     return v;
@@ -38074,7 +40508,7 @@ PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& 
     v.advice = "no stage was timed yet; ask again after more batches";
     return v;
   }
-  if (input > 0.5 || most == 0) {
+  if (input > 0.5 || (most == 0 && !c.source_computes)) {
     v.limit = bottleneck::io;
     v.advice = input > 0.5
                    ? "workers wait for the serial front of a forward-only source; use an indexed source, or "
@@ -38171,9 +40605,10 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
                   detail::in_seconds(each).c_str());
     text += line;
   }
-  text += (c.workers == 0 ? "consumer evaluates itself" : "consumer waited " + detail::percent(v.stall)) +
-          ", workers busy " + detail::percent(v.busy) + "\n" + std::string(to_string(v.limit)) + ": " +
-          v.advice + "\n";
+  text += "stall " + detail::percent(v.stall) +
+          (c.workers == 0 ? ": the consumer makes its batches itself"
+                          : ": the consumer waited, workers busy " + detail::percent(v.busy)) +
+          "\n" + std::string(to_string(v.limit)) + ": " + v.advice + "\n";
   return text;
 }
 
@@ -38846,9 +41281,9 @@ struct class_balanced_stage {
 namespace detail {
 struct class_balanced_fn {
   template <sample_values Values>
-  [[nodiscard]] class_balanced_stage<Values> operator()(const Values& values, std::uint64_t seed,
+  [[nodiscard]] class_balanced_stage<Values> operator()(const Values& values, any_seed seed,
                                                         per_class how = per_class::largest) const {
-    return {values, seed, how};
+    return {values, seed.value(), how};
   }
 };
 }  // namespace detail
@@ -40250,18 +42685,21 @@ struct batch_starts {
   [[nodiscard]] bool fails() const noexcept { return too_costly || failure; }
 };
 
-/// Assigns positions to batches, one after another.
+/// Assigns positions to batches, one after another. In a `padded` batch every sample costs as much as the
+/// most costly one.
 class batch_filler {
  public:
-  explicit batch_filler(std::uint64_t limit) : limit_(limit) { made_.starts.push_back(0); }
+  explicit batch_filler(std::uint64_t limit, bool padded = false) : limit_(limit), padded_(padded) {
+    made_.starts.push_back(0);
+  }
 
   /// Adds the next position to this batch or starts a new one; returns false if neither has room.
   [[nodiscard]] bool add(std::uint64_t cost) {
-    if (cost > limit_ - sum_ || size_ == most) {
+    if (!has_room(cost) || size_ == most) {
       if (cost > limit_) return false;
       close();
     }
-    sum_ += cost;
+    sum_ = padded_ ? std::max(sum_, cost) : sum_ + cost;
     ++size_;
     return true;
   }
@@ -40277,12 +42715,18 @@ class batch_filler {
  private:
   static constexpr std::uint64_t most = 0xffffffffu;
 
+  [[nodiscard]] bool has_room(std::uint64_t cost) const noexcept {
+    if (!padded_) return cost <= limit_ - sum_;
+    return std::max(sum_, cost) <= limit_ / (size_ + 1);
+  }
   void close() {
     made_.starts.push_back(made_.starts.back() + size_);
     sum_ = size_ = 0;
   }
 
-  std::uint64_t limit_, sum_ = 0, size_ = 0;
+  std::uint64_t limit_;
+  bool padded_;
+  std::uint64_t sum_ = 0, size_ = 0;  // padded: the highest cost
   batch_starts made_;
 };
 
@@ -40345,12 +42789,12 @@ void check_cost_cut(std::uint64_t positions, std::uint64_t limit);
 /// Throws if the values are not the costs of these samples.
 void check_cost_values(const cut_input& in, std::uint64_t values, std::uint64_t dataset,
                        std::string_view what);
-[[nodiscard]] std::string cost_text(std::string_view costs, std::uint64_t limit, tail at_end);
+[[nodiscard]] std::string cost_text(std::string_view costs, std::uint64_t limit, bool padded, tail at_end);
 
 }  // namespace detail
 
 /// The cut of `batch_by(cost, limit)`: batches of consecutive positions whose costs add up to at most
-/// `limit`. A `step_cut`.
+/// `limit`; if they are padded, whose highest cost times their number is at most `limit`. A `step_cut`.
 ///
 /// `cost(sample)` takes the number of a sample in the source. The first caller that needs an epoch makes one
 /// pass over it, and copies share the result: 8 bytes per batch. An exception from `cost` is recorded too,
@@ -40358,13 +42802,15 @@ void check_cost_values(const cut_input& in, std::uint64_t values, std::uint64_t 
 template <class Orders, class Cost>
 class cost_cut {
  public:
-  cost_cut(Orders orders, Cost cost, std::uint64_t limit, tail policy, const cut_input& in)
+  cost_cut(Orders orders, Cost cost, std::uint64_t limit, tail policy, const cut_input& in,
+           bool padded = false)
       : orders_(std::move(orders)),
         cost_(std::move(cost)),
         limit_(limit),
         world_(in.world),
         rank_(in.rank),
-        policy_(policy) {
+        policy_(policy),
+        padded_(padded) {
     detail::check_cost_cut(orders_.size(), limit);
   }
 
@@ -40382,12 +42828,15 @@ class cost_cut {
   [[nodiscard]] std::uint64_t usual() const {
     constexpr std::uint64_t looks = 64;
     const std::uint64_t n = orders_.size(), each = std::max<std::uint64_t>(1, n / looks);
-    double sum = 0, seen = 0;
+    double sum = 0, highest = 0, seen = 0;
     typename Orders::binding bound;
     for (std::uint64_t i = 0; i < n && seen < looks; i += each, seen += 1) {
       orders_.rebind(bound, 0, i, i + 1);
-      sum += static_cast<double>(cost_of(bound(i).index, {0, i}));
+      const auto cost = static_cast<double>(cost_of(bound(i).index, {0, i}));
+      sum += cost;
+      highest = std::max(highest, cost);
     }
+    if (padded_) sum = highest * seen;
     if (sum <= 0) return std::min<std::uint64_t>(n, 4096);
     const double slots = static_cast<double>(limit_) / sum * seen;
     const std::uint64_t most = std::min<std::uint64_t>(n, 65'536);
@@ -40405,7 +42854,7 @@ class cost_cut {
   }
   [[nodiscard]] detail::batch_starts filled(std::uint64_t epoch, const std::atomic<bool>* stop) const {
     constexpr std::uint64_t piece = 4096;
-    detail::batch_filler batches(limit_);
+    detail::batch_filler batches(limit_, padded_);
     typename Orders::binding bound;
     const std::uint64_t n = orders_.size();
     for (std::uint64_t first = 0; first < n; first += piece) {
@@ -40430,6 +42879,7 @@ class cost_cut {
   Cost cost_;
   std::uint64_t limit_, world_, rank_;
   tail policy_;
+  bool padded_;
   detail::epoch_tables<detail::batch_starts> tables_;
 };
 
@@ -40471,16 +42921,19 @@ struct cost_rule {
   detail::costs<Cost> cost;
   std::uint64_t limit = 1;
   tail at_end = tail::keep;
+  bool padded = false;  ///< every sample of a batch costs as much as the most costly one
 
   template <class Orders>
   [[nodiscard]] cost_cut<Orders, detail::costs<Cost>> make(const Orders& orders, const cut_input& in) const {
     cost.check(in);
-    return {orders, cost, limit, at_end, in};
+    return {orders, cost, limit, at_end, in, padded};
   }
-  [[nodiscard]] std::string describe() const { return detail::cost_text(cost.describe(), limit, at_end); }
+  [[nodiscard]] std::string describe() const {
+    return detail::cost_text(cost.describe(), limit, padded, at_end);
+  }
   template <class Hash>
   void fingerprint(Hash& h) const {
-    h.add("cost", at_end, limit);
+    h.add(padded ? "padded cost" : "cost", at_end, limit);
     cost.fingerprint(h);
   }
 };
@@ -40526,9 +42979,10 @@ PENSTOCK_INLINE void detail::check_cost_values(const cut_input& in, std::uint64_
   check_places(places, values, dataset, what, "batch_by");
 }
 
-PENSTOCK_INLINE std::string detail::cost_text(std::string_view costs, std::uint64_t limit, tail at_end) {
-  return text(
-      {"batch_by(", costs, costs.empty() ? "" : ", ", "limit ", limit, ", tail ", to_string(at_end), ")"});
+PENSTOCK_INLINE std::string detail::cost_text(std::string_view costs, std::uint64_t limit, bool padded,
+                                              tail at_end) {
+  return text({"batch_by(", costs, costs.empty() ? "" : ", ", "limit ", limit, padded ? " with padding" : "",
+               ", tail ", to_string(at_end), ")"});
 }
 
 }  // namespace penstock::inline v0_1
@@ -40607,8 +43061,8 @@ class fold_stage {
 
 namespace detail {
 struct fold_fn {
-  [[nodiscard]] fold_stage operator()(any_count number, any_count folds, std::uint64_t seed) const {
-    return {number.of("fold"), folds.of("fold"), seed};
+  [[nodiscard]] fold_stage operator()(any_count number, any_count folds, any_seed seed) const {
+    return {number.of("fold"), folds.of("fold"), seed.value()};
   }
 };
 }  // namespace detail
@@ -41965,6 +44419,7 @@ class sequential_order {
 struct sequential_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "sequential";
+  static constexpr bool works_on_batches = true;
 
   [[nodiscard]] sequential_order make(order_input in) const { return sequential_order(std::move(in)); }
   [[nodiscard]] std::string describe() const { return "sequential"; }
@@ -42227,6 +44682,20 @@ PENSTOCK_INLINE std::uint64_t shuffle_table::index_of(std::uint64_t shard_start,
 
 namespace penstock::inline v0_1 {
 
+namespace mistakes {
+
+struct shuffle_after_batch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: shuffle after batch would shuffle whole batches, whose samples stay together; "
+                  "write shuffle(seed) before batch(n), or shuffle_batches(seed) if that is meant");
+  }
+};
+
+}  // namespace mistakes
+
 /// An option of `shuffle`: how many shards are mixed with each other.
 struct window {
   constexpr explicit window(any_count shards_) : shards(shards_.of("window")) {}
@@ -42320,6 +44789,7 @@ class windowed_shuffle_order {
 /// The stage `shuffle(seed)`.
 struct shuffle_stage {
   using penstock_part = order_tag;
+  using mistake_after_batch = mistakes::shuffle_after_batch;
   static constexpr std::string_view stage_name = "shuffle";
   static constexpr bool varies_by_epoch = true;
 
@@ -42337,6 +44807,7 @@ struct shuffle_stage {
 /// The stage `shuffle(seed, window(w))` or `shuffle(seed, window(w), lanes(C))`.
 struct windowed_shuffle_stage {
   using penstock_part = order_tag;
+  using mistake_after_batch = mistakes::shuffle_after_batch;
   static constexpr std::string_view stage_name = "shuffle";
   static constexpr bool varies_by_epoch = true;
 
@@ -42357,13 +44828,12 @@ struct windowed_shuffle_stage {
 
 namespace detail {
 struct shuffle_forms {
-  [[nodiscard]] constexpr shuffle_stage operator()(std::uint64_t seed) const noexcept { return {seed}; }
-  [[nodiscard]] constexpr windowed_shuffle_stage operator()(std::uint64_t seed, window w) const noexcept {
-    return {seed, w.shards, 1};
+  [[nodiscard]] constexpr shuffle_stage operator()(any_seed seed) const noexcept { return {seed.value()}; }
+  [[nodiscard]] constexpr windowed_shuffle_stage operator()(any_seed seed, window w) const noexcept {
+    return {seed.value(), w.shards, 1};
   }
-  [[nodiscard]] constexpr windowed_shuffle_stage operator()(std::uint64_t seed, window w,
-                                                            lanes l) const noexcept {
-    return {seed, w.shards, l.count};
+  [[nodiscard]] constexpr windowed_shuffle_stage operator()(any_seed seed, window w, lanes l) const noexcept {
+    return {seed.value(), w.shards, l.count};
   }
 };
 struct shuffle_fn : shuffle_forms {
@@ -42398,6 +44868,7 @@ struct shuffle_fn : shuffle_forms {
 /// multiple of the maximum number of nodes.
 ///
 /// Throws `error(errc::argument)` for window(0), lanes(0), and for an endless order. Thread-safe.
+/// After `batch` it does not compile: `shuffle_batches` shuffles batches.
 ///
 ///     auto loader = webdataset("train-{0000..0127}.tar") | decode<field<"cls", integer>> | shuffle(7, window(16), lanes(64)) |
 ///                   shard(rank, world_size) | batch(256);
@@ -42468,6 +44939,62 @@ PENSTOCK_INLINE std::string windowed_shuffle_stage::describe() const {
   return detail::text({"shuffle(seed ", seed, ", window ", shards,
                        (lane_count == 1 ? "" : ", lanes " + std::to_string(lane_count)), ")"});
 }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/shuffle_batches.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct shuffle_batches_before_batch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: shuffle_batches shuffles whole batches and comes before batch; write it after "
+                  "batch(n), or shuffle(seed) to shuffle samples");
+  }
+};
+
+}  // namespace mistakes
+
+/// The stage `shuffle_batches(seed)`.
+struct shuffle_batches_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "shuffle_batches";
+  static constexpr bool varies_by_epoch = true;
+  static constexpr bool works_on_batches = true;
+
+  [[nodiscard]] shuffle_order make(const order_input& in) const { return {in, seed}; }
+  [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
+  [[nodiscard]] std::string describe() const { return detail::text({"shuffle_batches(", seed, ")"}); }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name, seed);
+  }
+  template <class Context>
+  static consteval auto diagnose() {
+    if constexpr (Context::facts.batched)
+      return mistakes::none{};
+    else
+      return mistakes::shuffle_batches_before_batch{};
+  }
+
+  std::uint64_t seed = 0;
+};
+
+/// Shuffles whole batches: in every epoch they come in a new order, computed from (seed, epoch), and the
+/// samples of a batch stay together.
+///
+/// Use it where neighbours belong together, as sorted by length, or where a batch is one contiguous read.
+/// To shuffle samples, write `shuffle(seed)` before `batch`.
+/// A sequencer, behind `batch`; keeps every guarantee; costs 6 ns per batch. Throws `error(errc::argument)`
+/// for an endless order. Thread-safe.
+///
+///     auto loader = source | batch(256) | shuffle_batches(7);
+[[nodiscard]] constexpr shuffle_batches_stage shuffle_batches(any_seed seed) { return {seed.value()}; }
 
 }  // namespace penstock::inline v0_1
 
@@ -42715,6 +45242,21 @@ class split_order {
 };
 
 /// The stage `split(fraction, seed)`, and that of its `rest()`.
+///
+/// Keeps floor(fraction * n) of the n positions, chosen by the seed: the same ones in every epoch, in their
+/// original order. `split(fraction, seed).rest()` keeps exactly the others.
+///
+/// Choices are spread evenly: of any 64 neighbours (of any 64 longer stretches if the smaller part is less
+/// than an eighth), each part gets its share, give or take one; which ones is random. So both parts contain
+/// something of each shard. Samples that belong together may end up on different sides: see `split_by_key`.
+/// In: a fraction strictly between 0 and 1, taken as written (0.7 of 10 is 7), and a seed; n is counted at
+/// this point of the plan, so a dataset that grows is split anew. Out: positions; shard boundaries are kept,
+/// so a `shuffle` after it may have a window.
+/// A sequencer; keeps every guarantee; stores nothing; about 100 ns per position (docs/order.md). Throws
+/// `error(errc::argument)` for a fraction outside that range, and after an endless `repeat()`. Thread-safe.
+///
+///     auto train = source | split(0.9, 7) | shuffle(1);
+///     auto valid = source | split(0.9, 7).rest();
 class split_stage {
  public:
   using penstock_part = order_tag;
@@ -42739,26 +45281,12 @@ class split_stage {
 };
 
 namespace detail {
-struct split_fn {
-  [[nodiscard]] split_stage operator()(double fraction, std::uint64_t seed) const { return {fraction, seed}; }
+template <class Fraction>
+  requires std::is_arithmetic_v<Fraction>
+struct split_stage_of<Fraction> {
+  using type = split_stage;
 };
 }  // namespace detail
-
-/// Keeps floor(fraction * n) of the n positions, chosen by the seed: the same ones in every epoch, in their
-/// original order. `split(fraction, seed).rest()` keeps exactly the others.
-///
-/// Choices are spread evenly: of any 64 neighbours (of any 64 longer stretches if the smaller part is less
-/// than an eighth), each part gets its share, give or take one; which ones is random. So both parts contain
-/// something of each shard. Samples that belong together may end up on different sides: see `split_by_key`.
-/// In: a fraction strictly between 0 and 1, taken as written (0.7 of 10 is 7), and a seed; n is counted at
-/// this point of the plan, so a dataset that grows is split anew. Out: positions; shard boundaries are kept,
-/// so a `shuffle` after it may have a window.
-/// A sequencer; keeps every guarantee; stores nothing; about 100 ns per position (docs/order.md). Throws
-/// `error(errc::argument)` for a fraction outside that range, and after an endless `repeat()`. Thread-safe.
-///
-///     auto train = source | split(0.9, 7) | shuffle(1);
-///     auto valid = source | split(0.9, 7).rest();
-inline constexpr detail::split_fn split{};
 
 }  // namespace penstock::inline v0_1
 
@@ -42881,9 +45409,8 @@ class split_by_key_stage {
 namespace detail {
 struct split_by_key_fn {
   template <sample_values Values>
-  [[nodiscard]] split_by_key_stage operator()(const Values& values, double fraction,
-                                              std::uint64_t seed) const {
-    return {values, fraction, seed};
+  [[nodiscard]] split_by_key_stage operator()(const Values& values, double fraction, any_seed seed) const {
+    return {values, fraction, seed.value()};
   }
 };
 }  // namespace detail
@@ -43504,14 +46031,14 @@ struct weighted_stage {
 namespace detail {
 struct weighted_fn {
   template <sample_values Values>
-  [[nodiscard]] weighted_stage<Values> operator()(const Values& values, std::uint64_t seed,
+  [[nodiscard]] weighted_stage<Values> operator()(const Values& values, any_seed seed,
                                                   const weighted_options& options = {}) const {
-    return {values, seed, options.draws};
+    return {values, seed.value(), options.draws};
   }
   template <class T>
-  [[nodiscard]] weighted_stage<sample_list<T>> operator()(std::vector<T> weights, std::uint64_t seed,
+  [[nodiscard]] weighted_stage<sample_list<T>> operator()(std::vector<T> weights, any_seed seed,
                                                           const weighted_options& options = {}) const {
-    return {sample_list<T>(std::move(weights)), seed, options.draws};
+    return {sample_list<T>(std::move(weights)), seed.value(), options.draws};
   }
 };
 }  // namespace detail
@@ -43559,38 +46086,6 @@ PENSTOCK_INLINE std::optional<position> weighted_order::position_of(position ups
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/arrow_fields.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// The columns of a struct and their types, with those of structs in it in their place.
-[[nodiscard]] std::vector<source_field> fields_of_arrow(const arrow_type& root);
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/detail/arrow_fields.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void add_types_of_arrow(const arrow_type& type, std::vector<std::string>& types) {
-  for (const arrow_type& child : type.children)
-    if (child.layout == arrow_layout::record && child.dictionary.empty())
-      add_types_of_arrow(child, types);
-    else
-      types.push_back(child.text());
-}
-
-PENSTOCK_INLINE std::vector<source_field> fields_of_arrow(const arrow_type& root) {
-  const std::vector<std::string> names = arrow_leaf_names(root);
-  std::vector<std::string> types;
-  add_types_of_arrow(root, types);
-  std::vector<source_field> made;
-  for (std::size_t i = 0; i < names.size(); ++i) made.push_back({names[i], types[i]});
-  return made;
-}
-
-}  // namespace penstock::inline v0_1::detail
-
 // ---- penstock/source/detail/arrow_batch.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -43600,7 +46095,9 @@ struct arrow_batch {
   arrow_column root;
   std::vector<arrow_leaf> leaves;
   std::vector<buffer> owned;
-  shared<const void> kept;  // what another library allocated
+  std::vector<std::unique_ptr<arrow_column>> widened;  // of leaves that the file has otherwise, or not at all
+  std::vector<std::unique_ptr<arrow_type>> types;      // of those that it has not
+  shared<const void> kept;                             // what another library allocated
   std::uint64_t kept_bytes = 0;
 
   [[nodiscard]] std::uint64_t bytes() const noexcept {
@@ -43683,8 +46180,8 @@ PENSTOCK_INLINE void arrow_member_value::read_into(mutable_bytes into) const {
 PENSTOCK_INLINE void arrow_member_value::check_codec(std::string_view) const {
   const arrow_cell found = cell();
   const arrow_type& type = found.type();
-  const bool has_bytes = type.layout == arrow_layout::bytes32 || type.layout == arrow_layout::bytes64 ||
-                         type.layout == arrow_layout::views ||
+  const bool has_bytes = type.layout == arrow_layout::nothing || type.layout == arrow_layout::bytes32 ||
+                         type.layout == arrow_layout::bytes64 || type.layout == arrow_layout::views ||
                          (type.layout == arrow_layout::fixed && type.number == arrow_number::none);
   if (!has_bytes)
     throw error(errc::format,
@@ -43931,9 +46428,9 @@ PENSTOCK_INLINE manifest detail::manifest_in(session_view session, storage_facts
     throw error(errc::argument,
                 {"a manifest is one object, and the storage has ", where.names.size(), "; name the one"});
   }
-  buffer text;
   try {
-    return manifest_from_string(text_of(session.range(0, 0, session.size(0), text)));
+    const object_bytes text = session.range(0, 0, session.size(0));
+    return manifest_from_string(text_of(text));
   } catch (error& e) {
     e.in_file(where.names[0]);
     throw;
@@ -43972,15 +46469,14 @@ class arrow_row {
   [[nodiscard]] std::string_view url() const { return files_->path(shard_); }
   [[nodiscard]] std::size_t size() const noexcept { return files_->leaves.size(); }
   [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return files_->leaves[i]; }
-  /// The place of a column, or their number. The name must live as long as the program.
-  [[nodiscard]] std::size_t place_of(std::string_view name) const noexcept {
+  /// The place of a column, or their number. The name must live as long as the program. Throws
+  /// errc::argument if two columns have it.
+  [[nodiscard]] std::size_t place_of(std::string_view name) const {
     // Names often lie beside each other.
     const std::uint64_t at = reinterpret_cast<std::uintptr_t>(name.data());
     auto& known = memory_->places[to_size(at * 0x9e3779b97f4a7c15 >> 60)];
-    if (known.name.data() != name.data() || known.name.size() != name.size()) [[unlikely]] {
-      const auto found = std::ranges::find(files_->leaves, name);
-      known = {name, static_cast<std::size_t>(found - files_->leaves.begin())};
-    }
+    if (known.name.data() != name.data() || known.name.size() != name.size()) [[unlikely]]
+      known = {name, find_arrow_leaf(files_->leaves, name)};
     return known.i;
   }
   [[nodiscard]] blob_type member(std::size_t i) const { return {batch_->leaves[i], row_}; }
@@ -44032,6 +46528,7 @@ class arrow_rows {
       : known_(std::move(known)),
         session_(known_->where.connect()),
         batches_(known_, used, std::forward<Args>(args)...) {
+    for (const std::string_view name : used.names()) (void)find_arrow_leaf(known_->leaves, name);
     for (std::size_t i = 0; i < known_->leaves.size(); ++i)
       if (used.uses(known_->leaves[i])) touched_.push_back(i);
     if (used.everything()) touched_.clear();
@@ -44196,6 +46693,561 @@ class arrow_rows {
 };
 
 }  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/split_files.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// A name that says which of how many files it is: "train-00003-of-00012.arrow".
+struct numbered_name {
+  std::string_view front;  // "train-"
+  std::size_t number = 0, count = 0;
+
+  /// The front without the marks at its end: "train".
+  [[nodiscard]] std::string_view split() const noexcept;
+};
+[[nodiscard]] std::optional<numbered_name> numbered_name_of(std::string_view path) noexcept;
+
+/// A split, and the places of its files in a list.
+struct files_of_split {
+  std::string name;
+  std::vector<std::size_t> files;  // ascending
+
+  friend bool operator==(const files_of_split&, const files_of_split&) = default;
+};
+
+/// Whether a file or folder is called after a split: "val2017" after "validation".
+[[nodiscard]] bool is_called_after(std::string_view name, std::string_view split) noexcept;
+
+/// Where names of splits are looked for.
+enum class split_place : unsigned char { sharded, folder, file };
+
+/// The files whose paths, relative to the dataset's folder, say at such a place that they are of a split;
+/// "train", "validation" and "test" first, then others in the order of their names.
+[[nodiscard]] std::vector<files_of_split> splits_at(std::span<const std::string> paths, split_place where);
+/// Whether a path says that it is of "train", "validation" or "test".
+[[nodiscard]] bool says_split(std::string_view path, split_place where) noexcept;
+/// Those of the first place that has any, as Hugging Face's `datasets` does; after them files that are
+/// numbered as belonging to several sets.
+[[nodiscard]] std::vector<files_of_split> splits_of(std::span<const std::string> paths);
+
+/// How many characters the folder has that all names have in common, with its slash.
+[[nodiscard]] std::size_t common_folder(std::span<const std::string> names) noexcept;
+/// The paths relative to the folder that all have in common; what follows `?` in a URL is left out.
+[[nodiscard]] std::vector<std::string> relative_paths(std::span<const std::string> names);
+
+/// How a source is called, for messages: `parquet("imdb", ...`.
+struct source_call {
+  std::string_view source;  // "parquet"
+  std::string_view folder;  // empty: a storage
+};
+
+/// Of files by their relative paths those of one split; all for "all". Throws errc::missing if there is no
+/// such split, with those that there are.
+[[nodiscard]] std::vector<std::size_t> files_of(std::span<const std::string> relative,
+                                                const named_split& wanted, const source_call& call);
+/// Throws errc::argument if the files are of several splits, or of one and others, with their names and what
+/// to write.
+void refuse_several_splits(std::span<const std::string> relative, const source_call& call);
+/// Throws errc::missing if some of the files that their names count are not there, and errc::argument for
+/// files of several counts, as two writings leave them.
+void check_numbered_files(std::span<const std::string> paths, const source_call& call);
+
+/// The names of a storage's objects that are of a split.
+[[nodiscard]] std::vector<std::string> names_of_split(std::span<const std::string> names,
+                                                      const named_split& wanted, const source_call& call);
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/detail/split_files.ipp
+
+namespace penstock::inline v0_1::detail {
+
+struct split_words {
+  std::string_view name;
+  std::array<std::string_view, 4> words;
+};
+inline constexpr std::array<split_words, 3> known_splits{
+    {{"train", {"train", "training"}},
+     {"validation", {"validation", "valid", "dev", "val"}},
+     {"test", {"test", "testing", "eval", "evaluation"}}}};
+
+inline char lower_letter(char c) noexcept {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+PENSTOCK_INLINE bool same_letters(std::string_view a, std::string_view b) noexcept {
+  return std::ranges::equal(a, b, {}, &lower_letter, &lower_letter);
+}
+
+// "valid" is "validation"; other names are themselves.
+PENSTOCK_INLINE std::string_view split_called(std::string_view name) noexcept {
+  for (const split_words& one : known_splits)
+    for (const std::string_view word : one.words)
+      if (!word.empty() && same_letters(word, name)) return one.name;
+  return name;
+}
+
+PENSTOCK_INLINE bool has_word(std::string_view name, std::string_view word) noexcept {
+  const auto ends = [&](std::size_t at) {
+    return at == name.size() || std::string_view("-._ 0123456789").find(name[at]) != name.npos;
+  };
+  for (std::size_t at = 0; !word.empty() && at + word.size() <= name.size(); ++at)
+    if ((at == 0 || ends(at - 1)) && ends(at + word.size()) &&
+        same_letters(name.substr(at, word.size()), word))
+      return true;
+  return false;
+}
+
+PENSTOCK_INLINE bool is_called_after(std::string_view name, std::string_view split) noexcept {
+  const std::string_view called = split_called(split);
+  for (const split_words& one : known_splits)
+    if (one.name == called)
+      return std::ranges::any_of(one.words, [&](std::string_view word) { return has_word(name, word); });
+  return has_word(name, split);
+}
+
+// Calls `is(part)` for the folders of a path, or for its last part, until it is true.
+template <class Is>
+bool any_part(std::string_view path, split_place where, const Is& is) {
+  const std::size_t last = path.rfind('/') + 1;
+  if (where == split_place::file) return is(path.substr(last));
+  for (std::size_t begin = 0; begin < last;) {
+    const std::size_t end = path.find('/', begin);
+    if (is(path.substr(begin, end - begin))) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+PENSTOCK_INLINE bool says_split(std::string_view path, split_place where) noexcept {
+  return any_part(path, where, [](std::string_view part) {
+    return std::ranges::any_of(known_splits,
+                               [&](const split_words& one) { return is_called_after(part, one.name); });
+  });
+}
+
+PENSTOCK_INLINE std::string_view numbered_name::split() const noexcept {
+  std::string_view name = front;
+  while (!name.empty() && std::string_view("-._").find(name.back()) != name.npos) name.remove_suffix(1);
+  return name;
+}
+
+PENSTOCK_INLINE std::optional<numbered_name> numbered_name_of(std::string_view path) noexcept {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const std::size_t of = name.rfind("-of-");
+  if (of == name.npos) return std::nullopt;
+  std::size_t digits = of;
+  while (digits != 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
+  numbered_name made{name.substr(0, digits)};
+  const char* const end = name.data() + name.size();
+  const auto [behind, failed] = std::from_chars(name.data() + of + 4, end, made.count);
+  const bool ended = behind == end || *behind == '.' || *behind == '-' || *behind == '_';
+  if (digits == of || made.split().empty() || failed != std::errc{} || !ended ||
+      std::from_chars(name.data() + digits, name.data() + of, made.number).ec != std::errc{})
+    return std::nullopt;
+  return made;
+}
+
+PENSTOCK_INLINE std::vector<files_of_split> in_usual_order(
+    std::map<std::string, std::vector<std::size_t>, std::less<>> found) {
+  std::vector<files_of_split> made;
+  for (const split_words& one : known_splits)
+    if (const auto at = found.find(one.name); at != found.end()) {
+      made.push_back({at->first, std::move(at->second)});
+      found.erase(at);
+    }
+  for (auto& [name, files] : found) made.push_back({name, std::move(files)});
+  return made;
+}
+
+PENSTOCK_INLINE std::vector<files_of_split> splits_at(std::span<const std::string> paths, split_place where) {
+  std::map<std::string, std::vector<std::size_t>, std::less<>> found;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const std::string_view path = paths[i];
+    if (where == split_place::sharded) {
+      const auto name =
+          path.starts_with("data/") && path.find('/', 5) == path.npos ? numbered_name_of(path) : std::nullopt;
+      if (name && name->front.ends_with('-'))
+        found[std::string(name->front.substr(0, name->front.size() - 1))].push_back(i);
+      continue;
+    }
+    for (const split_words& one : known_splits)
+      if (any_part(path, where, [&](std::string_view part) { return is_called_after(part, one.name); }))
+        found[std::string(one.name)].push_back(i);
+  }
+  return in_usual_order(std::move(found));
+}
+
+// Files that are numbered as belonging to several sets, whatever these are called.
+PENSTOCK_INLINE std::vector<files_of_split> numbered_sets(std::span<const std::string> paths) {
+  std::map<std::string, std::vector<std::size_t>, std::less<>> found;
+  for (std::size_t i = 0; i < paths.size(); ++i)
+    if (const auto name = numbered_name_of(paths[i])) found[std::string(name->split())].push_back(i);
+  if (found.size() < 2) found.clear();
+  return in_usual_order(std::move(found));
+}
+
+PENSTOCK_INLINE std::vector<files_of_split> splits_of(std::span<const std::string> paths) {
+  for (const split_place where : {split_place::sharded, split_place::folder, split_place::file})
+    if (auto found = splits_at(paths, where); !found.empty()) return found;
+  return numbered_sets(paths);
+}
+
+PENSTOCK_INLINE std::size_t common_folder(std::span<const std::string> names) noexcept {
+  if (names.empty()) return 0;
+  std::size_t same = names.front().size();
+  for (const std::string& name : names)
+    same = static_cast<std::size_t>(
+        std::ranges::mismatch(name, std::string_view(names.front()).substr(0, same)).in1 - name.begin());
+  return same == 0 ? 0 : names.front().rfind('/', same - 1) + 1;
+}
+
+PENSTOCK_INLINE std::vector<std::string> relative_paths(std::span<const std::string> names) {
+  const std::size_t common = common_folder(names);
+  std::vector<std::string> made;
+  for (const std::string& name : names) {
+    const bool url = name.find("://") != name.npos;
+    made.push_back(name.substr(common, url ? name.find('?', common) - common : name.npos));
+  }
+  return made;
+}
+
+PENSTOCK_INLINE std::string call_text(const source_call& call, std::string_view behind) {
+  if (call.folder.empty()) return text({call.source, "(storage, ", behind, ")"});
+  return text({call.source, "(\"", call.folder, "\", ", behind, ")"});
+}
+PENSTOCK_INLINE error in_folder(error made, const source_call& call) {
+  if (!call.folder.empty()) made.in_file(call.folder);
+  return made;
+}
+PENSTOCK_INLINE std::string_view place_called(const source_call& call) noexcept {
+  return call.folder.empty() ? "storage" : "folder";
+}
+PENSTOCK_INLINE std::string names_text(const std::vector<files_of_split>& splits) {
+  std::string line;
+  for (const files_of_split& one : splits) append(line, {line.empty() ? "" : ", ", one.name});
+  return line;
+}
+
+[[noreturn]] PENSTOCK_INLINE void choose_a_split(const std::vector<files_of_split>& splits,
+                                                 std::string_view more, const source_call& call) {
+  throw in_folder(error(errc::argument,
+                        {"the ", place_called(call), " has the ", splits.size() == 1 ? "split " : "splits ",
+                         names_text(splits), more, ": choose one, as in ",
+                         call_text(call, text({"split(\"", splits.front().name, "\")"})),
+                         ", or read all files as one dataset with split(\"all\")"}),
+                  call);
+}
+
+PENSTOCK_INLINE void refuse_several_splits(std::span<const std::string> relative, const source_call& call) {
+  const std::vector<files_of_split> splits = splits_of(relative);
+  if (splits.empty()) return;
+  std::set<std::size_t> named;
+  for (const files_of_split& one : splits) named.insert(one.files.begin(), one.files.end());
+  if (named.size() != relative.size()) {
+    std::size_t other = 0;
+    while (named.contains(other)) ++other;
+    choose_a_split(splits, text({", and files of none, such as '", relative[other], "'"}), call);
+  }
+  // "eval_train" has two names, and is one.
+  if (std::ranges::any_of(splits,
+                          [&](const files_of_split& one) { return one.files != splits.front().files; }))
+    choose_a_split(splits, "", call);
+  if (const auto sets = numbered_sets(relative); !sets.empty()) choose_a_split(sets, "", call);
+}
+
+PENSTOCK_INLINE std::vector<std::size_t> files_of(std::span<const std::string> relative,
+                                                  const named_split& wanted, const source_call& call) {
+  std::vector<std::size_t> all(relative.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  if (wanted.name == "all") return all;
+  const std::vector<files_of_split> splits = splits_of(relative), sets = numbered_sets(relative);
+  const auto set = std::ranges::find(sets, wanted.name, &files_of_split::name);
+  if (set != sets.end()) return set->files;
+  const auto made = [&](std::vector<std::size_t> chosen) {
+    std::vector<std::string> paths;
+    for (const std::size_t i : chosen) paths.push_back(relative[i]);
+    if (const auto several = numbered_sets(paths); !several.empty()) choose_a_split(several, "", call);
+    return chosen;
+  };
+  const std::string_view called = split_called(wanted.name);
+  for (const files_of_split& one : splits)
+    if (one.name == wanted.name || split_called(one.name) == called) return made(one.files);
+  for (const split_place where : {split_place::folder, split_place::file}) {
+    std::erase_if(all, [&](std::size_t i) {
+      return !any_part(relative[i], where,
+                       [&](std::string_view part) { return is_called_after(part, wanted.name); });
+    });
+    if (!all.empty()) return made(std::move(all));
+    all.resize(relative.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+  }
+  if (splits.empty())
+    throw in_folder(error(errc::missing, {"there is no split '", wanted.name, "': no file or folder in the ",
+                                          place_called(call), " is called after one; leave split(\"",
+                                          wanted.name, "\") out to read all files"}),
+                    call);
+  throw in_folder(error(errc::missing, {"there is no split '", wanted.name, "' in the ", place_called(call),
+                                        ", which has the splits ", names_text(splits)}),
+                  call);
+}
+
+PENSTOCK_INLINE void check_numbered_files(std::span<const std::string> paths, const source_call& call) {
+  struct counted {
+    std::string_view path;
+    std::set<std::size_t> numbers;
+  };
+  std::map<std::string_view, std::map<std::size_t, counted>> sets;  // by folder and front, and by count
+  for (const std::string& path : paths) {
+    const auto name = numbered_name_of(path);
+    if (!name) continue;
+    const auto front = static_cast<std::size_t>(name->front.data() + name->front.size() - path.data());
+    counted& set = sets[std::string_view(path).substr(0, front)][name->count];
+    if (set.path.empty()) set.path = path;
+    if (!set.numbers.insert(name->number).second)
+      throw in_folder(error(errc::argument, {"two files called '", std::string_view(path).substr(0, front),
+                                             "...' are number ", name->number, " of ", name->count,
+                                             ": delete the older one, or name the files to read"}),
+                      call);
+  }
+  for (const auto& [front, counts] : sets) {
+    auto whole = counts.begin();  // the largest that is, if one is
+    for (auto at = counts.begin(); at != counts.end(); ++at)
+      if (at->second.numbers.size() == at->first) whole = at;
+    const auto& [count, set] = *whole;
+    if (counts.size() > 1) {
+      const auto other = counts.begin()->first == count ? std::next(counts.begin()) : counts.begin();
+      const std::string_view name = set.path, behind = name.substr(front.size());
+      throw in_folder(
+          error(errc::argument,
+                {"'", set.path, "' and '", other->second.path,
+                 "' count different numbers of files, as if the dataset had been written twice: delete the "
+                 "files "
+                 "of the older one, or name the others, as in ",
+                 call.folder.empty()
+                     ? text({"'", front, "*", behind.substr(behind.find("-of-")), "'"})
+                     : text({call.source, "(\"", front, "*", behind.substr(behind.find("-of-")), "\")"})}),
+          call);
+    }
+    if (set.numbers.size() == count) continue;
+    std::size_t missing = set.numbers.contains(count) ? 1 : 0;  // some count from one
+    while (set.numbers.contains(missing)) ++missing;
+    throw in_folder(error(errc::missing, {"the ", place_called(call), " has ", set.numbers.size(), " of the ",
+                                          count, " files that '", set.path, "' counts, and lacks number ",
+                                          missing, ": fetch the others, or name the files to read"}),
+                    call);
+  }
+}
+
+PENSTOCK_INLINE std::vector<std::string> names_of_split(std::span<const std::string> names,
+                                                        const named_split& wanted, const source_call& call) {
+  std::vector<std::string> relative = relative_paths(names), chosen;
+  if (splits_of(relative).empty() && !names.empty()) {
+    // All of them may be in the folder of a split.
+    const std::string_view common = std::string_view(names.front()).substr(0, common_folder(names));
+    const std::size_t slash = common.size() < 2 ? common.npos : common.rfind('/', common.size() - 2);
+    const std::string_view last = common.substr(slash == common.npos ? 0 : slash + 1);
+    for (std::string& path : relative) path.insert(0, last);
+  }
+  for (const std::size_t i : files_of(relative, wanted, call)) chosen.push_back(names[i]);
+  return chosen;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/detail/table_marks.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Tables keep a list of the files that are rows; others in their folder are not any more, or not yet.
+enum class table_format : std::uint8_t { none, delta, iceberg, hudi, spark };
+
+/// A table, and its folder; of objects of a storage the front of their names.
+struct table_mark {
+  table_format format = table_format::none;
+  std::string folder;
+};
+
+/// Whether a path is one of Iceberg's metadata files. `named`: by a name that Iceberg gives, "v3." of tables
+/// in a file system, "00003-" and a UUID of those in a catalogue; otherwise by its ending.
+[[nodiscard]] bool is_iceberg_metadata(std::string_view path, bool named) noexcept;
+
+/// The table that a folder is, or is in.
+[[nodiscard]] table_mark table_at(const std::string& folder);
+/// The table that some of the objects describe.
+[[nodiscard]] table_mark table_among(std::span<const std::string> names);
+
+/// Throw errc::argument for a table, with the source to use: for a folder, for the folders of some files, and
+/// for the objects of a storage.
+void refuse_table_folder(const std::string& folder, std::string_view source);
+void refuse_table_files(std::span<const std::string> paths, std::string_view source);
+void refuse_table_objects(std::span<const std::string> names, std::string_view source);
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/detail/table_marks.ipp
+
+namespace penstock::inline v0_1::detail {
+
+struct table_folder_name {
+  std::string_view folder;
+  table_format format;
+};
+inline constexpr table_folder_name table_folder_names[] = {{"_delta_log", table_format::delta},
+                                                           {".hoodie", table_format::hudi},
+                                                           {"_spark_metadata", table_format::spark}};
+
+PENSTOCK_INLINE bool is_iceberg_metadata(std::string_view path, bool named) noexcept {
+  if (!path.ends_with(".metadata.json") && !path.ends_with(".metadata.json.gz")) return false;
+  std::string_view name = path.substr(path.rfind('/') + 1);
+  const char behind = name.starts_with('v') ? '.' : '-';
+  if (behind == '.') name.remove_prefix(1);
+  const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+  return !named || (digits != 0 && name[digits] == behind);
+}
+
+PENSTOCK_INLINE table_mark table_at(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  // Of folders further up only what Iceberg names counts: others may be called "metadata", too.
+  bool named = false;
+  for (fs::path at = fs::absolute(folder, failed).lexically_normal(); !failed; at = at.parent_path()) {
+    if (!at.has_filename() && at.has_relative_path()) continue;  // "sales/"
+    const std::string said = named ? at.string() : folder;
+    std::error_code unknown;
+    for (const table_folder_name& one : table_folder_names)
+      if (fs::is_directory(at / one.folder, unknown)) return {one.format, said};
+    for (fs::directory_iterator file(at / "metadata", unknown), end; !unknown && file != end;
+         file.increment(unknown))
+      if (is_iceberg_metadata(file->path().string(), named)) return {table_format::iceberg, said};
+    named = true;
+    if (at == at.parent_path()) break;
+  }
+  return {};
+}
+
+PENSTOCK_INLINE table_mark table_among(std::span<const std::string> names) {
+  for (const std::string& name : names) {
+    for (const table_folder_name& one : table_folder_names)
+      for (std::size_t at = name.find(one.folder); at != name.npos; at = name.find(one.folder, at + 1))
+        if ((at == 0 || name[at - 1] == '/') && name.substr(at + one.folder.size(), 1) == "/")
+          return {one.format, name.substr(0, at)};
+    if (is_iceberg_metadata(name, true)) {
+      const std::size_t folder = name.rfind("metadata/");
+      return {table_format::iceberg, name.substr(0, folder == name.npos ? 0 : folder)};
+    }
+  }
+  return {};
+}
+
+PENSTOCK_INLINE void refuse_mark(const table_mark& mark, std::string_view source, bool stored) {
+  if (mark.format == table_format::none) return;
+  const bool delta = mark.format == table_format::delta, iceberg = mark.format == table_format::iceberg;
+  std::string said;
+  if (delta || iceberg) {
+    const std::string_view called = delta ? "delta" : "iceberg";
+    said = text({"this is a table of ", delta ? "Delta Lake" : "Apache Iceberg",
+                 ", and not all files in its folder are rows of it: read it with ", called, "(",
+                 stored ? std::string("storage") : text({"\"", mark.folder, "\""}),
+                 "), which <penstock/source/", called, ".hpp> has"});
+  } else if (mark.format == table_format::hudi) {
+    said =
+        "this is a table of Apache Hudi, and not all files in its folder are rows of it; there is no source "
+        "for it: let Hudi or Spark write its rows to files of their own";
+  } else {
+    said =
+        "Spark's streaming wrote this folder, and not all files in it are rows: its folder _spark_metadata "
+        "lists those that are, and there is no source for it";
+  }
+  error refused(errc::argument, {said, "; ", source, " reads files that are named one by one as they are"});
+  if (!mark.folder.empty()) refused.in_file(mark.folder);
+  throw refused;
+}
+
+PENSTOCK_INLINE void refuse_table_folder(const std::string& folder, std::string_view source) {
+  refuse_mark(table_at(folder), source, false);
+}
+
+PENSTOCK_INLINE void refuse_table_files(std::span<const std::string> paths, std::string_view source) {
+  std::set<std::string_view> folders;
+  for (const std::string& path : paths) {
+    const std::size_t slash = path.rfind('/');
+    folders.insert(slash == path.npos ? "."
+                                      : std::string_view(path).substr(0, std::max<std::size_t>(slash, 1)));
+  }
+  for (const std::string_view folder : folders) refuse_table_folder(std::string(folder), source);
+}
+
+PENSTOCK_INLINE void refuse_table_objects(std::span<const std::string> names, std::string_view source) {
+  refuse_mark(table_among(names), source, true);
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/detail/data_folder.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The paths of a dataset's files: those of a folder, or those that a pattern names; of a split, if one is
+/// named, and otherwise those of a folder that has one only. Throw errc::missing for a folder without any,
+/// without the split, or without some of those that names count, and errc::argument for files of several
+/// splits, of two writings of a dataset, and for a table's folder.
+///
+/// Folders are looked through with the folders in them, without names that begin with `_` or `.`.
+[[nodiscard]] std::vector<std::string> parquet_paths(const std::string& pattern,
+                                                     const named_split* wanted = nullptr);
+/// Of the folders that Hugging Face's `datasets` writes with `save_to_disk` those that their `state.json`
+/// lists.
+[[nodiscard]] std::vector<std::string> arrow_paths(const std::string& pattern,
+                                                   const named_split* wanted = nullptr);
+[[nodiscard]] std::vector<std::string> csv_paths(const std::string& pattern,
+                                                 const named_split* wanted = nullptr);
+[[nodiscard]] std::vector<std::string> tsv_paths(const std::string& pattern,
+                                                 const named_split* wanted = nullptr);
+/// Whether there is a folder of this name.
+[[nodiscard]] bool is_data_folder(const std::string& path);
+/// `*.jsonl` and `*.ndjson`; if there are none, `*.txt` and `*.text`.
+[[nodiscard]] std::vector<std::string> line_paths(const std::string& pattern,
+                                                  const named_split* wanted = nullptr);
+/// Names with "tfrecord" or ".tfrec" in them; if there are none, numbered ones without an ending.
+[[nodiscard]] std::vector<std::string> tfrecord_paths(const std::string& pattern,
+                                                      const named_split* wanted = nullptr);
+
+/// A storage whose objects are the files of one dataset. Throws errc::argument for those of several splits,
+/// and of a table.
+template <storage Storage>
+[[nodiscard]] Storage one_split(Storage where, std::string_view source) {
+  refuse_table_objects(where.names(), source);
+  refuse_several_splits(relative_paths(where.names()), {source, {}});
+  return where;
+}
+/// The objects of a split.
+template <storage Storage>
+[[nodiscard]] Storage one_split(Storage where, const named_split& wanted, std::string_view source) {
+  refuse_table_objects(where.names(), source);
+  std::vector<std::string> chosen = names_of_split(where.names(), wanted, {source, {}});
+  if (chosen.size() == where.names().size()) return where;
+  if constexpr (renaming_storage<Storage>)
+    return where.with_names(std::move(chosen));
+  else
+    throw error(errc::argument,
+                "this storage cannot choose among its objects: make one of those of the split");
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/storage/components.hpp
+
+/// Declares the storages of optional components. A program that names one without its header has an
+/// incomplete type, and its compiler shows the line from here.
+namespace penstock::inline v0_1 {
+
+class http;        // penstock: write #include <penstock/storage/http.hpp>, and link penstock::http
+class s3;          // penstock: write #include <penstock/storage/s3.hpp>, and link penstock::s3
+class uring_file;  // penstock: write #include <penstock/storage/uring_file.hpp>, and link penstock::uring
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/detail/descriptor_cache.hpp
@@ -44833,6 +47885,7 @@ namespace penstock::inline v0_1 {
 /// If a file's name is the pattern itself, brackets included, that
 /// file is used; `\*`, `\?` and `\[` are literal. Names without these characters are used literally, whether
 /// or not the file exists.
+/// A `~/` at the beginning of a name stands for the folder that HOME names.
 /// Throws errc::missing if nothing matches, errc::io for a folder that cannot be read, and errc::argument for
 /// a URL (`s3://...`) or a command (`pipe:...`), with what to use instead.
 /// Source: POSIX.1-2017, glob and 2.13 "Pattern Matching Notation".
@@ -44840,8 +47893,14 @@ namespace penstock::inline v0_1 {
 
 namespace detail::files {
 
-/// Returns the names of a list unchanged. Throws errc::argument for URLs and commands.
+/// A path as it is opened: a `~/` at its beginning stands for the folder that HOME names, as in a shell; a
+/// folder that is called `~` is `./~`. Throws errc::argument for a URL or a command, with what to use
+/// instead, and if HOME is not set.
+[[nodiscard]] std::string local_path(std::string_view path);
+/// The paths of a list; see `local_path`.
 [[nodiscard]] std::vector<std::string> listed_names(std::vector<std::string> names);
+/// What reads URLs of a scheme, as the end of a sentence; `url`, as it may be shown.
+[[nodiscard]] std::string advice_for_url(std::string_view scheme, std::string_view url);
 
 }  // namespace detail::files
 }  // namespace penstock::inline v0_1
@@ -45106,6 +48165,265 @@ PENSTOCK_INLINE std::vector<std::string> expand_braces(std::string_view pattern)
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/storage/url.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The parts of an absolute URL of an object, as `parse_url` makes them.
+///
+/// The query may be a signature that grants access, so a `url` has no `operator<<`: show `without_secrets()`.
+struct url {
+  std::string scheme;      ///< http, https or s3
+  std::string host;        ///< in lower case; an IPv6 address without its brackets
+  std::uint16_t port = 0;  ///< 0: the scheme's own
+  std::string path;        ///< begins with '/', percent-encoded as it was given
+  std::string query;       ///< without its '?', as it was given
+
+  /// The port to connect to: `port`, or 80 for http and 443 for https and s3.
+  [[nodiscard]] std::uint16_t port_number() const noexcept;
+  /// Host and port, as the header `Host` shows them: the port only where it is not the scheme's own.
+  [[nodiscard]] std::string authority() const;
+  /// Path and query, as the first line of a request shows them.
+  [[nodiscard]] std::string target() const;
+  /// The whole URL, its query included.
+  [[nodiscard]] std::string text() const;
+  /// The whole URL for messages: a query is shown as `?...`.
+  [[nodiscard]] std::string without_secrets() const;
+  /// Whether scheme, host and port are equal, so that one connection can serve both.
+  [[nodiscard]] bool same_origin(const url& other) const noexcept;
+
+  friend bool operator==(const url&, const url&) = default;
+};
+
+/// Takes an absolute URL of an object apart.
+///
+///     const url one = parse_url("https://[2001:db8::1]:8443/train-0000.tar?version=3");
+///     const bool right = one.host == "2001:db8::1" && one.port == 8443 && one.target().ends_with("?version=3");
+///
+/// In: `http://`, `https://` or `s3://`, a host (a name, an IPv4 address, or an IPv6 address in brackets),
+/// perhaps a port, a path and a query. Scheme and host become lower case, the host of s3 (its bucket) as it
+/// is; an empty path becomes "/"; everything else stays as it was given.
+/// Errors: errc::argument, with what to write instead, for any other text: another scheme, no host, a port
+/// that is none, a user or password (`user:password@`), a fragment (`#...`), and characters that must be
+/// percent-encoded.
+/// No message shows a user, a password or a query.
+/// Source: RFC 3986; the host is what the Domain Name System can resolve.
+[[nodiscard]] url parse_url(std::string_view text);
+
+/// The URL that a redirect leads to: `location` is absolute, or relative to `base`. A fragment is dropped.
+/// Errors: those of `parse_url`.
+/// Source: RFC 3986, 5.2.
+[[nodiscard]] url resolve(const url& base, std::string_view location);
+
+/// Any text that may be a URL, for messages: without user and password, and with `?...` for a query.
+[[nodiscard]] std::string without_secrets(std::string_view text);
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/url.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail::urls {
+
+inline constexpr std::size_t longest = 32'768;
+
+/// The functions of <cctype> depend on the locale.
+constexpr bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+constexpr bool is_hex(char c) noexcept {
+  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+[[gnu::cold]] inline error refused(std::string_view text, std::initializer_list<piece> why) {
+  constexpr std::size_t most = 200;
+  std::string line = without_secrets(text);
+  if (line.size() > most) line.replace(most, std::string::npos, "...");
+  std::replace(line.begin(), line.end(), '\0', '?');  // what is said ends there otherwise
+  line = "the URL \"" + line + "\" ";
+  append(line, why);
+  return error(errc::argument, line);
+}
+
+/// Throws unless each character may stand in a path, or in a query.
+inline void check_characters(std::string_view text, std::string_view part, bool is_query) {
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    const char c = part[i];
+    if (c == '%') {
+      if (part.size() - i < 3 || !is_hex(part[i + 1]) || !is_hex(part[i + 2]))
+        throw refused(text,
+                      {"has a '%' without two hexadecimal digits behind it; write a percent sign as %25"});
+      i += 2;
+    } else if (!is_letter(c) && !is_digit(c) &&
+               std::string_view("-._~!$&'()*+,;=:@/").find(c) == std::string_view::npos &&
+               !(is_query && c == '?')) {
+      throw refused(text, {"has a character in its ", is_query ? "query" : "path",
+                           " that no URL may have; percent-encode it, a space as %20"});
+    }
+  }
+}
+
+inline std::uint16_t to_port(std::string_view text, std::string_view digits) {
+  std::uint32_t value = 0;
+  for (const char c : digits) {
+    if (!is_digit(c)) throw refused(text, {"has a port that is no number"});
+    value = std::min<std::uint32_t>(value * 10 + static_cast<std::uint32_t>(c - '0'), 100'000);
+  }
+  if (value > 65'535 || (value == 0 && !digits.empty()))
+    throw refused(text, {"has a port that is not between 1 and 65535"});
+  return static_cast<std::uint16_t>(value);
+}
+
+inline void set_authority(url& into, std::string_view text, std::string_view authority) {
+  if (authority.find('@') != std::string_view::npos)
+    throw refused(
+        text,
+        {"names a user or a password; give credentials in http_options::headers or s3_options::identity, "
+         "where no message can show them"});
+  std::string_view port;
+  if (authority.starts_with('[')) {
+    const std::size_t end = authority.find(']');
+    std::array<unsigned char, 16> address{};
+    into.host = authority.substr(1, end == std::string_view::npos ? end : end - 1);
+    const bool digits = std::all_of(into.host.begin(), into.host.end(),
+                                    [](char c) { return is_hex(c) || c == ':' || c == '.'; });
+    if (end == std::string_view::npos || !digits ||
+        ::inet_pton(AF_INET6, into.host.c_str(), address.data()) != 1)
+      throw refused(text, {"has no IPv6 address in its brackets; write [::1]"});
+    port = authority.substr(end + 1);
+    if (!port.empty() && port.front() != ':')
+      throw refused(text, {"has something between its host and its path"});
+    if (!port.empty()) port.remove_prefix(1);
+  } else {
+    const std::size_t colon = authority.find(':');
+    into.host = authority.substr(0, colon);
+    if (colon != std::string_view::npos) port = authority.substr(colon + 1);
+    if (port.find(':') != std::string_view::npos)
+      throw refused(text, {"has two colons in its host; write an IPv6 address in brackets, as [::1]"});
+    if (into.host.empty()) throw refused(text, {"names no host"});
+    if (into.host.size() > 253) throw refused(text, {"has a host of more than 253 characters"});
+    const bool named = std::all_of(into.host.begin(), into.host.end(), [](char c) {
+      return is_letter(c) || is_digit(c) || c == '-' || c == '.' || c == '_';
+    });
+    if (!named || into.host.front() == '.' || into.host.find("..") != std::string::npos)
+      throw refused(
+          text, {"has a host that is no name; write names of other scripts in their ASCII form, xn--..."});
+  }
+  if (into.scheme != "s3") std::transform(into.host.begin(), into.host.end(), into.host.begin(), lower);
+  into.port = to_port(text, port);
+}
+
+/// Where a scheme ends, its colon; npos if the text begins with none.
+inline std::size_t end_of_scheme(std::string_view text) noexcept {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == ':') return i == 0 ? std::string_view::npos : i;
+    if (!is_letter(text[i]) &&
+        (i == 0 || (!is_digit(text[i]) && text[i] != '+' && text[i] != '-' && text[i] != '.')))
+      return std::string_view::npos;
+  }
+  return std::string_view::npos;
+}
+
+/// A path without its segments "." and "..": RFC 3986, 5.2.4.
+inline std::string without_dots(std::string_view path) {
+  std::string result;
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find('/', 1), path.size());
+    const std::string_view segment = path.substr(0, end);  // with the slash before it
+    path.remove_prefix(end);
+    if (segment == "/." || segment == "/..") {
+      if (segment == "/..") result.erase(std::min(result.rfind('/'), result.size()));
+      if (path.empty()) result += '/';
+    } else {
+      result += segment;
+    }
+  }
+  return result.empty() ? "/" : result;
+}
+
+}  // namespace detail::urls
+
+PENSTOCK_INLINE std::uint16_t url::port_number() const noexcept {
+  if (port != 0) return port;
+  return scheme == "http" ? 80 : 443;
+}
+PENSTOCK_INLINE std::string url::authority() const {
+  std::string line = host.find(':') == std::string::npos ? host : "[" + host + "]";
+  if (port != 0 && port != (scheme == "http" ? 80 : 443)) detail::append(line, {":", port});
+  return line;
+}
+PENSTOCK_INLINE std::string url::target() const { return query.empty() ? path : path + "?" + query; }
+PENSTOCK_INLINE std::string url::text() const { return detail::text({scheme, "://", authority(), target()}); }
+PENSTOCK_INLINE std::string url::without_secrets() const {
+  return detail::text({scheme, "://", authority(), path, query.empty() ? "" : "?..."});
+}
+PENSTOCK_INLINE bool url::same_origin(const url& other) const noexcept {
+  return scheme == other.scheme && host == other.host && port_number() == other.port_number();
+}
+
+PENSTOCK_INLINE std::string without_secrets(std::string_view text) {
+  namespace urls = detail::urls;
+  const std::size_t end = std::min(text.find_first_of("?#"), text.size());
+  const std::string_view tail = end == text.size() ? "" : text[end] == '?' ? "?..." : "#...";
+  std::string_view shown = text.substr(0, end);
+  const std::size_t scheme = shown.find("://");
+  const std::string_view head = scheme == std::string_view::npos ? "" : shown.substr(0, scheme + 3);
+  shown.remove_prefix(head.size());
+  // Of a text that is no URL, a password could be anywhere before the last '@'; it may hold slashes.
+  const std::string_view authority = shown.substr(0, shown.find('/'));
+  const std::string_view port = authority.substr(std::min(authority.rfind(':'), authority.size()));
+  const bool is_host = !head.empty() && (port.empty() || authority.ends_with(']') ||
+                                         std::all_of(port.begin() + 1, port.end(), urls::is_digit));
+  const std::size_t at = (is_host ? authority : shown).rfind('@');
+  if (at != std::string_view::npos) shown.remove_prefix(at + 1);
+  return detail::text({head, shown, tail});
+}
+
+PENSTOCK_INLINE url parse_url(std::string_view text) {
+  namespace urls = detail::urls;
+  if (text.size() > urls::longest)
+    throw urls::refused(text, {"has more than ", urls::longest, " characters"});
+  const std::size_t colon = urls::end_of_scheme(text);
+  if (colon == std::string_view::npos || text.substr(colon, 3) != "://")
+    throw urls::refused(text, {"is not absolute; write http://, https:// or s3:// and a host"});
+  url made;
+  made.scheme = text.substr(0, colon);
+  std::transform(made.scheme.begin(), made.scheme.end(), made.scheme.begin(), urls::lower);
+  if (made.scheme != "http" && made.scheme != "https" && made.scheme != "s3")
+    throw urls::refused(text, {"has another scheme than http, https and s3"});
+  std::string_view rest = text.substr(colon + 3);
+  if (rest.find('#') != std::string_view::npos)
+    throw urls::refused(text, {"has a fragment, which names no object; write the '#' of a name as %23"});
+  const std::size_t question = std::min(rest.find('?'), rest.size());
+  if (question != rest.size()) made.query = rest.substr(question + 1);
+  rest = rest.substr(0, question);
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  urls::set_authority(made, text, rest.substr(0, slash));
+  made.path = slash == rest.size() ? "/" : rest.substr(slash);
+  urls::check_characters(text, made.path, false);
+  urls::check_characters(text, made.query, true);
+  return made;
+}
+
+PENSTOCK_INLINE url resolve(const url& base, std::string_view location) {
+  namespace urls = detail::urls;
+  location = location.substr(0, location.find('#'));
+  if (urls::end_of_scheme(location) != std::string_view::npos) return parse_url(location);
+  if (location.starts_with("//")) return parse_url(base.scheme + ":" + std::string(location));
+  if (location.empty()) return base;
+  const std::size_t question = std::min(location.find('?'), location.size());
+  std::string path(location.substr(0, question));
+  if (path.empty())
+    path = base.path;
+  else
+    path =
+        urls::without_dots(path.front() == '/' ? path : base.path.substr(0, base.path.rfind('/') + 1) + path);
+  return parse_url(detail::text({base.scheme, "://", base.authority(), path, location.substr(question)}));
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/storage/file_names.ipp
 
 namespace penstock::inline v0_1 {
@@ -45128,14 +48446,48 @@ PENSTOCK_INLINE void check_is_name(std::string_view name) {
            c == '-' || c == '.';
   });
   if (!is_scheme) return;
+  const std::string shown = without_secrets(name);
   if (scheme == "file")
-    throw error(errc::argument, {"'", name, "' is a URL; write the path without file://"});
-  throw error(errc::argument, {"'", name, "' is a URL, and this reads local files; there is no storage for ",
-                               scheme, ":// here: mount it, download it, or pipe it into webdataset_pipe"});
+    throw error(errc::argument, {"'", shown, "' is a URL; write the path without file://"});
+  throw error(errc::argument,
+              {"'", shown, "' is a URL, and this reads local files: ", advice_for_url(scheme, shown)});
+}
+
+PENSTOCK_INLINE std::string advice_for_url(std::string_view scheme, std::string_view url) {
+  const auto is_one_of = [scheme](std::initializer_list<std::string_view> list) {
+    return std::find(list.begin(), list.end(), scheme) != list.end();
+  };
+  constexpr std::string_view or_copy = ", or copy the objects to local files with stage_to";
+  if (scheme == "s3")
+    return text({"give the source s3(\"", url, "\"), a storage of <penstock/storage/s3.hpp> in penstock::s3",
+                 or_copy});
+  if (is_one_of({"http", "https"}))
+    return text({"give the source http(\"", url,
+                 "\"), a storage of <penstock/storage/http.hpp> in penstock::http", or_copy});
+  if (is_one_of({"gs", "gcs", "az", "azure", "abfs", "abfss", "hdfs", "viewfs"}))
+    return text(
+        {"give the source arrow_files, a storage of <penstock/storage/arrow_files.hpp> in "
+         "penstock::arrow, with Arrow's file system for ",
+         scheme, ":// (arrow::fs::FileSystemFromUri)", or_copy});
+  if (scheme == "hf")
+    return "the files of Hugging Face's hub are at "
+           "https://huggingface.co/datasets/OWNER/NAME/resolve/main/FILE: give the source http(...) of "
+           "<penstock/storage/http.hpp> in penstock::http, or download them with `hf download`";
+  return text({"there is no storage for ", scheme,
+               ":// here: mount it, download it, or pipe it into webdataset_pipe"});
+}
+
+PENSTOCK_INLINE std::string local_path(std::string_view path) {
+  check_is_name(path);
+  if (path != "~" && !path.starts_with("~/")) return std::string(path);
+  const char* const home = std::getenv("HOME");
+  if (home == nullptr || *home == '\0')
+    throw error(errc::argument, {"'", path, "' begins with ~, and HOME is not set: write the whole path"});
+  return text({home, path.substr(1)});
 }
 
 PENSTOCK_INLINE std::vector<std::string> listed_names(std::vector<std::string> names) {
-  for (const std::string& name : names) check_is_name(name);
+  for (std::string& name : names) name = local_path(name);
   return names;
 }
 
@@ -45655,6 +49007,906 @@ PENSTOCK_INLINE std::vector<std::string> paths_of(const std::string& pattern) {
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/detail/folder_names.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Whether a relative path stays within the folder it is relative to. A description must not lead to files
+/// outside its folder.
+[[nodiscard]] bool stays_in_folder(std::string_view path) noexcept;
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/detail/folder_names.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE bool stays_in_folder(std::string_view path) noexcept {
+  if (path.empty() || path.front() == '/' || path.find('\0') != std::string_view::npos) return false;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    if (path.substr(begin, end - begin) == "..") return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/detail/whole_file.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A regular file that stays open as long as this object lives. Throws `errc::io` that names the file.
+class regular_file {
+ public:
+  explicit regular_file(const std::string& path);
+  regular_file(const regular_file&) = delete;
+  regular_file& operator=(const regular_file&) = delete;
+  ~regular_file();
+
+  [[nodiscard]] int number() const noexcept { return number_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+
+  /// Reads the first `into.size()` bytes.
+  void read(mutable_bytes into) const;
+
+ private:
+  [[nodiscard]] static int opened(const std::string& path) noexcept;
+  [[nodiscard]] error failed(const char* what) const;
+
+  const std::string* path_;
+  int number_;
+  std::uint64_t size_ = 0;
+};
+
+/// All bytes of a regular file, for small formats that are kept in memory. Throws `errc::io` that names the
+/// file, and `errc::limit`, before anything is read, if it has more than `most` bytes; `what` names the kind
+/// of file in the message.
+[[nodiscard]] buffer read_whole_file(const std::string& path,
+                                     std::uint64_t most = std::numeric_limits<std::uint64_t>::max(),
+                                     std::string_view what = "a file");
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/whole_file.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE regular_file::regular_file(const std::string& path) : path_(&path), number_(opened(path)) {
+  if (number_ < 0) throw failed("opened");
+  struct stat status {};
+  const bool known = ::fstat(number_, &status) == 0;
+  if (known && S_ISREG(status.st_mode)) {
+    size_ = static_cast<std::uint64_t>(status.st_size);
+    return;
+  }
+  const error reason = known ? error(errc::io, "this is not a regular file").in_file(path) : failed("opened");
+  ::close(number_);
+  throw reason;
+}
+
+PENSTOCK_INLINE regular_file::~regular_file() { ::close(number_); }
+
+PENSTOCK_INLINE void regular_file::read(mutable_bytes into) const {
+  std::size_t filled = 0;
+  while (filled < into.size()) {
+    const auto got = ::read(number_, into.data() + filled, into.size() - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw failed("read");
+    if (got == 0)
+      throw error(errc::io, "the file shrank while it was being read").in_file(*path_).at_offset(filled);
+    filled += static_cast<std::size_t>(got);
+  }
+}
+
+PENSTOCK_INLINE int regular_file::opened(const std::string& path) noexcept {
+  if (path.find('\0') == std::string::npos) return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  errno = ENOENT;  // the system would open the path before the NUL
+  return -1;
+}
+
+PENSTOCK_INLINE error regular_file::failed(const char* what) const {
+  const int code = errno;
+  return error(errc::io, {"the file cannot be ", what, ": ", std::generic_category().message(code),
+                          code == ENOENT ? "; check the path" : ""})
+      .in_file(*path_);
+}
+
+PENSTOCK_INLINE buffer read_whole_file(const std::string& given, std::uint64_t most, std::string_view what) {
+  const std::string path = files::local_path(given);
+  const regular_file file(path);
+  if (file.size() > most) {
+    const bool round = most % 1_MiB == 0;
+    throw error(errc::limit,
+                {what, " may not have more than ", round ? most / 1_MiB : most, round ? " MiB" : " bytes"})
+        .in_file(path);
+  }
+  buffer bytes(detail::to_size(file.size()));
+  file.read(bytes.span());
+  return bytes;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/detail/data_folder.ipp
+
+namespace penstock::inline v0_1::detail {
+
+/// What a folder's files are to a source.
+struct folder_rules {
+  std::string_view source;
+  std::string_view files;  // what they are called, for a message
+  bool (*is)(std::string_view name);
+  bool (*is_instead)(std::string_view name) = nullptr;  // if there are none
+  bool is_table = false;                                // whether a table may keep such files
+  bool flat = false;                                    // whether folders in it are looked at only if need be
+};
+
+/// Paths relative to a folder, in the order of their bytes.
+template <class Iterator>
+std::vector<std::string> files_in(const std::string& folder, bool (*is)(std::string_view)) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  std::vector<std::string> paths;
+  const auto options = fs::directory_options::follow_directory_symlink;
+  for (Iterator at(folder, options, failed), end; !failed && at != end; at.increment(failed)) {
+    const std::string name = at->path().filename().string();
+    const bool hidden = name.starts_with('.') || name.starts_with('_');
+    if (at->is_directory()) {
+      if constexpr (requires { at.disable_recursion_pending(); })
+        if (hidden) at.disable_recursion_pending();
+      continue;
+    }
+    if (!hidden && name.find(".penstock-") == name.npos && is(name))
+      paths.push_back(at->path().lexically_relative(folder).string());
+  }
+  if (failed) throw error(errc::io, {"the folder cannot be read: ", failed.message()}).in_file(folder);
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+PENSTOCK_INLINE std::vector<std::string> files_in_folder(const std::string& folder,
+                                                         const folder_rules& rules) {
+  using flat = std::filesystem::directory_iterator;
+  using deep = std::filesystem::recursive_directory_iterator;
+  for (const auto is : {rules.is, rules.is_instead}) {
+    if (is == nullptr) continue;
+    std::vector<std::string> found = rules.flat ? files_in<flat>(folder, is) : std::vector<std::string>();
+    if (found.empty()) found = files_in<deep>(folder, is);
+    if (!found.empty()) return found;
+  }
+  throw error(errc::missing, {"the folder, and the folders in it, have no file called ", rules.files})
+      .in_file(folder);
+}
+
+// The shards that `state.json` lists, relative to its folder; none if there is no such file.
+PENSTOCK_INLINE std::optional<std::vector<std::string>> saved_shards(const std::string& folder) {
+  const std::string path = folder + "/state.json";
+  std::error_code failed;
+  if (!std::filesystem::is_regular_file(path, failed)) return std::nullopt;
+  try {
+    const buffer held = read_whole_file(path, 64_MiB, "a list of shards");
+    const std::string_view said = text_of(held.view());
+    const std::size_t begin = said.find("\"_data_files\"");
+    if (begin == said.npos) return std::nullopt;
+    json_reader files(said.substr(begin), {errc::format, "the list of shards", ""});
+    std::vector<std::string> made;
+    files.name("_data_files");
+    files.list([&] {
+      files.expect('{');
+      files.name("filename");
+      made.push_back(files.string());
+      files.expect('}');
+      if (!stays_in_folder(made.back()))
+        throw error(errc::format, {"'", made.back(), "' leads out of the folder"});
+    });
+    return made;
+  } catch (error& e) {
+    e.in_file(path);
+    throw;
+  }
+}
+
+// What a folder has that Hugging Face saved, without what an older writing left there; whether all of it is
+// said.
+PENSTOCK_INLINE bool keep_saved(const std::string& folder, std::vector<std::string>& relative) {
+  std::map<std::string, std::set<std::string>> listed;  // by folder
+  bool all = true;
+  std::vector<std::string> kept;
+  for (const std::string& path : relative) {
+    const std::string inner = path.substr(0, path.rfind('/') + 1);
+    if (const auto [at, is_new] = listed.try_emplace(inner); is_new) {
+      const auto shards = saved_shards(folder + "/" + inner);
+      all = all && shards;
+      if (!shards) at->second.insert("*");
+      for (const std::string& shard : shards.value_or(std::vector<std::string>())) {
+        if (!std::ranges::binary_search(relative, inner + shard))
+          throw error(errc::missing,
+                      {"'", inner, "state.json' lists '", shard, "', which is not there: fetch it"})
+              .in_file(folder);
+        at->second.insert(shard);
+      }
+    }
+    const auto& shards = listed.at(inner);
+    if (shards.contains("*") || shards.contains(path.substr(inner.size()))) kept.push_back(path);
+  }
+  relative = std::move(kept);
+  return all;
+}
+
+// Hugging Face's cache has all that it made of a dataset in one folder: "imdb-test.arrow",
+// "imdb-train.arrow".
+PENSTOCK_INLINE void refuse_other_names(const std::string& folder, std::span<const std::string> paths) {
+  const auto without_digits = [](const std::string& path) {
+    std::string name = path.substr(path.rfind('/') + 1);
+    std::erase_if(name, [](char c) { return c >= '0' && c <= '9'; });
+    return name;
+  };
+  for (const std::string& path : paths)
+    if (without_digits(path) != without_digits(paths.front())) {
+      std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+      name = name.substr(0, name.rfind('.'));
+      while (name.size() > 1 && std::string_view("-._0123456789").find(name.back()) != name.npos)
+        name.remove_suffix(1);
+      throw error(errc::argument,
+                  {"the folder has files of several kinds, such as '", paths.front(), "' and '", path,
+                   "': choose one, as in arrow_ipc(\"", folder, "\", split(\"", name, "\"))"})
+          .in_file(folder);
+    }
+}
+
+PENSTOCK_INLINE bool is_data_folder(const std::string& path) {
+  std::error_code failed;
+  return std::filesystem::is_directory(path, failed);
+}
+
+PENSTOCK_INLINE std::vector<std::string> data_paths(const std::string& given, const named_split* wanted,
+                                                    const folder_rules& rules, bool saved = false) {
+  const std::string pattern = files::local_path(given);
+  const source_call call{rules.source, pattern};
+  if (!is_data_folder(pattern)) {
+    std::vector<std::string> paths = tar::paths_of(pattern);
+    // Files that are named one by one are taken as they are.
+    if (rules.is_table && pattern.find_first_of("*?[") != pattern.npos)
+      refuse_table_files(paths, rules.source);
+    return wanted == nullptr ? paths : names_of_split(paths, *wanted, call);
+  }
+  if (rules.is_table) refuse_table_folder(pattern, rules.source);
+  std::string folder = pattern;
+  while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+  std::vector<std::string> relative = files_in_folder(folder, rules);
+  const bool all_said = saved && keep_saved(folder, relative);
+  if (wanted == nullptr) {
+    refuse_several_splits(relative, call);
+  } else {
+    std::vector<std::string> chosen;
+    for (const std::size_t i : files_of(relative, *wanted, call)) chosen.push_back(std::move(relative[i]));
+    relative = std::move(chosen);
+  }
+  for (std::string& path : relative) path.insert(0, folder == "/" ? folder : folder + "/");
+  if (all_said) return relative;
+  check_numbered_files(relative, call);
+  if (saved && (wanted == nullptr || wanted->name != "all")) refuse_other_names(folder, relative);
+  return relative;
+}
+
+PENSTOCK_INLINE std::vector<std::string> parquet_paths(const std::string& pattern,
+                                                       const named_split* wanted) {
+  const auto is = [](std::string_view name) {
+    return name.ends_with(".parquet") || name.ends_with(".parq") || name.ends_with(".pq");
+  };
+  return data_paths(pattern, wanted, {.source = "parquet", .files = "*.parquet", .is = is, .is_table = true});
+}
+
+PENSTOCK_INLINE std::vector<std::string> arrow_paths(const std::string& pattern, const named_split* wanted) {
+  // Hugging Face keeps what its functions returned under names that begin with "cache-".
+  const auto is = [](std::string_view name) {
+    return name.ends_with(".arrow") && !name.starts_with("cache-");
+  };
+  return data_paths(pattern, wanted,
+                    {.source = "arrow_ipc", .files = "*.arrow", .is = is, .is_table = true, .flat = true},
+                    true);
+}
+
+PENSTOCK_INLINE std::vector<std::string> line_paths(const std::string& pattern, const named_split* wanted) {
+  const auto is = [](std::string_view name) { return name.ends_with(".jsonl") || name.ends_with(".ndjson"); };
+  const auto is_text = [](std::string_view name) {
+    return name.ends_with(".txt") || name.ends_with(".text");
+  };
+  return data_paths(pattern, wanted,
+                    {.source = "lines", .files = "*.jsonl or *.txt", .is = is, .is_instead = is_text});
+}
+
+PENSTOCK_INLINE std::vector<std::string> csv_paths(const std::string& pattern, const named_split* wanted) {
+  const auto is = [](std::string_view name) { return name.ends_with(".csv"); };
+  return data_paths(pattern, wanted, {.source = "csv", .files = "*.csv", .is = is});
+}
+
+PENSTOCK_INLINE std::vector<std::string> tsv_paths(const std::string& pattern, const named_split* wanted) {
+  const auto is = [](std::string_view name) { return name.ends_with(".tsv"); };
+  return data_paths(pattern, wanted, {.source = "tsv", .files = "*.tsv", .is = is});
+}
+
+PENSTOCK_INLINE std::vector<std::string> tfrecord_paths(const std::string& pattern,
+                                                        const named_split* wanted) {
+  const auto is = [](std::string_view name) {
+    const bool is_index = name.ends_with(".idx") || name.ends_with(".index") || name.ends_with(".json");
+    return !is_index && (name.find("tfrecord") != name.npos || name.find(".tfrec") != name.npos);
+  };
+  const auto is_numbered = [](std::string_view name) {
+    return name.find('.') == name.npos && numbered_name_of(name).has_value();
+  };
+  return data_paths(pattern, wanted,
+                    {.source = "tfrecord", .files = "*.tfrecord", .is = is, .is_instead = is_numbered});
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/detail/arrow_union.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The type in which all values of two types have a place without loss; none if there is none. Of whole and
+/// floating-point numbers the smallest one that holds both exactly, of times the one of the finer unit, of
+/// texts a text, of texts and bytes bytes, of a dictionary that of its values, of lists a list, of structs
+/// one with the fields of both; null is of any type.
+[[nodiscard]] std::optional<arrow_type> common_arrow_type(const arrow_type& a, const arrow_type& b);
+
+/// A column that is in two files in types without a common one.
+struct column_conflict {
+  std::string column;  ///< its path; also for the fields of a struct
+  std::string first, second;
+  std::string first_type, second_type;  ///< the second one is empty if the second file has the column twice
+};
+
+/// The columns of the files of a dataset together, in the order in which files bring them. A column that a
+/// file lacks, or has with the type null, is null there.
+class column_union {
+ public:
+  /// A file's columns, as the children of a struct, and its name, which must outlive this.
+  void add(const arrow_type& columns, std::string_view name);
+
+  [[nodiscard]] const arrow_type& schema() const noexcept { return all_; }
+  [[nodiscard]] const std::vector<column_conflict>& conflicts() const noexcept { return conflicts_; }
+
+ private:
+  void join(arrow_type& known, const arrow_type& given, const std::string& path, std::string_view name);
+  void refuse(const std::string& path, std::string_view name, const arrow_type* known,
+              const arrow_type* given);
+
+  arrow_type all_;
+  std::string_view first_;
+  // by path: the file of its type, unless the first
+  std::map<std::string, std::string_view, std::less<>> from_;
+  std::vector<column_conflict> conflicts_;
+};
+
+/// Throws errc::format, with both files and types, if a conflict is about a column that is used, among
+/// `leaves`.
+void check_conflicts(std::span<const column_conflict> conflicts, std::span<const std::string> leaves,
+                     const projection& used);
+/// The same for one column.
+void check_conflicts(std::span<const column_conflict> conflicts, std::string_view leaf);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/table_facts.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// What files without numbers call a field, one or the other: a column, a field of a struct, or the
+/// "element", "key" or "value" of a list or a map.
+struct stored_name {
+  std::vector<std::string> names;
+  int number = -1;
+  std::vector<stored_name> fields = {};
+};
+
+/// What a table says of its Parquet files, at one version.
+struct table_facts {
+  arrow_type schema;  // the columns that files have, as the children of a struct
+  std::vector<std::vector<std::string>>
+      stored_as;  // by column: what files call it, one or the other; none: as the table does
+  std::vector<arrow_type>
+      stored_types;            // by column: its type with the fields' names in files; empty: as the table's
+  std::vector<int> field_ids;  // by column: its number in files, if files have some; may be empty. Without
+                               // stored types, those of what it consists of come behind it, depth first.
+  std::optional<std::vector<stored_name>> names;  // of what has a number, in files without numbers
+  std::vector<arrow_type> part_types;  // columns of one value per file, of types that `hive_columns` takes
+  std::vector<std::vector<std::optional<std::string>>>
+      part_values;  // by file and column, as text; none: null
+  std::vector<std::vector<std::uint64_t>>
+      deleted;  // by file: the rows that are not there any more, ascending
+  std::vector<std::vector<std::string>>
+      must_have;           // by file: columns that are not null where the file has none; may be empty
+  std::string says;        // "delta('sales', version 3)"
+  std::uint64_t mark = 0;  // of the version
+};
+
+/// How many numbers a column has: its own, and those of what it consists of.
+[[nodiscard]] std::size_t numbers_of(const arrow_type& column) noexcept;
+
+/// Gives the columns of a file, and the fields of its structs, the names that they have in the table. `ids`
+/// are the file's own, in the order of `field_ids`, -1 for none.
+void name_as_in_table(const table_facts& table, arrow_type& file, std::span<const int> ids);
+
+/// How values of a file's column become those of a table's.
+enum class table_fit : std::uint8_t {
+  none,         ///< they do not
+  as_they_are,  ///< whoever reads them takes either type
+  converted     ///< into others that are exactly the same: see `as_in_table`
+};
+
+/// Values of a type, as a file has it, in a column of a table. As they are: all numbers of a kind, all texts
+/// and bytes, dictionaries of them, lists of any length as those of a fixed one, decimals of the same scale,
+/// and a column of the type null. Converted: whole numbers of up to 32 bits
+/// into double, dates into timestamps without a zone, decimals and whole numbers into decimals that have at
+/// least as many digits in front of the point and behind it; and in lists, maps and structs in them, whose
+/// values may be read in place, numbers into wider ones of their kind.
+[[nodiscard]] table_fit fit_in_table(const arrow_type& file, const arrow_type& table) noexcept;
+
+/// The digits of a decimal, "d:10,2" or "d:10,2,256": all of them, and those behind the point.
+struct decimal_digits {
+  int all = 0, behind = 0;
+};
+[[nodiscard]] std::optional<decimal_digits> digits_of_decimal(const arrow_type& type) noexcept;
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/table_facts.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE std::size_t numbers_of(const arrow_type& column) noexcept {
+  std::size_t count = 1;
+  if (column.dictionary.empty())
+    for (const arrow_type& child : column.children) count += numbers_of(child);
+  return count;
+}
+
+// Both sets of numbers begin with those of the first child. What lists, maps and their entries consist of has
+// places, and names without a meaning.
+PENSTOCK_INLINE void name_by_numbers(arrow_type& file, std::span<const int> ids, const arrow_type& known,
+                                     std::span<const int> known_ids, bool by_number = true) {
+  for (std::size_t i = 0; i < file.children.size(); ++i) {
+    arrow_type& child = file.children[i];
+    const std::size_t count = std::min(numbers_of(child), ids.size());
+    const std::span<const int> mine = ids.first(count);
+    ids = ids.subspan(count);
+    std::span<const int> theirs = known_ids;
+    std::size_t found = 0;
+    const auto is_it = [&] {
+      if (!by_number) return found == i;
+      return !mine.empty() && mine.front() >= 0 && theirs.front() == mine.front();
+    };
+    while (found < known.children.size() && !theirs.empty() && !is_it())
+      theirs = theirs.subspan(std::min(numbers_of(known.children[found++]), theirs.size()));
+    // What the table does not have any more must not be taken for something else.
+    if (found == known.children.size() || theirs.empty()) {
+      child.name = '\0' + child.name;
+      continue;
+    }
+    const arrow_type& same = known.children[found];
+    child.name = same.name;
+    if (!mine.empty() && child.dictionary.empty() && same.dictionary.empty())
+      name_by_numbers(
+          child, mine.subspan(1), same, theirs.subspan(1),
+          child.layout == arrow_layout::record && same.layout == arrow_layout::record && file.format != "+m");
+  }
+}
+
+// The numbers of what a type consists of, by its names in the file.
+PENSTOCK_INLINE void number_by_names(const arrow_type& file, const std::vector<stored_name>& names,
+                                     std::vector<int>& into, bool is_entry = false) {
+  if (!file.dictionary.empty()) return;
+  for (std::size_t i = 0; i < file.children.size(); ++i) {
+    const arrow_type& child = file.children[i];
+    if (file.format == "+m") {
+      into.push_back(-1);
+      number_by_names(child, names, into, true);
+      continue;
+    }
+    const std::string_view called = is_entry                              ? (i == 0 ? "key" : "value")
+                                    : file.layout == arrow_layout::record ? std::string_view(child.name)
+                                                                          : "element";
+    const auto found = std::ranges::find_if(names, [&](const stored_name& one) {
+      return std::ranges::find(one.names, called) != one.names.end();
+    });
+    into.push_back(found == names.end() ? -1 : found->number);
+    number_by_names(child, found == names.end() ? std::vector<stored_name>() : found->fields, into);
+  }
+}
+
+// Fields of structs, also in lists and maps, whose other children have names without a meaning.
+PENSTOCK_INLINE void name_fields(const arrow_type& table, const arrow_type& stored, arrow_type& file) {
+  if (table.children.size() != stored.children.size()) return;
+  const bool by_name = table.layout == arrow_layout::record && file.layout == arrow_layout::record;
+  for (std::size_t i = 0; i < file.children.size(); ++i) {
+    std::size_t found = i;
+    if (by_name)
+      found = static_cast<std::size_t>(
+          std::ranges::find(stored.children, file.children[i].name, &arrow_type::name) -
+          stored.children.begin());
+    std::string& name = file.children[i].name;
+    if (found < table.children.size()) {
+      name_fields(table.children[found], stored.children[found], file.children[i]);
+      name = table.children[found].name;
+    } else {
+      name = '\0' + name;
+    }
+  }
+}
+
+PENSTOCK_INLINE void name_as_in_table(const table_facts& table, arrow_type& file, std::span<const int> ids) {
+  const std::vector<arrow_type>& columns = table.schema.children;
+  const bool has_ids = !table.field_ids.empty() && std::ranges::any_of(ids, [](int one) { return one >= 0; });
+  if (has_ids && table.stored_types.empty()) return name_by_numbers(file, ids, table.schema, table.field_ids);
+  if (!has_ids && table.names) {
+    std::vector<int> found;
+    number_by_names(file, *table.names, found);
+    return name_by_numbers(file, found, table.schema, table.field_ids);
+  }
+  for (arrow_type& column : file.children) {
+    const std::size_t count = std::min(numbers_of(column), ids.size());
+    const int id = count == 0 ? -1 : ids.front();
+    ids = ids.subspan(count);
+    std::size_t found = 0;
+    const auto is_it = [&](std::size_t k) {
+      if (has_ids) return id >= 0 && k < table.field_ids.size() && table.field_ids[k] == id;
+      return k < table.stored_as.size() && !table.stored_as[k].empty()
+                 ? std::ranges::find(table.stored_as[k], column.name) != table.stored_as[k].end()
+                 : columns[k].name == column.name;
+    };
+    while (found < columns.size() && !is_it(found)) ++found;
+    if (found < table.stored_types.size()) name_fields(columns[found], table.stored_types[found], column);
+    // A column that the table does not have any more must not be taken for another one.
+    column.name = found < columns.size() ? columns[found].name : '\0' + column.name;
+  }
+}
+
+PENSTOCK_INLINE std::optional<decimal_digits> digits_of_decimal(const arrow_type& type) noexcept {
+  if (!type.format.starts_with("d:")) return std::nullopt;
+  decimal_digits made;
+  const char *const first = type.format.data() + 2, *const end = type.format.data() + type.format.size();
+  const auto [comma, failed] = std::from_chars(first, end, made.all);
+  if (failed != std::errc{} || comma == end || *comma != ',') return std::nullopt;
+  if (std::from_chars(comma + 1, end, made.behind).ec != std::errc{}) return std::nullopt;
+  return made;
+}
+
+// Of decimals, and of whole numbers, which have no digits behind the point.
+PENSTOCK_INLINE table_fit fit_in_decimal(const arrow_type& file, const arrow_type& table) noexcept {
+  const auto wanted = digits_of_decimal(table);
+  auto digits = digits_of_decimal(file);
+  if (!wanted) return table_fit::none;
+  if (digits && digits->behind == wanted->behind && file.width == table.width) return table_fit::as_they_are;
+  constexpr std::array<std::pair<std::string_view, int>, 4> whole{{{"c", 3}, {"s", 5}, {"i", 10}, {"l", 19}}};
+  for (const auto& [format, count] : whole)
+    if (file.format == format) digits = decimal_digits{count, 0};
+  const bool holds = digits && wanted->behind >= digits->behind &&
+                     wanted->all - wanted->behind >= digits->all - digits->behind;
+  return holds ? table_fit::converted : table_fit::none;
+}
+
+// `inside` a list or a map.
+PENSTOCK_INLINE table_fit fit_of_type(const arrow_type& file, const arrow_type& table, bool inside) noexcept {
+  const auto if_plain = [](table_fit fit) { return fit == table_fit::as_they_are ? fit : table_fit::none; };
+  if (!file.dictionary.empty()) return if_plain(fit_of_type(file.dictionary.front(), table, inside));
+  if (!table.dictionary.empty()) return if_plain(fit_of_type(file, table.dictionary.front(), inside));
+  if (file.layout == arrow_layout::nothing && !inside) return table_fit::as_they_are;  // all are null
+  constexpr std::string_view whole = "csilCSIL", real = "efg";
+  const auto is = [](const arrow_type& type, std::string_view kinds) {
+    return type.format.size() == 1 && kinds.find(type.format) != kinds.npos;
+  };
+  const auto either = [](bool as_they_are, table_fit other) {
+    return as_they_are ? table_fit::as_they_are : other;
+  };
+  if (is(file, whole) && is(table, whole))
+    return either(!inside || file.width >= table.width, table_fit::converted);
+  if (is(file, real) && is(table, real))
+    return either(!inside || !is(file, "f") || !is(table, "g"), table_fit::converted);
+  if (is(file, whole) && is(table, "g"))
+    return file.width <= sizeof(std::int32_t) ? table_fit::converted : table_fit::none;
+  if (table.format.starts_with("d:")) return fit_in_decimal(file, table);
+  // Time zones make no difference to the number, but to a day.
+  if (table.format.starts_with("ts") && file.format.starts_with("ts"))
+    return either(file.format.substr(0, 3) == table.format.substr(0, 3), table_fit::none);
+  if (table.format.starts_with("ts") && table.format.ends_with(':') && file.format == "tdD")
+    return table_fit::converted;
+  const auto is_bytes = [](const arrow_type& type) {
+    return type.layout == arrow_layout::bytes32 || type.layout == arrow_layout::bytes64 ||
+           type.layout == arrow_layout::views;
+  };
+  if (is_bytes(file) && is_bytes(table)) return table_fit::as_they_are;
+  const auto of_children = [](const arrow_type& a, const arrow_type& b, bool named) {
+    if (a.children.size() != b.children.size()) return table_fit::none;
+    table_fit all = table_fit::as_they_are;
+    for (std::size_t i = 0; i < a.children.size(); ++i) {
+      const table_fit one = fit_of_type(a.children[i], b.children[i], true);
+      if (one == table_fit::none || (named && a.children[i].name != b.children[i].name))
+        return table_fit::none;
+      all = std::max(all, one);
+    }
+    return all;
+  };
+  const auto is_list = [](const arrow_type& type) {
+    return (type.layout == arrow_layout::list32 || type.layout == arrow_layout::list64 ||
+            type.layout == arrow_layout::fixed_list) &&
+           type.format != "+m";
+  };
+  if (is_list(file) && is_list(table)) return of_children(file, table, false);
+  // The entry of a map is a struct whose fields may have any names.
+  if (file.format == "+m" && table.format == "+m" && file.children.size() == 1 && table.children.size() == 1)
+    return of_children(file.children.front(), table.children.front(), false);
+  if (file.layout == arrow_layout::record && table.layout == arrow_layout::record)
+    return of_children(file, table, true);
+  return either(file.reads_like(table), table_fit::none);
+}
+
+PENSTOCK_INLINE table_fit fit_in_table(const arrow_type& file, const arrow_type& table) noexcept {
+  return fit_of_type(file, table, false);
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/arrow_union.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+// What a type is to those of other files: whole numbers and floating-point numbers apart from what counts
+// days or seconds, and lists apart from maps.
+PENSTOCK_INLINE bool is_arrow_whole(const arrow_type& type) noexcept {
+  return type.format.size() == 1 && std::string_view("csilCSIL").find(type.format) != std::string_view::npos;
+}
+PENSTOCK_INLINE bool is_arrow_real(const arrow_type& type) noexcept {
+  return type.format == "e" || type.format == "f" || type.format == "g";
+}
+PENSTOCK_INLINE bool is_arrow_bytes(const arrow_type& type) noexcept {
+  return type.layout == arrow_layout::bytes32 || type.layout == arrow_layout::bytes64 ||
+         type.layout == arrow_layout::views;
+}
+PENSTOCK_INLINE bool is_arrow_list(const arrow_type& type) noexcept {
+  return type.children.size() == 1 && type.format != "+m" && type.is_list();
+}
+
+// How many binary digits a number has that are exact; the sign apart.
+PENSTOCK_INLINE std::uint64_t arrow_digits(const arrow_type& type) noexcept {
+  if (type.format == "e") return 11;
+  if (type.format == "f") return 24;
+  if (type.format == "g") return 53;
+  const bool is_signed = type.format[0] >= 'a';
+  return 8 * type.width - (is_signed ? 1 : 0);
+}
+
+PENSTOCK_INLINE std::string_view common_arrow_number(const arrow_type& a, const arrow_type& b) noexcept {
+  const auto has_sign = [](const arrow_type& one) { return one.format[0] >= 'a'; };
+  if (is_arrow_real(a) && is_arrow_real(b)) return arrow_digits(a) >= arrow_digits(b) ? a.format : b.format;
+  if (is_arrow_real(a) || is_arrow_real(b)) {
+    const std::uint64_t least = std::max(arrow_digits(a), arrow_digits(b));
+    return least <= 11 ? "e" : least <= 24 ? "f" : least <= 53 ? "g" : "";
+  }
+  if (has_sign(a) == has_sign(b)) return a.width >= b.width ? a.format : b.format;
+  const std::uint64_t least = std::max(arrow_digits(a), arrow_digits(b));
+  return least <= 7 ? "c" : least <= 15 ? "s" : least <= 31 ? "i" : least <= 63 ? "l" : "";
+}
+
+// The place of a unit's letter among "s", "m", "u", "n".
+PENSTOCK_INLINE std::size_t arrow_unit(char letter) noexcept { return std::string_view("smun").find(letter); }
+
+// Of dates, times, timestamps and durations; empty if there is none.
+PENSTOCK_INLINE std::string common_arrow_time(std::string_view a, std::string_view b) {
+  const bool days_of_a = a == "tdD" || a == "tdm", days_of_b = b == "tdD" || b == "tdm";
+  if (days_of_a && days_of_b) return "tdm";
+  if (days_of_b) return common_arrow_time(b, a);
+  const auto zone = [](std::string_view format) { return format.substr(format.find(':') + 1); };
+  if (days_of_a) {  // a day has no zone
+    if (!b.starts_with("ts") || !zone(b).empty()) return {};
+    return std::string(a == "tdm" && b[2] == 's' ? "tsm:" : b);
+  }
+  for (const std::string_view kind : {"ts", "tt", "tD"})
+    if (a.starts_with(kind) && b.starts_with(kind)) {
+      // What has a zone is a moment, what has none a reading of a clock; between zones only what is shown
+      // differs.
+      if (kind == "ts" && zone(a).empty() != zone(b).empty()) return {};
+      std::string made(a);
+      made[2] = arrow_unit(a[2]) >= arrow_unit(b[2]) ? a[2] : b[2];
+      return made;
+    }
+  return {};
+}
+
+PENSTOCK_INLINE arrow_type like_arrow(const arrow_type& named, std::string_view format) {
+  arrow_type made = arrow_type::of_format(format);
+  made.name = named.name;
+  return made;
+}
+
+// The children of both, one by one.
+PENSTOCK_INLINE bool join_arrow_children(arrow_type& made, const arrow_type& other) {
+  if (made.children.size() != other.children.size()) return false;
+  for (std::size_t i = 0; i < made.children.size(); ++i) {
+    auto both = common_arrow_type(made.children[i], other.children[i]);
+    if (!both) return false;
+    made.children[i] = std::move(*both);
+  }
+  return true;
+}
+
+PENSTOCK_INLINE std::optional<arrow_type> common_arrow_struct(arrow_type made, const arrow_type& other) {
+  for (const arrow_type& field : other.children) {
+    const auto named = [&](const arrow_type& of) {
+      return std::ranges::count(of.children, field.name, &arrow_type::name);
+    };
+    if (named(made) > 1 || named(other) > 1) return std::nullopt;  // it would not be known which is which
+    const auto at = std::ranges::find(made.children, field.name, &arrow_type::name);
+    if (at == made.children.end()) {
+      made.children.push_back(field);
+      continue;
+    }
+    auto both = common_arrow_type(*at, field);
+    if (!both) return std::nullopt;
+    *at = std::move(*both);
+  }
+  return made;
+}
+
+PENSTOCK_INLINE std::optional<arrow_type> common_arrow_type(const arrow_type& a, const arrow_type& b) {
+  if (b.format == "n" || a.reads_like(b)) return a;
+  if (a.format == "n") {
+    arrow_type made = b;
+    made.name = a.name;
+    return made;
+  }
+  if (!a.dictionary.empty() || !b.dictionary.empty()) {
+    const auto values = [](const arrow_type& one) -> const arrow_type& {
+      return one.dictionary.empty() ? one : one.dictionary.front();
+    };
+    const auto both = common_arrow_type(values(a), values(b));
+    // Dictionaries of lists and structs are not converted.
+    if (!both || !both->children.empty()) return std::nullopt;
+    arrow_type made = *both;
+    made.name = a.name;
+    return made;
+  }
+  const auto is_number = [](const arrow_type& one) { return is_arrow_whole(one) || is_arrow_real(one); };
+  if (is_number(a) && is_number(b)) {
+    const std::string_view format = common_arrow_number(a, b);
+    if (format.empty()) return std::nullopt;
+    return like_arrow(a, format);
+  }
+  if (is_arrow_bytes(a) && is_arrow_bytes(b)) {
+    const auto is_text = [](const arrow_type& one) { return one.format.ends_with('u') || one.format == "U"; };
+    const bool large = a.layout == arrow_layout::bytes64 || b.layout == arrow_layout::bytes64;
+    return like_arrow(a, is_text(a) && is_text(b) ? (large ? "U" : "u") : (large ? "Z" : "z"));
+  }
+  if (a.format.starts_with('t') && b.format.starts_with('t')) {
+    const std::string format = common_arrow_time(a.format, b.format);
+    if (format.empty()) return std::nullopt;
+    return like_arrow(a, format);
+  }
+  if (const auto first = digits_of_decimal(a), second = digits_of_decimal(b); first && second) {
+    if (first->behind != second->behind) return std::nullopt;
+    const arrow_type& wide = a.width != b.width          ? (a.width > b.width ? a : b)
+                             : first->all >= second->all ? a
+                                                         : b;
+    return like_arrow(a, wide.format);
+  }
+  if (is_arrow_list(a) && is_arrow_list(b)) {
+    const auto is_large = [](const arrow_type& one) {
+      return one.layout == arrow_layout::list64 || one.layout == arrow_layout::list_view64;
+    };
+    const bool large = is_large(a) || is_large(b);
+    arrow_type made = like_arrow(a, a.format == b.format ? a.format : large ? "+L" : "+l");
+    made.children = a.children;
+    if (!join_arrow_children(made, b)) return std::nullopt;
+    return made;
+  }
+  if (a.format == "+m" && b.format == "+m" && a.children.size() == 1 && b.children.size() == 1) {
+    arrow_type made = a;  // the entry of a map is a struct whose fields may have any names
+    if (!join_arrow_children(made.children.front(), b.children.front())) return std::nullopt;
+    return made;
+  }
+  if (a.layout == arrow_layout::record && b.layout == arrow_layout::record) return common_arrow_struct(a, b);
+  return std::nullopt;
+}
+
+PENSTOCK_INLINE void column_union::add(const arrow_type& columns, std::string_view name) {
+  if (all_.format.empty()) {
+    all_ = columns;
+    first_ = name;
+  } else if (!all_.reads_like(columns)) {
+    join(all_, columns, "", name);
+  }
+}
+
+PENSTOCK_INLINE void column_union::refuse(const std::string& path, std::string_view name,
+                                          const arrow_type* known, const arrow_type* given) {
+  if (std::ranges::find(conflicts_, path, &column_conflict::column) != conflicts_.end()) return;
+  const auto from = from_.find(path);
+  conflicts_.push_back({path, std::string(from == from_.end() ? first_ : from->second), std::string(name),
+                        known == nullptr ? std::string() : known->text(),
+                        given == nullptr ? std::string() : given->text()});
+}
+
+// Names are looked up in maps, since a schema may have a million of them.
+PENSTOCK_INLINE void column_union::join(arrow_type& known, const arrow_type& given, const std::string& path,
+                                        std::string_view name) {
+  std::map<std::string, std::size_t, std::less<>> places, own;
+  for (std::size_t i = 0; i < known.children.size(); ++i)
+    if (const std::string& twice = known.children[i].name; !places.emplace(twice, i).second)
+      refuse(path.empty() ? twice : text({path, ".", twice}), first_, nullptr, nullptr);
+  for (std::size_t i = 0; i < given.children.size(); ++i) {
+    const arrow_type& field = given.children[i];
+    const std::string below = path.empty() ? field.name : text({path, ".", field.name});
+    if (!own.emplace(field.name, i).second) {  // it would not be known which is which
+      refuse(below, name, nullptr, nullptr);
+      continue;
+    }
+    const auto at = places.find(field.name);
+    if (at == places.end()) {
+      known.children.push_back(field);
+      from_[below] = name;
+      continue;
+    }
+    arrow_type& same = known.children[at->second];
+    const auto is_struct = [](const arrow_type& one) {
+      return one.layout == arrow_layout::record && one.dictionary.empty();
+    };
+    if (is_struct(same) && is_struct(field)) {
+      join(same, field, below, name);
+      continue;
+    }
+    auto both = common_arrow_type(same, field);
+    if (!both) {
+      refuse(below, name, &same, &field);
+    } else if (!both->reads_like(same)) {
+      same = std::move(*both);
+      from_[below] = name;
+    }
+  }
+}
+
+[[noreturn, gnu::cold]] PENSTOCK_INLINE void throw_conflict(const column_conflict& one) {
+  if (one.second_type.empty())
+    throw error(errc::format, {"the file has two columns called '", one.column,
+                               "', and others have not, so that it is not known which is which"})
+        .in_file(one.second);
+  throw error(errc::format,
+              {"the column '", one.column, "' is of type ", one.second_type, " in the file, and of type ",
+               one.first_type, " in '", one.first,
+               "', and no type holds the values of both without loss; name the files of one type, or only "
+               "other columns"})
+      .in_file(one.second);
+}
+
+PENSTOCK_INLINE void check_conflicts(std::span<const column_conflict> conflicts, std::string_view leaf) {
+  const auto within = [](std::string_view name, std::string_view path) {
+    return name == path || (name.starts_with(path) && name[path.size()] == '.');
+  };
+  for (const column_conflict& one : conflicts)
+    if (within(leaf, one.column)) throw_conflict(one);
+}
+
+PENSTOCK_INLINE void check_conflicts(std::span<const column_conflict> conflicts,
+                                     std::span<const std::string> leaves, const projection& used) {
+  if (conflicts.empty()) return;
+  for (const std::string& leaf : leaves)
+    if (used.uses(leaf)) check_conflicts(conflicts, leaf);
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/detail/flat_table.hpp
 
 namespace penstock::inline v0_1 {
@@ -45976,7 +50228,6 @@ PENSTOCK_INLINE std::uint64_t unread_buffers(std::string_view format, std::int16
   const std::uint64_t validity = version < version_5 ? 1 : 0;  // unions had one
   if (format.starts_with("+us")) return 1 + validity;
   if (format.starts_with("+ud")) return 2 + validity;
-  if (format.starts_with("+v")) return 3;
   return 0;  // run_end_encoded
 }
 
@@ -46005,9 +50256,7 @@ PENSTOCK_INLINE arrow_type field(const flat_table& said, std::int16_t version, s
             0);
   if (made.layout == arrow_layout::other) made.unread_buffers = unread_buffers(made.format, version);
   const flat_table::vector children = said.list(5, 4);
-  const bool is_list = made.layout == arrow_layout::list32 || made.layout == arrow_layout::list64 ||
-                       made.layout == arrow_layout::fixed_list;
-  if (is_list && children.size() != 1)
+  if (made.is_list() && children.size() != 1)
     bad_ipc({"the list '", name, "' has ", children.size(), " children instead of one"}, 0);
   for (std::size_t i = 0; i < children.size(); ++i)
     made.children.push_back(field(children.table(i), version, depth + 1, left));
@@ -46058,12 +50307,13 @@ struct ipc_reader {
   session_view session;
   object_id object;
   std::uint64_t start, size;  // of what is Arrow's: from where in the object, and to where
-  buffer room{};
+  object_bytes metadata{};    // of the message found last, which refers to it
 
   // A little-endian number of 32 bits.
   [[nodiscard]] std::uint32_t number(std::uint64_t at) {
-    buffer four;
-    return load_little<std::uint32_t>(session.range(object, at, 4, four).data());
+    std::array<std::byte, 4> four;
+    session.read(object, at, four);
+    return load_little<std::uint32_t>(four.data());
   }
   // The metadata of the message at an offset; none at the end of a stream. Moves on to what follows it.
   [[nodiscard]] std::optional<ipc_message> next(std::uint64_t& at, ipc_place& place) {
@@ -46087,7 +50337,8 @@ struct ipc_reader {
     place.begin = at;
     place.size = length;
     try {
-      ipc_message found(session.range(object, at, length, room));
+      metadata = session.range(object, at, length, std::move(metadata));
+      ipc_message found(metadata);
       at += length;
       place.body = at;
       place.body_size = static_cast<std::uint64_t>(found.body_size);
@@ -46148,10 +50399,9 @@ PENSTOCK_INLINE ipc_file read_ipc_stream(ipc_reader from) {
 
 PENSTOCK_INLINE ipc_file read_ipc_footer(ipc_reader from) {
   constexpr std::uint64_t head = 8, tail = 10;
-  buffer last;
-  const bytes_view end = from.size - from.start < head + tail
-                             ? bytes_view()
-                             : from.session.range(from.object, from.size - tail, tail, last);
+  object_bytes last;
+  if (from.size - from.start >= head + tail) last = from.session.range(from.object, from.size - tail, tail);
+  const bytes_view end = last;
   if (end.empty() || text_of(end.subspan(4)) != "ARROW1")
     bad_ipc({"the file begins as an Arrow file and does not end as one: it is cut off"}, from.size);
   const std::uint64_t size = load_little<std::uint32_t>(end.data());
@@ -46164,8 +50414,8 @@ PENSTOCK_INLINE ipc_file read_ipc_footer(ipc_reader from) {
   };
   std::array<std::vector<block>, 2> blocks;  // dictionaries, batches
   try {
-    buffer kept;
-    const flat_table footer(from.session.range(from.object, footer_begin, size, kept));
+    const object_bytes kept = from.session.range(from.object, footer_begin, size);
+    const flat_table footer(kept);
     const auto schema = footer.table(1);
     if (!schema) bad_ipc({"the footer has no schema"}, 0);
     take_ipc_schema(made, *schema, footer.number<std::int16_t>(0));
@@ -46201,8 +50451,8 @@ PENSTOCK_INLINE ipc_file read_ipc_footer(ipc_reader from) {
 PENSTOCK_INLINE void find_ipc_of_litdata(ipc_reader& from) {
   constexpr std::uint64_t tail = 12;
   if (from.size < tail) return;
-  buffer last;
-  const bytes_view end = from.session.range(from.object, from.size - tail, tail, last);
+  const object_bytes last = from.session.range(from.object, from.size - tail, tail);
+  const bytes_view end = last;
   if (!is_end_of_litdata_rows(end.subspan(4))) return;
   const std::uint64_t size = load_little<std::uint32_t>(end.data());
   from.size -= tail;
@@ -46215,18 +50465,23 @@ PENSTOCK_INLINE void find_ipc_of_litdata(ipc_reader& from) {
 
 PENSTOCK_INLINE ipc_file ipc_file::read(session_view session, object_id object) {
   ipc_reader from{session, object, 0, session.size(object)};
-  buffer room;
   const auto head_of = [&] {
-    return text_of(
-        session.range(object, from.start, std::min<std::uint64_t>(from.size - from.start, 6), room));
+    const object_bytes first =
+        session.range(object, from.start, std::min<std::uint64_t>(from.size - from.start, 6));
+    return std::string(text_of(first));
   };
-  std::string_view head = head_of();
+  std::string head = head_of();
   if (head != "ARROW1" && !head.starts_with("\xff\xff\xff\xff")) {
     find_ipc_of_litdata(from);
     head = head_of();
   }
   if (head == "ARROW1") return read_ipc_footer(std::move(from));
-  if (head.starts_with("PAR1")) bad_ipc({"this is a Parquet file, and no Arrow file"}, from.start);
+  if (!head.starts_with("\xff\xff\xff\xff") && !head.starts_with("FEA1")) {
+    const object_bytes more =
+        session.range(object, from.start, std::min<std::uint64_t>(from.size - from.start, 512));
+    if (!known_format(more).empty()) throw not_a("an Arrow file", more, {});
+    head = text_of(more);
+  }
   if (head.starts_with("FEA1"))
     bad_ipc({"this is a Feather file of version 1: write it again with pyarrow.feather.write_feather, which "
              "writes version 2"},
@@ -46260,6 +50515,7 @@ struct known_files {
   manifest shards;
   std::vector<object_signature> signatures;  // by shard
   std::vector<object_id> objects;            // by shard; empty if shard `i` is object `i`
+  std::vector<std::uint64_t> ends;           // by object: `ends_of`; 0: not known
 
   [[nodiscard]] object_id object(std::size_t shard) const noexcept {
     return objects.empty() ? static_cast<object_id>(shard) : objects[shard];
@@ -46270,8 +50526,13 @@ struct known_files {
     if (index >= shards.samples()) no_such_sample(index);
     return shards.locate(index);
   }
-  /// Throws `errc::io` if a file has changed since the plan was made.
+  /// Throws `errc::io` if a file has changed since the plan was made, or was replaced by another one of its
+  /// size and time whose first or last 4 KiB are others. Call it when a run first reads the file.
   void compare(session_view session, std::size_t shard) const;
+  /// The first of these alone, by the signature.
+  void compare_signature(session_view session, std::size_t shard) const;
+  /// Notes the ends of an object, for `compare`.
+  void learn_ends(object_id id, std::uint64_t hash);
 
  private:
   [[noreturn]] void no_such_sample(std::uint64_t index) const;
@@ -46289,6 +50550,8 @@ struct stored_in : Known {
 
 /// A hash of the first and the last 4 KiB of a file: two small reads, whatever its size.
 [[nodiscard]] std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size);
+/// The same, or 0 where nothing need be read, since the object's signature is a tag of its bytes.
+[[nodiscard]] std::uint64_t ends_of(session_view session, object_id object, std::uint64_t size);
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -46346,10 +50609,30 @@ PENSTOCK_INLINE std::uint64_t hash_ends(std::uint64_t seed, bytes_view bytes) no
 namespace penstock::inline v0_1 {
 namespace detail {
 
-PENSTOCK_INLINE void known_files::compare(session_view session, std::size_t shard) const {
+PENSTOCK_INLINE void known_files::compare_signature(session_view session, std::size_t shard) const {
   if (!session.has_signature(object(shard), signatures[shard]))
     throw error(errc::io, "the file was changed after the dataset was opened; open it again")
         .in_file(path(shard));
+}
+
+PENSTOCK_INLINE void known_files::compare(session_view session, std::size_t shard) const {
+  compare_signature(session, shard);
+  const object_id id = object(shard);
+  if (id >= ends.size() || ends[id] == 0 || session.tagged(id)) return;
+  const bool same = hash_of_file(session, id, signatures[shard].size) == ends[id];
+  session.confirm(id);
+  if (!same)
+    throw error(
+        errc::io,
+        "the file was replaced after the dataset was opened, by another one of the same size and time; "
+        "open it again")
+        .in_file(path(shard))
+        .recurring();
+}
+
+PENSTOCK_INLINE void known_files::learn_ends(object_id id, std::uint64_t hash) {
+  if (ends.size() <= id) ends.resize(std::size_t{id} + 1);
+  ends[id] = hash;
 }
 
 PENSTOCK_INLINE void known_files::no_such_sample(std::uint64_t index) const {
@@ -46357,10 +50640,14 @@ PENSTOCK_INLINE void known_files::no_such_sample(std::uint64_t index) const {
 }
 
 PENSTOCK_INLINE std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size) {
-  buffer room;
   const std::uint64_t part = std::min<std::uint64_t>(size, 4_KiB);
-  const std::uint64_t first = hash_bytes(size, session.range(object, 0, part, room));
-  return hash_bytes(first, session.range(object, size - part, part, room));
+  object_bytes bytes = session.range(object, 0, part);
+  const std::uint64_t first = hash_bytes(size, bytes);
+  bytes = session.range(object, size - part, part, std::move(bytes));
+  return hash_bytes(first, bytes);
+}
+PENSTOCK_INLINE std::uint64_t ends_of(session_view session, object_id object, std::uint64_t size) {
+  return session.tagged(object) ? 0 : hash_of_file(session, object, size);
 }
 
 }  // namespace detail
@@ -46376,8 +50663,9 @@ struct ipc_files : known_files {
   std::vector<ipc_file> files;             // by object
   std::vector<std::size_t> batch_in;       // by shard: which batch of its file it is
   std::vector<std::uint64_t> rows_before;  // by shard: rows of its file in front of it
-  std::vector<std::string> leaves;         // the columns, structs replaced by their fields
+  std::vector<std::string> leaves;         // the columns that are shown, structs replaced by their fields
   arrow_type schema;                       // of all files together
+  std::vector<column_conflict> conflicts;  // what cannot be read of it
   /// The columns that a file has. `places`: where all columns are among them, `count` for one that is not;
   /// empty if they are the same.
   struct own_columns {
@@ -46387,16 +50675,19 @@ struct ipc_files : known_files {
   std::vector<own_columns> own;  // by object
   std::uint64_t mark = 0;
 
-  /// Reads the metadata of all files of a storage. Throws errc::format for what is no Arrow IPC, and for a
-  /// file with other columns than those before it. Columns and lists without values may be of the type null;
-  /// with `may_lack`, columns may be missing.
-  ipc_files(storage_facts where, session_view session, bool may_lack);
+  /// Reads the metadata of all files of a storage. Throws errc::format for what is no Arrow IPC. The columns
+  /// are those of all files together; see `column_union`.
+  ipc_files(storage_facts where, session_view session);
 
-  [[nodiscard]] const ipc_file& file_of(std::size_t shard) const noexcept { return files[object(shard)]; }
   [[nodiscard]] std::uint64_t row_of(std::size_t, std::uint64_t sample) const noexcept { return sample; }
   /// The file without its folder, and the number of a batch's row in it: "train.arrow:17".
   [[nodiscard]] std::string key_of(std::size_t shard, std::uint64_t row) const;
   [[nodiscard]] std::string describe() const;
+  /// The columns that are shown, and their types.
+  [[nodiscard]] std::vector<const arrow_type*> types() const;
+  [[nodiscard]] std::vector<source_field> fields() const;
+  /// Only these columns are shown. Throws errc::argument, with those that are there.
+  void show(const std::vector<std::string>& names);
 };
 
 /// How many bytes of batches that are not in place are in memory: kept of all, and of one at most.
@@ -46429,6 +50720,250 @@ class ipc_batches {
   struct state;
   owned<state> state_;
 };
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/arrow_widen.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Whether values of a file's type are read like those of `wanted`, which `common_arrow_type` made of it, as
+/// they lie there: texts in any encoding, lists of any offsets, and null.
+[[nodiscard]] bool reads_unchanged(const arrow_type& file, const arrow_type& wanted) noexcept;
+
+/// A column with its values as those of `wanted`, which `common_arrow_type` made of its type and which must
+/// live as long as the column. Buffers that are the same are shared; others are made in `owned`. Throws
+/// errc::format for a time that does not fit the finer unit.
+[[nodiscard]] arrow_column widened(const arrow_column& column, const arrow_type& wanted,
+                                   std::vector<buffer>& owned);
+
+/// Replaces a leaf of a batch by its values as those of `wanted`, if they are others.
+void widen_leaf(arrow_batch& batch, arrow_leaf& leaf, const arrow_type& wanted);
+
+/// The leaf of a column, by its path, that a file lacks: null in all rows.
+[[nodiscard]] arrow_leaf lacking_leaf(arrow_batch& batch, std::string_view path, std::uint64_t rows);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/arrow_widen.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE bool reads_unchanged(const arrow_type& file, const arrow_type& wanted) noexcept {
+  if (file.format == "n") return true;
+  if (!file.dictionary.empty() && wanted.dictionary.empty())
+    return reads_unchanged(file.dictionary.front(), wanted);
+  const auto children = [&](bool named) {
+    if (file.children.size() != wanted.children.size()) return false;
+    for (std::size_t i = 0; i < file.children.size(); ++i)
+      if ((named && file.children[i].name != wanted.children[i].name) ||
+          !reads_unchanged(file.children[i], wanted.children[i]))
+        return false;
+    return true;
+  };
+  const auto is_bytes = [](const arrow_type& one) {
+    return one.layout == arrow_layout::bytes32 || one.layout == arrow_layout::bytes64 ||
+           one.layout == arrow_layout::views;
+  };
+  if (is_bytes(file) && is_bytes(wanted)) return true;
+  if (file.format == "+m" && wanted.format == "+m" && file.children.size() == 1 &&
+      wanted.children.size() == 1) {
+    const arrow_type &own = file.children.front(), &entry = wanted.children.front();
+    if (own.children.size() != entry.children.size()) return false;
+    for (std::size_t i = 0; i < own.children.size(); ++i)
+      if (!reads_unchanged(own.children[i], entry.children[i])) return false;
+    return true;
+  }
+  if (file.is_list() && wanted.is_list()) return children(false);
+  if (file.layout == arrow_layout::record && wanted.layout == arrow_layout::record) return children(true);
+  // Zones, and the digits of decimals, make no difference to where a value lies.
+  if (file.format.starts_with("ts") && wanted.format.starts_with("ts"))
+    return file.format.substr(0, 3) == wanted.format.substr(0, 3);
+  if (file.format.starts_with("d:") && wanted.format.starts_with("d:")) return file.width == wanted.width;
+  return file.reads_like(wanted);
+}
+
+/// By what the numbers of a type are multiplied to count in another one's unit: days, or seconds and parts of
+/// them.
+PENSTOCK_INLINE std::int64_t arrow_time_factor(const arrow_type& file, const arrow_type& wanted) noexcept {
+  const auto per_second = [](std::string_view format) -> std::int64_t {
+    return format[2] == 's' ? 1 : format[2] == 'm' ? 1'000 : format[2] == 'u' ? 1'000'000 : 1'000'000'000;
+  };
+  if (!wanted.format.starts_with('t') || file.format == wanted.format) return 1;
+  constexpr std::int64_t seconds_of_day = 86'400;
+  return file.format == "tdD" ? seconds_of_day * per_second(wanted.format)
+                              : per_second(wanted.format) / per_second(file.format);
+}
+
+[[noreturn, gnu::cold]] PENSTOCK_INLINE void time_out_of_range(const arrow_type& file,
+                                                               const arrow_type& wanted, std::int64_t value) {
+  throw error(errc::format,
+              {"the column '", wanted.name, "' has a value of ", value, " of type ", file.text(),
+               ", which is out of the range of ", wanted.text(), ", the type that it has in other files"});
+}
+
+/// A number of a cell as one of a wider type.
+template <class T>
+T widened_number(const arrow_cell& cell, const arrow_type& wanted, std::int64_t factor) {
+  if constexpr (std::integral<T>) {
+    const arrow_whole whole = whole_arrow_number(cell);
+    if (factor == 1) return static_cast<T>(whole.bits);
+    std::int64_t made = 0;
+    if (__builtin_mul_overflow(static_cast<std::int64_t>(whole.bits), factor, &made) ||
+        !std::in_range<T>(made))
+      time_out_of_range(cell.type(), wanted, static_cast<std::int64_t>(whole.bits));
+    return static_cast<T>(made);
+  } else {
+    const arrow_number stored = cell.type().number;
+    const bool is_real =
+        stored == arrow_number::float16 || stored == arrow_number::float32 || stored == arrow_number::float64;
+    double value = 0;
+    if (is_real) {
+      value = real_arrow_number(cell, sizeof(double));
+    } else {
+      const arrow_whole whole = whole_arrow_number(cell);
+      value = whole.negative ? static_cast<double>(static_cast<std::int64_t>(whole.bits))
+                             : static_cast<double>(whole.bits);
+    }
+    if constexpr (std::same_as<T, half>)
+      return half(static_cast<float>(value));
+    else
+      return static_cast<T>(value);
+  }
+}
+
+/// Writes a value for each row of a column with `write(cell, place)`, zeros where it is null.
+template <class Write>
+arrow_column widened_values(const arrow_column& column, const arrow_type& wanted, std::vector<buffer>& owned,
+                            const Write& write) {
+  arrow_column made;
+  made.type = &wanted;
+  made.length = column.length;
+  const std::size_t rows = to_size(column.length), width = to_size(wanted.width);
+  buffer values(rows * width), valid;
+  const bool may_be_null = column.validity != nullptr || !column.type->dictionary.empty();
+  if (may_be_null) {
+    valid.resize_for_overwrite(rows / 8 + 1);
+    std::ranges::fill(valid.span(), std::byte{0xff});
+  }
+  for (std::size_t i = 0; i < rows; ++i) {
+    std::byte* const place = values.data() + i * width;
+    const arrow_cell cell(column, i);
+    if (!cell.is_null()) {
+      write(cell, place);
+      continue;
+    }
+    std::memset(place, 0, width);
+    valid.data()[i / 8] &= ~(std::byte{1} << (i % 8));
+  }
+  made.values = values.data();
+  if (may_be_null) made.validity = valid.data();
+  owned.push_back(std::move(values));
+  if (may_be_null) owned.push_back(std::move(valid));
+  return made;
+}
+
+template <class T>
+arrow_column widened_numbers(const arrow_column& column, const arrow_type& wanted,
+                             std::vector<buffer>& owned) {
+  const arrow_type& file = column.type->dictionary.empty() ? *column.type : column.type->dictionary.front();
+  const std::int64_t factor = arrow_time_factor(file, wanted);
+  return widened_values(column, wanted, owned, [&](const arrow_cell& cell, std::byte* place) {
+    const T value = widened_number<T>(cell, wanted, factor);
+    std::memcpy(place, &value, sizeof(T));
+  });
+}
+
+PENSTOCK_INLINE arrow_column widened_flat(const arrow_column& column, const arrow_type& wanted,
+                                          std::vector<buffer>& owned) {
+  switch (wanted.number) {
+    case arrow_number::int8:
+      return widened_numbers<std::int8_t>(column, wanted, owned);
+    case arrow_number::int16:
+      return widened_numbers<std::int16_t>(column, wanted, owned);
+    case arrow_number::int32:
+      return widened_numbers<std::int32_t>(column, wanted, owned);
+    case arrow_number::int64:
+      return widened_numbers<std::int64_t>(column, wanted, owned);
+    case arrow_number::uint8:
+      return widened_numbers<std::uint8_t>(column, wanted, owned);
+    case arrow_number::uint16:
+      return widened_numbers<std::uint16_t>(column, wanted, owned);
+    case arrow_number::uint32:
+      return widened_numbers<std::uint32_t>(column, wanted, owned);
+    case arrow_number::uint64:
+      return widened_numbers<std::uint64_t>(column, wanted, owned);
+    case arrow_number::float16:
+      return widened_numbers<half>(column, wanted, owned);
+    case arrow_number::float32:
+      return widened_numbers<float>(column, wanted, owned);
+    case arrow_number::float64:
+      return widened_numbers<double>(column, wanted, owned);
+    case arrow_number::none:
+      break;
+  }
+  // Decimals of more bytes: little-endian, of two's complement.
+  return widened_values(column, wanted, owned, [&](const arrow_cell& cell, std::byte* place) {
+    const bytes_view given = cell.bytes();
+    const bool negative = (given.back() & std::byte{0x80}) != std::byte{};
+    std::memset(place, negative ? 0xff : 0, to_size(wanted.width));
+    std::memcpy(place, given.data(), given.size());
+  });
+}
+
+PENSTOCK_INLINE arrow_column lacking_column(std::uint64_t rows) {
+  static const arrow_type nothing = arrow_type::of_format("n");
+  arrow_column made;
+  made.type = &nothing;
+  made.length = rows;
+  return made;
+}
+
+PENSTOCK_INLINE arrow_column widened(const arrow_column& column, const arrow_type& wanted,
+                                     std::vector<buffer>& owned) {
+  const arrow_type& file = *column.type;
+  if (reads_unchanged(file, wanted)) return column;
+  if (wanted.children.empty() || !file.dictionary.empty()) return widened_flat(column, wanted, owned);
+  arrow_column made = column;
+  if (file.layout == wanted.layout && file.width == wanted.width) made.type = &wanted;
+  if (file.format == "+m") {
+    const arrow_type& entry = wanted.children.front();
+    arrow_column& fields = made.children.front();
+    fields.type = &entry;
+    for (std::size_t i = 0; i < fields.children.size(); ++i)
+      fields.children[i] = widened(column.children.front().children[i], entry.children[i], owned);
+  } else if (file.layout == arrow_layout::record) {
+    made.children.clear();
+    for (const arrow_type& field : wanted.children) {
+      const auto at = std::ranges::find(file.children, field.name, &arrow_type::name);
+      made.children.push_back(
+          at == file.children.end()
+              ? lacking_column(column.offset + column.length)
+              : widened(column.children[static_cast<std::size_t>(at - file.children.begin())], field, owned));
+    }
+  } else {
+    made.children.front() = widened(column.children.front(), wanted.children.front(), owned);
+  }
+  return made;
+}
+
+PENSTOCK_INLINE void widen_leaf(arrow_batch& batch, arrow_leaf& leaf, const arrow_type& wanted) {
+  if (reads_unchanged(*leaf.column->type, wanted)) return;
+  batch.widened.push_back(std::make_unique<arrow_column>(widened(*leaf.column, wanted, batch.owned)));
+  leaf = arrow_leaf_of(*batch.widened.back(), leaf);
+}
+
+PENSTOCK_INLINE arrow_leaf lacking_leaf(arrow_batch& batch, std::string_view path, std::uint64_t rows) {
+  batch.types.push_back(std::make_unique<arrow_type>(arrow_type::of_format("n")));
+  batch.types.back()->name = path.substr(path.rfind('.') + 1);
+  batch.widened.push_back(std::make_unique<arrow_column>(lacking_column(rows)));
+  batch.widened.back()->type = batch.types.back().get();
+  return arrow_leaf_of(*batch.widened.back(), {});
+}
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -46872,85 +51407,35 @@ class loaded_once {
 namespace penstock::inline v0_1 {
 namespace detail {
 
-// Whether a file's columns are those of the files before it, in any order; `known` learns what it has not yet
-// seen. What is null in all rows may have the type null; with `may_lack`, such a column may be missing.
-struct ipc_columns {
-  bool may_lack;
-
-  [[nodiscard]] bool agree(arrow_type& known, const arrow_type& file, bool in_list = false) const {
-    if (file.format == "n") return true;
-    if (known.format == "n") {
-      std::string name = std::move(known.name);
-      known = file;
-      known.name = std::move(name);
-      return true;
-    }
-    if (known.format != file.format || known.dictionary.size() != file.dictionary.size()) return false;
-    if (known.layout == arrow_layout::record && known.dictionary.empty() && !in_list)
-      return agree_on_fields(known, file);
-    if (known.children.size() != file.children.size()) return false;
-    for (std::size_t i = 0; i < known.children.size(); ++i) {
-      if (known.layout == arrow_layout::record && known.children[i].name != file.children[i].name)
-        return false;
-      if (!agree(known.children[i], file.children[i], true)) return false;
-    }
-    return known.dictionary.empty() || known.dictionary.front().reads_like(file.dictionary.front());
-  }
-  // Names are looked up in maps, since a schema may have a million of them.
-  [[nodiscard]] bool agree_on_fields(arrow_type& known, const arrow_type& file) const {
-    std::map<std::string, std::size_t, std::less<>> places, own;
-    for (std::size_t i = 0; i < known.children.size(); ++i) places.emplace(known.children[i].name, i);
-    for (std::size_t i = 0; i < file.children.size(); ++i) {
-      const arrow_type& field = file.children[i];
-      // Of columns with one name it would not be known which is which.
-      if (!own.emplace(field.name, i).second) return false;
-      if (const auto at = places.find(field.name); at != places.end()) {
-        if (!agree(known.children[at->second], field)) return false;
-      } else if (may_lack) {
-        known.children.push_back(field);
-      } else {
-        return false;
-      }
-    }
-    return may_lack || known.children.size() == file.children.size();
-  }
-};
-
-PENSTOCK_INLINE ipc_files::own_columns own_ipc_columns(const std::vector<std::string>& leaves,
+PENSTOCK_INLINE ipc_files::own_columns own_ipc_columns(const std::vector<std::string>& paths,
                                                        const ipc_file& file) {
-  const std::vector<std::string> own = arrow_leaf_names(file.schema);
+  const std::vector<std::string> own = arrow_leaf_paths(file.schema);
   ipc_files::own_columns made{own.size(), {}};
-  if (own == leaves) return made;
+  if (own == paths) return made;
   std::map<std::string_view, std::size_t> places;
   for (std::size_t i = 0; i < own.size(); ++i) places.emplace(own[i], i);
-  for (const std::string& leaf : leaves) {
-    const auto at = places.find(leaf);
+  for (const std::string& path : paths) {
+    const auto at = places.find(path);
     made.places.push_back(at == places.end() ? own.size() : at->second);
   }
   return made;
 }
 
-PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session, bool may_lack) {
+PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) {
   if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one file");
   std::vector<manifest::shard> entries;
   std::uint64_t hash = mix64(0x697063);
+  column_union all;
   for (std::size_t i = 0; i < where.names.size(); ++i) {
     const std::string& path = where.names[i];
     const auto object = static_cast<object_id>(i);
     try {
       const object_signature signature = session.signature(object);
       files.push_back(ipc_file::read(session, object));
+      learn_ends(object, ends_of(session, object, signature.size));
       session.confirm(object);
       const ipc_file& file = files.back();
-      if (i == 0) schema = file.schema;
-      if (!file.schema.reads_like(schema)) {
-        arrow_type all = schema;
-        if (!ipc_columns{may_lack}.agree(all, file.schema))
-          throw error(errc::format,
-                      {"the file has the columns ", file.schema.text(), ", and what is before it, from '",
-                       where.names[0], "' on, has ", schema.text()});
-        schema = std::move(all);
-      }
+      all.add(file.schema, path);
       std::uint64_t rows = 0;
       for (std::size_t k = 0; k < file.batches.size(); ++k) {
         const ipc_batch& one = file.batches[k];
@@ -46967,8 +51452,11 @@ PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session, 
       throw;
     }
   }
+  schema = all.schema();
+  conflicts = all.conflicts();
   leaves = arrow_leaf_names(schema);
-  for (const ipc_file& one : files) own.push_back(own_ipc_columns(leaves, one));
+  const std::vector<std::string> paths = arrow_leaf_paths(schema);
+  for (const ipc_file& one : files) own.push_back(own_ipc_columns(paths, one));
   shards = manifest(std::move(entries));
   mark = hash_words(hash_bytes(hash, bytes_of(schema.text())), std::array{shards.fingerprint()});
 }
@@ -46980,10 +51468,37 @@ PENSTOCK_INLINE std::string ipc_files::key_of(std::size_t shard, std::uint64_t r
 PENSTOCK_INLINE std::string ipc_files::describe() const {
   std::string line = text({"arrow_ipc(", files.size(), files.size() == 1 ? " file, " : " files, ",
                            batch_in.size(), " batches): ", shards.samples(), " rows of "});
-  const std::vector<arrow_type>& columns = schema.children;
-  for (std::size_t i = 0; i < columns.size(); ++i)
-    append(line, {i == 0 ? "" : ", ", columns[i].name, " (", columns[i].text(), ")"});
+  const std::vector<source_field> all = fields();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    append(line, {i == 0 ? "" : ", ", all[i].name, " (", all[i].type, ")"});
   return line;
+}
+PENSTOCK_INLINE std::vector<const arrow_type*> ipc_files::types() const {
+  const std::vector<std::string> names = arrow_leaf_names(schema);
+  std::vector<const arrow_type*> all = arrow_leaf_types(schema);
+  if (leaves == names) return all;
+  std::vector<const arrow_type*> made;
+  for (const std::string& leaf : leaves)
+    made.push_back(all[static_cast<std::size_t>(std::ranges::find(names, leaf) - names.begin())]);
+  return made;
+}
+PENSTOCK_INLINE std::vector<source_field> ipc_files::fields() const {
+  const std::vector<const arrow_type*> all = types();
+  std::vector<source_field> made;
+  for (std::size_t i = 0; i < leaves.size(); ++i) made.push_back({leaves[i], all[i]->text()});
+  return made;
+}
+PENSTOCK_INLINE void ipc_files::show(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (std::ranges::find(leaves, name) != leaves.end()) continue;
+    std::string there;
+    for (const std::string& one : leaves) append(there, {there.empty() ? "" : ", ", one});
+    throw error(errc::argument, {"there is no column '", name, "', only ", there});
+  }
+  leaves = names;
+  own.clear();
+  for (const ipc_file& one : files) own.push_back(own_ipc_columns(leaves, one));
+  for (const std::string& name : names) mark = hash_bytes(mark, bytes_of(name));
 }
 
 /// Reads the columns of a batch. Buffers are shown in place, or read to `owned`.
@@ -47152,6 +51667,13 @@ struct ipc_loader {
       case arrow_layout::list64:
         offsets(8);
         break;
+      case arrow_layout::list_view32:
+      case arrow_layout::list_view64: {
+        const std::uint64_t width = type.layout == arrow_layout::list_view32 ? 4 : 8;
+        made.offsets = take(type, times(type, made.length, width), width, used).data();
+        made.sizes = take(type, times(type, made.length, width), width, used).data();
+        break;
+      }
       default:
         break;
     }
@@ -47202,12 +51724,15 @@ struct ipc_batches::state {
     std::vector<arrow_batch> all;
   };
   shared<const ipc_files> files;
-  std::vector<bool> used;  // by leaf
+  std::vector<bool> used;                // by leaf
+  std::vector<const arrow_type*> types;  // that the dataset has, by leaf
+  std::vector<bool> widens;              // by object: whether a leaf that is used has another type in it
   ipc_limits limits;
   unpack_call unpack;
   loaded_once<arrow_batch> shown;
   loaded_once<values> dictionaries;
-  kept_batches kept;  // those that are not shown
+  kept_batches kept;                        // those that are not shown
+  fixed_array<std::atomic<bool>> compared;  // by object
 
   state(shared<const ipc_files> known, const projection& wanted, ipc_limits most, unpack_call call)
       : files(std::move(known)),
@@ -47215,12 +51740,27 @@ struct ipc_batches::state {
         unpack(call),
         shown(files->batch_in.size(), files->batch_in.size()),
         dictionaries(files->files.size(), files->files.size()),
-        kept(files->batch_in.size(), most.keep) {
+        kept(files->batch_in.size(), most.keep),
+        compared(files->files.size()) {
+    check_conflicts(files->conflicts, files->leaves, wanted);
     for (const std::string& leaf : files->leaves) used.push_back(wanted.uses(leaf));
+    types = files->types();
+    for (std::size_t i = 0; i < files->files.size(); ++i) widens.push_back(widens_file(i));
   }
 
-  [[nodiscard]] bool shows(session_view session, const ipc_file& file) const noexcept {
-    return session.views() && !file.compressed && !file.swapped;
+  [[nodiscard]] bool widens_file(std::size_t object) const {
+    if (files->files[object].schema.reads_like(files->schema)) return false;
+    const std::vector<const arrow_type*> own = arrow_leaf_types(files->files[object].schema);
+    const std::vector<std::size_t>& places = files->own[object].places;
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      const std::size_t place = places.empty() ? i : places[i];
+      if (used[i] && place < own.size() && !reads_unchanged(*own[place], *types[i])) return true;
+    }
+    return false;
+  }
+  [[nodiscard]] bool shows(session_view session, object_id object) const noexcept {
+    const ipc_file& file = files->files[object];
+    return session.views() && !file.compressed && !file.swapped && !widens[object];
   }
 
   // Dictionaries by number, of which each has those parts that count for a batch.
@@ -47241,10 +51781,14 @@ struct ipc_batches::state {
     }
   };
 
-  [[nodiscard]] flat_table header_of(session_view session, object_id object, const ipc_place& place,
-                                     buffer& room) const {
-    return ipc_message(session.range(object, place.begin, place.size, room)).header;
-  }
+  // The header of a message, and the bytes that it is in.
+  struct message_header {
+    object_bytes bytes;
+    flat_table header;
+
+    message_header(session_view session, object_id object, const ipc_place& place)
+        : bytes(session.range(object, place.begin, place.size)), header(ipc_message(bytes).header) {}
+  };
 
   [[nodiscard]] const values& dictionaries_of(session_view session, object_id object) {
     if (const values* const known = dictionaries.find(object)) return *known;
@@ -47257,8 +51801,8 @@ struct ipc_batches::state {
         const ipc_dictionary& one = file.dictionaries[i];
         const arrow_type* const type = file.dictionary_type(one.id);
         if (type == nullptr) continue;  // no column uses it
-        buffer room;
-        const auto data = header_of(session, object, one, room).table(1);
+        const message_header message(session, object, one);
+        const auto data = message.header.table(1);
         if (!data) bad_ipc({"the dictionary has no values"}, one.begin);
         ipc_loader load{session, object, file, one, unpack, &known.parts, &known.ids, *data, limits.batch};
         arrow_batch& batch = made->all[i];
@@ -47271,19 +51815,21 @@ struct ipc_batches::state {
   }
 
   // The columns of a file that has others, or in another order: those that it lacks are null.
-  static void place_columns(arrow_batch& made, const ipc_files::own_columns& own) {
-    static const arrow_type nothing = arrow_type::of_format("n");
-    arrow_column& lacking = made.root.children.emplace_back();
-    lacking.type = &nothing;
-    lacking.length = made.root.length;
-    const std::vector<arrow_leaf> there = arrow_leaves(made.root);  // the last one is `lacking`
-    for (const std::size_t place : own.places) made.leaves.push_back(there[place]);
+  void place_columns(arrow_batch& made, const ipc_files::own_columns& own) const {
+    const std::vector<arrow_leaf> there = arrow_leaves(made.root);
+    for (std::size_t i = 0; i < own.places.size(); ++i)
+      made.leaves.push_back(own.places[i] == own.count
+                                ? lacking_leaf(made, files->leaves[i], made.root.length)
+                                : there[own.places[i]]);
   }
 
   [[nodiscard]] const arrow_batch* load(session_view session, std::size_t shard) {
     const object_id object = files->object(shard);
     try {
-      files->compare(session, shard);
+      if (!compared[object].load(std::memory_order_relaxed)) {
+        files->compare(session, shard);
+        compared[object].store(true, std::memory_order_relaxed);
+      }
       const ipc_file& file = files->files[object];
       const std::size_t which = files->batch_in[shard];
       const ipc_batch& place = file.batches[which];
@@ -47294,10 +51840,9 @@ struct ipc_batches::state {
           if (file.dictionaries[i].before <= which && all.all[i].root.type != nullptr)
             known.add(file.dictionaries[i], all.all[i].root);
       }
-      buffer room;
-      ipc_loader load{session,     object,       file,       place,
-                      unpack,      &known.parts, &known.ids, header_of(session, object, place, room),
-                      limits.batch};
+      const message_header message(session, object, place);
+      ipc_loader load{session,      object,     file,           place,       unpack,
+                      &known.parts, &known.ids, message.header, limits.batch};
       auto made = std::make_unique<arrow_batch>();
       std::size_t leaf = 0;
       const ipc_files::own_columns& own = files->own[object];
@@ -47312,6 +51857,9 @@ struct ipc_batches::state {
         place_columns(*made, own);
       }
       made->owned = std::move(load.owned);
+      if (widens[object])
+        for (std::size_t i = 0; i < used.size(); ++i)
+          if (used[i]) widen_leaf(*made, made->leaves[i], *types[i]);
       session.confirm(object);
       return made.release();
     } catch (error& e) {
@@ -47332,7 +51880,7 @@ PENSTOCK_INLINE const arrow_batch& ipc_batches::get(session_view session, std::s
                                                     shared<const arrow_batch>& held) const {
   state& all = *state_;
   if (const arrow_batch* const known = all.shown.find(shard)) return *known;
-  if (all.shows(session, all.files->file_of(shard)))
+  if (all.shows(session, all.files->object(shard)))
     return all.shown.get(shard, [&] { return all.load(session, shard); });
   held = all.kept.get(shard,
                       [&](std::size_t which, kept_batches::sharing&) { return all.load(session, which); });
@@ -47343,132 +51891,6 @@ PENSTOCK_INLINE const arrow_batch* ipc_batches::find(std::size_t shard) const no
 }
 PENSTOCK_INLINE shared<const arrow_batch> ipc_batches::find_kept(std::size_t shard) const noexcept {
   return state_->kept.find(shard);
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/table_folder.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The paths of a dataset of Arrow files: those of a folder, or those that a pattern names. Throws
-/// errc::missing for a folder without any, or without some of those that their names count, and
-/// errc::argument for one that has those of several splits.
-[[nodiscard]] std::vector<std::string> arrow_paths(const std::string& pattern);
-/// The same for Parquet files, which may lie in folders of the folder.
-[[nodiscard]] std::vector<std::string> parquet_paths(const std::string& pattern);
-
-/// "train-00003-of-00012.arrow": throws errc::missing if one of these files is not there, which would go
-/// unnoticed, and errc::argument if they are of several splits. Other names are ignored.
-void check_numbered_files(const std::string& folder, std::span<const std::string> paths);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/table_folder.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE void check_numbered_files(const std::string& folder, std::span<const std::string> paths) {
-  std::string_view first, first_path;
-  std::size_t count = 0, said = 0;
-  for (const std::string& path : paths) {
-    const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
-    const std::size_t of = name.rfind("-of-");
-    if (of == name.npos || of == 0) continue;
-    const auto [behind, failed] = std::from_chars(name.data() + of + 4, name.data() + name.size(), said);
-    std::size_t number = of;
-    while (number != 0 && name[number - 1] >= '0' && name[number - 1] <= '9') --number;
-    if (failed != std::errc{} || (behind != name.data() + name.size() && *behind != '.') || number == of)
-      continue;
-    const std::string_view front = name.substr(0, number);
-    if (count++ == 0) {
-      first = front;
-      first_path = path;
-    } else if (front != first) {
-      throw error(errc::argument, {"the folder has files of several kinds, such as '", first_path, "' and '",
-                                   path, "': name those of one split, as in \"", folder, "/", first, "*\""})
-          .in_file(folder);
-    }
-  }
-  if (count != 0 && count != said)
-    throw error(errc::missing, {"the folder has ", count, " files called '", first,
-                                "...', whose names say that "
-                                "there are ",
-                                said, ": fetch the others, or name the files to read"})
-        .in_file(folder);
-}
-
-template <class Iterator>
-std::vector<std::string> table_files(const std::string& folder,
-                                     std::initializer_list<std::string_view> endings,
-                                     std::string_view not_called, bool& has_folders) {
-  namespace fs = std::filesystem;
-  std::error_code failed;
-  std::vector<std::string> paths;
-  has_folders = false;
-  const auto options = fs::directory_options::follow_directory_symlink;
-  for (Iterator at(folder, options, failed), end; !failed && at != end; at.increment(failed)) {
-    const std::string name = at->path().filename().string();
-    const bool hidden = name.starts_with('.') || name.starts_with('_');
-    if (at->is_directory()) {
-      has_folders = true;
-      if constexpr (requires { at.disable_recursion_pending(); })
-        if (hidden) at.disable_recursion_pending();
-      continue;
-    }
-    const std::string ending = at->path().extension().string();
-    if (!hidden && std::ranges::find(endings, std::string_view(ending)) != endings.end() &&
-        (not_called.empty() || !name.starts_with(not_called)))
-      paths.push_back(at->path().string());
-  }
-  if (failed) throw error(errc::io, {"the folder cannot be read: ", failed.message()}).in_file(folder);
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
-
-PENSTOCK_INLINE std::vector<std::string> arrow_paths(const std::string& pattern) {
-  namespace fs = std::filesystem;
-  std::error_code failed;
-  if (!fs::is_directory(pattern, failed)) return tar::paths_of(pattern);
-  bool has_folders = false;
-  // Hugging Face keeps what its functions returned under such names.
-  const auto paths = table_files<fs::directory_iterator>(pattern, {".arrow"}, "cache-", has_folders);
-  if (paths.empty())
-    throw error(errc::missing, {"the folder has no file called *.arrow",
-                                has_folders ? "; of a dataset in several parts, name the folder of one" : ""})
-        .in_file(pattern);
-  check_numbered_files(pattern, paths);
-  // Hugging Face's cache has all splits of a dataset in one folder: "imdb-test.arrow", "imdb-train.arrow".
-  const auto without_digits = [](const std::string& path) {
-    std::string name = path.substr(path.rfind('/') + 1);
-    std::erase_if(name, [](char c) { return c >= '0' && c <= '9'; });
-    return name;
-  };
-  for (const std::string& path : paths)
-    if (without_digits(path) != without_digits(paths.front()))
-      throw error(errc::argument,
-                  {"the folder has files of several kinds, such as '", paths.front(), "' and '", path,
-                   "': name those of one dataset or split, as in arrow_ipc(\"folder/name-train*.arrow\")"})
-          .in_file(pattern);
-  return paths;
-}
-
-PENSTOCK_INLINE std::vector<std::string> parquet_paths(const std::string& pattern) {
-  namespace fs = std::filesystem;
-  std::error_code failed;
-  if (!fs::is_directory(pattern, failed)) return tar::paths_of(pattern);
-  bool has_folders = false;
-  auto paths =
-      table_files<fs::recursive_directory_iterator>(pattern, {".parquet", ".parq", ".pq"}, "", has_folders);
-  if (paths.empty())
-    throw error(errc::missing, "the folder, and the folders in it, have no file called *.parquet")
-        .in_file(pattern);
-  check_numbered_files(pattern, paths);
-  return paths;
 }
 
 }  // namespace detail
@@ -48266,12 +52688,14 @@ PENSTOCK_INLINE bool may_begin_zlib(bytes_view head) noexcept {
 }
 
 PENSTOCK_INLINE packed_format packed_format_of(std::string_view format) noexcept {
-  constexpr std::array<packed_format, 6> known{{{"gzip", "zlib", "unpack_gzip"},
+  constexpr std::array<packed_format, 8> known{{{"gzip", "zlib", "unpack_gzip"},
                                                 {"zlib", "zlib", "unpack_zlib"},
                                                 {"zstd", "zstd", "unpack_zstd"},
                                                 {"lz4", "lz4", "unpack_lz4"},
                                                 {"bzip2", "bz2", "unpack_bzip2"},
-                                                {"xz", "xz", "unpack_xz"}}};
+                                                {"xz", "xz", "unpack_xz"},
+                                                {"brotli", "brotli", "unpack_brotli"},
+                                                {"snappy", "snappy", "unpack_snappy"}}};
   for (const packed_format& row : known) {
     if (row.format == format) return row;
   }
@@ -48502,6 +52926,440 @@ PENSTOCK_INLINE void shard_stream::reserve(std::size_t count) {
 }
 
 }  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/where.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A value to compare a column with: a whole number, another number, a truth value, which counts as 0 or 1,
+/// or a text.
+class column_constant {
+ public:
+  enum class kind : std::uint8_t { whole, real, truth, text };
+
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  column_constant(T value) noexcept {  // NOLINT: equals(3)
+    if constexpr (std::floating_point<T>) {
+      kind_ = kind::real;
+      real_ = static_cast<double>(value);
+    } else {
+      if constexpr (std::same_as<T, bool>) kind_ = kind::truth;
+      bits_ = static_cast<std::uint64_t>(value);
+      negative_ = value < T{};
+    }
+  }
+  template <class T>
+    requires std::convertible_to<const T&, std::string_view>
+  column_constant(const T& value)  // NOLINT: equals("cat")
+      : kind_(kind::text), text_(static_cast<std::string_view>(value)) {}
+
+  [[nodiscard]] kind what() const noexcept { return kind_; }
+  /// A whole number's sign, and its bits as two's complement.
+  [[nodiscard]] bool negative() const noexcept { return negative_; }
+  [[nodiscard]] std::uint64_t bits() const noexcept { return bits_; }
+  /// A number as a double.
+  [[nodiscard]] double real() const noexcept;
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
+  /// As it is written in C++.
+  [[nodiscard]] std::string spelled() const;
+
+ private:
+  kind kind_ = kind::whole;
+  bool negative_ = false;
+  std::uint64_t bits_ = 0;
+  double real_ = 0;
+  std::string text_;
+};
+
+/// What is asked of a column's values: a predicate of `subset`, `is_null()` or `is_not_null()`. No comparison
+/// is true of a null.
+class column_test {
+ public:
+  enum class kind : std::uint8_t {
+    equal,
+    differ,
+    less,
+    at_most,
+    greater,
+    at_least,
+    between,
+    one_of,
+    null,
+    not_null
+  };
+
+  column_test(kind what, std::vector<column_constant> values) : kind_(what), values_(std::move(values)) {}
+  template <class Operand>
+  column_test(const one_of_these<Operand>& given)  // NOLINT: where<"label">(equals(3))
+      : column_test(given.wanted().size() == 1 ? kind::equal : kind::one_of,
+                    {given.wanted().begin(), given.wanted().end()}) {}
+  template <class Low, class High>
+  column_test(const between_these<Low, High>& given)  // NOLINT
+      : column_test(kind::between, {given.low(), given.high()}) {}
+  template <comparison How, class Operand>
+  column_test(const compared_with<How, Operand>& given)  // NOLINT
+      : column_test(static_cast<kind>(static_cast<std::uint8_t>(How) + 1), {given.other()}) {}
+
+  [[nodiscard]] kind what() const noexcept { return kind_; }
+  [[nodiscard]] const std::vector<column_constant>& values() const noexcept { return values_; }
+  [[nodiscard]] std::string spelled() const;
+
+ private:
+  kind kind_;
+  std::vector<column_constant> values_;
+};
+
+/// Tests for `where` that are no comparisons.
+[[nodiscard]] inline column_test is_null() { return {column_test::kind::null, {}}; }
+[[nodiscard]] inline column_test is_not_null() { return {column_test::kind::not_null, {}}; }
+
+/// A column and tests that must all be true of a row's value: the result of `where`.
+struct column_filter {
+  std::string column;
+  std::vector<column_test> tests;
+
+  [[nodiscard]] std::string spelled() const;
+};
+
+/// Rows of which all tests are true, behind a source that can choose them: `parquet`.
+///
+/// `parquet("fares") | where<"year">(between(2021, 2023)) | where<"city">(one_of({"Oslo", "Lima"}))`.
+///
+/// In: the column's name, and one or more of `equals`, `one_of`, `between`, `differs_from`, `less_than`,
+/// `at_most`, `greater_than`, `at_least`, `is_null` and `is_not_null`. Several `where` must all be true. They
+/// compare as in `subset`; dates, times and timestamps are the whole numbers that the column counts. A column
+/// that a file does not have is null there. What files claim of their values, in statistics, indexes of pages
+/// and Bloom filters, spares reading them where it can be true, and decides nothing where it cannot.
+/// Errors: errc::argument, when the plan is made, for a column that is not there, and for a constant that
+/// cannot be compared with it: a text with a number, or anything with a list or a decimal; and for a name
+/// that two columns have.
+template <fixed_string Column, class... Tests>
+  requires(sizeof...(Tests) != 0 && (std::convertible_to<Tests, column_test> && ...))
+[[nodiscard]] column_filter where(Tests... tests) {
+  return {std::string(name_of<Column>::value), {column_test(std::move(tests))...}};
+}
+/// The same with a name that is known at run time.
+template <class... Tests>
+  requires(sizeof...(Tests) != 0 && (std::convertible_to<Tests, column_test> && ...))
+[[nodiscard]] column_filter where(std::string_view column, Tests... tests) {
+  return {std::string(column), {column_test(std::move(tests))...}};
+}
+
+/// Some columns of a source: the result of `columns`.
+struct column_list {
+  std::vector<std::string> names;
+};
+
+/// The columns that are used, behind a source that has more: `parquet("photos.parquet") | columns<"image",
+/// "label">`. Only needed where the stages do not name the fields that they use, such as a function that gets
+/// the whole row.
+template <fixed_string... Names>
+  requires(sizeof...(Names) != 0)
+inline const column_list columns{{std::string(name_of<Names>::value)...}};
+
+namespace detail {
+
+/// The smallest and the largest value of some rows, as far as a file says, and how many are null.
+struct column_bounds {
+  bool some = false;  // whether there are bounds
+  column_constant low = 0, high = 0;
+  std::optional<std::uint64_t> nulls{};  // if it is known
+  std::uint64_t rows = 0;
+};
+
+/// A test for the values of one type.
+class bound_test {
+ public:
+  /// Throws errc::argument if the values cannot be compared with the constants.
+  bound_test(const column_test& test, const arrow_type& type);
+
+  /// Whether it is true of a value.
+  [[nodiscard]] bool holds(const arrow_cell& cell) const;
+  /// Whether it may be true of a value of some rows.
+  [[nodiscard]] bool may_hold(const column_bounds& within) const;
+  /// Whether it is true of all values of some rows, as far as their bounds say.
+  [[nodiscard]] bool must_hold(const column_bounds& within) const;
+  /// Values of which one must be there if the test is to be true of any row; empty: there are none such.
+  [[nodiscard]] const std::vector<column_constant>& wanted() const noexcept { return wanted_; }
+
+ private:
+  [[nodiscard]] int order_of(const arrow_cell& cell, const column_constant& value) const;
+
+  column_test test_;
+  std::vector<column_constant> wanted_;
+  bool real_;
+};
+
+/// -1, 0 or 1 as the first one is less, equal or greater; 2 if one is NaN. Both are numbers, or both texts.
+[[nodiscard]] int compare_constants(const column_constant& a, const column_constant& b) noexcept;
+
+/// All tests of a filter, for the type of its column.
+struct bound_filter {
+  std::vector<bound_test> tests;
+
+  bound_filter(const column_filter& filter, const arrow_type& type) {
+    for (const column_test& one : filter.tests) tests.emplace_back(one, type);
+  }
+
+  [[nodiscard]] bool holds(const arrow_cell& cell) const {
+    for (const bound_test& one : tests)
+      if (!one.holds(cell)) return false;
+    return true;
+  }
+  [[nodiscard]] bool may_hold(const column_bounds& within) const {
+    for (const bound_test& one : tests)
+      if (!one.may_hold(within)) return false;
+    return true;
+  }
+  /// Whether all values of some rows pass, whatever they are.
+  [[nodiscard]] bool must_hold(const column_bounds& within) const {
+    for (const bound_test& one : tests)
+      if (!one.must_hold(within)) return false;
+    return true;
+  }
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/where.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE double column_constant::real() const noexcept {
+  if (kind_ == kind::real) return real_;
+  return negative_ ? static_cast<double>(static_cast<std::int64_t>(bits_)) : static_cast<double>(bits_);
+}
+
+PENSTOCK_INLINE std::string column_constant::spelled() const {
+  switch (kind_) {
+    case kind::truth:
+      return bits_ != 0 ? "true" : "false";
+    case kind::whole:
+      return negative_ ? std::to_string(static_cast<std::int64_t>(bits_)) : std::to_string(bits_);
+    case kind::real: {
+      char digits[32];
+      const auto end = std::to_chars(digits, digits + sizeof(digits), real_).ptr;
+      std::string made(digits, end);
+      if (made.find_first_of(".en") == std::string::npos) made += ".0";
+      return made;
+    }
+    default:
+      break;
+  }
+  std::string made = "\"";
+  for (const char c : text_) {
+    const auto value = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      made += {'\\', c};
+    } else if (value >= 32 && value != 127) {
+      made += c;
+    } else {
+      made += '\\';
+      for (const int shift : {6, 3, 0}) made += static_cast<char>('0' + (value >> shift) % 8);
+    }
+  }
+  return made + '"';
+}
+
+PENSTOCK_INLINE std::string column_test::spelled() const {
+  constexpr std::string_view names[] = {"equals",   "differs_from", "less_than", "at_most", "greater_than",
+                                        "at_least", "between",      "one_of",    "is_null", "is_not_null"};
+  std::string made(names[static_cast<std::size_t>(kind_)]);
+  made += kind_ == kind::one_of ? "({" : "(";
+  for (std::size_t i = 0; i < values_.size(); ++i)
+    detail::append(made, {i == 0 ? "" : ", ", values_[i].spelled()});
+  return made + (kind_ == kind::one_of ? "})" : ")");
+}
+
+PENSTOCK_INLINE std::string column_filter::spelled() const {
+  std::string made = detail::text({"where<\"", column, "\">("});
+  for (std::size_t i = 0; i < tests.size(); ++i)
+    detail::append(made, {i == 0 ? "" : ", ", tests[i].spelled()});
+  return made + ')';
+}
+
+namespace detail {
+
+PENSTOCK_INLINE int order_of_numbers(bool a_negative, std::uint64_t a, bool b_negative,
+                                     std::uint64_t b) noexcept {
+  if (a_negative != b_negative) return a_negative ? -1 : 1;
+  return a < b ? -1 : a > b ? 1 : 0;  // two's complement of one sign is in order
+}
+PENSTOCK_INLINE int order_of_reals(double a, double b) noexcept {
+  return a < b ? -1 : a > b ? 1 : a == b ? 0 : 2;
+}
+PENSTOCK_INLINE int order_of_texts(std::string_view a, std::string_view b) noexcept {
+  const int order = a.compare(b);  // of unsigned bytes
+  return order < 0 ? -1 : order > 0 ? 1 : 0;
+}
+
+PENSTOCK_INLINE int compare_constants(const column_constant& a, const column_constant& b) noexcept {
+  using kind = column_constant::kind;
+  if (a.what() == kind::text) return order_of_texts(a.text(), b.text());
+  if (a.what() == kind::real || b.what() == kind::real) return order_of_reals(a.real(), b.real());
+  return order_of_numbers(a.negative(), a.bits(), b.negative(), b.bits());
+}
+
+PENSTOCK_INLINE const arrow_type& type_of_values(const arrow_type& type) {
+  const arrow_type* found = &type;
+  while (!found->dictionary.empty()) found = &found->dictionary.front();
+  return *found;
+}
+
+PENSTOCK_INLINE bound_test::bound_test(const column_test& test, const arrow_type& given)
+    : test_(test), real_(false) {
+  const arrow_type& type = type_of_values(given);
+  const bool text = type.layout == arrow_layout::bytes32 || type.layout == arrow_layout::bytes64 ||
+                    type.layout == arrow_layout::views ||
+                    (type.layout == arrow_layout::fixed && type.format.starts_with("w:"));
+  const bool number = type.layout == arrow_layout::bits || type.number != arrow_number::none;
+  real_ = type.number == arrow_number::float16 || type.number == arrow_number::float32 ||
+          type.number == arrow_number::float64;
+  for (const column_constant& one : test.values()) {
+    if (!text && !number)
+      throw error(errc::argument, {"where compares no values of type ", type.text(), ", which the column '",
+                                   given.name, "' has; only is_null and is_not_null apply to it"});
+    if (text != (one.what() == column_constant::kind::text))
+      throw error(errc::argument, {"the column '", given.name, "' is of type ", given.text(),
+                                   ", which cannot be compared with ", one.spelled()});
+  }
+  if (test.what() == column_test::kind::equal || test.what() == column_test::kind::one_of)
+    wanted_ = test_.values();
+}
+
+/// Whether a comparison is true if the value is less, equal or greater than the constant.
+PENSTOCK_INLINE bool is_such_order(column_test::kind what, int order) noexcept {
+  switch (what) {
+    case column_test::kind::equal:
+    case column_test::kind::one_of:
+      return order == 0;
+    case column_test::kind::differ:
+      return order != 0;
+    case column_test::kind::less:
+      return order == -1;
+    case column_test::kind::at_most:
+      return order == -1 || order == 0;
+    case column_test::kind::greater:
+      return order == 1;
+    case column_test::kind::at_least:
+      return order == 1 || order == 0;
+    default:
+      return false;
+  }
+}
+
+PENSTOCK_INLINE int bound_test::order_of(const arrow_cell& cell, const column_constant& value) const {
+  const auto whole = [&]<class T>(T number) {
+    if (value.what() == column_constant::kind::real)
+      return order_of_reals(static_cast<double>(number), value.real());
+    return order_of_numbers(number < T{}, static_cast<std::uint64_t>(number), value.negative(), value.bits());
+  };
+  switch (cell.type().number) {
+    case arrow_number::int8:
+      return whole(cell.number<std::int8_t>());
+    case arrow_number::int16:
+      return whole(cell.number<std::int16_t>());
+    case arrow_number::int32:
+      return whole(cell.number<std::int32_t>());
+    case arrow_number::int64:
+      return whole(cell.number<std::int64_t>());
+    case arrow_number::uint8:
+      return whole(cell.number<std::uint8_t>());
+    case arrow_number::uint16:
+      return whole(cell.number<std::uint16_t>());
+    case arrow_number::uint32:
+      return whole(cell.number<std::uint32_t>());
+    case arrow_number::uint64:
+      return whole(cell.number<std::uint64_t>());
+    case arrow_number::float16:
+      return order_of_reals(static_cast<double>(static_cast<float>(cell.number<half>())), value.real());
+    case arrow_number::float32:
+      return order_of_reals(static_cast<double>(cell.number<float>()), value.real());
+    case arrow_number::float64:
+      return order_of_reals(cell.number<double>(), value.real());
+    default:
+      break;
+  }
+  if (cell.type().layout == arrow_layout::bits) return whole(static_cast<int>(cell.bit()));
+  return order_of_texts(text_of(cell.bytes()), value.text());
+}
+
+PENSTOCK_INLINE bool bound_test::holds(const arrow_cell& cell) const {
+  if (test_.what() == column_test::kind::null) return cell.is_null();
+  if (cell.is_null()) return false;
+  if (test_.what() == column_test::kind::not_null) return true;
+  const std::vector<column_constant>& values = test_.values();
+  if (test_.what() == column_test::kind::between)
+    return is_such_order(column_test::kind::at_least, order_of(cell, values[0])) &&
+           is_such_order(column_test::kind::at_most, order_of(cell, values[1]));
+  return std::ranges::any_of(values, [&](const column_constant& value) {
+    return is_such_order(test_.what(), order_of(cell, value));
+  });
+}
+
+PENSTOCK_INLINE bool bound_test::may_hold(const column_bounds& within) const {
+  const bool all_null = within.nulls && *within.nulls == within.rows;
+  if (test_.what() == column_test::kind::null) return !within.nulls || *within.nulls != 0;
+  if (all_null) return false;
+  if (test_.what() == column_test::kind::not_null || !within.some) return true;
+  const auto may = [&](column_test::kind what, const column_constant& value) {
+    const int low = compare_constants(within.low, value), high = compare_constants(within.high, value);
+    // A NaN that the constant is, or that a bound should not be, says nothing.
+    if (low == 2 || high == 2) return true;
+    switch (what) {
+      case column_test::kind::differ:
+        return real_ || low != 0 || high != 0;
+      case column_test::kind::less:
+        return low < 0;
+      case column_test::kind::at_most:
+        return low <= 0;
+      case column_test::kind::greater:
+        return high > 0;
+      case column_test::kind::at_least:
+        return high >= 0;
+      default:
+        return low <= 0 && high >= 0;
+    }
+  };
+  const std::vector<column_constant>& values = test_.values();
+  if (test_.what() == column_test::kind::between)
+    return may(column_test::kind::at_least, values[0]) && may(column_test::kind::at_most, values[1]);
+  return std::ranges::any_of(values, [&](const column_constant& value) { return may(test_.what(), value); });
+}
+
+PENSTOCK_INLINE bool bound_test::must_hold(const column_bounds& within) const {
+  const bool no_nulls = within.nulls && *within.nulls == 0;
+  if (test_.what() == column_test::kind::null) return within.nulls && *within.nulls == within.rows;
+  if (test_.what() == column_test::kind::not_null) return no_nulls;
+  // Bounds say nothing of NaN, and may be shortened texts.
+  if (!no_nulls || !within.some || real_) return false;
+  const auto must = [&](column_test::kind what, const column_constant& value) {
+    const int low = compare_constants(within.low, value), high = compare_constants(within.high, value);
+    switch (what) {
+      case column_test::kind::differ:
+        return low == 1 || high == -1;
+      case column_test::kind::less:
+        return high == -1;
+      case column_test::kind::at_most:
+        return high == -1 || high == 0;
+      case column_test::kind::greater:
+        return low == 1;
+      case column_test::kind::at_least:
+        return low == 1 || low == 0;
+      default:
+        return low == 0 && high == 0;
+    }
+  };
+  const std::vector<column_constant>& values = test_.values();
+  if (test_.what() == column_test::kind::between)
+    return must(column_test::kind::at_least, values[0]) && must(column_test::kind::at_most, values[1]);
+  return std::ranges::any_of(values, [&](const column_constant& value) { return must(test_.what(), value); });
+}
+
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/mapped_file.hpp
@@ -48757,9 +53615,8 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 
   using reader = detail::arrow_rows<Storage, detail::ipc_files, files, detail::ipc_batches>;
 
-  arrow_ipc_source(Storage where, arrow_ipc_options options, detail::ipc_batches::unpack_call unpack,
-                   bool may_lack_columns = false)
-      : known_(made(std::move(where), may_lack_columns)), options_(options), unpack_(unpack) {}
+  arrow_ipc_source(Storage where, arrow_ipc_options options, detail::ipc_batches::unpack_call unpack)
+      : known_(made(std::move(where))), options_(options), unpack_(unpack) {}
 
   /// The rows of all files.
   [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
@@ -48772,18 +53629,26 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
   /// Covers the columns, and each batch's file, place, size and rows.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return known_->mark; }
   [[nodiscard]] std::string describe() const { return known_->describe(); }
-  [[nodiscard]] std::vector<source_field> fields() const { return detail::fields_of_arrow(schema()); }
+  [[nodiscard]] std::vector<source_field> fields() const { return known_->fields(); }
   /// The columns' types, as the children of a struct.
   [[nodiscard]] const arrow_type& schema() const noexcept { return known_->schema; }
   [[nodiscard]] reader connect(const projection& used = {}) const {
     return reader(known_, used, detail::ipc_limits{options_.keep, options_.limit}, unpack_);
   }
 
+  /// Only these columns; see `columns`.
+  [[nodiscard]] friend arrow_ipc_source operator|(arrow_ipc_source source, column_list names) {
+    files changed(*source.known_);
+    changed.show(names.names);
+    source.known_.reset(new const files(std::move(changed)));
+    return source;
+  }
+
  private:
-  static shared<const files> made(Storage where, bool may_lack_columns) {
+  static shared<const files> made(Storage where) {
     auto session = where.connect();
     const storage_facts facts = facts_of(where);
-    detail::ipc_files found(facts, session, may_lack_columns);
+    detail::ipc_files found(facts, session);
     return shared<const files>(new const files(std::move(where), std::move(found)));
   }
 
@@ -48801,34 +53666,50 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 ///
 /// In: a pattern of paths (with `::` between patterns), which is `mapped_file`; a folder, whose files called
 /// `*.arrow` are taken in the order of their names, which may differ in digits alone: they are those of one
-/// split; or any storage, whose objects are the files. All have the same columns, in any order; one that is
-/// null in all rows of a file may have the type null there, and so may the values of lists that are empty. As
-/// template arguments the unpackers for compressed batches.
+/// split, and of what `save_to_disk` wrote those that `state.json` lists; or any storage, whose objects are
+/// the files. Of several splits `arrow_ipc(folder, split("train"))` reads one; see `split`. The columns are
+/// those of all files, in any order: one that a file lacks, or has with the type null, is null there; texts
+/// may have any encoding; numbers widen to the smallest type that holds all values exactly, times to the
+/// finer unit. As template arguments the unpackers for compressed batches.
 /// Out: an open sample with a member for each column; the fields of a struct are members of their own, with a
 /// point between the names ("image.bytes"). `arrow_value<T>` reads numbers, texts, lists and nulls,
 /// `arrow_array<T>` lists that are arrays; any other codec reads binary values and texts: `jpeg`, `identity`,
-/// `json`. Dictionary values are followed. Unions, runs and list views are passed over, and an error when
-/// they are asked for.
+/// `json`. Dictionary values are followed. Unions and runs are passed over, and an error when they are asked
+/// for.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. `starts` are those of the record
 /// batches, so that `shuffle` with a window reads each one once. Making the plan reads the metadata of all
 /// batches, some 500 bytes each.
 /// Cost per sample: in a mapped file that is not compressed nothing is read or copied but what is asked for.
-/// A batch that is compressed, in another storage or of the other byte order is read once, its named columns
-/// alone, and shared by all workers; such batches are kept up to `arrow_ipc_options::keep` bytes. No
-/// allocation in the steady state for batches in place.
+/// A batch that is compressed, in another storage, of the other byte order or with numbers that widen is read
+/// once, its named columns alone, and shared by all workers; such batches are kept up to
+/// `arrow_ipc_options::keep` bytes. No allocation in the steady state for batches in place.
 /// Errors: errc::format, with file and offset, for what is no Arrow IPC, a file that is cut off, buffers that
-/// are too short, and a file of other columns than those before it; with the row, for offsets that lead out
-/// of a buffer; errc::limit for a batch that is not in place and exceeds `arrow_ipc_options::limit`;
-/// errc::argument for a compression without an unpacker, with what to write; errc::io.
+/// are too short; with both files and types, when a run opens, for a column that is used and whose types have
+/// no common one; with the row, for offsets that lead out of a buffer; errc::limit for a batch that is not in
+/// place and exceeds `arrow_ipc_options::limit`; errc::argument for a compression without an unpacker, and
+/// for a folder or storage of several splits or of a table, with what to write; errc::missing for a folder
+/// without files, without the split, or without a file that names or `state.json` count; errc::io.
 /// Threads: any number may evaluate, each with its own worker.
 /// Source: Arrow, "Arrow columnar format", and format/{Message,Schema,File}.fbs.
 template <unpacker... Unpack, storage Storage>
 [[nodiscard]] arrow_ipc_source<Storage> arrow_ipc(Storage where, arrow_ipc_options options = {}) {
-  return {std::move(where), options, &detail::unpack_arrow_buffer<Unpack...>};
+  return {detail::one_split(std::move(where), "arrow_ipc"), options, &detail::unpack_arrow_buffer<Unpack...>};
+}
+template <unpacker... Unpack, storage Storage>
+[[nodiscard]] arrow_ipc_source<Storage> arrow_ipc(Storage where, const named_split& which,
+                                                  arrow_ipc_options options = {}) {
+  return {detail::one_split(std::move(where), which, "arrow_ipc"), options,
+          &detail::unpack_arrow_buffer<Unpack...>};
 }
 template <unpacker... Unpack, detail::tar::pattern_text Text>
 [[nodiscard]] arrow_ipc_source<mapped_file> arrow_ipc(const Text& pattern, arrow_ipc_options options = {}) {
   return {mapped_file(detail::arrow_paths(detail::tar::to_pattern(pattern))), options,
+          &detail::unpack_arrow_buffer<Unpack...>};
+}
+template <unpacker... Unpack, detail::tar::pattern_text Text>
+[[nodiscard]] arrow_ipc_source<mapped_file> arrow_ipc(const Text& pattern, const named_split& which,
+                                                      arrow_ipc_options options = {}) {
+  return {mapped_file(detail::arrow_paths(detail::tar::to_pattern(pattern), &which)), options,
           &detail::unpack_arrow_buffer<Unpack...>};
 }
 /// From a list of paths, in which braces are not expanded.
@@ -48876,6 +53757,10 @@ class arrow_stream_row {
   [[nodiscard]] std::string_view url() const noexcept { return {}; }
   [[nodiscard]] std::size_t size() const noexcept { return schema_ ? schema_->leaves.size() : 0; }
   [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return schema_->leaves[i]; }
+  /// The place of a column, or their number. Throws errc::argument if two columns have the name.
+  [[nodiscard]] std::size_t place_of(std::string_view name) const {
+    return schema_ ? find_arrow_leaf(schema_->leaves, name) : 0;
+  }
   [[nodiscard]] blob_type member(std::size_t i) const { return {batch_->leaves[i], at_.sample}; }
 
  private:
@@ -48944,9 +53829,7 @@ PENSTOCK_INLINE arrow_type import_arrow_field(const arrow_abi::schema& given, st
     if (given.children[i] == nullptr) bad_arrow({"a child of the column '", name, "' is a null pointer"});
     made.children.push_back(import_arrow_field(*given.children[i], depth + 1));
   }
-  const bool is_list = made.layout == arrow_layout::list32 || made.layout == arrow_layout::list64 ||
-                       made.layout == arrow_layout::fixed_list;
-  if (is_list && made.children.size() != 1)
+  if (made.is_list() && made.children.size() != 1)
     bad_arrow({"the list '", name, "' has ", made.children.size(), " children instead of one"});
   if (given.dictionary != nullptr) {
     if (made.number == arrow_number::none || made.number == arrow_number::float16 ||
@@ -48990,6 +53873,8 @@ PENSTOCK_INLINE arrow_column import_arrow_column(const arrow_abi::array& given, 
     case arrow_layout::bytes32:
     case arrow_layout::bytes64:
     case arrow_layout::views:
+    case arrow_layout::list_view32:
+    case arrow_layout::list_view64:
       wanted = 3;
       break;
     default:
@@ -49015,6 +53900,11 @@ PENSTOCK_INLINE arrow_column import_arrow_column(const arrow_abi::array& given, 
       made.bytes = made.values == nullptr ? 0 : std::numeric_limits<std::uint64_t>::max();
       if (!empty && made.offsets == nullptr) refuse("has no offsets");
       break;
+    case arrow_layout::list_view32:
+    case arrow_layout::list_view64:
+      made.sizes = buffer(2);
+      if (!empty && made.sizes == nullptr) refuse("has no sizes");
+      [[fallthrough]];
     case arrow_layout::list32:
     case arrow_layout::list64:
       made.offsets = buffer(1);
@@ -49232,9 +54122,10 @@ template <detail::c_array_stream Stream>
   arrow_abi::array_stream moved;
   detail::move_array_stream(stream, &moved);
   using kept = arrow_abi::held<arrow_abi::array_stream>;
-  return arrow_stream_source({std::make_shared<kept>(moved), [](void* from, arrow_abi::array_stream* into) {
-                                *into = static_cast<kept*>(from)->release();
-                              }});
+  return arrow_stream_source(
+      {std::make_shared<kept>(moved), [](void* kept_stream, arrow_abi::array_stream* into) {
+         *into = static_cast<kept*>(kept_stream)->release();
+       }});
 }
 template <detail::c_array_stream Stream>
 [[nodiscard]] arrow_stream_source arrow_stream(Stream* stream) {
@@ -49243,8 +54134,8 @@ template <detail::c_array_stream Stream>
 template <detail::makes_array_streams Make>
 [[nodiscard]] arrow_stream_source arrow_stream(Make make) {
   return arrow_stream_source(
-      {std::make_shared<Make>(std::move(make)), [](void* from, arrow_abi::array_stream* into) {
-         auto made = (*static_cast<Make*>(from))();
+      {std::make_shared<Make>(std::move(make)), [](void* maker, arrow_abi::array_stream* into) {
+         auto made = (*static_cast<Make*>(maker))();
          detail::move_array_stream(made, into);
        }});
 }
@@ -49439,9 +54330,12 @@ PENSTOCK_INLINE beton_file beton_file::read(session_view session, object_id obje
       betons::entry_size;
   beton_file made;
   made.size = session.size(object);
-  buffer room;
+  if (const object_bytes some = session.range(object, 0, std::min<std::uint64_t>(made.size, 512));
+      !known_format(some).empty())
+    throw not_a("a file of FFCV", some, {});
   if (made.size < head_size) bad({"the file has ", made.size, " bytes, and the header of FFCV 24"}, 0);
-  const bytes_view head = session.range(object, 0, head_size, room);
+  const object_bytes start = session.range(object, 0, head_size);
+  const bytes_view head = start;
   const std::uint64_t version = number(head.data(), 2), count = number(head.data() + 2, 2),
                       page = number(head.data() + 4, 4), table = number(head.data() + 16, 8);
   made.samples = number(head.data() + 8, 8);
@@ -49456,7 +54350,8 @@ PENSTOCK_INLINE beton_file beton_file::read(session_view session, object_id obje
   if (rows_begin > made.size)
     bad({"the file ends within the descriptions of its ", count, " fields"}, made.size);
 
-  const bytes_view described = session.range(object, head_size, field_size * count, room);
+  const object_bytes descriptions = session.range(object, head_size, field_size * count);
+  const bytes_view described = descriptions;
   std::size_t alignment = 1;
   for (std::size_t i = 0; i < count; ++i) {
     const std::byte* const at = described.data() + field_size * i;
@@ -49485,7 +54380,8 @@ PENSTOCK_INLINE beton_file beton_file::read(session_view session, object_id obje
   if (table > made.size || table < rows_begin + rows_size || (made.size - table) % entry_size != 0)
     bad({"the table of values does not go from ", table, " to the end of the file: it is cut off"}, 16);
 
-  made.rows.append(session.range(object, rows_begin, rows_size, room));
+  made.rows.resize_for_overwrite(to_size(rows_size));
+  session.read(object, rows_begin, made.rows.span());
   made.mark = hash_bytes(hash_bytes(made.samples, described), made.rows.view());
   if (made.images == 0) {
     made.payload = made.size - table;
@@ -49496,7 +54392,8 @@ PENSTOCK_INLINE beton_file beton_file::read(session_view session, object_id obje
     std::uint64_t begin, size;
   };
   std::vector<entry> entries;
-  const bytes_view values = session.range(object, table, made.size - table, room);
+  const object_bytes last = session.range(object, table, made.size - table);
+  const bytes_view values = last;
   entries.reserve(values.size() / entry_size);
   for (std::size_t at = 0; at < values.size(); at += entry_size)
     entries.push_back({number(values.data() + at + 8, 8), number(values.data() + at + 16, 8)});
@@ -49564,6 +54461,7 @@ PENSTOCK_INLINE beton_files::beton_files(storage_facts where, session_view sessi
     try {
       const object_signature signature = session.signature(object);
       files.push_back(beton_file::read(session, object));
+      learn_ends(object, ends_of(session, object, signature.size));
       session.confirm(object);
       const beton_file& file = files.back();
       if (file.fields != fields())
@@ -49786,6 +54684,140 @@ class beton_sample {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/detail/stored_files.hpp
+
+/// What sources of plain files share: the files of a run, and arrays in them that have not been read.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The files of a run. At its first use, each file is checked for changes since the plan was made.
+template <storage Storage>
+class open_files {
+ public:
+  using session_type = typename Storage::session;
+
+  open_files(const known_files& known, const Storage& where)
+      : known_(&known), session_(where.connect()), seen_(known.signatures.size()) {}
+
+  /// The session, for reads of that shard. Takes no lock.
+  [[nodiscard]] session_type& session(std::size_t shard) const {
+    if (!seen_[shard].load(std::memory_order_relaxed)) [[unlikely]] {
+      known_->compare(session_, shard);
+      seen_[shard].store(true, std::memory_order_relaxed);
+    }
+    return session_;
+  }
+  /// The session, for samples that are never read.
+  [[nodiscard]] session_type& unread_session() const noexcept { return session_; }
+  /// Call after a sample of that shard has been used, or using it failed; see `penstock::confirm`.
+  void confirm(std::size_t shard) const { penstock::confirm(session_, known_->object(shard)); }
+  /// What the session counted.
+  [[nodiscard]] storage_counters counters() const
+    requires counting_session<session_type>
+  {
+    return session_.counters();
+  }
+  void cancel_reads() const noexcept { end_reads(session_); }
+  [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
+  /// Calls `sink` for a range of a shard; see `ranges` in source/concepts.hpp.
+  template <class Sink>
+  void range(std::size_t shard, std::uint64_t offset, std::uint64_t size, Sink&& sink) const {
+    sink(session_, known_->object(shard), offset, size);
+  }
+
+ private:
+  const known_files* known_;      // belongs to the plan, which the reader holds
+  mutable session_type session_;  // a session may be used by many threads
+  fixed_array<std::atomic<bool>> seen_;
+};
+
+/// The state of one worker for arrays in files.
+template <class Session>
+struct values_worker : fetch_link<Session> {
+  buffer scratch;  // for values requested without a destination
+};
+
+/// A shape that is part of the type.
+template <std::uint64_t... Lengths>
+struct known_shape {
+  static constexpr extents static_shape{Lengths...};
+  [[nodiscard]] static constexpr const extents& shape() noexcept { return static_shape; }
+};
+/// A shape that is known at run time.
+struct given_shape {
+  extents given;
+  [[nodiscard]] const extents& shape() const noexcept { return given; }
+};
+
+/// An array stored contiguously in a file, in this machine's byte order or `swapped`: an array expression,
+/// not read yet. Valid during the call that delivers it.
+template <class T, class Shape, class Session>
+class stored_array : public Shape {
+ public:
+  using unfinished = void;
+  using value_type = T;
+
+  stored_array(Shape shape, Session& session, object_id object, std::uint64_t offset,
+               values_worker<Session>& worker, bool swapped) noexcept
+      : Shape(shape),
+        session_(&session),
+        worker_(&worker),
+        offset_(offset),
+        object_(object),
+        swapped_(sizeof(T) > 1 && swapped) {}
+
+  /// Reads the values into their destination.
+  void write_to(const destination<T>& into) const {
+    if (into.dense())
+      write_dense(into.data());
+    else
+      into.copy_from(finish());
+  }
+  /// A view of the values: in place if the session has views and the values are aligned and in this
+  /// machine's byte order, otherwise of a copy in the worker's scratch.
+  [[nodiscard]] tensor_view<const T> finish() const {
+    if constexpr (viewing_session<Session> && !std::same_as<T, bool>) {
+      const std::byte* const data = session_->view(object_, offset_, bytes()).data();
+      if (!swapped_ && reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0)
+        return {reinterpret_cast<const T*>(data), this->shape()};
+    }
+    worker_->scratch.resize_for_overwrite(bytes());
+    T* const values = reinterpret_cast<T*>(worker_->scratch.data());
+    write_dense(values);
+    return {values, this->shape()};
+  }
+  /// The offset of the values in their file.
+  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
+
+ private:
+  void write_dense(T* into) const {
+    auto* const to = reinterpret_cast<std::byte*>(into);
+    if (const bytes_view there = worker_->find(*session_, object_, offset_, bytes()); !there.empty())
+      std::memcpy(to, there.data(), there.size());
+    else
+      session_->read(object_, offset_, {to, bytes()});
+    if (swapped_)
+      for (std::size_t i = 0; i < bytes(); i += sizeof(T)) std::reverse(to + i, to + i + sizeof(T));
+    if constexpr (std::same_as<T, bool>) {
+      // a bool with a byte other than 0 and 1 is undefined behaviour, and files from elsewhere may hold
+      // one
+      std::transform(to, to + bytes(), to, [](std::byte b) { return std::byte{b != std::byte{0}}; });
+    }
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return static_cast<std::size_t>(this->shape().elements()) * sizeof(T);
+  }
+
+  Session* session_;
+  values_worker<Session>* worker_;
+  std::uint64_t offset_;
+  object_id object_;
+  bool swapped_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/beton.hpp
 
 namespace penstock::inline v0_1 {
@@ -49817,7 +54849,7 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
     static constexpr bool has_latency = latent_session<session_type>;
 
     reader(shared<const files> known, const projection& used)
-        : known_(std::move(known)), session_(known_->where.connect()) {
+        : known_(std::move(known)), open_(*known_, known_->where) {
       for (std::size_t i = 0; i < known_->fields().size(); ++i)
         if (known_->fields()[i].points() && used.uses(known_->fields()[i].name)) used_.push_back(i);
     }
@@ -49826,7 +54858,7 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
     void evaluate(position p, worker& w, Sink&& sink) const {
       if (w.file == nullptr || p.index < w.begin_of || p.index >= w.end_of) {
         const manifest::place place = known_->locate(p.index);
-        known_->compare(session_, place.shard);
+        (void)open_.session(place.shard);  // compares the file with what the plan knows
         w.shard = place.shard;
         w.begin_of = place.first;
         w.end_of = place.first + known_->files[place.shard].samples;
@@ -49834,17 +54866,18 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
       w.sample = p.index - w.begin_of;
       const auto object = static_cast<object_id>(w.shard);
       try {
-        w.begin(session_, *known_);
+        session_type& session = open_.unread_session();
+        w.begin(session, *known_);
         if constexpr (!worker_type::views)
           if (w.fetched != nullptr)
             if (const auto range = range_of(w.shard, w.sample)) {
               w.fetched_begin = range->first;
-              w.fetched_part = w.find(session_, object, range->first, range->second - range->first);
+              w.fetched_part = w.find(session, object, range->first, range->second - range->first);
             }
         sink(element(w));
-        confirm(session_, object);
+        open_.confirm(w.shard);
       } catch (error& e) {
-        confirm(session_, object);
+        open_.confirm(w.shard);
         e.in_file(known_->path(w.shard)).for_key(known_->key_of(w.shard, w.sample));
         throw;
       }
@@ -49874,8 +54907,8 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
       requires touching_session<session_type>
     {
       if (i >= w.coming_count || w.coming[i].size == 0) return;
-      session_.touch(static_cast<object_id>(w.coming[i].place.shard), w.coming[i].begin,
-                     std::min(most, w.coming[i].size));
+      open_.unread_session().touch(static_cast<object_id>(w.coming[i].place.shard), w.coming[i].begin,
+                                   std::min(most, w.coming[i].size));
     }
 
     /// The file, and the sample's number in it: "train.beton:17".
@@ -49888,15 +54921,15 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
     void ranges(std::uint64_t index, Sink&& sink) const {
       const manifest::place place = known_->locate(index);
       if (const auto range = range_of(place.shard, place.sample))
-        sink(session_, static_cast<object_id>(place.shard), range->first, range->second - range->first);
+        open_.range(place.shard, range->first, range->second - range->first, sink);
     }
     [[nodiscard]] storage_counters counters() const
       requires counting_session<session_type>
     {
-      return session_.counters();
+      return open_.counters();
     }
-    [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
-    void cancel_reads() const noexcept { end_reads(session_); }
+    [[nodiscard]] std::optional<named_read> oldest_read() const { return open_.oldest_read(); }
+    void cancel_reads() const noexcept { open_.cancel_reads(); }
     /// The mean size of a sample.
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
       const std::uint64_t count = known_->shards.samples();
@@ -49924,7 +54957,7 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
     }
 
     shared<const files> known_;
-    mutable session_type session_;   // a session may be used by many threads
+    detail::open_files<Storage> open_;
     std::vector<std::size_t> used_;  // the fields whose values lie in pages
   };
 
@@ -50945,6 +55978,8 @@ struct listed_files {
 class dataset_listing {
  public:
   explicit dataset_listing(std::string path);
+  /// The files of a split, found by the names of all files and folders below the path; see `split`.
+  dataset_listing(const std::string& path, const named_split& which);
   template <class Storage>
     requires(!std::same_as<Storage, dataset_listing> && storage<Storage>)
   explicit dataset_listing(const Storage& where) {
@@ -50964,6 +55999,11 @@ class dataset_listing {
   /// Whether the folder has a folder of this name; of a storage, whether an object lies in one, at any depth:
   /// "s3://bucket/sales/_delta_log/0.json" in "_delta_log".
   [[nodiscard]] bool has_folder(std::string_view name) const;
+  /// Whether the folder is, or is in, a table of Delta Lake, Iceberg or Hudi, or objects of a storage
+  /// describe one: not all files are rows then.
+  [[nodiscard]] bool is_table() const noexcept { return table_.format != detail::table_format::none; }
+  /// Which table it is.
+  [[nodiscard]] const detail::table_mark& table() const noexcept { return table_; }
   /// A list of a folder in this one.
   [[nodiscard]] dataset_listing below(std::string_view folder) const;
 
@@ -50986,6 +56026,7 @@ class dataset_listing {
   [[nodiscard]] std::string describe() const;
 
  private:
+  void list();
   void list_folder();
   void list_paths(std::vector<std::string> paths);
   void list_objects(std::span<const std::string> names, session_view session);
@@ -50997,6 +56038,7 @@ class dataset_listing {
   bool is_folder_ = false, is_storage_ = false;
   std::vector<listed_files> files_;
   std::vector<std::string> folders_;
+  detail::table_mark table_;
 };
 
 /// A format that `dataset` can find. To add one, write a class beside its source:
@@ -51141,18 +56183,17 @@ PENSTOCK_INLINE void refuse_urls(std::string_view path) {
   const std::string_view scheme = path.substr(0, end);
   if (scheme == "file")
     throw error(errc::argument,
-                {"'", path.substr(0, path.find('?')), "' is a URL of a file: write its path"});
+                {"'", penstock::without_secrets(path), "' is a URL of a file: write its path"});
   const bool stored = scheme == "http" || scheme == "https" || scheme == "s3";
   const std::string_view kind = scheme == "s3" ? "s3" : "http";
   if (stored)
     throw error(errc::argument,
-                {"'", path.substr(0, path.find('?')),
+                {"'", penstock::without_secrets(path),
                  "' is a URL, and a path was expected: include <penstock/storage/", kind,
                  ".hpp>, link penstock::", kind, " and write dataset(", kind,
                  "(url)), where the URL names objects, as in \"", scheme, "://.../train-{0000..0127}.tar\""});
-  throw error(errc::argument,
-              {"'", path.substr(0, path.find('?')), "' is a URL, and there is no storage for ", scheme,
-               ":// here: mount it, or write dataset(storage) with one of your own"});
+  throw error(errc::argument, {"'", penstock::without_secrets(path), "' is a URL, and a path was expected: ",
+                               files::advice_for_url(scheme, penstock::without_secrets(path))});
 }
 
 PENSTOCK_INLINE void refuse_stored(std::string_view format) {
@@ -51179,20 +56220,10 @@ PENSTOCK_INLINE bool has_iceberg_metadata(const dataset_listing& there) {
       return std::any_of(some.paths.begin(), some.paths.end(), is);
     });
   };
-  const auto is_metadata = [](std::string_view path) {
-    return path.ends_with(".metadata.json") || path.ends_with(".metadata.json.gz");
-  };
-  // Objects of a storage may lie in any folder, so their names must be as Iceberg has them, too: "v3." of
-  // tables in a file system, "00003-" and a UUID of those in a catalogue.
-  const auto is_numbered = [&](std::string_view path) {
-    std::string_view name = path.substr(path.rfind('/') + 1);
-    const char behind = name.starts_with('v') ? '.' : '-';
-    if (behind == '.') name.remove_prefix(1);
-    const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
-    return is_metadata(path) && digits != 0 && name[digits] == behind;
-  };
-  if (there.is_storage()) return any(there, is_numbered);
-  return there.has_folder("metadata") && any(there.below("metadata"), is_metadata);
+  // Objects of a storage may lie in any folder, so their names must be as Iceberg has them, too.
+  const auto is = [&](std::string_view path) { return is_iceberg_metadata(path, there.is_storage()); };
+  if (there.is_storage()) return any(there, is);
+  return there.has_folder("metadata") && any(there.below("metadata"), is);
 }
 
 /// What to write for well-known files whose format was not among those to look for.
@@ -51239,6 +56270,18 @@ PENSTOCK_INLINE std::string advice_for(const dataset_listing& there,
   };
   for (const known& one : formats)
     if (is_new(one.format) && one.is(there)) return line(one.format, one.header, one.component);
+  if (there.is_table()) {
+    const table_mark& mark = there.table();
+    const bool delta = mark.format == table_format::delta, iceberg = mark.format == table_format::iceberg;
+    if (!delta && !iceberg)
+      return text(
+          {"; this is ",
+           mark.format == table_format::hudi ? "a table of Apache Hudi" : "what Spark's streaming wrote",
+           ", for which there is no source"});
+    const std::string_view called = delta ? "delta" : "iceberg";
+    return text(
+        {"; it is part of a table: name the table's folder, as in ", called, "(\"", mark.folder, "\")"});
+  }
   for (const by_files& one : of_files)
     if (is_new(one.format) && any(there, one.is)) return line(one.format, one.header, one.component);
   if (any(there, [](const listed_files& one) { return one.ending == ".bin"; }))
@@ -51281,14 +56324,55 @@ PENSTOCK_INLINE std::size_t best_format(const dataset_listing& there,
 
 }  // namespace detail
 
-PENSTOCK_INLINE dataset_listing::dataset_listing(std::string path) : path_(std::move(path)) {
+PENSTOCK_INLINE dataset_listing::dataset_listing(std::string path) : path_(std::move(path)) { list(); }
+
+PENSTOCK_INLINE dataset_listing::dataset_listing(const std::string& path, const named_split& which)
+    : path_(path) {
+  namespace fs = std::filesystem;
+  detail::refuse_urls(path);
+  const detail::source_call call{"dataset", path_};
+  std::error_code failed;
+  if (!fs::is_directory(path, failed)) {
+    list_paths(detail::names_of_split(detail::tar::paths_of(path), which, call));
+    return;
+  }
+  std::vector<std::string> relative, chosen;
+  const auto options = fs::directory_options::follow_directory_symlink;
+  for (fs::recursive_directory_iterator at(path, options, failed), end; !failed && at != end;
+       at.increment(failed)) {
+    const std::string name = at->path().filename().string();
+    const bool hidden = name.starts_with('.') || name.starts_with('_');
+    if (hidden) at.disable_recursion_pending();
+    std::error_code unknown;
+    if (!hidden && at->is_regular_file(unknown))
+      relative.push_back(at->path().lexically_relative(path).string());
+  }
+  if (failed) throw error(errc::io, {"the folder cannot be read: ", failed.message()}).in_file(path_);
+  std::sort(relative.begin(), relative.end());
+  for (const std::size_t i : detail::files_of(relative, which, call)) chosen.push_back(relative[i]);
+  // A split that is a folder is a dataset of its own.
+  const std::string below = chosen.empty() ? "" : chosen.front().substr(0, detail::common_folder(chosen));
+  const auto in_it = std::count_if(relative.begin(), relative.end(),
+                                   [&](const std::string& one) { return one.starts_with(below); });
+  if (!below.empty() && static_cast<std::size_t>(in_it) == chosen.size()) {
+    path_ += "/" + below;
+    list();
+    return;
+  }
+  for (std::string& one : chosen) one.insert(0, path + "/");
+  list_paths(std::move(chosen));
+}
+
+PENSTOCK_INLINE void dataset_listing::list() {
   namespace fs = std::filesystem;
   detail::refuse_urls(path_);
+  path_ = detail::files::local_path(path_);
   if (path_.empty()) throw error(errc::argument, "the path of the dataset is empty");
   std::error_code failed;
   if (fs::is_directory(path_, failed)) {
     while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
     is_folder_ = true;
+    table_ = detail::table_at(path_);
     list_folder();
   } else if (std::string tokens = detail::megatron_pair(path_); !tokens.empty()) {
     list_paths({tokens + ".bin", tokens + ".idx"});
@@ -51351,6 +56435,7 @@ PENSTOCK_INLINE void dataset_listing::list_paths(std::vector<std::string> paths)
 PENSTOCK_INLINE void dataset_listing::list_objects(std::span<const std::string> names, session_view session) {
   path_ = "the storage";
   is_storage_ = true;
+  table_ = detail::table_among(names);
   list_names(names, session);
 }
 
@@ -51418,9 +56503,9 @@ PENSTOCK_INLINE std::vector<std::string> dataset_listing::in_order(std::vector<s
     return is_other(path) && ::fnmatch(first.c_str(), path.c_str() + path.rfind('/') + 1, FNM_PERIOD) == 0;
   });
   const std::string name = matches_others ? paths.front() : detail::text({path_, "/", first});
-  throw error(errc::argument,
-              {"the folder has files of several kinds, such as '", paths.front(), "' and '", *other,
-               "': name those of one dataset or split, as in dataset(\"", name, "\")"})
+  throw error(errc::argument, {"the folder has files of several kinds, such as '", paths.front(), "' and '",
+                               *other, "': name those of one dataset, as in dataset(\"", name,
+                               "\"), or a split, as in dataset(\"", path_, "\", split(\"train\"))"})
       .in_file(path_);
 }
 
@@ -51519,7 +56604,7 @@ PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, unsigned code
   if (all.size() >= 2 && octet(0) == 0x1f && octet(1) == 0x8b)
     throw fail("the file is compressed with gzip: read it with idx_gz, of penstock::gzip", 0);
   if (all.size() < 4 || octet(0) != 0 || octet(1) != 0)
-    throw fail("this is not an IDX file: it does not begin with two zeros", 0);
+    throw not_a("an IDX file", all, {"it does not begin with two zeros"}).in_file(path);
   if (octet(2) != code) {
     constexpr char hex[] = "0123456789abcdef";
     const auto two = [&](unsigned number) { return text({"0x", hex[number >> 4], hex[number & 15]}); };
@@ -51558,103 +56643,6 @@ PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, unsigned code
   file.bytes = std::move(bytes);
   file.path = std::move(path);
   return file;
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/detail/whole_file.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// A regular file that stays open as long as this object lives. Throws `errc::io` that names the file.
-class regular_file {
- public:
-  explicit regular_file(const std::string& path);
-  regular_file(const regular_file&) = delete;
-  regular_file& operator=(const regular_file&) = delete;
-  ~regular_file();
-
-  [[nodiscard]] int number() const noexcept { return number_; }
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-
-  /// Reads the first `into.size()` bytes.
-  void read(mutable_bytes into) const;
-
- private:
-  [[nodiscard]] static int opened(const std::string& path) noexcept;
-  [[nodiscard]] error failed(const char* what) const;
-
-  const std::string* path_;
-  int number_;
-  std::uint64_t size_ = 0;
-};
-
-/// All bytes of a regular file, for small formats that are kept in memory. Throws `errc::io` that names the
-/// file, and `errc::limit`, before anything is read, if it has more than `most` bytes; `what` names the kind
-/// of file in the message.
-[[nodiscard]] buffer read_whole_file(const std::string& path,
-                                     std::uint64_t most = std::numeric_limits<std::uint64_t>::max(),
-                                     std::string_view what = "a file");
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/whole_file.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE regular_file::regular_file(const std::string& path) : path_(&path), number_(opened(path)) {
-  if (number_ < 0) throw failed("opened");
-  struct stat status {};
-  const bool known = ::fstat(number_, &status) == 0;
-  if (known && S_ISREG(status.st_mode)) {
-    size_ = static_cast<std::uint64_t>(status.st_size);
-    return;
-  }
-  const error reason = known ? error(errc::io, "this is not a regular file").in_file(path) : failed("opened");
-  ::close(number_);
-  throw reason;
-}
-
-PENSTOCK_INLINE regular_file::~regular_file() { ::close(number_); }
-
-PENSTOCK_INLINE void regular_file::read(mutable_bytes into) const {
-  std::size_t filled = 0;
-  while (filled < into.size()) {
-    const auto got = ::read(number_, into.data() + filled, into.size() - filled);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw failed("read");
-    if (got == 0)
-      throw error(errc::io, "the file shrank while it was being read").in_file(*path_).at_offset(filled);
-    filled += static_cast<std::size_t>(got);
-  }
-}
-
-PENSTOCK_INLINE int regular_file::opened(const std::string& path) noexcept {
-  if (path.find('\0') == std::string::npos) return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  errno = ENOENT;  // the system would open the path before the NUL
-  return -1;
-}
-
-PENSTOCK_INLINE error regular_file::failed(const char* what) const {
-  const int code = errno;
-  return error(errc::io, {"the file cannot be ", what, ": ", std::generic_category().message(code),
-                          code == ENOENT ? "; check the path" : ""})
-      .in_file(*path_);
-}
-
-PENSTOCK_INLINE buffer read_whole_file(const std::string& path, std::uint64_t most, std::string_view what) {
-  const regular_file file(path);
-  if (file.size() > most) {
-    const bool round = most % 1_MiB == 0;
-    throw error(errc::limit,
-                {what, " may not have more than ", round ? most / 1_MiB : most, round ? " MiB" : " bytes"})
-        .in_file(path);
-  }
-  buffer bytes(detail::to_size(file.size()));
-  file.read(bytes.span());
-  return bytes;
 }
 
 }  // namespace penstock::inline v0_1::detail
@@ -51956,8 +56944,9 @@ PENSTOCK_INLINE void row_files::read(storage_facts where, session_view session, 
       const object_signature signature = session.signature(object);
       const std::uint64_t rows =
           add(finder.find(finder.format, session, object, signature.size), where, wanted, finder);
-      entries.push_back(
-          {path, signature.size, rows, rows * row_bytes, hash_of_file(session, object, signature.size)});
+      const std::uint64_t hash = hash_of_file(session, object, signature.size);
+      entries.push_back({path, signature.size, rows, rows * row_bytes, hash});
+      learn_ends(object, hash);
       signatures.push_back(signature);
       session.confirm(object);
     } catch (error& e) {
@@ -52028,7 +57017,8 @@ PENSTOCK_INLINE std::string npy_type::name() const { return detail::text({kind, 
 // throws.
 PENSTOCK_INLINE std::uint64_t npy_header_length(bytes_view start) {
   constexpr std::uint64_t longest_header = 1_MiB;
-  if (start.size() < 12 || !text_of(start).starts_with("\x93NUMPY")) return start.size();
+  constexpr std::uint64_t recognised = 512;  // enough to say what another file is
+  if (start.size() < 12 || !text_of(start).starts_with("\x93NUMPY")) return recognised;
   const auto byte_at = [start](std::size_t i) { return std::to_integer<std::uint64_t>(start[i]); };
   const bool wide = byte_at(6) > 1;
   const std::uint64_t length =
@@ -52056,10 +57046,9 @@ PENSTOCK_INLINE void check_npy_rows(const npy_header& header, npy_type wanted) {
 
 PENSTOCK_INLINE stored_rows find_npy_rows(session_view session, object_id object, std::uint64_t begin,
                                           std::uint64_t size, npy_type wanted) {
-  buffer room;
-  const bytes_view start = session.range(object, begin, std::min<std::uint64_t>(size, 12), room);
-  const npy_header header =
-      read_npy_header(session.range(object, begin, std::min(size, npy_header_length(start)), room));
+  const object_bytes start = session.range(object, begin, std::min<std::uint64_t>(size, 12));
+  const object_bytes whole = session.range(object, begin, std::min(size, npy_header_length(start)));
+  const npy_header header = read_npy_header(whole);
   check_npy_rows(header, wanted);
   const std::uint64_t expected = npy_payload(header);
   if (expected != size - header.data_offset)
@@ -52097,8 +57086,10 @@ struct folder_files {
   }
 };
 
-/// Walks a folder and its subfolders, following links.
-[[nodiscard]] folder_files files_below(std::string root, std::vector<std::string> extensions);
+/// Walks a folder and its subfolders, following links. Of several splits, which are folders unless all names
+/// of files say them, one must be named.
+[[nodiscard]] folder_files files_below(std::string root, std::vector<std::string> extensions,
+                                       const named_split* wanted = nullptr);
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -52112,7 +57103,8 @@ class folder_walk {
  public:
   folder_walk(std::string root, std::vector<std::string> extensions);
 
-  [[nodiscard]] folder_files run();
+  [[nodiscard]] folder_files run(const named_split* wanted);
+  [[nodiscard]] folder_files run_all();
 
  private:
   struct entry {
@@ -52140,6 +57132,11 @@ class folder_walk {
 
   void look(const std::string& path, std::string_view name);
 
+  /// The folder of the split, if it is one; otherwise takes the other files away.
+  [[nodiscard]] std::string choose(const named_split& wanted);
+  void refuse_splits() const;
+  [[nodiscard]] std::vector<std::string> paths() const;
+
   [[nodiscard]] folder_files packed();
   [[nodiscard]] std::int32_t label_of(const std::string& path) const;
 
@@ -52166,13 +57163,63 @@ PENSTOCK_INLINE folder_walk::folder_walk(std::string root, std::vector<std::stri
   }
 }
 
-PENSTOCK_INLINE folder_files folder_walk::run() {
+PENSTOCK_INLINE folder_files folder_walk::run(const named_split* wanted) {
   struct stat status {};
   if (::stat(root_.c_str(), &status) != 0) throw failed("be opened", root_);
   if (!S_ISDIR(status.st_mode)) throw error(errc::io, "this is not a folder").in_file(root_);
   visit("", identity{status.st_dev, status.st_ino});
   if (found_.empty()) throw error(errc::missing, nothing()).in_file(root_);
+  std::sort(found_.begin(), found_.end(),
+            [](const entry& left, const entry& right) { return left.path < right.path; });
+  if (wanted == nullptr) {
+    refuse_splits();
+  } else if (const std::string folder = choose(*wanted); !folder.empty()) {
+    return folder_walk(root_ + "/" + folder, std::move(extensions_)).run_all();
+  }
   return packed();
+}
+
+PENSTOCK_INLINE std::vector<std::string> folder_walk::paths() const {
+  std::vector<std::string> made;
+  for (const entry& one : found_) made.push_back(one.path);
+  return made;
+}
+
+PENSTOCK_INLINE void folder_walk::refuse_splits() const {
+  const auto all_say = [&](split_place where) {
+    return std::ranges::all_of(found_, [&](const entry& one) { return says_split(one.path, where); });
+  };
+  // Classes may be called "test tube", but not all of them are called after splits, or two exactly so.
+  const auto is_class = [&](std::string_view name) {
+    return std::ranges::find(classes_, name) != classes_.end();
+  };
+  if ((is_class("train") && (is_class("test") || is_class("val") || is_class("validation"))) ||
+      all_say(split_place::folder) || all_say(split_place::file))
+    refuse_several_splits(paths(), {"directory", root_});
+}
+
+PENSTOCK_INLINE std::string folder_walk::choose(const named_split& wanted) {
+  const std::vector<std::string> all = paths();
+  std::vector<entry> kept;
+  std::vector<std::string> chosen;
+  for (const std::size_t i : files_of(all, wanted, {"directory", root_})) {
+    kept.push_back(found_[i]);
+    chosen.push_back(all[i]);
+  }
+  found_ = std::move(kept);
+  if (wanted.name == "all") return {};
+  // The last folder that all of them are in, and no others, if it is called after the split.
+  for (std::string folder = chosen.front().substr(0, common_folder(chosen)); !folder.empty();
+       folder.resize(folder.size() < 2 ? 0 : folder.rfind('/', folder.size() - 2) + 1)) {
+    const std::string_view path = std::string_view(folder).substr(0, folder.size() - 1);
+    if (is_called_after(path.substr(path.rfind('/') + 1), wanted.name)) return std::string(path);
+  }
+  return {};
+}
+
+PENSTOCK_INLINE folder_files folder_walk::run_all() {
+  const named_split all = split("all");
+  return run(&all);
 }
 
 PENSTOCK_INLINE bool folder_walk::is_link(const std::string& path) noexcept {
@@ -52255,8 +57302,6 @@ PENSTOCK_INLINE void folder_walk::look(const std::string& path, std::string_view
 }
 
 PENSTOCK_INLINE folder_files folder_walk::packed() {
-  std::sort(found_.begin(), found_.end(),
-            [](const entry& left, const entry& right) { return left.path < right.path; });
   std::sort(classes_.begin(), classes_.end());
   folder_files files;
   files.sizes.reserve(found_.size());
@@ -52294,8 +57339,9 @@ PENSTOCK_INLINE std::int32_t folder_walk::label_of(const std::string& path) cons
   return static_cast<std::int32_t>(found - classes_.begin());
 }
 
-PENSTOCK_INLINE folder_files files_below(std::string root, std::vector<std::string> extensions) {
-  return folder_walk(std::move(root), std::move(extensions)).run();
+PENSTOCK_INLINE folder_files files_below(std::string root, std::vector<std::string> extensions,
+                                         const named_split* wanted) {
+  return folder_walk(std::move(root), std::move(extensions)).run(wanted);
 }
 
 }  // namespace penstock::inline v0_1::detail
@@ -52350,7 +57396,9 @@ class folder_blob {
 /// destination, and "label", the rank of the file's top-level folder among all of them, sorted by the bytes
 /// of their names; -1 if the folder holds only files. The key is the path below the folder.
 /// Files are taken at any depth and sorted by the bytes of their paths. Names that begin with a dot are
-/// skipped; links are followed, except to a folder that contains them.
+/// skipped; links are followed, except to a folder that contains them. Of a folder of splits
+/// `directory(path, split("train"))` reads one; see `split`: if it is a folder, classes and keys are those
+/// below it.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan lists the folders
 /// and looks at each file once; a plan holds the path, size and label of each file, and its copies share
 /// them.
@@ -52358,7 +57406,9 @@ class folder_blob {
 /// small files are read faster from shards (see `webdataset`).
 /// Threads: any number at once.
 /// Throws `errc::io` for a folder that does not exist or cannot be read, and for a file whose size changed
-/// after the plan was made; `errc::missing` if no file is found; `errc::format` for files that lie beside
+/// after the plan was made; `errc::missing` if no file is found, or none of the split; `errc::argument` for
+/// folders called "train" and "test", or others if all are called after splits, with what to write, and for
+/// files whose names all say a split; `errc::format` for files that lie beside
 /// class folders; `errc::limit` if links lead to one folder in more than 1,000 ways. Errors of later stages
 /// carry the file and the key.
 class directory : public opens_as_plan<directory> {
@@ -52386,6 +57436,12 @@ class directory : public opens_as_plan<directory> {
       }
     }
     [[nodiscard]] std::string key(std::uint64_t index) const;
+    /// The path of a sample's file.
+    [[nodiscard]] std::string url(std::uint64_t index) const {
+      std::string path;
+      name(detail::to_size(checked(index)), path);
+      return path;
+    }
     /// Asks the system to read the file ahead.
     void will_need(std::uint64_t index) const noexcept;
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return files_->bytes / files_->size(); }
@@ -52400,6 +57456,8 @@ class directory : public opens_as_plan<directory> {
   };
 
   explicit directory(std::string path, directory_options options = {});
+  /// The files of a split, such as those below "train"; see `split`.
+  directory(std::string path, const named_split& which, directory_options options = {});
 
   [[nodiscard]] std::uint64_t size() const noexcept { return files_->size(); }
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
@@ -52472,7 +57530,11 @@ PENSTOCK_INLINE std::uint64_t directory::reader::checked(std::uint64_t index) co
 
 PENSTOCK_INLINE directory::directory(std::string path, directory_options options)
     : files_(new const detail::folder_files(
-          detail::files_below(std::move(path), std::move(options.extensions)))) {}
+          detail::files_below(detail::files::local_path(path), std::move(options.extensions)))) {}
+
+PENSTOCK_INLINE directory::directory(std::string path, const named_split& which, directory_options options)
+    : files_(new const detail::folder_files(
+          detail::files_below(std::move(path), std::move(options.extensions), &which))) {}
 
 PENSTOCK_INLINE std::span<const std::string> directory::classes() const noexcept { return files_->classes; }
 
@@ -52492,12 +57554,15 @@ namespace detail {
 /// 4 KiB of longer ones share an entry.
 struct line_table {
   std::vector<std::uint64_t> begins;
+  std::vector<std::uint64_t> numbers;  // by entry: the lines before it in the file; empty if none is left out
   std::uint64_t count = 0;
+  std::uint64_t blank = 0;  // the blank lines that are left out
   std::uint64_t group = 1;  // a power of two
 
   line_table() = default;
-  /// One pass over the text. A line ends after "\n"; the last one may end with the text.
-  explicit line_table(std::string_view text);
+  /// One pass over the text. A line ends after "\n"; the last one may end with the text. `skip_blank`: lines
+  /// of blanks alone are left out, and not counted.
+  explicit line_table(std::string_view text, bool skip_blank = false);
 
   /// The entry for a line, and the number of lines to skip from there.
   [[nodiscard]] std::size_t entry(std::uint64_t line) const noexcept { return detail::to_size(line / group); }
@@ -52509,18 +57574,30 @@ struct line_table {
     return found == nullptr ? text.size()
                             : static_cast<std::size_t>(static_cast<const char*>(found) - text.data()) + 1;
   }
+  /// Where the first line begins at or behind `at` that is not left out, or the end of the text.
+  [[nodiscard]] std::size_t next_begin(std::string_view text, std::size_t at) const noexcept {
+    return blank == 0 ? at : behind_blanks(text, at);
+  }
+  /// The number of lines, blank ones too, before this one in the file.
+  [[nodiscard]] std::uint64_t number(std::string_view text, std::uint64_t line) const noexcept;
 
  private:
+  [[nodiscard]] static std::size_t behind_blanks(std::string_view text, std::size_t at) noexcept;
+  void add(std::size_t at);
   /// Keeps every other entry.
   void thin_out();
 };
+
+/// Whether a file of this name has JSON lines: "*.jsonl", "*.ndjson" or "*.json", or an unpacked copy of one.
+[[nodiscard]] bool has_json_lines(std::string_view name) noexcept;
 
 /// The files of a dataset of lines.
 struct line_files : known_files {
   std::vector<line_table> tables;  // by shard
 
-  /// Finds the lines of all files, several files at a time. The session must have views.
-  void read(storage_facts where, session_view session, std::size_t threads);
+  /// Finds the lines of all files, several files at a time. The session must have views. `skip_blank`:
+  /// whether blank lines are left out; nothing: in files whose names say that they are JSON lines.
+  void read(storage_facts where, session_view session, std::size_t threads, std::optional<bool> skip_blank);
 };
 
 }  // namespace detail
@@ -52531,28 +57608,81 @@ struct line_files : known_files {
 namespace penstock::inline v0_1 {
 namespace detail {
 
-PENSTOCK_INLINE line_table::line_table(std::string_view text) {
-  constexpr std::size_t few = 128, room = 4096;
-  constexpr std::uint64_t most = 64;
-  for (std::size_t at = 0; at < text.size(); ++count) {
-    if (count % group == 0) {
-      begins.push_back(at);
-      if (begins.size() > few && group < most && begins.size() > at / room) thin_out();
+inline bool is_blank_line(std::string_view line) noexcept {
+  return line.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
+PENSTOCK_INLINE line_table::line_table(std::string_view text, bool skip_blank) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = end_of(text, at);
+    if (!skip_blank || !is_blank_line(text.substr(at, end - at))) {
+      add(at);
+    } else if (blank++ == 0) {
+      for (std::size_t i = 0; i < begins.size(); ++i) numbers.push_back(i * group);
     }
-    at = end_of(text, at);
+    at = end;
   }
   begins.shrink_to_fit();
+  numbers.shrink_to_fit();
+}
+
+PENSTOCK_INLINE void line_table::add(std::size_t at) {
+  constexpr std::size_t few = 128, room = 4096;
+  constexpr std::uint64_t most = 64;
+  if (count % group == 0) {
+    begins.push_back(at);
+    if (blank != 0) numbers.push_back(count + blank);
+    if (begins.size() > few && group < most && begins.size() > at / room) thin_out();
+  }
+  ++count;
 }
 
 PENSTOCK_INLINE void line_table::thin_out() {
-  for (std::size_t i = 0; 2 * i < begins.size(); ++i) begins[i] = begins[2 * i];
-  begins.resize((begins.size() + 1) / 2);
+  for (std::vector<std::uint64_t>* const all : {&begins, &numbers}) {
+    for (std::size_t i = 0; 2 * i < all->size(); ++i) (*all)[i] = (*all)[2 * i];
+    all->resize((all->size() + 1) / 2);
+  }
   group *= 2;
+}
+
+PENSTOCK_INLINE std::size_t line_table::behind_blanks(std::string_view text, std::size_t at) noexcept {
+  while (at < text.size()) {
+    const std::size_t end = end_of(text, at);
+    if (!is_blank_line(text.substr(at, end - at))) break;
+    at = end;
+  }
+  return at;
+}
+
+PENSTOCK_INLINE std::uint64_t line_table::number(std::string_view text, std::uint64_t line) const noexcept {
+  if (blank == 0) return line;
+  auto at = to_size(begins[entry(line)]);
+  std::uint64_t before = numbers[entry(line)];
+  for (std::uint64_t n = beyond(line); n != 0 && at < text.size();) {
+    at = end_of(text, at);
+    ++before;
+    if (at < text.size() && !is_blank_line(text.substr(at, end_of(text, at) - at))) --n;
+  }
+  return before;
+}
+
+PENSTOCK_INLINE bool has_json_lines(std::string_view name) noexcept {
+  const auto without = [&](std::string_view ending) {
+    const bool has = name.ends_with(ending);
+    if (has) name.remove_suffix(ending.size());
+    return has;
+  };
+  if (without(".penstock-unpacked"))
+    for (const char* const packed : {".gz", ".zst", ".bz2", ".xz", ".lz4", ".zlib"})
+      if (without(packed)) break;
+  return name.ends_with(".jsonl") || name.ends_with(".ndjson") || name.ends_with(".json");
 }
 
 // Refuses a compressed file, whose bytes would also make lines. Text may begin with the magic letters of
 // bzip2 and lzip, so these two are checked further.
 PENSTOCK_INLINE void refuse_packed_lines(bytes_view all) {
+  if (known_format(all.first(std::min<std::size_t>(all.size(), 512))).starts_with("a Git LFS"))
+    throw not_a("a text", all, {});
   const std::string_view format = tar::compression_of(all.first(std::min<std::size_t>(all.size(), 4096)));
   const std::string_view rest = text_of(all).substr(std::min<std::size_t>(all.size(), 4));
   if (format.empty() || (format == "bzip2" && !rest.starts_with("1AY&SY")) ||
@@ -52563,10 +57693,12 @@ PENSTOCK_INLINE void refuse_packed_lines(bytes_view all) {
       .at_offset(0);
 }
 
-PENSTOCK_INLINE void line_files::read(storage_facts where, session_view session, std::size_t threads) {
+PENSTOCK_INLINE void line_files::read(storage_facts where, session_view session, std::size_t threads,
+                                      std::optional<bool> skip_blank) {
   const std::span<const std::string> names = where.names;
   signatures.resize(names.size());
   tables.resize(names.size());
+  ends.resize(names.size());
   std::vector<manifest::shard> entries(names.size());
   tar::for_each_in_parallel(names.size(), threads, [&](std::size_t i) {
     const auto object = static_cast<object_id>(i);
@@ -52576,8 +57708,9 @@ PENSTOCK_INLINE void line_files::read(storage_facts where, session_view session,
     std::uint64_t content = 0;
     try {
       refuse_packed_lines(all);
-      table = line_table(text_of(all));
-      content = hash_words(hash_of_file(session, object, signature.size) ^ table.count, table.begins);
+      table = line_table(text_of(all), skip_blank.value_or(has_json_lines(names[i])));
+      ends[i] = hash_of_file(session, object, signature.size);
+      content = hash_words(ends[i] ^ table.count, table.begins);
       session.confirm(object);
     } catch (error& e) {
       session.confirm(object);
@@ -52589,142 +57722,35 @@ PENSTOCK_INLINE void line_files::read(storage_facts where, session_view session,
   });
   shards = manifest(std::move(entries));
   if (shards.samples() == 0)
-    throw error(errc::argument, "lines: the files are empty, there are no lines in them")
+    throw error(errc::argument,
+                "lines: the files are empty, or have blank lines alone: there are no lines in them")
         .in_file(names.empty() ? "" : names.front());
 }
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/stored_files.hpp
+// ---- penstock/source/detail/mapped_paths.hpp
 
-/// What sources of plain files share: the files of a run, and arrays in them that have not been read.
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// The files of a run. At its first use, each file is checked for changes since the plan was made.
-template <storage Storage>
-class open_files {
+/// The local files of a source that maps them, as a caller gives them: a pattern of names, or a list of
+/// paths, such as that of `unpacked`.
+class mapped_paths {
  public:
-  using session_type = typename Storage::session;
+  template <tar::pattern_text Text>
+  // NOLINT: implicit
+  mapped_paths(const Text& pattern) : files_(std::string_view(tar::to_pattern(pattern))) {}
+  // NOLINT: implicit
+  mapped_paths(std::vector<std::string> paths) : files_(std::move(paths)) {}
+  mapped_paths(std::initializer_list<const char*> paths)
+      : files_(std::vector<std::string>(paths.begin(), paths.end())) {}
 
-  open_files(const known_files& known, const Storage& where)
-      : known_(&known), session_(where.connect()), seen_(known.signatures.size()) {}
-
-  /// The session, for reads of that shard. Takes no lock.
-  [[nodiscard]] session_type& session(std::size_t shard) const {
-    if (!seen_[shard].load(std::memory_order_relaxed)) [[unlikely]] {
-      known_->compare(session_, shard);
-      seen_[shard].store(true, std::memory_order_relaxed);
-    }
-    return session_;
-  }
-  /// The session, for samples that are never read.
-  [[nodiscard]] session_type& unread_session() const noexcept { return session_; }
-  /// Call after a sample of that shard has been used, or using it failed; see `penstock::confirm`.
-  void confirm(std::size_t shard) const { penstock::confirm(session_, known_->object(shard)); }
-  /// What the session counted.
-  [[nodiscard]] storage_counters counters() const
-    requires counting_session<session_type>
-  {
-    return session_.counters();
-  }
-  void cancel_reads() const noexcept { end_reads(session_); }
-  [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
-  /// Calls `sink` for a range of a shard; see `ranges` in source/concepts.hpp.
-  template <class Sink>
-  void range(std::size_t shard, std::uint64_t offset, std::uint64_t size, Sink&& sink) const {
-    sink(session_, known_->object(shard), offset, size);
-  }
+  [[nodiscard]] mapped_file files() && { return std::move(files_); }
 
  private:
-  const known_files* known_;      // belongs to the plan, which the reader holds
-  mutable session_type session_;  // a session may be used by many threads
-  fixed_array<std::atomic<bool>> seen_;
-};
-
-/// The state of one worker for arrays in files.
-template <class Session>
-struct values_worker : fetch_link<Session> {
-  buffer scratch;  // for values requested without a destination
-};
-
-/// A shape that is part of the type.
-template <std::uint64_t... Lengths>
-struct known_shape {
-  static constexpr extents static_shape{Lengths...};
-  [[nodiscard]] static constexpr const extents& shape() noexcept { return static_shape; }
-};
-/// A shape that is known at run time.
-struct given_shape {
-  extents given;
-  [[nodiscard]] const extents& shape() const noexcept { return given; }
-};
-
-/// An array stored contiguously in a file, in this machine's byte order or `swapped`: an array expression,
-/// not read yet. Valid during the call that delivers it.
-template <class T, class Shape, class Session>
-class stored_array : public Shape {
- public:
-  using unfinished = void;
-  using value_type = T;
-
-  stored_array(Shape shape, Session& session, object_id object, std::uint64_t offset,
-               values_worker<Session>& worker, bool swapped) noexcept
-      : Shape(shape),
-        session_(&session),
-        worker_(&worker),
-        offset_(offset),
-        object_(object),
-        swapped_(sizeof(T) > 1 && swapped) {}
-
-  /// Reads the values into their destination.
-  void write_to(const destination<T>& into) const {
-    if (into.dense())
-      write_dense(into.data());
-    else
-      into.copy_from(finish());
-  }
-  /// A view of the values: in place if the session has views and the values are aligned and in this
-  /// machine's byte order, otherwise of a copy in the worker's scratch.
-  [[nodiscard]] tensor_view<const T> finish() const {
-    if constexpr (viewing_session<Session> && !std::same_as<T, bool>) {
-      const std::byte* const data = session_->view(object_, offset_, bytes()).data();
-      if (!swapped_ && reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0)
-        return {reinterpret_cast<const T*>(data), this->shape()};
-    }
-    worker_->scratch.resize_for_overwrite(bytes());
-    T* const values = reinterpret_cast<T*>(worker_->scratch.data());
-    write_dense(values);
-    return {values, this->shape()};
-  }
-  /// The offset of the values in their file.
-  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
-
- private:
-  void write_dense(T* into) const {
-    auto* const to = reinterpret_cast<std::byte*>(into);
-    if (const bytes_view there = worker_->find(*session_, object_, offset_, bytes()); !there.empty())
-      std::memcpy(to, there.data(), there.size());
-    else
-      session_->read(object_, offset_, {to, bytes()});
-    if (swapped_)
-      for (std::size_t i = 0; i < bytes(); i += sizeof(T)) std::reverse(to + i, to + i + sizeof(T));
-    if constexpr (std::same_as<T, bool>) {
-      // a bool with a byte other than 0 and 1 is undefined behaviour, and files from elsewhere may hold
-      // one
-      std::transform(to, to + bytes(), to, [](std::byte b) { return std::byte{b != std::byte{0}}; });
-    }
-  }
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    return static_cast<std::size_t>(this->shape().elements()) * sizeof(T);
-  }
-
-  Session* session_;
-  values_worker<Session>* worker_;
-  std::uint64_t offset_;
-  object_id object_;
-  bool swapped_;
+  mapped_file files_;
 };
 
 }  // namespace detail
@@ -52738,6 +57764,9 @@ namespace penstock::inline v0_1 {
 struct lines_options {
   /// The number of threads that look for line ends, one file each; 0: one per processor.
   std::size_t threads = 0;
+  /// Whether lines of blanks alone are left out. Where nothing is said they are in JSON lines, files called
+  /// "*.jsonl", "*.ndjson" or "*.json", and samples in other files.
+  std::optional<bool> skip_blank = {};
 };
 
 /// The source that `lines` makes of text files.
@@ -52766,11 +57795,10 @@ class line_source : public opens_as_plan<line_source<Storage>> {
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
       const manifest::place place = known_->locate(p.index);
-      const std::string_view text =
-          text_of(open_.session(place.shard)
-                      .view(known_->object(place.shard), 0, known_->signatures[place.shard].size));
-      const std::size_t begin =
-          w.shard == place.shard && w.next == place.sample ? w.offset : find(text, place);
+      const std::string_view text = content(place.shard);
+      const std::size_t begin = w.shard == place.shard && w.next == place.sample
+                                    ? known_->tables[place.shard].next_begin(text, w.offset)
+                                    : find(text, place);
       const std::size_t end = detail::line_table::end_of(text, begin);
       w = {place.shard, place.sample + 1, end};
       std::string_view line = text.substr(begin, end - begin);
@@ -52789,10 +57817,13 @@ class line_source : public opens_as_plan<line_source<Storage>> {
         throw;
       }
     }
-    /// The file and the line number in it, counted from 1: "corpus.txt:17".
+    /// The file and the line number in it, counted from 1: "corpus.txt:17". Lines that are left out count.
     [[nodiscard]] std::string key(std::uint64_t index) const {
       const manifest::place place = known_->locate(index);
-      return detail::text({known_->path(place.shard), ":", place.sample + 1});
+      const detail::line_table& table = known_->tables[place.shard];
+      const std::uint64_t before =
+          table.blank == 0 ? place.sample : table.number(content(place.shard), place.sample);
+      return detail::text({known_->path(place.shard), ":", before + 1});
     }
     /// The stretch of the file between the two table entries around this line.
     template <class Sink>
@@ -52810,11 +57841,14 @@ class line_source : public opens_as_plan<line_source<Storage>> {
     }
 
    private:
+    [[nodiscard]] std::string_view content(std::size_t number) const {
+      return text_of(open_.session(number).view(known_->object(number), 0, known_->signatures[number].size));
+    }
     [[nodiscard]] std::size_t find(std::string_view text, const manifest::place& place) const {
       const detail::line_table& table = known_->tables[place.shard];
       auto at = static_cast<std::size_t>(table.begins[table.entry(place.sample)]);
       for (std::uint64_t n = table.beyond(place.sample); n != 0 && at < text.size(); --n)
-        at = detail::line_table::end_of(text, at);
+        at = table.next_begin(text, detail::line_table::end_of(text, at));
       if (at >= text.size())
         throw error(errc::io, "the file was changed while it was in use; open the dataset again")
             .in_file(known_->path(place.shard));
@@ -52828,7 +57862,7 @@ class line_source : public opens_as_plan<line_source<Storage>> {
   line_source(Storage where, lines_options options) {
     shared<files> known(new files(std::move(where)));
     auto session = known->where.connect();
-    known->read(facts_of(known->where), session, options.threads);
+    known->read(facts_of(known->where), session, options.threads, options.skip_blank);
     known_ = std::move(known);
   }
 
@@ -52842,8 +57876,12 @@ class line_source : public opens_as_plan<line_source<Storage>> {
     return mix64(known_->shards.fingerprint() ^ 0x6c696e6573);
   }
   [[nodiscard]] std::string describe() const {
-    return detail::text({"lines(", known_->signatures.size(), " files, ", known_->shards.bytes(),
-                         " bytes): ", size(), " lines"});
+    std::uint64_t blank = 0;
+    for (const detail::line_table& table : known_->tables) blank += table.blank;
+    std::string line = detail::text({"lines(", known_->signatures.size(), " files, ", known_->shards.bytes(),
+                                     " bytes): ", size(), " lines"});
+    if (blank != 0) detail::append(line, {", ", blank, " blank ones left out"});
+    return line;
   }
   [[nodiscard]] reader connect() const { return reader(known_); }
 
@@ -52856,10 +57894,15 @@ class line_source : public opens_as_plan<line_source<Storage>> {
 ///     auto captions = lines("captions-{00..15}.txt") | shuffle(seed) | batch(64, ragged);
 ///     auto documents = lines("corpus.jsonl") | decode<json_field<"text", std::string>>;
 ///
-/// In: a pattern of names, which is `mapped_file`, or any storage that can show its bytes in place. Out:
-/// a `std::string_view` of the mapping, which is also a byte element. Lines end with "\n" or "\r\n", the
-/// last line of a file possibly without either; the line end is not part of the line. Empty lines are
-/// samples; an empty file has none.
+/// In: a pattern of names or a list of paths, which are `mapped_file`; a folder, whose files `*.jsonl` and
+/// `*.ndjson` are taken in the order of their paths, or if there are none `*.txt`, with those of folders in
+/// it; or any storage that can show its bytes in place; compressed files by
+/// `lines(unpacked<unpack_gzip>("corpus-*.jsonl.gz"))`. Of several splits `lines(folder, split("train"))`
+/// reads one; see `split`. Out: a `std::string_view` of the mapping, which is also a byte element. Lines end
+/// with "\n" or "\r\n", the last line of a file possibly without either; the line end is not part of the
+/// line. In JSON lines, which are known by the files' names, blank lines are no samples, and elsewhere they
+/// are; `skip_blank` decides
+/// for all. An empty file has no samples.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan reads all files
 /// once, several at a time (0.2 s per GB in memory plus 20 ns per line), and keeps one 8-byte offset for
 /// every 64 short lines or every 4 KiB of longer ones: 16 MB for 128 million lines. Nothing is written to
@@ -52867,16 +57910,31 @@ class line_source : public opens_as_plan<line_source<Storage>> {
 /// Cost per sample: the line after the last one is found by looking for its end; any other line by skipping
 /// up to 63 short lines before it. No allocation.
 /// Threads: any number at once.
-/// Throws `errc::argument` if there are no lines at all; `errc::format` for a compressed file, with what to
-/// write to read it; `errc::io` for a file that cannot be read, or that was changed after the plan was
-/// made. Errors of later stages carry the file, offset and line. For a file that shrinks while it is mapped
-/// see `mapped_file_options`.
+/// Throws `errc::argument` if there are no lines at all, and for a folder or storage of several splits, with
+/// what to write; `errc::missing` for a folder without files or without the split; `errc::format` for a
+/// compressed file, with what to write to read it; `errc::io` for a file that cannot be read, or that was
+/// changed after the plan was made. Errors of later stages carry the file, offset and line. For a file that
+/// shrinks while it is mapped see `mapped_file_options`.
 template <storage Storage>
 [[nodiscard]] line_source<Storage> lines(Storage where, lines_options options = {}) {
-  return {std::move(where), options};
+  return {detail::one_split(std::move(where), "lines"), options};
 }
-[[nodiscard]] inline line_source<mapped_file> lines(std::string_view pattern, lines_options options = {}) {
-  return {mapped_file(pattern), options};
+template <storage Storage>
+[[nodiscard]] line_source<Storage> lines(Storage where, const named_split& which,
+                                         lines_options options = {}) {
+  return {detail::one_split(std::move(where), which, "lines"), options};
+}
+template <detail::tar::pattern_text Text>
+[[nodiscard]] line_source<mapped_file> lines(const Text& pattern, lines_options options = {}) {
+  return {mapped_file(detail::line_paths(std::string(detail::tar::to_pattern(pattern)))), options};
+}
+template <detail::tar::pattern_text Text>
+[[nodiscard]] line_source<mapped_file> lines(const Text& pattern, const named_split& which,
+                                             lines_options options = {}) {
+  return {mapped_file(detail::line_paths(std::string(detail::tar::to_pattern(pattern)), &which)), options};
+}
+[[nodiscard]] inline line_source<mapped_file> lines(detail::mapped_paths paths, lines_options options = {}) {
+  return {std::move(paths).files(), options};
 }
 
 }  // namespace penstock::inline v0_1
@@ -53042,9 +58100,10 @@ using npy_row_source = detail::row_source<detail::npy_format<T>, T, Storage, Len
 ///     auto features = npy_rows<float>("features-{00..07}.npy") | shuffle(seed) | batch(256);
 ///     auto images = npy_rows<std::uint8_t, 28, 28>("images.npy");     // their shape is part of the type
 ///
-/// In: a pattern of names, which is `mapped_file`, or any storage. Out: an array expression of the files'
-/// shape minus its first dimension, a view of the mapping until it is written to its slot; with lengths in
-/// the type even the first batch is written in place. Versions 1.0 to 3.0 of the format, either byte order.
+/// In: a pattern of names or a list of paths, which are `mapped_file`, or any storage. Out: an array
+/// expression of the files' shape minus its first dimension, a view of the mapping until it is written to its
+/// slot; with lengths in the type even the first batch is written in place. Versions 1.0 to 3.0 of the
+/// format, either byte order.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan reads the header and
 /// the ends of each file.
 /// Cost per sample: a binary search among the files and one copy of the row, or one read if the storage has
@@ -53062,8 +58121,8 @@ template <class T, std::uint64_t... Lengths, storage Storage>
   return npy_row_source<T, Storage, Lengths...>(std::move(where));
 }
 template <class T, std::uint64_t... Lengths>
-[[nodiscard]] npy_row_source<T, mapped_file, Lengths...> npy_rows(std::string_view pattern) {
-  return npy_row_source<T, mapped_file, Lengths...>(mapped_file(pattern));
+[[nodiscard]] npy_row_source<T, mapped_file, Lengths...> npy_rows(detail::mapped_paths paths) {
+  return npy_row_source<T, mapped_file, Lengths...>(std::move(paths).files());
 }
 
 }  // namespace penstock::inline v0_1
@@ -53123,7 +58182,7 @@ struct zip_entry {
 /// The directory of an archive. Throws errc::format, with the offset, for what is no archive or is damaged.
 class zip_archive {
  public:
-  /// Bytes of an archive: in place, or read into `room`.
+  /// Bytes of an archive: in place, or read into `room`, which a call replaces.
   struct bytes_of {
     const void* from;
     bytes_view (*range)(const void* from, std::uint64_t offset, std::uint64_t size, buffer& room);
@@ -53153,7 +58212,8 @@ class zip_archive {
   [[nodiscard]] zip_entry placed(zip_entry e) const;
 
   bytes_of where_;
-  buffer room_;
+  buffer room_;           // of the directory, if it is not shown in place
+  bytes_view directory_;  // to which the entries' names refer, so it is loaded once
   std::uint64_t begin_ = 0, size_ = 0, entries_ = 0;
 };
 
@@ -53186,16 +58246,15 @@ inline std::uint64_t wide(bytes_view bytes, std::uint64_t at) noexcept {
   throw error(errc::format, "the zip archive's directory is damaged here; copy the file again").at_offset(at);
 }
 
+inline constexpr std::uint64_t no_end = static_cast<std::uint64_t>(-1);
+
 // The position of the end record within the last bytes: the last record whose comment reaches the end.
 inline std::uint64_t end_within(bytes_view tail) {
   for (std::size_t left = tail.size(); left >= end_size; --left) {
     const std::size_t at = left - end_size;
     if (word(tail, at) == end_mark && at + end_size + half(tail, at + 20) == tail.size()) return at;
   }
-  throw error(errc::format,
-              "this is not a zip archive, or it was cut: it has no end record; an npz "
-              "file is what numpy.savez writes")
-      .at_offset(0);
+  return no_end;
 }
 
 // Numbers that do not fit 32 bits, and only those, are in an extra field, in this order.
@@ -53225,8 +58284,19 @@ PENSTOCK_INLINE void zip_entry::refuse(std::string_view why) const {
 
 PENSTOCK_INLINE zip_archive::zip_archive(bytes_of where, std::uint64_t size) : where_(where) {
   const std::uint64_t tail = std::min(size, zips::end_size + zips::longest_comment);
-  const std::uint64_t end = size - tail + zips::end_within(range(size - tail, tail, room_));
-  find_directory(end);
+  std::uint64_t end = 0;
+  {
+    buffer room;
+    end = zips::end_within(range(size - tail, tail, room));
+  }
+  if (end == zips::no_end) {
+    buffer room;
+    const bytes_view head = range(0, std::min<std::uint64_t>(size, 512), room);
+    throw not_a("a zip archive", text_of(head).starts_with("PK\3\4") ? bytes_view() : head,
+                {"it has no end record, or was cut; an npz file is what numpy.savez writes"});
+  }
+  find_directory(size - tail + end);
+  directory_ = range(begin_, size_, room_);
 }
 PENSTOCK_INLINE zip_archive::zip_archive(bytes_view whole)
     : zip_archive({whole.data(),
@@ -53236,7 +58306,6 @@ PENSTOCK_INLINE zip_archive::zip_archive(bytes_view whole)
                   whole.size()) {}
 
 PENSTOCK_INLINE std::optional<zip_entry> zip_archive::find(std::string_view name) & {
-  const bytes_view all = range(begin_, size_, room_);
   std::optional<zip_entry> found, other;
   const auto once = [](std::optional<zip_entry>& where, const zip_entry& e) {
     if (where) e.refuse("appears twice");
@@ -53244,7 +58313,7 @@ PENSTOCK_INLINE std::optional<zip_entry> zip_archive::find(std::string_view name
   };
   std::uint64_t at = 0;
   for (std::uint64_t i = 0; i < entries_; ++i) {
-    const zip_entry e = entry_at(all, at);
+    const zip_entry e = entry_at(directory_, at);
     if (e.name == name)
       once(found, e);
     else if (e.array() == name)
@@ -53260,13 +58329,12 @@ PENSTOCK_INLINE std::optional<zip_entry> zip_archive::find(std::string_view name
 }
 PENSTOCK_INLINE zip_entry zip_archive::first() & {
   std::uint64_t at = 0;
-  return placed(entry_at(range(begin_, size_, room_), at));
+  return placed(entry_at(directory_, at));
 }
 PENSTOCK_INLINE std::vector<zip_entry> zip_archive::all() & {
-  const bytes_view directory = range(begin_, size_, room_);
   std::vector<zip_entry> found;
   std::uint64_t at = 0;
-  for (std::uint64_t i = 0; i < entries_; ++i) found.push_back(entry_at(directory, at));
+  for (std::uint64_t i = 0; i < entries_; ++i) found.push_back(entry_at(directory_, at));
   return found;
 }
 
@@ -53347,13 +58415,13 @@ PENSTOCK_INLINE zip_entry zip_archive::placed(zip_entry e) const {
   if ((e.method == 0 && e.packed != e.unpacked) || e.begin > begin_ || begin_ - e.begin < zips::local_size)
     zips::damaged(e.at);
   const std::uint64_t at = e.begin;
-  buffer room;
+  buffer room, name_room;
   const bytes_view head = range(at, zips::local_size, room);
   const std::uint64_t name_size = zips::half(head, 26), extra_size = zips::half(head, 28);
   const bool is_head = zips::word(head, 0) == zips::local_mark && name_size == e.name.size();
   e.begin += zips::local_size + name_size + extra_size;
   if (!is_head || e.begin > begin_ || begin_ - e.begin < e.packed ||
-      text_of(range(at + zips::local_size, name_size, room)) != e.name)
+      text_of(range(at + zips::local_size, name_size, name_room)) != e.name)
     throw error(errc::format, {"the zip archive's directory entry for '", e.name.substr(0, 80),
                                "' does not match byte ", at, "; copy the file again"})
         .at_offset(e.at);
@@ -53376,7 +58444,10 @@ struct stored_archive {
   [[nodiscard]] zip_archive::bytes_of bytes() const noexcept {
     return {this, [](const void* from, std::uint64_t offset, std::uint64_t size, buffer& room) {
               const auto& self = *static_cast<const stored_archive*>(from);
-              return self.session.range(self.object, offset, size, room);
+              if (self.session.views()) return self.session.view(self.object, offset, size);
+              room.resize_for_overwrite(to_size(size));
+              self.session.read(self.object, offset, room.span());
+              return room.view();
             }};
   }
 };
@@ -53395,8 +58466,9 @@ PENSTOCK_INLINE zip_member find_zip_array(session_view session, object_id object
   }
   if (found->method != 0)
     found->refuse(
-        "is compressed, so its rows cannot be reached one by one; save it with numpy.savez instead of "
-        "numpy.savez_compressed");
+        "is compressed, so its rows cannot be reached one by one: link penstock::zlib, include "
+        "<penstock/source/unpacked_npz.hpp> and write npz_rows<T>(unpacked_npz(...), name), or save it with "
+        "numpy.savez instead of numpy.savez_compressed");
   return {found->begin, found->unpacked};
 }
 
@@ -53456,8 +58528,8 @@ using npz_row_source = detail::row_source<detail::npz_format<T>, T, Storage, Len
 ///     auto fields = zip<"image", "label">(npz_rows<std::uint8_t, 28, 28>("mnist.npz", "x_train"),
 ///                                         npz_rows<std::uint8_t>("mnist.npz", "y_train"));
 ///
-/// In: a pattern of names, which is `mapped_file`, or any storage; the array's name as `numpy.load` takes
-/// it, which is common to all files.
+/// In: a pattern of names or a list of paths, which are `mapped_file`, or any storage; the array's name as
+/// `numpy.load` takes it, which is common to all files.
 /// Out, kind, cost, threads: as for `npy_rows`. Making the plan reads the directory of each file, at most 64
 /// MiB. An array that is joined by `zip<...>` but not used by the plan (`| fields<"image">`) is neither
 /// opened nor read when the plan runs.
@@ -53471,9 +58543,9 @@ template <class T, std::uint64_t... Lengths, storage Storage>
   return npz_row_source<T, Storage, Lengths...>(std::move(where), {std::string(array)});
 }
 template <class T, std::uint64_t... Lengths>
-[[nodiscard]] npz_row_source<T, mapped_file, Lengths...> npz_rows(std::string_view pattern,
+[[nodiscard]] npz_row_source<T, mapped_file, Lengths...> npz_rows(detail::mapped_paths paths,
                                                                   std::string_view array) {
-  return npz_row_source<T, mapped_file, Lengths...>(mapped_file(pattern), {std::string(array)});
+  return npz_row_source<T, mapped_file, Lengths...>(std::move(paths).files(), {std::string(array)});
 }
 
 }  // namespace penstock::inline v0_1
@@ -53586,9 +58658,10 @@ PENSTOCK_INLINE token_range parse_llmc(bytes_view head, std::uint64_t size, cons
   if (magic == eval_magic)
     throw fail("this is an llm.c file of multiple-choice examples, not one of tokens", 0);
   if (magic != known_magic)
-    throw fail(text({"this is not an llm.c token file: it begins with ", magic, " and not with ", known_magic,
-                     "; a file without a header is read by raw_tokens"}),
-               0);
+    throw not_a("an llm.c token file", head,
+                {"it begins with ", magic, " and not with ", known_magic,
+                 "; a file without a header is read by raw_tokens"})
+        .in_file(path);
   if (head.size() < llmc_header_bytes) throw fail("the file ends within its llm.c header", size);
   if (number(1) != known_version)
     throw fail(text({"version ", number(1), " of llm.c's token files is not known, only ", known_version}),
@@ -53619,6 +58692,10 @@ PENSTOCK_INLINE token_range parse_raw(bytes_view head, std::uint64_t size, const
           .in_file(path)
           .at_offset(0);
   }
+  // Any bytes are tokens, so that only texts in the place of files are refused.
+  if (const std::string_view known = known_format(head);
+      known.starts_with("a Git LFS") || known.starts_with("an HTML"))
+    throw not_a("a file of tokens", head, {}).in_file(path);
   if (size % type.width != 0)
     throw error(errc::format, {"the file has ", size, " bytes, which is not a whole number of ", type.width,
                                "-byte tokens: it was cut, or its tokens have another width"})
@@ -53636,9 +58713,10 @@ PENSTOCK_INLINE token_range parse_litdata(session_view session, object_id object
     return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
   };
   const auto number = [&](std::uint64_t offset) {
-    buffer room;
     if (size < 4 || offset > size - 4) throw fail("the chunk ends within its table", size);
-    return std::uint64_t{little_endian<std::uint32_t>(session.range(object, offset, 4, room), 0)};
+    std::array<std::byte, 4> four;
+    session.read(object, offset, four);
+    return std::uint64_t{little_endian<std::uint32_t>(four, 0)};
   };
   const std::uint64_t items = number(0), begin = 4 * (items + 2);
   if (number(4) != begin || number(begin - 4) != size)
@@ -53659,7 +58737,7 @@ class megatron_index {
   // `bytes` is the whole index, which must outlive this.
   megatron_index(bytes_view bytes, const std::string& path) : bytes_(bytes), path_(&path) {
     if (bytes.size() < head || text_of(bytes.first(9)) != std::string_view("MMIDIDX\0\0", 9))
-      throw fail("this is not the index of a Megatron dataset: it does not begin with MMIDIDX", 0);
+      throw not_a("the index of a Megatron dataset", bytes, {"it does not begin with MMIDIDX"}).in_file(path);
     const auto version = little_endian<std::uint64_t>(bytes, 9);
     if (version != 1)
       throw fail(text({"version ", version, " of Megatron's indexes is not known, only 1"}), 9);
@@ -53819,7 +58897,6 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
     else
       objects.push_back(static_cast<object_id>(i));
   }
-  buffer room;
   std::vector<manifest::shard> entries;
   std::uint64_t all = 0, longest = 0;
   for (const object_id object : objects) {
@@ -53832,7 +58909,7 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
       if (found == indexes.end())
         throw error(errc::argument, "megatron_tokens: the storage names no .idx for this file")
             .in_file(names[object]);
-      const bytes_view bytes = session.range(found->second, 0, session.size(found->second), room);
+      const object_bytes bytes = session.range(found->second, 0, session.size(found->second));
       const megatron_index index(bytes, names[found->second]);
       range = index.read(type, signature.size, names[object], [&](std::uint64_t first, std::uint64_t count) {
         longest = std::max(longest, count);
@@ -53846,8 +58923,8 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
     } else if (format == token_format::litdata) {
       range = parse_litdata(session, object, signature.size, names[object], type);
     } else {
-      const std::uint64_t head = format == token_format::raw ? 8 : llmc_header_bytes;
-      const bytes_view start = session.range(object, 0, std::min(signature.size, head), room);
+      const std::uint64_t head = format == token_format::raw ? 64 : llmc_header_bytes;
+      const object_bytes start = session.range(object, 0, std::min(signature.size, head));
       range = format == token_format::raw ? parse_raw(start, signature.size, names[object], type)
                                           : parse_llmc(start, signature.size, names[object], type);
     }
@@ -53855,7 +58932,9 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
       longest = std::max(longest, range.count);
       all += windows_in(range.count, span, window.stride);
     }
-    const std::uint64_t content = hash_of_file(session, object, signature.size) ^ index_hash;
+    const std::uint64_t hash = hash_of_file(session, object, signature.size);
+    learn_ends(object, hash);
+    const std::uint64_t content = hash ^ index_hash;
     entries.push_back({names[object], signature.size, all - before, range.count * type.width,
                        fingerprint{}.add(content, span, window.stride, window.within_documents).value()});
     signatures.push_back(signature);
@@ -54050,11 +59129,11 @@ class token_source : public opens_as_plan<token_source<T, Window, Storage>> {
 ///     auto text = raw_tokens<std::uint16_t>("train.bin", token_window<1024>{}) | shuffle(seed) | batch(32);
 ///     auto some = raw_tokens<std::uint32_t>("part-{00..63}.bin", token_windows{.length = 2048, .stride = 512});
 ///
-/// In: a pattern of names, which is `mapped_file`, or any storage; all its files form one dataset. Out: an
-/// array expression of `length + targets` consecutive tokens, a view of the mapping until it is written to
-/// its slot. With `token_window<...>` the shape is part of the type, with `token_windows` it is known at run
-/// time. A window begins every `stride` tokens and lies entirely in one file; tokens after a file's last
-/// whole window are in none.
+/// In: a pattern of names or a list of paths, which are `mapped_file`, or any storage; all its files form one
+/// dataset. Out: an array expression of `length + targets` consecutive tokens, a view of the mapping until it
+/// is written to its slot. With `token_window<...>` the shape is part of the type, with `token_windows` it is
+/// known at run time. A window begins every `stride` tokens and lies entirely in one file; tokens after a
+/// file's last whole window are in none.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. The place of a window is computed:
 /// there is no table of windows, and a plan takes about 60 bytes per file.
 /// Cost per sample: a binary search among the files and one copy of the row, or one read if the storage has
@@ -54069,8 +59148,8 @@ template <token_value T, storage Storage, class Window>
   return {std::move(where), window, detail::token_format::raw};
 }
 template <token_value T, class Window>
-[[nodiscard]] token_source<T, Window, mapped_file> raw_tokens(std::string_view pattern, Window window) {
-  return raw_tokens<T>(mapped_file(pattern), window);
+[[nodiscard]] token_source<T, Window, mapped_file> raw_tokens(detail::mapped_paths paths, Window window) {
+  return raw_tokens<T>(std::move(paths).files(), window);
 }
 
 /// Token files of llm.c, which have a header of 1024 bytes: GPT-2's hold `std::uint16_t` and Llama 3's
@@ -54088,8 +59167,8 @@ template <token_value T, storage Storage, class Window>
   return {std::move(where), window, detail::token_format::llmc};
 }
 template <token_value T, class Window>
-[[nodiscard]] token_source<T, Window, mapped_file> llmc_tokens(std::string_view pattern, Window window) {
-  return llmc_tokens<T>(mapped_file(pattern), window);
+[[nodiscard]] token_source<T, Window, mapped_file> llmc_tokens(detail::mapped_paths paths, Window window) {
+  return llmc_tokens<T>(std::move(paths).files(), window);
 }
 
 /// Megatron's datasets, pairs of `PREFIX.bin` and `PREFIX.idx`. The pattern gives the prefixes, with or
@@ -54133,8 +59212,20 @@ struct unpacked_options {
 
 namespace detail::tar {
 
-/// The path of an up-to-date copy of `packed`, which is made if there is none; `packed` itself if it is not
-/// packed.
+/// How a copy is made: by a class of the caller's, behind function pointers.
+struct copy_work {
+  void* of;
+  bool (*is_packed)(void* of);
+  void (*write)(void* of, output_file& output);
+};
+
+/// The path of an up-to-date copy of `packed`, which `work` makes if there is none; `packed` itself if it is
+/// not packed.
+[[nodiscard]] std::string copied_path(const std::string& packed, const unpacked_options& options,
+                                      copy_work work);
+
+/// The path of an up-to-date copy of `packed`, which is unpacked if there is none; `packed` itself if it is
+/// not packed.
 /// `reader`: which function takes unpackers, for advice.
 [[nodiscard]] std::string unpacked_path(const std::string& packed, const unpacked_options& options,
                                         unpacker_calls unpack, std::string_view reader = "unpacked",
@@ -54197,9 +59288,8 @@ template <unpacker... Unpack, detail::tar::pattern_text Text>
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-PENSTOCK_INLINE std::string unpacked_path(const std::string& packed, const unpacked_options& options,
-                                          unpacker_calls unpack, std::string_view reader,
-                                          const stream_kind& kind) {
+PENSTOCK_INLINE std::string copied_path(const std::string& packed, const unpacked_options& options,
+                                        copy_work work) {
   const auto state_of = [&packed] {
     const auto found = signature_of_file(packed);
     if (found) return *found;
@@ -54210,12 +59300,9 @@ PENSTOCK_INLINE std::string unpacked_path(const std::string& packed, const unpac
   };
   const object_signature before = state_of();
   std::string copy = copy_path(packed, options.folder);
-  if (copy_is_current(copy, before)) return copy;
+  if (copy_is_current(copy, {packed, before})) return copy;
 
-  shard_stream input(unpack, nullptr, kind);
-  std::atomic<bool> unused{false};
-  input.open(packed, unused, reader);
-  if (!input.packed()) return packed;
+  if (!work.is_packed(work.of)) return packed;
   if (const int code = make_folders(folder_of(copy)); code != 0) {
     throw error(errc::io,
                 {"cannot make the folder for unpacked copies: ", std::generic_category().message(code),
@@ -54223,36 +59310,61 @@ PENSTOCK_INLINE std::string unpacked_path(const std::string& packed, const unpac
         .in_file(folder_of(copy));
   }
   const copy_turn turn(copy);
-  if (turn.current(before)) return copy;
+  if (turn.current({packed, before})) return copy;
   turn.begin();
   output_file output(copy);
-  buffer some(1_MiB);
-  try {
-    while (const std::size_t got = input.read(some.span())) {
-      if (got > options.limit - output.size()) {
-        throw error(errc::limit, {"the file unpacks to more than the limit of ", options.limit,
-                                  " bytes; raise unpacked_options::limit if it is meant to"})
-            .at_offset(options.limit);
-      }
-      output.write(some.view().first(got));
-    }
-  } catch (error& e) {
-    if (e.file().empty()) e.at_offset(input.offset());
-    throw;
-  }
+  work.write(work.of, output);
   if (state_of() != before) throw error(errc::io, "the file was changed while it was unpacked; try again");
-  turn.finish({before, output.commit()});
+  turn.finish({before, output.commit(), ends_of_file(packed)});
   return copy;
+}
+
+PENSTOCK_INLINE std::string unpacked_path(const std::string& packed, const unpacked_options& options,
+                                          unpacker_calls unpack, std::string_view reader,
+                                          const stream_kind& kind) {
+  struct stream_copy {
+    shard_stream input;
+    const std::string& packed;
+    std::uint64_t limit;
+    std::string_view reader;
+
+    bool is_packed() {
+      std::atomic<bool> unused{false};
+      input.open(packed, unused, reader);
+      return input.packed();
+    }
+    void write(output_file& output) {
+      buffer some(1_MiB);
+      try {
+        while (const std::size_t got = input.read(some.span())) {
+          if (got > limit - output.size()) {
+            throw error(errc::limit, {"the file unpacks to more than the limit of ", limit,
+                                      " bytes; raise unpacked_options::limit if it is meant to"})
+                .at_offset(limit);
+          }
+          output.write(some.view().first(got));
+        }
+      } catch (error& e) {
+        if (e.file().empty()) e.at_offset(input.offset());
+        throw;
+      }
+    }
+  };
+  stream_copy copy{shard_stream(unpack, nullptr, kind), packed, options.limit, reader};
+  return copied_path(packed, options,
+                     {&copy, [](void* of) { return static_cast<stream_copy*>(of)->is_packed(); },
+                      [](void* of, output_file& output) { static_cast<stream_copy*>(of)->write(output); }});
 }
 
 PENSTOCK_INLINE std::vector<std::string> unpacked_paths(const std::vector<std::string>& packed,
                                                         const unpacked_options& options, unpack_one one) {
   std::vector<std::string> copies(packed.size());
   for_each_in_parallel(packed.size(), options.threads, [&](std::size_t i) {
+    const std::string path = files::local_path(packed[i]);
     try {
-      copies[i] = one(packed[i], options);
+      copies[i] = one(path, options);
     } catch (error& e) {
-      e.in_file(packed[i]);
+      e.in_file(path);
       throw;
     }
   });
@@ -54526,6 +59638,16 @@ namespace penstock::inline v0_1 {
 /// Source: DALI, wds2idx.py and webdataset_loader.cc; Megatron-Energon, itar.py.
 enum class index_policy { keep, transient, require, dali, energon, cache };
 
+/// What a source does with a shard that is cut off or damaged, which shows when its index is made.
+///
+///   refuse              making the plan is an error that names the shard and the offset
+///   take_what_is_there  the samples before the damage are in the dataset, and those behind it are not: the sample
+///                       in which it lies is left out. The source's `damaged_shards()` names such shards, its
+///                       `describe()` counts them, and the ledger of `bad_samples` gets a line for each when a run
+///                       opens. Their indexes stay in memory, so that each plan looks at them again. What is no
+///                       shard at all is refused
+enum class on_damaged_shard { refuse, take_what_is_there };
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/tar/tar_walk.hpp
@@ -54585,6 +59707,8 @@ class member_walk {
   [[nodiscard]] bool next(member& found);
   /// After the last file: whether the zero blocks that end an archive are missing.
   [[nodiscard]] bool unended() const noexcept { return unended_; }
+  /// Whether a header was read that is one: so it is an archive, or the beginning of one.
+  [[nodiscard]] bool found_any() const noexcept { return found_any_; }
 
   /// Throws the error for an archive that ends within the member found last.
   [[noreturn]] void cut_off(std::uint64_t reached) const;
@@ -54620,6 +59744,7 @@ class member_walk {
   bool has_records_ = false;
   bool extended_ = false;
   bool unended_ = false;
+  bool found_any_ = false;
   std::uint64_t extension_limit_;
 };
 
@@ -54651,13 +59776,17 @@ PENSTOCK_INLINE bool member_walk::next(member& found) {
       unended_ = block.empty();
       return false;
     }
-    if (block.size() < block_size)
+    if (block.size() < block_size) {
+      if (const std::string_view known = known_format(block);
+          at_ == 0 && !known.empty() && known != "a tar archive")
+        throw not_a("a tar archive", block, {});
       throw error(errc::format, "the archive is cut off within a header").at_offset(at_);
-    if (!checksum_matches(block)) {
-      throw error(errc::format, at_ == 0 ? "this is not a tar archive: the first header's checksum is wrong"
-                                         : "the checksum of a tar header is wrong")
-          .at_offset(at_);
     }
+    if (!checksum_matches(block)) {
+      if (at_ == 0) throw not_a("a tar archive", block, {"the first header's checksum is wrong"});
+      throw error(errc::format, "the checksum of a tar header is wrong").at_offset(at_);
+    }
+    found_any_ = true;
     if (!extended_) first_ = at_;
     const char type = static_cast<char>(block[156]);
     const auto stored = number_field(block, 124, 12);
@@ -54846,6 +59975,8 @@ class member_scan {
   [[nodiscard]] bool next(member& found) { return walk_.next(found); }
   /// After the last file: whether the zero blocks that end an archive are missing.
   [[nodiscard]] bool unended() const noexcept { return walk_.unended(); }
+  /// See `member_walk`.
+  [[nodiscard]] bool found_any() const noexcept { return walk_.found_any(); }
 
  private:
   header_reader in_;
@@ -54902,6 +60033,25 @@ PENSTOCK_INLINE member_scan::member_scan(session_view session, object_id id, std
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
+/// What was wrong with a shard, if the samples before it were taken.
+struct shard_damage {
+  bool found = false;
+  std::uint64_t offset = 0;
+  std::string reason;
+
+  void note(const error& e, std::uint64_t at) {
+    found = true;
+    offset = e.offset().value_or(at);
+    reason = e.message();
+  }
+};
+
+/// How the index of a shard is made.
+struct build_options {
+  bool skip_apple_double = true;
+  shard_damage* damage = nullptr;  ///< null: damage is an error; see `on_damaged_shard`
+};
+
 /// A kind of shards: how their indexes are made, and compared with them.
 struct shard_kind {
   std::string_view source_name;  ///< the source that reads them
@@ -54910,10 +60060,14 @@ struct shard_kind {
 
   /// Makes the index of an object in one pass over its headers. `name` is for errors.
   buffer (*build)(session_view session, object_id id, const std::string& name, std::uint64_t extension_limit,
-                  scan_pace pace);
+                  scan_pace pace, build_options options);
   /// Whether an index of the object's size is that of its content, as far as a few headers show.
   bool (*agrees)(session_view session, object_id id, const shard_index& index, scan_pace pace,
                  std::uint64_t extension_limit);
+  /// Whether the headers of the first and the last member are where an index of the object's size says, and
+  /// what it says: two small reads. May be false for an index that is right, if its archive writes names or
+  /// sizes in an unusual way.
+  bool (*has_ends)(session_view session, object_id id, const shard_index& index);
 };
 
 }  // namespace detail::tar
@@ -54936,7 +60090,8 @@ namespace detail::tar {
 /// is none that agrees; `why` then gets what is wrong with Penstock's.
 [[nodiscard]] std::optional<buffer> index_in_store(session_view session, object_id id, objects_beside& near,
                                                    const shard_kind& kind, scan_pace pace,
-                                                   std::uint64_t extension_limit, std::string& why);
+                                                   std::uint64_t extension_limit, std::string& why,
+                                                   bool skip_apple_double = true);
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
@@ -54964,6 +60119,12 @@ struct split_path {
 [[nodiscard]] bool skipped_member(std::string_view path) noexcept;
 
 /// Names that every WebDataset sample already has, so that no member may have them.
+/// Whether it is a file that macOS puts beside another one, `._a.jpg` beside `a.jpg`, for what other file
+/// systems cannot keep. Source: RFC 1740, and tar of macOS.
+[[nodiscard]] inline bool is_apple_double(std::string_view path) noexcept {
+  return path.substr(path.rfind('/') + 1).starts_with("._");
+}
+
 [[nodiscard]] inline bool reserved_suffix(std::string_view suffix) noexcept {
   return suffix == "__key__" || suffix == "__url__";
 }
@@ -55048,20 +60209,21 @@ struct disagreement {
 [[nodiscard]] buffer index_from_dali(session_view session, object_id id, object_signature shard,
                                      std::string_view text,
                                      std::uint64_t extension_limit = default_extension_limit,
-                                     scan_pace pace = {}, std::size_t checks = 62);
+                                     scan_pace pace = {}, std::size_t checks = 62,
+                                     bool skip_apple_double = true);
 /// Makes the index of a shard from Energon's: the offset of each sample's first header, and the end of the
 /// last sample. Throws like `index_from_dali`.
 [[nodiscard]] buffer index_from_energon(session_view session, object_id id, object_signature shard,
                                         bytes_view offsets,
                                         std::uint64_t extension_limit = default_extension_limit,
-                                        scan_pace pace = {});
+                                        scan_pace pace = {}, bool skip_apple_double = true);
 
 /// Makes the index of a shard from the one that `policy` names. Null `near`: a file beside the shard; else an
 /// object beside it in its store, of whose headers fewer are compared.
 [[nodiscard]] buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
                                          index_policy policy, objects_beside* near,
                                          std::uint64_t extension_limit = default_extension_limit,
-                                         scan_pace pace = {});
+                                         scan_pace pace = {}, bool skip_apple_double = true);
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
@@ -55075,7 +60237,8 @@ namespace detail::tar {
 class index_builder {
  public:
   /// `bytewise`: of a file of records, which begin anywhere.
-  explicit index_builder(bool bytewise = false) noexcept : bytewise_(bytewise) {}
+  explicit index_builder(bool bytewise = false, bool skip_apple_double = true) noexcept
+      : bytewise_(bytewise), skip_apple_double_(skip_apple_double) {}
 
   /// Adds the next member of the archive; a member that belongs to no sample is skipped.
   void add(const member& m);
@@ -55090,6 +60253,11 @@ class index_builder {
   [[nodiscard]] std::string_view last_key() const noexcept {
     return samples_.empty() ? std::string_view{} : std::string_view(keys_).substr(samples_.back().key);
   }
+
+  /// Leaves out the last sample if it may lack members, since the archive is damaged behind it: if `next`,
+  /// the name of the member there, belongs to it, or, with an unknown name, if it has fewer members than the
+  /// sample before it.
+  void leave_out_unfinished(std::string_view next);
 
   /// Notes whether the archive lacks the zero blocks that should end it.
   void note_unended(bool unended) noexcept { unended_ = unended; }
@@ -55127,13 +60295,14 @@ class index_builder {
   std::uint64_t payload_ = 0;
   std::size_t guess_ = 0;
   std::size_t met_ = 0;
-  bool bad_ = false, unended_ = false, bytewise_;
+  std::uint64_t apple_double_ = 0;
+  bool bad_ = false, unended_ = false, bytewise_, skip_apple_double_;
 };
 
 /// Makes the index of an object in one pass over its headers.
 [[nodiscard]] buffer build_index(session_view session, object_id id, const std::string& name,
-                                 std::uint64_t extension_limit = default_extension_limit,
-                                 scan_pace pace = {});
+                                 std::uint64_t extension_limit = default_extension_limit, scan_pace pace = {},
+                                 build_options options = {});
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
@@ -55147,6 +60316,10 @@ PENSTOCK_INLINE void index_builder::add(const member& m) {
   if (skipped_member(m.path)) return;
   const auto parts = split_member(m.path);
   if (!parts) return;
+  if (is_apple_double(m.path)) {
+    apple_double_ = skip_apple_double_ ? 1 : 2;
+    if (skip_apple_double_) return;
+  }
   if (m.sparse) {
     throw error(errc::format, {"'", m.path,
                                "' is a sparse file, which is stored with its holes left out; write the "
@@ -55193,6 +60366,7 @@ PENSTOCK_INLINE buffer index_builder::finish(object_signature shard) {
   header.payload = payload_;
   header.unended = unended_ ? 1 : 0;
   header.bytewise = bytewise_ ? 1 : 0;
+  header.apple_double = apple_double_;
   check_room(detail::to_size(header.suffix_bytes), "bytes of suffixes");
 
   buffer out(detail::to_size(header.file_size()));
@@ -55241,6 +60415,16 @@ PENSTOCK_INLINE void index_builder::open_sample_of(std::string_view key) {
   keys_ += key;
 }
 
+PENSTOCK_INLINE void index_builder::leave_out_unfinished(std::string_view next) {
+  if (samples_.empty()) return;
+  const std::size_t last = members_.size() - samples_.back().first;
+  if (const auto parts = next.empty() ? std::nullopt : split_member(next))
+    bad_ = bad_ || parts->key == last_key();
+  else if (samples_.size() > 1)
+    bad_ = bad_ || last < samples_.back().first - samples_[samples_.size() - 2].first;
+  leave_out_bad();
+}
+
 PENSTOCK_INLINE void index_builder::leave_out_bad() {
   if (!std::exchange(bad_, false)) return;
   for (std::size_t i = samples_.back().first; i < members_.size(); ++i) payload_ -= members_[i].size;
@@ -55267,13 +60451,26 @@ PENSTOCK_INLINE std::uint32_t index_builder::number_of(const std::string& suffix
 }
 
 PENSTOCK_INLINE buffer build_index(session_view session, object_id id, const std::string& name,
-                                   std::uint64_t extension_limit, scan_pace pace) {
+                                   std::uint64_t extension_limit, scan_pace pace, build_options options) {
   try {
     const object_signature shard = session.signature(id);
-    index_builder builder;
+    index_builder builder(false, options.skip_apple_double);
     member_scan members(session, id, shard.size, extension_limit, pace);
-    for (member m; members.next(m);) builder.add(m);
-    builder.note_unended(members.unended());
+    const auto next = [&](member& m) {
+      try {
+        return members.next(m);
+      } catch (const error& e) {
+        // An empty file may have been a shard; one that does not begin as an archive is none.
+        const bool begins = members.found_any() || shard.size == 0;
+        if (options.damage == nullptr || e.code() != errc::format || !begins) throw;
+        session.confirm(id);
+        options.damage->note(e, shard.size);
+        builder.leave_out_unfinished(e.key());
+        return false;
+      }
+    };
+    for (member m; next(m);) builder.add(m);
+    builder.note_unended(members.unended() || (options.damage != nullptr && options.damage->found));
     session.confirm(id);
     if (session.signature(id) != shard) {
       throw error(errc::io, "the shard was changed while its index was built");
@@ -55382,13 +60579,15 @@ class dali_lines {
 class foreign_check {
  public:
   foreign_check(session_view session, object_id id, object_signature shard, std::uint64_t extension_limit,
-                scan_pace pace, std::size_t checks)
+                scan_pace pace, std::size_t checks, bool skip_apple_double)
       : session_(session),
         id_(id),
         shard_(shard),
         extension_limit_(extension_limit),
         pace_(pace),
-        checks_(checks) {}
+        checks_(checks),
+        skip_apple_double_(skip_apple_double),
+        builder_(false, skip_apple_double) {}
 
   [[nodiscard]] buffer dali(std::string_view text) {
     const dali_lines lines(text, shard_.size);
@@ -55429,8 +60628,9 @@ class foreign_check {
   }
 
  private:
-  [[nodiscard]] static bool belongs(const member& m) noexcept {
-    return !skipped_member(m.path) && split_member(m.path);
+  [[nodiscard]] bool belongs(const member& m) const noexcept {
+    return !skipped_member(m.path) && !(skip_apple_double_ && is_apple_double(m.path)) &&
+           split_member(m.path);
   }
   static constexpr std::string_view in_line = " in line ";
 
@@ -55530,6 +60730,7 @@ class foreign_check {
   std::uint64_t extension_limit_;
   scan_pace pace_;
   std::size_t checks_;
+  bool skip_apple_double_;
   index_builder builder_;
   std::uint64_t line_ = 0;  // of the last sample
   std::string path_;
@@ -55537,18 +60738,20 @@ class foreign_check {
 
 PENSTOCK_INLINE buffer index_from_dali(session_view session, object_id id, object_signature shard,
                                        std::string_view text, std::uint64_t extension_limit, scan_pace pace,
-                                       std::size_t checks) {
-  return foreign_check(session, id, shard, extension_limit, pace, checks).dali(text);
+                                       std::size_t checks, bool skip_apple_double) {
+  return foreign_check(session, id, shard, extension_limit, pace, checks, skip_apple_double).dali(text);
 }
 
 PENSTOCK_INLINE buffer index_from_energon(session_view session, object_id id, object_signature shard,
-                                          bytes_view offsets, std::uint64_t extension_limit, scan_pace pace) {
-  return foreign_check(session, id, shard, extension_limit, pace, 0).energon(offsets);
+                                          bytes_view offsets, std::uint64_t extension_limit, scan_pace pace,
+                                          bool skip_apple_double) {
+  return foreign_check(session, id, shard, extension_limit, pace, 0, skip_apple_double).energon(offsets);
 }
 
 PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
                                            index_policy policy, objects_beside* near,
-                                           std::uint64_t extension_limit, scan_pace pace) {
+                                           std::uint64_t extension_limit, scan_pace pace,
+                                           bool skip_apple_double) {
   const bool dali = policy == index_policy::dali;
   const sibling which = dali ? dali_index : energon_index;
   const std::string path = which.of(shard);
@@ -55572,8 +60775,9 @@ PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, c
   }
   try {
     return dali ? index_from_dali(session, id, signature, text_of(bytes->view()), extension_limit, pace,
-                                  near != nullptr ? stored_index_checks : 62)
-                : index_from_energon(session, id, signature, bytes->view(), extension_limit, pace);
+                                  near != nullptr ? stored_index_checks : 62, skip_apple_double)
+                : index_from_energon(session, id, signature, bytes->view(), extension_limit, pace,
+                                     skip_apple_double);
   } catch (const disagreement& d) {
     throw error(errc::format, {both, " ", d.text}).in_file(shard);
   } catch (error& e) {
@@ -55589,6 +60793,25 @@ PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, c
 
 namespace penstock::inline v0_1 {
 namespace detail::tar {
+
+// Whether a block is the header of a sample's member. A name that needs another header before it is not
+// compared.
+PENSTOCK_INLINE bool is_header_of(bytes_view block, const shard_index& index, std::uint64_t sample,
+                                  std::uint32_t member, std::string& path) {
+  if (block.size() != block_size || !checksum_matches(block)) return false;
+  if (block[156] != std::byte{'0'} && block[156] != std::byte{0} && block[156] != std::byte{'7'})
+    return false;
+  const std::uint64_t size = index.size(member);
+  const bool large = size >> 33 != 0;  // beyond the range of the octal digits
+  if (!large && number_field(block, 124, 12) != size) return false;
+  const std::string_view key = index.key(sample), suffix = index.suffix(member);
+  const bool plain = key.size() + suffix.size() < 100 &&
+                     std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c < 127; });
+  if (!plain) return true;
+  header_path(block, path);
+  const auto parts = split_member(path);
+  return parts && parts->key == key && lower_case(parts->suffix) == suffix;
+}
 
 class stored_check {
  public:
@@ -55619,27 +60842,14 @@ class stored_check {
   // The next member that is part of a sample.
   [[nodiscard]] bool next() {
     while (walk_.next(found_))
-      if (!skipped_member(found_.path) && split_member(found_.path)) return true;
+      if (!skipped_member(found_.path) && split_member(found_.path) &&
+          (index_.header().apple_double == 2 || !is_apple_double(found_.path)))
+        return true;
     return false;
   }
-  // Whether the header before a sample's first member is that member's. A name that needs another header
-  // before it is not compared.
   [[nodiscard]] bool has(std::uint64_t sample) {
     const std::uint32_t first = index_.first_member(sample);
-    const bytes_view block = in_.get(index_.offset(first) - block_size, block_size);
-    if (block.size() != block_size || !checksum_matches(block)) return false;
-    if (block[156] != std::byte{'0'} && block[156] != std::byte{0} && block[156] != std::byte{'7'})
-      return false;
-    const std::uint64_t size = index_.size(first);
-    const bool large = size >> 33 != 0;  // beyond the range of the octal digits
-    if (!large && number_field(block, 124, 12) != size) return false;
-    const std::string_view key = index_.key(sample), suffix = index_.suffix(first);
-    const bool plain = key.size() + suffix.size() < 100 &&
-                       std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c < 127; });
-    if (!plain) return true;
-    header_path(block, path_);
-    const auto parts = split_member(path_);
-    return parts && parts->key == key && lower_case(parts->suffix) == suffix;
+    return is_header_of(in_.get(index_.offset(first) - block_size, block_size), index_, sample, first, path_);
   }
 
   const shard_index& index_;
@@ -55655,21 +60865,58 @@ PENSTOCK_INLINE bool agrees_with_headers(session_view session, object_id id, con
   return stored_check(session, id, index, pace, extension_limit).passes();
 }
 
+// Compares an index with the headers at both ends of its archive: of the first and the last member, and of
+// those between them that the same small reads reach.
+PENSTOCK_INLINE bool has_tar_ends(session_view session, object_id id, const shard_index& index) {
+  constexpr std::uint64_t reach = 4_KiB;
+  const auto members = static_cast<std::uint32_t>(index.header().members);
+  if (members == 0) return true;
+  const auto header_at = [&](std::uint32_t member) { return index.offset(member) - block_size; };
+  std::string path;
+  std::uint64_t sample = 0;
+  // Of a member from which on the headers lie within `bytes`, which begin at `begin`.
+  const auto agree = [&](bytes_view bytes, std::uint64_t begin, std::uint32_t member) {
+    for (; member != members && header_at(member) + block_size <= begin + bytes.size(); ++member) {
+      while (index.end_member(sample) <= member) ++sample;
+      const bytes_view block = bytes.subspan(to_size(header_at(member) - begin), block_size);
+      if (!is_header_of(block, index, sample, member, path)) return false;
+    }
+    return true;
+  };
+  if (index.offset(0) < block_size) return false;
+  const std::uint64_t begin = header_at(0), size = index.header().shard_size;
+  object_bytes bytes = session.range(id, begin, std::min(reach, size - begin));
+  if (!agree(bytes, begin, 0)) return false;
+  if (header_at(members - 1) + block_size <= begin + bytes.size()) return true;
+  std::uint32_t member = members - 1;
+  const std::uint64_t end = index.offset(member);
+  while (member != 0 && end - header_at(member - 1) <= reach) --member;
+  sample = index.header().samples - 1;
+  while (index.first_member(sample) > member) --sample;
+  bytes = session.range(id, header_at(member), end - header_at(member), std::move(bytes));
+  return agree(bytes, header_at(member), member);
+}
+
 PENSTOCK_INLINE const shard_kind& tar_shards() noexcept {
-  static constexpr shard_kind kind{"webdataset", false, true, &build_index, &agrees_with_headers};
+  static constexpr shard_kind kind{"webdataset",         false,        true, &build_index,
+                                   &agrees_with_headers, &has_tar_ends};
   return kind;
 }
 
 // Whether an index of Penstock's belongs to the shard; writes the shard's signature into it.
 PENSTOCK_INLINE bool adopt(buffer& bytes, session_view session, object_id id, object_signature shard,
                            const shard_kind& kind, scan_pace pace, std::uint64_t extension_limit,
-                           std::string& why) {
+                           bool skip_apple_double, std::string& why) {
   const auto tables = shard_index::over(bytes.view());
   if (!tables || (tables->header().bytewise != 0) != kind.bytewise) {
     why = to_text(index_state::damaged);
     return false;
   }
   index_header header = tables->header();
+  if (!header.fits(skip_apple_double)) {
+    why = to_text(index_state::stale);
+    return false;
+  }
   const bool same = header.shard_size == shard.size && header.shard_stamp == shard.stamp && shard.stamp != 0;
   if (!same &&
       (header.shard_size != shard.size || !kind.agrees(session, id, *tables, pace, extension_limit))) {
@@ -55683,18 +60930,19 @@ PENSTOCK_INLINE bool adopt(buffer& bytes, session_view session, object_id id, ob
 
 PENSTOCK_INLINE std::optional<buffer> index_in_store(session_view session, object_id id, objects_beside& near,
                                                      const shard_kind& kind, scan_pace pace,
-                                                     std::uint64_t extension_limit, std::string& why) {
+                                                     std::uint64_t extension_limit, std::string& why,
+                                                     bool skip_apple_double) {
   const object_signature shard = session.signature(id);
   const std::uint64_t most = most_index_bytes(shard.size);
   try {
     if (auto own = near.read(id, own_index, most, &why);
-        own && adopt(*own, session, id, shard, kind, pace, extension_limit, why))
+        own && adopt(*own, session, id, shard, kind, pace, extension_limit, skip_apple_double, why))
       return own;
     if (!kind.has_foreign_indexes) return std::nullopt;
     const auto text = near.read(id, dali_index, most);
     if (text && text_of(text->view()).starts_with("v1.2 "))
       return index_from_dali(session, id, shard, text_of(text->view()), extension_limit, pace,
-                             stored_index_checks);
+                             stored_index_checks, skip_apple_double);
   } catch (const disagreement&) {
   } catch (const error& e) {
     // What is wrong with the shard itself is said by the scan.
@@ -55719,6 +60967,8 @@ struct index_rules {
   std::uint64_t scan_gap = 0;
   std::string folder;
   const shard_kind* kind = &tar_shards();
+  on_damaged_shard damaged = on_damaged_shard::refuse;
+  bool skip_apple_double = true;
 };
 
 /// What a plan knows about the shards of a dataset: their manifest, and the indexes that could not be kept in
@@ -55728,6 +60978,7 @@ struct known_shards : known_files {
   bool local = false;                           // whether the names are paths
   bool distant = false;                         // whether reads have latency, and the shards are not files
   std::vector<shared<const buffer>> in_memory;  // null if the index is in a file
+  std::vector<damaged_shard> damages;           // of shards of which what is there was taken
 
   known_shards(index_rules chosen, bool latent);
   known_shards(const known_shards&) = delete;
@@ -55750,13 +61001,15 @@ struct known_shards : known_files {
   [[nodiscard]] bool has_stamps() const noexcept;
   void learn_stamps(session_view session);
 
-  /// Gets the index of a shard according to the policy: from the store, or by building it.
+  /// Gets the index of a shard according to the policy: from the store, or by building it. `damage`: what was
+  /// wrong with the shard, if what is there may be taken.
   [[nodiscard]] shared<const buffer> build(session_view session, objects_beside& near, std::size_t shard,
-                                           const std::string& name) const;
+                                           const std::string& name, shard_damage& damage) const;
   /// The files that may hold the index of a shard, in the order in which they are tried.
   [[nodiscard]] std::vector<std::string> index_files(const std::string& name, object_signature shard) const;
-  /// Keeps an index in its file; returns false if it must stay in memory.
-  [[nodiscard]] bool keep(const std::string& name, object_signature shard, const buffer& built) const;
+  /// Keeps an index in its file, unless the shard is damaged; returns false if it must stay in memory.
+  [[nodiscard]] bool keep(const std::string& name, object_signature shard, const buffer& built,
+                          const shard_damage& damage) const;
   /// One line for a source of these shards; `where` is the description of their storage, or empty.
   [[nodiscard]] std::string describe(std::string where) const;
 };
@@ -55820,6 +61073,8 @@ class open_indexes {
   open_indexes(shared<const known_shards> set, const projection& used, detail::owned<objects_beside> near);
 
   [[nodiscard]] const shard_index& load(session_view session, std::size_t shard) const;
+  /// Throws errc::io if the shard is not the one that its index was made from.
+  void compare(session_view session, std::size_t shard, const shard_index& tables) const;
   [[nodiscard]] std::unique_ptr<loaded_index> from_file(session_view session, std::size_t shard,
                                                         const manifest::shard& entry) const;
 
@@ -55876,7 +61131,8 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
     signatures[i] = session.signature(static_cast<object_id>(i));
     for (const std::string& path : index_files(names[i], signatures[i])) {
       auto [state, header] = peek_index(path, signatures[i]);
-      if (state == index_state::good && (header.bytewise != 0) != rules.kind->bytewise)
+      if (state == index_state::good &&
+          ((header.bytewise != 0) != rules.kind->bytewise || !header.fits(rules.skip_apple_double)))
         state = index_state::stale;
       found[i] = state == index_state::good ? 1 : 0;
       headers[i] = header;
@@ -55890,13 +61146,17 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (found[i] == 0) missing.push_back(i);
   }
+  std::vector<shard_damage> found_damages(missing.size());
   for_each_in_parallel(missing.size(), threads, [&](std::size_t m) {
     const std::size_t i = missing[m];
-    shared<const buffer> built = build(session, near, i, names[i]);
+    shared<const buffer> built = build(session, near, i, names[i], found_damages[m]);
     headers[i] = *index_header::load(built->view());
     signatures[i] = {headers[i].shard_size, headers[i].shard_stamp};
-    if (!keep(names[i], signatures[i], *built)) in_memory[i] = std::move(built);
+    if (!keep(names[i], signatures[i], *built, found_damages[m])) in_memory[i] = std::move(built);
   });
+  for (std::size_t m = 0; m < missing.size(); ++m)
+    if (shard_damage& one = found_damages[m]; one.found)
+      damages.push_back({names[missing[m]], one.offset, std::move(one.reason), headers[missing[m]].samples});
   std::vector<manifest::shard> entries(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     entries[i] = {names[i],           headers[i].shard_size, headers[i].samples,     headers[i].payload,
@@ -55957,21 +61217,25 @@ PENSTOCK_INLINE void known_shards::learn_stamps(session_view session) {
 }
 
 PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, objects_beside& near,
-                                                         std::size_t shard, const std::string& name) const {
+                                                         std::size_t shard, const std::string& name,
+                                                         shard_damage& damage) const {
   const auto id = static_cast<object_id>(shard);
   const auto made = [](buffer bytes) { return shared<const buffer>(new const buffer(std::move(bytes))); };
   if (foreign(rules.policy)) {
     return made(build_foreign_index(session, id, name, rules.policy, local ? nullptr : &near,
-                                    rules.extension_limit, pace()));
+                                    rules.extension_limit, pace(), rules.skip_apple_double));
   }
   if (!local) {
     std::string why;
-    if (auto found = index_in_store(session, id, near, *rules.kind, pace(), rules.extension_limit, why))
+    if (auto found = index_in_store(session, id, near, *rules.kind, pace(), rules.extension_limit, why,
+                                    rules.skip_apple_double))
       return made(std::move(*found));
     if (rules.policy == index_policy::require)
       throw index_required(own_index.of(name), name, "cannot be used (" + why + ")", errc::missing);
   }
-  return made(rules.kind->build(session, id, name, rules.extension_limit, pace()));
+  const bool takes = rules.damaged == on_damaged_shard::take_what_is_there;
+  return made(rules.kind->build(session, id, name, rules.extension_limit, pace(),
+                                {rules.skip_apple_double, takes ? &damage : nullptr}));
 }
 
 PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::string& name,
@@ -55989,8 +61253,9 @@ PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::st
   return files;
 }
 
-PENSTOCK_INLINE bool known_shards::keep(const std::string& name, object_signature shard,
-                                        const buffer& built) const {
+PENSTOCK_INLINE bool known_shards::keep(const std::string& name, object_signature shard, const buffer& built,
+                                        const shard_damage& damage) const {
+  if (damage.found) return false;  // a plan that refuses damaged shards must not find it
   if (foreign(rules.policy) || rules.policy == index_policy::transient) return false;
   if (local && rules.policy == index_policy::keep) return keep_index(index_path(name), built.view());
   const std::string kept =
@@ -56002,6 +61267,10 @@ PENSTOCK_INLINE std::string known_shards::describe(std::string where) const {
   if (where.empty()) where = std::to_string(signatures.size()) + " objects";
   std::string line = detail::text({rules.kind->source_name, "(", where, "): ", shards.shards().size(),
                                    " shards, ", shards.samples(), " samples, ", shards.payload(), " bytes"});
+  if (!damages.empty())
+    detail::append(line, {", ", static_cast<std::uint64_t>(damages.size()),
+                          damages.size() == 1 ? " damaged shard" : " damaged shards",
+                          " of which what is there was taken"});
   const bool keeps = rules.policy == index_policy::keep || rules.policy == index_policy::cache;
   if (local || !keeps) return line;
   const auto homeless = std::count_if(in_memory.begin(), in_memory.end(),
@@ -56048,10 +61317,48 @@ PENSTOCK_INLINE const shard_index& open_indexes::load(session_view session, std:
       throw error(errc::io, "the shard does not hold what its manifest says; open the dataset again")
           .in_file(entry.name);
     }
+    compare(session, shard, fresh->tables());
     fresh->use(used_);
     return fresh.release();
   };
   return loaded_->get(shard, made).tables();
+}
+
+// Size and time do not tell a shard from another one that has both: tar programs pad archives to 10 KiB, and
+// reproducible ones have constant times. What the ends do not settle, a pass over all headers does.
+PENSTOCK_INLINE void open_indexes::compare(session_view session, std::size_t shard,
+                                           const shard_index& tables) const {
+  const auto id = static_cast<object_id>(shard);
+  const shard_kind& kind = *set_->rules.kind;
+  if (session.tagged(id)) return;
+  const std::string& name = set_->path(shard);
+  bool same = kind.has_ends(session, id, tables);
+  session.confirm(id);
+  if (!same) try {
+      shard_damage damage;
+      const bool takes = set_->rules.damaged == on_damaged_shard::take_what_is_there;
+      const buffer built = kind.build(session, id, name, set_->rules.extension_limit, set_->pace(),
+                                      {set_->rules.skip_apple_double, takes ? &damage : nullptr});
+      same = index_header::load(built.view())->content == tables.header().content;
+    } catch (const error& e) {
+      if (!depends_on_bytes(e.code())) throw;
+    }
+  if (same) return;
+  std::string index, remedy = "open the dataset again";
+  if (set_->rules.policy == index_policy::dali || set_->rules.policy == index_policy::energon) {
+    index = (set_->rules.policy == index_policy::dali ? dali_index : energon_index).of(name);
+    remedy = "make the index again";
+  } else if (!set_->in_memory[shard]) {
+    for (const std::string& path : set_->index_files(name, set_->signatures[shard]))
+      if (const auto found = loaded_index::from_file(path);
+          found && belongs(*found, set_->shards.shards()[shard]))
+        index = path;
+    remedy = "delete the index and open the dataset again";
+  }
+  throw error(errc::io, {"the shard was replaced by another one of the same size and time: its index",
+                         index.empty() ? "" : " ", index, " was made from other content; ", remedy})
+      .in_file(name)
+      .recurring();
 }
 
 PENSTOCK_INLINE void open_indexes::get_ready(session_view session, std::span<const position> samples) const {
@@ -56070,8 +61377,9 @@ PENSTOCK_INLINE std::unique_ptr<loaded_index> open_indexes::from_file(session_vi
   }
   if (set_->rules.policy == index_policy::require && set_->local)
     throw index_required(index_path(entry.name), entry.name, to_text(index_state::damaged), errc::checksum);
-  shared<const buffer> built = set_->build(session, *near_, shard, entry.name);
-  const bool kept = set_->keep(entry.name, signature, *built);
+  shard_damage damage;
+  shared<const buffer> built = set_->build(session, *near_, shard, entry.name, damage);
+  const bool kept = set_->keep(entry.name, signature, *built, damage);
   auto fresh = loaded_index::from_buffer(std::move(built));
   if (!fresh || !belongs(*fresh, entry)) {
     const auto files = set_->index_files(entry.name, signature);
@@ -56591,6 +61899,12 @@ struct webdataset_options {
   /// most so many bytes apart, with what lies between them; headers that are further apart are read one by
   /// one.
   std::uint64_t scan_gap = 256_KiB;
+  /// What to do with a shard that is cut off or damaged. Not for `index_policy::dali` and `energon`, whose
+  /// indexes say what a shard has, nor for `require`, since no index is kept of such a shard.
+  penstock::on_damaged_shard on_damaged_shard = penstock::on_damaged_shard::refuse;
+  /// Whether members called `._...`, which macOS puts beside the others, are no part of any sample. A shard's
+  /// index is made again if it was made with another choice.
+  bool skip_apple_double = true;
 };
 
 namespace detail::tar {
@@ -56599,8 +61913,9 @@ namespace detail::tar {
 template <storage Storage>
 [[nodiscard]] shared<const shard_set<Storage>> open_shards(Storage where, const webdataset_options& options,
                                                            const manifest* known) {
-  index_rules rules{options.index, options.threads, options.extension_limit, options.scan_gap,
-                    options.index_folder};
+  index_rules rules{
+      options.index,        options.threads, options.extension_limit,  options.scan_gap,
+      options.index_folder, &tar_shards(),   options.on_damaged_shard, options.skip_apple_double};
   const shared<const shard_set<Storage>> set(
       known == nullptr ? new const shard_set<Storage>(std::move(where), std::move(rules))
                        : new const shard_set<Storage>(std::move(where), std::move(rules), *known));
@@ -56684,6 +61999,9 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
     return set_->shards.starts();
   }
   [[nodiscard]] const penstock::manifest& manifest() const noexcept { return set_->shards; }
+  /// The shards of which only the samples before some damage are in the dataset, as far as this plan has
+  /// looked for indexes: none if it was made with a manifest. See `on_damaged_shard`.
+  [[nodiscard]] std::span<const damaged_shard> damaged_shards() const noexcept { return set_->damages; }
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return set_->shards.fingerprint(); }
   [[nodiscard]] std::string describe() const {
     if constexpr (requires {
@@ -56766,6 +62084,8 @@ struct stored_tokens {
 [[nodiscard]] std::vector<std::string> paths_of_arrow(const dataset_listing& there);
 [[nodiscard]] std::vector<std::string> paths_of_tokens(const dataset_listing& there);
 [[nodiscard]] std::vector<std::string> paths_of_lines(const dataset_listing& there);
+/// The options, with `skip_blank` for JSON lines where nothing is said.
+[[nodiscard]] lines_options options_of_lines(const dataset_listing& there, lines_options options);
 [[nodiscard]] stored_tokens tokens_at(const dataset_listing& there);
 /// The type of the numbers of the first npy file, or of an array of the first npz file.
 [[nodiscard]] npy_type npy_type_at(const dataset_listing& there);
@@ -56970,12 +62290,12 @@ struct lines_format {
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) { return detail::look_for_lines(there); }
   [[nodiscard]] sources open(const dataset_listing& there) const {
-    return lines(mapped_file(detail::paths_of_lines(there)), options);
+    return lines(detail::paths_of_lines(there), detail::options_of_lines(there, options));
   }
   template <storage Storage>
     requires viewing_session<typename Storage::session>
-  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing&) const {
-    return lines(std::move(where), options);
+  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing& there) const {
+    return lines(std::move(where), detail::options_of_lines(there, options));
   }
 };
 
@@ -57099,9 +62419,8 @@ PENSTOCK_INLINE npy_type npy_type_at(const dataset_listing& there) {
 
 PENSTOCK_INLINE npy_type npz_type_at(session_view session, std::uint64_t size, std::string_view array) {
   const zip_member member = find_zip_array(session, 0, size, array);
-  buffer room;
-  const npy_header header =
-      read_npy_header(session.range(0, member.begin, std::min<std::uint64_t>(member.size, 4_KiB), room));
+  const object_bytes start = session.range(0, member.begin, std::min<std::uint64_t>(member.size, 4_KiB));
+  const npy_header header = read_npy_header(start);
   return {header.kind, header.item_size};
 }
 
@@ -57167,6 +62486,12 @@ PENSTOCK_INLINE std::vector<std::string> paths_of_lines(const dataset_listing& t
   return there.is_folder() ? there.paths_of(&is_named_text) : there.paths_of(&is_text);
 }
 
+PENSTOCK_INLINE lines_options options_of_lines(const dataset_listing& there, lines_options options) {
+  if (!there.is_folder() && there.fit_of(&is_json_lines) != format_fit::none && !options.skip_blank)
+    options.skip_blank = true;
+  return options;
+}
+
 }  // namespace detail
 
 PENSTOCK_INLINE format_fit directory_format::look(const dataset_listing& there) {
@@ -57201,6 +62526,13 @@ template <class... Formats>
 struct formats_in<pack<Formats...>> {
   static constexpr bool valid = (dataset_format<Formats> && ...);
   [[nodiscard]] static const pack<Formats...>& of(const pack<Formats...>& all) { return all; }
+};
+
+/// A split among the formats is for the listing.
+template <>
+struct formats_in<named_split> {
+  static constexpr bool valid = true;
+  [[nodiscard]] static pack<> of(const named_split&) { return {}; }
 };
 
 inline pack<> all_formats() { return {}; }
@@ -57282,10 +62614,23 @@ template <class Sources, class Few>
 
 template <class... Formats>
 [[nodiscard]] auto formats_or_core(const Formats&... formats) {
-  if constexpr (sizeof...(Formats) == 0)
+  if constexpr ((std::same_as<Formats, named_split> && ...))
     return core_formats{};
   else
     return all_formats(formats...);
+}
+
+/// The split that was named before the formats, if one was.
+inline const named_split* split_among() { return nullptr; }
+template <class First, class... Rest>
+[[nodiscard]] const named_split* split_among(const First& first, const Rest&...) {
+  static_assert(
+      (!std::same_as<Rest, named_split> && ...),
+      "penstock: dataset takes one split, directly behind the path: dataset(path, split(\"train\"))");
+  if constexpr (std::same_as<First, named_split>)
+    return &first;
+  else
+    return nullptr;
 }
 
 }  // namespace detail
@@ -57321,6 +62666,7 @@ template <class... Formats>
 /// look for, each as a value, which may hold options (`npz_rows_format<>{.array = "x"}`), or `core_formats{}`
 /// for all that need no library; without any it is these. Others stand beside their sources: `dataset(path,
 /// core_formats{}, mds_format{})`.
+/// Of several splits, `dataset(path, split("train"), formats...)` takes one; see `split`.
 /// Of two of one name the later counts: `dataset(path, core_formats{}, tokens_format<>{.window = {.length =
 /// 4096}})`.
 /// Out: a std::variant of the sources of these formats, a closed set that the compiler knows: `std::visit`
@@ -57347,13 +62693,18 @@ template <class... Formats>
 }
 template <detail::tar::pattern_text Path, class... Formats>
 [[nodiscard]] dataset_of<Formats...> dataset(const Path& path, const Formats&... formats) {
-  return dataset(dataset_listing(detail::tar::to_pattern(path)), formats...);
+  const named_split* const which = detail::split_among(formats...);
+  std::string pattern = detail::tar::to_pattern(path);
+  return dataset(which == nullptr ? dataset_listing(std::move(pattern)) : dataset_listing(pattern, *which),
+                 formats...);
 }
 template <class Storage, class... Formats>
   requires(!std::same_as<Storage, dataset_listing> && storage<Storage>)
 [[nodiscard]] auto dataset(Storage where, const Formats&... formats) {
   const auto all = detail::formats_or_core(formats...);
   using sources = typename detail::sources_of_formats<Storage, std::remove_const_t<decltype(all)>>::type;
+  if (const named_split* const which = detail::split_among(formats...))
+    where = detail::one_split(std::move(where), *which, "dataset");
   const dataset_listing there(where);
   return detail::opened<sources>(
       all, detail::best_of<Storage>(there, all), [&]<class F>(const F& format) -> sources {
@@ -57722,6 +63073,7 @@ class generated_source : public opens_as_plan<generated_source<F>> {
   class reader {
    public:
     struct worker {};
+    static constexpr bool calls_functions = true;
     explicit reader(const generated_source& source) : f_(source.f_), seed_(source.seed_) {}
 
     template <class Sink>
@@ -57762,9 +63114,9 @@ class generated_source : public opens_as_plan<generated_source<F>> {
 struct generated_fn {
   template <class F>
   [[nodiscard]] auto operator()(any_count size, F f, std::vector<std::uint64_t> starts = {},
-                                std::uint64_t seed = 0) const {
+                                any_seed seed = 0) const {
     if constexpr (sample_generator<F>) {
-      return generated_source<F>(size.of("generated"), std::move(f), std::move(starts), seed);
+      return generated_source<F>(size.of("generated"), std::move(f), std::move(starts), seed.value());
     } else {
       static_assert(sample_generator<F>,
                     "penstock: generated(n, f): f must be callable as const with f(index) or f(index, rng&), "
@@ -59383,7 +64735,7 @@ namespace detail::tar {
 /// The shards of a plan that are read forward.
 struct stream_shards {
   stream_shards(std::vector<std::string> given, std::uint64_t most, std::uint64_t longest_extension,
-                bool regular, std::string_view source);
+                bool regular, std::string_view source, bool skips_apple_double = true);
 
   std::vector<std::string> names;
   std::vector<std::atomic<bool>> used;  // by shard: whether it is a pipe that has been read
@@ -59391,6 +64743,7 @@ struct stream_shards {
   std::uint64_t extension_limit;        // bytes in an extension header
   bool files;                           // whether the shards must be files and not pipes
   std::string_view source_name;
+  bool skip_apple_double;
 
   [[nodiscard]] std::string describe() const;
   /// Covers the shards' names without their folders: their contents are not known until they are read.
@@ -59507,13 +64860,14 @@ namespace detail::tar {
 
 PENSTOCK_INLINE stream_shards::stream_shards(std::vector<std::string> given, std::uint64_t most,
                                              std::uint64_t longest_extension, bool regular,
-                                             std::string_view source)
+                                             std::string_view source, bool skips_apple_double)
     : names(std::move(given)),
       used(names.size()),
       limit(most),
       extension_limit(longest_extension),
       files(regular),
-      source_name(source) {
+      source_name(source),
+      skip_apple_double(skips_apple_double) {
   if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
 }
 
@@ -59581,7 +64935,7 @@ PENSTOCK_INLINE void stream_reader::close() noexcept {
 PENSTOCK_INLINE bool stream_reader::find() {
   if (ended_) return false;
   while (walk_.next(found_)) {
-    if (skipped_member(found_.path)) continue;
+    if (skipped_member(found_.path) || (set().skip_apple_double && is_apple_double(found_.path))) continue;
     const auto parts = split_member(found_.path);
     if (!parts) continue;
     parts_ = *parts;
@@ -59622,6 +64976,8 @@ struct webdataset_stream_options {
   /// From a storage that reads in the background: the bytes that are requested ahead of the reader, in pieces
   /// of 1 MiB, at least two.
   std::uint64_t read_ahead = 8_MiB;
+  /// As in `webdataset_options`.
+  bool skip_apple_double = true;
 };
 
 /// The source that `webdataset_stream` (of files, which can seek) and `webdataset_pipe` make.
@@ -59667,7 +65023,8 @@ class basic_webdataset_stream : public opens_as_plan<basic_webdataset_stream<Fil
 
   basic_webdataset_stream(std::vector<std::string> names, webdataset_stream_options options)
       : set_(std::make_shared<detail::tar::stream_shards>(std::move(names), options.limit,
-                                                          options.extension_limit, Files, source_name)) {}
+                                                          options.extension_limit, Files, source_name,
+                                                          options.skip_apple_double)) {}
 
   [[nodiscard]] std::string describe() const { return set_->describe(); }
   /// Covers the shards' names without their folders: their contents are not known until they are read.
@@ -59741,7 +65098,7 @@ class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<S
         ahead_(options.read_ahead),
         set_(std::make_shared<detail::tar::stream_shards>(
             std::vector<std::string>(where_.names().begin(), where_.names().end()), options.limit,
-            options.extension_limit, true, source_name)) {}
+            options.extension_limit, true, source_name, options.skip_apple_double)) {}
 
   [[nodiscard]] std::string describe() const { return set_->describe(); }
   /// Covers the shards' names without their folders: their contents are not known until they are read.
@@ -59800,12 +65157,12 @@ template <unpacker... Unpack, storage Storage>
 template <unpacker... Unpack>
 [[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(std::vector<std::string> paths,
                                                                     webdataset_stream_options options = {}) {
-  return {std::move(paths), options};
+  return {detail::files::listed_names(std::move(paths)), options};
 }
 template <unpacker... Unpack>
 [[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(std::initializer_list<const char*> paths,
                                                                     webdataset_stream_options options = {}) {
-  return {std::vector<std::string>(paths.begin(), paths.end()), options};
+  return webdataset_stream<Unpack...>(std::vector<std::string>(paths.begin(), paths.end()), options);
 }
 
 /// Shards from pipes: see `webdataset_stream`. Not resumable, because a pipe cannot be read again.
@@ -59819,440 +65176,9 @@ template <unpacker... Unpack, detail::tar::pattern_text Text>
 template <unpacker... Unpack>
 [[nodiscard]] webdataset_pipe_source<Unpack...> webdataset_pipe(std::vector<std::string> paths,
                                                                 webdataset_stream_options options = {}) {
-  return {std::move(paths), options};
+  return {detail::files::listed_names(std::move(paths)), options};
 }
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/where.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A value to compare a column with: a whole number, another number, a truth value, which counts as 0 or 1,
-/// or a text.
-class column_constant {
- public:
-  enum class kind : std::uint8_t { whole, real, truth, text };
-
-  template <class T>
-    requires std::is_arithmetic_v<T>
-  column_constant(T value) noexcept {  // NOLINT: equals(3)
-    if constexpr (std::floating_point<T>) {
-      kind_ = kind::real;
-      real_ = static_cast<double>(value);
-    } else {
-      if constexpr (std::same_as<T, bool>) kind_ = kind::truth;
-      bits_ = static_cast<std::uint64_t>(value);
-      negative_ = value < T{};
-    }
-  }
-  template <class T>
-    requires std::convertible_to<const T&, std::string_view>
-  column_constant(const T& value)  // NOLINT: equals("cat")
-      : kind_(kind::text), text_(static_cast<std::string_view>(value)) {}
-
-  [[nodiscard]] kind what() const noexcept { return kind_; }
-  /// A whole number's sign, and its bits as two's complement.
-  [[nodiscard]] bool negative() const noexcept { return negative_; }
-  [[nodiscard]] std::uint64_t bits() const noexcept { return bits_; }
-  /// A number as a double.
-  [[nodiscard]] double real() const noexcept;
-  [[nodiscard]] const std::string& text() const noexcept { return text_; }
-  /// As it is written in C++.
-  [[nodiscard]] std::string spelled() const;
-
- private:
-  kind kind_ = kind::whole;
-  bool negative_ = false;
-  std::uint64_t bits_ = 0;
-  double real_ = 0;
-  std::string text_;
-};
-
-/// What is asked of a column's values: a predicate of `subset`, `is_null()` or `is_not_null()`. No comparison
-/// is true of a null.
-class column_test {
- public:
-  enum class kind : std::uint8_t {
-    equal,
-    differ,
-    less,
-    at_most,
-    greater,
-    at_least,
-    between,
-    one_of,
-    null,
-    not_null
-  };
-
-  column_test(kind what, std::vector<column_constant> values) : kind_(what), values_(std::move(values)) {}
-  template <class Operand>
-  column_test(const one_of_these<Operand>& given)  // NOLINT: where<"label">(equals(3))
-      : column_test(given.wanted().size() == 1 ? kind::equal : kind::one_of,
-                    {given.wanted().begin(), given.wanted().end()}) {}
-  template <class Low, class High>
-  column_test(const between_these<Low, High>& given)  // NOLINT
-      : column_test(kind::between, {given.low(), given.high()}) {}
-  template <comparison How, class Operand>
-  column_test(const compared_with<How, Operand>& given)  // NOLINT
-      : column_test(static_cast<kind>(static_cast<std::uint8_t>(How) + 1), {given.other()}) {}
-
-  [[nodiscard]] kind what() const noexcept { return kind_; }
-  [[nodiscard]] const std::vector<column_constant>& values() const noexcept { return values_; }
-  [[nodiscard]] std::string spelled() const;
-
- private:
-  kind kind_;
-  std::vector<column_constant> values_;
-};
-
-/// Tests for `where` that are no comparisons.
-[[nodiscard]] inline column_test is_null() { return {column_test::kind::null, {}}; }
-[[nodiscard]] inline column_test is_not_null() { return {column_test::kind::not_null, {}}; }
-
-/// A column and tests that must all be true of a row's value: the result of `where`.
-struct column_filter {
-  std::string column;
-  std::vector<column_test> tests;
-
-  [[nodiscard]] std::string spelled() const;
-};
-
-/// Rows of which all tests are true, behind a source that can choose them: `parquet`.
-///
-/// `parquet("fares") | where<"year">(between(2021, 2023)) | where<"city">(one_of({"Oslo", "Lima"}))`.
-///
-/// In: the column's name, and one or more of `equals`, `one_of`, `between`, `differs_from`, `less_than`,
-/// `at_most`, `greater_than`, `at_least`, `is_null` and `is_not_null`. Several `where` must all be true. They
-/// compare as in `subset`; dates, times and timestamps are the whole numbers that the column counts.
-/// Errors: errc::argument, when the plan is made, for a column that is not there, and for a constant that
-/// cannot be compared with it: a text with a number, or anything with a list or a decimal.
-template <fixed_string Column, class... Tests>
-  requires(sizeof...(Tests) != 0 && (std::convertible_to<Tests, column_test> && ...))
-[[nodiscard]] column_filter where(Tests... tests) {
-  return {std::string(name_of<Column>::value), {column_test(std::move(tests))...}};
-}
-/// The same with a name that is known at run time.
-template <class... Tests>
-  requires(sizeof...(Tests) != 0 && (std::convertible_to<Tests, column_test> && ...))
-[[nodiscard]] column_filter where(std::string_view column, Tests... tests) {
-  return {std::string(column), {column_test(std::move(tests))...}};
-}
-
-/// Some columns of a source: the result of `columns`.
-struct column_list {
-  std::vector<std::string> names;
-};
-
-/// The columns that are used, behind a source that has more: `parquet("photos.parquet") | columns<"image",
-/// "label">`. Only needed where the stages do not name the fields that they use, such as a function that gets
-/// the whole row.
-template <fixed_string... Names>
-  requires(sizeof...(Names) != 0)
-inline const column_list columns{{std::string(name_of<Names>::value)...}};
-
-namespace detail {
-
-/// The smallest and the largest value of some rows, as far as a file says, and how many are null.
-struct column_bounds {
-  bool some = false;  // whether there are bounds
-  column_constant low = 0, high = 0;
-  std::optional<std::uint64_t> nulls{};  // if it is known
-  std::uint64_t rows = 0;
-};
-
-/// A test for the values of one type.
-class bound_test {
- public:
-  /// Throws errc::argument if the values cannot be compared with the constants.
-  bound_test(const column_test& test, const arrow_type& type);
-
-  /// Whether it is true of a value.
-  [[nodiscard]] bool holds(const arrow_cell& cell) const;
-  /// Whether it may be true of a value of some rows.
-  [[nodiscard]] bool may_hold(const column_bounds& within) const;
-  /// Whether it is true of all values of some rows, as far as their bounds say.
-  [[nodiscard]] bool must_hold(const column_bounds& within) const;
-  /// Values of which one must be there if the test is to be true of any row; empty: there are none such.
-  [[nodiscard]] const std::vector<column_constant>& wanted() const noexcept { return wanted_; }
-
- private:
-  [[nodiscard]] int order_of(const arrow_cell& cell, const column_constant& value) const;
-
-  column_test test_;
-  std::vector<column_constant> wanted_;
-  bool real_;
-};
-
-/// -1, 0 or 1 as the first one is less, equal or greater; 2 if one is NaN. Both are numbers, or both texts.
-[[nodiscard]] int compare_constants(const column_constant& a, const column_constant& b) noexcept;
-
-/// All tests of a filter, for the type of its column.
-struct bound_filter {
-  std::vector<bound_test> tests;
-
-  bound_filter(const column_filter& filter, const arrow_type& type) {
-    for (const column_test& one : filter.tests) tests.emplace_back(one, type);
-  }
-
-  [[nodiscard]] bool holds(const arrow_cell& cell) const {
-    for (const bound_test& one : tests)
-      if (!one.holds(cell)) return false;
-    return true;
-  }
-  [[nodiscard]] bool may_hold(const column_bounds& within) const {
-    for (const bound_test& one : tests)
-      if (!one.may_hold(within)) return false;
-    return true;
-  }
-  /// Whether all values of some rows pass, whatever they are.
-  [[nodiscard]] bool must_hold(const column_bounds& within) const {
-    for (const bound_test& one : tests)
-      if (!one.must_hold(within)) return false;
-    return true;
-  }
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/where.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE double column_constant::real() const noexcept {
-  if (kind_ == kind::real) return real_;
-  return negative_ ? static_cast<double>(static_cast<std::int64_t>(bits_)) : static_cast<double>(bits_);
-}
-
-PENSTOCK_INLINE std::string column_constant::spelled() const {
-  switch (kind_) {
-    case kind::truth:
-      return bits_ != 0 ? "true" : "false";
-    case kind::whole:
-      return negative_ ? std::to_string(static_cast<std::int64_t>(bits_)) : std::to_string(bits_);
-    case kind::real: {
-      char digits[32];
-      const auto end = std::to_chars(digits, digits + sizeof(digits), real_).ptr;
-      std::string made(digits, end);
-      if (made.find_first_of(".en") == std::string::npos) made += ".0";
-      return made;
-    }
-    default:
-      break;
-  }
-  std::string made = "\"";
-  for (const char c : text_) {
-    const auto value = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      made += {'\\', c};
-    } else if (value >= 32 && value != 127) {
-      made += c;
-    } else {
-      made += '\\';
-      for (const int shift : {6, 3, 0}) made += static_cast<char>('0' + (value >> shift) % 8);
-    }
-  }
-  return made + '"';
-}
-
-PENSTOCK_INLINE std::string column_test::spelled() const {
-  constexpr std::string_view names[] = {"equals",   "differs_from", "less_than", "at_most", "greater_than",
-                                        "at_least", "between",      "one_of",    "is_null", "is_not_null"};
-  std::string made(names[static_cast<std::size_t>(kind_)]);
-  made += kind_ == kind::one_of ? "({" : "(";
-  for (std::size_t i = 0; i < values_.size(); ++i)
-    detail::append(made, {i == 0 ? "" : ", ", values_[i].spelled()});
-  return made + (kind_ == kind::one_of ? "})" : ")");
-}
-
-PENSTOCK_INLINE std::string column_filter::spelled() const {
-  std::string made = detail::text({"where<\"", column, "\">("});
-  for (std::size_t i = 0; i < tests.size(); ++i)
-    detail::append(made, {i == 0 ? "" : ", ", tests[i].spelled()});
-  return made + ')';
-}
-
-namespace detail {
-
-PENSTOCK_INLINE int order_of_numbers(bool a_negative, std::uint64_t a, bool b_negative,
-                                     std::uint64_t b) noexcept {
-  if (a_negative != b_negative) return a_negative ? -1 : 1;
-  return a < b ? -1 : a > b ? 1 : 0;  // two's complement of one sign is in order
-}
-PENSTOCK_INLINE int order_of_reals(double a, double b) noexcept {
-  return a < b ? -1 : a > b ? 1 : a == b ? 0 : 2;
-}
-PENSTOCK_INLINE int order_of_texts(std::string_view a, std::string_view b) noexcept {
-  const int order = a.compare(b);  // of unsigned bytes
-  return order < 0 ? -1 : order > 0 ? 1 : 0;
-}
-
-PENSTOCK_INLINE int compare_constants(const column_constant& a, const column_constant& b) noexcept {
-  using kind = column_constant::kind;
-  if (a.what() == kind::text) return order_of_texts(a.text(), b.text());
-  if (a.what() == kind::real || b.what() == kind::real) return order_of_reals(a.real(), b.real());
-  return order_of_numbers(a.negative(), a.bits(), b.negative(), b.bits());
-}
-
-PENSTOCK_INLINE const arrow_type& type_of_values(const arrow_type& type) {
-  const arrow_type* found = &type;
-  while (!found->dictionary.empty()) found = &found->dictionary.front();
-  return *found;
-}
-
-PENSTOCK_INLINE bound_test::bound_test(const column_test& test, const arrow_type& given)
-    : test_(test), real_(false) {
-  const arrow_type& type = type_of_values(given);
-  const bool text = type.layout == arrow_layout::bytes32 || type.layout == arrow_layout::bytes64 ||
-                    type.layout == arrow_layout::views ||
-                    (type.layout == arrow_layout::fixed && type.format.starts_with("w:"));
-  const bool number = type.layout == arrow_layout::bits || type.number != arrow_number::none;
-  real_ = type.number == arrow_number::float16 || type.number == arrow_number::float32 ||
-          type.number == arrow_number::float64;
-  for (const column_constant& one : test.values()) {
-    if (!text && !number)
-      throw error(errc::argument, {"where compares no values of type ", type.text(), ", which the column '",
-                                   given.name, "' has; only is_null and is_not_null apply to it"});
-    if (text != (one.what() == column_constant::kind::text))
-      throw error(errc::argument, {"the column '", given.name, "' is of type ", given.text(),
-                                   ", which cannot be compared with ", one.spelled()});
-  }
-  if (test.what() == column_test::kind::equal || test.what() == column_test::kind::one_of)
-    wanted_ = test_.values();
-}
-
-/// Whether a comparison is true if the value is less, equal or greater than the constant.
-PENSTOCK_INLINE bool is_such_order(column_test::kind what, int order) noexcept {
-  switch (what) {
-    case column_test::kind::equal:
-    case column_test::kind::one_of:
-      return order == 0;
-    case column_test::kind::differ:
-      return order != 0;
-    case column_test::kind::less:
-      return order == -1;
-    case column_test::kind::at_most:
-      return order == -1 || order == 0;
-    case column_test::kind::greater:
-      return order == 1;
-    case column_test::kind::at_least:
-      return order == 1 || order == 0;
-    default:
-      return false;
-  }
-}
-
-PENSTOCK_INLINE int bound_test::order_of(const arrow_cell& cell, const column_constant& value) const {
-  const auto whole = [&]<class T>(T number) {
-    if (value.what() == column_constant::kind::real)
-      return order_of_reals(static_cast<double>(number), value.real());
-    return order_of_numbers(number < T{}, static_cast<std::uint64_t>(number), value.negative(), value.bits());
-  };
-  switch (cell.type().number) {
-    case arrow_number::int8:
-      return whole(cell.number<std::int8_t>());
-    case arrow_number::int16:
-      return whole(cell.number<std::int16_t>());
-    case arrow_number::int32:
-      return whole(cell.number<std::int32_t>());
-    case arrow_number::int64:
-      return whole(cell.number<std::int64_t>());
-    case arrow_number::uint8:
-      return whole(cell.number<std::uint8_t>());
-    case arrow_number::uint16:
-      return whole(cell.number<std::uint16_t>());
-    case arrow_number::uint32:
-      return whole(cell.number<std::uint32_t>());
-    case arrow_number::uint64:
-      return whole(cell.number<std::uint64_t>());
-    case arrow_number::float16:
-      return order_of_reals(static_cast<double>(static_cast<float>(cell.number<half>())), value.real());
-    case arrow_number::float32:
-      return order_of_reals(static_cast<double>(cell.number<float>()), value.real());
-    case arrow_number::float64:
-      return order_of_reals(cell.number<double>(), value.real());
-    default:
-      break;
-  }
-  if (cell.type().layout == arrow_layout::bits) return whole(static_cast<int>(cell.bit()));
-  return order_of_texts(text_of(cell.bytes()), value.text());
-}
-
-PENSTOCK_INLINE bool bound_test::holds(const arrow_cell& cell) const {
-  if (test_.what() == column_test::kind::null) return cell.is_null();
-  if (cell.is_null()) return false;
-  if (test_.what() == column_test::kind::not_null) return true;
-  const std::vector<column_constant>& values = test_.values();
-  if (test_.what() == column_test::kind::between)
-    return is_such_order(column_test::kind::at_least, order_of(cell, values[0])) &&
-           is_such_order(column_test::kind::at_most, order_of(cell, values[1]));
-  return std::ranges::any_of(values, [&](const column_constant& value) {
-    return is_such_order(test_.what(), order_of(cell, value));
-  });
-}
-
-PENSTOCK_INLINE bool bound_test::may_hold(const column_bounds& within) const {
-  const bool all_null = within.nulls && *within.nulls == within.rows;
-  if (test_.what() == column_test::kind::null) return !within.nulls || *within.nulls != 0;
-  if (all_null) return false;
-  if (test_.what() == column_test::kind::not_null || !within.some) return true;
-  const auto may = [&](column_test::kind what, const column_constant& value) {
-    const int low = compare_constants(within.low, value), high = compare_constants(within.high, value);
-    // A NaN that the constant is, or that a bound should not be, says nothing.
-    if (low == 2 || high == 2) return true;
-    switch (what) {
-      case column_test::kind::differ:
-        return real_ || low != 0 || high != 0;
-      case column_test::kind::less:
-        return low < 0;
-      case column_test::kind::at_most:
-        return low <= 0;
-      case column_test::kind::greater:
-        return high > 0;
-      case column_test::kind::at_least:
-        return high >= 0;
-      default:
-        return low <= 0 && high >= 0;
-    }
-  };
-  const std::vector<column_constant>& values = test_.values();
-  if (test_.what() == column_test::kind::between)
-    return may(column_test::kind::at_least, values[0]) && may(column_test::kind::at_most, values[1]);
-  return std::ranges::any_of(values, [&](const column_constant& value) { return may(test_.what(), value); });
-}
-
-PENSTOCK_INLINE bool bound_test::must_hold(const column_bounds& within) const {
-  const bool no_nulls = within.nulls && *within.nulls == 0;
-  if (test_.what() == column_test::kind::null) return within.nulls && *within.nulls == within.rows;
-  if (test_.what() == column_test::kind::not_null) return no_nulls;
-  // Bounds say nothing of NaN, and may be shortened texts.
-  if (!no_nulls || !within.some || real_) return false;
-  const auto must = [&](column_test::kind what, const column_constant& value) {
-    const int low = compare_constants(within.low, value), high = compare_constants(within.high, value);
-    switch (what) {
-      case column_test::kind::differ:
-        return low == 1 || high == -1;
-      case column_test::kind::less:
-        return high == -1;
-      case column_test::kind::at_most:
-        return high == -1 || high == 0;
-      case column_test::kind::greater:
-        return low == 1;
-      case column_test::kind::at_least:
-        return low == 1 || low == 0;
-      default:
-        return low == 0 && high == 0;
-    }
-  };
-  const std::vector<column_constant>& values = test_.values();
-  if (test_.what() == column_test::kind::between)
-    return must(column_test::kind::at_least, values[0]) && must(column_test::kind::at_most, values[1]);
-  return std::ranges::any_of(values, [&](const column_constant& value) { return must(test_.what(), value); });
-}
-
-}  // namespace detail
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/zip.hpp
@@ -60618,7 +65544,14 @@ struct fraction {
 class budget {
  public:
   template <std::integral T>
+    requires(!std::same_as<T, bool>)
   budget(T count) : budget(static_cast<std::uint64_t>(count), count < T{0}) {}
+  template <std::same_as<bool> T>
+  budget(T) {
+    static_assert(never<T>,
+                  "penstock: a budget is a count of bad samples or a fraction, and this is a bool; write "
+                  "bad_samples::skip(100) or bad_samples::skip(bad_samples::fraction(0.001))");
+  }
   budget(fraction part) : part_(part.value) {}
 
   /// The count for so many samples per epoch: a fraction is rounded to the nearest count, and to at least 1
@@ -60666,9 +65599,10 @@ struct ledger {
 /// the number of ranks. Random stages see position p, and `positions()` and `keys()` report p. After 16 bad
 /// substitutes the sample is fatal. A compile-time mistake over a source that can only be read forward.
 ///
-/// Where `batch` cannot collate the shapes of a batch, the most frequent shape counts (among equals, the
-/// first), and samples of any other shape are bad; after filter, unbatch and forward sources such a sample
-/// leaves a hole even under `replace`.
+/// Where `batch` cannot collate the shapes of a batch, the shape of the first good sample of the global step
+/// counts, by position, and samples of any other shape are bad, whatever the number of ranks; after filter,
+/// unbatch and forward sources such a sample leaves a hole even under `replace`. In plans that are not
+/// elastic, and after `batch_by`, the first good sample of each batch counts.
 ///
 /// The budget is per rank and epoch. Bad samples count when they are delivered, in order, so the count is the
 /// same for any number of workers; it is part of the state. The one that exceeds the budget is thrown as
@@ -60679,10 +65613,14 @@ struct ledger {
 /// The ledger gets a line of JSON for each bad sample delivered, written and flushed before the batch is
 /// delivered: rank, epoch and index of the position, source index, key, file, offset, stage, code, reason,
 /// what was done, substitute. A run that resumes from a state appends to it, and writes again what it
-/// delivers again. A line that cannot be written is `errc::io` and ends the run.
+/// delivers again. When a run opens, the ledger of rank 0 gets a line for each shard of which a source that
+/// was told `on_damaged_shard::take_what_is_there` has taken only a part. A line that cannot be written is
+/// `errc::io` and ends the run.
 ///
 /// Keeps all five guarantees. Cost: none for good samples; two exceptions for a bad one; a draw of `replace`
-/// costs as much as looking up one position, with a few allocations.
+/// costs as much as looking up one position, with a few allocations. With several ranks, and a column whose
+/// shapes only samples tell and that is not ragged, each rank evaluates one sample more per step: the first
+/// one, unless it has it. Images that `resize` or `random_resized_crop` makes equal do not cost that.
 template <bool Tolerates, bool Replaces>
 struct policy_stage {
   using penstock_part = bad_samples_tag;
@@ -61139,6 +66077,12 @@ struct batch_by_without_numbers {
 /// in the source, callable when const from any thread, or values as `subset` takes them: a `derived_index`, a
 /// `sample_list`. A cost is an unsigned number.
 ///
+/// With `pad_to_longest` or `pad_to_largest`, for all fields or for one, padding counts: in such a batch
+/// every sample costs as much as the most costly one, so that the slots of `batch_by(length, 2048,
+/// pad_to_longest)`
+/// hold 2048 tokens at most, padding included. `pad_to_largest` pads height and width one by one: give it the
+/// square of the longer side, or count pixels where images of a batch are of one orientation.
+///
 /// Ranks: an epoch is cut into the same batches on any number of ranks. Rank r of W takes batches r, r + W,
 /// r + 2 W, ..., so a global step is the next W batches. No batch exceeds the limit, and all ranks have the
 /// same number of steps. If the last step has fewer batches than ranks, `tail::keep` gives the other ranks an
@@ -61221,6 +66165,10 @@ inline constexpr bool begins_with_limit<First, Rest...> = std::convertible_to<Fi
 template <class Rule>
 concept rule_with_tail = requires(Rule& r) { r.at_end = tail::keep; };
 
+/// A rule that counts padding if it is told to.
+template <class Rule>
+concept rule_with_padding = requires(Rule& r) { r.padded = true; };
+
 void check_batch_by_tail(tail at_end);
 
 /// The options after a rule; a tail policy is passed on to it.
@@ -61239,7 +66187,9 @@ struct batch_by_builder {
   template <class Policy>
     requires(!std::same_as<Policy, tail>)
   [[nodiscard]] auto with(Policy) const {
-    return batch_by_builder<Rule, Policies..., Policy>{rule};
+    batch_by_builder<Rule, Policies..., Policy> made{rule};
+    if constexpr (pads<Policy> && rule_with_padding<Rule>) made.rule.padded = true;
+    return made;
   }
   [[nodiscard]] auto done() const { return batch_by_stage<Rule, Policies...>{{}, rule}; }
 };
@@ -61290,6 +66240,104 @@ PENSTOCK_INLINE void detail::check_batch_by_tail(tail at_end) {
 }
 
 }  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/cells.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct cells_need_columns {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: cells() reads rows of parquet, delta, iceberg, arrow_ipc and arrow_stream, straight "
+        "from the source; other samples have no columns");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+template <class T>
+concept row_of_columns = open_sample<T> && requires(const std::remove_cvref_t<T>& row, std::size_t i) {
+  { row.member(i).cell() } -> std::convertible_to<arrow_cell>;
+};
+
+[[noreturn, gnu::cold]] void no_such_column(std::string_view name, const std::string& there);
+
+}  // namespace detail
+
+/// A row whose columns are read by names that are known at run time. Like the row that it is of, it is an
+/// open sample, and lives during the call that passes it on.
+template <class Row>
+class row_cells : public Row {
+ public:
+  explicit row_cells(const Row& row) : Row(row) {}
+
+  /// The value of a column; fields of structs have paths: "image.bytes". Throws errc::missing, with the
+  /// columns that are there.
+  [[nodiscard]] arrow_cell operator[](std::string_view name) const {
+    for (std::size_t i = 0; i < this->size(); ++i)
+      if (std::string_view(this->name(i)) == name) return this->member(i).cell();
+    std::string there;
+    for (std::size_t i = 0; i < this->size(); ++i) there.append(i == 0 ? "" : ", ").append(this->name(i));
+    detail::no_such_column(name, there);
+  }
+  /// The value of the column `name(i)`.
+  [[nodiscard]] arrow_cell operator[](std::size_t i) const { return this->member(i).cell(); }
+};
+
+/// Reads the columns of a row by names and types that are known at run time. Made by `cells()`.
+///
+///     auto texts = parquet("chats.parquet") | cells() | map([](const auto& row) {
+///       std::string all;
+///       for (const arrow_cell message : row["messages"].list())
+///         all.append(message.field("content").as<std::string_view>()).append("\n");
+///       return all;
+///     });
+///
+/// In: a row of `parquet`, `delta`, `iceberg`, `arrow_ipc` or `arrow_stream`. Out: a `row_cells`, for `map`
+/// or `filter`: `row["name"]` and `row[i]` are `arrow_cell`s, which say their `type()`, whether they are
+/// null, and, by `list()`, `field(name)` and `as<T>()`, what they are. `row.size()` and `row.name(i)` tell
+/// the columns.
+/// All columns that the source shows are read: choose some with `columns<...>`, or `column_list{names}`,
+/// behind the source.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: a look at the names for each value; no allocation.
+/// Throws errc::missing for a column that is not there, and what reading a value throws.
+struct cells_stage {
+  using penstock_part = pointwise_tag;
+  static constexpr std::string_view stage_name = "cells";
+
+  template <class V, class Call>
+  auto apply(V&& row, const Call&) const {
+    return row_cells<std::remove_cvref_t<V>>(row);
+  }
+  template <class Context>
+  static consteval auto diagnose() {
+    if constexpr (detail::row_of_columns<typename Context::element>)
+      return mistakes::none{};
+    else
+      return mistakes::cells_need_columns{};
+  }
+};
+
+[[nodiscard]] constexpr cells_stage cells() noexcept { return {}; }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/cells.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void no_such_column(std::string_view name, const std::string& there) {
+  throw error(errc::missing, {"the row has no column '", name, "'; it has: ", there});
+}
+
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/stage/decode.hpp
 
@@ -61349,14 +66397,50 @@ struct not_a_codec {
 namespace detail {
 
 template <class T>
+concept is_defined = requires { sizeof(T); };
+/// In the place of a codec that is only declared.
+template <class T>
+struct declared_codec {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: the header of a codec is not included; this error names it in declared_codec<...>: write "
+        "#include <penstock/codec/jpeg.hpp> for jpeg, <penstock/codec/zstd.hpp> for zstd and so on, and link "
+        "its component, as penstock::jpeg");
+  }
+};
+template <class T>
+inline constexpr bool is_only_declared = false;
+template <class T>
+inline constexpr bool is_only_declared<declared_codec<T>> = true;
+template <class T>
+struct defined_codec {
+  using type = T;
+};
+template <class T>
+  requires(!is_defined<T>)
+struct defined_codec<T> {
+  using type = declared_codec<T>;
+};
+
+template <class First, class... Rest>
+struct first_declared : first_declared<Rest...> {};
+template <class T, class... Rest>
+struct first_declared<declared_codec<T>, Rest...> {
+  using type = declared_codec<T>;
+};
+
+template <class T>
 struct field_codec {
   using name_type = void;
-  using codec_type = T;
+  using codec_type = typename defined_codec<T>::type;
 };
 template <class Name, class C>
 struct field_codec<basic_field<Name, C>> {
   using name_type = Name;
-  using codec_type = C;
+  using codec_type = typename defined_codec<C>::type;
 };
 
 /// Whether `T` is a value, written where its codec belongs.
@@ -61530,6 +66614,9 @@ struct decode_stage {
     using element = std::remove_cvref_t<typename Context::element>;
     if constexpr (sizeof...(Codecs) == 0) {
       return mistakes::decode_nothing{};
+    } else if constexpr ((detail::is_only_declared<typename detail::field_codec<Codecs>::codec_type> ||
+                          ...)) {
+      return typename detail::first_declared<typename detail::field_codec<Codecs>::codec_type...>::type{};
     } else if constexpr (!(codec<typename detail::field_codec<Codecs>::codec_type> && ...)) {
       if constexpr ((detail::is_a_value<typename detail::field_codec<Codecs>::codec_type> || ...))
         return mistakes::number_is_no_codec{};
@@ -61733,6 +66820,17 @@ struct wrong_type {
                   "wants Wants, the types that this error names in wrong_type<Gets, Wants>");
   }
 };
+struct several_parameters {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: a stage calls its function with one argument, the sample (and an rng& for random "
+        "numbers), and this function has more parameters; take the fields of a record inside it: "
+        "map([](const auto& sample) { return f(get<\"a\">(sample), get<\"b\">(sample)); })");
+  }
+};
 struct returns_nothing {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
@@ -61779,21 +66877,20 @@ template <class F, class V>
 concept drawing_function =
     random_function<F, V> || (accepts_call<F> && requires { requires F::template draws<V>; });
 
-/// The first parameter of a function that is neither a template nor overloaded.
+/// The first parameter of a function that is neither a template nor overloaded, and what follows it.
+template <class First, class... Rest>
+struct parameters {
+  using type = First;
+  using more = pack<Rest...>;
+};
 template <class F>
 struct parameter_of {};
 template <class R, class First, class... Rest>
-struct parameter_of<R (*)(First, Rest...)> {
-  using type = First;
-};
+struct parameter_of<R (*)(First, Rest...)> : parameters<First, Rest...> {};
 template <class R, class C, class First, class... Rest>
-struct parameter_of<R (C::*)(First, Rest...) const> {
-  using type = First;
-};
+struct parameter_of<R (C::*)(First, Rest...) const> : parameters<First, Rest...> {};
 template <class R, class C, class First, class... Rest>
-struct parameter_of<R (C::*)(First, Rest...) const noexcept> {
-  using type = First;
-};
+struct parameter_of<R (C::*)(First, Rest...) const noexcept> : parameters<First, Rest...> {};
 template <class F>
   requires requires { &F::operator(); }
 struct parameter_of<F> : parameter_of<decltype(&F::operator())> {};
@@ -61831,7 +66928,11 @@ struct wrong_call {
 template <class F, class V>
   requires(!std::is_member_pointer_v<F>) && requires { typename parameter_of<F>::type; }
 struct wrong_call<F, V> {
-  using type = mistakes::wrong_type<std::remove_cvref_t<argument_of<F, V>>, typename parameter_of<F>::type>;
+  using more = typename parameter_of<F>::more;
+  using type = std::conditional_t<
+      std::is_same_v<more, pack<>> || std::is_same_v<more, pack<rng&>>,
+      mistakes::wrong_type<std::remove_cvref_t<argument_of<F, V>>, typename parameter_of<F>::type>,
+      mistakes::several_parameters>;
 };
 
 /// What a function returns for an element, or why it cannot be called with it.
@@ -61992,6 +67093,11 @@ class function_chain {
     requires(detail::is_right<wrong_argument_for<V>>)
   constexpr decltype(auto) operator()(V&& value, const call<scratch>& c) const {
     return call_from<0, 0, false>(std::forward<V>(value), c);
+  }
+  /// Calls use(f) for each function.
+  template <class Use>
+  constexpr void each(const Use& use) const {
+    std::apply([&use](const auto&... one) { (use(one), ...); }, functions_);
   }
 
  private:
@@ -62420,7 +67526,7 @@ struct map_field_stage {
   static consteval auto diagnose() {
     using element = std::remove_cvref_t<typename Context::element>;
     if constexpr (!has_field<element, Name>)
-      return mistakes::no_such_field{};
+      return detail::missing_field_in<element>{};
     else
       return detail::diagnose_function<F, std::tuple_element_t<element::template index_of<Name>, element>>();
   }
@@ -62436,6 +67542,11 @@ struct map_field_stage {
 };
 
 namespace detail {
+
+/// What an overload set converts to, if one of its functions takes a number. Single functions are deduced.
+struct several_functions {
+  constexpr several_functions(double (*)(double)) {}  // NOLINT(google-explicit-constructor)
+};
 
 template <class... Fs>
 inline constexpr bool ends_with_key =
@@ -62471,6 +67582,14 @@ template <class Make, class... Fs>
 template <class F>
 [[nodiscard]] constexpr auto map(F function, key address = {}) {
   return map_stage<F>{std::move(function), address};
+}
+/// A mistake: the name of several functions, such as `std::sqrt`.
+template <class... None>
+[[nodiscard]] constexpr ill_formed map(detail::several_functions) {
+  static_assert(never<pack<None...>>,
+                "penstock: map is given the name of several functions, and cannot tell which is meant; write "
+                "map([](double x) { return std::sqrt(x); }), with your function");
+  return {};
 }
 template <fixed_string Name, class F>
 [[nodiscard]] constexpr auto map(F function, key address = {}) {
@@ -62745,6 +67864,193 @@ PENSTOCK_INLINE keep_in_memory_stage keep_in_memory(byte_count limit) {
 }
 
 }  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/load.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Options of `load`.
+struct load_options {
+  /// Whether paths may lead out of the folder: "../1.jpg", "/data/1.jpg", "s3://other/1.jpg". Only for paths
+  /// that you trust.
+  bool allow_outside = false;
+  std::uint64_t max_bytes = 1_GiB;  ///< of a file
+};
+
+namespace mistakes {
+
+struct load_without_path {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: load<\"path\"> takes a record whose field of that name is a text; write "
+                  "decode<field<\"path\", "
+                  "text>, ...> in front of it");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+/// The name of a file in a folder. Throws errc::argument for a path that leads out of it, unless that is
+/// allowed.
+[[nodiscard]] std::string loaded_name(std::string_view folder, std::string_view path,
+                                      const load_options& options);
+/// The folder that a storage names. Throws errc::argument unless it is one.
+[[nodiscard]] std::string load_folder(std::span<const std::string> names);
+[[noreturn, gnu::cold]] void too_long_to_load(std::uint64_t size, const load_options& options);
+
+template <class CodecScratch>
+struct load_scratch {
+  buffer bytes;
+  CodecScratch codec;
+};
+
+template <class Name, class T>
+inline constexpr bool has_path = false;
+template <class Name, any_record T>
+  requires has_field<T, Name>
+inline constexpr bool has_path<Name, T> =
+    std::is_convertible_v<const std::tuple_element_t<T::template index_of<Name>, T>&, std::string_view>;
+
+}  // namespace detail
+
+/// The stage that `load` makes.
+template <class Name, renaming_storage Storage, codec Codec>
+class load_stage {
+ public:
+  using penstock_part = pointwise_tag;
+  static constexpr std::string_view stage_name = "load";
+  using scratch = detail::load_scratch<scratch_of<Codec>>;
+  static constexpr bool one_at_a_time = lone_codec<Codec>;
+
+  load_stage(Storage where, Codec with, load_options options)
+      : folder_(detail::load_folder(where.names())),
+        where_(std::move(where)),
+        codec_(std::move(with)),
+        options_(options) {}
+
+  template <class R, class Call>
+  auto apply(R&& sample, const Call& c) const {
+    return changed(std::forward<R>(sample), c, std::make_index_sequence<std::remove_cvref_t<R>::size>{});
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"load<", Name::value, ">(", folder_, ": ", Codec::codec_name, ")"});
+  }
+
+  template <class Context>
+  static consteval auto diagnose() {
+    using element = std::remove_cvref_t<typename Context::element>;
+    if constexpr (detail::has_path<Name, element>)
+      return mistakes::none{};
+    else
+      return mistakes::load_without_path{};
+  }
+
+ private:
+  template <class R, class Call, std::size_t... Is>
+  auto changed(R&& sample, const Call& c, std::index_sequence<Is...>) const {
+    using type = std::remove_cvref_t<R>;
+    return record<basic_field<typename type::template field_at<Is>::name_type,
+                              std::remove_cvref_t<decltype(one_field<Is>(std::forward<R>(sample), c))>>...>(
+        detail::made_by{}, [&]() -> decltype(auto) { return one_field<Is>(std::forward<R>(sample), c); }...);
+  }
+  template <std::size_t I, class R, class Call>
+  decltype(auto) one_field(R&& sample, const Call& c) const {
+    using field = typename std::remove_cvref_t<R>::template field_at<I>;
+    if constexpr (std::is_same_v<typename field::name_type, Name>)
+      return loaded(std::string_view(get<I>(sample)), c.scratch);
+    else
+      return get<I>(std::forward<R>(sample));
+  }
+  decltype(auto) loaded(std::string_view path, scratch& room) const {
+    std::string name = detail::loaded_name(folder_, path, options_);
+    try {
+      const Storage one = where_.with_names(std::vector<std::string>{name});
+      auto session = one.connect();
+      const std::uint64_t size = session.size(0);
+      if (size > options_.max_bytes) detail::too_long_to_load(size, options_);
+      room.bytes.resize_for_overwrite(detail::to_size(size));
+      session.read(0, 0, room.bytes.span());
+      return detail::run_codec(codec_, room.bytes.view(), room.codec);
+    } catch (error& e) {
+      e.in_file(name);
+      throw;
+    }
+  }
+
+  std::string folder_;
+  Storage where_;
+  Codec codec_;
+  load_options options_;
+};
+
+/// Replaces a path in a record by what the file holds that it names: samples of a table or of JSON lines
+/// whose images lie beside it.
+///
+///     auto samples = source | load<"image">(file("data"), jpeg{});
+///
+/// In: a record whose field is a text; a storage whose only name is the folder that paths are relative to,
+/// which is that of the manifest as a rule: `file("data")`, `s3("bucket/data")`, `http("https://host/data")`;
+/// and a codec.
+/// Out: the record with the codec's value in the place of the path; `load<"image">(file("data"), identity{})`
+/// gives the bytes.
+/// Pointwise: files are read in the workers, wherever the stage stands, each when its sample is made, with
+/// the storage's options. Keeps all five guarantees. A storage with latency gets one request at a time from
+/// each worker: raise `workers`.
+/// Cost per sample: a session of the storage for its file, and reading it whole.
+/// Errors: errc::argument for a path that is empty or leads out of the folder (see `load_options`), and for a
+/// storage that does not name one folder; errc::limit for a file of more than `max_bytes`; what the storage
+/// and the codec throw, with the file.
+/// Threads: any number at once.
+template <fixed_string Name, renaming_storage Storage, codec Codec>
+[[nodiscard]] load_stage<name_of<Name>, Storage, Codec> load(Storage folder, Codec with,
+                                                             load_options options = {}) {
+  return {std::move(folder), std::move(with), options};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/load.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE std::string loaded_name(std::string_view folder, std::string_view path,
+                                        const load_options& options) {
+  const bool outside = path.starts_with('/') || path.find("://") != path.npos;
+  bool leaves = outside || path.empty() || path.find('\0') != path.npos;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    leaves = leaves || path.substr(begin, end - begin) == "..";
+    begin = end + 1;
+  }
+  if (path.empty() || (leaves && !options.allow_outside))
+    throw error(errc::argument,
+                {"the path '", path, "' ", path.empty() ? "is empty" : "leads out of the folder '",
+                 path.empty() ? "" : folder,
+                 path.empty() ? "" : "'; load_options{.allow_outside = true} reads it nevertheless"});
+  std::string made(outside ? std::string_view() : folder);
+  if (!made.empty() && !made.ends_with('/')) made += '/';
+  return made.append(path);
+}
+
+PENSTOCK_INLINE std::string load_folder(std::span<const std::string> names) {
+  if (names.size() != 1)
+    throw error(errc::argument,
+                {"load is given the storage of one folder, as in load<\"path\">(file(\"data\"), jpeg{}), "
+                 "and this one names ",
+                 names.size(), " objects"});
+  return names.front();
+}
+
+PENSTOCK_INLINE void too_long_to_load(std::uint64_t size, const load_options& options) {
+  throw error(errc::limit,
+              {"the file has ", size, " bytes, and load_options::max_bytes is ", options.max_bytes});
+}
+
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/stage/map_batch.hpp
 
@@ -63038,7 +68344,7 @@ struct map_fields_stage<pack<Fields...>, Fs...> {
   static consteval auto diagnose() {
     using element = std::remove_cvref_t<typename Context::element>;
     if constexpr (!(has_field<element, typename Fields::name_type> && ...))
-      return mistakes::no_such_field{};
+      return detail::missing_field_in<element>{};
     else if constexpr (!detail::names_differ<basic_field<typename Fields::name_type, int>...>())
       return mistakes::field_twice{};
     else if constexpr (sizeof...(Fs) == 0)
@@ -64102,7 +69408,7 @@ struct seed_stage {
   [[nodiscard]] std::string describe() const { return detail::text({"seed(", value, ")"}); }
 };
 
-[[nodiscard]] constexpr seed_stage seed(std::uint64_t value) { return {value}; }
+[[nodiscard]] constexpr seed_stage seed(any_seed value) { return {value.value()}; }
 
 }  // namespace penstock::inline v0_1
 
@@ -64188,7 +69494,7 @@ struct shuffle_buffer_stage {
   }
 };
 
-[[nodiscard]] shuffle_buffer_stage shuffle_buffer(any_count capacity, std::uint64_t seed = 0);
+[[nodiscard]] shuffle_buffer_stage shuffle_buffer(any_count capacity, any_seed seed = 0);
 
 }  // namespace penstock::inline v0_1
 
@@ -64196,12 +69502,12 @@ struct shuffle_buffer_stage {
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE shuffle_buffer_stage shuffle_buffer(any_count wanted, std::uint64_t seed) {
+PENSTOCK_INLINE shuffle_buffer_stage shuffle_buffer(any_count wanted, any_seed seed) {
   const std::uint64_t capacity = wanted.of("shuffle_buffer");
   if (capacity == 0)
     throw error(errc::argument, "shuffle_buffer(0) holds nothing; give it at least 1")
         .in_stage("shuffle_buffer");
-  return {capacity, seed};
+  return {capacity, seed.value()};
 }
 
 }  // namespace penstock::inline v0_1
@@ -64742,6 +70048,9 @@ class any_of {
       });
     }
 
+    [[nodiscard]] bool tagged(object_id id) const {
+      return call([&](auto& s) -> bool { return penstock::is_tagged(s, id); });
+    }
     /// False if the chosen one does not expect.
     [[nodiscard]] bool expect(object_id id, object_signature what) const
       requires((expecting_session<typename Storages::session> || ...))
@@ -66490,24 +71799,32 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
+/// What an exception says about trying again.
+struct read_failure {
+  bool may_pass = false, timed_out = false, unreachable = false;
+  std::optional<std::uint64_t> asked_ms{};  // set if the store asked for fewer reads
+
+  [[nodiscard]] static read_failure of(const error& failed) noexcept;
+  [[nodiscard]] static read_failure of(const std::exception_ptr& failed) noexcept;
+};
+
 /// What a relay does beyond passing reads on.
 struct relay_rules {
   using milliseconds = std::chrono::milliseconds;
 
   std::uint32_t attempts = 1;  // of each read, including the first
   milliseconds first_wait{0}, longest_wait{0}, longest_asked{0};
+  milliseconds max_time{86'400'000}, max_unreachable_time{86'400'000};  // from first failure to last attempt
   std::uint64_t budget = 0;             // tokens for attempts after the first; 0: no limit
   std::optional<std::uint64_t> seed{};  // draws the waits; none: each relay has its own
   std::size_t at_once = 0;              // reads in flight, at most; 0: no limit
   milliseconds longest_pause{0};        // of all reads, when the store asked for it
-};
+  std::stop_token stop{};               // ends what waits outside of a relay
 
-/// What an exception says about trying again.
-struct read_failure {
-  bool may_pass = false, timed_out = false;
-  std::optional<std::uint64_t> asked_ms{};  // set if the store asked for fewer reads
-
-  [[nodiscard]] static read_failure of(const std::exception_ptr& failed) noexcept;
+  /// Whether an attempt that begins at `due` is too late for a read that failed so, first at `failed`.
+  [[nodiscard]] bool too_late(std::chrono::steady_clock::time_point due,
+                              std::chrono::steady_clock::time_point failed,
+                              const read_failure& why) const noexcept;
 };
 
 /// Tokens that attempts cost and successful reads give back, so that a store that is down is not asked more
@@ -66563,7 +71880,8 @@ class relay {
     std::uint64_t round = 0;    // when it was passed on
     std::uint32_t attempt = 1;
     clock::time_point due{};
-    clock::time_point begun{};  // when it was requested; 0: it has ended
+    clock::time_point begun{};   // when it was requested; 0: it has ended
+    clock::time_point failed{};  // its first attempt
     item* next = nullptr;
   };
   /// A blocking read.
@@ -66581,7 +71899,7 @@ class relay {
   };
   /// Whether and when a read is tried again.
   struct decision {
-    bool again = false, spent = false;  // spent: the budget was
+    bool again = false, spent = false, late = false;  // spent: the budget was
     clock::time_point due{};
   };
 
@@ -66631,8 +71949,9 @@ class relay {
   [[noreturn, gnu::cold]] void throw_stopped(const read_request& what) const;
 
   // The caller of these holds the lock.
+  /// `failed`: when the first attempt did; set by it.
   [[nodiscard]] decision decide(const read_request& what, std::uint32_t attempt, const read_failure& why,
-                                bool cancelled) noexcept;
+                                bool cancelled, clock::time_point& failed) noexcept;
   void leave(std::uint64_t round, const read_failure* why) noexcept;
   [[nodiscard]] std::uint32_t note_outage(const read_request& what) noexcept;
   [[nodiscard]] std::size_t room() const noexcept { return outage_ != 0 ? 1 : limit_; }
@@ -66646,7 +71965,7 @@ class relay {
   void forget(blocked& one) noexcept;
   void succeeded(std::size_t bytes, std::uint32_t attempt) noexcept;
   [[nodiscard]] static std::exception_ptr finally(std::exception_ptr failed, std::uint32_t attempts,
-                                                  bool spent) noexcept;
+                                                  const decision& last) noexcept;
   void ended(item& one, std::exception_ptr failed) noexcept;
   void work() noexcept;
 
@@ -66674,7 +71993,7 @@ class relay {
   std::size_t limit_, in_flight_ = 0, waiting_for_room_ = 0, grown_ = 0;
   std::uint32_t failed_in_a_row_ = 0, outage_ = 0;  // outage_: questions whether the store is back
   std::uint64_t round_ = 0;
-  clock::time_point paused_until_{};
+  clock::time_point paused_until_{}, failing_since_{};
 
   counter requests_{0}, bytes_{0}, slow_downs_{0}, retries_{0}, given_up_{0}, throttled_{0};
 };
@@ -66687,14 +72006,23 @@ class relay {
 namespace penstock::inline v0_1 {
 namespace detail {
 
+PENSTOCK_INLINE read_failure read_failure::of(const error& failed) noexcept {
+  return {!failed.recurs(), failed.timed_out(), failed.unreachable(), failed.retry_after_ms()};
+}
 PENSTOCK_INLINE read_failure read_failure::of(const std::exception_ptr& failed) noexcept {
   try {
     std::rethrow_exception(failed);
   } catch (const error& e) {
-    return {!e.recurs(), e.timed_out(), e.retry_after_ms()};
+    return of(e);
   } catch (...) {
     return {};
   }
+}
+
+PENSTOCK_INLINE bool relay_rules::too_late(std::chrono::steady_clock::time_point due,
+                                           std::chrono::steady_clock::time_point failed,
+                                           const read_failure& why) const noexcept {
+  return due - failed > (why.unreachable ? std::min(max_time, max_unreachable_time) : max_time);
 }
 
 PENSTOCK_INLINE retry_budget::retry_budget(std::uint64_t tokens) noexcept
@@ -66791,6 +72119,7 @@ PENSTOCK_INLINE void relay::insist(const read_request& what, call make, void* re
     blocked& one;
     ~ending() { of.forget(one); }
   } forgets{*this, mine};
+  clock::time_point first_failed{};
   for (std::uint32_t attempt = 1;; ++attempt) {
     const std::uint64_t round = enter(what, cancels);
     if (what.offset != whole_object) requests_.fetch_add(1, std::memory_order_relaxed);
@@ -66805,12 +72134,12 @@ PENSTOCK_INLINE void relay::insist(const read_request& what, call make, void* re
     if (failed || rules_.at_once != 0) {
       std::unique_lock held(lock_);
       leave(round, failed ? &why : nullptr);
-      if (failed) next = decide(what, attempt, why, over_ || cancels_ != cancels);
+      if (failed) next = decide(what, attempt, why, over_ || cancels_ != cancels, first_failed);
       if (next.again) mine.attempt = attempt + 1;
       pass_on(held);
     }
     if (!failed) return succeeded(what.into.size(), attempt);
-    if (!next.again) std::rethrow_exception(finally(std::move(failed), attempt, next.spent));
+    if (!next.again) std::rethrow_exception(finally(std::move(failed), attempt, next));
     wait_until(next.due, what, cancels);
   }
 }
@@ -66870,8 +72199,11 @@ PENSTOCK_INLINE void relay::throw_stopped(const read_request& what) const {
 }
 
 PENSTOCK_INLINE relay::decision relay::decide(const read_request& what, std::uint32_t attempt,
-                                              const read_failure& why, bool cancelled) noexcept {
+                                              const read_failure& why, bool cancelled,
+                                              clock::time_point& failed) noexcept {
   decision made;
+  const clock::time_point now = clock::now();
+  if (failed == clock::time_point{}) failed = now;
   if (why.asked_ms) slow_downs_.fetch_add(1, std::memory_order_relaxed);
   if (!why.may_pass || cancelled || rules_.attempts <= 1) return made;
   const std::uint32_t rounds = note_outage(what);
@@ -66880,20 +72212,23 @@ PENSTOCK_INLINE relay::decision relay::decide(const read_request& what, std::uin
     made.spent = !budget_.take(why.timed_out  ? retry_budget::for_time_out
                                : why.asked_ms ? retry_budget::if_asked
                                               : retry_budget::for_retry);
-  made.again = attempt < rules_.attempts && !made.spent;
-  (made.again ? retries_ : given_up_).fetch_add(1, std::memory_order_relaxed);
-  if (!made.again) return made;
-  made.due = clock::now() + retry_wait(rules_, what, attempt);
+  made.due = now + retry_wait(rules_, what, attempt);
   if (why.asked_ms)
     made.due += std::min(rules_.longest_asked,
                          std::chrono::milliseconds(std::min<std::uint64_t>(*why.asked_ms, 1'000'000'000)));
+  // While the store is down, most reads wait for the one that asks whether it is back.
+  made.late = rules_.too_late(made.due, rounds != 0 ? std::min(failed, failing_since_) : failed, why);
+  made.again = attempt < rules_.attempts && !made.spent && !made.late;
+  (made.again ? retries_ : given_up_).fetch_add(1, std::memory_order_relaxed);
   return made;
 }
 
 // How often in a row nothing could be read, if the store seems to be down. Then one read at a time asks
 // whether it is back, and the others need not spend the budget.
 PENSTOCK_INLINE std::uint32_t relay::note_outage(const read_request& what) noexcept {
-  if (rules_.at_once == 0 || ++failed_in_a_row_ < most_failed_in_a_row) return 0;
+  if (rules_.at_once == 0) return 0;
+  if (failed_in_a_row_ == 0) failing_since_ = clock::now();
+  if (++failed_in_a_row_ < most_failed_in_a_row) return 0;
   if (outage_ != 0 && in_flight_ != 0) return outage_;  // it was sent before the store seemed to be down
   if (outage_ < rules_.attempts) ++outage_;
   if (outage_ < rules_.attempts) {
@@ -66967,6 +72302,7 @@ PENSTOCK_INLINE void relay::read_many(std::span<const read_request> requests,
         one.cancels = cancels_;
         one.attempt = 1;
         one.begun = now;
+        one.failed = {};
         ready_.append(one);
       }
     } catch (...) {
@@ -67022,7 +72358,7 @@ PENSTOCK_INLINE void relay::ended(item& one, std::exception_ptr failed) noexcept
   std::unique_lock held(lock_);
   leave(one.round, failed ? &why : nullptr);
   decision next;
-  if (failed) next = decide(one.what.request, one.attempt, why, over_ || one.cancels != cancels_);
+  if (failed) next = decide(one.what.request, one.attempt, why, over_ || one.cancels != cancels_, one.failed);
   if (next.again) {
     ++one.attempt;
     one.due = next.due;
@@ -67038,7 +72374,7 @@ PENSTOCK_INLINE void relay::ended(item& one, std::exception_ptr failed) noexcept
   free_.append(one);
   pass_on(held);
   held.unlock();
-  if (failed) failed = finally(std::move(failed), attempts, next.spent);
+  if (failed) failed = finally(std::move(failed), attempts, next);
   what.tell(std::move(failed));
 }
 
@@ -67048,15 +72384,18 @@ PENSTOCK_INLINE void relay::succeeded(std::size_t bytes, std::uint32_t attempt) 
 }
 
 PENSTOCK_INLINE std::exception_ptr relay::finally(std::exception_ptr failed, std::uint32_t attempts,
-                                                  bool spent) noexcept {
-  if (attempts == 1 && !spent) return failed;
+                                                  const decision& last) noexcept {
+  if (attempts == 1 && !last.spent && !last.late) return failed;
   try {
     std::rethrow_exception(failed);
   } catch (const error& e) {
     try {
       error more = e;
       more.say_more(text({"after ", attempts, attempts == 1 ? " attempt" : " attempts",
-                          spent ? "; so many reads failed that the budget for retries is spent" : ""}));
+                          last.spent  ? "; so many reads failed that the budget for retries is spent"
+                          : last.late ? "; another one would begin after retrying_options::max_time or "
+                                        "max_unreachable_time"
+                                      : ""}));
       return std::make_exception_ptr(more);
     } catch (...) {  // no memory for the sentence
       return failed;
@@ -67245,6 +72584,7 @@ class relayed_session {
   {
     std::as_const(state_->session).confirm(id);
   }
+  [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session, id); }
   [[nodiscard]] bool expect(object_id id, object_signature what) const
     requires expecting_session<inner>
   {
@@ -67467,6 +72807,10 @@ struct content_range {
 };
 /// Nothing for a text that is none, or contradicts itself.
 [[nodiscard]] std::optional<content_range> parse_content_range(std::string_view text) noexcept;
+/// Whether a server seems to have made an ETag of an object's time and size, as nginx and Apache do: numbers
+/// in hexadecimal, joined by dashes, of which one is the size. Another file of this time and size has the
+/// same.
+[[nodiscard]] bool is_of_time(std::string_view tag, std::uint64_t size) noexcept;
 /// A number of at most 19 digits, and nothing else.
 [[nodiscard]] std::optional<std::uint64_t> parse_digits(std::string_view text) noexcept;
 
@@ -67582,6 +72926,22 @@ PENSTOCK_INLINE std::optional<content_range> parse_content_range(std::string_vie
   return made;
 }
 
+PENSTOCK_INLINE bool is_of_time(std::string_view tag, std::uint64_t size) noexcept {
+  if (tag.size() >= 2 && tag.starts_with('"') && tag.ends_with('"')) tag = tag.substr(1, tag.size() - 2);
+  std::size_t parts = 0;
+  bool has_size = false;
+  while (true) {
+    const std::size_t end = std::min(tag.find('-'), tag.size());
+    std::uint64_t number = 0;
+    const auto [rest, problem] = std::from_chars(tag.data(), tag.data() + end, number, 16);
+    if (problem != std::errc{} || rest != tag.data() + end) return false;
+    has_size = has_size || number == size;
+    ++parts;
+    if (end == tag.size()) return has_size && parts > 1;
+    tag.remove_prefix(end + 1);
+  }
+}
+
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
@@ -67598,6 +72958,10 @@ struct retrying_options {
   std::chrono::milliseconds longest_wait{20'000};
   /// A store that asks to wait is obeyed up to this time; the random wait comes on top.
   std::chrono::milliseconds longest_asked{60'000};
+  /// No attempt begins later than this after the first one failed.
+  std::chrono::milliseconds max_time{90'000};
+  /// The same for a server to which no connection can be made (`error::unreachable`).
+  std::chrono::milliseconds max_unreachable_time{15'000};
   /// Tokens of a session. A retry takes 5, one after a time-out 10, one that the store asked to wait for 1; a
   /// read that succeeds gives 1 back, and 5 if it was tried again. A read that finds too few fails. 0: any
   /// number of retries.
@@ -67675,7 +73039,8 @@ namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE detail::relay_rules detail::rules_of(const retrying_options& options) {
   constexpr std::chrono::milliseconds none{0}, day{86'400'000};
-  for (const auto time : {options.first_wait, options.longest_wait, options.longest_asked}) {
+  for (const auto time : {options.first_wait, options.longest_wait, options.longest_asked, options.max_time,
+                          options.max_unreachable_time}) {
     if (time < none || time > day)
       throw error(errc::argument, {"retrying waits from 0 ms to a day, not ", time.count(), " ms"});
   }
@@ -67686,6 +73051,8 @@ PENSTOCK_INLINE detail::relay_rules detail::rules_of(const retrying_options& opt
           .first_wait = options.first_wait,
           .longest_wait = options.longest_wait,
           .longest_asked = options.longest_asked,
+          .max_time = options.max_time,
+          .max_unreachable_time = options.max_unreachable_time,
           .budget = options.budget,
           .seed = options.seed};
 }
@@ -67793,10 +73160,17 @@ struct http_options {
   std::size_t connections = 64;
   /// The time to reach the server: to look up its name, connect, and agree on TLS.
   std::chrono::milliseconds connect_time{10'000};
-  /// The time from a request to the first byte of its answer.
+  /// The time from a request to the header of its answer. Provisional answers (1xx) do not extend it.
   std::chrono::milliseconds first_byte_time{30'000};
   /// The longest time without a further byte of an answer.
   std::chrono::milliseconds progress_time{30'000};
+  /// An answer that brings fewer bytes per second than this, over each `throughput_window`, is given up; 0:
+  /// none is. As `--speed-limit` and `--speed-time` of curl.
+  std::uint64_t min_throughput = 1024;
+  std::chrono::milliseconds throughput_window{30'000};
+  /// The time of a request from its start to the last byte of its answer. A request with a body gets one more
+  /// millisecond for each 256 bytes of it.
+  std::chrono::milliseconds max_time{300'000};
   /// A connection that was idle for longer is not used again: what lies between may have forgotten it.
   std::chrono::milliseconds idle_time{30'000};
   /// A file of certificates (PEM) to trust instead of the system's.
@@ -67816,6 +73190,12 @@ struct http_options {
   throttled_options throttle = {};
   /// When a read that is late gets a second request; `{.share = 0}`: none.
   hedged_options hedges = {};
+  /// After so long without a good answer, one line on the standard error stream names the object that is
+  /// waited for, and why; 0: none. A line follows again only after an answer that was good.
+  std::chrono::milliseconds warn_after{5'000};
+  /// Ends all requests and waits of all sessions, of lists, catalogues and credentials, with errc::stopped,
+  /// while a plan is made as while it runs: `http(urls, {.stop = source.get_token()})`.
+  std::stop_token stop = {};
 };
 
 namespace detail {
@@ -67864,10 +73244,12 @@ PENSTOCK_INLINE void detail::check(const http_options& options) {
     throw error(errc::argument,
                 {"http keeps from 1 to 4096 connections, not ", options.connections, "; 64 is the default"});
   constexpr std::chrono::milliseconds least{1}, day{86'400'000};
-  for (const auto time :
-       {options.connect_time, options.first_byte_time, options.progress_time, options.idle_time})
+  for (const auto time : {options.connect_time, options.first_byte_time, options.progress_time,
+                          options.throughput_window, options.max_time, options.idle_time})
     if (time < least || time > day)
       throw error(errc::argument, {"http waits from 1 ms to a day, not ", time.count(), " ms"});
+  if (options.warn_after.count() < 0 || options.warn_after > day)
+    throw error(errc::argument, {"http warns after 0 ms to a day, not ", options.warn_after.count(), " ms"});
   for (const auto& [name, value] : options.headers) check_header(name, value);
 }
 
@@ -68577,6 +73959,8 @@ class memory_files {
 
     [[nodiscard]] std::uint64_t size(object_id id) const { return content(id).size(); }
     [[nodiscard]] object_signature signature(object_id id) const { return {size(id), 0}; }
+    /// The bytes of an object never change.
+    [[nodiscard]] static constexpr bool tagged(object_id) noexcept { return true; }
     [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
       const bytes_view all = content(id);
       if (offset > all.size() || size > all.size() - offset) [[unlikely]]
@@ -69549,6 +74933,7 @@ class simulated_storage {
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       state_->line.read(id, offset, into);
     }
+    [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session, id); }
     void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
       state_->line.read_many(requests, listener);
     }
@@ -70969,265 +76354,6 @@ template <storage Far, class... More>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/url.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The parts of an absolute URL of an object, as `parse_url` makes them.
-///
-/// The query may be a signature that grants access, so a `url` has no `operator<<`: show `without_secrets()`.
-struct url {
-  std::string scheme;      ///< http, https or s3
-  std::string host;        ///< in lower case; an IPv6 address without its brackets
-  std::uint16_t port = 0;  ///< 0: the scheme's own
-  std::string path;        ///< begins with '/', percent-encoded as it was given
-  std::string query;       ///< without its '?', as it was given
-
-  /// The port to connect to: `port`, or 80 for http and 443 for https and s3.
-  [[nodiscard]] std::uint16_t port_number() const noexcept;
-  /// Host and port, as the header `Host` shows them: the port only where it is not the scheme's own.
-  [[nodiscard]] std::string authority() const;
-  /// Path and query, as the first line of a request shows them.
-  [[nodiscard]] std::string target() const;
-  /// The whole URL, its query included.
-  [[nodiscard]] std::string text() const;
-  /// The whole URL for messages: a query is shown as `?...`.
-  [[nodiscard]] std::string without_secrets() const;
-  /// Whether scheme, host and port are equal, so that one connection can serve both.
-  [[nodiscard]] bool same_origin(const url& other) const noexcept;
-
-  friend bool operator==(const url&, const url&) = default;
-};
-
-/// Takes an absolute URL of an object apart.
-///
-///     const url one = parse_url("https://[2001:db8::1]:8443/train-0000.tar?version=3");
-///     const bool right = one.host == "2001:db8::1" && one.port == 8443 && one.target().ends_with("?version=3");
-///
-/// In: `http://`, `https://` or `s3://`, a host (a name, an IPv4 address, or an IPv6 address in brackets),
-/// perhaps a port, a path and a query. Scheme and host become lower case, the host of s3 (its bucket) as it
-/// is; an empty path becomes "/"; everything else stays as it was given.
-/// Errors: errc::argument, with what to write instead, for any other text: another scheme, no host, a port
-/// that is none, a user or password (`user:password@`), a fragment (`#...`), and characters that must be
-/// percent-encoded.
-/// No message shows a user, a password or a query.
-/// Source: RFC 3986; the host is what the Domain Name System can resolve.
-[[nodiscard]] url parse_url(std::string_view text);
-
-/// The URL that a redirect leads to: `location` is absolute, or relative to `base`. A fragment is dropped.
-/// Errors: those of `parse_url`.
-/// Source: RFC 3986, 5.2.
-[[nodiscard]] url resolve(const url& base, std::string_view location);
-
-/// Any text that may be a URL, for messages: without user and password, and with `?...` for a query.
-[[nodiscard]] std::string without_secrets(std::string_view text);
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/url.ipp
-
-namespace penstock::inline v0_1 {
-
-namespace detail::urls {
-
-inline constexpr std::size_t longest = 32'768;
-
-/// The functions of <cctype> depend on the locale.
-constexpr bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-constexpr bool is_hex(char c) noexcept {
-  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-[[gnu::cold]] inline error refused(std::string_view text, std::initializer_list<piece> why) {
-  constexpr std::size_t most = 200;
-  std::string line = without_secrets(text);
-  if (line.size() > most) line.replace(most, std::string::npos, "...");
-  std::replace(line.begin(), line.end(), '\0', '?');  // what is said ends there otherwise
-  line = "the URL \"" + line + "\" ";
-  append(line, why);
-  return error(errc::argument, line);
-}
-
-/// Throws unless each character may stand in a path, or in a query.
-inline void check_characters(std::string_view text, std::string_view part, bool is_query) {
-  for (std::size_t i = 0; i < part.size(); ++i) {
-    const char c = part[i];
-    if (c == '%') {
-      if (part.size() - i < 3 || !is_hex(part[i + 1]) || !is_hex(part[i + 2]))
-        throw refused(text,
-                      {"has a '%' without two hexadecimal digits behind it; write a percent sign as %25"});
-      i += 2;
-    } else if (!is_letter(c) && !is_digit(c) &&
-               std::string_view("-._~!$&'()*+,;=:@/").find(c) == std::string_view::npos &&
-               !(is_query && c == '?')) {
-      throw refused(text, {"has a character in its ", is_query ? "query" : "path",
-                           " that no URL may have; percent-encode it, a space as %20"});
-    }
-  }
-}
-
-inline std::uint16_t to_port(std::string_view text, std::string_view digits) {
-  std::uint32_t value = 0;
-  for (const char c : digits) {
-    if (!is_digit(c)) throw refused(text, {"has a port that is no number"});
-    value = std::min<std::uint32_t>(value * 10 + static_cast<std::uint32_t>(c - '0'), 100'000);
-  }
-  if (value > 65'535 || (value == 0 && !digits.empty()))
-    throw refused(text, {"has a port that is not between 1 and 65535"});
-  return static_cast<std::uint16_t>(value);
-}
-
-inline void set_authority(url& into, std::string_view text, std::string_view authority) {
-  if (authority.find('@') != std::string_view::npos)
-    throw refused(
-        text,
-        {"names a user or a password; give credentials in http_options::headers or s3_options::identity, "
-         "where no message can show them"});
-  std::string_view port;
-  if (authority.starts_with('[')) {
-    const std::size_t end = authority.find(']');
-    std::array<unsigned char, 16> address{};
-    into.host = authority.substr(1, end == std::string_view::npos ? end : end - 1);
-    const bool digits = std::all_of(into.host.begin(), into.host.end(),
-                                    [](char c) { return is_hex(c) || c == ':' || c == '.'; });
-    if (end == std::string_view::npos || !digits ||
-        ::inet_pton(AF_INET6, into.host.c_str(), address.data()) != 1)
-      throw refused(text, {"has no IPv6 address in its brackets; write [::1]"});
-    port = authority.substr(end + 1);
-    if (!port.empty() && port.front() != ':')
-      throw refused(text, {"has something between its host and its path"});
-    if (!port.empty()) port.remove_prefix(1);
-  } else {
-    const std::size_t colon = authority.find(':');
-    into.host = authority.substr(0, colon);
-    if (colon != std::string_view::npos) port = authority.substr(colon + 1);
-    if (port.find(':') != std::string_view::npos)
-      throw refused(text, {"has two colons in its host; write an IPv6 address in brackets, as [::1]"});
-    if (into.host.empty()) throw refused(text, {"names no host"});
-    if (into.host.size() > 253) throw refused(text, {"has a host of more than 253 characters"});
-    const bool named = std::all_of(into.host.begin(), into.host.end(), [](char c) {
-      return is_letter(c) || is_digit(c) || c == '-' || c == '.' || c == '_';
-    });
-    if (!named || into.host.front() == '.' || into.host.find("..") != std::string::npos)
-      throw refused(
-          text, {"has a host that is no name; write names of other scripts in their ASCII form, xn--..."});
-  }
-  if (into.scheme != "s3") std::transform(into.host.begin(), into.host.end(), into.host.begin(), lower);
-  into.port = to_port(text, port);
-}
-
-/// Where a scheme ends, its colon; npos if the text begins with none.
-inline std::size_t end_of_scheme(std::string_view text) noexcept {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == ':') return i == 0 ? std::string_view::npos : i;
-    if (!is_letter(text[i]) &&
-        (i == 0 || (!is_digit(text[i]) && text[i] != '+' && text[i] != '-' && text[i] != '.')))
-      return std::string_view::npos;
-  }
-  return std::string_view::npos;
-}
-
-/// A path without its segments "." and "..": RFC 3986, 5.2.4.
-inline std::string without_dots(std::string_view path) {
-  std::string result;
-  while (!path.empty()) {
-    const std::size_t end = std::min(path.find('/', 1), path.size());
-    const std::string_view segment = path.substr(0, end);  // with the slash before it
-    path.remove_prefix(end);
-    if (segment == "/." || segment == "/..") {
-      if (segment == "/..") result.erase(std::min(result.rfind('/'), result.size()));
-      if (path.empty()) result += '/';
-    } else {
-      result += segment;
-    }
-  }
-  return result.empty() ? "/" : result;
-}
-
-}  // namespace detail::urls
-
-PENSTOCK_INLINE std::uint16_t url::port_number() const noexcept {
-  if (port != 0) return port;
-  return scheme == "http" ? 80 : 443;
-}
-PENSTOCK_INLINE std::string url::authority() const {
-  std::string line = host.find(':') == std::string::npos ? host : "[" + host + "]";
-  if (port != 0 && port != (scheme == "http" ? 80 : 443)) detail::append(line, {":", port});
-  return line;
-}
-PENSTOCK_INLINE std::string url::target() const { return query.empty() ? path : path + "?" + query; }
-PENSTOCK_INLINE std::string url::text() const { return detail::text({scheme, "://", authority(), target()}); }
-PENSTOCK_INLINE std::string url::without_secrets() const {
-  return detail::text({scheme, "://", authority(), path, query.empty() ? "" : "?..."});
-}
-PENSTOCK_INLINE bool url::same_origin(const url& other) const noexcept {
-  return scheme == other.scheme && host == other.host && port_number() == other.port_number();
-}
-
-PENSTOCK_INLINE std::string without_secrets(std::string_view text) {
-  namespace urls = detail::urls;
-  const std::size_t end = std::min(text.find_first_of("?#"), text.size());
-  const std::string_view tail = end == text.size() ? "" : text[end] == '?' ? "?..." : "#...";
-  std::string_view shown = text.substr(0, end);
-  const std::size_t scheme = shown.find("://");
-  const std::string_view head = scheme == std::string_view::npos ? "" : shown.substr(0, scheme + 3);
-  shown.remove_prefix(head.size());
-  // Of a text that is no URL, a password could be anywhere before the last '@'; it may hold slashes.
-  const std::string_view authority = shown.substr(0, shown.find('/'));
-  const std::string_view port = authority.substr(std::min(authority.rfind(':'), authority.size()));
-  const bool is_host = !head.empty() && (port.empty() || authority.ends_with(']') ||
-                                         std::all_of(port.begin() + 1, port.end(), urls::is_digit));
-  const std::size_t at = (is_host ? authority : shown).rfind('@');
-  if (at != std::string_view::npos) shown.remove_prefix(at + 1);
-  return detail::text({head, shown, tail});
-}
-
-PENSTOCK_INLINE url parse_url(std::string_view text) {
-  namespace urls = detail::urls;
-  if (text.size() > urls::longest)
-    throw urls::refused(text, {"has more than ", urls::longest, " characters"});
-  const std::size_t colon = urls::end_of_scheme(text);
-  if (colon == std::string_view::npos || text.substr(colon, 3) != "://")
-    throw urls::refused(text, {"is not absolute; write http://, https:// or s3:// and a host"});
-  url made;
-  made.scheme = text.substr(0, colon);
-  std::transform(made.scheme.begin(), made.scheme.end(), made.scheme.begin(), urls::lower);
-  if (made.scheme != "http" && made.scheme != "https" && made.scheme != "s3")
-    throw urls::refused(text, {"has another scheme than http, https and s3"});
-  std::string_view rest = text.substr(colon + 3);
-  if (rest.find('#') != std::string_view::npos)
-    throw urls::refused(text, {"has a fragment, which names no object; write the '#' of a name as %23"});
-  const std::size_t question = std::min(rest.find('?'), rest.size());
-  if (question != rest.size()) made.query = rest.substr(question + 1);
-  rest = rest.substr(0, question);
-  const std::size_t slash = std::min(rest.find('/'), rest.size());
-  urls::set_authority(made, text, rest.substr(0, slash));
-  made.path = slash == rest.size() ? "/" : rest.substr(slash);
-  urls::check_characters(text, made.path, false);
-  urls::check_characters(text, made.query, true);
-  return made;
-}
-
-PENSTOCK_INLINE url resolve(const url& base, std::string_view location) {
-  namespace urls = detail::urls;
-  location = location.substr(0, location.find('#'));
-  if (urls::end_of_scheme(location) != std::string_view::npos) return parse_url(location);
-  if (location.starts_with("//")) return parse_url(base.scheme + ":" + std::string(location));
-  if (location.empty()) return base;
-  const std::size_t question = std::min(location.find('?'), location.size());
-  std::string path(location.substr(0, question));
-  if (path.empty())
-    path = base.path;
-  else
-    path =
-        urls::without_dots(path.front() == '/' ? path : base.path.substr(0, base.path.rfind('/') + 1) + path);
-  return parse_url(detail::text({base.scheme, "://", base.authority(), path, location.substr(question)}));
-}
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/codec/detail/damage_count.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -71249,6 +76375,355 @@ class damage_count {
 };
 
 }  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/detail/json_text.hpp
+
+/// JSON as Python's `json` writes it: RFC 8259, and the numbers NaN, Infinity and -Infinity.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The text of a payload, without a byte order mark. Throws `errc::limit` for more than `limit` bytes.
+[[nodiscard]] std::string_view json_text(bytes_view bytes, std::uint64_t limit);
+
+/// Where a text stops being JSON, or its size if it ends too early; `npos` for JSON. Escapes of lone
+/// surrogates are JSON.
+[[nodiscard, gnu::cold]] std::size_t json_fault(std::string_view text);
+
+/// Throws `errc::format`: the text is not JSON, with the offset where it goes wrong.
+[[noreturn, gnu::cold]] void json_malformed(std::string_view text, std::uint64_t offset);
+
+/// Replaces the escapes of a JSON string, without its quotes, where it lies, and returns the text. Half a
+/// surrogate pair becomes U+FFFD. Returns a null pointer for an escape that JSON does not have.
+[[nodiscard]] std::string_view json_unescape(char* text, std::size_t size) noexcept;
+
+/// What a text has that parsers of plain JSON refuse.
+struct json_extras {
+  bool words = false;       ///< perhaps NaN or Infinity
+  bool surrogates = false;  ///< escapes of surrogates, perhaps lone
+};
+
+/// Throws `errc::limit` if the nesting is deeper than `depth`; works on any text, well-formed JSON or not.
+json_extras check_json_depth(std::string_view text, std::uint64_t depth);
+
+/// Turns a text into plain JSON of the same length: lone surrogates become U+FFFD, and NaN and infinities
+/// zeros. Returns which numbers of the text these are, in order, and their values.
+[[nodiscard, gnu::cold]] std::vector<std::pair<std::size_t, double>> to_plain_json(std::string& text);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/json_text.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+namespace json_words {
+
+struct word {
+  std::string_view text, zero;  // of the same length
+  double value;
+};
+inline constexpr std::array<word, 3> all{
+    {{"NaN", "0.0", std::numeric_limits<double>::quiet_NaN()},
+     {"Infinity", "0.000000", std::numeric_limits<double>::infinity()},
+     {"-Infinity", "-0.000000", -std::numeric_limits<double>::infinity()}}};
+
+// The value of a hexadecimal digit; 16 if it is none.
+inline std::uint32_t hex1(char c) noexcept {
+  const char lower = static_cast<char>(c | 32);
+  if (c >= '0' && c <= '9') return static_cast<std::uint32_t>(c - '0');
+  return lower >= 'a' && lower <= 'f' ? static_cast<std::uint32_t>(lower - 'a' + 10) : 16;
+}
+// The value of four hexadecimal digits; 2^16 if these are none.
+inline std::uint32_t hex4(std::string_view digits) noexcept {
+  std::uint32_t value = 0;
+  if (digits.size() < 4) return 0x10000;
+  for (const char c : digits.substr(0, 4)) {
+    if (hex1(c) == 16) return 0x10000;
+    value = value * 16 + hex1(c);
+  }
+  return value;
+}
+inline bool is_high(std::uint32_t unit) noexcept { return unit >= 0xd800 && unit < 0xdc00; }
+inline bool is_low(std::uint32_t unit) noexcept { return unit >= 0xdc00 && unit < 0xe000; }
+inline bool is_digit(std::string_view text, std::size_t at) noexcept {
+  return at < text.size() && text[at] >= '0' && text[at] <= '9';
+}
+
+// Whether the escape at `at`, "\uXXXX", is the first half of a surrogate pair whose other half follows.
+inline bool is_pair(std::string_view text, std::size_t at, std::uint32_t high) noexcept {
+  return is_high(high) && text.substr(at + 6, 2) == "\\u" &&
+         is_low(hex4(text.substr(std::min(at + 8, text.size()))));
+}
+
+}  // namespace json_words
+
+PENSTOCK_INLINE std::string_view json_text(bytes_view bytes, std::uint64_t limit) {
+  if (bytes.size() > limit)
+    throw error(errc::limit, {"the JSON has ", bytes.size(), " bytes, and the limit is ", limit,
+                              "; raise it with .limit = ..."});
+  std::string_view text = bytes.empty() ? std::string_view("") : text_of(bytes);  // never a null pointer
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  return text;
+}
+
+PENSTOCK_INLINE void json_malformed(std::string_view text, std::uint64_t offset) {
+  offset = std::min<std::uint64_t>(offset, text.size());
+  if (offset == text.size()) throw error(errc::format, "the JSON ends too early").at_offset(offset);
+  throw error(errc::format, {"this is not JSON: it goes wrong at ",
+                             quoted(bytes_of(text.substr(detail::to_size(offset))), 12)})
+      .at_offset(offset);
+}
+
+// Goes through a text, and stops where it is not JSON.
+class json_walk {
+ public:
+  explicit json_walk(std::string_view text) noexcept : text_(text) {}
+
+  [[nodiscard]] std::size_t fault() {
+    do {
+      blanks();
+      if (!value()) return at_;
+      while (!open_.empty()) {
+        blanks();
+        if (is(open_.back())) {
+          open_.pop_back();
+        } else if (!is(',') || (open_.back() == '}' && !(blanks(), name()))) {
+          return at_;
+        } else {
+          break;
+        }
+      }
+    } while (!open_.empty());
+    blanks();
+    return at_ == text_.size() ? std::string_view::npos : at_;
+  }
+
+ private:
+  bool is(char c) noexcept { return at_ < text_.size() && text_[at_] == c && (++at_, true); }
+  void blanks() noexcept { at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size()); }
+  bool word(std::string_view wanted) noexcept {
+    for (const char c : wanted)
+      if (!is(c)) return false;
+    return true;
+  }
+  // The beginning of a list or an object, or all of another value.
+  bool value() {
+    for (;;) {
+      if (is('[')) {
+        open_ += ']';
+        blanks();
+        if (at_ < text_.size() && text_[at_] == ']') return true;
+      } else if (is('{')) {
+        open_ += '}';
+        blanks();
+        if (at_ < text_.size() && text_[at_] == '}') return true;
+        if (!name()) return false;
+      } else {
+        break;
+      }
+      blanks();
+    }
+    if (at_ == text_.size()) return false;
+    switch (text_[at_]) {
+      case '"':
+        return string();
+      case 't':
+        return word("true");
+      case 'f':
+        return word("false");
+      case 'n':
+        return word("null");
+      case 'N':
+        return word("NaN");
+      case 'I':
+        return word("Infinity");
+      default:
+        return number();
+    }
+  }
+  // A name and its colon.
+  bool name() {
+    if (!string()) return false;
+    blanks();
+    if (!is(':')) return false;
+    blanks();
+    return true;
+  }
+  bool string() {
+    if (!is('"')) return false;
+    while (!is('"')) {
+      if (at_ == text_.size()) return false;
+      const auto c = static_cast<unsigned char>(text_[at_]);
+      if (c == '\\') {
+        ++at_;
+        if (at_ == text_.size()) return false;
+        if (is('u')) {
+          for (int i = 0; i < 4; ++i, ++at_)
+            if (at_ == text_.size() || json_words::hex1(text_[at_]) == 16) return false;
+        } else {
+          if (std::string_view("\"\\/bfnrt").find(text_[at_]) == std::string_view::npos) return false;
+          ++at_;
+        }
+      } else {
+        const std::size_t length = c < 0x20 ? 0 : utf8_length(text_.substr(at_));
+        if (length == 0) return false;
+        at_ += length;
+      }
+    }
+    return true;
+  }
+  bool digits() noexcept {
+    const std::size_t before = at_;
+    while (json_words::is_digit(text_, at_)) ++at_;
+    return at_ != before;
+  }
+  bool number() {
+    if (is('-') && at_ < text_.size() && text_[at_] == 'I') return word("Infinity");
+    if (!is('0') && !digits()) return false;
+    if (is('.') && !digits()) return false;
+    if (is('e') || is('E')) {
+      if (!is('+')) (void)is('-');
+      return digits();
+    }
+    return true;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::string open_;  // how the lists and objects around end
+};
+
+PENSTOCK_INLINE std::size_t json_fault(std::string_view text) { return json_walk(text).fault(); }
+
+PENSTOCK_INLINE std::string_view json_unescape(char* text, std::size_t size) noexcept {
+  const std::string_view all(text, size);
+  std::size_t from = all.find('\\');
+  if (from == all.npos) return all;
+  char* to = text + from;
+  const auto put = [&to](std::uint32_t byte) { *to++ = static_cast<char>(byte); };
+  const auto put_character = [&](std::uint32_t c) {
+    if (c < 0x80) return put(c);
+    if (c < 0x800) {
+      put(0xc0 | c >> 6);
+    } else {
+      if (c < 0x10000) {
+        put(0xe0 | c >> 12);
+      } else {
+        put(0xf0 | c >> 18);
+        put(0x80 | (c >> 12 & 63));
+      }
+      put(0x80 | (c >> 6 & 63));
+    }
+    put(0x80 | (c & 63));
+  };
+  while (from < size) {
+    // text[from] is a backslash; what is written never goes beyond what was read
+    if (from + 1 == size) return {};
+    const char kind = text[from + 1];
+    if (kind == 'u') {
+      std::uint32_t c = json_words::hex4(all.substr(from + 2));
+      if (c == 0x10000) return {};
+      if (json_words::is_pair(all, from, c)) {
+        c = 0x10000 + ((c & 0x3ff) << 10 | (json_words::hex4(all.substr(from + 8)) & 0x3ff));
+        from += 6;
+      } else if (json_words::is_high(c) || json_words::is_low(c)) {
+        c = 0xfffd;
+      }
+      put_character(c);
+      from += 6;
+    } else {
+      constexpr std::string_view escapes = "\"\\/bfnrt", meant = "\"\\/\b\f\n\r\t";
+      const std::size_t which = escapes.find(kind);
+      if (which == escapes.npos) return {};
+      *to++ = meant[which];
+      from += 2;
+    }
+    const std::size_t next = std::min(all.find('\\', from), size);
+    std::memmove(to, text + from, next - from);
+    to += next - from;
+    from = next;
+  }
+  return {text, static_cast<std::size_t>(to - text)};
+}
+
+PENSTOCK_INLINE json_extras check_json_depth(std::string_view text, std::uint64_t depth) {
+  json_extras found;
+  std::uint64_t now = 0;
+  bool in_text = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_text) {
+      if (c == '\\') {
+        ++i;
+        if (text.substr(std::min(i, text.size()), 1) == "u")
+          found.surrogates |= (json_words::hex4(text.substr(i + 1)) & 0xf800) == 0xd800;
+      } else if (c == '"') {
+        in_text = false;
+      }
+    } else if (c == '"') {
+      in_text = true;
+    } else if (c == '[' || c == '{') {
+      if (++now > depth)
+        throw error(errc::limit,
+                    {"the JSON is nested more than ", depth, " deep; raise the limit with .depth = ..."})
+            .at_offset(i);
+    } else if ((c == ']' || c == '}') && now != 0) {
+      --now;
+    } else if (c == 'N' || c == 'I') {
+      found.words = true;
+    }
+  }
+  return found;
+}
+
+PENSTOCK_INLINE std::vector<std::pair<std::size_t, double>> to_plain_json(std::string& text) {
+  std::vector<std::pair<std::size_t, double>> special;
+  std::size_t numbers = 0;
+  const std::string_view all = text;
+  for (std::size_t i = 0; i < text.size();) {
+    if (text[i] == '"') {
+      for (++i; i < text.size() && text[i] != '"';) {
+        if (text[i] != '\\') {
+          ++i;
+          continue;
+        }
+        if (all.substr(i, 2) != "\\u") {
+          i += 2;
+          continue;
+        }
+        const std::uint32_t unit = json_words::hex4(all.substr(std::min(i + 2, all.size())));
+        const bool pair = json_words::is_pair(all, i, unit);
+        if (!pair && (json_words::is_high(unit) || json_words::is_low(unit))) text.replace(i, 6, "\\ufffd");
+        i += pair ? 12 : 2;
+      }
+      ++i;
+      continue;
+    }
+    // only a whole token is a word: 1NaN is not JSON, and must not become 10.0
+    const auto* const word =
+        std::find_if(json_words::all.begin(), json_words::all.end(), [&](const json_words::word& one) {
+          constexpr std::string_view before = " \t\r\n[:,", behind = " \t\r\n]},";
+          const std::size_t end = i + one.text.size();
+          return all.substr(i).starts_with(one.text) && (i == 0 || before.find(all[i - 1]) != all.npos) &&
+                 (end == all.size() || behind.find(all[end]) != all.npos);
+        });
+    if (word != json_words::all.end()) {
+      special.emplace_back(numbers++, word->value);
+      text.replace(i, word->text.size(), word->zero);
+      i += word->text.size();
+    } else if (text[i] == '-' || json_words::is_digit(all, i)) {
+      ++numbers;
+      i = std::min(all.find_first_not_of("0123456789+-.eE", i), all.size());
+    } else {
+      ++i;
+    }
+  }
+  return special;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/codec/detail/kept_memory.hpp
 
@@ -71474,9 +76949,8 @@ PENSTOCK_INLINE lz4_frame lz4_frame_walk::next() {
     throw error(errc::format, "this is lz4's legacy format, which is not supported: pack it again with lz4")
         .at_offset(start);
   } else {
-    throw error(errc::format,
-                start == 0 ? "this is not an lz4 frame" : "there is something after the last lz4 frame")
-        .at_offset(start);
+    if (start == 0) throw not_a("an lz4 frame", packed_, {});
+    throw error(errc::format, "there is something after the last lz4 frame").at_offset(start);
   }
   frame.bytes = packed_.subspan(start, at_ - start);
   return frame;
@@ -71594,6 +77068,133 @@ class packed_blob {
 
 }  // namespace penstock::inline v0_1::detail
 
+// ---- penstock/codec/detail/turned_image.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// A lazy image of stored pixels that are turned when they are shown. `Pixels` is what a codec decodes a part
+/// with: `pixels(part)` returns a view of a part of the stored image, valid until the next call, which may
+/// lie in `memory().pixels`; `memory()` is the worker's scratch.
+template <class Pixels, pixel_format Format>
+class turned_image
+    : public image_expression<turned_image<Pixels, Format>, typename Format::value_type, Format::channels> {
+  using base = image_expression<turned_image, typename Format::value_type, Format::channels>;
+  using value = typename Format::value_type;
+
+ public:
+  using typename base::view_type;
+
+  turned_image(Pixels pixels, const image_size& stored, orientation turn)
+      : pixels_(std::move(pixels)), stored_(stored), turn_(turn) {}
+
+  /// As shown: after the orientation.
+  [[nodiscard]] image_size size() const noexcept { return oriented(stored_, turn_); }
+  [[nodiscard]] image_scratch& memory() const noexcept { return pixels_.memory(); }
+
+  [[nodiscard]] view_type read(const image_part& part) const {
+    if (part.width == 0 || part.height == 0) return {};
+    const view_type view = pixels_(stored_part(part, stored_, turn_));
+    if (turn_ == orientation::upright) return view;
+    const std::size_t values = std::size_t{part.width} * part.height * Format::channels;
+    value* const turned = room_for<value>(memory().work, values);
+    const extents shape(std::size_t{part.height}, std::size_t{part.width}, Format::channels);
+    orient_pixels(view, turn_, destination<value>(turned, shape));
+    return {turned, part.size()};
+  }
+  void draw(const image_part& part, const destination<value>& into) const {
+    if (part.width == 0 || part.height == 0) return;
+    const view_type view = pixels_(stored_part(part, stored_, turn_));
+    if (turn_ == orientation::upright)
+      copy_pixels(view, into);
+    else
+      orient_pixels(view, turn_, into);
+  }
+
+ private:
+  Pixels pixels_;
+  image_size stored_;
+  orientation turn_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/detail/webp_header.hpp
+
+/// The facts in a WebP's chunks that do not need a decoder. Source: RFC 9649.
+namespace penstock::inline v0_1::detail {
+
+/// Whether the bytes begin as a RIFF file of the kind WEBP.
+[[nodiscard]] bool begins_as_webp(bytes_view bytes) noexcept;
+
+/// The orientation in the EXIF chunk, or otherwise in the XMP chunk; `upright` without one.
+[[nodiscard]] orientation webp_orientation(bytes_view encoded) noexcept;
+
+/// The first frame of an animation.
+struct webp_frame {
+  bytes_view data;  ///< its chunks of pixels, which libwebp decodes as an image
+  image_part at;    ///< its place on the canvas
+};
+/// Throws `errc::format` if there is no frame, or it is cut off or not within the canvas. With `recover`,
+/// what is left of the last chunk counts.
+[[nodiscard]] webp_frame first_webp_frame(bytes_view encoded, const image_size& canvas, bool recover);
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/detail/webp_header.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE bool begins_as_webp(bytes_view bytes) noexcept {
+  const std::string_view text = text_of(bytes);
+  return text.size() >= 12 && text.starts_with("RIFF") && text.substr(8, 4) == "WEBP";
+}
+
+PENSTOCK_INLINE orientation webp_orientation(bytes_view encoded) noexcept {
+  constexpr std::size_t file_header = 12, chunk_header = 8;
+  metadata_orientation turn;
+  bytes_view rest = encoded.size() < file_header ? bytes_view() : encoded.subspan(file_header);
+  while (rest.size() >= chunk_header) {
+    const std::string_view type = text_of(rest.first(4));
+    const std::size_t length = load_little<std::uint32_t>(rest.data() + 4);
+    rest = rest.subspan(chunk_header);
+    if (length > rest.size()) break;
+    if (type == "EXIF") turn.exif(rest.first(length));
+    if (type == "XMP " && length != 0) turn.xmp(text_of(rest.first(length)));
+    const std::size_t padded = length + length % 2;
+    if (padded > rest.size()) break;
+    rest = rest.subspan(padded);
+  }
+  return turn.found();
+}
+
+PENSTOCK_INLINE webp_frame first_webp_frame(bytes_view encoded, const image_size& canvas, bool recover) {
+  constexpr std::size_t file_header = 12, chunk_header = 8, frame_header = 16;
+  const auto number = [](bytes_view bytes, std::size_t at) {
+    return std::to_integer<std::uint32_t>(bytes[at]) | std::to_integer<std::uint32_t>(bytes[at + 1]) << 8 |
+           std::to_integer<std::uint32_t>(bytes[at + 2]) << 16;
+  };
+  bytes_view rest = encoded.size() < file_header ? bytes_view() : encoded.subspan(file_header);
+  while (rest.size() >= chunk_header) {
+    const std::string_view type = text_of(rest.first(4));
+    std::size_t length = load_little<std::uint32_t>(rest.data() + 4);
+    rest = rest.subspan(chunk_header);
+    const bool cut = length > rest.size();
+    if (type == "ANMF" && length >= frame_header && rest.size() >= frame_header && (!cut || recover)) {
+      length = std::min(length, rest.size());
+      const image_part at{number(rest, 0) * 2, number(rest, 3) * 2, number(rest, 6) + 1, number(rest, 9) + 1};
+      if (!at.within(canvas))
+        throw error(errc::format, "the webp image is damaged: its first frame is not within its canvas");
+      return {rest.subspan(frame_header, length - frame_header), at};
+    }
+    const std::size_t padded = length + length % 2;
+    if (cut || padded > rest.size()) break;
+    rest = rest.subspan(padded);
+  }
+  throw error(errc::format, "the webp image is truncated: it ends before its first frame does");
+}
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/codec/detail/zstd_frames.hpp
 
 namespace penstock::inline v0_1 {
@@ -71666,10 +77267,9 @@ PENSTOCK_INLINE void zstd_frame_walk::frame() {
   const bool begins = packed_.size() - at_ >= 4;
   const auto number = begins ? static_cast<std::uint32_t>(little(4)) : 0;
   if ((number & ~15u) == skippable) return skip(little(4));
+  if (number != magic && start == 0) throw not_a("a zstd frame", packed_, {});
   if (number != magic)
-    throw error(errc::format,
-                start == 0 ? "this is not a zstd frame" : "there is something after the last zstd frame")
-        .at_offset(start);
+    throw error(errc::format, "there is something after the last zstd frame").at_offset(start);
   const auto descriptor = static_cast<unsigned>(little(1));
   const bool single_segment = (descriptor & 0x20) != 0;
   if ((descriptor & 0x08) != 0)
@@ -72018,6 +77618,83 @@ PENSTOCK_INLINE std::optional<std::string> avro_record::spelled(avro_name field)
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/detail/csv_rows.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// How values of a text stand beside each other.
+struct csv_marks {
+  char delimiter = ',', quote = '"', escape = '\0';  // an escape of 0: there is none
+};
+
+/// Finds where rows end, piece by piece: at a "\n" that is in no quotes.
+///
+/// Source: RFC 4180.
+class csv_row_ends {
+ public:
+  explicit csv_row_ends(csv_marks marks) noexcept : marks_(marks) {}
+
+  /// Continues behind the pieces before. Returns the place behind the first row end of the piece if `first`,
+  /// and otherwise behind its last; 0 if there is none.
+  [[nodiscard]] std::size_t find(std::string_view piece, bool first) noexcept;
+  /// Whether a quote is open that nothing has closed.
+  [[nodiscard]] bool quoted() const noexcept { return at_ == place::quoted || at_ == place::escaped; }
+
+ private:
+  enum class place : unsigned char { value, begin, quoted, escaped, escaped_outside };
+
+  csv_marks marks_;
+  place at_ = place::begin;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/detail/csv_rows.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE std::size_t csv_row_ends::find(std::string_view piece, bool first) noexcept {
+  std::size_t last = 0;
+  for (std::size_t i = 0; i < piece.size(); ++i) {
+    const char c = piece[i];
+    switch (at_) {
+      case place::escaped:
+        at_ = place::quoted;
+        continue;
+      case place::escaped_outside:
+        at_ = place::value;
+        continue;
+      case place::quoted:
+        // Of two quotes the second opens the value again, as if it began.
+        if (marks_.escape != '\0' && c == marks_.escape)
+          at_ = place::escaped;
+        else if (c == marks_.quote)
+          at_ = place::begin;
+        continue;
+      case place::begin:
+        if (c == marks_.quote) {
+          at_ = place::quoted;
+          continue;
+        }
+        break;
+      case place::value:
+        break;
+    }
+    if (marks_.escape != '\0' && c == marks_.escape) {
+      at_ = place::escaped_outside;
+    } else if (c == '\n') {
+      at_ = place::begin;
+      last = i + 1;
+      if (first) return last;
+    } else {
+      at_ = c == marks_.delimiter || c == '\r' ? place::begin : place::value;
+    }
+  }
+  return last;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/source/detail/deletion_vector.hpp
 
 namespace penstock::inline v0_1 {
@@ -72242,32 +77919,6 @@ PENSTOCK_INLINE std::vector<std::byte> deletion_vector_in_file(session_view sess
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/folder_names.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// Whether a relative path stays within the folder it is relative to. A description must not lead to files
-/// outside its folder.
-[[nodiscard]] bool stays_in_folder(std::string_view path) noexcept;
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/detail/folder_names.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE bool stays_in_folder(std::string_view path) noexcept {
-  if (path.empty() || path.front() == '/' || path.find('\0') != std::string_view::npos) return false;
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find('/', begin), path.size());
-    if (path.substr(begin, end - begin) == "..") return false;
-    begin = end + 1;
-  }
-  return true;
-}
-
-}  // namespace penstock::inline v0_1::detail
-
 // ---- penstock/source/detail/hive_path.hpp
 
 namespace penstock::inline v0_1 {
@@ -72297,11 +77948,19 @@ class hive_columns {
   /// Whole numbers of 64 bits if all values are some, otherwise texts. Throws errc::format, naming the path,
   /// unless all have the same columns.
   explicit hive_columns(std::span<const std::string> paths);
-  /// Columns of these types, "l", "i", "g", "b", "tdD", "ts..." or "u", and their values as text, by file.
-  /// Throws errc::format for a text that is no such value.
+  /// Columns of these types, "b", whole numbers and reals, decimals, "tdD" and "ts..." (as the numbers that
+  /// they are), "u", "z" and "n", and their values as text, by file. Throws errc::format for a text that is
+  /// no such value, and for other types.
   hive_columns(std::vector<arrow_type> types, std::vector<std::vector<std::optional<std::string>>> values);
   hive_columns(hive_columns&&) noexcept = default;
   hive_columns& operator=(hive_columns&&) noexcept = default;
+
+  /// Gives a column the type that it has in files, too: whole numbers of 64 bits, double, bool, dates or
+  /// texts.
+  /// Throws errc::format for another type, and for a value that is none of it.
+  void give_type(std::size_t i, const arrow_type& stored);
+  /// Throws errc::format, with both values, if a row of a file's own column has another value than `i` has.
+  void check_equal(std::size_t file, std::size_t i, const arrow_leaf& stored, std::uint64_t rows) const;
 
   [[nodiscard]] std::size_t size() const noexcept { return types_.size(); }
   /// The values' types.
@@ -72405,6 +78064,94 @@ PENSTOCK_INLINE hive_columns::hive_columns(std::vector<arrow_type> types,
   keep_values();
 }
 
+// The two's complement of a decimal, with its first byte first: "-1.25", "1E-3". Digits behind the point that
+// the type does not have must be zeros.
+PENSTOCK_INLINE bool decimal_value(const arrow_type& type, std::string_view text, buffer& into) {
+  const auto digits = digits_of_decimal(type);
+  if (!digits) return false;
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  std::int64_t exponent = 0;
+  if (const std::size_t e = text.find_first_of("eE"); e != text.npos) {
+    const std::size_t begin = e + (text.substr(e + 1).starts_with('+') ? 2 : 1);
+    const char* const end = text.data() + text.size();
+    const auto [behind, failed] = std::from_chars(text.data() + std::min(begin, text.size()), end, exponent);
+    if (failed != std::errc{} || behind != end) return false;
+    text = text.substr(0, e);
+  }
+  std::string whole(text);
+  if (const std::size_t point = text.find('.'); point != text.npos) {
+    exponent -= static_cast<std::int64_t>(text.size() - point - 1);
+    whole.erase(point, 1);
+  }
+  if (whole.empty() || whole.find_first_not_of("0123456789") != whole.npos) return false;
+  whole.erase(0, std::min(whole.find_first_not_of('0'), whole.size()));
+  if (!whole.empty()) {
+    constexpr std::int64_t most = 1'000;  // of a number that no decimal holds
+    exponent += digits->behind;
+    if (exponent > most || exponent < -most) return false;
+    for (; exponent < 0; ++exponent) {
+      if (whole.empty() || whole.back() != '0') return false;
+      whole.pop_back();
+    }
+    whole.append(static_cast<std::size_t>(exponent), '0');
+  }
+  if (whole.size() > static_cast<std::size_t>(digits->all)) return false;
+  into.resize_for_overwrite(static_cast<std::size_t>(type.width));
+  std::ranges::fill(into.span(), std::byte{});
+  for (const char digit : whole) {
+    unsigned carry = static_cast<unsigned>(digit - '0');
+    for (std::byte& one : into.span()) {
+      carry += 10 * std::to_integer<unsigned>(one);
+      one = static_cast<std::byte>(carry & 0xff);
+      carry >>= 8;
+    }
+  }
+  unsigned carry = 1;
+  for (std::byte& one : into.span()) {
+    if (!negative) break;
+    carry += 0xff - std::to_integer<unsigned>(one);
+    one = static_cast<std::byte>(carry & 0xff);
+    carry >>= 8;
+  }
+  return true;
+}
+
+template <class Real>
+[[nodiscard]] std::optional<Real> hive_real(std::string_view text) noexcept {
+  Real value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [behind, failed] = std::from_chars(text.data(), end, value);
+  if (text.empty() || failed != std::errc{} || behind != end) return std::nullopt;
+  return value;
+}
+// Days since 1970, as a number or as "2024-01-31".
+PENSTOCK_INLINE std::optional<std::int64_t> hive_days(const std::string& text) noexcept {
+  if (const auto days = hive_number(text)) return days;
+  if (text.size() != 10 || text[4] != '-' || text[7] != '-') return std::nullopt;
+  const auto part = [&](std::size_t at, std::size_t count) {
+    unsigned value = 0;
+    const char* const end = text.data() + at + count;
+    return std::from_chars(text.data() + at, end, value).ptr == end ? std::optional(value) : std::nullopt;
+  };
+  const auto year = part(0, 4), month = part(5, 2), day = part(8, 2);
+  if (!year || !month || !day) return std::nullopt;
+  const std::chrono::year_month_day date{std::chrono::year(static_cast<int>(*year)),
+                                         std::chrono::month(*month), std::chrono::day(*day)};
+  if (!date.ok()) return std::nullopt;
+  return std::chrono::sys_days(date).time_since_epoch().count();
+}
+PENSTOCK_INLINE std::string hive_date(std::int64_t days) {
+  const std::chrono::year_month_day date{std::chrono::sys_days(std::chrono::days(days))};
+  const auto padded = [](auto value, std::size_t digits) {
+    std::string made = std::to_string(value);
+    if (made.size() < digits) made.insert(0, digits - made.size(), '0');
+    return made;
+  };
+  return padded(static_cast<int>(date.year()), 4) + "-" + padded(static_cast<unsigned>(date.month()), 2) +
+         "-" + padded(static_cast<unsigned>(date.day()), 2);
+}
+
 // A value as a column of one row has it: a text with its offsets in front of it.
 PENSTOCK_INLINE buffer hive_value(const arrow_type& type, const std::string& text) {
   buffer room;
@@ -72422,20 +78169,91 @@ PENSTOCK_INLINE buffer hive_value(const arrow_type& type, const std::string& tex
     good = true;
   } else if (type.layout == arrow_layout::bits) {
     good = (text == "true" || text == "false") && keep(static_cast<std::uint8_t>(text == "true"));
-  } else if (type.number == arrow_number::float64) {
-    double value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [behind, failed] = std::from_chars(text.data(), end, value);
-    good = !text.empty() && failed == std::errc{} && behind == end && keep(value);
-  } else if (const auto value = hive_number(text)) {
-    if (type.width == 8) good = keep(*value);
-    if (type.width == 4 && std::in_range<std::int32_t>(*value))
-      good = keep(static_cast<std::int32_t>(*value));
+  } else if (type.format == "g") {
+    if (const auto real = hive_real<double>(text)) good = keep(*real);
+  } else if (type.format == "f") {
+    if (const auto real = hive_real<float>(text)) good = keep(*real);
+  } else if (type.format.starts_with("d:")) {
+    good = decimal_value(type, text, room);
+  } else if (const auto value = type.format == "tdD" ? hive_days(text) : hive_number(text);
+             value && (type.number != arrow_number::none || type.format == "tdD")) {
+    const auto keep_as = [&]<class T>(T) {
+      return type.width == sizeof(T) && std::in_range<T>(*value) && keep(static_cast<T>(*value));
+    };
+    good = keep_as(std::int64_t{}) || keep_as(std::int32_t{}) || keep_as(std::int16_t{}) ||
+           keep_as(std::int8_t{});
   }
   if (!good)
     throw error(errc::format, {"the column '", type.name, "' of type ", type.text(), " has a file's value '",
                                text, "', which is none"});
   return room;
+}
+
+PENSTOCK_INLINE void hive_columns::give_type(std::size_t i, const arrow_type& stored) {
+  const arrow_type* of = &stored;
+  while (!of->dictionary.empty()) of = &of->dictionary.front();
+  std::string_view format = of->format;
+  if (of->number != arrow_number::none && format.size() == 1)
+    format = format == "e" || format == "f" || format == "g" ? "g" : "l";
+  else if (of->layout == arrow_layout::bytes32 || of->layout == arrow_layout::bytes64 ||
+           of->layout == arrow_layout::views)
+    format = "u";
+  else if (format == "n")
+    format = value_type(i).format;
+  else if (format != "b" && format != "tdD")
+    throw error(errc::format, {"the column '", stored.name,
+                               "' is in the names of folders and in files, too, "
+                               "there of type ",
+                               stored.text(),
+                               ", whose values are not compared with those of the folders: name the files "
+                               "from a folder further down"});
+  arrow_type made = arrow_type::of_format(format);
+  made.name = value_type(i).name;
+  for (arrow_type& one : types_) {
+    arrow_type values = std::move(one.dictionary.front());
+    one = std::move(values);
+  }
+  types_[i] = std::move(made);
+  memory_.clear();
+  values_.clear();
+  keep_values();
+}
+
+PENSTOCK_INLINE std::string hive_cell_text(const arrow_cell& cell) {
+  if (cell.is_null()) return "null";
+  if (cell.type().layout == arrow_layout::bits) return cell.bit() ? "true" : "false";
+  if (cell.type().number == arrow_number::none) return text({"'", text_of(cell.bytes()), "'"});
+  if (cell.type().number == arrow_number::float16 || cell.type().number == arrow_number::float32 ||
+      cell.type().number == arrow_number::float64)
+    return std::to_string(real_arrow_number(cell, sizeof(double)));
+  const arrow_whole whole = whole_arrow_number(cell);
+  const auto value = static_cast<std::int64_t>(whole.bits);
+  if (cell.type().format == "tdD") return hive_date(value);
+  return whole.negative ? std::to_string(value) : std::to_string(whole.bits);
+}
+
+PENSTOCK_INLINE bool same_hive_value(const arrow_cell& a, const arrow_cell& b) {
+  if (a.is_null() || b.is_null()) return a.is_null() && b.is_null();
+  if (a.type().layout == arrow_layout::bits) return a.bit() == b.bit();
+  if (a.type().number == arrow_number::none) return text_of(a.bytes()) == text_of(b.bytes());
+  if (b.type().number == arrow_number::float64) {
+    const double first = real_arrow_number(a, sizeof(double)), second = real_arrow_number(b, sizeof(double));
+    return !(first < second) && !(first > second);
+  }
+  const arrow_whole first = whole_arrow_number(a), second = whole_arrow_number(b);
+  return first.bits == second.bits && first.negative == second.negative;
+}
+
+PENSTOCK_INLINE void hive_columns::check_equal(std::size_t file, std::size_t i, const arrow_leaf& stored,
+                                               std::uint64_t rows) const {
+  const arrow_cell folder(values_[file * types_.size() + i], 0);
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    const arrow_cell one = stored.at(row);
+    if (same_hive_value(one, folder)) continue;
+    throw error(errc::format, {"the column '", value_type(i).name, "' is ", hive_cell_text(one),
+                               " in a row of the file, and ", hive_cell_text(folder),
+                               " by the name of its folder: move the file, or read other columns only"});
+  }
 }
 
 PENSTOCK_INLINE void hive_columns::keep_values() {
@@ -73018,11 +78836,12 @@ PENSTOCK_INLINE void check_mds_codec(const mds_column& column, std::string_view 
     std::string_view codec;
     std::array<std::string_view, 5> encodings;
   };
-  constexpr std::array<reads, 15> known{{{"text", {"str", "str_int", "str_float", "str_decimal", "json"}},
+  constexpr std::array<reads, 16> known{{{"text", {"str", "str_int", "str_float", "str_decimal", "json"}},
                                          {"integer", {"str", "str_int"}},
                                          {"floating", {"str", "str_int", "str_float", "str_decimal"}},
                                          {"json", {"str", "json"}},
                                          {"json_field", {"str", "json"}},
+                                         {"json_fields", {"str", "json"}},
                                          {"jpeg", {"jpeg"}},
                                          {"png", {"png"}},
                                          {"image", {"jpeg", "png"}},
@@ -73249,6 +79068,12 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
   try {
     const std::uint64_t size = session.size(object);
     const bool all_said = size == said.bytes;
+    if (!all_said) {
+      const object_bytes some = session.range(object, 0, std::min<std::uint64_t>(size, 64));
+      if (const std::string_view known = known_format(some);
+          known.starts_with("a Git LFS") || known.starts_with("an HTML"))
+        throw not_a("a shard", some, {});
+    }
     if (!all_said &&
         !(kind->may_omit_table && size > said.bytes && (size - said.bytes) / 4 == said.samples + 2))
       refuse({"the shard has ", size, " bytes, and its index says ", said.bytes,
@@ -73260,8 +79085,8 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
              0);
     // Most descriptions are short, and then come with the table.
     constexpr std::uint64_t usual = 4_KiB;
-    buffer room;
-    bytes_view head = session.range(object, 0, std::min(size, table_end + usual), room);
+    object_bytes bytes = session.range(object, 0, std::min(size, table_end + usual));
+    bytes_view head = bytes;
     if (number(head.data()) != said.samples)
       refuse({"the shard has ", number(head.data()), " samples, and its index says ", said.samples}, 0);
     std::vector<std::uint32_t> begins;
@@ -73274,10 +79099,9 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
       begins.push_back(begin);
     }
     if (begins.back() != size && kind->explain != nullptr) {
-      buffer last;
       const std::uint64_t some = std::min<std::uint64_t>(size, 8);
-      if (const auto why = kind->explain(session.range(object, size - some, some, last)); !why.empty())
-        refuse({why}, table_end - 4);
+      const object_bytes last = session.range(object, size - some, some);
+      if (const auto why = kind->explain(last); !why.empty()) refuse({why}, table_end - 4);
     }
     if (begins.back() != size)
       refuse({"the shard's last sample ends at ", begins.back(), ", and the shard at ", size}, table_end - 4);
@@ -73287,7 +79111,10 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
       throw error(errc::limit, {"the shard's description of its columns has ", described - table_end,
                                 " bytes; the limit is 1 MiB"})
           .at_offset(table_end);
-    if (described > head.size()) head = session.range(object, 0, described, room);
+    if (described > head.size()) {
+      bytes = session.range(object, 0, described, std::move(bytes));
+      head = bytes;
+    }
     const bytes_view config = head.subspan(to_size(table_end), to_size(described - table_end));
     bool agreed = false;
     try {
@@ -73320,267 +79147,6 @@ PENSTOCK_INLINE void mds_tables::get_ready(session_view session, std::span<const
   loaded_->get_ready(
       samples, [&](std::uint64_t index) { return files_->locate(index).shard; },
       [&](std::size_t shard) { (void)get(session, shard); });
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/table_facts.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// What files without numbers call a field, one or the other: a column, a field of a struct, or the
-/// "element", "key" or "value" of a list or a map.
-struct stored_name {
-  std::vector<std::string> names;
-  int number = -1;
-  std::vector<stored_name> fields = {};
-};
-
-/// What a table says of its Parquet files, at one version.
-struct table_facts {
-  arrow_type schema;  // the columns that files have, as the children of a struct
-  std::vector<std::vector<std::string>>
-      stored_as;  // by column: what files call it, one or the other; none: as the table does
-  std::vector<arrow_type>
-      stored_types;            // by column: its type with the fields' names in files; empty: as the table's
-  std::vector<int> field_ids;  // by column: its number in files, if files have some; may be empty. Without
-                               // stored types, those of what it consists of come behind it, depth first.
-  std::optional<std::vector<stored_name>> names;  // of what has a number, in files without numbers
-  std::vector<arrow_type>
-      part_types;  // columns of one value per file: "l", "i", "g", "b", "tdD", "ts...", "u"
-  std::vector<std::vector<std::optional<std::string>>>
-      part_values;  // by file and column, as text; none: null
-  std::vector<std::vector<std::uint64_t>>
-      deleted;  // by file: the rows that are not there any more, ascending
-  std::vector<std::vector<std::string>>
-      must_have;           // by file: columns that are not null where the file has none; may be empty
-  std::string says;        // "delta('sales', version 3)"
-  std::uint64_t mark = 0;  // of the version
-};
-
-/// How many numbers a column has: its own, and those of what it consists of.
-[[nodiscard]] std::size_t numbers_of(const arrow_type& column) noexcept;
-
-/// Gives the columns of a file, and the fields of its structs, the names that they have in the table. `ids`
-/// are the file's own, in the order of `field_ids`, -1 for none.
-void name_as_in_table(const table_facts& table, arrow_type& file, std::span<const int> ids);
-
-/// How values of a file's column become those of a table's.
-enum class table_fit : std::uint8_t {
-  none,         ///< they do not
-  as_they_are,  ///< whoever reads them takes either type
-  converted     ///< into others that are exactly the same: see `as_in_table`
-};
-
-/// Values of a type, as a file has it, in a column of a table. As they are: all numbers of a kind, all texts
-/// and bytes, dictionaries of them, and decimals of the same scale. Converted: whole numbers of up to 32 bits
-/// into double, dates into timestamps without a zone, decimals and whole numbers into decimals that have at
-/// least as many digits in front of the point and behind it; and in lists, maps and structs in them, whose
-/// values may be read in place, numbers into wider ones of their kind.
-[[nodiscard]] table_fit fit_in_table(const arrow_type& file, const arrow_type& table) noexcept;
-
-/// The digits of a decimal, "d:10,2" or "d:10,2,256": all of them, and those behind the point.
-struct decimal_digits {
-  int all = 0, behind = 0;
-};
-[[nodiscard]] std::optional<decimal_digits> digits_of_decimal(const arrow_type& type) noexcept;
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/table_facts.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE std::size_t numbers_of(const arrow_type& column) noexcept {
-  std::size_t count = 1;
-  if (column.dictionary.empty())
-    for (const arrow_type& child : column.children) count += numbers_of(child);
-  return count;
-}
-
-// Both sets of numbers begin with those of the first child. What lists, maps and their entries consist of has
-// places, and names without a meaning.
-PENSTOCK_INLINE void name_by_numbers(arrow_type& file, std::span<const int> ids, const arrow_type& known,
-                                     std::span<const int> known_ids, bool by_number = true) {
-  for (std::size_t i = 0; i < file.children.size(); ++i) {
-    arrow_type& child = file.children[i];
-    const std::size_t count = std::min(numbers_of(child), ids.size());
-    const std::span<const int> mine = ids.first(count);
-    ids = ids.subspan(count);
-    std::span<const int> theirs = known_ids;
-    std::size_t found = 0;
-    const auto is_it = [&] {
-      if (!by_number) return found == i;
-      return !mine.empty() && mine.front() >= 0 && theirs.front() == mine.front();
-    };
-    while (found < known.children.size() && !theirs.empty() && !is_it())
-      theirs = theirs.subspan(std::min(numbers_of(known.children[found++]), theirs.size()));
-    // What the table does not have any more must not be taken for something else.
-    if (found == known.children.size() || theirs.empty()) {
-      child.name = '\0' + child.name;
-      continue;
-    }
-    const arrow_type& same = known.children[found];
-    child.name = same.name;
-    if (!mine.empty() && child.dictionary.empty() && same.dictionary.empty())
-      name_by_numbers(
-          child, mine.subspan(1), same, theirs.subspan(1),
-          child.layout == arrow_layout::record && same.layout == arrow_layout::record && file.format != "+m");
-  }
-}
-
-// The numbers of what a type consists of, by its names in the file.
-PENSTOCK_INLINE void number_by_names(const arrow_type& file, const std::vector<stored_name>& names,
-                                     std::vector<int>& into, bool is_entry = false) {
-  if (!file.dictionary.empty()) return;
-  for (std::size_t i = 0; i < file.children.size(); ++i) {
-    const arrow_type& child = file.children[i];
-    if (file.format == "+m") {
-      into.push_back(-1);
-      number_by_names(child, names, into, true);
-      continue;
-    }
-    const std::string_view called = is_entry                              ? (i == 0 ? "key" : "value")
-                                    : file.layout == arrow_layout::record ? std::string_view(child.name)
-                                                                          : "element";
-    const auto found = std::ranges::find_if(names, [&](const stored_name& one) {
-      return std::ranges::find(one.names, called) != one.names.end();
-    });
-    into.push_back(found == names.end() ? -1 : found->number);
-    number_by_names(child, found == names.end() ? std::vector<stored_name>() : found->fields, into);
-  }
-}
-
-// Fields of structs, also in lists and maps, whose other children have names without a meaning.
-PENSTOCK_INLINE void name_fields(const arrow_type& table, const arrow_type& stored, arrow_type& file) {
-  if (table.children.size() != stored.children.size()) return;
-  const bool by_name = table.layout == arrow_layout::record && file.layout == arrow_layout::record;
-  for (std::size_t i = 0; i < file.children.size(); ++i) {
-    std::size_t found = i;
-    if (by_name)
-      found = static_cast<std::size_t>(
-          std::ranges::find(stored.children, file.children[i].name, &arrow_type::name) -
-          stored.children.begin());
-    std::string& name = file.children[i].name;
-    if (found < table.children.size()) {
-      name_fields(table.children[found], stored.children[found], file.children[i]);
-      name = table.children[found].name;
-    } else {
-      name = '\0' + name;
-    }
-  }
-}
-
-PENSTOCK_INLINE void name_as_in_table(const table_facts& table, arrow_type& file, std::span<const int> ids) {
-  const std::vector<arrow_type>& columns = table.schema.children;
-  const bool has_ids = !table.field_ids.empty() && std::ranges::any_of(ids, [](int one) { return one >= 0; });
-  if (has_ids && table.stored_types.empty()) return name_by_numbers(file, ids, table.schema, table.field_ids);
-  if (!has_ids && table.names) {
-    std::vector<int> found;
-    number_by_names(file, *table.names, found);
-    return name_by_numbers(file, found, table.schema, table.field_ids);
-  }
-  for (arrow_type& column : file.children) {
-    const std::size_t count = std::min(numbers_of(column), ids.size());
-    const int id = count == 0 ? -1 : ids.front();
-    ids = ids.subspan(count);
-    std::size_t found = 0;
-    const auto is_it = [&](std::size_t k) {
-      if (has_ids) return id >= 0 && k < table.field_ids.size() && table.field_ids[k] == id;
-      return k < table.stored_as.size() && !table.stored_as[k].empty()
-                 ? std::ranges::find(table.stored_as[k], column.name) != table.stored_as[k].end()
-                 : columns[k].name == column.name;
-    };
-    while (found < columns.size() && !is_it(found)) ++found;
-    if (found < table.stored_types.size()) name_fields(columns[found], table.stored_types[found], column);
-    // A column that the table does not have any more must not be taken for another one.
-    column.name = found < columns.size() ? columns[found].name : '\0' + column.name;
-  }
-}
-
-PENSTOCK_INLINE std::optional<decimal_digits> digits_of_decimal(const arrow_type& type) noexcept {
-  if (!type.format.starts_with("d:")) return std::nullopt;
-  decimal_digits made;
-  const char *const first = type.format.data() + 2, *const end = type.format.data() + type.format.size();
-  const auto [comma, failed] = std::from_chars(first, end, made.all);
-  if (failed != std::errc{} || comma == end || *comma != ',') return std::nullopt;
-  if (std::from_chars(comma + 1, end, made.behind).ec != std::errc{}) return std::nullopt;
-  return made;
-}
-
-// Of decimals, and of whole numbers, which have no digits behind the point.
-PENSTOCK_INLINE table_fit fit_in_decimal(const arrow_type& file, const arrow_type& table) noexcept {
-  const auto wanted = digits_of_decimal(table);
-  auto digits = digits_of_decimal(file);
-  if (!wanted) return table_fit::none;
-  if (digits && digits->behind == wanted->behind && file.width == table.width) return table_fit::as_they_are;
-  constexpr std::array<std::pair<std::string_view, int>, 4> whole{{{"c", 3}, {"s", 5}, {"i", 10}, {"l", 19}}};
-  for (const auto& [format, count] : whole)
-    if (file.format == format) digits = decimal_digits{count, 0};
-  const bool holds = digits && wanted->behind >= digits->behind &&
-                     wanted->all - wanted->behind >= digits->all - digits->behind;
-  return holds ? table_fit::converted : table_fit::none;
-}
-
-// `inside` a list or a map.
-PENSTOCK_INLINE table_fit fit_of_type(const arrow_type& file, const arrow_type& table, bool inside) noexcept {
-  const auto if_plain = [](table_fit fit) { return fit == table_fit::as_they_are ? fit : table_fit::none; };
-  if (!file.dictionary.empty()) return if_plain(fit_of_type(file.dictionary.front(), table, inside));
-  if (!table.dictionary.empty()) return if_plain(fit_of_type(file, table.dictionary.front(), inside));
-  constexpr std::string_view whole = "csilCSIL", real = "efg";
-  const auto is = [](const arrow_type& type, std::string_view kinds) {
-    return type.format.size() == 1 && kinds.find(type.format) != kinds.npos;
-  };
-  const auto either = [](bool as_they_are, table_fit other) {
-    return as_they_are ? table_fit::as_they_are : other;
-  };
-  if (is(file, whole) && is(table, whole))
-    return either(!inside || file.width >= table.width, table_fit::converted);
-  if (is(file, real) && is(table, real))
-    return either(!inside || !is(file, "f") || !is(table, "g"), table_fit::converted);
-  if (is(file, whole) && is(table, "g"))
-    return file.width <= sizeof(std::int32_t) ? table_fit::converted : table_fit::none;
-  if (table.format.starts_with("d:")) return fit_in_decimal(file, table);
-  // Time zones make no difference to the number, but to a day.
-  if (table.format.starts_with("ts") && file.format.starts_with("ts"))
-    return either(file.format.substr(0, 3) == table.format.substr(0, 3), table_fit::none);
-  if (table.format.starts_with("ts") && table.format.ends_with(':') && file.format == "tdD")
-    return table_fit::converted;
-  const auto is_bytes = [](const arrow_type& type) {
-    return type.layout == arrow_layout::bytes32 || type.layout == arrow_layout::bytes64 ||
-           type.layout == arrow_layout::views;
-  };
-  if (is_bytes(file) && is_bytes(table)) return table_fit::as_they_are;
-  const auto of_children = [](const arrow_type& a, const arrow_type& b, bool named) {
-    if (a.children.size() != b.children.size()) return table_fit::none;
-    table_fit all = table_fit::as_they_are;
-    for (std::size_t i = 0; i < a.children.size(); ++i) {
-      const table_fit one = fit_of_type(a.children[i], b.children[i], true);
-      if (one == table_fit::none || (named && a.children[i].name != b.children[i].name))
-        return table_fit::none;
-      all = std::max(all, one);
-    }
-    return all;
-  };
-  const auto is_list = [](const arrow_type& type) {
-    return (type.layout == arrow_layout::list32 || type.layout == arrow_layout::list64) &&
-           type.format != "+m";
-  };
-  if (is_list(file) && is_list(table)) return of_children(file, table, false);
-  // The entry of a map is a struct whose fields may have any names.
-  if (file.format == "+m" && table.format == "+m" && file.children.size() == 1 && table.children.size() == 1)
-    return of_children(file.children.front(), table.children.front(), false);
-  if (file.layout == arrow_layout::record && table.layout == arrow_layout::record)
-    return of_children(file, table, true);
-  return either(file.reads_like(table), table_fit::none);
-}
-
-PENSTOCK_INLINE table_fit fit_in_table(const arrow_type& file, const arrow_type& table) noexcept {
-  return fit_of_type(file, table, false);
 }
 
 }  // namespace detail
@@ -74864,14 +80430,15 @@ namespace detail {
 /// What a patient storage does about reads that fail, or are late: one relay tries again and limits, as
 /// `retrying` around `throttled`, and goes around second reads, as `hedged`.
 struct patience {
-  relay_rules relays;
+  relay_rules relays;                 // `stop` ends all waits of the session
   std::optional<hedge_rules> hedges;  // none: no second reads
 };
 /// Throws errc::argument for options that make no sense. `attempts` of 1, `at_once` of 0 and a `share` of 0
-/// switch them off. No more than `most_at_once` reads are let through in any case: more would wait inside,
+/// switch them off. No more reads than `connections` are let through in any case: more would wait inside,
 /// where they would look late.
-[[nodiscard]] patience patience_of(const retrying_options& retries, const throttled_options& throttle,
-                                   const hedged_options& hedges, std::size_t most_at_once);
+[[nodiscard]] patience patience_of(const http_options& options);
+/// How requests that are no reads are tried again.
+[[nodiscard]] relay_rules retry_rules_of(const http_options& options);
 
 /// The session of a storage over a network, whose reads are tried again, limited and hedged: what
 /// `retrying(throttled(hedged(inner)))` would be, with each part chosen when the storage is made.
@@ -74889,23 +80456,36 @@ class patient_session {
         use(session.template emplace<hedging>(where, *rules.hedges));
       else
         use(session.template emplace<opened>(where).session);
+      if (rules.relays.stop.stop_possible()) stops.emplace(rules.relays.stop, stop_line{&line});
     }
     state(const state&) = delete;
     state& operator=(const state&) = delete;
-    ~state() { line.stop(); }
+    ~state() {
+      stops.reset();
+      line.stop();
+    }
 
     template <class Session>
     void use(Session& made) {
       line.use(session_view(made), background_view(made));
     }
 
+    struct stop_line {
+      relay* line;
+      void operator()() const noexcept {
+        line->end_waits();
+        line->cancel();
+      }
+    };
     struct opened {
       explicit opened(const Inner& storage) : session(storage.connect()) {}  // need not be movable
       inner session;
     };
     Inner where;
     relay line;
-    std::variant<std::monostate, opened, hedging> session;  // ends first: it reports its reads to the line
+    std::variant<std::monostate, opened, hedging>
+        session;  // ends before the line: it reports its reads to it
+    std::optional<std::stop_callback<stop_line>> stops;
   };
 
  public:
@@ -74923,6 +80503,7 @@ class patient_session {
   {
     return inside().expect(id, what);
   }
+  [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(inside(), id); }
   void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
     state_->line.read(id, offset, into);
   }
@@ -74982,15 +80563,19 @@ class patient_session {
 namespace penstock::inline v0_1 {
 namespace detail {
 
-PENSTOCK_INLINE patience patience_of(const retrying_options& retries, const throttled_options& throttle,
-                                     const hedged_options& hedges, std::size_t most_at_once) {
-  patience made{rules_of(retries), std::nullopt};
-  if (throttle.at_once != 0) {
-    const relay_rules limit = rules_of(throttle);
-    made.relays.at_once = std::min(limit.at_once, most_at_once);
+PENSTOCK_INLINE relay_rules retry_rules_of(const http_options& options) {
+  relay_rules made = rules_of(options.retries);
+  made.stop = options.stop;
+  return made;
+}
+PENSTOCK_INLINE patience patience_of(const http_options& options) {
+  patience made{retry_rules_of(options), std::nullopt};
+  if (options.throttle.at_once != 0) {
+    const relay_rules limit = rules_of(options.throttle);
+    made.relays.at_once = std::min(limit.at_once, options.connections);
     made.relays.longest_pause = limit.longest_pause;
   }
-  const hedge_rules second = rules_of(hedges);
+  const hedge_rules second = rules_of(options.hedges);
   if (second.share > 0) made.hedges = second;
   return made;
 }
@@ -75073,6 +80658,21 @@ class shared_questions {
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/sleep_unless_stopped.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Waits so long. Throws errc::stopped as soon as the token asks for it.
+inline void sleep_unless_stopped(std::chrono::nanoseconds time, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  std::unique_lock lock(mutex);
+  changed.wait_for(lock, stop, time, [] { return false; });
+  if (stop.stop_requested()) throw error(errc::stopped, "a wait was ended by the stop token");
+}
+
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/storage/detail/work_ahead.hpp
 

@@ -3,6 +3,9 @@
 // Made by tools/amalgamate.py from include/penstock; do not edit.
 #pragma once
 
+#if !__has_include(<arrow/csv/reader.h>)
+#error "penstock_arrow.hpp needs Arrow C++: link penstock::arrow"
+#endif
 #if !__has_include(<parquet/arrow/reader.h>)
 #error "penstock_arrow.hpp needs Arrow C++ with Parquet: link penstock::arrow"
 #endif
@@ -27,9 +30,12 @@
 #include <arrow/c/bridge.h>
 #include <arrow/compute/cast.h>
 #include <arrow/compute/exec.h>
+#include <arrow/csv/options.h>
+#include <arrow/csv/reader.h>
 #include <arrow/extension_type.h>
 #include <arrow/filesystem/filesystem.h>
 #include <arrow/io/interfaces.h>
+#include <arrow/io/memory.h>
 #include <arrow/memory_pool.h>
 #include <arrow/record_batch.h>
 #include <arrow/result.h>
@@ -45,6 +51,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <initializer_list>
@@ -61,12 +68,16 @@
 #include <parquet/arrow/writer.h>
 #include <parquet/bloom_filter.h>
 #include <parquet/bloom_filter_reader.h>
+#include <parquet/column_page.h>
+#include <parquet/column_reader.h>
 #include <parquet/exception.h>
 #include <parquet/file_reader.h>
 #include <parquet/metadata.h>
 #include <parquet/page_index.h>
+#include <parquet/properties.h>
 #include <parquet/schema.h>
 #include <parquet/statistics.h>
+#include <parquet/types.h>
 #include <span>
 #include <string>
 #include <string_view>
@@ -253,6 +264,584 @@ class arrow_session {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/detail/csv_files.hpp
+
+#ifdef __GNUC__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#endif
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
+#endif
+
+namespace penstock::inline v0_1 {
+
+/// Options of `csv` and `tsv`.
+struct csv_options {
+  char delimiter = ',';
+  char quote = '"';    ///< around values with delimiters or line ends; doubled within them
+  char escape = '\0';  ///< such as '\\'; 0: none
+  /// The columns' names, for files whose first line has none.
+  std::vector<std::string> columns = {};
+  /// Columns whose types are not guessed: {{"label", "int32"}, {"zip", "string"}}. `bool`, `int8` to
+  /// `uint64`, `float`, `double`, `string`, `binary`, `date32`, `timestamp[us]` (or `s`, `ms`, `ns`).
+  std::vector<std::pair<std::string, std::string>> types = {};
+  /// What stands for a missing value, in columns of text, too; empty: nothing and what pandas takes for it
+  /// ("NA", "NaN", "null" and others), in all columns but those of text.
+  std::vector<std::string> nulls = {};
+  /// The bytes of parsed rows that a run keeps in memory, all workers together.
+  std::uint64_t keep = 1_GiB;
+};
+
+namespace detail {
+
+/// Rows of a file that are parsed together.
+struct csv_piece {
+  std::uint64_t begin = 0, size = 0;
+};
+
+/// The files of a dataset of CSV, as part of a plan. A shard is a piece of some rows.
+struct csv_files : known_files {
+  csv_options options;
+  std::vector<csv_piece> pieces;                  // by shard
+  std::vector<std::uint64_t> rows_before;         // by shard: rows of its file in front of it
+  std::vector<std::vector<std::string>> columns;  // by object, in the file's order
+  std::vector<std::shared_ptr<arrow::DataType>> types;
+  std::vector<std::string> leaves;
+  arrow_type schema;
+  std::uint64_t mark = 0;
+
+  /// Reads and parses all files: where rows are, and of which types.
+  csv_files(storage_facts where, session_view session, csv_options given);
+
+  [[nodiscard]] std::uint64_t row_of(std::size_t, std::uint64_t sample) const noexcept { return sample; }
+  /// The file without its folder, and the row's number in it: "train.csv:17".
+  [[nodiscard]] std::string key_of(std::size_t shard, std::uint64_t row) const {
+    const std::string_view name = path(shard);
+    return text({name.substr(name.rfind('/') + 1), ":", rows_before[shard] + row});
+  }
+  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::vector<source_field> fields() const;
+
+  /// The rows of a shard; columns that are not wanted look like nulls.
+  [[nodiscard]] std::unique_ptr<arrow_batch> load(session_view session, std::size_t shard,
+                                                  std::span<const std::size_t> wanted) const;
+
+ private:
+  static constexpr std::size_t piece_size = 1 << 20;
+  static constexpr std::uint64_t most_of_row = 256_MiB;
+
+  /// What a pass over a file found.
+  struct found_file {
+    std::vector<std::string> columns;
+    std::vector<csv_piece> pieces;
+    std::vector<std::uint64_t> rows;
+    std::vector<std::shared_ptr<arrow::DataType>> types;
+    std::uint64_t content = 0;
+  };
+  [[nodiscard]] found_file look(session_view session, object_id object, std::uint64_t size) const;
+  void take_types(const std::vector<std::string>& names, const arrow::Schema& piece,
+                  std::vector<std::shared_ptr<arrow::DataType>>& into) const;
+  [[nodiscard]] csv_marks marks() const noexcept {
+    return {options.delimiter, options.quote, options.escape};
+  }
+  /// `names`: of the columns; none: they are in the first row. `wanted`: the columns to read; none: all.
+  [[nodiscard]] std::shared_ptr<arrow::Table> parse(std::string_view rows,
+                                                    const std::vector<std::string>& names,
+                                                    const std::vector<std::string>& wanted) const;
+};
+
+inline void check_csv(const arrow::Status& done) {
+  if (!done.ok()) throw error(errc::format, {"Arrow cannot read it: ", arrow_message(done.message())});
+}
+
+/// The type that values of two are read as: Arrow's guess if it had seen both.
+[[nodiscard]] inline std::shared_ptr<arrow::DataType> joined_csv_type(
+    const std::shared_ptr<arrow::DataType>& a, const std::shared_ptr<arrow::DataType>& b) {
+  using type = arrow::Type;
+  if (a->Equals(*b) || b->id() == type::NA) return a;
+  if (a->id() == type::NA) return b;
+  const auto are = [&](type::type one, type::type other) {
+    return (a->id() == one && b->id() == other) || (a->id() == other && b->id() == one);
+  };
+  if (are(type::INT64, type::DOUBLE)) return arrow::float64();
+  if (are(type::DATE32, type::TIMESTAMP)) return a->id() == type::TIMESTAMP ? a : b;
+  if (are(type::TIMESTAMP, type::TIMESTAMP)) return arrow::timestamp(arrow::TimeUnit::NANO);
+  return a->id() == type::BINARY || b->id() == type::BINARY ? arrow::binary() : arrow::utf8();
+}
+
+[[nodiscard]] inline std::shared_ptr<arrow::DataType> csv_type_of(const std::string& column,
+                                                                  const std::string& name) {
+  const std::pair<std::string_view, std::shared_ptr<arrow::DataType>> known[] = {
+      {"bool", arrow::boolean()},
+      {"int8", arrow::int8()},
+      {"int16", arrow::int16()},
+      {"int32", arrow::int32()},
+      {"int64", arrow::int64()},
+      {"uint8", arrow::uint8()},
+      {"uint16", arrow::uint16()},
+      {"uint32", arrow::uint32()},
+      {"uint64", arrow::uint64()},
+      {"float", arrow::float32()},
+      {"double", arrow::float64()},
+      {"string", arrow::utf8()},
+      {"binary", arrow::binary()},
+      {"date32", arrow::date32()},
+      {"timestamp[s]", arrow::timestamp(arrow::TimeUnit::SECOND)},
+      {"timestamp[ms]", arrow::timestamp(arrow::TimeUnit::MILLI)},
+      {"timestamp[us]", arrow::timestamp(arrow::TimeUnit::MICRO)},
+      {"timestamp[ns]", arrow::timestamp(arrow::TimeUnit::NANO)}};
+  std::string all;
+  for (const auto& [called, type] : known) {
+    if (called == name) return type;
+    append(all, {all.empty() ? "" : ", ", called});
+  }
+  throw error(errc::argument, {"csv_options::types: the column '", column, "' cannot be of the type '", name,
+                               "'; there are ", all});
+}
+
+inline std::shared_ptr<arrow::Table> csv_files::parse(std::string_view rows,
+                                                      const std::vector<std::string>& names,
+                                                      const std::vector<std::string>& wanted) const {
+  auto reading = arrow::csv::ReadOptions::Defaults();
+  reading.use_threads = false;
+  reading.column_names = names;
+  reading.block_size = static_cast<std::int32_t>(std::max<std::size_t>(rows.size(), 1));
+  auto parsing = arrow::csv::ParseOptions::Defaults();
+  parsing.delimiter = options.delimiter;
+  parsing.quote_char = options.quote;
+  parsing.escaping = options.escape != '\0';
+  if (parsing.escaping) parsing.escape_char = options.escape;
+  parsing.newlines_in_values = true;
+  auto converting = arrow::csv::ConvertOptions::Defaults();
+  converting.include_columns = wanted;
+  if (!options.nulls.empty()) {
+    converting.null_values = options.nulls;
+    converting.strings_can_be_null = true;
+  }
+  for (std::size_t i = 0; i < types.size(); ++i)
+    if (types[i]) converting.column_types[leaves[i]] = types[i];
+  std::shared_ptr<arrow::Table> made;
+  try {
+    check_csv([&]() -> arrow::Status {
+      const auto input = std::make_shared<arrow::io::BufferReader>(std::make_shared<arrow::Buffer>(
+          reinterpret_cast<const std::uint8_t*>(rows.data()), static_cast<std::int64_t>(rows.size())));
+      ARROW_ASSIGN_OR_RAISE(const auto reader,
+                            arrow::csv::TableReader::Make(arrow::io::default_io_context(), input, reading,
+                                                          parsing, converting));
+      ARROW_ASSIGN_OR_RAISE(made, reader->Read());
+      return arrow::Status::OK();
+    }());
+  } catch (const error&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& e) {
+    throw error(errc::format, {"Arrow cannot read it: ", arrow_message(e.what())});
+  }
+  return made;
+}
+
+inline void csv_files::take_types(const std::vector<std::string>& names, const arrow::Schema& piece,
+                                  std::vector<std::shared_ptr<arrow::DataType>>& into) const {
+  into.resize(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto& type = piece.field(static_cast<int>(i))->type();
+    into[i] = into[i] ? joined_csv_type(into[i], type) : type;
+  }
+}
+
+inline csv_files::found_file csv_files::look(session_view session, object_id object,
+                                             std::uint64_t size) const {
+  found_file made;
+  made.columns = options.columns;
+  csv_row_ends ends(marks());
+  std::string pending;  // rows that have no end yet
+  std::uint64_t at = 0, begin = 0;
+  const auto add = [&](std::size_t count) {
+    const bool blank = pending.find_first_not_of("\r\n") >= count;
+    if (blank) {
+      begin += count;
+      pending.erase(0, count);
+      return;
+    }
+    const std::shared_ptr<arrow::Table> table =
+        parse(std::string_view(pending).substr(0, count), made.columns, {});
+    take_types(made.columns, *table->schema(), made.types);
+    if (table->num_rows() != 0) {
+      made.pieces.push_back({begin, count});
+      made.rows.push_back(static_cast<std::uint64_t>(table->num_rows()));
+    }
+    begin += count;
+    pending.erase(0, count);
+  };
+  buffer room;
+  bool whole = at == size;
+  while (!whole || !pending.empty()) {
+    const std::size_t seen = pending.size();
+    const std::uint64_t next = std::min<std::uint64_t>(piece_size, size - at);
+    const bytes_view read = session.range(object, at, next, room);
+    made.content = hash_bytes(made.content, read);
+    at += next;
+    whole = at == size;
+    std::string_view fresh = text_of(read);
+    if (begin == 0 && seen == 0 && made.pieces.empty() && fresh.starts_with("\xef\xbb\xbf")) {
+      fresh.remove_prefix(3);  // a byte order mark
+      begin = 3;
+    }
+    pending.append(fresh);
+    std::size_t done = 0;
+    if (made.columns.empty()) {
+      // The first line that is none, by itself: it has other types than what follows.
+      std::size_t head = 0;
+      std::size_t from_here = seen;
+      while (from_here < pending.size()) {
+        const std::size_t end = ends.find(std::string_view(pending).substr(from_here), true);
+        if (end == 0) break;
+        from_here += end;
+        if (pending.find_first_not_of("\r\n") < from_here) {
+          head = from_here;
+          break;
+        }
+      }
+      if (head == 0 && whole) head = pending.size();
+      if (pending.find_first_not_of("\r\n") < head) {
+        const auto named = parse(std::string_view(pending).substr(0, head), {}, {});
+        for (const auto& field : named->schema()->fields()) made.columns.push_back(field->name());
+        pending.erase(0, head);
+        begin += head;
+        done = ends.find(pending, false);
+      }
+    } else {
+      done = seen + ends.find(std::string_view(pending).substr(seen), false);
+      if (done == seen) done = 0;
+    }
+    if (whole && ends.quoted())
+      throw error(errc::format, "a value begins with a quote that nothing closes").at_offset(begin);
+    if (whole) done = pending.size();
+    if (done != 0) add(done);
+    if (pending.size() > most_of_row)
+      throw error(errc::limit, {"a row has more than ", most_of_row,
+                                " bytes: a quote may be missing, or csv_options::quote be another character"})
+          .at_offset(begin);
+    if (whole) break;
+  }
+  if (made.columns.empty())
+    throw error(errc::format, "the file is empty, and its first line should have the columns' names");
+  return made;
+}
+
+inline csv_files::csv_files(storage_facts where, session_view session, csv_options given)
+    : options(std::move(given)) {
+  if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one file");
+  const std::size_t count = where.names.size();
+  std::vector<found_file> found(count);
+  std::vector<object_signature> known(count);
+  constexpr std::size_t max_threads = 16;
+  tar::for_each_in_parallel(count, std::min(count, max_threads), [&](std::size_t i) {
+    const auto object = static_cast<object_id>(i);
+    try {
+      known[i] = session.signature(object);
+      found[i] = look(session, object, known[i].size);
+      session.confirm(object);
+    } catch (error& e) {
+      session.confirm(object);
+      e.in_file(where.names[i]);
+      throw;
+    }
+  });
+  leaves = found.front().columns;
+  const auto listed = [](const std::vector<std::string>& names) {
+    std::string line;
+    for (const std::string& one : names) append(line, {line.empty() ? "" : ", ", one});
+    return line;
+  };
+  std::vector<std::string> sorted = leaves;
+  std::ranges::sort(sorted);
+  if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end())
+    throw error(errc::format,
+                {"two columns are called '", *twice, "'; name them with csv_options{.columns = ...}"})
+        .in_file(where.names.front());
+  std::vector<std::shared_ptr<arrow::DataType>> joined(leaves.size(), arrow::null());
+  for (std::size_t i = 0; i < count; ++i) {
+    std::vector<std::string> own = found[i].columns;
+    std::ranges::sort(own);
+    if (own != sorted)
+      throw error(errc::format, {"the file has the columns ", listed(found[i].columns),
+                                 ", and the first one, '", where.names.front(), "', has ", listed(leaves)})
+          .in_file(where.names[i]);
+    for (std::size_t k = 0; k < leaves.size() && !found[i].types.empty(); ++k) {
+      const auto at = std::ranges::find(found[i].columns, leaves[k]) - found[i].columns.begin();
+      joined[k] = joined_csv_type(joined[k], found[i].types[static_cast<std::size_t>(at)]);
+    }
+    columns.push_back(std::move(found[i].columns));
+  }
+  for (const auto& [column, type] : options.types) {
+    const auto at = std::ranges::find(leaves, column);
+    if (at == leaves.end())
+      throw error(errc::argument,
+                  {"csv_options::types has the column '", column, "', and there are only ", listed(leaves)});
+    joined[static_cast<std::size_t>(at - leaves.begin())] = csv_type_of(column, type);
+  }
+  types = std::move(joined);
+  std::vector<std::shared_ptr<arrow::Field>> fields;
+  for (std::size_t k = 0; k < leaves.size(); ++k) fields.push_back(arrow::field(leaves[k], types[k]));
+  arrow_abi::held<arrow_abi::schema> exported;
+  check_csv(arrow::ExportSchema(arrow::Schema(fields), reinterpret_cast<ArrowSchema*>(exported.get())));
+  schema = import_arrow_schema(*exported);
+  std::vector<manifest::shard> entries;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint64_t before = 0;
+    for (std::size_t k = 0; k < found[i].pieces.size(); ++k) {
+      const csv_piece& piece = found[i].pieces[k];
+      entries.push_back({where.names[i], piece.size, found[i].rows[k], piece.size,
+                         mix64(found[i].content + piece.begin), known[i].stamp});
+      signatures.push_back(known[i]);
+      objects.push_back(static_cast<object_id>(i));
+      pieces.push_back(piece);
+      rows_before.push_back(before);
+      before += found[i].rows[k];
+    }
+  }
+  shards = manifest(std::move(entries));
+  std::string what = schema.text();
+  append(what, {options.delimiter, options.quote, options.escape});
+  for (const std::string& one : options.nulls) append(what, {";", one});
+  mark = hash_bytes(mix64(shards.fingerprint() ^ 0x637376), bytes_of(what));
+}
+
+inline std::vector<source_field> csv_files::fields() const {
+  const std::vector<std::string> names = arrow_leaf_names(schema);
+  const std::vector<const arrow_type*> types = arrow_leaf_types(schema);
+  std::vector<source_field> made;
+  for (std::size_t i = 0; i < names.size(); ++i) made.push_back({names[i], types[i]->text()});
+  return made;
+}
+
+inline std::string csv_files::describe() const {
+  std::string line = text({"csv(", columns.size(), columns.size() == 1 ? " file, " : " files, ",
+                           shards.bytes(), " bytes): ", shards.samples(), " rows of "});
+  const std::vector<source_field> all = fields();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    append(line, {i == 0 ? "" : ", ", all[i].name, " (", all[i].type, ")"});
+  return line;
+}
+
+/// What a batch of rows of text lies in.
+struct csv_batch {
+  imported_schema schema;
+  shared<const imported_batch> batch;
+  arrow_type nothing = arrow_type::of_format("n");
+  arrow_column unread;
+};
+
+inline std::unique_ptr<arrow_batch> csv_files::load(session_view session, std::size_t shard,
+                                                    std::span<const std::size_t> wanted) const {
+  const object_id object = this->object(shard);
+  const csv_piece& piece = pieces[shard];
+  const std::uint64_t rows = shards.shards()[shard].samples;
+  auto made = std::make_unique<arrow_batch>();
+  const shared<csv_batch> memory(new csv_batch());
+  std::int64_t bytes = 0;
+  try {
+    compare(session, shard);
+    if (!wanted.empty()) {
+      buffer room;
+      const bytes_view read = session.range(object, piece.begin, piece.size, room);
+      std::vector<std::string> names;
+      for (const std::size_t leaf : wanted) names.push_back(leaves[leaf]);
+      const std::shared_ptr<arrow::Table> table = parse(text_of(read), columns[object], names);
+      if (static_cast<std::uint64_t>(table->num_rows()) != rows)
+        throw error(errc::format, {"the rows from here on are ", table->num_rows(), ", and were ", rows,
+                                   " when the dataset was made"})
+            .at_offset(piece.begin);
+      check_csv([&]() -> arrow::Status {
+        ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::RecordBatch> batch, table->CombineChunksToBatch());
+        arrow_abi::held<arrow_abi::schema> types_read;
+        ARROW_RETURN_NOT_OK(
+            arrow::ExportSchema(*batch->schema(), reinterpret_cast<ArrowSchema*>(types_read.get())));
+        memory->schema.root = import_arrow_schema(*types_read);
+        memory->schema.leaves = names;
+        for (const auto& column : batch->columns())
+          for (const auto& one : column->data()->buffers)
+            if (one) bytes += one->size();
+        arrow_abi::held<arrow_abi::array> exported;
+        ARROW_RETURN_NOT_OK(arrow::ExportRecordBatch(*batch, reinterpret_cast<ArrowArray*>(exported.get())));
+        memory->batch = import_arrow_batch(std::move(exported), memory->schema);
+        return arrow::Status::OK();
+      }());
+    }
+    session.confirm(object);
+  } catch (error& e) {
+    session.confirm(object);
+    e.in_file(path(shard));
+    throw;
+  }
+  memory->unread.type = &memory->nothing;
+  memory->unread.length = rows;
+  made->root.length = rows;
+  for (std::size_t leaf = 0; leaf < leaves.size(); ++leaf) {
+    const auto at = static_cast<std::size_t>(std::ranges::find(wanted, leaf) - wanted.begin());
+    if (at < wanted.size())
+      made->leaves.push_back(memory->batch->leaves[at]);
+    else
+      made->leaves.push_back({&memory->unread, 0, {}});
+  }
+  made->kept_bytes = static_cast<std::uint64_t>(bytes);
+  made->kept = memory;
+  return made;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/csv.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The pieces of a run that are in memory.
+class csv_batches {
+ public:
+  static constexpr bool in_place = false;
+
+  template <class Known>
+  csv_batches(const shared<const Known>& files, const projection& used)
+      : files_(files), kept_(std::make_unique<kept_batches>(files->pieces.size(), files->options.keep)) {
+    for (std::size_t i = 0; i < files->leaves.size(); ++i)
+      if (used.uses(files->leaves[i])) wanted_.push_back(i);
+  }
+
+  [[nodiscard]] const arrow_batch& get(session_view session, std::size_t shard,
+                                       shared<const arrow_batch>& held) const {
+    held = kept_->get(shard, [&](std::size_t which, kept_batches::sharing&) {
+      return static_cast<const arrow_batch*>(files_->load(session, which, wanted_).release());
+    });
+    return *held;
+  }
+  [[nodiscard]] static const arrow_batch* find(std::size_t) noexcept { return nullptr; }
+  [[nodiscard]] shared<const arrow_batch> find_kept(std::size_t shard) const noexcept {
+    return kept_->find(shard);
+  }
+
+ private:
+  shared<const csv_files> files_;
+  std::vector<std::size_t> wanted_;
+  std::unique_ptr<kept_batches> kept_;
+};
+
+}  // namespace detail
+
+/// The source that `csv` and `tsv` make of files.
+template <storage Storage>
+class csv_source : public opens_as_plan<csv_source<Storage>> {
+  using files = detail::stored_in<detail::csv_files, Storage>;
+
+ public:
+  using penstock_part = source_tag;
+  using element = detail::arrow_row<detail::csv_files>;
+  static constexpr std::string_view source_name = "csv";
+  using reader = detail::arrow_rows<Storage, detail::csv_files, files, detail::csv_batches>;
+
+  csv_source(Storage where, csv_options options) {
+    auto session = where.connect();
+    detail::csv_files found(facts_of(where), session, std::move(options));
+    known_.reset(new const files(std::move(where), std::move(found)));
+  }
+
+  /// The rows of all files.
+  [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
+  /// Where the pieces of about 1 MiB begin that are parsed together.
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
+    return known_->shards.starts();
+  }
+  /// The pieces, as shards.
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
+  /// Covers the names and bytes of all files, the columns' types, and the options that say what values are.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return known_->mark; }
+  [[nodiscard]] std::string describe() const { return known_->describe(); }
+  [[nodiscard]] std::vector<source_field> fields() const { return known_->fields(); }
+  /// The columns' types, as the children of a struct.
+  [[nodiscard]] const arrow_type& schema() const noexcept { return known_->schema; }
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(known_, used); }
+
+ private:
+  shared<const files> known_;
+};
+
+/// The rows of CSV files, in any order.
+///
+///     auto rows = csv("reviews/train-*.csv", {.types = {{"label", "int32"}}}) | shuffle(seed) |
+///                 decode<field<"text", text>, field<"label", arrow_value<std::int32_t>>>;
+///     auto pairs = csv("pairs.csv", {.delimiter = ';', .columns = {"source", "target"}});
+///
+/// In: a pattern of paths, which is `mapped_file`; a folder, whose files `*.csv` are taken in the order of
+/// their paths, with those of folders in it; or any storage, whose objects are the files. Of several splits
+/// `csv(folder, split("train"))` reads one; see `split`. Text is UTF-8, values may stand in quotes and
+/// contain line ends then, and empty lines are no rows. The first line has the columns' names, unless
+/// `csv_options::columns` says them. All files have the same columns, in any order.
+/// Out: an open sample with a member for each column, as of `arrow_ipc`: `arrow_value<T>`, or any codec of
+/// bytes for texts. The types are what Arrow guesses from all values: int64, bool, date32, timestamp, double,
+/// and string for what is none of these; `csv_options::types` says others. A value that stands for none is
+/// null.
+/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan reads and parses all
+/// files once, 16 at once, and remembers where every piece of about 1 MiB of rows begins: `starts`, so that
+/// `shuffle` with a window parses each one once.
+/// Cost per sample: a piece is read and parsed once, by Arrow, its named columns alone, and shared by all
+/// workers; pieces are kept up to `csv_options::keep` bytes. A row is not copied.
+/// Errors: errc::format, with the file, for rows of another number of values, a quote that nothing closes,
+/// values that are not of the type that was said, and a file of other columns than the first;
+/// errc::limit for a row of more than 256 MiB; errc::argument for a type that is not known, a column that is
+/// not there, and a folder or storage of several splits; errc::missing for a folder without files or without
+/// the split; errc::io. A value that does not have the type that is said for it is an error when its piece is
+/// parsed.
+/// Threads: any number may evaluate, each with its own worker.
+/// Source: RFC 4180; Arrow C++, `arrow::csv`.
+template <storage Storage>
+[[nodiscard]] csv_source<Storage> csv(Storage where, csv_options options = {}) {
+  return {detail::one_split(std::move(where), "csv"), std::move(options)};
+}
+template <storage Storage>
+[[nodiscard]] csv_source<Storage> csv(Storage where, const named_split& which, csv_options options = {}) {
+  return {detail::one_split(std::move(where), which, "csv"), std::move(options)};
+}
+template <detail::tar::pattern_text Text>
+[[nodiscard]] csv_source<mapped_file> csv(const Text& pattern, csv_options options = {}) {
+  return {mapped_file(detail::csv_paths(detail::tar::to_pattern(pattern))), std::move(options)};
+}
+template <detail::tar::pattern_text Text>
+[[nodiscard]] csv_source<mapped_file> csv(const Text& pattern, const named_split& which,
+                                          csv_options options = {}) {
+  return {mapped_file(detail::csv_paths(detail::tar::to_pattern(pattern), &which)), std::move(options)};
+}
+
+/// The rows of files with tabs between values; otherwise as `csv`. Of a folder, files `*.tsv`.
+template <storage Storage>
+[[nodiscard]] csv_source<Storage> tsv(Storage where, csv_options options = {}) {
+  options.delimiter = '\t';
+  return {detail::one_split(std::move(where), "tsv"), std::move(options)};
+}
+template <storage Storage>
+[[nodiscard]] csv_source<Storage> tsv(Storage where, const named_split& which, csv_options options = {}) {
+  options.delimiter = '\t';
+  return {detail::one_split(std::move(where), which, "tsv"), std::move(options)};
+}
+template <detail::tar::pattern_text Text>
+[[nodiscard]] csv_source<mapped_file> tsv(const Text& pattern, csv_options options = {}) {
+  options.delimiter = '\t';
+  return {mapped_file(detail::tsv_paths(detail::tar::to_pattern(pattern))), std::move(options)};
+}
+template <detail::tar::pattern_text Text>
+[[nodiscard]] csv_source<mapped_file> tsv(const Text& pattern, const named_split& which,
+                                          csv_options options = {}) {
+  options.delimiter = '\t';
+  return {mapped_file(detail::tsv_paths(detail::tar::to_pattern(pattern), &which)), std::move(options)};
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/detail/parquet_input.hpp
 
 // The headers of Arrow warn where ours do not.
@@ -427,6 +1016,13 @@ class parquet_input : public arrow::io::RandomAccessFile {
   std::exception_ptr failure_;
 };
 
+/// How pages are read: with their checksums compared, if the file has some.
+[[nodiscard]] inline parquet::ReaderProperties parquet_pages(arrow::MemoryPool* pool, bool checksums) {
+  parquet::ReaderProperties how(pool);
+  how.set_page_checksum_verification(checksums);
+  return how;
+}
+
 /// Calls `work(input)`, in which Arrow reads an object. What the storage throws is thrown, and what Arrow
 /// throws or returns becomes an error: errc::limit if `memory` refused something, otherwise errc::format.
 template <class Work>
@@ -456,6 +1052,9 @@ void read_parquet(session_view session, object_id object, const parquet_memory& 
                 {"the row group needs more than ", limit,
                  " bytes of memory; raise it with parquet_options{.limit = ...}, or write smaller "
                  "row groups"});
+  const object_bytes head = session.range(object, 0, std::min<std::uint64_t>(session.size(object), 512));
+  if (!text_of(head).starts_with("PAR") && !known_format(head).empty())
+    throw not_a("a Parquet file", head, {});
   throw error(errc::format, {"Arrow cannot read it: ", arrow_message(said)});
 }
 
@@ -785,7 +1384,7 @@ class delta_log {
     const parquet_memory unused(0);
     read_parquet(session, object, unused, 0, [&](const std::shared_ptr<parquet_input>& input) {
       parquet::arrow::FileReaderBuilder builder;
-      ARROW_RETURN_NOT_OK(builder.Open(input));
+      ARROW_RETURN_NOT_OK(builder.Open(input, parquet_pages(arrow::default_memory_pool(), true)));
       std::unique_ptr<parquet::arrow::FileReader> reader;
       ARROW_RETURN_NOT_OK(builder.Build(&reader));
       return read_whole(*reader, table);
@@ -842,9 +1441,16 @@ struct delta_snapshot {
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// How much memory a run may keep, and reading a row group may take.
+static_assert(static_cast<int>(timestamp_unit::second) == arrow::TimeUnit::SECOND &&
+                  static_cast<int>(timestamp_unit::milli) == arrow::TimeUnit::MILLI &&
+                  static_cast<int>(timestamp_unit::micro) == arrow::TimeUnit::MICRO &&
+                  static_cast<int>(timestamp_unit::nano) == arrow::TimeUnit::NANO,
+              "penstock: the units of timestamps must have Arrow's numbers");
+
+/// How much memory a run may keep, and reading a row group may take; and whether checksums are compared.
 struct parquet_limits {
   std::uint64_t keep, group;
+  bool checksums = true;
 };
 
 /// A file of a dataset.
@@ -852,12 +1458,14 @@ struct parquet_file {
   std::shared_ptr<parquet::FileMetaData> metadata;
   shared<const std::vector<std::vector<int>>> columns;  // by leaf of the dataset: the file's columns
   bool converts = false;  // some of which have other types in the table; see as_in_table
+  bool widens = false;    // some of which may have other types in the dataset; see widen_leaf
 };
 
 /// The files of a dataset of Parquet, as part of a plan. A shard is a row group, or what is left of it.
 struct parquet_files : known_files {
   shared<const std::vector<parquet_file>> files;  // by object
-  shared<const arrow_type> schema;                // of the files
+  shared<const arrow_type> schema;                // of the files together, without what folders say, too
+  shared<const std::vector<column_conflict>> conflicts;  // what cannot be read of it
   shared<const hive_columns> hive;
   shared<const std::vector<std::string>>
       all_leaves;                                // structs replaced by their fields; then those of folders
@@ -869,12 +1477,13 @@ struct parquet_files : known_files {
   std::string says;                              // which version of a table it is; empty for plain files
   std::string filters;                           // as they are written
   std::uint64_t version = 0;                     // a hash of what `says` says
-  bool micros = false;                           // INT96 is microseconds, as timestamps of tables are
+  timestamp_unit int96 = timestamp_unit::nano;   // that INT96 is read in; tables have microseconds
   std::uint64_t mark = 0;
 
   /// Reads the metadata of all files. Throws errc::format for what is no Parquet, and for a file with other
-  /// columns than the table, or, if they are of none, than the first.
-  parquet_files(storage_facts where, session_view session, const table_facts* table);
+  /// columns than the table. If they are of none, the columns are those of all files; see `column_union`.
+  parquet_files(storage_facts where, session_view session, timestamp_unit int96_unit,
+                const table_facts* table);
 
   [[nodiscard]] std::uint64_t row_of(std::size_t shard, std::uint64_t sample) const noexcept {
     return rows[shard].empty() ? sample : rows[shard][to_size(sample)];
@@ -888,16 +1497,14 @@ struct parquet_files : known_files {
   /// The columns that are shown.
   [[nodiscard]] std::vector<source_field> fields() const;
 
-  /// The leaf of this name, or their number.
-  [[nodiscard]] std::size_t find_leaf(std::string_view name) const noexcept {
-    return static_cast<std::size_t>(std::ranges::find(*all_leaves, name) - all_leaves->begin());
+  /// The leaf of this name, or their number. Throws errc::argument if there are two.
+  [[nodiscard]] std::size_t find_leaf(std::string_view name) const {
+    return find_arrow_leaf(*all_leaves, name);
   }
   [[nodiscard]] std::size_t stored_leaves() const noexcept { return all_leaves->size() - hive->size(); }
   [[nodiscard]] const arrow_type& type_of(std::size_t leaf) const {
     if (leaf >= stored_leaves()) return hive->type(leaf - stored_leaves());
-    std::vector<const arrow_type*> types;
-    add_types(*schema, types);
-    return *types[leaf];
+    return *arrow_leaf_types(*schema)[leaf];
   }
   /// Only these columns are shown.
   void show(const std::vector<std::string>& names);
@@ -933,14 +1540,8 @@ struct parquet_files : known_files {
     for (std::size_t at = 0; (at = said.find('\0', at)) != said.npos;) said.replace(at, 1, "deleted ");
     return said;
   }
-  static void add_types(const arrow_type& type, std::vector<const arrow_type*>& into) {
-    for (const arrow_type& child : type.children) {
-      if (child.layout == arrow_layout::record && child.dictionary.empty())
-        add_types(child, into);
-      else
-        into.push_back(&child);
-    }
-  }
+  [[nodiscard]] std::vector<std::vector<int>> columns_of(const parquet_file& file, const arrow_type& own,
+                                                         std::span<const std::string> paths) const;
   static void add_columns(const parquet::arrow::SchemaField& field, std::vector<int>& into) {
     if (field.is_leaf()) into.push_back(field.column_index);
     for (const auto& child : field.children) add_columns(child, into);
@@ -967,10 +1568,16 @@ struct parquet_files : known_files {
                                   std::vector<int>& ids) const;
   [[nodiscard]] parquet::ArrowReaderProperties reads_as() const {
     parquet::ArrowReaderProperties how;
-    if (micros) how.set_coerce_int96_timestamp_unit(arrow::TimeUnit::MICRO);
+    how.set_coerce_int96_timestamp_unit(static_cast<arrow::TimeUnit::type>(int96));
     return how;
   }
   void take(made_of made);
+  static void keep_columns(std::vector<std::vector<int>> ordered, std::size_t i,
+                           std::vector<parquet_file>& found);
+  /// Throws errc::format for a file of other columns than the table.
+  void fit_to_table(const storage_facts& where, const table_facts& table,
+                    const std::vector<std::string>& names, const std::vector<arrow_type>& schemas,
+                    std::vector<parquet_file>& found);
 };
 
 [[nodiscard]] inline arrow_type parquet_schema(const arrow::Schema& given) {
@@ -1057,59 +1664,40 @@ inline void parquet_files::made_of::add_groups(const parquet::FileMetaData& meta
                                " of the file is deleted, and the file has ", before, " rows"});
 }
 
-inline parquet_files::parquet_files(storage_facts where, session_view session, const table_facts* table) {
-  if (where.names.empty() && table == nullptr)
-    throw error(errc::argument, "a dataset needs at least one file");
-  micros = table != nullptr;
-  const std::size_t count = where.names.size();
-  std::vector<parquet_file> found(count);
-  std::vector<arrow_type> schemas(count);
-  std::vector<object_signature> known(count);
-  constexpr std::size_t at_once = 16;
-  tar::for_each_in_parallel(count, std::min(count, at_once), [&](std::size_t i) {
-    const auto object = static_cast<object_id>(i);
-    try {
-      known[i] = session.signature(object);
-      std::vector<int> ids;
-      found[i] = open(session, object, schemas[i], ids);
-      if (table != nullptr) name_as_in_table(*table, schemas[i], ids);
-      session.confirm(object);
-    } catch (error& e) {
-      session.confirm(object);
-      e.in_file(where.names[i]);
-      throw;
-    }
-  });
-  schema.reset(new arrow_type(table != nullptr ? table->schema : schemas.front()));
-  std::vector<std::string> names = arrow_leaf_names(*schema);
-  std::vector<const arrow_type*> types;
-  add_types(*schema, types);
-  // A column "a.b", and the field b of a struct a.
-  std::vector<std::string> in_order = names;
+// Files that have the same columns at the same places share what is known of it.
+inline void parquet_files::keep_columns(std::vector<std::vector<int>> ordered, std::size_t i,
+                                        std::vector<parquet_file>& found) {
+  if (i != 0 && ordered == *found[i - 1].columns)
+    found[i].columns = found[i - 1].columns;
+  else
+    found[i].columns.reset(new std::vector<std::vector<int>>(std::move(ordered)));
+}
+
+inline void parquet_files::fit_to_table(const storage_facts& where, const table_facts& table,
+                                        const std::vector<std::string>& names,
+                                        const std::vector<arrow_type>& schemas,
+                                        std::vector<parquet_file>& found) {
+  const std::vector<const arrow_type*> types = arrow_leaf_types(*schema);
+  const std::vector<std::string> paths = arrow_leaf_paths(*schema);
+  std::vector<std::string> in_order = paths;
   std::ranges::sort(in_order);
-  if (const auto twice = std::ranges::adjacent_find(in_order); table != nullptr && twice != in_order.end())
+  if (const auto twice = std::ranges::adjacent_find(in_order); twice != in_order.end())
     throw error(errc::argument, {"the table has two columns or fields of structs called '", *twice, "'"});
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::vector<std::string> others = arrow_leaf_names(schemas[i]);
-    std::vector<const arrow_type*> other_types;
-    add_types(schemas[i], other_types);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const std::vector<std::string> others = arrow_leaf_paths(schemas[i]);
+    const std::vector<const arrow_type*> other_types = arrow_leaf_types(schemas[i]);
     // The columns may be in another order; a table may have got columns later.
     std::vector<std::vector<int>> ordered;
-    bool alike = table != nullptr || others.size() == names.size();
-    for (std::size_t k = 0; alike && k < names.size(); ++k) {
-      const auto at = static_cast<std::size_t>(std::ranges::find(others, names[k]) - others.begin());
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      const auto at = static_cast<std::size_t>(std::ranges::find(others, paths[k]) - others.begin());
       ordered.push_back(at == others.size() ? std::vector<int>() : (*found[i].columns)[at]);
-      if (at == others.size() && table != nullptr && i < table->must_have.size() &&
-          std::ranges::find(table->must_have[i], names[k]) != table->must_have[i].end())
+      if (at == others.size() && i < table.must_have.size() &&
+          std::ranges::find(table.must_have[i], paths[k], &arrow_path_part) != table.must_have[i].end())
         throw error(errc::argument,
                     {"the file has no column '", names[k],
                      "', whose value only its partition says, and other files have it; such tables are not "
                      "read until their files are written anew"})
             .in_file(where.names[i]);
-      if (table == nullptr) {
-        alike = at != others.size() && other_types[at]->reads_like(*types[k]);
-        continue;
-      }
       const table_fit fit =
           at == others.size() ? table_fit::as_they_are : fit_in_table(*other_types[at], *types[k]);
       found[i].converts = found[i].converts || fit == table_fit::converted;
@@ -1118,25 +1706,87 @@ inline parquet_files::parquet_files(storage_facts where, session_view session, c
                                    " in the file, and of type ", types[k]->text(), " in the table"})
             .in_file(where.names[i]);
     }
-    if (!alike)
-      throw error(errc::format, {"the file has the columns ", schemas[i].text(), ", and the first one, '",
-                                 where.names[0], "', has ", schema->text()})
-          .in_file(where.names[i]);
-    if (i != 0 && ordered == *found[i - 1].columns)
-      found[i].columns = found[i - 1].columns;
-    else
-      found[i].columns.reset(new std::vector<std::vector<int>>(std::move(ordered)));
+    keep_columns(std::move(ordered), i, found);
   }
-  hive.reset(table != nullptr ? new hive_columns(table->part_types, table->part_values)
-                              : new hive_columns(where.names));
-  for (std::size_t i = 0; i < hive->size(); ++i) {
-    // As Arrow does, a folder's value is not read again from the file.
-    const std::string& name = hive->type(i).name;
-    if (std::ranges::find(names, name) != names.end())
+  for (std::size_t i = 0; i < hive->size(); ++i)
+    if (const std::string& name = hive->type(i).name; std::ranges::find(names, name) != names.end())
       throw error(errc::format,
                   {"the column '", name, "' is in the file, and in the names of its folders, too"})
           .in_file(where.names[0]);
-    names.push_back(name);
+}
+
+// By leaf of the dataset, also those of folders that are in the file, too.
+inline std::vector<std::vector<int>> parquet_files::columns_of(const parquet_file& file,
+                                                               const arrow_type& own,
+                                                               std::span<const std::string> paths) const {
+  const std::vector<std::string> there = arrow_leaf_paths(own);
+  if (std::ranges::equal(there, paths)) return *file.columns;
+  std::map<std::string_view, std::size_t> places;
+  for (std::size_t i = 0; i < there.size(); ++i) places.emplace(there[i], i);
+  std::vector<std::vector<int>> ordered(paths.size());
+  for (std::size_t i = 0; i < paths.size(); ++i)
+    if (const auto at = places.find(paths[i]); at != places.end()) ordered[i] = (*file.columns)[at->second];
+  return ordered;
+}
+
+inline parquet_files::parquet_files(storage_facts where, session_view session, timestamp_unit int96_unit,
+                                    const table_facts* table) {
+  if (where.names.empty() && table == nullptr)
+    throw error(errc::argument, "a dataset needs at least one file");
+  int96 = table != nullptr ? timestamp_unit::micro : int96_unit;
+  const std::size_t count = where.names.size();
+  std::vector<parquet_file> found(count);
+  std::vector<arrow_type> schemas(count);
+  std::vector<object_signature> known(count);
+  ends.resize(count);
+  constexpr std::size_t at_once = 16;
+  tar::for_each_in_parallel(count, std::min(count, at_once), [&](std::size_t i) {
+    const auto object = static_cast<object_id>(i);
+    try {
+      known[i] = session.signature(object);
+      std::vector<int> ids;
+      found[i] = open(session, object, schemas[i], ids);
+      if (table != nullptr) name_as_in_table(*table, schemas[i], ids);
+      ends[i] = ends_of(session, object, known[i].size);
+      session.confirm(object);
+    } catch (error& e) {
+      session.confirm(object);
+      e.in_file(where.names[i]);
+      throw;
+    }
+  });
+  std::vector<std::string> names;
+  if (table != nullptr) {
+    hive.reset(new hive_columns(table->part_types, table->part_values));
+    schema.reset(new arrow_type(table->schema));
+    conflicts.reset(new std::vector<column_conflict>());
+    names = arrow_leaf_names(*schema);
+    fit_to_table(where, *table, names, schemas, found);
+    for (std::size_t i = 0; i < hive->size(); ++i) names.push_back(hive->type(i).name);
+  } else {
+    column_union all;
+    for (std::size_t i = 0; i < count; ++i) all.add(schemas[i], where.names[i]);
+    arrow_type together = all.schema();
+    hive_columns folders(where.names);
+    for (std::size_t i = 0; i < folders.size(); ++i) {
+      // A column that is in files and in the names of their folders has the folders' values, of the files'
+      // type.
+      const auto at = std::ranges::find(together.children, folders.type(i).name, &arrow_type::name);
+      if (at == together.children.end()) continue;
+      folders.give_type(i, *at);
+      together.children.erase(at);
+    }
+    hive.reset(new hive_columns(std::move(folders)));
+    schema.reset(new arrow_type(std::move(together)));
+    conflicts.reset(new std::vector<column_conflict>(all.conflicts()));
+    names = arrow_leaf_names(*schema);
+    for (std::size_t i = 0; i < hive->size(); ++i) names.push_back(hive->type(i).name);
+    std::vector<std::string> paths = arrow_leaf_paths(*schema);
+    for (std::size_t i = 0; i < hive->size(); ++i) paths.push_back(arrow_path_part(hive->type(i).name));
+    for (std::size_t i = 0; i < count; ++i) {
+      found[i].widens = !schemas[i].reads_like(*schema);
+      keep_columns(columns_of(found[i], schemas[i], paths), i, found);
+    }
   }
   if (table != nullptr) {
     says = table->says;
@@ -1181,13 +1831,13 @@ inline void parquet_files::take(made_of made) {
 inline void parquet_files::show(const std::vector<std::string>& names) {
   std::vector<std::size_t> found;
   for (const std::string& name : names) {
-    const auto at = std::ranges::find(leaves, name);
-    if (at == leaves.end()) {
+    const std::size_t at = find_arrow_leaf(leaves, name);
+    if (at == leaves.size()) {
       std::string there;
       for (const std::string& one : leaves) append(there, {there.empty() ? "" : ", ", one});
       throw error(errc::argument, {"there is no column '", name, "', only ", there});
     }
-    found.push_back(shown[static_cast<std::size_t>(at - leaves.begin())]);
+    found.push_back(shown[at]);
   }
   shown = std::move(found);
   leaves = names;
@@ -1279,6 +1929,8 @@ struct parquet_reach {
   bool all = false;                                            // it is true of all rows
   std::vector<std::pair<std::uint64_t, std::uint64_t>> parts;  // from row to row
 
+  /// Nothing is known: any of the rows.
+  [[nodiscard]] static parquet_reach any(std::uint64_t rows) { return {false, {{0, rows}}}; }
   [[nodiscard]] bool none() const noexcept { return parts.empty(); }
   [[nodiscard]] bool may(std::uint64_t row) const noexcept {
     return std::ranges::any_of(parts, [&](const auto& one) { return row >= one.first && row < one.second; });
@@ -1297,11 +1949,18 @@ struct parquet_reach {
                                              const arrow_type& given) {
   const arrow_type* type = &given;
   while (!type->dictionary.empty()) type = &type->dictionary.front();
+  const bool is_text = type->layout == arrow_layout::bytes32 || type->layout == arrow_layout::bytes64 ||
+                       type->layout == arrow_layout::views || type->format.starts_with("w:");
+  const bool has_text = column.physical_type() == parquet::Type::BYTE_ARRAY ||
+                        column.physical_type() == parquet::Type::FIXED_LEN_BYTE_ARRAY;
+  if (is_text != has_text) return false;
   if (column.max_repetition_level() != 0 || column.sort_order() == parquet::SortOrder::UNKNOWN) return false;
+  // Bounds of files that name no order are by signed comparison.
+  if (column.column_order().get_order() != parquet::ColumnOrder::TYPE_DEFINED_ORDER &&
+      column.sort_order() != parquet::SortOrder::SIGNED)
+    return false;
   if (type->format == "b" || type->format == "f" || type->format == "g" || type->format == "tdD") return true;
-  if (type->layout == arrow_layout::bytes32 || type->layout == arrow_layout::bytes64 ||
-      type->layout == arrow_layout::views || type->format.starts_with("w:"))
-    return column.sort_order() == parquet::SortOrder::UNSIGNED;
+  if (is_text) return column.sort_order() == parquet::SortOrder::UNSIGNED;
   if (type->format.starts_with("ts") && column.logical_type()->is_timestamp()) {
     const auto unit = static_cast<const parquet::TimestampLogicalType&>(*column.logical_type()).time_unit();
     const char letter = unit == parquet::LogicalType::TimeUnit::MILLIS   ? 'm'
@@ -1311,6 +1970,144 @@ struct parquet_reach {
   }
   // Whole numbers: one letter.
   return type->number != arrow_number::none && type->format.size() == 1 && type->format != "e";
+}
+
+/// What a file claims of the values of some rows, as it stands in it: how many are null, negative or none if
+/// it does not say so, and the encoded bounds, of which older versions of Arrow do not show the bytes.
+struct parquet_claim {
+  std::uint64_t rows = 0;
+  std::optional<std::int64_t> nulls{};
+  bool has_bounds = false;
+  std::optional<std::size_t> low_size{}, high_size{};
+};
+
+/// Whether so many bytes are a value of this type.
+template <class Type>
+[[nodiscard]] bool is_parquet_value(std::optional<std::size_t> size,
+                                    const parquet::ColumnDescriptor& column) {
+  if (!size || std::is_same_v<Type, parquet::ByteArrayType>) return true;
+  if constexpr (std::is_same_v<Type, parquet::FLBAType>)
+    return *size == static_cast<std::size_t>(column.type_length());
+  return *size == sizeof(typename Type::c_type);
+}
+
+/// The bounds that a claim proves; none for one that contradicts itself or the schema, or that counts more
+/// nulls than rows, or fewer than none: of such a claim nothing is believed. `bound(is_low)` is a bound of
+/// type `Type::c_type`.
+template <class Type, class Bound>
+[[nodiscard]] std::optional<column_bounds> proven_bounds(const parquet_claim& claim,
+                                                         const parquet::ColumnDescriptor& column,
+                                                         Bound&& bound) {
+  column_bounds made;
+  made.rows = claim.rows;
+  const bool required = column.max_definition_level() == 0;
+  if (claim.nulls) {
+    if (*claim.nulls < 0 || static_cast<std::uint64_t>(*claim.nulls) > claim.rows) return std::nullopt;
+    made.nulls = static_cast<std::uint64_t>(*claim.nulls);
+    if (*made.nulls != 0 && (required || (claim.has_bounds && *made.nulls == claim.rows)))
+      return std::nullopt;
+  }
+  if (required) made.nulls = 0;
+  if (!claim.has_bounds) return made;
+  if (!is_parquet_value<Type>(claim.low_size, column) || !is_parquet_value<Type>(claim.high_size, column))
+    return std::nullopt;
+  made.low = parquet_constant<Type>(bound(true), column);
+  made.high = parquet_constant<Type>(bound(false), column);
+  const int order = compare_constants(made.low, made.high);
+  if (order == 1) return std::nullopt;
+  made.some = order != 2;  // NaN is no bound
+  return made;
+}
+
+/// The bytes of a row group's bounds, if this version of Arrow shows them.
+template <class Chunk>
+void add_encoded_bounds(const Chunk& chunk, parquet_claim& claim) {
+  if constexpr (requires { chunk.encoded_statistics()->min(); })
+    if (const auto encoded = chunk.encoded_statistics()) {
+      claim.low_size = encoded->min().size();
+      claim.high_size = encoded->max().size();
+    }
+}
+
+/// What the statistics of a row group prove of a column.
+[[nodiscard]] inline std::optional<column_bounds> proven_by_statistics(
+    const parquet::ColumnChunkMetaData& chunk, const parquet::ColumnDescriptor& column, std::uint64_t rows) {
+  const auto statistics = chunk.statistics();
+  parquet_claim claim{.rows = rows};
+  // All values of a column that is in no list have a place, nulls too.
+  if (statistics == nullptr || chunk.num_values() < 0 ||
+      static_cast<std::uint64_t>(chunk.num_values()) != rows)
+    return std::nullopt;
+  if (statistics->HasNullCount()) claim.nulls = statistics->null_count();
+  claim.has_bounds = statistics->HasMinMax();
+  add_encoded_bounds(chunk, claim);
+  std::optional<column_bounds> made;
+  (void)with_parquet_type(column.physical_type(), [&]<class Type>() {
+    const auto& typed = static_cast<const parquet::TypedStatistics<Type>&>(*statistics);
+    made = proven_bounds<Type>(claim, column, [&](bool is_low) -> typename Type::c_type {
+      return is_low ? typed.min() : typed.max();
+    });
+    return true;
+  });
+  return made;
+}
+
+/// What a file's index of pages proves of one of them. That a page has nothing but nulls is believed only
+/// with their number: some writers say so of pages of which they know nothing.
+[[nodiscard]] inline std::optional<column_bounds> proven_by_page(const parquet::ColumnIndex& index,
+                                                                 std::size_t page,
+                                                                 const parquet::ColumnDescriptor& column,
+                                                                 std::uint64_t rows) {
+  parquet_claim claim{.rows = rows};
+  if (index.has_null_counts()) claim.nulls = index.null_counts()[page];
+  claim.has_bounds = !index.null_pages()[page];
+  if (!claim.has_bounds &&
+      (!claim.nulls || *claim.nulls < 0 || static_cast<std::uint64_t>(*claim.nulls) != rows ||
+       !index.encoded_min_values()[page].empty() || !index.encoded_max_values()[page].empty()))
+    return std::nullopt;
+  claim.low_size = index.encoded_min_values()[page].size();
+  claim.high_size = index.encoded_max_values()[page].size();
+  std::optional<column_bounds> made;
+  (void)with_parquet_type(column.physical_type(), [&]<class Type>() {
+    const auto& typed = static_cast<const parquet::TypedColumnIndex<Type>&>(index);
+    made = proven_bounds<Type>(claim, column, [&](bool is_low) -> typename Type::c_type {
+      return (is_low ? typed.min_values() : typed.max_values())[page];
+    });
+    return true;
+  });
+  return made;
+}
+
+/// The rows of a group that its index of pages does not exclude; none if it says nothing.
+[[nodiscard]] inline std::optional<std::vector<std::pair<std::uint64_t, std::uint64_t>>> rows_by_pages(
+    const parquet::ColumnIndex& index, const parquet::OffsetIndex& places,
+    const parquet::ColumnDescriptor& column, std::uint64_t rows, std::optional<std::uint64_t> nulls,
+    const bound_filter& filter) {
+  const auto& locations = places.page_locations();
+  const std::size_t count = locations.size();
+  if (index.null_pages().size() != count || index.encoded_min_values().size() != count ||
+      index.encoded_max_values().size() != count ||
+      (index.has_null_counts() && index.null_counts().size() != count))
+    return std::nullopt;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> kept;
+  std::uint64_t counted = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto begin = static_cast<std::uint64_t>(locations[i].first_row_index);
+    const std::uint64_t end =
+        i + 1 < count ? static_cast<std::uint64_t>(locations[i + 1].first_row_index) : rows;
+    if (begin >= end || end > rows || (i == 0 && begin != 0)) return std::nullopt;
+    const auto bounds = proven_by_page(index, i, column, end - begin);
+    // An index with one page that cannot be right is not to be trusted with the others.
+    if (!bounds) return std::nullopt;
+    counted += bounds->nulls.value_or(0);
+    if (!filter.may_hold(*bounds)) continue;
+    if (!kept.empty() && kept.back().second == begin)
+      kept.back().second = end;
+    else
+      kept.emplace_back(begin, end);
+  }
+  if (index.has_null_counts() && nulls && *nulls != counted) return std::nullopt;
+  return kept;
 }
 
 template <class Type>
@@ -1343,28 +2140,18 @@ template <class Type>
 inline parquet_reach parquet_reach::of(const std::shared_ptr<parquet::FileMetaData>& file, int group,
                                        int column, const arrow_type& type, const bound_filter& filter,
                                        session_view session, object_id object) {
-  parquet_reach made;
   const parquet::ColumnDescriptor& descriptor = *file->schema()->Column(column);
   const auto metadata = file->RowGroup(group);
   const auto chunk = metadata->ColumnChunk(column);
   const auto rows = static_cast<std::uint64_t>(metadata->num_rows());
-  made.parts.emplace_back(0, rows);
+  parquet_reach made = any(rows);
   if (!has_parquet_bounds(descriptor, type)) return made;
+  std::optional<std::uint64_t> nulls;
   try {
-    if (const auto statistics = chunk->statistics()) {
-      column_bounds bounds;
-      bounds.rows = rows;
-      if (statistics->HasNullCount() && statistics->null_count() >= 0)
-        bounds.nulls = static_cast<std::uint64_t>(statistics->null_count());
-      if (statistics->HasMinMax())
-        bounds.some = with_parquet_type(descriptor.physical_type(), [&]<class Type>() {
-          const auto& typed = static_cast<const parquet::TypedStatistics<Type>&>(*statistics);
-          bounds.low = parquet_constant<Type>(typed.min(), descriptor);
-          bounds.high = parquet_constant<Type>(typed.max(), descriptor);
-          return true;
-        });
-      made.all = filter.must_hold(bounds);
-      if (made.all || !filter.may_hold(bounds)) {
+    if (const auto bounds = proven_by_statistics(*chunk, descriptor, rows)) {
+      nulls = bounds->nulls;
+      made.all = filter.must_hold(*bounds);
+      if (made.all || !filter.may_hold(*bounds)) {
         made.parts.clear();
         return made;
       }
@@ -1399,36 +2186,9 @@ inline parquet_reach parquet_reach::of(const std::shared_ptr<parquet::FileMetaDa
       const auto indexes = pages ? pages->RowGroup(group) : nullptr;
       const auto values = indexes ? indexes->GetColumnIndex(column) : nullptr;
       const auto places = indexes ? indexes->GetOffsetIndex(column) : nullptr;
-      if (!values || !places || values->null_pages().size() != places->page_locations().size())
-        return arrow::Status::OK();
-      std::vector<std::pair<std::uint64_t, std::uint64_t>> kept;
-      const auto& locations = places->page_locations();
-      for (std::size_t i = 0; i < locations.size(); ++i) {
-        const auto begin = static_cast<std::uint64_t>(locations[i].first_row_index);
-        const std::uint64_t end =
-            i + 1 < locations.size() ? static_cast<std::uint64_t>(locations[i + 1].first_row_index) : rows;
-        if (begin >= end || end > rows || (i == 0 && begin != 0)) return arrow::Status::OK();
-        column_bounds bounds;
-        bounds.rows = end - begin;
-        if (values->null_pages()[i]) {
-          bounds.nulls = bounds.rows;
-        } else {
-          if (values->has_null_counts() && values->null_counts()[i] >= 0)
-            bounds.nulls = static_cast<std::uint64_t>(values->null_counts()[i]);
-          bounds.some = with_parquet_type(descriptor.physical_type(), [&]<class Type>() {
-            const auto& typed = static_cast<const parquet::TypedColumnIndex<Type>&>(*values);
-            bounds.low = parquet_constant<Type>(typed.min_values()[i], descriptor);
-            bounds.high = parquet_constant<Type>(typed.max_values()[i], descriptor);
-            return true;
-          });
-        }
-        if (!filter.may_hold(bounds)) continue;
-        if (!kept.empty() && kept.back().second == begin)
-          kept.back().second = end;
-        else
-          kept.emplace_back(begin, end);
-      }
-      made.parts = std::move(kept);
+      if (values && places)
+        if (auto kept = rows_by_pages(*values, *places, descriptor, rows, nulls, filter))
+          made.parts = std::move(*kept);
     } catch (const parquet::ParquetException&) {  // an index that cannot be read says nothing
       if (input->failed()) throw;
     }
@@ -1453,6 +2213,7 @@ inline void parquet_files::keep(const column_filter& filter, session_view sessio
     for (const std::string& one : *all_leaves) append(there, {there.empty() ? "" : ", ", one});
     throw error(errc::argument, {"there is no column '", filter.column, "' to choose rows by, only ", there});
   }
+  check_conflicts(*conflicts, filter.column);
   const bound_filter bound(filter, type_of(leaf));
   const bool in_folders = leaf >= stored_leaves();
   const std::size_t count = group.size();
@@ -1462,6 +2223,9 @@ inline void parquet_files::keep(const column_filter& filter, session_view sessio
   };
   std::vector<outcome> found(count);
   const std::byte zero{};
+  const arrow_type nothing = arrow_type::of_format("n");
+  arrow_column absent;
+  absent.type = &nothing;
   constexpr std::size_t at_once = 8;
   tar::for_each_in_parallel(count, std::min(count, at_once), [&](std::size_t shard) {
     const std::uint64_t samples = shards.shards()[shard].samples;
@@ -1474,13 +2238,20 @@ inline void parquet_files::keep(const column_filter& filter, session_view sessio
     }
     const parquet_file& file = (*files)[object(shard)];
     const std::vector<int>& columns = (*file.columns)[leaf];
+    if (columns.empty()) {  // the file does not have the column, which is null there
+      mine.all = bound.holds(arrow_cell::null_of(absent));
+      return;
+    }
     parquet_reach within;
     try {
-      if (columns.size() == 1)
-        within = ask_parquet([&] {
-          return parquet_reach::of(file.metadata, group[shard], columns.front(), type_of(leaf), bound,
-                                   session, object(shard));
-        });
+      within = ask_parquet([&] {
+        // Of a value that several columns store, none of them says enough.
+        if (columns.size() != 1)
+          return parquet_reach::any(
+              static_cast<std::uint64_t>(file.metadata->RowGroup(group[shard])->num_rows()));
+        return parquet_reach::of(file.metadata, group[shard], columns.front(), type_of(leaf), bound, session,
+                                 object(shard));
+      });
       mine.all = within.all;
       if (within.all || within.none()) return;
     } catch (error& e) {
@@ -1521,6 +2292,97 @@ inline void parquet_files::keep(const column_filter& filter, session_view sessio
   }
   append(filters, {" | ", filter.spelled()});
   take(std::move(made));
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/parquet_checks.hpp
+
+#ifdef __GNUC__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#endif
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
+#endif
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Throws errc::checksum, naming the column and the page, for the first page of these columns whose bytes do
+/// not have the checksum that stands in front of them. `reader` compares them. Of other damage it says
+/// nothing.
+inline void find_changed_page(parquet::ParquetFileReader& reader, int group, std::span<const int> columns) {
+  for (const int column : columns) {
+    const bool has_dictionary =
+        reader.metadata()->RowGroup(group)->ColumnChunk(column)->has_dictionary_page();
+    std::size_t passed = 0;
+    try {
+      const auto pages = reader.RowGroup(group)->GetColumnPageReader(column);
+      while (pages->NextPage() != nullptr) ++passed;
+    } catch (const std::exception& e) {
+      if (std::string_view(e.what()).find("CRC checksum") == std::string_view::npos) continue;
+      const std::string page = has_dictionary && passed == 0
+                                   ? std::string("the dictionary page")
+                                   : text({"data page ", passed - (has_dictionary ? 1 : 0)});
+      throw error(errc::checksum,
+                  {"row group ", group, ", column '",
+                   reader.metadata()->schema()->Column(column)->path()->ToDotString(), "', ", page,
+                   ": the bytes do not have the checksum that the file says, so that it is damaged: fetch it "
+                   "anew, or read it as it is with parquet_options{.page_checksum_verification = false}"});
+    }
+  }
+}
+
+/// Whether a timestamp of INT96, nanoseconds of a day and the Julian day, has a number in this unit.
+[[nodiscard]] inline bool fits_in_unit(const parquet::Int96& value, timestamp_unit unit) noexcept {
+  constexpr std::int64_t julian_day_of_1970 = 2440588, seconds = 86400;
+  std::int64_t nanoseconds = 0;
+  std::memcpy(&nanoseconds, value.value.data(), sizeof(nanoseconds));
+  std::int64_t in_second = 1;
+  for (auto i = static_cast<int>(unit); i > 0; --i) in_second *= 1000;
+  // Arrow divides these as a number without a sign.
+  if (nanoseconds < 0 && unit != timestamp_unit::nano) return false;
+  const std::int64_t behind = nanoseconds / (1'000'000'000 / in_second);
+  std::int64_t all = static_cast<std::int64_t>(value.value[2]) - julian_day_of_1970;
+  return !__builtin_mul_overflow(all, seconds * in_second, &all) &&
+         !__builtin_add_overflow(all, behind, &all);
+}
+
+/// Throws errc::format for a timestamp of INT96 that its unit cannot count: Arrow would give another one. All
+/// other units of Parquet are those of Arrow.
+inline void check_int96(parquet::ParquetFileReader& reader, int group, std::span<const int> columns,
+                        timestamp_unit unit) {
+  for (const int column : columns) {
+    const parquet::ColumnDescriptor& its = *reader.metadata()->schema()->Column(column);
+    if (its.physical_type() != parquet::Type::INT96) continue;
+    const auto values =
+        std::static_pointer_cast<parquet::Int96Reader>(reader.RowGroup(group)->Column(column));
+    constexpr std::size_t most = 1024;
+    std::array<parquet::Int96, most> some;
+    std::array<std::int16_t, most> definitions, repetitions;
+    while (values->HasNext()) {
+      std::int64_t found = 0;
+      const auto passed =
+          values->ReadBatch(most, definitions.data(), repetitions.data(), some.data(), &found);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(found); ++i) {
+        if (fits_in_unit(some[i], unit)) continue;
+        constexpr std::array<std::string_view, 4> names{"seconds", "milliseconds", "microseconds",
+                                                        "nanoseconds"};
+        throw error(errc::format,
+                    {"the column '", its.path()->ToDotString(), "' has a timestamp of INT96 that ",
+                     names[static_cast<std::size_t>(unit)], " in 64 bits cannot count",
+                     unit == timestamp_unit::nano
+                         ? ", which end in 2262: read it with "
+                           "parquet_options{.coerce_int96_timestamp_unit = timestamp_unit::micro}"
+                         : ": the file is damaged"});
+      }
+      if (passed == 0 && found == 0) break;
+    }
+  }
 }
 
 }  // namespace detail
@@ -1703,9 +2565,48 @@ template <class Reader>
   }
 }
 
+/// Whether arrays of a type hold up to 2 GiB of bytes, so that Arrow makes several of more.
+[[nodiscard]] inline bool is_short_binary(arrow::Type::type type) noexcept {
+  return type == arrow::Type::STRING || type == arrow::Type::BINARY;
+}
+
+/// Arrays whose lengths have 64 bits, which Arrow has from version 21 on.
+template <class Properties>
+[[nodiscard]] Properties with_large_lengths(Properties how) {
+  if constexpr (requires { how.set_binary_type(arrow::Type::LARGE_BINARY); }) {
+    how.set_binary_type(arrow::Type::LARGE_BINARY);
+    how.set_list_type(arrow::Type::LARGE_LIST);
+  }
+  return how;
+}
+
+/// Whether an array may need lengths of 64 bits, for more than 2 GiB of bytes or 2^31 values of lists.
+enum class parquet_lengths : std::uint8_t { small, unknown, large };
+[[nodiscard]] inline parquet_lengths lengths_of(const parquet::FileMetaData& file, int group,
+                                                std::span<const int> columns) {
+  parquet_lengths found = parquet_lengths::small;
+  for (const int column : columns) {
+    const parquet::ColumnDescriptor& its = *file.schema()->Column(column);
+    if (its.physical_type() != parquet::Type::BYTE_ARRAY && its.max_repetition_level() == 0) continue;
+    // Values that are repeated take no room in a file.
+    found = parquet_lengths::unknown;
+    if (file.RowGroup(group)->ColumnChunk(column)->total_uncompressed_size() >
+        std::numeric_limits<std::int32_t>::max())
+      return parquet_lengths::large;
+  }
+  return found;
+}
+
+/// How the columns of a row group are read.
+struct parquet_way {
+  parquet::ArrowReaderProperties properties;
+  timestamp_unit int96;
+  parquet_limits limits;
+};
+
 /// Reads the columns of a piece.
 inline void read_parquet_piece(session_view session, object_id object, const parquet_file& file, int group,
-                               std::uint64_t rows, std::uint64_t limit, parquet::ArrowReaderProperties how,
+                               std::uint64_t rows, const parquet_way& way,
                                std::span<const arrow_type* const> table, parquet_memory& pool,
                                parquet_piece& piece) {
   std::vector<int> columns;
@@ -1714,31 +2615,52 @@ inline void read_parquet_piece(session_view session, object_id object, const par
     columns.insert(columns.end(), (*file.columns)[leaf].begin(), (*file.columns)[leaf].end());
     if (file.converts) types.push_back(table[leaf]);
   }
-  read_parquet(session, object, pool, limit, [&](const std::shared_ptr<parquet_input>& input) {
-    parquet::arrow::FileReaderBuilder builder;
-    ARROW_RETURN_NOT_OK(builder.Open(input, parquet::ReaderProperties(&pool), file.metadata));
-    // Arrow's threads may still use the memory pool when a read has failed and is over.
-    how.set_use_threads(false);
-    // Ranges close to each other are read as one, all at once; in place there is nothing to gain.
-    how.set_pre_buffer(!session.views());
-    std::unique_ptr<parquet::arrow::FileReader> reader;
-    builder.memory_pool(&pool)->properties(how);
-    ARROW_RETURN_NOT_OK(builder.Build(&reader));
-    std::shared_ptr<arrow::Table> read;
-    ARROW_RETURN_NOT_OK(read_parquet_group(*reader, group, columns, read));
-    if (static_cast<std::uint64_t>(read->num_rows()) != rows)
-      return arrow::Status::Invalid("the columns have ", read->num_rows(), " rows and not ", rows);
-    std::shared_ptr<arrow::RecordBatch> rows_read;
-    ARROW_ASSIGN_OR_RAISE(rows_read, read->CombineChunksToBatch(&pool));
-    if (file.converts) {
-      ARROW_ASSIGN_OR_RAISE(rows_read, as_in_table(*rows_read, types, &pool));
+  read_parquet(session, object, pool, way.limits.group, [&](const std::shared_ptr<parquet_input>& input) {
+    const auto read_with = [&](parquet::ArrowReaderProperties how) {
+      parquet::arrow::FileReaderBuilder builder;
+      ARROW_RETURN_NOT_OK(builder.Open(input, parquet_pages(&pool, way.limits.checksums), file.metadata));
+      // Arrow's threads may still use the memory pool when a read has failed and is over.
+      how.set_use_threads(false);
+      // Ranges close to each other are read as one, all at once; in place there is nothing to gain.
+      how.set_pre_buffer(!session.views());
+      std::unique_ptr<parquet::arrow::FileReader> reader;
+      builder.memory_pool(&pool)->properties(how);
+      ARROW_RETURN_NOT_OK(builder.Build(&reader));
+      std::shared_ptr<arrow::Table> read;
+      const arrow::Status done = read_parquet_group(*reader, group, columns, read);
+      if (!done.ok()) {
+        if (way.limits.checksums && !pool.refused() && !input->failed())
+          find_changed_page(*reader->parquet_reader(), group, columns);
+        return done;
+      }
+      for (const auto& column : read->columns())
+        if (column->num_chunks() > 1 && is_short_binary(column->type()->id()))
+          return arrow::Status::Invalid(
+              "a column of the row group has more than 2 GiB of bytes, which needs a newer version of Arrow, "
+              "or "
+              "smaller row groups");
+      check_int96(*reader->parquet_reader(), group, columns, way.int96);
+      if (static_cast<std::uint64_t>(read->num_rows()) != rows)
+        return arrow::Status::Invalid("the columns have ", read->num_rows(), " rows and not ", rows);
+      std::shared_ptr<arrow::RecordBatch> rows_read;
+      ARROW_ASSIGN_OR_RAISE(rows_read, read->CombineChunksToBatch(&pool));
+      if (file.converts) {
+        ARROW_ASSIGN_OR_RAISE(rows_read, as_in_table(*rows_read, types, &pool));
+      }
+      piece.schema.root = parquet_schema(*rows_read->schema());
+      piece.schema.leaves = arrow_leaf_names(piece.schema.root);
+      arrow_abi::held<arrow_abi::array> exported;
+      ARROW_RETURN_NOT_OK(
+          arrow::ExportRecordBatch(*rows_read, reinterpret_cast<ArrowArray*>(exported.get())));
+      piece.batch = import_arrow_batch(std::move(exported), piece.schema);
+      return arrow::Status::OK();
+    };
+    const parquet_lengths lengths = lengths_of(*file.metadata, group, columns);
+    if (lengths != parquet_lengths::large) {
+      const arrow::Status done = read_with(way.properties);
+      if (done.ok() || lengths == parquet_lengths::small || pool.refused() || input->failed()) return done;
     }
-    piece.schema.root = parquet_schema(*rows_read->schema());
-    piece.schema.leaves = arrow_leaf_names(piece.schema.root);
-    arrow_abi::held<arrow_abi::array> exported;
-    ARROW_RETURN_NOT_OK(arrow::ExportRecordBatch(*rows_read, reinterpret_cast<ArrowArray*>(exported.get())));
-    piece.batch = import_arrow_batch(std::move(exported), piece.schema);
-    return arrow::Status::OK();
+    return read_with(with_large_lengths(way.properties));
   });
   if (piece.schema.leaves.size() != piece.leaves.size())
     throw error(errc::format,
@@ -1780,10 +2702,10 @@ inline std::unique_ptr<arrow_batch> parquet_files::load(session_view session, st
   auto made = std::make_unique<arrow_batch>();
   const shared<parquet_group> memory(new parquet_group(limits.group));
   try {
-    compare(session, shard);
+    compare_signature(session, shard);
     std::vector<std::size_t> read;
     for (const std::size_t leaf : wanted)
-      if (leaf < stored_leaves() && !(*file.columns)[leaf].empty()) read.push_back(leaf);
+      if (leaf < file.columns->size() && !(*file.columns)[leaf].empty()) read.push_back(leaf);
     std::ranges::sort(read, {}, [&](std::size_t leaf) { return (*file.columns)[leaf].front(); });
     read.erase(std::unique(read.begin(), read.end()), read.end());
     const auto rows_of_group = ask_parquet([&] {
@@ -1791,10 +2713,11 @@ inline std::unique_ptr<arrow_batch> parquet_files::load(session_view session, st
       return static_cast<std::uint64_t>(file.metadata->RowGroup(group[shard])->num_rows());
     });
     std::vector<const arrow_type*> types;
-    if (file.converts) add_types(*schema, types);
+    if (file.converts || file.widens) types = arrow_leaf_types(*schema);
+    const parquet_way way{reads_as(), int96, limits};
     auto read_one = [&](std::size_t i) {
-      read_parquet_piece(session, object, file, group[shard], rows_of_group, limits.group, reads_as(), types,
-                         memory->pool, memory->pieces[i]);
+      read_parquet_piece(session, object, file, group[shard], rows_of_group, way, types, memory->pool,
+                         memory->pieces[i]);
     };
     shared_loop loop(memory->pieces.size(), read_one);
     if (help != nullptr && memory->pieces.size() > 1) {
@@ -1813,14 +2736,19 @@ inline std::unique_ptr<arrow_batch> parquet_files::load(session_view session, st
     made->root.length = rows_of_group;
     made->root.children.reserve(hive->size());
     for (const std::size_t leaf : placed) {
-      if (const arrow_leaf* const found = memory->find(leaf)) {
+      const arrow_leaf* const found = memory->find(leaf);
+      if (found != nullptr && leaf < stored_leaves()) {
         made->leaves.push_back(*found);
-      } else if (leaf >= stored_leaves() && std::ranges::find(wanted, leaf) != wanted.end()) {
-        made->root.children.push_back(
-            hive->column(object, leaf - stored_leaves(), rows_of_group, made->owned.front().data()));
-        made->leaves.push_back({&made->root.children.back(), 0, {}});
-      } else {
+        if (file.widens) widen_leaf(*made, made->leaves.back(), *types[leaf]);
+      } else if (std::ranges::find(wanted, leaf) == wanted.end()) {
         made->leaves.push_back({&memory->unread, 0, {}});
+      } else if (leaf < stored_leaves()) {
+        made->leaves.push_back(lacking_leaf(*made, (*all_leaves)[leaf], rows_of_group));
+      } else {
+        const std::size_t part = leaf - stored_leaves();
+        if (found != nullptr) hive->check_equal(object, part, *found, rows_of_group);
+        made->root.children.push_back(hive->column(object, part, rows_of_group, made->owned.front().data()));
+        made->leaves.push_back({&made->root.children.back(), 0, {}});
       }
     }
     session.confirm(object);
@@ -1846,8 +2774,14 @@ struct parquet_options {
   /// The bytes of decoded row groups that a run keeps in memory, all workers together. The one in use counts,
   /// and is always kept.
   std::uint64_t keep = 1_GiB;
-  /// The maximum bytes that reading one row group may take.
-  std::uint64_t limit = 4_GiB;
+  /// The maximum bytes that reading one row group may take: up to twice those of its values.
+  std::uint64_t limit = 8_GiB;
+  /// Whether the bytes of pages are compared with the checksums that stand in front of them, where a file has
+  /// some.
+  bool page_checksum_verification = true;
+  /// The unit that INT96 is read in; tables have microseconds. A timestamp that it cannot count, such as
+  /// nanoseconds of 2263, is an error.
+  timestamp_unit coerce_int96_timestamp_unit = timestamp_unit::nano;
 };
 
 namespace detail {
@@ -1861,7 +2795,9 @@ class parquet_groups {
   parquet_groups(const shared<const Known>& files, const projection& used, parquet_limits limits)
       : files_(files),
         limits_(limits),
-        kept_(std::make_unique<kept_batches>(files->group.size(), limits.keep)) {
+        kept_(std::make_unique<kept_batches>(files->group.size(), limits.keep)),
+        compared_(files->files->size()) {
+    check_conflicts(*files->conflicts, files->leaves, used);
     for (std::size_t i = 0; i < files->leaves.size(); ++i)
       if (used.uses(files->leaves[i])) wanted_.push_back(files->shown[i]);
   }
@@ -1869,6 +2805,11 @@ class parquet_groups {
   [[nodiscard]] const arrow_batch& get(session_view session, std::size_t shard,
                                        shared<const arrow_batch>& held) const {
     held = kept_->get(shard, [&](std::size_t which, kept_batches::sharing& help) {
+      std::atomic<bool>& compared = compared_[files_->object(which)];
+      if (!compared.load(std::memory_order_relaxed)) {
+        files_->compare(session, which);
+        compared.store(true, std::memory_order_relaxed);
+      }
       return static_cast<const arrow_batch*>(
           files_->load(session, which, files_->shown, wanted_, limits_, &help).release());
     });
@@ -1884,6 +2825,7 @@ class parquet_groups {
   parquet_limits limits_;
   std::vector<std::size_t> wanted_;  // the leaves that are read
   std::unique_ptr<kept_batches> kept_;
+  fixed_array<std::atomic<bool>> compared_;  // by object
 };
 
 }  // namespace detail
@@ -1905,7 +2847,7 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
   parquet_source(Storage where, parquet_options options, const detail::table_facts* table)
       : options_(options) {
     auto session = where.connect();
-    detail::parquet_files found(facts_of(where), session, table);
+    detail::parquet_files found(facts_of(where), session, options.coerce_int96_timestamp_unit, table);
     known_.reset(new const files(std::move(where), std::move(found)));
   }
 
@@ -1942,7 +2884,9 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
   }
 
  private:
-  [[nodiscard]] detail::parquet_limits limits() const noexcept { return {options_.keep, options_.limit}; }
+  [[nodiscard]] detail::parquet_limits limits() const noexcept {
+    return {options_.keep, options_.limit, options_.page_checksum_verification};
+  }
 
   shared<const files> known_;
   parquet_options options_;
@@ -1956,12 +2900,18 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
 ///
 /// In: a pattern of paths (with `::` between patterns), which is `mapped_file`; a folder, whose files called
 /// `*.parquet` are taken in the order of their paths, with those of folders in it, but not what begins with
-/// `_` or `.`; or any storage, whose objects are the files. All have the same columns, in any order. Folders
-/// called `column=value` are columns: whole numbers of 64 bits if all values are some, otherwise texts.
+/// `_` or `.`; or any storage, whose objects are the files. Of a folder or storage with several splits
+/// `parquet(folder, split("train"))` reads one; see `split`. The columns are those of all files, in any
+/// order: one that a file lacks, or has with the type null, is null there; texts may have any encoding;
+/// numbers widen to the smallest type that holds all values exactly, times to the finer unit. Folders called
+/// `column=value` are columns: whole numbers of 64 bits if all values are some, otherwise texts; one that is
+/// in the files, too, has the files' type.
 /// Out: an open sample with a member for each column, as of `arrow_ipc`: the fields of a struct are members
 /// of their own ("image.bytes"), `arrow_value<T>` reads numbers, texts, lists and nulls, `arrow_array<T>`
 /// lists that are arrays, and any other codec bytes and texts: `jpeg`, `npy`, `json`. Types are those that
-/// Arrow gives: decimals are their bytes, times the whole numbers that they count, INT96 is nanoseconds.
+/// Arrow gives: decimals are their bytes, times the whole numbers that they count, INT96 is nanoseconds
+/// unless `parquet_options::coerce_int96_timestamp_unit` says otherwise. A column called "a.b" beside a
+/// struct a with a field b is "`a.b`".
 /// What no stage names is not read, nor is it by `columns`. `where` chooses rows when the plan is made,
 /// exactly, and reads its column only where the file's statistics, its index of pages and its Bloom filters
 /// do not decide.
@@ -1973,21 +2923,36 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
 /// all workers; row groups are kept up to `parquet_options::keep` bytes, and those of the 64 rows that come
 /// next.
 /// A row is not copied. No allocation per sample in the steady state.
-/// Errors: errc::format, with the file, for what is no Parquet or damaged, and for a file of other columns
-/// than the first; errc::limit for a row group that takes more than `parquet_options::limit`; errc::argument
-/// for `where` and `columns` with a column that is not there; errc::missing for a folder without files;
-/// errc::io.
+/// Errors: errc::format, with the file, for what is no Parquet or damaged; with both files and types, when a
+/// run opens or `where` is applied, for a column that is used and whose types have no common one; with both
+/// values, for a row whose column is not what its folder's name says; for INT96 that its unit cannot count;
+/// errc::checksum, with the file, the column and the page, for bytes that do not have their checksum, unless
+/// `parquet_options::page_checksum_verification` is false; errc::limit for a row group that takes more than
+/// `parquet_options::limit`; errc::argument for `where` and `columns` with a column that is not there or a
+/// name that two columns have, for a folder or storage of several splits, and for one that is a table of
+/// Delta Lake, Iceberg or Hudi, whose files may hold rows that were deleted, with what to write;
+/// errc::missing for a folder without files or without the split; errc::io.
 /// Encrypted files are not read.
 /// Threads: any number may evaluate, each with its own worker.
 /// Write `penstock::parquet`, since Arrow C++ has a namespace of that name.
 /// Source: Apache Parquet, "File format"; Arrow C++, `parquet::arrow`.
 template <storage Storage>
 [[nodiscard]] parquet_source<Storage> parquet(Storage where, parquet_options options = {}) {
-  return {std::move(where), options};
+  return {detail::one_split(std::move(where), "parquet"), options};
+}
+template <storage Storage>
+[[nodiscard]] parquet_source<Storage> parquet(Storage where, const named_split& which,
+                                              parquet_options options = {}) {
+  return {detail::one_split(std::move(where), which, "parquet"), options};
 }
 template <detail::tar::pattern_text Text>
 [[nodiscard]] parquet_source<mapped_file> parquet(const Text& pattern, parquet_options options = {}) {
   return {mapped_file(detail::parquet_paths(detail::tar::to_pattern(pattern))), options};
+}
+template <detail::tar::pattern_text Text>
+[[nodiscard]] parquet_source<mapped_file> parquet(const Text& pattern, const named_split& which,
+                                                  parquet_options options = {}) {
+  return {mapped_file(detail::parquet_paths(detail::tar::to_pattern(pattern), &which)), options};
 }
 /// From a list of paths, in which braces are not expanded.
 [[nodiscard]] inline parquet_source<mapped_file> parquet(std::vector<std::string> paths,
@@ -2006,8 +2971,7 @@ struct parquet_format {
   parquet_options options = {};
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) {
-    if (there.has_folder("_delta_log"))
-      return format_fit::none;  // which of its files are rows, only the log knows
+    if (there.is_table()) return format_fit::none;  // which of its files are rows, only the table knows
     if (there.fit_of(&is_parquet) != format_fit::none) return format_fit::content;
     for (const std::string& folder : there.folders())
       if (folder.find('=') != std::string::npos) return look(there.below(folder));
@@ -2017,7 +2981,10 @@ struct parquet_format {
     const auto named = [](const listed_files& some) { return some.ending == ".parquet" && is_parquet(some); };
     const bool by_folder = there.is_folder() && (there.fit_of(&is_parquet) == format_fit::none ||
                                                  there.fit_of(named) != format_fit::none);
-    return by_folder ? parquet(there.path(), options) : parquet(there.paths_of(&is_parquet), options);
+    if (by_folder) return parquet(there.path(), options);
+    std::vector<std::string> paths = there.paths_of(&is_parquet);
+    if (there.is_folder()) detail::refuse_table_folder(there.path(), name);
+    return parquet(std::move(paths), options);
   }
   template <storage Storage>
   [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing&) const {
@@ -2072,8 +3039,9 @@ struct delta_options {
 /// tables; what `parquet` throws, and the storage.
 /// Threads: as `parquet`.
 /// Source: Delta Lake, PROTOCOL.md.
-[[nodiscard]] inline parquet_source<mapped_file> delta(const std::string& folder,
+[[nodiscard]] inline parquet_source<mapped_file> delta(const std::string& path,
                                                        const delta_options& options = {}) {
+  const std::string folder = detail::files::local_path(path);
   const detail::table_objects objects{file(std::vector<std::string>())};
   detail::delta_snapshot found = detail::read_delta(folder, detail::delta_log_files(folder), objects,
                                                     options.version, options.timestamp);
@@ -2848,7 +3816,7 @@ void read_iceberg_deletes(session_view session, object_id object, Take&& take) {
   const parquet_memory unused(0);
   read_parquet(session, object, unused, 0, [&](const std::shared_ptr<parquet_input>& input) {
     parquet::arrow::FileReaderBuilder builder;
-    ARROW_RETURN_NOT_OK(builder.Open(input));
+    ARROW_RETURN_NOT_OK(builder.Open(input, parquet_pages(arrow::default_memory_pool(), true)));
     const auto metadata = builder.raw_reader()->metadata();
     std::vector<int> columns{-1, -1};
     for (int i = 0; i < metadata->schema()->num_columns(); ++i) {
@@ -3391,7 +4359,7 @@ class parquet_columns {
 /// How a Parquet file is written.
 struct parquet_output_options {
   std::string_view compression;
-  bool page_index;
+  bool page_index, page_checksum;
   std::span<const std::string> bloom;
 };
 
@@ -3404,6 +4372,7 @@ class parquet_output {
     try {
       parquet::WriterProperties::Builder how;
       if (options.page_index) how.enable_write_page_index();
+      if (options.page_checksum) how.enable_page_checksum();
       const auto codec = arrow::util::Codec::GetCompressionType(
           options.compression == "none" ? "uncompressed" : std::string(options.compression));
       if (!codec.ok() || !arrow::util::Codec::IsAvailable(*codec))
@@ -3535,8 +4504,9 @@ struct iceberg_options {
 /// than 512 MiB and deletion vectors of more than 2^27 rows; what `parquet` throws, and the storage.
 /// Threads: as `parquet`.
 /// Source: Apache Iceberg, "Spec"; Apache Avro 1.12, "Specification".
-[[nodiscard]] inline parquet_source<mapped_file> iceberg(const std::string& path,
+[[nodiscard]] inline parquet_source<mapped_file> iceberg(const std::string& given,
                                                          const iceberg_options& options = {}) {
+  const std::string path = detail::files::local_path(given);
   const detail::table_objects objects{file(std::vector<std::string>())};
   detail::iceberg_snapshot found =
       detail::read_iceberg(path, detail::iceberg_place_of(path, objects), objects,
@@ -3586,6 +4556,7 @@ struct parquet_writer_options {
   /// "none", "snappy", "gzip", "zstd", "brotli" or "lz4_raw", as far as Arrow was built with it.
   std::string compression = "zstd";
   bool page_index = true;               ///< the smallest and largest values of each page
+  bool page_checksum = false;           ///< a CRC-32 of each page, which readers compare
   std::vector<std::string> bloom = {};  ///< columns that get Bloom filters; needs Arrow 24
 };
 
@@ -3617,7 +4588,7 @@ class parquet_writer {
       : options_(std::move(options)),
         columns_(columns),
         file_(std::move(path), columns_.schema(),
-              {options_.compression, options_.page_index, options_.bloom}) {
+              {options_.compression, options_.page_index, options_.page_checksum, options_.bloom}) {
     if (options_.group_rows == 0 || options_.group_bytes == 0)
       throw error(errc::argument, "a row group has at least one row and one byte").in_file(file_.path());
   }
@@ -3735,7 +4706,7 @@ class arrow_files {
 
   arrow_files(std::shared_ptr<arrow::fs::FileSystem> where, std::string_view pattern,
               arrow_files_options options = {})
-      : arrow_files(std::move(where), expand_braces(pattern), options, std::string(pattern)) {}
+      : arrow_files(std::move(where), expanded(pattern), options, std::string(pattern)) {}
   arrow_files(std::shared_ptr<arrow::fs::FileSystem> where, std::vector<std::string> paths,
               arrow_files_options options = {})
       : arrow_files(std::move(where), std::move(paths), options, {}) {}
@@ -3770,6 +4741,13 @@ class arrow_files {
                   {"arrow_files reads with 1 to 1024 threads and keeps at least one file open, not ",
                    options_.threads, " and ", options_.open_files});
     names_.reset(new std::vector<std::string>(std::move(paths)));
+  }
+  [[nodiscard]] static std::vector<std::string> expanded(std::string_view pattern) {
+    if (pattern.find('*') != std::string_view::npos)
+      throw error(errc::argument, {"'", pattern,
+                                   "' has a *, which arrow_files does not expand: list a folder with an "
+                                   "arrow::fs::FileSelector, or write braces, as in train-{0000..0127}.tar"});
+    return expand_braces(pattern);
   }
   [[nodiscard]] static std::vector<std::string> listed(const std::shared_ptr<arrow::fs::FileSystem>& where,
                                                        const arrow::fs::FileSelector& which) {

@@ -786,6 +786,7 @@ class cached {
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       state_->session.read(id, offset, into);
     }
+    [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session.far(), id); }
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
     void confirm(object_id id) const { state_->session.confirm(id); }
     [[nodiscard]] read_foresight foresight() const noexcept { return state_->session.foresight(); }

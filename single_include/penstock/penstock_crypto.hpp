@@ -522,11 +522,12 @@ inline constexpr std::uint64_t hashed_at_once = std::uint64_t{4} << 20;
 /// Calls `add` with the bytes of an object, piece by piece, and `go_on` before each.
 template <class Add, class GoOn>
 void in_pieces(session_view session, object_id id, std::uint64_t size, Add&& add, GoOn&& go_on) {
-  buffer room;
+  object_bytes bytes;
   for (std::uint64_t at = 0; at < size;) {
     go_on();
     const std::uint64_t some = std::min(size - at, hashed_at_once);
-    add(session.range(id, at, some, room));
+    bytes = session.range(id, at, some, std::move(bytes));
+    add(bytes.view());
     at += some;
   }
   session.confirm(id);
@@ -842,6 +843,7 @@ class checked_session {
   {
     std::as_const(state_->session).confirm(id);
   }
+  [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session, id); }
   [[nodiscard]] bool expect(object_id id, object_signature what) const
     requires expecting_session<inner>
   {
@@ -1692,6 +1694,7 @@ class decrypting_session {
     if (begin < end) state_->session.foresee(id, begin, end - begin, turn);
   }
 
+  [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session, id); }
   /// True if the session inside can tell by its answers; see `expecting_session`.
   [[nodiscard]] bool expect(object_id id, object_signature what) const
     requires expecting_session<inner>

@@ -90,9 +90,8 @@ class gzip_scratch {
       const bytes_view rest = packed.subspan(at);
       if (start != 0 && std::all_of(rest.begin(), rest.end(), [](std::byte b) { return b == std::byte{0}; }))
         return false;
-      throw error(errc::format,
-                  start == 0 ? "this is not gzip" : "there is something after the last gzip member")
-          .at_offset(start);
+      if (start == 0) throw detail::not_a("gzip", packed, {});
+      throw error(errc::format, "there is something after the last gzip member").at_offset(start);
     }
     need(10);
     const unsigned flags = octet(at + 3);

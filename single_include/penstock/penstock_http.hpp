@@ -33,6 +33,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -46,10 +47,12 @@
 #include <mutex>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/sslerr.h>
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <sys/socket.h>
@@ -274,6 +277,11 @@ class answer_reader {
     }
   }
   [[nodiscard]] const error_code& fault() const noexcept { return fault_; }
+  /// Whether what waits is an alert of TLS: its type, and the first byte of its version.
+  [[nodiscard]] bool is_tls() const noexcept {
+    const auto* const bytes = static_cast<const unsigned char*>(in_.cdata().data());
+    return in_.size() >= 2 && bytes[0] == 0x15 && bytes[1] == 0x03;
+  }
 
   // ---- After the header
 
@@ -409,6 +417,12 @@ inline void expect_host(SSL* tls, std::string host, bool verify) {
 
 /// The error of a handshake: what is wrong with the certificate, or what OpenSSL says.
 inline error tls_failure(const call& what, SSL* tls, const boost::system::error_code& code) {
+  const int reason = ERR_GET_REASON(static_cast<unsigned long>(code.value()));
+  if (code.category() == net::error::get_ssl_category() &&
+      (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST ||
+       reason == SSL_R_PACKET_LENGTH_TOO_LONG))
+    return what.failure({"the server does not speak TLS at this port; write http://, or the port of https"})
+        .recurring();
   const long found = SSL_get_verify_result(tls);
   // a certificate that nobody looks at is not why it failed
   if (found == X509_V_OK || SSL_get_verify_mode(tls) == SSL_VERIFY_NONE)
@@ -555,7 +569,15 @@ class transport : public std::enable_shared_from_this<Self> {
 
  public:
   /// Why an operation was ended from outside.
-  enum class reason : std::uint8_t { none, stopped, connect_late, first_byte_late, progress_late };
+  enum class reason : std::uint8_t {
+    none,
+    stopped,
+    connect_late,
+    first_byte_late,
+    progress_late,
+    too_slow,
+    too_long,
+  };
 
   transport(common& all, const url& origin, const http_proxy* proxy)
       : all_(all), origin_(origin), proxy_(proxy), socket_(all.io) {}
@@ -886,7 +908,32 @@ class exchange : public transport<exchange> {
 
   void start(call& what) {
     call_ = &what;
+    begun_ = clock::now();
+    answered_at_ = clock::time_point::max();
     guard([&] { started_ ? send() : open(); });
+  }
+  /// Ends what has lasted too long, or brings too little.
+  void check_time(clock::time_point now) {
+    const http_options& limits = all_.options;
+    if (now - begun_ >= limits.max_time + body_time()) return this->abandon(reason::too_long);
+    if (answered_at_ <= now && now - window_at_ >= limits.throughput_window) {
+      if (bytes_per_second(window_bytes_, now - window_at_) < static_cast<double>(limits.min_throughput))
+        return this->abandon(reason::too_slow);
+      window_at_ = now;
+      window_bytes_ = 0;
+    }
+    transport::check_time(now);
+  }
+  /// Why the call has been waiting for longer than `warn_after`; "" if it has not, or its answer is coming.
+  [[nodiscard]] std::string trouble(clock::time_point now) const {
+    const http_options& limits = all_.options;
+    if (now - begun_ < limits.warn_after + body_time()) return {};
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - begun_).count();
+    if (!started_) return detail::text({"no connection for ", seconds, " s"});
+    if (answered_at_ > now) return detail::text({"no answer for ", seconds, " s"});
+    if (bytes_per_second(answer_bytes_, now - answered_at_) >= static_cast<double>(limits.min_throughput))
+      return {};
+    return detail::text({answer_bytes_, " bytes came in ", seconds, " s"});
   }
   [[nodiscard]] bool is_idle() const noexcept { return call_ == nullptr; }
   [[nodiscard]] const call* doing() const noexcept { return call_; }
@@ -894,6 +941,17 @@ class exchange : public transport<exchange> {
 
  private:
   [[nodiscard]] const call& current() const noexcept { return *call_; }
+  /// What a body on its way gets: a millisecond for 256 bytes.
+  [[nodiscard]] std::chrono::milliseconds body_time() const {
+    return std::chrono::milliseconds(call_->body.size() / 256);
+  }
+  [[nodiscard]] static double bytes_per_second(std::uint64_t bytes, clock::duration time) {
+    return static_cast<double>(bytes) / std::max(1e-9, std::chrono::duration<double>(time).count());
+  }
+  void came(std::size_t bytes) noexcept {
+    answer_bytes_ += bytes;
+    window_bytes_ += bytes;
+  }
 
   // ---- Sending
 
@@ -914,9 +972,8 @@ class exchange : public transport<exchange> {
     send();
   }
   void send() {
-    // A body on its way gets time for 256 bytes per millisecond.
-    const std::chrono::milliseconds sending(call_->body.size() / 256);
-    wait_until(clock::now() + all_.options.first_byte_time + sending, reason::first_byte_late);
+    head_until_ = clock::now() + all_.options.first_byte_time + body_time();
+    wait_until(head_until_, reason::first_byte_late);
     write_head(out_, *call_, asks_proxy() ? proxy_ : nullptr);
     all_.counted.requests.fetch_add(1, std::memory_order_relaxed);
     begin_answer(call_->method == verb::head);
@@ -948,8 +1005,12 @@ class exchange : public transport<exchange> {
   void got_head(const error_code& code, std::size_t size) {
     if (code) return failed(code);
     in_.arrived(size);
+    if (!got_byte_ && in_.is_tls())
+      return failed_with(call_->failure({"the server speaks TLS at this port; write https://"}).recurring());
     got_byte_ = true;
-    if (!in_tunnel_) wait_until(clock::now() + all_.options.progress_time, reason::progress_late);
+    const auto stalled = clock::now() + all_.options.progress_time;
+    if (!in_tunnel_ && stalled < head_until_) wait_until(stalled, reason::progress_late);
+    if (!in_tunnel_ && stalled >= head_until_) wait_until(head_until_, reason::first_byte_late);
     switch (in_.read_head()) {
       case state::more:
         return read_head();
@@ -978,6 +1039,9 @@ class exchange : public transport<exchange> {
   }
   void header_complete() {
     answer& reply = call_->reply;
+    answered_at_ = window_at_ = clock::now();
+    answer_bytes_ = window_bytes_ = in_.waiting();
+    wait_until(answered_at_ + all_.options.progress_time, reason::progress_late);
     keep_ = in_.keeps();
     const bool done = in_.is_done(), unknown = in_.take_head(reply);
     const unsigned status = reply.status;
@@ -1022,6 +1086,7 @@ class exchange : public transport<exchange> {
   void got_place(const error_code& code, std::size_t size) {
     if (code) return failed(code);
     place_ = place_.subspan(size);
+    came(size);
     wait_until(clock::now() + all_.options.progress_time, reason::progress_late);
     continue_place();
   }
@@ -1054,6 +1119,7 @@ class exchange : public transport<exchange> {
     }
     if (code) return failed(code);
     in_.arrived(size);
+    came(size);
     wait_until(clock::now() + all_.options.progress_time, reason::progress_late);
     parse_body();
   }
@@ -1116,7 +1182,9 @@ class exchange : public transport<exchange> {
 
   listener told_;
   call* call_ = nullptr;
-  clock::time_point idle_since_{};
+  clock::time_point idle_since_{}, begun_{}, head_until_{};
+  clock::time_point answered_at_ = clock::time_point::max(), window_at_{};  // the header was complete
+  std::uint64_t answer_bytes_ = 0, window_bytes_ = 0;
   bool started_ = false, served_ = false, in_tunnel_ = false, got_byte_ = false, keep_ = false;
   bool writing_ = false;                                           // a body, while the answer is awaited
   std::optional<std::pair<std::exception_ptr, ending>> answered_;  // before the body was written
@@ -1134,7 +1202,8 @@ inline void exchange::failed(const error_code& code) {
       return failed_with(call_
                              ->failure({"no connection within ", all_.options.connect_time.count(),
                                         " ms; check host and port, and whether a firewall is between"})
-                             .after_time_out());
+                             .after_time_out()
+                             .without_connection());
     case reason::first_byte_late:
       return failed_with(call_->failure({"no answer within ", all_.options.first_byte_time.count(), " ms"})
                              .after_time_out());
@@ -1142,6 +1211,18 @@ inline void exchange::failed(const error_code& code) {
       return failed_with(
           call_->failure({"the answer stalled: no byte within ", all_.options.progress_time.count(), " ms"})
               .after_time_out());
+    case reason::too_slow:
+      return failed_with(call_
+                             ->failure({window_bytes_, " bytes of the answer came in ",
+                                        all_.options.throughput_window.count(),
+                                        " ms, fewer than http_options::min_throughput asks for (",
+                                        all_.options.min_throughput, " bytes/s)"})
+                             .after_time_out());
+    case reason::too_long:
+      return failed_with(call_
+                             ->failure({"the request was not over after ", all_.options.max_time.count(),
+                                        " ms, which is http_options::max_time"})
+                             .after_time_out());
     case reason::none:
       break;
   }
@@ -1163,8 +1244,10 @@ inline void exchange::failed(const error_code& code) {
                                         proxy_ != nullptr ? "proxy that the environment names" : "URL"})
                              .recurring());
     return failed_with(
-        call_->failure({proxy_ != nullptr ? "cannot connect to the proxy " : "cannot connect to ",
-                        to.authority(), ": ", code.message()}));
+        call_
+            ->failure({proxy_ != nullptr ? "cannot connect to the proxy " : "cannot connect to ",
+                       to.authority(), ": ", code.message()})
+            .without_connection());
   }
   if (!ended) return failed_with(call_->failure({"the connection failed: ", code.message()}));
   if (!got_byte_) return failed_with(call_->failure({"the server ended the connection without an answer"}));
@@ -1200,10 +1283,13 @@ class client {
       : all_(options),
         proxies_(options.proxies ? http_proxies::of_environment() : http_proxies()),
         work_(all_.io.get_executor()),
-        tick_(all_.io) {}
+        tick_(all_.io) {
+    if (options.stop.stop_possible()) stops_.emplace(options.stop, refusing{this});
+  }
   client(const client&) = delete;
   client& operator=(const client&) = delete;
   ~client() {
+    stops_.reset();
     if (!thread_.joinable()) return;
     {
       const std::scoped_lock lock(mutex_);
@@ -1336,7 +1422,7 @@ class client {
       queue_.pop_front();
       begin(next, true);
     }
-    if (active_ == 0 || ticking_) return;
+    if ((active_ == 0 && !fails()) || ticking_) return;
     try {
       tick();
     } catch (...) {  // no memory: the next call begins it
@@ -1395,6 +1481,7 @@ class client {
              ending how) noexcept {
     --active_;
     if (how != ending::reusable) std::erase(connections_, by);
+    if (how != ending::stale) note_outcome(what, failed);
     try {
       if (how == ending::stale && what.number > cancelled_) {
         begin(what, false);
@@ -1458,6 +1545,51 @@ class client {
            lower.starts_with("x-goog-");
   }
 
+  // ---- What a person is told
+
+  /// Whether no good answer has come since a failure that may pass, which nobody was told of yet.
+  [[nodiscard]] bool fails() const noexcept {
+    return failing_since_ && !warned_ && all_.options.warn_after.count() != 0;
+  }
+  void note_outcome(const call& what, const std::exception_ptr& failed) noexcept {
+    try {
+      std::string why;
+      if (failed) {
+        try {
+          std::rethrow_exception(failed);
+        } catch (const error& e) {
+          if (e.recurs()) return;  // stopped, or what no wait would mend
+          why = e.message();
+        }
+      } else if (may_pass(what.reply.status)) {
+        why = answer_error(what.reply.status, what.reply.retry_after()).message();
+      } else {
+        failing_since_.reset();
+        warned_ = false;
+        return;
+      }
+      if (!failing_since_) failing_since_ = clock::now();
+      failure_ = detail::text({what.shown(), ": ", why});
+    } catch (...) {  // no memory: nobody is told
+    }
+  }
+  void warn(clock::time_point now) {
+    if (warned_ || all_.options.warn_after.count() == 0) return;
+    std::string line;
+    if (failing_since_ && now - *failing_since_ >= all_.options.warn_after)
+      line = detail::text({"no good answer for ",
+                           std::chrono::duration_cast<std::chrono::seconds>(now - *failing_since_).count(),
+                           " s from ", failure_});
+    for (std::size_t i = 0; line.empty() && i < connections_.size(); ++i)
+      if (const call* const doing = connections_[i]->doing(); doing != nullptr) {
+        const std::string why = connections_[i]->trouble(now);
+        if (!why.empty()) line = detail::text({"waiting for ", doing->shown(), ": ", why});
+      }
+    if (line.empty()) return;
+    warned_ = true;
+    std::fprintf(stderr, "penstock: %s\n", line.c_str());
+  }
+
   void tell(call& what, std::exception_ptr failed) noexcept {
     what.done(what.self, what, std::move(failed));  // the call may be gone now
     const std::scoped_lock lock(mutex_);
@@ -1468,7 +1600,8 @@ class client {
   void tick() {
     ticking_ = true;
     const auto least =
-        std::min({all_.options.connect_time, all_.options.first_byte_time, all_.options.progress_time});
+        std::min({all_.options.connect_time, all_.options.first_byte_time, all_.options.progress_time,
+                  all_.options.throughput_window, all_.options.max_time});
     tick_.expires_after(std::clamp<std::chrono::milliseconds>(least / 8, std::chrono::milliseconds(1),
                                                               std::chrono::milliseconds(250)));
     tick_.async_wait([this](const error_code& code) {
@@ -1479,9 +1612,15 @@ class client {
         const auto one = connections_[i];  // what is late may leave the list
         if (!one->is_idle()) one->check_time(now);
       }
+      warn(now);
       take_new();
     });
   }
+
+  struct refusing {
+    client* all;
+    void operator()() const noexcept { all->refuse(); }
+  };
 
   common all_;
   http_proxies proxies_;
@@ -1491,7 +1630,9 @@ class client {
   std::vector<std::shared_ptr<exchange>> connections_;
   std::size_t active_ = 0;
   std::uint64_t cancelled_ = 0;
-  bool ticking_ = false;
+  bool ticking_ = false, warned_ = false;
+  std::optional<clock::time_point> failing_since_;
+  std::string failure_;
 
   std::mutex mutex_;
   std::condition_variable all_told_;
@@ -1501,6 +1642,7 @@ class client {
   std::size_t open_calls_ = 0;
   bool posted_ = false, ends_ = false, refuses_ = false;
   std::thread thread_;
+  std::optional<std::stop_callback<refusing>> stops_;
 };
 
 }  // namespace penstock::inline v0_1::detail::web
@@ -1552,6 +1694,11 @@ class objects {
   [[nodiscard]] object_signature signature(object_id id) {
     const facts& found = find(id);
     return {found.size, found.stamp()};
+  }
+  /// Whether equal signatures mean equal bytes: what the object's ETag says, if it has one.
+  [[nodiscard]] bool tagged(object_id id) const {
+    const facts* const there = id < list_->urls.size() ? known(id) : nullptr;
+    return there != nullptr && !there->tag.empty() && !is_of_time(there->tag, there->size);
   }
   void read(object_id id, std::uint64_t offset, mutable_bytes into) {
     reading one;
@@ -1772,6 +1919,9 @@ class plain_http {
     [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
     /// The object's size, and a hash of its ETag, or of Last-Modified without one. Asked for once.
     [[nodiscard]] object_signature signature(object_id id) const { return objects_->signature(id); }
+    /// See `tagging_session`: not for ETags that a server makes of the time and the size, as nginx and Apache
+    /// do.
+    [[nodiscard]] bool tagged(object_id id) const { return objects_->tagged(id); }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       objects_->read(id, offset, into);
     }
@@ -1858,15 +2008,19 @@ namespace penstock::inline v0_1 {
 /// refused.
 /// Errors: errc::io, with URL, offset and what to do. They recur (see `error::recurs`) if the server says so:
 /// 404, 403, 401, 410, 412 (replaced), ranges that are ignored or encoded, a certificate that is refused,
-/// redirects that are refused. They do not for broken connections, for what lasted longer than
-/// `connect_time`, `first_byte_time` or `progress_time`, and for 408, 429 and 5xx; `http_error` has the
+/// redirects that are refused, https to a port that does not speak TLS. They do not for broken connections,
+/// for what lasted longer than `connect_time`, `first_byte_time`, `progress_time` or `max_time`, for answers
+/// slower than `min_throughput`, and for 408, 429 and 5xx; `http_error` has the
 /// status, and answers 429 and 503 have what Retry-After asks for (see `error::retry_after_ms`).
 /// errc::format for a range beyond the end, errc::argument for URLs and options that make no sense.
-/// What may pass is tried again, as by `retrying`, by default up to ten times within about half a minute; no
+/// What may pass is tried again, as by `retrying`, by default up to ten times within about half a minute, and
+/// within 15 s while no connection can be made; no
 /// more requests are in flight than the server bears, as by `throttled`; and a read that is late gets a
 /// second request on another connection, as by `hedged`. The options `retries`, `throttle` and `hedges` set
 /// them, or switch them off: `{.retries = {.attempts = 1}, .throttle = {.at_once = 0}, .hedges = {.share =
 /// 0}}`.
+/// After `warn_after` (5 s) without a good answer, a line on the standard error stream says what is waited
+/// for. A stop token in the options ends all of it, also while a plan is made.
 /// A kept connection that the server had closed before the request is replaced in any case.
 /// Threads: any number of threads may use a session. `cancel` ends all requests in flight at once. Destroying
 /// the session does so too, and waits for the look-up of a host's name if one is in progress. A child after
@@ -1899,9 +2053,7 @@ class http {
   [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
   /// Throws errc::argument for a `ca_file` that cannot be used, and for proxies that are no URLs.
   [[nodiscard]] session connect() const {
-    const auto& o = options_;
-    return {detail::plain_http(list_, o),
-            detail::patience_of(o.retries, o.throttle, o.hedges, o.connections)};
+    return {detail::plain_http(list_, options_), detail::patience_of(options_)};
   }
   /// See `sibling_storage`; queries stay as they are.
   [[nodiscard]] http beside(sibling which) const {
@@ -1927,7 +2079,7 @@ class http {
   http(std::vector<std::string> urls, std::string pattern, http_options options)
       : options_(std::move(options)) {
     detail::check(options_);
-    (void)detail::patience_of(options_.retries, options_.throttle, options_.hedges, options_.connections);
+    (void)detail::patience_of(options_);
     auto list = std::make_unique<detail::web::object_list>();
     list->pattern = std::move(pattern);
     for (const std::string& one : urls) {
@@ -1942,6 +2094,12 @@ class http {
   [[nodiscard]] static std::vector<std::string> expanded(std::string_view pattern) {
     const std::string_view head = pattern.substr(0, pattern.find_first_of("?#"));
     if (without_secrets(head) != head) return {std::string(pattern)};  // refused, without showing it
+    if (head.find('*') != std::string_view::npos)
+      throw error(
+          errc::argument,
+          {"'", head,
+           "' has a *, which http does not expand, since a server does not list its files: "
+           "write braces, as in train-{0000..0127}.tar, or a list of URLs; in a URL itself a * is %2A"});
     std::vector<std::string> urls = expand_braces(head);
     for (std::string& one : urls) one += pattern.substr(head.size());
     return urls;

@@ -391,7 +391,7 @@ class jpeg_reader : public jpeg_session {
     file_ = file;
     damages = 0;
     ended = false;
-    orientation_ = orientation::upright;
+    turn_ = {};
     exif_seen_ = false;
     source_.next_input_byte = reinterpret_cast<const JOCTET*>(file.data());
     source_.bytes_in_buffer = file.size();
@@ -411,7 +411,7 @@ class jpeg_reader : public jpeg_session {
   }
   /// As stored.
   [[nodiscard]] image_size size() const noexcept { return {info_.image_width, info_.image_height}; }
-  [[nodiscard]] orientation turned() const noexcept { return orientation_; }
+  [[nodiscard]] orientation turned() const noexcept { return turn_.found(); }
   [[nodiscard]] J_COLOR_SPACE colours() const noexcept { return info_.jpeg_color_space; }
 
   /// Starts to decode a part to this colour space, of the image with its sides halved so often; the rows that
@@ -556,7 +556,7 @@ class jpeg_reader : public jpeg_session {
     source_.next_input_byte += n;
     source_.bytes_in_buffer -= static_cast<std::size_t>(n);
   }
-  /// EXIF: the first block counts, as in Pillow.
+  /// EXIF, of which the first block counts, and XMP.
   boolean app1() {
     if (source_.bytes_in_buffer < 2) return no_more();
     const JOCTET* const at = source_.next_input_byte;
@@ -565,8 +565,12 @@ class jpeg_reader : public jpeg_session {
     if (!exif_seen_ && length >= head && length <= source_.bytes_in_buffer &&
         std::memcmp(at + 2, "Exif", 5) == 0) {
       exif_seen_ = true;
-      orientation_ = exif_orientation({reinterpret_cast<const std::byte*>(at) + head, length - head});
+      turn_.exif({reinterpret_cast<const std::byte*>(at) + head, length - head});
     }
+    constexpr std::string_view xmp("http://ns.adobe.com/xap/1.0/\0", 29);
+    if (length >= 2 + xmp.size() && length <= source_.bytes_in_buffer &&
+        std::memcmp(at + 2, xmp.data(), xmp.size()) == 0)
+      turn_.xmp({reinterpret_cast<const char*>(at) + 2 + xmp.size(), length - 2 - xmp.size()});
     skip(static_cast<long>(std::max<std::size_t>(length, 2)));
     return TRUE;
   }
@@ -580,7 +584,7 @@ class jpeg_reader : public jpeg_session {
   std::uint32_t first_ = 0;
   JDIMENSION block_ = DCTSIZE;  // pixels of a block's side
   unsigned wanted_ = 0, got_ = 0;
-  orientation orientation_ = orientation::upright;
+  metadata_orientation turn_;
   bool created_ = false, open_ = false, header_ = false, exif_seen_ = false;
 };
 

@@ -27,7 +27,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <tuple>
 #include <type_traits>
 #include <unistd.h>
 #include <utility>
@@ -41,207 +40,12 @@ namespace penstock::inline v0_1 {
 /// A JSON document of any shape: nlohmann's type.
 using json_value = nlohmann::json;
 
-namespace detail {
-
-[[nodiscard]] inline error json_too_deep(std::uint64_t depth) {
-  return {errc::limit, {"the JSON is nested more than ", depth, " deep; raise the limit with .depth = ..."}};
-}
-[[noreturn]] inline void json_malformed(std::string_view text, std::uint64_t offset) {
-  offset = std::min<std::uint64_t>(offset, text.size());
-  if (offset == text.size()) throw error(errc::format, "the JSON ends too early").at_offset(offset);
-  throw error(errc::format, {"this is not JSON: it goes wrong at ",
-                             quoted(bytes_of(text.substr(detail::to_size(offset))), 12)})
-      .at_offset(offset);
-}
-/// The text of a payload, at most `limit` bytes long.
-[[nodiscard]] inline std::string_view json_text(bytes_view bytes, std::uint64_t limit) {
-  if (bytes.size() > limit)
-    throw error(errc::limit, {"the JSON has ", bytes.size(), " bytes, and the limit is ", limit,
-                              "; raise it with .limit = ..."});
-  return bytes.empty() ? std::string_view("") : text_of(bytes);  // never a null pointer
-}
-/// Throws if the nesting is deeper than `depth`; works on any text, well-formed JSON or not.
-inline void check_json_depth(std::string_view text, std::uint64_t depth) {
-  std::uint64_t now = 0;
-  bool in_text = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_text) {
-      if (c == '\\')
-        ++i;
-      else if (c == '"')
-        in_text = false;
-    } else if (c == '"') {
-      in_text = true;
-    } else if (c == '[' || c == '{') {
-      if (++now > depth) throw json_too_deep(depth).at_offset(i);
-    } else if ((c == ']' || c == '}') && now != 0) {
-      --now;
-    }
-  }
-}
-
-template <class T>
-concept json_number = std::floating_point<T> || (std::integral<T> && !std::same_as<T, bool>);
-
-/// How a type is read from JSON: the numbers of its list, if it is one, and its name in messages.
-template <class T>
-struct json_form {
-  static constexpr bool list = false;
-  static constexpr std::string_view wanted = std::same_as<T, bool>    ? "true or false"
-                                             : std::floating_point<T> ? "a number"
-                                             : std::integral<T>       ? "a whole number"
-                                                                      : "a text";
-  static constexpr bool possible = json_number<T> || std::same_as<T, bool> || std::same_as<T, std::string> ||
-                                   std::same_as<T, std::string_view>;
-  using number = std::conditional_t<json_number<T>, T, int>;
-};
-template <class N>
-struct json_list_form {
-  static constexpr bool list = true;
-  static constexpr std::string_view wanted =
-      std::floating_point<N> ? "a list of numbers" : "a list of whole numbers";
-  static constexpr bool possible = json_number<N>;
-  using number = N;
-};
-template <class N, class A>
-struct json_form<std::vector<N, A>> : json_list_form<N> {};
-template <class N, std::size_t K>
-struct json_form<std::array<N, K>> : json_list_form<N> {};
-template <class N>
-struct json_form<std::span<const N>> : json_list_form<N> {};
-
-/// The per-worker memory of a field: the value that was found.
-template <class Number>
-struct json_field_scratch {
-  std::string text;
-  std::vector<Number> values;  // for a number or bool: one value; for a list: all of them
-};
-
-/// Receives nlohmann's parser events and keeps the value of one key of the outermost object.
-template <class T>
-class json_field_reader {
-  using form = json_form<T>;
-  using number = typename form::number;
-
- public:
-  json_field_reader(std::string_view name, std::string_view text, std::uint64_t depth,
-                    json_field_scratch<number>& found)
-      : name_(name), text_(text), limit_(depth), found_(&found) {
-    found.values.clear();
-  }
-
-  [[nodiscard]] bool seen() const noexcept { return seen_; }
-
-  bool null() {
-    return value("null", [] { return false; });
-  }
-  bool boolean(bool is) {
-    return value("true or false", [&] {
-      if constexpr (std::same_as<T, bool>) found_->values.push_back(is ? 1 : 0);
-      return std::same_as<T, bool>;
-    });
-  }
-  bool number_integer(std::int64_t n) { return any_number(n); }
-  bool number_unsigned(std::uint64_t n) { return any_number(n); }
-  bool number_float(double n, const std::string&) { return any_number(n); }
-  bool string(std::string& text) {
-    return value("a text", [&] {
-      constexpr bool wanted = std::same_as<T, std::string> || std::same_as<T, std::string_view>;
-      if constexpr (wanted) found_->text.assign(text);
-      return wanted;
-    });
-  }
-  bool binary(std::vector<std::uint8_t>&) { return false; }  // does not occur in JSON
-  bool start_object(std::size_t) {
-    if (depth_ != 0) value("an object", [] { return false; });
-    return deeper();
-  }
-  bool key(std::string& name) {
-    next_ = depth_ == 1 && name == name_;
-    if (next_ && std::exchange(seen_, true))
-      throw error(errc::format, {"the JSON object has the key '", name_, "' twice"});
-    return true;
-  }
-  bool end_object() {
-    --depth_;
-    return true;
-  }
-  bool start_array(std::size_t) {
-    value("a list", [&] { return form::list && !std::exchange(in_list_, true); });
-    return deeper();
-  }
-  bool end_array() {
-    if (--depth_ == 1) in_list_ = false;
-    return true;
-  }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& reason) {
-    if (reason.id == 406)
-      throw error(errc::format, "a number in the JSON is beyond the range of double")
-          .at_offset(position == 0 ? 0 : position - 1);
-    json_malformed(text_, position == 0 ? 0 : position - 1);
-  }
-
- private:
-  bool deeper() {
-    if (++depth_ > limit_) throw json_too_deep(limit_);
-    return true;
-  }
-  /// Called when a value begins. If it is the requested one, or in the requested list, `take` stores it and
-  /// returns whether it could.
-  template <class Take>
-  bool value(std::string_view kind, Take&& take) {
-    if (depth_ == 0) throw error(errc::format, "the JSON is not an object, so it has no keys");
-    const bool element = in_list_ && depth_ == 2;
-    if ((std::exchange(next_, false) || element) && !take()) other(kind);
-    return true;
-  }
-  template <class N>
-  bool any_number(N n) {
-    return value(std::floating_point<N> ? "a real number" : "a whole number", [&] {
-      if constexpr (!form::list && !json_number<T>) {
-        return false;
-      } else {
-        if (form::list != in_list_) return false;
-        if constexpr (std::floating_point<number>) {
-          if constexpr (std::floating_point<N>)
-            if (n > std::numeric_limits<number>::max() || n < std::numeric_limits<number>::lowest())
-              out_of_range();
-          found_->values.push_back(static_cast<number>(n));
-        } else if constexpr (std::floating_point<N>) {
-          return false;
-        } else {
-          if (!std::in_range<number>(n)) out_of_range();
-          found_->values.push_back(static_cast<number>(n));
-        }
-        return true;
-      }
-    });
-  }
-  [[noreturn]] void out_of_range() const {
-    throw error(errc::format, {"the number at the key '", name_, "' is out of the range of its type"});
-  }
-  [[noreturn]] void other(std::string_view kind) const {
-    throw error(errc::format, {"the JSON has ", kind, in_list_ && depth_ == 2 ? " in the list" : "",
-                               " at the key '", name_, "', but ", form::wanted, " was asked for"});
-  }
-
-  std::string_view name_;
-  std::string_view text_;
-  std::uint64_t limit_;
-  json_field_scratch<number>* found_;
-  std::uint64_t depth_ = 0;
-  bool next_ = false;     // the next value is the requested one
-  bool in_list_ = false;  // inside the requested list
-  bool seen_ = false;
-};
-
-}  // namespace detail
-
 /// JSON documents of any shape.
 ///
 /// In: any byte element. Out: a `json_value`, which is nlohmann's type and owns its contents: extract what a
-/// batch needs with `map`, or use `json_field` in the first place.
+/// batch needs with `map`, or use `json_field` in the first place. `NaN`, `Infinity` and `-Infinity`, as
+/// Python writes them, are numbers (nlohmann's `dump` writes null for them), and half a surrogate pair in a
+/// text (`\ud83d`) is U+FFFD. A byte order mark in front is passed over.
 /// Kind: pointwise, keeps all guarantees. Cost per sample: nlohmann's, which allocates for each text, list
 /// and object. Thread-safe.
 /// Throws `errc::format` with the offset if the text is not JSON (RFC 8259, in UTF-8); `errc::limit` for more
@@ -262,8 +66,9 @@ struct json {
   template <byte_element Bytes>
   [[nodiscard]] json_value decode(const Bytes& in, no_scratch&) const {
     const std::string_view text = detail::json_text(as_bytes(in), limit);
-    detail::check_json_depth(text, depth);
+    const detail::json_extras extras = detail::check_json_depth(text, depth);
     try {
+      if (extras.words || extras.surrogates) return decode_more(std::string(text));
       return json_value::parse(text.data(), text.data() + text.size());
     } catch (const json_value::parse_error& e) {
       detail::json_malformed(text, e.byte == 0 ? 0 : e.byte - 1);
@@ -271,63 +76,18 @@ struct json {
       throw error(errc::format, "a number in the JSON is beyond the range of double");
     }
   }
-};
-
-/// One value of a JSON object: `json_field<"label", std::int64_t>` of `{"label": 7, "text": "a dog"}`.
-///
-///     auto texts = lines("corpus.jsonl") | decode<json_field<"text", std::string_view>> | batch(32, ragged);
-///
-/// In: any byte element. Out: a `T`: an integer, a floating-point number or a `bool`; a `std::string`, or a
-/// `std::string_view` on the worker's scratch; for a list of numbers a `std::array` whose length must match
-/// the list, a `std::vector`, or a `std::span<const N>` on the worker's scratch. The key belongs to the
-/// outermost object.
-/// Kind: pointwise, keeps all guarantees. Cost per sample: one pass of nlohmann's parser over the whole text,
-/// without building a document; its few allocations do not grow with the number of values. Thread-safe, with
-/// a scratch per thread.
-/// Throws `errc::missing` if there is no such key; `errc::format` for a value of another kind, a number that
-/// does not fit `T`, a duplicate key, and, with the offset, for anything that is not JSON; `errc::limit` as
-/// `json` does.
-template <fixed_string Name, class T>
-struct json_field {
-  static_assert(detail::json_form<T>::possible,
-                "penstock: json_field<name, T> gives numbers, bool, std::string, std::string_view, and "
-                "std::array, std::vector or std::span<const N> of numbers");
-
-  /// The maximum length of the text in bytes.
-  std::uint64_t limit = 64_MiB;
-  /// The maximum nesting depth of lists and objects.
-  std::uint64_t depth = 128;
-
-  static constexpr std::string_view codec_name = "json_field";
-  static constexpr std::string_view extensions[] = {"json", "jsn"};
-  using scratch = detail::json_field_scratch<typename detail::json_form<T>::number>;
-
-  template <byte_element Bytes>
-  [[nodiscard]] T decode(const Bytes& in, scratch& s) const {
-    constexpr std::string_view key = name_of<Name>::value;
-    const std::string_view text = detail::json_text(as_bytes(in), limit);
-    detail::json_field_reader<T> found(key, text, depth, s);
-    json_value::sax_parse(text.data(), text.data() + text.size(), &found);
-    if (!found.seen()) throw error(errc::missing, {"the JSON object has no key '", key, "'"});
-    return taken(s, key);
-  }
 
  private:
-  static T taken(const scratch& s, [[maybe_unused]] std::string_view key) {
-    if constexpr (std::same_as<T, std::string> || std::same_as<T, std::string_view>) {
-      return s.text;
-    } else if constexpr (!detail::json_form<T>::list) {
-      return static_cast<T>(s.values.front());
-    } else if constexpr (requires { std::tuple_size<T>::value; }) {
-      T list{};
-      if (s.values.size() != list.size())
-        throw error(errc::shape, {"the list at the key '", key, "' has ", s.values.size(), " numbers, but ",
-                                  list.size(), " were asked for"});
-      std::copy(s.values.begin(), s.values.end(), list.begin());
-      return list;
-    } else {
-      return T(s.values.begin(), s.values.end());
-    }
+  [[gnu::cold]] static json_value decode_more(std::string text) {
+    const auto special = detail::to_plain_json(text);
+    std::size_t numbers = 0, next = 0;
+    const auto put_special = [&](int, json_value::parse_event_t event, json_value& value) {
+      if (event == json_value::parse_event_t::value && value.is_number() && next != special.size() &&
+          numbers++ == special[next].first)
+        value = special[next++].second;
+      return true;
+    };
+    return json_value::parse(text, put_special);
   }
 };
 
@@ -341,7 +101,9 @@ namespace penstock::inline v0_1::detail {
 /// the offset where it is known.
 [[nodiscard]] inline nlohmann::json parse_description(std::string_view text, int deepest = 16) {
   // The parser's message repeats the whole text or number it was reading, so it is cut.
-  const auto not_json = [](const nlohmann::json::exception& e) {
+  const auto not_json = [text](const nlohmann::json::exception& e) {
+    if (const std::string_view known = known_format(bytes_of(text)); !known.empty() && !text.starts_with('{'))
+      return detail::text({"the description is not JSON: it is ", known});
     const std::string_view said = e.what();
     constexpr std::size_t most = 300;
     return detail::text(
@@ -561,7 +323,7 @@ inline avro_file::avro_file(bytes_view file, avro_unpacker unpack, std::uint64_t
   constexpr std::string_view magic("Obj\1", 4);
   constexpr std::size_t sync_size = 16, most_entries = 1000;
   if (!text_of(file_).starts_with(magic))
-    throw error(errc::format, "the file is no container of Avro: it does not begin with 'Obj'").at_offset(0);
+    throw not_a("a container of Avro", file_, {"it does not begin with 'Obj'"});
   avro_walk walk = walk_file();
   walk.at = magic.size();
   while (std::int64_t count = walk.number()) {
@@ -802,7 +564,7 @@ bool delta_lines(const std::string& path, std::string_view all, Work&& work) {
     return named(std::move(made));
   }
   const auto kind = said.get<std::string>();
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 12> known{{{"string", "u"},
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 14> known{{{"string", "u"},
                                                                                  {"long", "l"},
                                                                                  {"integer", "i"},
                                                                                  {"short", "s"},
@@ -813,12 +575,41 @@ bool delta_lines(const std::string& path, std::string_view all, Work&& work) {
                                                                                  {"binary", "z"},
                                                                                  {"date", "tdD"},
                                                                                  {"timestamp", "tsu:UTC"},
-                                                                                 {"timestamp_ntz", "tsu:"}}};
+                                                                                 {"timestamp_ntz", "tsu:"},
+                                                                                 {"void", "n"},
+                                                                                 {"null", "n"}}};
   for (const auto& [delta, arrow] : known)
     if (kind == delta) return named(arrow_type::of_format(arrow));
   if (kind.starts_with("decimal(") && kind.ends_with(')'))
     return named(arrow_type::of_format("d:" + kind.substr(8, kind.size() - 9)));
   throw error(errc::format, {"the column '", name, "' has the type '", kind, "', which is none of Delta's"});
+}
+
+/// Whether a type, as a schema has it, is or has another one: "variant".
+[[nodiscard]] inline bool delta_has_type(const nlohmann::json& said, std::string_view wanted) {
+  if (said.is_string()) return said.get<std::string>() == wanted;
+  if (!said.is_object()) return false;
+  for (const char* const part : {"type", "elementType", "keyType", "valueType"})
+    if (said.contains(part) && delta_has_type(said[part], wanted)) return true;
+  const nlohmann::json fields = said.value("fields", nlohmann::json::array());
+  return std::any_of(fields.begin(), fields.end(),
+                     [&](const nlohmann::json& one) { return delta_has_type(one, wanted); });
+}
+
+/// The bytes of a partition's value of binary, which delta-rs writes as "\\u0001\\u00ff", with these
+/// characters, and others as they are.
+[[nodiscard]] inline std::string delta_bytes(const std::string& said) {
+  constexpr std::size_t length = 6;
+  std::string made;
+  for (std::size_t at = 0; at < said.size(); at += length) {
+    unsigned value = 0;
+    const std::string_view one = std::string_view(said).substr(at, length);
+    if (one.size() != length || !one.starts_with("\\u00") ||
+        std::from_chars(one.data() + 4, one.data() + length, value, 16).ptr != one.data() + length)
+      return said;
+    made += static_cast<char>(value);
+  }
+  return made;
 }
 
 /// What the actions of a log have made of a table.
@@ -860,21 +651,23 @@ struct delta_state {
       if (reader > 3)
         throw error(errc::argument,
                     {"the table asks for readers of version ", reader, "; version 3 is known"});
+      schema_ = delta_json(metadata.at("schemaString").get<std::string>());
+      if (!schema_.is_object())
+        throw error(errc::format, "the schema in the log is no object of JSON that can be read");
       bool mapping = reader == 2;
       for (const nlohmann::json& one : protocol.value("readerFeatures", nlohmann::json::array())) {
         constexpr std::array known{"columnMapping",       "deletionVectors",     "timestampNtz",
                                    "v2Checkpoint",        "vacuumProtocolCheck", "typeWidening",
                                    "typeWidening-preview"};
         const auto name = one.get<std::string>();
+        mapping = mapping || name == "columnMapping";
+        // Writers name the feature before any column needs it.
+        if (name.starts_with("variant") && !delta_has_type(schema_, "variant")) continue;
         if (std::ranges::find(known, std::string_view(name),
                               [](const char* k) { return std::string_view(k); }) == known.end())
           throw error(errc::argument,
                       {"the table has the feature '", name, "' of Delta, which is not known here"});
-        mapping = mapping || name == "columnMapping";
       }
-      schema_ = delta_json(metadata.at("schemaString").get<std::string>());
-      if (!schema_.is_object())
-        throw error(errc::format, "the schema in the log is no object of JSON that can be read");
       const nlohmann::json settings = metadata.value("configuration", nlohmann::json::object());
       const std::string mode =
           settings.is_object() ? settings.value("delta.columnMapping.mode", "none") : "none";
@@ -946,14 +739,7 @@ struct delta_state {
         continue;
       }
       keys[part] = stored.empty() ? name : stored;
-      const bool whole = type.number != arrow_number::none && type.format.size() == 1 && type.format != "f" &&
-                         type.format != "g";
-      if (whole) type.format = type.format == "l" ? "l" : "i";
-      if (type.format == "f") type.format = "g";
-      const bool kept = whole || type.format == "g" || type.format == "b" || type.format == "tdD" ||
-                        type.format.starts_with("ts");
-      made.part_types[part] = arrow_type::of_format(kept ? type.format : "u");
-      made.part_types[part].name = name;
+      made.part_types[part] = std::move(type);
     }
     for (std::size_t i = 0; i < parts_.size(); ++i)
       if (made.part_types[i].name.empty())
@@ -974,6 +760,7 @@ struct delta_state {
             number = *day * std::int64_t{86'400'000'000};
           if (number) value = std::to_string(*number);
         }
+        if (value && made.part_types[i].format == "z") value = delta_bytes(*value);
         made.part_values.back().push_back(std::move(value));
       }
     }
@@ -1117,7 +904,8 @@ class safetensors_reader {
 
   explicit safetensors_reader(safetensors_header& into) : into_(into) {}
 
-  bool null() { return unexpected(); }
+  // some writers have no metadata to write
+  bool null() { return (place_ == place::names && name_ == "__metadata__") || unexpected(); }
   bool boolean(bool) { return unexpected(); }
   bool number_integer(number_integer_t) { return unexpected(); }
   bool number_float(number_float_t, const string_t&) { return unexpected(); }
@@ -1243,21 +1031,25 @@ class safetensors_reader {
   bool has_metadata_ = false;
 };
 
-/// The length of the header, from the first 8 bytes of a file of `size` bytes.
+/// The length of the header, from the first 8 bytes of a file of `size` bytes; more of them help to say what
+/// another file is.
 [[nodiscard]] inline std::uint64_t safetensors_header_bytes(bytes_view start, std::uint64_t size) {
   if (start.size() < 8)
     throw error(errc::format, {"the file ends within its first 8 bytes: it is not a safetensors file"})
         .at_offset(0);
+  // the length of a header that could be is no beginning of another format
+  const auto refuse = [&](errc code, std::initializer_list<piece> why) {
+    if (!known_format(start).empty()) throw not_a("a safetensors file", start, {});
+    throw error(code, why).at_offset(0);
+  };
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < 8; ++i) length |= std::to_integer<std::uint64_t>(start[i]) << (8 * i);
   if (length > safetensors_header::most_bytes)
-    throw error(errc::limit, {"the safetensors header says it has ", length,
-                              " bytes, and the format allows 100,000,000: is this a safetensors file?"})
-        .at_offset(0);
+    refuse(errc::limit, {"the safetensors header says it has ", length,
+                         " bytes, and the format allows 100,000,000: is this a safetensors file?"});
   if (length > size - 8)
-    throw error(errc::format, {"the safetensors header says it has ", length, " bytes, but ", size - 8,
-                               " follow; copy the file again if it was cut"})
-        .at_offset(0);
+    refuse(errc::format, {"the safetensors header says it has ", length, " bytes, but ", size - 8,
+                          " follow; copy the file again if it was cut"});
   return length;
 }
 
@@ -1852,33 +1644,70 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
 namespace detail {
 
 [[noreturn]] inline void no_mds_unpacker(const mds_shard& shard, const std::string& path) {
-  throw error(errc::argument,
-              {"the shard's compression is '", shard.compression,
-               "'; those of gzip, zstd and bzip2 are read: unpack the dataset, or write it anew"})
+  throw error(errc::argument, {"the shard's compression is '", shard.compression,
+                               "'; those of gzip, zstd, bzip2, brotli (br) and snappy are read: unpack the "
+                               "dataset, or write it anew"})
       .in_file(path);
 }
 
+/// The compressions that leave no mark in a file, by their names in an index: "br", "br:11", "snappy".
+enum class mds_packing { marked, brotli, snappy };
+[[nodiscard]] inline mds_packing mds_packing_of(std::string_view compression) noexcept {
+  compression = compression.substr(0, compression.find(':'));
+  return compression == "br"       ? mds_packing::brotli
+         : compression == "snappy" ? mds_packing::snappy
+                                   : mds_packing::marked;
+}
+
+template <mds_packing Packing, unpacker... Unpack>
+[[nodiscard]] std::string mds_copy(const std::string& packed, const unpacked_options& options) {
+  static constexpr tar::stream_kind unmarked{
+      [](bytes_view) { return false; }, false,
+      [](bytes_view) -> std::string_view { return Packing == mds_packing::brotli ? "brotli" : "snappy"; }};
+  tar::unpackers<Unpack...> unpack;
+  return tar::unpacked_path(packed, options, unpack.calls(), "mds",
+                            Packing == mds_packing::marked ? tar::tar_streams() : unmarked);
+}
+template <unpacker... Unpack>
+[[nodiscard]] std::vector<std::string> mds_copies(const std::vector<std::string>& packed, mds_packing packing,
+                                                  const unpacked_options& options) {
+  return tar::unpacked_paths(packed, options,
+                             packing == mds_packing::brotli   ? &mds_copy<mds_packing::brotli, Unpack...>
+                             : packing == mds_packing::snappy ? &mds_copy<mds_packing::snappy, Unpack...>
+                                                              : &mds_copy<mds_packing::marked, Unpack...>);
+}
+
 /// The files of a dataset's shards: those that are not compressed where they are there, and of the others
-/// what `copies_of(packed)` returns for their paths: a copy, or the path itself of a file that is not
-/// compressed.
+/// what `copies_of(packed, packing)` returns for their paths: a copy, or the path itself of a file that is
+/// not compressed.
 template <class CopiesOf>
-[[nodiscard]] std::vector<std::string> mds_paths(const std::string& folder, const mds_index& index,
+[[nodiscard]] std::vector<std::string> mds_paths(const std::string& path, const mds_index& index,
                                                  const CopiesOf& copies_of) {
-  std::vector<std::string> paths, packed;
-  std::vector<std::size_t> places;
+  const std::string folder = files::local_path(path);
+  std::vector<std::string> paths;
+  struct packed_files {
+    std::vector<std::string> paths;
+    std::vector<std::size_t> places;
+  };
+  std::array<packed_files, 3> all;  // by packing
   for (std::size_t i = 0; i < index.shards.size(); ++i) {
     const mds_shard& one = index.shards[i];
     paths.push_back(folder + "/" + one.name);
     const bool other_file = one.packed_name != one.name;  // and not the same, compressed inside
     if (one.packed_name.empty() || (other_file && ::access(paths.back().c_str(), F_OK) == 0)) continue;
-    places.push_back(i);
-    packed.push_back(folder + "/" + one.packed_name);
+    packed_files& alike = all[static_cast<std::size_t>(mds_packing_of(one.compression))];
+    alike.places.push_back(i);
+    alike.paths.push_back(folder + "/" + one.packed_name);
   }
-  const std::vector<std::string> copies = packed.empty() ? packed : copies_of(packed);
-  for (std::size_t i = 0; i < copies.size(); ++i) {
-    const mds_shard& one = index.shards[places[i]];
-    if (copies[i] == packed[i] && one.packed_name != one.name) no_mds_unpacker(one, packed[i]);
-    paths[places[i]] = copies[i];
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    const packed_files& alike = all[k];
+    if (alike.paths.empty()) continue;
+    const std::vector<std::string> copies = copies_of(alike.paths, static_cast<mds_packing>(k));
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      const mds_shard& one = index.shards[alike.places[i]];
+      if (copies[i] == alike.paths[i] && one.packed_name != one.name) no_mds_unpacker(one, alike.paths[i]);
+      paths[alike.places[i]] = copies[i];
+    }
   }
   return paths;
 }
@@ -1889,7 +1718,8 @@ template <class CopiesOf>
 ///
 ///     auto samples = mds("imagenet") | shuffle(seed) |
 ///                    decode<field<"image", identity>, field<"label", raw_number<std::int64_t>>>;
-///     auto copies = mds<unpack_zstd>("compressed", {.folder = "cache"});
+///     auto copies = mds<unpack_zstd>("compressed", {.folder = "cache"});  // or unpack_gzip, unpack_bzip2,
+///                                                                          // unpack_brotli, unpack_snappy
 ///     auto others = mds(mapped_file("shard.{00000..00001}.mds"), read_mds_index("index.json"));
 ///
 /// In: the folder's path; as template arguments the unpackers that may be needed, with the options of
@@ -1918,9 +1748,10 @@ template <class CopiesOf>
 template <unpacker... Unpack>
 [[nodiscard]] mds_source<file> mds(const std::string& folder, const unpacked_options& options = {}) {
   const mds_index index = read_mds_index(folder + "/index.json");
-  return {file(detail::mds_paths(
-              folder, index,
-              [&](const std::vector<std::string>& packed) { return unpacked<Unpack...>(packed, options); })),
+  return {file(detail::mds_paths(folder, index,
+                                 [&](const std::vector<std::string>& packed, detail::mds_packing packing) {
+                                   return detail::mds_copies<Unpack...>(packed, packing, options);
+                                 })),
           index};
 }
 template <storage Storage>
@@ -1978,7 +1809,7 @@ template <unpacker... Forms>
 template <unpacker... Unpack>
 [[nodiscard]] std::vector<std::string> litdata_paths(const std::string& folder, const litdata_index& index,
                                                      const unpacked_options& options) {
-  return mds_paths(folder, index.chunks, [&](const std::vector<std::string>& packed) {
+  return mds_paths(folder, index.chunks, [&](const std::vector<std::string>& packed, mds_packing) {
     if (index.packed_samples)
       return tar::unpacked_paths(
           packed, options, [](const std::string& path, const unpacked_options& chosen) {
@@ -1999,8 +1830,9 @@ template <unpacker... Unpack>
   constexpr std::uint64_t mark = 8;
   const auto session = file(std::vector{path}).connect();
   const std::uint64_t size = session.size(0);
-  buffer room;
-  return size >= mark && is_end_of_litdata_rows(session_view(session).range(0, size - mark, mark, room));
+  if (size < mark) return false;
+  const object_bytes end = session_view(session).range(0, size - mark, mark);
+  return is_end_of_litdata_rows(end);
 }
 
 /// Whether `litdata_rows` reads a dataset: by what the index says, and the first chunk.
@@ -2108,12 +1940,13 @@ template <storage Storage>
 /// each chunk from its values: a column that is null in all rows of a chunk, or missing, is null there, and
 /// columns may stand in another order.
 /// Errors: as for `arrow_ipc`; also errc::format for a chunk that holds samples and no rows, for one that
-/// does not have as many rows as the index says, and for a column that has numbers of one type in one chunk
-/// and of another in the next, as a list of 1 and one of 0.5; errc::argument for chunks of tokens.
+/// does not have as many rows as the index says, and, if it is used, for a column that has whole numbers in
+/// one chunk and others in the next, as a list of 1 and one of 0.5; errc::argument for chunks of tokens.
 /// Source: litdata, streaming/{writer,item_loader}.py.
 template <unpacker... Unpack>
-[[nodiscard]] arrow_ipc_source<mapped_file> litdata_rows(const std::string& folder,
+[[nodiscard]] arrow_ipc_source<mapped_file> litdata_rows(const std::string& path,
                                                          const arrow_ipc_options& options = {}) {
+  const std::string folder = detail::files::local_path(path);
   const litdata_index index = read_litdata_index(folder + "/index.json");
   if (index.tokens) detail::check_litdata_samples(index);
   std::vector<std::string> paths;
@@ -2127,8 +1960,7 @@ template <unpacker... Unpack>
           "chunks of it hold rows, write it anew with one type in each column")
           .in_file(paths.back());
   }
-  arrow_ipc_source<mapped_file> made(mapped_file(paths), options, &detail::unpack_arrow_buffer<Unpack...>,
-                                     true);
+  arrow_ipc_source<mapped_file> made(mapped_file(paths), options, &detail::unpack_arrow_buffer<Unpack...>);
   detail::check_litdata_rows(made.manifest(), index, paths);
   return made;
 }
@@ -2419,10 +2251,14 @@ concept safetensors_type = !safetensors_dtype<T>.empty() && std::is_trivially_co
   static_assert(std::endian::native == std::endian::little,
                 "penstock: safetensors files are little-endian, and are shown in place: this needs a "
                 "little-endian machine");
-  buffer room;
-  const std::uint64_t length =
-      safetensors_header_bytes(session.range(object, 0, std::min<std::uint64_t>(size, 8), room), size);
-  return read_safetensors_header(session.range(object, 8, length, room), size);
+  const object_bytes start = session.range(object, 0, std::min<std::uint64_t>(size, 64));
+  const std::uint64_t length = safetensors_header_bytes(start, size);
+  const object_bytes header = session.range(object, 8, length);
+  return read_safetensors_header(header, size);
+}
+
+[[noreturn]] inline void no_safetensors() {
+  throw error(errc::missing, "the safetensors file has no tensors, only a header").at_offset(8);
 }
 
 /// The entry of a tensor; throws if it is missing or not of type `dtype` (empty: any type).
@@ -2430,6 +2266,7 @@ concept safetensors_type = !safetensors_dtype<T>.empty() && std::is_trivially_co
                                                                  std::string_view name,
                                                                  std::string_view dtype = {}) {
   const auto found = header.tensors.find(name);
+  if (header.tensors.empty()) no_safetensors();
   if (found == header.tensors.end()) {
     std::string known;
     for (const auto& [other, entry] : header.tensors) list_name(known, other);
@@ -2574,8 +2411,8 @@ using safetensors_row_source = detail::row_source<detail::safetensors_format<T>,
 ///     auto features = safetensors_rows<float>("features-{00..07}.safetensors", "clip") | shuffle(seed) | batch(256);
 ///     auto tokens = safetensors_rows<std::int32_t, 2048>("tokens.safetensors", "ids");
 ///
-/// In: a pattern of names, which is `mapped_file`, or any storage; the tensor's name, which is common to
-/// all files.
+/// In: a pattern of names or a list of paths, which are `mapped_file`, or any storage; the tensor's name,
+/// which is common to all files.
 /// Out, kind, cost, threads: as for `npy_rows`.
 /// Throws what `safetensors_file` throws; `errc::format` for a type other than `T` and for a tensor of no
 /// dimensions; `errc::shape` if the shape of the rows is not the one asked for or differs from that of the
@@ -2588,9 +2425,9 @@ template <class T, std::uint64_t... Lengths, storage Storage>
   return safetensors_row_source<T, Storage, Lengths...>(std::move(where), {std::string(tensor)});
 }
 template <class T, std::uint64_t... Lengths>
-[[nodiscard]] safetensors_row_source<T, mapped_file, Lengths...> safetensors_rows(std::string_view pattern,
+[[nodiscard]] safetensors_row_source<T, mapped_file, Lengths...> safetensors_rows(detail::mapped_paths paths,
                                                                                   std::string_view tensor) {
-  return safetensors_row_source<T, mapped_file, Lengths...>(mapped_file(pattern), {std::string(tensor)});
+  return safetensors_row_source<T, mapped_file, Lengths...>(std::move(paths).files(), {std::string(tensor)});
 }
 
 namespace detail {
@@ -2610,6 +2447,7 @@ using safetensors_source_of = safetensors_row_source<T, Storage>;
 /// The tensor that is meant by this name: if it is empty, the only one.
 [[nodiscard]] inline std::string chosen_tensor(const safetensors_header& header, const std::string& tensor) {
   if (!tensor.empty()) return tensor;
+  if (header.tensors.empty()) no_safetensors();
   if (header.tensors.size() == 1) return header.tensors.begin()->first;
   std::string known;
   for (const auto& [name, entry] : header.tensors) list_name(known, name);

@@ -142,7 +142,50 @@ class png_scratch : public detail::damage_count {
     }
   }
 
+  /// How the image is turned when it is shown, by its EXIF or its XMP.
+  [[nodiscard]] orientation turn_of(bytes_view png) {
+    const detail::png_metadata found = detail::png_metadata_of(png);
+    metadata_orientation turn;
+    if (!found.exif.empty()) {
+      turn.exif(found.exif);
+    } else if (!found.profile.empty()) {
+      const std::string_view text = text_in(found.profile);
+      std::byte* const exif = room_for<std::byte>(image.work, text.size() / 2 + 1);
+      turn.exif({exif, detail::decode_png_profile(text, exif)});
+    }
+    if (!found.xmp.empty() && !turn.tagged()) turn.xmp(text_in(found.xmp));
+    return turn.found();
+  }
+
  private:
+  /// What a chunk of text says; nothing if it is damaged. Valid until the next call.
+  [[nodiscard]] std::string_view text_in(bytes_view chunk) {
+    bool compressed = false;
+    const std::string_view plain = detail::plain_png_text(chunk, compressed);
+    if (!compressed) return plain;
+    // libspng inflates the texts of files, so it gets one of a single pixel, whose pixels it never reads.
+    constexpr std::string_view front(
+        "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\b\0\0\0\0\x3a\x7e\x9b\x55", 33);
+    constexpr std::string_view back("\0\0\0\1IDAT\0\0\0\0\0", 13);
+    const std::size_t size = front.size() + chunk.size() + back.size();
+    std::byte* const file = room_for<std::byte>(whole_, size);
+    std::memcpy(file, front.data(), front.size());
+    std::memcpy(file + front.size(), chunk.data(), chunk.size());
+    std::memcpy(file + front.size() + chunk.size(), back.data(), back.size());
+    const detail::kept_memory::scope kept(memory_);
+    memory_.forget_failure();
+    const detail::spng_context context = detail::new_spng(0);
+    constexpr std::size_t largest = 1 << 20;
+    spng_set_chunk_limits(context.get(), largest, 2 * largest);
+    spng_text text{};
+    std::uint32_t count = 1;
+    if (spng_set_png_buffer(context.get(), file, size) != SPNG_OK ||
+        spng_get_text(context.get(), &text, &count) != SPNG_OK || count != 1)
+      return memory_.failed() ? throw std::bad_alloc() : std::string_view();
+    char* const copy = room_for<char>(row_, text.length + 1);
+    std::memcpy(copy, text.text, text.length);
+    return {copy, text.length};
+  }
   [[noreturn, gnu::cold]] static void refuse(int fault) {
     switch (fault) {
       case SPNG_ECHUNK_CRC:
@@ -173,6 +216,7 @@ class png_scratch : public detail::damage_count {
     spng_set_chunk_limits(c, most_of_a_chunk, most_of_a_chunk);
     if (ignore_checksums) spng_set_crc_action(c, SPNG_CRC_USE, SPNG_CRC_USE);
     if (const int fault = spng_set_png_stream(c, next_bytes, &filter); fault != 0) return fault;
+    if (const int fault = cut_transparent_colour(c, job.header); fault != 0) return fault;
     const int flags = SPNG_DECODE_PROGRESSIVE | SPNG_DECODE_TRNS;
     if (const int fault = spng_decode_image(c, nullptr, 0, format, flags); fault != 0) return fault;
     const std::size_t pixel = detail::spng_pixel_bytes(format);
@@ -193,6 +237,22 @@ class png_scratch : public detail::damage_count {
       if (fault == SPNG_EOI) return end_of(c);
     }
     return SPNG_OK;
+  }
+  /// The transparent colour has 16 bits in the file, of which only as many count as samples have. libspng
+  /// compares all. Source: the specification, 11.3.1.1.
+  static int cut_transparent_colour(spng_ctx* c, const detail::png_header& header) {
+    if ((header.colour != 0 && header.colour != 2) || header.depth == 16) return SPNG_OK;
+    spng_trns transparent{};
+    const int fault = spng_get_trns(c, &transparent);
+    if (fault != SPNG_OK) return fault == SPNG_ECHUNKAVAIL ? SPNG_OK : fault;
+    const auto cut = [&](std::uint16_t& value) {
+      value = static_cast<std::uint16_t>(value & ((1u << header.depth) - 1));
+    };
+    cut(transparent.gray);
+    cut(transparent.red);
+    cut(transparent.green);
+    cut(transparent.blue);
+    return spng_set_trns(c, &transparent);
   }
   template <class Put>
   int interlaced_rows(spng_ctx* c, const detail::png_job& job, std::size_t row_bytes, std::size_t pixel,
@@ -297,7 +357,8 @@ class png_image : public image_expression<png_image<Format>, typename Format::va
 /// PNG, decoded with libspng to pixels of `Format`: gray8, rgb8, rgba8, gray16, rgb16 or rgba16.
 ///
 /// In: any byte element. Out: a `lazy_image` of the size at which the image is shown: the orientation of its
-/// eXIf chunk is applied, unless `orient` is false. Nothing but the chunks' headers is looked at until the
+/// EXIF is applied, from the eXIf chunk or from a text as ImageMagick writes it, or otherwise that of its
+/// XMP, unless `orient` is false. Nothing but the chunks' headers is looked at until the
 /// image is read, and then only the rows down to the last one that is needed; of interlaced images, all.
 /// Every colour type and depth becomes every format: palettes and gray become colours; colours become gray
 /// by Pillow's luma, (19595 R + 38470 G + 7471 B + 32768) >> 16; 16 bits become 8 by dropping the lower 8,
@@ -337,8 +398,7 @@ struct png_as {
     const std::size_t kept_bytes = detail::spng_pixel_bytes(detail::spng_format_for<Format>(header));
     detail::check_image_size(header.size, header.interlaced ? std::max(pixel_bytes, kept_bytes) : pixel_bytes,
                              limits, codec_name);
-    return {
-        s, {bytes, header, limits, recover}, orient ? detail::png_orientation(bytes) : orientation::upright};
+    return {s, {bytes, header, limits, recover}, orient ? s.turn_of(bytes) : orientation::upright};
   }
 };
 

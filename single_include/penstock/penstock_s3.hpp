@@ -3017,9 +3017,15 @@ class page_patience {
   explicit page_patience(const relay_rules& rules) : rules_(rules), budget_(rules.budget) {
     if (!rules_.seed) rules_.seed = arbitrary_seed();
   }
-  /// What `ask()` returns; `wait(time)` waits before the next attempt.
+  /// What `ask()` returns; waits before the next attempt until the rules' token asks to stop.
+  template <class Ask>
+  auto insist(Ask&& ask) {
+    return insist(ask, [this](std::chrono::nanoseconds time) { sleep_unless_stopped(time, rules_.stop); });
+  }
+  /// The same with `wait(time)`.
   template <class Ask, class Wait>
   auto insist(Ask&& ask, Wait&& wait) {
+    std::chrono::steady_clock::time_point failed{};
     for (std::uint32_t attempt = 1;; ++attempt) {
       std::chrono::nanoseconds pause{0};
       try {
@@ -3028,15 +3034,17 @@ class page_patience {
         ++pages_;
         return answer;
       } catch (error& e) {
-        const read_failure why{!e.recurs(), e.timed_out(), e.retry_after_ms()};
+        const auto now = std::chrono::steady_clock::now();
+        if (attempt == 1) failed = now;
+        const read_failure why = read_failure::of(e);
+        pause = pause_after(why, attempt);
         bool spent = false;
-        if (!why.may_pass || !again(why, attempt, spent)) {
+        if (!why.may_pass || rules_.too_late(now + pause, failed, why) || !again(why, attempt, spent)) {
           if (attempt > 1 || spent)
             e.say_more(text({"after ", attempt, attempt == 1 ? " attempt" : " attempts",
                              spent ? "; so many pages failed that the budget for retries is spent" : ""}));
           throw;
         }
-        pause = pause_after(why, attempt);
       }
       wait(pause);
     }
@@ -3073,9 +3081,8 @@ class page_patience {
     throw error(errc::argument, "what is listed is a bucket and perhaps a prefix: write s3://bucket/prefix");
   std::vector<std::string> names;
   page_patience patience(rules);
-  const auto wait = [](std::chrono::nanoseconds time) { std::this_thread::sleep_for(time); };
   for (bucket_list list(bucket, prefix); !list.done();) {
-    const list_page page = patience.insist([&] { return list.next(with); }, wait);
+    const list_page page = patience.insist([&] { return list.next(with); });
     for (const listed_object& one : page.objects) {
       if (one.size == 0 && one.key.ends_with('/')) continue;
       const std::string_view last = std::string_view(one.key).substr(one.key.rfind('/') + 1);
@@ -3118,7 +3125,7 @@ namespace detail {
 class catalog_calls {
  public:
   explicit catalog_calls(const http_options& options)
-      : headers_(options.headers), client_(options), patience_(rules_of(options.retries)) {
+      : headers_(options.headers), client_(options), patience_(retry_rules_of(options)) {
     for (const auto& [name, value] : headers_) {  // any of them may be one: Authorization, Cookie, X-Api-Key
       keep_secret(value);
       keep_secret(value.substr(value.rfind(' ') + 1));
@@ -3175,7 +3182,7 @@ class catalog_calls {
  private:
   template <class Ask>
   nlohmann::json patiently(Ask&& ask) {
-    return patience_.insist(ask, [](std::chrono::nanoseconds time) { std::this_thread::sleep_for(time); });
+    return patience_.insist(ask);
   }
   [[nodiscard]] nlohmann::json answer(web::call& call, std::string_view doing, std::string_view missing) {
     call.headers_stay = true;
@@ -3465,6 +3472,10 @@ class stored_objects {
   [[nodiscard]] bool expect(object_id id, object_signature what) {
     return id < list_->names.size() && known_.expect(id, what);
   }
+  [[nodiscard]] bool tagged(object_id id) const noexcept {
+    const object_facts* const there = id < list_->names.size() ? known(id) : nullptr;
+    return there != nullptr && there->stamp != 0;
+  }
   void read(object_id id, std::uint64_t offset, mutable_bytes into) {
     reading one;
     if (!prepare(one, {id, offset, into})) return;
@@ -3718,6 +3729,8 @@ class plain_s3 {
     [[nodiscard]] bool expect(object_id id, object_signature what) const {
       return objects_->expect(id, what);
     }
+    /// See `tagging_session`.
+    [[nodiscard]] bool tagged(object_id id) const { return objects_->tagged(id); }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       objects_->read(id, offset, into);
     }
@@ -3854,7 +3867,7 @@ struct upload_plan {
   std::size_t at_once = 0;
   unsigned attempts = 0;
   std::chrono::milliseconds first_wait{0};
-  std::chrono::milliseconds longest_asked{60'000};  // a store that asks to wait is obeyed up to this time
+  relay_rules reads{};  // of the connection: how long a store is obeyed, how long is tried, what stops it
 
   /// The size of part `number`, from 1 on: doubled after each 1000, so that 10,000 parts are enough.
   [[nodiscard]] std::size_t size_of(std::size_t number) const noexcept {
@@ -3876,6 +3889,7 @@ class upload {
     std::size_t number = 0;
     unsigned attempt = 1;
     bool waits = false;  // until `again`
+    clock::time_point first_failed{};
     clock::time_point again{};
     std::optional<error> failed;
   };
@@ -3920,7 +3934,7 @@ class upload {
       how_.attempts = std::min(how_.attempts, 3u);
       // Nobody waits long for what is given up.
       how_.first_wait = std::min(how_.first_wait, std::chrono::milliseconds(100));
-      how_.longest_asked = std::chrono::milliseconds(0);
+      how_.reads.longest_asked = std::chrono::milliseconds(0);
       (void)ask("abort an upload", [&](store_call& call) {
         call.method = web::verb::delete_;
         call.query = {{"uploadId", id}};
@@ -3944,6 +3958,7 @@ class upload {
   /// Sends a request until it succeeds, at most `attempts` times. `accept` may throw, too.
   template <class Fill, class Accept>
   auto ask(std::string_view doing, Fill&& fill, Accept&& accept) {
+    clock::time_point failed{};
     for (unsigned attempt = 1;; ++attempt) {
       store_call call;
       address(call);
@@ -3957,7 +3972,11 @@ class upload {
       } catch (error& e) {
         if (e.file().empty()) e.in_file(name_);
         if (attempt >= how_.attempts || e.recurs() || e.code() != errc::io) throw told(e, attempt);
-        std::this_thread::sleep_for(pause(e, attempt));
+        if (attempt == 1) failed = clock::now();
+        const auto before_next = pause(e, attempt);
+        if (how_.reads.too_late(clock::now() + before_next, failed, read_failure::of(e)))
+          throw told(e, attempt);
+        sleep_unless_stopped(before_next, how_.reads.stop);
         ++retries_;
       }
     }
@@ -3978,7 +3997,7 @@ class upload {
         whole / 2 + std::chrono::milliseconds(draw_() % static_cast<std::uint64_t>(whole.count() / 2 + 1));
     const std::chrono::milliseconds asked(
         static_cast<std::int64_t>(std::min<std::uint64_t>(e.retry_after_ms().value_or(0), 1'000'000'000)));
-    return std::max(drawn, std::min(asked, how_.longest_asked));
+    return std::max(drawn, std::min(asked, how_.reads.longest_asked));
   }
 
   std::string put_whole() {
@@ -4091,6 +4110,7 @@ class upload {
       one.failed = std::move(failure);
       failure.reset();  // under the lock: both share the message
       one.again = clock::now();
+      if (one.attempt == 1) one.first_failed = one.again;
     } else {
       all.etags_[one.number - 1] = call.reply.header("ETag");
       std::erase_if(all.open_, [&](const auto& each) { return each.get() == &one; });
@@ -4102,7 +4122,10 @@ class upload {
   void wait_until(Done&& done) {
     std::unique_lock lock(mutex_);
     for (;;) {
-      auto next = clock::time_point::max();
+      if (how_.reads.stop.stop_requested())
+        throw error(errc::stopped, "the upload was ended by the stop token").in_file(name_);
+      constexpr std::chrono::milliseconds looks_again{200};  // a pause is not told of a stop
+      auto next = how_.reads.stop.stop_possible() ? clock::now() + looks_again : clock::time_point::max();
       part* due = nullptr;
       for (const auto& one : open_) {
         if (!one->failed) continue;
@@ -4111,6 +4134,8 @@ class upload {
         if (!one->waits) {
           one->waits = true;
           one->again += pause(*one->failed, one->attempt);
+          if (how_.reads.too_late(one->again, one->first_failed, read_failure::of(*one->failed)))
+            throw told(*one->failed, one->attempt);
         }
         if (one->again <= clock::now()) {
           due = one.get();
@@ -4217,16 +4242,14 @@ class s3 {
                                                      const s3_options& options = {}) {
     detail::check(options.connection);
     detail::s3::store with(options);
-    return detail::s3::names_in(with, prefix, detail::rules_of(options.connection.retries));
+    return detail::s3::names_in(with, prefix, detail::retry_rules_of(options.connection));
   }
 
   /// The objects, each as `s3://bucket/key`.
   [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
   /// Throws errc::argument for a region, an endpoint, a profile or a `ca_file` that cannot be used.
   [[nodiscard]] session connect() const {
-    const http_options& o = options_.connection;
-    return {detail::plain_s3(list_, options_),
-            detail::patience_of(o.retries, o.throttle, o.hedges, o.connections)};
+    return {detail::plain_s3(list_, options_), detail::patience_of(options_.connection)};
   }
   /// See `sibling_storage`.
   [[nodiscard]] s3 beside(sibling which) const {
@@ -4251,9 +4274,8 @@ class s3 {
 
  private:
   s3(std::vector<std::string> names, std::string pattern, s3_options options) : options_(std::move(options)) {
-    const http_options& o = options_.connection;
-    detail::check(o);
-    (void)detail::patience_of(o.retries, o.throttle, o.hedges, o.connections);
+    detail::check(options_.connection);
+    (void)detail::patience_of(options_.connection);
     auto list = std::make_unique<detail::s3::object_names>();
     list->pattern = std::move(pattern);
     for (const std::string& one : names) {
@@ -4270,6 +4292,14 @@ class s3 {
     if (bucket.starts_with("s3://")) bucket.remove_prefix(5);
     bucket = bucket.substr(0, bucket.find('/'));
     if (bucket.find_first_of("@:") != std::string_view::npos) return {std::string(pattern)};  // refused
+    if (const std::size_t star = pattern.find('*'); star != std::string_view::npos)
+      throw error(errc::argument,
+                  {"'", pattern,
+                   "' has a *, which s3 does not expand: let the store list the names, as in "
+                   "s3(s3::list(\"",
+                   pattern.substr(0, std::min(star, pattern.find('{'))),
+                   "\")), or write braces, as in train-{0000..0127}.tar; a key with a * belongs in a list of "
+                   "names"});
     return expand_braces(pattern);
   }
 
@@ -4313,8 +4343,8 @@ struct s3_writer_options {
 /// In: names as for `s3`; objects of any size. What fits into one part is put by one request, everything else
 /// by a multipart upload.
 /// Each part is sent again if that may help, up to `attempts` times, with growing pauses, and no sooner than
-/// the store asks, up to `connection.retries.longest_asked`. The store compares
-/// what arrives: by the signed SHA-256 over http, by Content-MD5 over https.
+/// the store asks, up to `connection.retries.longest_asked`, and within `connection.retries.max_time`. The
+/// store compares what arrives: by the signed SHA-256 over http, by Content-MD5 over https.
 /// Errors: as for `s3`, with the object's name, after the upload was aborted: errc::io; errc::argument for
 /// names and options that make no sense; errc::limit beyond 10,000 parts; errc::state for `write` and
 /// `finish` without `open`. Secrets as for `s3`.
@@ -4326,7 +4356,7 @@ class s3_writer {
   /// Throws what `s3::connect` throws, and errc::argument for sizes that make no sense. Sends nothing.
   explicit s3_writer(s3_options options = {}, s3_writer_options how = {})
       : how_(checked(how)), store_(std::make_unique<detail::s3::store>(valid(options))) {
-    how_.longest_asked = options.connection.retries.longest_asked;
+    how_.reads = detail::retry_rules_of(options.connection);
   }
   s3_writer(s3_writer&&) noexcept = default;
   s3_writer& operator=(s3_writer&& other) noexcept {

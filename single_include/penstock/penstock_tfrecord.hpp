@@ -19,6 +19,7 @@
 #include <isa-l/crc.h>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -100,12 +101,12 @@ struct tf_header {
   if (!format.empty())
     throw error(errc::argument, tar::packed_advice(format, std::string(reader) + "<", ">(...)")).at_offset(0);
   if (head.size() < tf_header_size)
-    throw error(errc::format, {"this is no TFRecord file: it has only ", head.size(), " bytes"}).at_offset(0);
-  throw error(errc::format, {"this is no TFRecord file: the checksum of its first record's size is wrong",
-                             tar::may_begin_zlib(head) ? "; if it is compressed with zlib, write "
-                                                         "tfrecord_stream<unpack_zlib>(...)"
-                                                       : ""})
-      .at_offset(0);
+    throw not_a("a TFRecord file", head, {"it has only ", head.size(), " bytes"});
+  throw not_a("a TFRecord file", head,
+              {"the checksum of its first record's size is wrong",
+               tar::may_begin_zlib(head) ? "; if it is compressed with zlib, write "
+                                           "tfrecord_stream<unpack_zlib>(...)"
+                                         : ""});
 }
 
 [[noreturn]] inline void tf_header_damaged(std::uint64_t record, std::uint64_t offset) {
@@ -126,12 +127,14 @@ inline void check_tf_payload(std::uint32_t checksum, bytes_view footer) {
 
 /// Makes the index of a file in one pass over the headers of its records.
 [[nodiscard]] inline buffer index_tf_records(session_view session, object_id id, const std::string& name,
-                                             std::uint64_t, tar::scan_pace pace) {
+                                             std::uint64_t, tar::scan_pace pace,
+                                             tar::build_options options = {}) {
   try {
     const object_signature shard = session.signature(id);
     tar::header_reader in(session, id, shard.size, pace);
     tar::index_builder builder(true);
-    for (std::uint64_t at = 0, record = 0; at != shard.size; ++record) {
+    std::uint64_t at = 0, record = 0;
+    const auto next = [&] {
       constexpr std::size_t frame = tf_header_size + tf_footer_size;
       const std::uint64_t left = shard.size - at;
       const bytes_view head = in.get(at, tf_header_size);
@@ -146,6 +149,19 @@ inline void check_tf_payload(std::uint32_t checksum, bytes_view footer) {
                           left - tf_header_size, at);
       builder.add_record(at + tf_header_size, size + tf_footer_size);
       at += size + frame;
+      ++record;
+    };
+    try {
+      while (at != shard.size) next();
+    } catch (const error& e) {
+      const bool damaged = e.code() == errc::format || e.code() == errc::checksum;
+      // A first size that matches its checksum makes it a file of records.
+      const bool begins =
+          record != 0 || (shard.size >= tf_header_size && tf_header(in.get(0, tf_header_size)).intact);
+      if (options.damage == nullptr || !damaged || !begins) throw;
+      session.confirm(id);
+      options.damage->note(e, at);
+      builder.note_unended(true);
     }
     session.confirm(id);
     if (session.signature(id) != shard)
@@ -165,20 +181,35 @@ inline void check_tf_payload(std::uint32_t checksum, bytes_view footer) {
   const std::uint64_t size = index.header().shard_size, records = index.header().samples;
   if (records == 0) return size == 0;
   constexpr std::uint64_t places = 6;
-  buffer room;
+  object_bytes bytes;
   for (std::uint64_t i = 0; i <= places; ++i) {
     const auto record = static_cast<std::uint32_t>((records - 1) * i / places);
     const std::uint64_t at = index.offset(record);
     if (at < tf_header_size || index.size(record) < tf_footer_size) return false;
-    const tf_header head(session.range(id, at - tf_header_size, tf_header_size, room));
+    bytes = session.range(id, at - tf_header_size, tf_header_size, std::move(bytes));
+    const tf_header head(bytes);
     if (!head.intact || head.size != index.size(record) - tf_footer_size) return false;
   }
   return index.offset(0) == tf_header_size && index.end(static_cast<std::uint32_t>(records - 1)) == size;
 }
 
+/// Compares an index with the headers of the first and the last record.
+[[nodiscard]] inline bool has_tf_ends(session_view session, object_id id, const tar::shard_index& index) {
+  if (index.header().samples == 0) return true;
+  const auto last = static_cast<std::uint32_t>(index.header().samples - 1);
+  object_bytes bytes;
+  for (const std::uint32_t record : {std::uint32_t{0}, last}) {
+    bytes = session.range(id, index.offset(record) - tf_header_size, tf_header_size, std::move(bytes));
+    const tf_header head(bytes);
+    if (!head.intact || head.size != index.size(record) - tf_footer_size) return false;
+  }
+  return index.offset(0) == tf_header_size;
+}
+
 /// Files of TFRecord.
 [[nodiscard]] inline const tar::shard_kind& tf_record_files() noexcept {
-  static constexpr tar::shard_kind kind{"tfrecord", true, false, &index_tf_records, &agrees_with_tf_records};
+  static constexpr tar::shard_kind kind{"tfrecord",  true, false, &index_tf_records, &agrees_with_tf_records,
+                                        &has_tf_ends};
   return kind;
 }
 
@@ -198,6 +229,8 @@ struct tfrecord_options {
   std::uint64_t scan_gap = 256_KiB;
   /// Whether the checksum of each payload is compared when the payload is used.
   bool check = true;
+  /// What to do with a file that is cut off, or in which the size of a record is damaged.
+  penstock::on_damaged_shard on_damaged_shard = penstock::on_damaged_shard::refuse;
 };
 
 namespace detail {
@@ -291,6 +324,8 @@ class tfrecord_source : public opens_as_plan<tfrecord_source<Storage>> {
     return files_->shards.starts();
   }
   [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
+  /// The files of which only the records before some damage are in the dataset; see `on_damaged_shard`.
+  [[nodiscard]] std::span<const damaged_shard> damaged_shards() const noexcept { return files_->damages; }
   /// Covers each file's name and size, and where its records are.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     return mix64(files_->shards.fingerprint() ^ 0x74667265636f7264);
@@ -310,8 +345,9 @@ class tfrecord_source : public opens_as_plan<tfrecord_source<Storage>> {
     if (options.index == index_policy::dali || options.index == index_policy::energon)
       throw error(errc::argument,
                   "tfrecord makes its own indexes; index_policy::dali and energon are for tar shards");
-    return {options.index,    options.threads,      0,
-            options.scan_gap, options.index_folder, &detail::tf_record_files()};
+    return {options.index,           options.threads,      0,
+            options.scan_gap,        options.index_folder, &detail::tf_record_files(),
+            options.on_damaged_shard};
   }
 
   shared<const file_set> files_;
@@ -324,7 +360,9 @@ class tfrecord_source : public opens_as_plan<tfrecord_source<Storage>> {
 ///                    decode<tf_example<feature<"image/encoded", bytes>, feature<"image/class/label", std::int64_t>>> |
 ///                    decode<field<"image/encoded", jpeg>>;
 ///
-/// In: a pattern of paths, which is `file`, or any storage, whose objects are not compressed: for those see
+/// In: a pattern of paths, which is `file`; a folder, whose files with "tfrecord" in their names are taken in
+/// the order of their paths, with those of folders in it; or any storage. Of several splits
+/// `tfrecord(folder, split("train"))` reads one; see `split`. Files are not compressed: for those see
 /// `tfrecord_stream`. Out: a record's payload as a byte element. `decode<tf_example<...>>` reads its features
 /// if it is a `tf.train.Example`.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. A file says only in each record
@@ -336,17 +374,30 @@ class tfrecord_source : public opens_as_plan<tfrecord_source<Storage>> {
 /// Errors: errc::checksum, with file, offset and record, for a size or a payload that does not match its
 /// checksum;
 /// the sizes are checked when the index is made. errc::format for a file that is cut off or no TFRecord file;
-/// errc::argument for a compressed one, with what to write; errc::io for a file that cannot be read or has
-/// changed. The errors of later stages carry the file, the offset and "file:record", counted from 0.
+/// errc::argument for a compressed one, and for a folder or storage of several splits, with what to write;
+/// errc::missing for a folder without files or without the split; errc::io for a file that cannot be read or
+/// has changed. The errors of later stages carry the file, the offset and "file:record", counted from 0.
 /// Threads: any number may evaluate, each with its own worker.
 /// Source: tensorflow, tsl/lib/io/record_reader.cc.
 template <storage Storage>
 [[nodiscard]] tfrecord_source<Storage> tfrecord(Storage where, const tfrecord_options& options = {}) {
-  return {std::move(where), options};
+  return {detail::one_split(std::move(where), "tfrecord"), options};
+}
+template <storage Storage>
+[[nodiscard]] tfrecord_source<Storage> tfrecord(Storage where, const named_split& which,
+                                                const tfrecord_options& options = {}) {
+  return {detail::one_split(std::move(where), which, "tfrecord"), options};
 }
 template <detail::tar::pattern_text Text>
 [[nodiscard]] tfrecord_source<file> tfrecord(const Text& pattern, const tfrecord_options& options = {}) {
-  return {detail::tar::files_of(detail::tar::to_pattern(pattern)), options};
+  const std::string path = detail::tar::to_pattern(pattern);
+  return {detail::is_data_folder(path) ? file(detail::tfrecord_paths(path)) : detail::tar::files_of(path),
+          options};
+}
+template <detail::tar::pattern_text Text>
+[[nodiscard]] tfrecord_source<file> tfrecord(const Text& pattern, const named_split& which,
+                                             const tfrecord_options& options = {}) {
+  return {file(detail::tfrecord_paths(detail::tar::to_pattern(pattern), &which)), options};
 }
 [[nodiscard]] inline tfrecord_source<file> tfrecord(std::vector<std::string> paths,
                                                     const tfrecord_options& options = {}) {
@@ -439,12 +490,12 @@ class tf_stream_reader : public tar::shard_turns {
       close_input();
       return false;
     } else if (got < head.size()) {
-      if (begin == 0) not_tf_records(bytes_view(head).first(got), set().source_name);
+      if (begin == 0) refuse_begin(bytes_view(head).first(got));
       cut_off(tf_header_size + tf_footer_size, got);
     }
     const tf_header header(head);
     if (!header.intact) {
-      if (begin == 0) not_tf_records(head, set().source_name);
+      if (begin == 0) refuse_begin(head);
       tf_header_damaged(given(), begin);
     }
     if (header.size > set().limit)
@@ -471,6 +522,13 @@ class tf_stream_reader : public tar::shard_turns {
       throw;
     }
     return true;
+  }
+  /// With more of the file, which may show what it is.
+  [[noreturn]] void refuse_begin(bytes_view head) {
+    std::array<std::byte, 512> room;
+    std::copy(head.begin(), head.end(), room.begin());
+    const std::size_t more = input().read(mutable_bytes(room).subspan(head.size()));
+    not_tf_records(bytes_view(room).first(head.size() + more), set().source_name);
   }
   [[nodiscard]] static mutable_bytes bytes_to_write(std::string& text) noexcept {
     return {reinterpret_cast<std::byte*>(text.data()), text.size()};

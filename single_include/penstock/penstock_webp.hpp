@@ -32,10 +32,32 @@ class webp_scratch : public detail::damage_count {
  public:
   image_scratch image;
 
+  /// Decodes a part of a canvas, on which the frame is and zeros (transparent, black) are around it.
+  template <std::size_t Channels>
+  [[nodiscard]] pixel_view<std::uint8_t, Channels> decode(const detail::webp_frame& frame,
+                                                          const image_size& canvas, const image_part& part,
+                                                          bool recover) {
+    const image_part& at = frame.at;
+    if (at.size() == canvas) return decode<Channels>(frame.data, canvas, part, recover);
+    const std::size_t pitch = part.width * Channels;
+    auto* const pixels = room_for<std::uint8_t>(canvas_, pitch * part.height);
+    std::memset(pixels, 0, pitch * part.height);
+    const std::uint32_t left = std::max(part.x, at.x), right = std::min(part.x + part.width, at.x + at.width);
+    const std::uint32_t top = std::max(part.y, at.y),
+                        bottom = std::min(part.y + part.height, at.y + at.height);
+    if (left < right && top < bottom) {
+      const auto shown = decode<Channels>(frame.data, at.size(),
+                                          {left - at.x, top - at.y, right - left, bottom - top}, recover);
+      for (std::uint32_t y = 0; y < bottom - top; ++y)
+        std::memcpy(pixels + (top - part.y + y) * pitch + (left - part.x) * Channels, shown.row(y),
+                    (right - left) * Channels);
+    }
+    return {pixels, part.size()};
+  }
   /// Decodes a part of the stored image to RGB or RGBA. Returns a view of it, valid until the next call.
   /// With `recover` it decodes the whole image, so that what is left of it does not depend on the part.
   template <std::size_t Channels>
-  [[nodiscard]] pixel_view<std::uint8_t, Channels> decode(bytes_view webp, const image_size& stored,
+  [[nodiscard]] pixel_view<std::uint8_t, Channels> decode(bytes_view encoded, const image_size& stored,
                                                           const image_part& part, bool recover) {
     image_part wider = recover ? whole_of(stored) : with_margin(part, stored);
     if constexpr (Channels == 4) {
@@ -54,13 +76,13 @@ class webp_scratch : public detail::damage_count {
       config.options.crop_height = static_cast<int>(wider.height);
     }
     const VP8StatusCode fault =
-        WebPDecode(reinterpret_cast<const std::uint8_t*>(webp.data()), webp.size(), &config);
+        WebPDecode(reinterpret_cast<const std::uint8_t*>(encoded.data()), encoded.size(), &config);
     const pixel_view<std::uint8_t, Channels> view(pixels, wider.size(), pitch);
     if (fault == VP8_STATUS_OK)
       return view.part({part.x - wider.x, part.y - wider.y, part.width, part.height});
     if (lacked_memory(fault)) throw std::bad_alloc();
     if (!recover) refuse(fault);
-    return decode_what_is_left<Channels>(webp, stored, fault).part(part);
+    return decode_what_is_left<Channels>(encoded, stored, fault).part(part);
   }
 
   /// Whether libwebp got no memory. An abort by its user, of whom it has none here, is what it calls a lack
@@ -119,7 +141,7 @@ class webp_scratch : public detail::damage_count {
 
   /// All of the image, as far as it can be decoded; zeros below. Throws for `why` if there is no row.
   template <std::size_t Channels>
-  [[nodiscard, gnu::cold]] pixel_view<std::uint8_t, Channels> decode_what_is_left(bytes_view webp,
+  [[nodiscard, gnu::cold]] pixel_view<std::uint8_t, Channels> decode_what_is_left(bytes_view encoded,
                                                                                   const image_size& stored,
                                                                                   VP8StatusCode why) {
     const std::size_t pitch = stored.width * Channels, bytes = pitch * stored.height;
@@ -130,7 +152,7 @@ class webp_scratch : public detail::damage_count {
     if (!decoder) throw std::bad_alloc();
     // Here an abort by the user can be damaged alpha, too.
     const VP8StatusCode fault =
-        WebPIUpdate(decoder.get(), reinterpret_cast<const std::uint8_t*>(webp.data()), webp.size());
+        WebPIUpdate(decoder.get(), reinterpret_cast<const std::uint8_t*>(encoded.data()), encoded.size());
     if (fault == VP8_STATUS_OUT_OF_MEMORY) throw std::bad_alloc();
     int rows = 0;
     if (WebPIDecGetRGB(decoder.get(), &rows, nullptr, nullptr, nullptr) == nullptr || rows <= 0) refuse(why);
@@ -138,7 +160,7 @@ class webp_scratch : public detail::damage_count {
     return {pixels, stored};
   }
 
-  buffer decoded_;
+  buffer decoded_, canvas_;
 };
 
 /// A WebP that is not decoded yet: a `lazy_image` over bytes that are valid as long as the codec's input.
@@ -149,9 +171,10 @@ class webp_image : public image_expression<webp_image<Format>, std::uint8_t, For
  public:
   using typename base::view_type;
 
-  webp_image(webp_scratch& scratch, bytes_view webp, const image_size& stored, orientation turn,
-             bool recover) noexcept
-      : scratch_(&scratch), webp_(webp), stored_(stored), turn_(turn), recover_(recover) {}
+  /// `frame`: the chunks to decode, and their place in the image, whose size is `stored`.
+  webp_image(webp_scratch& scratch, const detail::webp_frame& frame, const image_size& stored,
+             orientation turn, bool recover) noexcept
+      : scratch_(&scratch), frame_(frame), stored_(stored), turn_(turn), recover_(recover) {}
 
   /// As shown: after the orientation.
   [[nodiscard]] image_size size() const noexcept { return oriented(stored_, turn_); }
@@ -180,7 +203,7 @@ class webp_image : public image_expression<webp_image<Format>, std::uint8_t, For
   [[nodiscard]] view_type decode(const image_part& stored) const {
     constexpr std::size_t decoded = Format::channels == 1 ? 3 : Format::channels;
     const auto colours = detail::naming_codec(
-        "webp", [&] { return scratch_->template decode<decoded>(webp_, stored_, stored, recover_); });
+        "webp", [&] { return scratch_->template decode<decoded>(frame_, stored_, stored, recover_); });
     if constexpr (Format::channels != 1) {
       return colours;
     } else {
@@ -193,7 +216,7 @@ class webp_image : public image_expression<webp_image<Format>, std::uint8_t, For
   }
 
   webp_scratch* scratch_;
-  bytes_view webp_;
+  detail::webp_frame frame_;
   image_size stored_;
   orientation turn_;
   bool recover_;
@@ -202,18 +225,18 @@ class webp_image : public image_expression<webp_image<Format>, std::uint8_t, For
 /// WebP, lossy and lossless, decoded with libwebp to pixels of `Format`: gray8, rgb8 or rgba8.
 ///
 /// In: any byte element. Out: a `lazy_image` of the size at which the image is shown: the orientation of its
-/// EXIF chunk is applied, unless `orient` is false. Nothing is decoded until the image is read, and then
-/// only the part that is needed and two pixels around it, with which the part equals that of the whole
-/// image; of lossless images and with alpha, the rows above it too. Alpha is dropped for rgb8 and gray8, and
-/// the colours under it stay as they are, as with Pillow's `convert("RGB")`; gray is Pillow's luma of the
-/// colours. Profiles are ignored.
+/// EXIF chunk, or otherwise of its XMP chunk, is applied, unless `orient` is false. Nothing is decoded until
+/// the image is read, and then only the part that is needed and two pixels around it, with which the part
+/// equals that of the whole image; of lossless images and with alpha, the rows above it too. Alpha is dropped
+/// for rgb8 and gray8, and the colours under it stay as they are, as with Pillow's `convert("RGB")`; gray is
+/// Pillow's luma of the colours. Profiles are ignored.
 /// Kind: pointwise, keeps all guarantees. Cost: libwebp's, which allocates memory for each image, with
 /// malloc: it has no way to be given any. Penstock itself allocates nothing once the scratch has grown.
 /// Thread-safe, with a scratch per thread.
 /// Throws `errc::limit` for sizes beyond `limits`, before anything is allocated; `errc::format` for what is
-/// no WebP, animated, damaged or truncated. With `recover`, images are decoded whole, also for a part; rows
-/// that are missing become zero (black, transparent); each such image that is read is a warning in the
-/// run's counters; and one of which no row can be decoded is still an error.
+/// no WebP, animated (unless `first_frame`), damaged or truncated. With `recover`, images are decoded whole,
+/// also for a part; rows that are missing become zero (black, transparent); each such image that is read is a
+/// warning in the run's counters; and one of which no row can be decoded is still an error.
 ///
 ///     auto pictures = directory("pictures") | decode<webp>;
 ///     auto gray = directory("pictures") | decode<webp_as<gray8>>(webp_as<gray8>{.orient = false});
@@ -225,6 +248,9 @@ struct webp_as {
   image_limits limits{};  ///< of the stored image, and of the bytes of its pixels in `Format`
   bool orient = true;     ///< whether the orientation is applied
   bool recover = false;   ///< whether a damaged image becomes what is left of it
+  /// Whether an animation becomes its first frame, on a canvas that is transparent (black) around it;
+  /// otherwise it is an error.
+  bool first_frame = false;
 
   static constexpr std::string_view codec_name = "webp";
   static constexpr std::string_view extensions[] = {"webp"};
@@ -248,9 +274,21 @@ struct webp_as {
     const image_size size{static_cast<std::uint32_t>(features.width),
                           static_cast<std::uint32_t>(features.height)};
     detail::check_image_size(size, Format::channels, limits, codec_name);
-    if (features.has_animation != 0)
-      throw error(errc::format, "the webp image is animated; only still images can be decoded");
-    return {s, bytes, size, orient ? detail::webp_orientation(bytes) : orientation::upright, recover};
+    detail::webp_frame frame{bytes, whole_of(size)};
+    if (features.has_animation != 0) {
+      if (!first_frame)
+        throw error(errc::format,
+                    "the webp image is animated; write {.first_frame = true} for its first frame");
+      frame = detail::first_webp_frame(bytes, size, recover);
+      WebPBitstreamFeatures of_frame;
+      const VP8StatusCode bad = WebPGetFeatures(reinterpret_cast<const std::uint8_t*>(frame.data.data()),
+                                                frame.data.size(), &of_frame);
+      if (bad != VP8_STATUS_OK) s.refuse(bad);
+      if (static_cast<std::uint32_t>(of_frame.width) != frame.at.width ||
+          static_cast<std::uint32_t>(of_frame.height) != frame.at.height)
+        throw error(errc::format, "the webp image is damaged: its first frame has another size than it says");
+    }
+    return {s, frame, size, orient ? detail::webp_orientation(bytes) : orientation::upright, recover};
   }
 };
 

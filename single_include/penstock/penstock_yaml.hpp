@@ -168,7 +168,8 @@ namespace detail {
 /// Reads the `.nv-meta` of a folder.
 class energon_reader {
  public:
-  explicit energon_reader(std::string folder) : folder_(std::move(folder)), meta_(folder_ + "/.nv-meta/") {}
+  explicit energon_reader(std::string_view folder)
+      : folder_(files::local_path(folder)), meta_(folder_ + "/.nv-meta/") {}
 
   [[nodiscard]] energon_part read(std::string_view part) {
     const auto counts = shard_counts();

@@ -29,18 +29,32 @@ namespace penstock::inline v0_1 {
 /// content.
 /// Cost: libzstd's own. Its memory is kept from file to file. Threads: one at a time per stream.
 /// Throws `errc::format` for damage; `errc::checksum`; `errc::limit` for frames whose window is larger than
-/// 128 MiB.
+/// 2^`WindowLogMax` bytes, which is how much memory a frame can demand.
 /// Source: RFC 8878.
 ///
 ///     auto samples = webdataset_stream<unpack_zstd>("train-{0000..0127}.tar.zst");
-struct unpack_zstd {
+///     // zstd --long=31
+///     auto packed_long = webdataset_stream<unpack_zstd_long>("train-{0000..0127}.tar.zst");
+template <int WindowLogMax>
+struct basic_unpack_zstd {
+  static_assert(WindowLogMax >= 10 && WindowLogMax <= 31,
+                "penstock: windows of zstd frames have 2^10 to 2^31 bytes: basic_unpack_zstd<10> to <31>");
   static constexpr std::string_view unpacker_format = "zstd";
+  /// The logarithm of the largest window to base 2, as zstd's option of this name.
+  static constexpr int window_log_max = WindowLogMax;
 
   class stream {
    public:
     void begin() {
-      if (!context_) context_.reset(ZSTD_createDCtx());
-      if (!context_) throw std::bad_alloc();
+      if (!context_) {
+        context_.reset(ZSTD_createDCtx());
+        if (!context_) throw std::bad_alloc();
+        if (const std::size_t result =
+                ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, WindowLogMax);
+            ZSTD_isError(result))
+          throw error(errc::argument, {"this libzstd does not take a window_log_max of ", WindowLogMax, ": ",
+                                       ZSTD_getErrorName(result)});
+      }
       ZSTD_DCtx_reset(context_.get(), ZSTD_reset_session_only);
       whole_ = true;
     }
@@ -63,8 +77,12 @@ struct unpack_zstd {
         case ZSTD_error_memory_allocation:
           throw std::bad_alloc();
         case ZSTD_error_frameParameter_windowTooLarge:
-          throw error(errc::limit,
-                      "the zstd frame needs a window of more than 128 MiB; compress the file without --long");
+          throw error(
+              errc::limit,
+              {"the zstd frame needs a window of more than 2^", WindowLogMax,
+               " bytes, the window_log_max of this unpacker; name ",
+               "unpack_zstd_long in its place, or basic_unpack_zstd<window_log_max>, or compress the file "
+               "without --long"});
         case ZSTD_error_prefix_unknown:
           throw error(errc::format, "there is something between or after the zstd frames");
         default:
@@ -79,6 +97,12 @@ struct unpack_zstd {
     bool whole_ = true;
   };
 };
+
+/// For frames with windows of up to 128 MiB: all that `zstd` writes without options.
+using unpack_zstd = basic_unpack_zstd<27>;
+/// For frames with windows of any size: what `zstd --long=31` and `zstd --ultra --long` write. Takes up to 2
+/// GiB of memory a thread.
+using unpack_zstd_long = basic_unpack_zstd<31>;
 
 }  // namespace penstock::inline v0_1
 
@@ -134,7 +158,8 @@ using zstd_bytes = detail::packed_blob<zstd_scratch>;
 ///
 /// In: any byte element. Out: a blob of the content; another codec may follow (`chain<zstd, npy<float>>`). If
 /// every frame gives its size, the content is decompressed straight to its destination, otherwise through the
-/// worker's scratch.
+/// worker's scratch. Windows of any size are read (`zstd --long=31`): the content is unpacked in one piece,
+/// so a window takes no memory of its own, and `limit` bounds both.
 /// Kind: pointwise, keeps all guarantees. Cost per sample: zstd's own, and about 4 ns per 128 KiB of content;
 /// no allocation once the scratch has grown. Thread-safe, with a scratch per thread.
 /// Throws `errc::limit` for content beyond `limit`, before decompressing it if frames give their size;

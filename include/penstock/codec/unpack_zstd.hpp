@@ -30,7 +30,7 @@ namespace penstock::inline v0_1 {
 /// Source: RFC 8878.
 ///
 ///     auto samples = webdataset_stream<unpack_zstd>("train-{0000..0127}.tar.zst");
-/// zstd --long=31
+///     // zstd --long=31
 ///     auto packed_long = webdataset_stream<unpack_zstd_long>("train-{0000..0127}.tar.zst");
 template <int WindowLogMax>
 struct basic_unpack_zstd {

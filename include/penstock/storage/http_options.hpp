@@ -58,10 +58,7 @@ struct http_options {
   /// waited for, and why; 0: none. A line follows again only after an answer that was good.
   std::chrono::milliseconds warn_after{5'000};
   /// Ends all requests and waits of all sessions, of lists, catalogues and credentials, with errc::stopped,
-  /// while a plan is made as while it runs:
-  ///
-  ///     std::stop_source stop;
-  ///     const http shards("https://data.example.com/train-{0000..0127}.tar", {.stop = stop.get_token()});
+  /// while a plan is made as while it runs: `http(urls, {.stop = source.get_token()})`.
   std::stop_token stop = {};
 };
 
