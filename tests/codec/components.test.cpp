@@ -5,6 +5,7 @@
 #include <penstock/codec/gzip.hpp>
 #include <penstock/codec/jpeg.hpp>
 #include <penstock/codec/json.hpp>
+#include <penstock/codec/json_field.hpp>
 #include <penstock/codec/lz4.hpp>
 #include <penstock/codec/npz.hpp>
 #include <penstock/codec/png.hpp>
