@@ -4,7 +4,6 @@
 #include <penstock/base/owned.hpp>
 #include <penstock/core/options.hpp>
 #include <penstock/device/concepts.hpp>
-#include <penstock/device/host.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/projection.hpp>
 #include <penstock/evaluation/reader_calls.hpp>

@@ -63,8 +63,12 @@ PENSTOCK_INLINE void hand_out_shell::write_state(state& s) {
   feed& delivered = engine_.delivered_feed();
   if (!setup_.in_place) {
     place_.write(s, delivered);
-    if (s.step != 0 && has_steps_of_epoch(s.step)) s.begin_epoch(s.epoch + 1);
-    return;
+    if (s.step == 0 || !has_steps_of_epoch(s.step)) return;
+    s.begin_epoch(s.epoch + 1);
+    feed next = delivered;
+    next.seek(s.epoch, 0);
+    next.settle();
+    return write_cursor(s, next.cursor());
   }
   delivered.settle();
   s.epoch = delivered.epoch();
