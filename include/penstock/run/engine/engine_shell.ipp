@@ -379,7 +379,12 @@ PENSTOCK_INLINE block* engine_shell::next() {
   warnings_ += b->warnings.load(std::memory_order_relaxed);
   inner_->ahead.passed(b->turn + b->slots);
   if (watch_.any() && inner_->ahead.store() == nullptr) note_counters();
-  largest_ = std::max(calls_->held(*b), largest_ - largest_ / 8);  // the first batches of a run take more
+  // The first batches of a run take more, and the first chunks are smaller than those to come.
+  most_slots_ = std::max(most_slots_, b->slots);
+  const std::uint64_t growth = setup_.in_place ? 1
+                                               : (leading_.slots_per_block() + most_slots_ - 1) /
+                                                     std::max<std::uint64_t>(1, most_slots_);
+  largest_ = std::max(calls_->held(*b) * growth, largest_ - largest_ / 8);
   sizes_known_ = true;
   if (setup_.rotates) rotate();
   if (setup_.copies && setup_.in_place) {
