@@ -22106,6 +22106,10 @@ struct placement {
     while (i + 1 < batches.size() && row >= batches[i + 1].first) ++i;
     return batches[i].view[row - batches[i].first];
   }
+  /// The first position of the last batch's global step.
+  [[nodiscard]] std::uint64_t step_index() const noexcept {
+    return step_indices.empty() ? step_first : step_indices.front();
+  }
   /// The row of a batch that holds a position; `batch.valid` if none does.
   [[nodiscard]] std::uint64_t row_of(const batch_rows& batch, std::uint64_t which) const {
     std::uint64_t i = 0;
@@ -24549,6 +24553,8 @@ PENSTOCK_INLINE void block::fail_at(std::uint64_t slot, position at, std::string
       e.at_position(at);
     } catch (...) {  // out of memory: keep it without the position
     }
+    fail(slot, std::current_exception());
+  } catch (const out_of_memory&) {  // says its bytes, and what they were for
     fail(slot, std::current_exception());
   } catch (...) {
     try {
@@ -27964,7 +27970,7 @@ class batch_maps {
       call_all(b, batch, spent);
     } catch (...) {
       // padding has no position: the step's first one says which batch it is
-      b.fail_at(batch.first, {b.epoch, batch.valid != 0 ? b.index(batch.first) : b.step_first}, {});
+      b.fail_at(batch.first, {b.epoch, batch.valid != 0 ? b.index(batch.first) : b.step_index()}, {});
     }
   }
   /// Like `keep`, but in a worker and for the only batch of a block; reports to observers and the watchdog.
@@ -29823,6 +29829,7 @@ class engine_shell {
   std::uint64_t not_sent_at_ = 0;  // its number
   std::uint64_t turn_ = 0;         // slots of all blocks prepared so far
   std::uint64_t largest_ = 0;      // bytes of a block
+  std::uint64_t most_slots_ = 0;   // of a block that was delivered
   bool sizes_known_ = false;
   std::atomic<bool> abandon_{false};
   std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0, warnings_ = 0;
@@ -32123,7 +32130,12 @@ PENSTOCK_INLINE block* engine_shell::next() {
   warnings_ += b->warnings.load(std::memory_order_relaxed);
   inner_->ahead.passed(b->turn + b->slots);
   if (watch_.any() && inner_->ahead.store() == nullptr) note_counters();
-  largest_ = std::max(calls_->held(*b), largest_ - largest_ / 8);  // the first batches of a run take more
+  // The first batches of a run take more, and the first chunks are smaller than those to come.
+  most_slots_ = std::max(most_slots_, b->slots);
+  const std::uint64_t growth = setup_.in_place ? 1
+                                               : (leading_.slots_per_block() + most_slots_ - 1) /
+                                                     std::max<std::uint64_t>(1, most_slots_);
+  largest_ = std::max(calls_->held(*b) * growth, largest_ - largest_ / 8);
   sizes_known_ = true;
   if (setup_.rotates) rotate();
   if (setup_.copies && setup_.in_place) {
@@ -32425,8 +32437,8 @@ class evaluator {
   /// position, the same on every rank; none if no sample is good. One of another rank is evaluated into
   /// `aside`, columns for one row. Throws if that fails and is not tolerated.
   template <class Orders, class Columns>
-  void find_lead(Block& p, const batch_rows& batch, worker& w, const Orders& orders, Columns& aside) const {
-    std::uint64_t index = 0;
+  void find_lead(Block& p, const batch_rows& batch, worker& w, const Orders& orders, Columns& aside,
+                 std::uint64_t& index) const {
     for (lead_candidates all(p, orders.size()); all.next(index);) {
       const auto row = detail::to_size(batch.first + p.row_of(batch, index));
       if (row != batch.first + batch.valid) {
@@ -33237,11 +33249,12 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     if constexpr (parts::direct && columns_of<Plan>::compares) {
       const bool none = b.bad.holes(batch.first, batch.valid) == batch.valid;
       if (!none && !(parts::tolerant && b.shares_step)) return true;
+      std::uint64_t asked = b.step_index();
       try {
         if (!w.aside) w.aside = detail::owned(new columns_of<Plan>(this->beside_, account()));
-        evaluator_.find_lead(b, batch, w.scratch, orders(), *w.aside);
+        evaluator_.find_lead(b, batch, w.scratch, orders(), *w.aside, asked);
       } catch (...) {
-        b.fail_at(batch.first, {b.epoch, b.step_first}, evaluator_.failed_stage(w.scratch));
+        b.fail_at(batch.first, {b.epoch, asked}, evaluator_.failed_stage(w.scratch));
         return false;
       }
     }
@@ -33673,8 +33686,12 @@ PENSTOCK_INLINE void hand_out_shell::write_state(state& s) {
   feed& delivered = engine_.delivered_feed();
   if (!setup_.in_place) {
     place_.write(s, delivered);
-    if (s.step != 0 && has_steps_of_epoch(s.step)) s.begin_epoch(s.epoch + 1);
-    return;
+    if (s.step == 0 || !has_steps_of_epoch(s.step)) return;
+    s.begin_epoch(s.epoch + 1);
+    feed next = delivered;
+    next.seek(s.epoch, 0);
+    next.settle();
+    return write_cursor(s, next.cursor());
   }
   delivered.settle();
   s.epoch = delivered.epoch();
@@ -34380,25 +34397,30 @@ class run_epochs {
     using value_type = run_epoch<Run>;
     using difference_type = std::ptrdiff_t;
     iterator() = default;
-    iterator(Run* owner, std::uint64_t number) : owner_(owner), number_(number) {}
+    iterator(Run* owner, std::uint64_t number, std::uint64_t loop = 0)
+        : owner_(owner), number_(number), loop_(loop) {}
     [[nodiscard]] run_epoch<Run> operator*() const { return {owner_, number_}; }
     iterator& operator++() {
+      if (loop_ != owner_->loops_over_epochs()) refuse_outer_loop("run");
       ++number_;
       return *this;
     }
     iterator operator++(int) {
       auto before = *this;
-      ++number_;
+      ++*this;
       return before;
     }
     friend bool operator==(const iterator& a, const iterator& b) { return a.number_ >= b.number_; }
 
    private:
     Run* owner_ = nullptr;
-    std::uint64_t number_ = 0;
+    std::uint64_t number_ = 0, loop_ = 0;
   };
   run_epochs(Run* owner, std::uint64_t last) : owner_(owner), last_(last) {}
-  [[nodiscard]] iterator begin() const { return {owner_, owner_->resume_here()}; }
+  [[nodiscard]] iterator begin() const {
+    const std::uint64_t first = owner_->resume_here();
+    return {owner_, first, owner_->loops_over_epochs()};
+  }
   [[nodiscard]] iterator end() const { return {owner_, last_}; }
 
  private:
@@ -34504,7 +34526,6 @@ class run {
     open(p, options);
   }
   run(run&&) noexcept = default;
-  // penstock: a run is moved, never copied; write auto& r = run, or open the plan again
   run(const run&) = delete;  // penstock: a run is moved, never copied; write auto& second = run
   run& operator=(run&& other) noexcept {
     if (this == &other) return *this;
@@ -34518,10 +34539,8 @@ class run {
     last_epoch_ = other.last_epoch_;
     allowed_ = other.allowed_, planned_ = other.planned_, first_epoch_ = other.first_epoch_;
     at_end_ = other.at_end_;
-    pending_ = other.pending_;
-    begun_ = other.begun_;
-    resumes_ = other.resumes_;
-    loop_ = other.loop_;
+    pending_ = other.pending_, begun_ = other.begun_, resumes_ = other.resumes_;
+    loop_ = other.loop_, epochs_loop_ = other.epochs_loop_;
     return *this;
   }
   ~run() { close(); }
@@ -34728,12 +34747,14 @@ class run {
     release();
     at_end_ = true;
   }
+  [[nodiscard]] std::uint64_t loops_over_epochs() const noexcept { return epochs_loop_; }
   /// Where a loop over epochs begins: its first epoch resumes.
   std::uint64_t resume_here() {
     core().engine.home().check();
     release();
     core().leave_finished_epoch();
     resumes_ = true;
+    ++epochs_loop_;
     return core().epoch();
   }
   void begin_epoch(std::uint64_t number, std::uint64_t last) {
@@ -34824,8 +34845,8 @@ class run {
   std::conditional_t<parts::batched, value_type, std::optional<int>> batch_{};
   row_type* row_ = nullptr;
   std::uint64_t epoch_ = 0, last_epoch_ = 1, allowed_ = 0, first_epoch_ = 0;
-  std::uint64_t planned_ = 0;  // by epochs(n)
-  std::uint64_t loop_ = 0;     // how many have begun
+  std::uint64_t planned_ = 0;                 // by epochs(n)
+  std::uint64_t loop_ = 0, epochs_loop_ = 0;  // how many have begun: over batches, over epochs
   bool at_end_ = false, pending_ = false;
   bool begun_ = false;    // whether a loop has begun, in epoch_
   bool resumes_ = false;  // the next loop over the epoch where the run stands goes on from there
@@ -46965,7 +46986,15 @@ PENSTOCK_INLINE std::vector<std::size_t> files_of(std::span<const std::string> r
   if (wanted.name == "all") return all;
   const std::vector<files_of_split> splits = splits_of(relative), sets = numbered_sets(relative);
   const auto set = std::ranges::find(sets, wanted.name, &files_of_split::name);
-  if (set != sets.end()) return set->files;
+  if (set != sets.end()) {  // and those of the split that have no number
+    std::vector<std::size_t> chosen = set->files;
+    for (const files_of_split& one : splits)
+      if (one.name == wanted.name)
+        std::ranges::copy_if(one.files, std::back_inserter(chosen),
+                             [&](std::size_t i) { return !numbered_name_of(relative[i]).has_value(); });
+    std::ranges::sort(chosen);
+    return chosen;
+  }
   const auto made = [&](std::vector<std::size_t> chosen) {
     std::vector<std::string> paths;
     for (const std::size_t i : chosen) paths.push_back(relative[i]);
@@ -49743,11 +49772,10 @@ PENSTOCK_INLINE bool join_arrow_children(arrow_type& made, const arrow_type& oth
 }
 
 PENSTOCK_INLINE std::optional<arrow_type> common_arrow_struct(arrow_type made, const arrow_type& other) {
+  for (const arrow_type& field : made.children)  // it would not be known which is which
+    if (std::ranges::count(made.children, field.name, &arrow_type::name) > 1) return std::nullopt;
   for (const arrow_type& field : other.children) {
-    const auto named = [&](const arrow_type& of) {
-      return std::ranges::count(of.children, field.name, &arrow_type::name);
-    };
-    if (named(made) > 1 || named(other) > 1) return std::nullopt;  // it would not be known which is which
+    if (std::ranges::count(other.children, field.name, &arrow_type::name) > 1) return std::nullopt;
     const auto at = std::ranges::find(made.children, field.name, &arrow_type::name);
     if (at == made.children.end()) {
       made.children.push_back(field);
@@ -51489,15 +51517,20 @@ PENSTOCK_INLINE std::vector<source_field> ipc_files::fields() const {
   return made;
 }
 PENSTOCK_INLINE void ipc_files::show(const std::vector<std::string>& names) {
+  const std::vector<std::string> all = arrow_leaf_names(schema), all_paths = arrow_leaf_paths(schema);
+  std::vector<std::string> paths;
   for (const std::string& name : names) {
-    if (std::ranges::find(leaves, name) != leaves.end()) continue;
+    if (find_arrow_leaf(leaves, name) != leaves.size()) {
+      paths.push_back(all_paths[find_arrow_leaf(all, name)]);
+      continue;
+    }
     std::string there;
     for (const std::string& one : leaves) append(there, {there.empty() ? "" : ", ", one});
     throw error(errc::argument, {"there is no column '", name, "', only ", there});
   }
   leaves = names;
   own.clear();
-  for (const ipc_file& one : files) own.push_back(own_ipc_columns(leaves, one));
+  for (const ipc_file& one : files) own.push_back(own_ipc_columns(paths, one));
   for (const std::string& name : names) mark = hash_bytes(mark, bytes_of(name));
 }
 
@@ -72208,16 +72241,16 @@ PENSTOCK_INLINE relay::decision relay::decide(const read_request& what, std::uin
   if (!why.may_pass || cancelled || rules_.attempts <= 1) return made;
   const std::uint32_t rounds = note_outage(what);
   attempt = std::max(attempt, rounds);
-  if (attempt < rules_.attempts && rounds == 0)
-    made.spent = !budget_.take(why.timed_out  ? retry_budget::for_time_out
-                               : why.asked_ms ? retry_budget::if_asked
-                                              : retry_budget::for_retry);
   made.due = now + retry_wait(rules_, what, attempt);
   if (why.asked_ms)
     made.due += std::min(rules_.longest_asked,
                          std::chrono::milliseconds(std::min<std::uint64_t>(*why.asked_ms, 1'000'000'000)));
   // While the store is down, most reads wait for the one that asks whether it is back.
   made.late = rules_.too_late(made.due, rounds != 0 ? std::min(failed, failing_since_) : failed, why);
+  if (attempt < rules_.attempts && rounds == 0 && !made.late)
+    made.spent = !budget_.take(why.timed_out  ? retry_budget::for_time_out
+                               : why.asked_ms ? retry_budget::if_asked
+                                              : retry_budget::for_retry);
   made.again = attempt < rules_.attempts && !made.spent && !made.late;
   (made.again ? retries_ : given_up_).fetch_add(1, std::memory_order_relaxed);
   return made;
@@ -73168,8 +73201,8 @@ struct http_options {
   /// none is. As `--speed-limit` and `--speed-time` of curl.
   std::uint64_t min_throughput = 1024;
   std::chrono::milliseconds throughput_window{30'000};
-  /// The time of a request from its start to the last byte of its answer. A request with a body gets one more
-  /// millisecond for each 256 bytes of it.
+  /// The time of a request from its start to the last byte of its answer. It gets one more millisecond for each
+  /// 256 bytes that it sends, and for each 16 bytes of the range that it asks for.
   std::chrono::milliseconds max_time{300'000};
   /// A connection that was idle for longer is not used again: what lies between may have forgotten it.
   std::chrono::milliseconds idle_time{30'000};
@@ -73191,7 +73224,7 @@ struct http_options {
   /// When a read that is late gets a second request; `{.share = 0}`: none.
   hedged_options hedges = {};
   /// After so long without a good answer, one line on the standard error stream names the object that is
-  /// waited for, and why; 0: none. A line follows again only after an answer that was good.
+  /// waited for, and why; 0: none. No other line follows within a minute.
   std::chrono::milliseconds warn_after{5'000};
   /// Ends all requests and waits of all sessions, of lists, catalogues and credentials, with errc::stopped,
   /// while a plan is made as while it runs: `http(urls, {.stop = source.get_token()})`.
@@ -78168,7 +78201,8 @@ PENSTOCK_INLINE buffer hive_value(const arrow_type& type, const std::string& tex
     if (!text.empty()) std::memcpy(room.data() + sizeof(offsets), text.data(), text.size());
     good = true;
   } else if (type.layout == arrow_layout::bits) {
-    good = (text == "true" || text == "false") && keep(static_cast<std::uint8_t>(text == "true"));
+    const bool yes = text == "true" || text == "True";
+    good = (yes || text == "false" || text == "False") && keep(static_cast<std::uint8_t>(yes));
   } else if (type.format == "g") {
     if (const auto real = hive_real<double>(text)) good = keep(*real);
   } else if (type.format == "f") {
@@ -78180,7 +78214,8 @@ PENSTOCK_INLINE buffer hive_value(const arrow_type& type, const std::string& tex
     const auto keep_as = [&]<class T>(T) {
       return type.width == sizeof(T) && std::in_range<T>(*value) && keep(static_cast<T>(*value));
     };
-    good = keep_as(std::int64_t{}) || keep_as(std::int32_t{}) || keep_as(std::int16_t{}) ||
+    good = (type.format == "L" && *value >= 0 && keep(static_cast<std::uint64_t>(*value))) ||
+           keep_as(std::int64_t{}) || keep_as(std::int32_t{}) || keep_as(std::int16_t{}) ||
            keep_as(std::int8_t{});
   }
   if (!good)
@@ -78194,7 +78229,7 @@ PENSTOCK_INLINE void hive_columns::give_type(std::size_t i, const arrow_type& st
   while (!of->dictionary.empty()) of = &of->dictionary.front();
   std::string_view format = of->format;
   if (of->number != arrow_number::none && format.size() == 1)
-    format = format == "e" || format == "f" || format == "g" ? "g" : "l";
+    format = format == "f" ? "f" : format == "e" || format == "g" ? "g" : format == "L" ? "L" : "l";
   else if (of->layout == arrow_layout::bytes32 || of->layout == arrow_layout::bytes64 ||
            of->layout == arrow_layout::views)
     format = "u";
@@ -78219,13 +78254,19 @@ PENSTOCK_INLINE void hive_columns::give_type(std::size_t i, const arrow_type& st
   keep_values();
 }
 
+// With all digits, so that numbers that differ look different.
+PENSTOCK_INLINE std::string real_text(double value) {
+  std::array<char, 40> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  return {digits.data(), end};
+}
 PENSTOCK_INLINE std::string hive_cell_text(const arrow_cell& cell) {
   if (cell.is_null()) return "null";
   if (cell.type().layout == arrow_layout::bits) return cell.bit() ? "true" : "false";
   if (cell.type().number == arrow_number::none) return text({"'", text_of(cell.bytes()), "'"});
   if (cell.type().number == arrow_number::float16 || cell.type().number == arrow_number::float32 ||
       cell.type().number == arrow_number::float64)
-    return std::to_string(real_arrow_number(cell, sizeof(double)));
+    return real_text(real_arrow_number(cell, sizeof(double)));
   const arrow_whole whole = whole_arrow_number(cell);
   const auto value = static_cast<std::int64_t>(whole.bits);
   if (cell.type().format == "tdD") return hive_date(value);
@@ -78236,8 +78277,9 @@ PENSTOCK_INLINE bool same_hive_value(const arrow_cell& a, const arrow_cell& b) {
   if (a.is_null() || b.is_null()) return a.is_null() && b.is_null();
   if (a.type().layout == arrow_layout::bits) return a.bit() == b.bit();
   if (a.type().number == arrow_number::none) return text_of(a.bytes()) == text_of(b.bytes());
-  if (b.type().number == arrow_number::float64) {
+  if (b.type().number == arrow_number::float64 || b.type().number == arrow_number::float32) {
     const double first = real_arrow_number(a, sizeof(double)), second = real_arrow_number(b, sizeof(double));
+    if (std::isnan(first) || std::isnan(second)) return std::isnan(first) && std::isnan(second);
     return !(first < second) && !(first > second);
   }
   const arrow_whole first = whole_arrow_number(a), second = whole_arrow_number(b);

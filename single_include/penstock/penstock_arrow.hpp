@@ -477,12 +477,12 @@ inline csv_files::found_file csv_files::look(session_view session, object_id obj
     begin += count;
     pending.erase(0, count);
   };
-  buffer room;
+  object_bytes read;
   bool whole = at == size;
   while (!whole || !pending.empty()) {
     const std::size_t seen = pending.size();
     const std::uint64_t next = std::min<std::uint64_t>(piece_size, size - at);
-    const bytes_view read = session.range(object, at, next, room);
+    read = session.range(object, at, next, std::move(read));
     made.content = hash_bytes(made.content, read);
     at += next;
     whole = at == size;
@@ -648,8 +648,7 @@ inline std::unique_ptr<arrow_batch> csv_files::load(session_view session, std::s
   try {
     compare(session, shard);
     if (!wanted.empty()) {
-      buffer room;
-      const bytes_view read = session.range(object, piece.begin, piece.size, room);
+      const object_bytes read = session.range(object, piece.begin, piece.size);
       std::vector<std::string> names;
       for (const std::size_t leaf : wanted) names.push_back(leaves[leaf]);
       const std::shared_ptr<arrow::Table> table = parse(text_of(read), columns[object], names);
@@ -2734,7 +2733,7 @@ inline std::unique_ptr<arrow_batch> parquet_files::load(session_view session, st
       made->owned.push_back(std::move(numbers));
     }
     made->root.length = rows_of_group;
-    made->root.children.reserve(hive->size());
+    made->root.children.reserve(placed.size());
     for (const std::size_t leaf : placed) {
       const arrow_leaf* const found = memory->find(leaf);
       if (found != nullptr && leaf < stored_leaves()) {

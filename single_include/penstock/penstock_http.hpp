@@ -915,7 +915,7 @@ class exchange : public transport<exchange> {
   /// Ends what has lasted too long, or brings too little.
   void check_time(clock::time_point now) {
     const http_options& limits = all_.options;
-    if (now - begun_ >= limits.max_time + body_time()) return this->abandon(reason::too_long);
+    if (now - begun_ >= longest_time()) return this->abandon(reason::too_long);
     if (answered_at_ <= now && now - window_at_ >= limits.throughput_window) {
       if (bytes_per_second(window_bytes_, now - window_at_) < static_cast<double>(limits.min_throughput))
         return this->abandon(reason::too_slow);
@@ -944,6 +944,10 @@ class exchange : public transport<exchange> {
   /// What a body on its way gets: a millisecond for 256 bytes.
   [[nodiscard]] std::chrono::milliseconds body_time() const {
     return std::chrono::milliseconds(call_->body.size() / 256);
+  }
+  /// `max_time`, and what the bytes get that go either way: a millisecond for 16 bytes of a range.
+  [[nodiscard]] std::chrono::milliseconds longest_time() const {
+    return all_.options.max_time + body_time() + std::chrono::milliseconds(call_->into.size() / 16);
   }
   [[nodiscard]] static double bytes_per_second(std::uint64_t bytes, clock::duration time) {
     return static_cast<double>(bytes) / std::max(1e-9, std::chrono::duration<double>(time).count());
@@ -1220,8 +1224,8 @@ inline void exchange::failed(const error_code& code) {
                              .after_time_out());
     case reason::too_long:
       return failed_with(call_
-                             ->failure({"the request was not over after ", all_.options.max_time.count(),
-                                        " ms, which is http_options::max_time"})
+                             ->failure({"the request was not over after ", longest_time().count(),
+                                        " ms; see http_options::max_time"})
                              .after_time_out());
     case reason::none:
       break;
@@ -1436,6 +1440,7 @@ class client {
       const auto by = reuse ? idle_for(next.where) : nullptr;
       const auto connection = by ? by : connect(next.where);
       ++active_;
+      last_begun_ = clock::now();
       connection->start(next);
       return;
     } catch (...) {
@@ -1548,8 +1553,13 @@ class client {
   // ---- What a person is told
 
   /// Whether no good answer has come since a failure that may pass, which nobody was told of yet.
-  [[nodiscard]] bool fails() const noexcept {
-    return failing_since_ && !warned_ && all_.options.warn_after.count() != 0;
+  [[nodiscard]] bool fails() const noexcept { return failing_since_ && may_warn(clock::now()); }
+  /// Whether somebody may still wait: a read that is given up is not told of here.
+  [[nodiscard]] bool may_warn(clock::time_point now) const noexcept {
+    const auto& retries = all_.options.retries;
+    if (all_.options.warn_after.count() == 0 || now < quiet_until_) return false;
+    return active_ != 0 ||
+           (retries.attempts > 1 && now - last_begun_ <= retries.longest_wait + retries.longest_asked);
   }
   void note_outcome(const call& what, const std::exception_ptr& failed) noexcept {
     try {
@@ -1565,7 +1575,6 @@ class client {
         why = answer_error(what.reply.status, what.reply.retry_after()).message();
       } else {
         failing_since_.reset();
-        warned_ = false;
         return;
       }
       if (!failing_since_) failing_since_ = clock::now();
@@ -1574,7 +1583,7 @@ class client {
     }
   }
   void warn(clock::time_point now) {
-    if (warned_ || all_.options.warn_after.count() == 0) return;
+    if (!may_warn(now)) return;
     std::string line;
     if (failing_since_ && now - *failing_since_ >= all_.options.warn_after)
       line = detail::text({"no good answer for ",
@@ -1586,7 +1595,7 @@ class client {
         if (!why.empty()) line = detail::text({"waiting for ", doing->shown(), ": ", why});
       }
     if (line.empty()) return;
-    warned_ = true;
+    quiet_until_ = now + std::chrono::minutes(1);
     std::fprintf(stderr, "penstock: %s\n", line.c_str());
   }
 
@@ -1630,7 +1639,8 @@ class client {
   std::vector<std::shared_ptr<exchange>> connections_;
   std::size_t active_ = 0;
   std::uint64_t cancelled_ = 0;
-  bool ticking_ = false, warned_ = false;
+  bool ticking_ = false;
+  clock::time_point last_begun_{}, quiet_until_{};
   std::optional<clock::time_point> failing_since_;
   std::string failure_;
 

@@ -2481,9 +2481,15 @@ struct safetensors_rows_format {
   template <storage Storage>
   [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing& there) const {
     auto session = where.connect();
-    const auto header = detail::safetensors_header_of(session, 0, session.size(0));
-    const std::string chosen = detail::chosen_tensor(header, tensor);
-    const std::string dtype = detail::safetensors_tensor(header, chosen).dtype;
+    std::string chosen, dtype;
+    try {
+      const auto header = detail::safetensors_header_of(session, 0, session.size(0));
+      chosen = detail::chosen_tensor(header, tensor);
+      dtype = detail::safetensors_tensor(header, chosen).dtype;
+    } catch (error& e) {
+      e.in_file(where.names()[0]);
+      throw;
+    }
     return detail::source_of_type<stored_sources<Storage>>(
         std::type_identity<types>{}, {&there, name, dtype},
         [&]<class T>() { return safetensors_dtype<T> == dtype; },

@@ -390,7 +390,7 @@ template <storage Storage>
 }
 template <detail::tar::pattern_text Text>
 [[nodiscard]] tfrecord_source<file> tfrecord(const Text& pattern, const tfrecord_options& options = {}) {
-  const std::string path = detail::tar::to_pattern(pattern);
+  const std::string path = detail::files::local_path(detail::tar::to_pattern(pattern));
   return {detail::is_data_folder(path) ? file(detail::tfrecord_paths(path)) : detail::tar::files_of(path),
           options};
 }

@@ -225,6 +225,15 @@ TEST_CASE("run/loops: a loop inside a loop over the same run is an error of the 
       for ([[maybe_unused]] auto&& b : other) ++count;
     }
   CHECK(count == 2 + 5 + 25);
+  // So it is for loops over epochs.
+  auto epochs = plan.open();
+  CHECK_THAT(message_of([&] {
+               for ([[maybe_unused]] auto a : epochs.epochs(3))
+                 for (auto b : epochs.epochs(3))
+                   for ([[maybe_unused]] auto&& batch : b) {
+                   }
+             }),
+             contains("another loop over this run"));
 
   ps::any_loader<std::size_t> loader(plan, [](auto& b) { return b.size(); });
   CHECK_THAT(message_of([&] {

@@ -300,6 +300,8 @@ TEST_CASE("source/parquet: a column with a dot in its name, and a field of the s
     check(source, struct_first);
     check(ps::arrow_ipc(stored(ipc)), struct_first);
     CHECK(values_of(source | ps::columns<"`a.b`"> | number<"`a.b`">) == std::vector<std::int64_t>{5, 6});
+    CHECK(values_of(ps::arrow_ipc(stored(ipc)) | ps::columns<"`a.b`"> | number<"`a.b`">) ==
+          std::vector<std::int64_t>{5, 6});
     CHECK((source | ps::where<"a.b">(ps::equals(1))).size() == 1);
     CHECK((source | ps::where<"a.b">(ps::equals(5))).size() == 0);
     CHECK((source | ps::where<"`a.b`">(ps::equals(5))).size() == 1);
@@ -322,6 +324,9 @@ TEST_CASE("source/parquet: a column whose name has a dot needs no backticks wher
       arrow::Table::Make(arrow::schema({arrow::field("a.b", arrow::int64())}), {int64_array({5, 6})});
   const std::string file = file_of(*table);
   CHECK(values_of(ps::parquet(stored(file)) | number<"a.b">) == std::vector<std::int64_t>{5, 6});
+  const std::string ipc = ipc_file_of(*table);
+  CHECK(values_of(ps::arrow_ipc(stored(ipc)) | ps::columns<"a.b"> | number<"a.b">) ==
+        std::vector<std::int64_t>{5, 6});
 }
 
 TEST_CASE("source/parquet: of two columns with one name, each has its values, and the name means none") {
@@ -331,6 +336,8 @@ TEST_CASE("source/parquet: of two columns with one name, each has its values, an
     CHECK(values_of(source | number<"y">) == std::vector<std::int64_t>{7, 8});
     CHECK(contains(error_of([&] { return values_of(source | number<"x">); }), "two columns are called 'x'"));
   };
+  CHECK(contains(error_of([&] { (void)(ps::arrow_ipc(stored(ipc)) | ps::columns<"x">); }),
+                 "two columns are called 'x'"));
   const auto source = ps::parquet(stored(file));
   check(source);
   check(ps::arrow_ipc(stored(ipc)));

@@ -100,6 +100,11 @@ TEST_CASE("source/split_files: a split is chosen by any of its names") {
   CHECK_THAT(both.line, contains("train_a, train_b") && contains("split(\"train_a\")"));
 }
 
+TEST_CASE("source/split_files: files of a split without a number count beside the numbered ones") {
+  CHECK(chosen({"test-00000-of-00001.x", "train-00000-of-00001.x", "train_extra.x"}, "train") ==
+        names{"train-00000-of-00001.x", "train_extra.x"});
+}
+
 TEST_CASE("source/split_files: several splits are not one dataset") {
   const auto two = refusal({"en/train/0.x", "en/test/0.x"});
   CHECK(two.code == ps::errc::argument);

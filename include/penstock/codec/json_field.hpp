@@ -335,8 +335,8 @@ struct json_field {
 ///     using row = json_fields<json_field<"text", std::string_view>, json_field<"label", std::int64_t>>;
 ///     auto rows = lines("reviews.jsonl") | decode<row> | batch(32, ragged);
 ///
-/// In: any byte element. Out: a record with a field for each `json_field`, called by its key. What a
-/// `json_field` of its own says of options, is not looked at.
+/// In: any byte element. Out: a record with a field for each `json_field`, called by its key. Options of
+/// the single fields are ignored.
 /// Kind, cost, errors: as for `json_field`; a further field costs the comparison of names and its own value.
 template <class... Fields>
 struct json_fields {

@@ -108,7 +108,6 @@ class run {
     open(p, options);
   }
   run(run&&) noexcept = default;
-  // penstock: a run is moved, never copied; write auto& r = run, or open the plan again
   run(const run&) = delete;  // penstock: a run is moved, never copied; write auto& second = run
   run& operator=(run&& other) noexcept {
     if (this == &other) return *this;
@@ -122,10 +121,8 @@ class run {
     last_epoch_ = other.last_epoch_;
     allowed_ = other.allowed_, planned_ = other.planned_, first_epoch_ = other.first_epoch_;
     at_end_ = other.at_end_;
-    pending_ = other.pending_;
-    begun_ = other.begun_;
-    resumes_ = other.resumes_;
-    loop_ = other.loop_;
+    pending_ = other.pending_, begun_ = other.begun_, resumes_ = other.resumes_;
+    loop_ = other.loop_, epochs_loop_ = other.epochs_loop_;
     return *this;
   }
   ~run() { close(); }
@@ -332,12 +329,14 @@ class run {
     release();
     at_end_ = true;
   }
+  [[nodiscard]] std::uint64_t loops_over_epochs() const noexcept { return epochs_loop_; }
   /// Where a loop over epochs begins: its first epoch resumes.
   std::uint64_t resume_here() {
     core().engine.home().check();
     release();
     core().leave_finished_epoch();
     resumes_ = true;
+    ++epochs_loop_;
     return core().epoch();
   }
   void begin_epoch(std::uint64_t number, std::uint64_t last) {
@@ -428,8 +427,8 @@ class run {
   std::conditional_t<parts::batched, value_type, std::optional<int>> batch_{};
   row_type* row_ = nullptr;
   std::uint64_t epoch_ = 0, last_epoch_ = 1, allowed_ = 0, first_epoch_ = 0;
-  std::uint64_t planned_ = 0;  // by epochs(n)
-  std::uint64_t loop_ = 0;     // how many have begun
+  std::uint64_t planned_ = 0;                 // by epochs(n)
+  std::uint64_t loop_ = 0, epochs_loop_ = 0;  // how many have begun: over batches, over epochs
   bool at_end_ = false, pending_ = false;
   bool begun_ = false;    // whether a loop has begun, in epoch_
   bool resumes_ = false;  // the next loop over the epoch where the run stands goes on from there

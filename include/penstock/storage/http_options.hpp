@@ -32,8 +32,8 @@ struct http_options {
   /// none is. As `--speed-limit` and `--speed-time` of curl.
   std::uint64_t min_throughput = 1024;
   std::chrono::milliseconds throughput_window{30'000};
-  /// The time of a request from its start to the last byte of its answer. A request with a body gets one more
-  /// millisecond for each 256 bytes of it.
+  /// The time of a request from its start to the last byte of its answer. It gets one more millisecond for each
+  /// 256 bytes that it sends, and for each 16 bytes of the range that it asks for.
   std::chrono::milliseconds max_time{300'000};
   /// A connection that was idle for longer is not used again: what lies between may have forgotten it.
   std::chrono::milliseconds idle_time{30'000};
@@ -55,7 +55,7 @@ struct http_options {
   /// When a read that is late gets a second request; `{.share = 0}`: none.
   hedged_options hedges = {};
   /// After so long without a good answer, one line on the standard error stream names the object that is
-  /// waited for, and why; 0: none. A line follows again only after an answer that was good.
+  /// waited for, and why; 0: none. No other line follows within a minute.
   std::chrono::milliseconds warn_after{5'000};
   /// Ends all requests and waits of all sessions, of lists, catalogues and credentials, with errc::stopped,
   /// while a plan is made as while it runs: `http(urls, {.stop = source.get_token()})`.

@@ -124,25 +124,30 @@ class run_epochs {
     using value_type = run_epoch<Run>;
     using difference_type = std::ptrdiff_t;
     iterator() = default;
-    iterator(Run* owner, std::uint64_t number) : owner_(owner), number_(number) {}
+    iterator(Run* owner, std::uint64_t number, std::uint64_t loop = 0)
+        : owner_(owner), number_(number), loop_(loop) {}
     [[nodiscard]] run_epoch<Run> operator*() const { return {owner_, number_}; }
     iterator& operator++() {
+      if (loop_ != owner_->loops_over_epochs()) refuse_outer_loop("run");
       ++number_;
       return *this;
     }
     iterator operator++(int) {
       auto before = *this;
-      ++number_;
+      ++*this;
       return before;
     }
     friend bool operator==(const iterator& a, const iterator& b) { return a.number_ >= b.number_; }
 
    private:
     Run* owner_ = nullptr;
-    std::uint64_t number_ = 0;
+    std::uint64_t number_ = 0, loop_ = 0;
   };
   run_epochs(Run* owner, std::uint64_t last) : owner_(owner), last_(last) {}
-  [[nodiscard]] iterator begin() const { return {owner_, owner_->resume_here()}; }
+  [[nodiscard]] iterator begin() const {
+    const std::uint64_t first = owner_->resume_here();
+    return {owner_, first, owner_->loops_over_epochs()};
+  }
   [[nodiscard]] iterator end() const { return {owner_, last_}; }
 
  private:

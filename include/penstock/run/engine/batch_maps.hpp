@@ -55,7 +55,7 @@ class batch_maps {
       call_all(b, batch, spent);
     } catch (...) {
       // padding has no position: the step's first one says which batch it is
-      b.fail_at(batch.first, {b.epoch, batch.valid != 0 ? b.index(batch.first) : b.step_first}, {});
+      b.fail_at(batch.first, {b.epoch, batch.valid != 0 ? b.index(batch.first) : b.step_index()}, {});
     }
   }
   /// Like `keep`, but in a worker and for the only batch of a block; reports to observers and the watchdog.

@@ -452,11 +452,12 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     if constexpr (parts::direct && columns_of<Plan>::compares) {
       const bool none = b.bad.holes(batch.first, batch.valid) == batch.valid;
       if (!none && !(parts::tolerant && b.shares_step)) return true;
+      std::uint64_t asked = b.step_index();
       try {
         if (!w.aside) w.aside = detail::owned(new columns_of<Plan>(this->beside_, account()));
-        evaluator_.find_lead(b, batch, w.scratch, orders(), *w.aside);
+        evaluator_.find_lead(b, batch, w.scratch, orders(), *w.aside, asked);
       } catch (...) {
-        b.fail_at(batch.first, {b.epoch, b.step_first}, evaluator_.failed_stage(w.scratch));
+        b.fail_at(batch.first, {b.epoch, asked}, evaluator_.failed_stage(w.scratch));
         return false;
       }
     }

@@ -99,8 +99,8 @@ class evaluator {
   /// position, the same on every rank; none if no sample is good. One of another rank is evaluated into
   /// `aside`, columns for one row. Throws if that fails and is not tolerated.
   template <class Orders, class Columns>
-  void find_lead(Block& p, const batch_rows& batch, worker& w, const Orders& orders, Columns& aside) const {
-    std::uint64_t index = 0;
+  void find_lead(Block& p, const batch_rows& batch, worker& w, const Orders& orders, Columns& aside,
+                 std::uint64_t& index) const {
     for (lead_candidates all(p, orders.size()); all.next(index);) {
       const auto row = detail::to_size(batch.first + p.row_of(batch, index));
       if (row != batch.first + batch.valid) {

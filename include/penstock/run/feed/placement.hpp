@@ -55,6 +55,10 @@ struct placement {
     while (i + 1 < batches.size() && row >= batches[i + 1].first) ++i;
     return batches[i].view[row - batches[i].first];
   }
+  /// The first position of the last batch's global step.
+  [[nodiscard]] std::uint64_t step_index() const noexcept {
+    return step_indices.empty() ? step_first : step_indices.front();
+  }
   /// The row of a batch that holds a position; `batch.valid` if none does.
   [[nodiscard]] std::uint64_t row_of(const batch_rows& batch, std::uint64_t which) const {
     std::uint64_t i = 0;

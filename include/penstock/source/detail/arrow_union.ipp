@@ -93,11 +93,10 @@ PENSTOCK_INLINE bool join_arrow_children(arrow_type& made, const arrow_type& oth
 }
 
 PENSTOCK_INLINE std::optional<arrow_type> common_arrow_struct(arrow_type made, const arrow_type& other) {
+  for (const arrow_type& field : made.children)  // it would not be known which is which
+    if (std::ranges::count(made.children, field.name, &arrow_type::name) > 1) return std::nullopt;
   for (const arrow_type& field : other.children) {
-    const auto named = [&](const arrow_type& of) {
-      return std::ranges::count(of.children, field.name, &arrow_type::name);
-    };
-    if (named(made) > 1 || named(other) > 1) return std::nullopt;  // it would not be known which is which
+    if (std::ranges::count(other.children, field.name, &arrow_type::name) > 1) return std::nullopt;
     const auto at = std::ranges::find(made.children, field.name, &arrow_type::name);
     if (at == made.children.end()) {
       made.children.push_back(field);

@@ -10,8 +10,10 @@
 #include <penstock/source/detail/table_facts.hpp>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <system_error>
 #include <utility>
@@ -195,7 +197,8 @@ PENSTOCK_INLINE buffer hive_value(const arrow_type& type, const std::string& tex
     if (!text.empty()) std::memcpy(room.data() + sizeof(offsets), text.data(), text.size());
     good = true;
   } else if (type.layout == arrow_layout::bits) {
-    good = (text == "true" || text == "false") && keep(static_cast<std::uint8_t>(text == "true"));
+    const bool yes = text == "true" || text == "True";
+    good = (yes || text == "false" || text == "False") && keep(static_cast<std::uint8_t>(yes));
   } else if (type.format == "g") {
     if (const auto real = hive_real<double>(text)) good = keep(*real);
   } else if (type.format == "f") {
@@ -207,7 +210,8 @@ PENSTOCK_INLINE buffer hive_value(const arrow_type& type, const std::string& tex
     const auto keep_as = [&]<class T>(T) {
       return type.width == sizeof(T) && std::in_range<T>(*value) && keep(static_cast<T>(*value));
     };
-    good = keep_as(std::int64_t{}) || keep_as(std::int32_t{}) || keep_as(std::int16_t{}) ||
+    good = (type.format == "L" && *value >= 0 && keep(static_cast<std::uint64_t>(*value))) ||
+           keep_as(std::int64_t{}) || keep_as(std::int32_t{}) || keep_as(std::int16_t{}) ||
            keep_as(std::int8_t{});
   }
   if (!good)
@@ -221,7 +225,7 @@ PENSTOCK_INLINE void hive_columns::give_type(std::size_t i, const arrow_type& st
   while (!of->dictionary.empty()) of = &of->dictionary.front();
   std::string_view format = of->format;
   if (of->number != arrow_number::none && format.size() == 1)
-    format = format == "e" || format == "f" || format == "g" ? "g" : "l";
+    format = format == "f" ? "f" : format == "e" || format == "g" ? "g" : format == "L" ? "L" : "l";
   else if (of->layout == arrow_layout::bytes32 || of->layout == arrow_layout::bytes64 ||
            of->layout == arrow_layout::views)
     format = "u";
@@ -246,13 +250,19 @@ PENSTOCK_INLINE void hive_columns::give_type(std::size_t i, const arrow_type& st
   keep_values();
 }
 
+// With all digits, so that numbers that differ look different.
+PENSTOCK_INLINE std::string real_text(double value) {
+  std::array<char, 40> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  return {digits.data(), end};
+}
 PENSTOCK_INLINE std::string hive_cell_text(const arrow_cell& cell) {
   if (cell.is_null()) return "null";
   if (cell.type().layout == arrow_layout::bits) return cell.bit() ? "true" : "false";
   if (cell.type().number == arrow_number::none) return text({"'", text_of(cell.bytes()), "'"});
   if (cell.type().number == arrow_number::float16 || cell.type().number == arrow_number::float32 ||
       cell.type().number == arrow_number::float64)
-    return std::to_string(real_arrow_number(cell, sizeof(double)));
+    return real_text(real_arrow_number(cell, sizeof(double)));
   const arrow_whole whole = whole_arrow_number(cell);
   const auto value = static_cast<std::int64_t>(whole.bits);
   if (cell.type().format == "tdD") return hive_date(value);
@@ -263,8 +273,9 @@ PENSTOCK_INLINE bool same_hive_value(const arrow_cell& a, const arrow_cell& b) {
   if (a.is_null() || b.is_null()) return a.is_null() && b.is_null();
   if (a.type().layout == arrow_layout::bits) return a.bit() == b.bit();
   if (a.type().number == arrow_number::none) return text_of(a.bytes()) == text_of(b.bytes());
-  if (b.type().number == arrow_number::float64) {
+  if (b.type().number == arrow_number::float64 || b.type().number == arrow_number::float32) {
     const double first = real_arrow_number(a, sizeof(double)), second = real_arrow_number(b, sizeof(double));
+    if (std::isnan(first) || std::isnan(second)) return std::isnan(first) && std::isnan(second);
     return !(first < second) && !(first > second);
   }
   const arrow_whole first = whole_arrow_number(a), second = whole_arrow_number(b);

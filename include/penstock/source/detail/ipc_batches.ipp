@@ -110,15 +110,20 @@ PENSTOCK_INLINE std::vector<source_field> ipc_files::fields() const {
   return made;
 }
 PENSTOCK_INLINE void ipc_files::show(const std::vector<std::string>& names) {
+  const std::vector<std::string> all = arrow_leaf_names(schema), all_paths = arrow_leaf_paths(schema);
+  std::vector<std::string> paths;
   for (const std::string& name : names) {
-    if (std::ranges::find(leaves, name) != leaves.end()) continue;
+    if (find_arrow_leaf(leaves, name) != leaves.size()) {
+      paths.push_back(all_paths[find_arrow_leaf(all, name)]);
+      continue;
+    }
     std::string there;
     for (const std::string& one : leaves) append(there, {there.empty() ? "" : ", ", one});
     throw error(errc::argument, {"there is no column '", name, "', only ", there});
   }
   leaves = names;
   own.clear();
-  for (const ipc_file& one : files) own.push_back(own_ipc_columns(leaves, one));
+  for (const ipc_file& one : files) own.push_back(own_ipc_columns(paths, one));
   for (const std::string& name : names) mark = hash_bytes(mark, bytes_of(name));
 }
 

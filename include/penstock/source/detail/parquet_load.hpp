@@ -238,7 +238,7 @@ inline std::unique_ptr<arrow_batch> parquet_files::load(session_view session, st
       made->owned.push_back(std::move(numbers));
     }
     made->root.length = rows_of_group;
-    made->root.children.reserve(hive->size());
+    made->root.children.reserve(placed.size());
     for (const std::size_t leaf : placed) {
       const arrow_leaf* const found = memory->find(leaf);
       if (found != nullptr && leaf < stored_leaves()) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
@@ -218,7 +219,15 @@ PENSTOCK_INLINE std::vector<std::size_t> files_of(std::span<const std::string> r
   if (wanted.name == "all") return all;
   const std::vector<files_of_split> splits = splits_of(relative), sets = numbered_sets(relative);
   const auto set = std::ranges::find(sets, wanted.name, &files_of_split::name);
-  if (set != sets.end()) return set->files;
+  if (set != sets.end()) {  // and those of the split that have no number
+    std::vector<std::size_t> chosen = set->files;
+    for (const files_of_split& one : splits)
+      if (one.name == wanted.name)
+        std::ranges::copy_if(one.files, std::back_inserter(chosen),
+                             [&](std::size_t i) { return !numbered_name_of(relative[i]).has_value(); });
+    std::ranges::sort(chosen);
+    return chosen;
+  }
   const auto made = [&](std::vector<std::size_t> chosen) {
     std::vector<std::string> paths;
     for (const std::size_t i : chosen) paths.push_back(relative[i]);

@@ -222,16 +222,16 @@ PENSTOCK_INLINE relay::decision relay::decide(const read_request& what, std::uin
   if (!why.may_pass || cancelled || rules_.attempts <= 1) return made;
   const std::uint32_t rounds = note_outage(what);
   attempt = std::max(attempt, rounds);
-  if (attempt < rules_.attempts && rounds == 0)
-    made.spent = !budget_.take(why.timed_out  ? retry_budget::for_time_out
-                               : why.asked_ms ? retry_budget::if_asked
-                                              : retry_budget::for_retry);
   made.due = now + retry_wait(rules_, what, attempt);
   if (why.asked_ms)
     made.due += std::min(rules_.longest_asked,
                          std::chrono::milliseconds(std::min<std::uint64_t>(*why.asked_ms, 1'000'000'000)));
   // While the store is down, most reads wait for the one that asks whether it is back.
   made.late = rules_.too_late(made.due, rounds != 0 ? std::min(failed, failing_since_) : failed, why);
+  if (attempt < rules_.attempts && rounds == 0 && !made.late)
+    made.spent = !budget_.take(why.timed_out  ? retry_budget::for_time_out
+                               : why.asked_ms ? retry_budget::if_asked
+                                              : retry_budget::for_retry);
   made.again = attempt < rules_.attempts && !made.spent && !made.late;
   (made.again ? retries_ : given_up_).fetch_add(1, std::memory_order_relaxed);
   return made;

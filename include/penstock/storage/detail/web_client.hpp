@@ -204,6 +204,7 @@ class client {
       const auto by = reuse ? idle_for(next.where) : nullptr;
       const auto connection = by ? by : connect(next.where);
       ++active_;
+      last_begun_ = clock::now();
       connection->start(next);
       return;
     } catch (...) {
@@ -316,8 +317,13 @@ class client {
   // ---- What a person is told
 
   /// Whether no good answer has come since a failure that may pass, which nobody was told of yet.
-  [[nodiscard]] bool fails() const noexcept {
-    return failing_since_ && !warned_ && all_.options.warn_after.count() != 0;
+  [[nodiscard]] bool fails() const noexcept { return failing_since_ && may_warn(clock::now()); }
+  /// Whether somebody may still wait: a read that is given up is not told of here.
+  [[nodiscard]] bool may_warn(clock::time_point now) const noexcept {
+    const auto& retries = all_.options.retries;
+    if (all_.options.warn_after.count() == 0 || now < quiet_until_) return false;
+    return active_ != 0 ||
+           (retries.attempts > 1 && now - last_begun_ <= retries.longest_wait + retries.longest_asked);
   }
   void note_outcome(const call& what, const std::exception_ptr& failed) noexcept {
     try {
@@ -333,7 +339,6 @@ class client {
         why = answer_error(what.reply.status, what.reply.retry_after()).message();
       } else {
         failing_since_.reset();
-        warned_ = false;
         return;
       }
       if (!failing_since_) failing_since_ = clock::now();
@@ -342,7 +347,7 @@ class client {
     }
   }
   void warn(clock::time_point now) {
-    if (warned_ || all_.options.warn_after.count() == 0) return;
+    if (!may_warn(now)) return;
     std::string line;
     if (failing_since_ && now - *failing_since_ >= all_.options.warn_after)
       line = detail::text({"no good answer for ",
@@ -354,7 +359,7 @@ class client {
         if (!why.empty()) line = detail::text({"waiting for ", doing->shown(), ": ", why});
       }
     if (line.empty()) return;
-    warned_ = true;
+    quiet_until_ = now + std::chrono::minutes(1);
     std::fprintf(stderr, "penstock: %s\n", line.c_str());
   }
 
@@ -398,7 +403,8 @@ class client {
   std::vector<std::shared_ptr<exchange>> connections_;
   std::size_t active_ = 0;
   std::uint64_t cancelled_ = 0;
-  bool ticking_ = false, warned_ = false;
+  bool ticking_ = false;
+  clock::time_point last_begun_{}, quiet_until_{};
   std::optional<clock::time_point> failing_since_;
   std::string failure_;
 

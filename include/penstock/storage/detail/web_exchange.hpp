@@ -62,7 +62,7 @@ class exchange : public transport<exchange> {
   /// Ends what has lasted too long, or brings too little.
   void check_time(clock::time_point now) {
     const http_options& limits = all_.options;
-    if (now - begun_ >= limits.max_time + body_time()) return this->abandon(reason::too_long);
+    if (now - begun_ >= longest_time()) return this->abandon(reason::too_long);
     if (answered_at_ <= now && now - window_at_ >= limits.throughput_window) {
       if (bytes_per_second(window_bytes_, now - window_at_) < static_cast<double>(limits.min_throughput))
         return this->abandon(reason::too_slow);
@@ -91,6 +91,10 @@ class exchange : public transport<exchange> {
   /// What a body on its way gets: a millisecond for 256 bytes.
   [[nodiscard]] std::chrono::milliseconds body_time() const {
     return std::chrono::milliseconds(call_->body.size() / 256);
+  }
+  /// `max_time`, and what the bytes get that go either way: a millisecond for 16 bytes of a range.
+  [[nodiscard]] std::chrono::milliseconds longest_time() const {
+    return all_.options.max_time + body_time() + std::chrono::milliseconds(call_->into.size() / 16);
   }
   [[nodiscard]] static double bytes_per_second(std::uint64_t bytes, clock::duration time) {
     return static_cast<double>(bytes) / std::max(1e-9, std::chrono::duration<double>(time).count());
@@ -367,8 +371,8 @@ inline void exchange::failed(const error_code& code) {
                              .after_time_out());
     case reason::too_long:
       return failed_with(call_
-                             ->failure({"the request was not over after ", all_.options.max_time.count(),
-                                        " ms, which is http_options::max_time"})
+                             ->failure({"the request was not over after ", longest_time().count(),
+                                        " ms; see http_options::max_time"})
                              .after_time_out());
     case reason::none:
       break;
