@@ -642,10 +642,24 @@ TEST_CASE("source/parquet: Parquet's own test files as pyarrow reads them, and P
       CHECK_FALSE(outcome(read_file(path)).empty());
       continue;
     }
-    CHECK(arrow_rows_text(ps::parquet(std::vector{path})) == rows);
+    const auto text_of = [&](ps::parquet_options options) {
+      return arrow_rows_text(ps::parquet(std::vector{path}, options));
+    };
+    // Where pyarrow gives wrong times: beyond those that nanoseconds count, and one that microseconds do not.
+    if (contains(path, "int96_from_spark")) {
+      using unit = ps::timestamp_unit;
+      CHECK(contains(error_of([&] { return text_of({}); }), "timestamp_unit::micro"));
+      CHECK(contains(error_of([&] { return text_of({.coerce_int96_timestamp_unit = unit::micro}); }),
+                     "that microseconds in 64 bits cannot count"));
+      continue;
+    }
+    // pyarrow compares no checksums by default.
+    const bool changed = contains(path, "corrupt-checksum");
+    if (changed) CHECK(contains(error_of([&] { return text_of({}); }), "do not have the checksum"));
+    CHECK(text_of({.page_checksum_verification = !changed}) == rows);
     ++compared;
   }
-  CHECK(compared >= 43);
+  CHECK(compared >= 42);
 
   const auto petastorm = ps::parquet((*data / "petastorm").string());
   CHECK(petastorm.size() == 20);

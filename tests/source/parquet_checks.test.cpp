@@ -12,6 +12,7 @@
 #include "support/arrow_text.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
+#include "support/temp_dir.hpp"
 #include "support/test_data.hpp"
 
 #ifdef __GNUC__
@@ -29,6 +30,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <string>
@@ -195,6 +198,23 @@ TEST_CASE(
     CHECK(code_of(odd) == ps::errc::checksum);
     // Columns that nobody asks for are not read.
     CHECK(values_of(ps::parquet(stored(changed)) | number<"a">) == std::vector<std::int64_t>{1, 2, 3, 4});
+  }
+}
+
+TEST_CASE("source/parquet_writer: pages have checksums if they are wished for") {
+  const penstock_test::temp_dir dir;
+  for (const bool wished : {false, true}) {
+    const std::string path = (dir / "x.parquet").string();
+    ps::parquet_writer out(path, {{"x", "string"}}, {.compression = "none", .page_checksum = wished});
+    out.write({{"x", "a text to look for"}});
+    out.close();
+    std::ifstream in(path, std::ios::binary);
+    std::string file(std::istreambuf_iterator<char>(in), {});
+    const std::size_t at = file.find("a text to look for");
+    REQUIRE(at != file.npos);
+    file[at] = 'A';
+    const auto read = [&] { return penstock_test::arrow_rows_text(ps::parquet(stored(file))); };
+    CHECK((code_of(read) == ps::errc::checksum) == wished);
   }
 }
 
