@@ -193,7 +193,7 @@ TEST_CASE("source/damaged_shards: TFRecord files that are cut off or damaged") {
   const std::string none = folder.write("2.tfrecord", std::string(50, 'x'));
   CHECK_THAT(
       error_of_plan([&] { static_cast<void>(ps::tfrecord(std::vector{none}, {.on_damaged_shard = take})); }),
-      contains("this is no TFRecord file"));
+      contains("this is not a TFRecord file"));
 }
 
 TEST_CASE("source/damaged_shards: the members that macOS adds are no part of samples") {

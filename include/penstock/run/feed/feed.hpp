@@ -155,7 +155,6 @@ class feed {
   std::uint64_t end_ = 0;      // steps after which `next_pass` is due; 0 while unknown
   bool by_arithmetic_ = true;  // false with a cursor, or if batches have no fixed number of samples
   std::uint64_t epoch_ = 0, pass_ = 0, step_ = 0, limit_ = 1;
-  std::uint64_t begun_ = 0;  // by sample: slots of all chunks since the place was sought
   position_buffer cursor_;
   position cursor_place_{no_epoch, 0};  // the step that the cursor is before
   // If batches have no fixed number of samples:

@@ -70,7 +70,6 @@ PENSTOCK_INLINE void feed::seek(std::uint64_t epoch, std::uint64_t step, std::ui
   epoch_ = epoch;
   pass_ = pass;
   step_ = step;
-  begun_ = 0;
   const bool known = !facts_.uneven.any() || step_ == 0 || bind_epoch();
   if (known && !facts_.by_sample && step_ != 0 && step_ >= end_) next_pass();
   cursor_place_ = {no_epoch, 0};
@@ -272,13 +271,13 @@ PENSTOCK_INLINE void feed::prepare_uneven(placement& p) {
   go_on(1);
 }
 
-/// Whatever is needed before the first batch is full, no chunk holds more than a sixteenth of it. Chunk
-/// boundaries show in states, so they do not depend on time.
+/// Of what is needed before the first batch of a pass is full, no chunk holds more than a sixteenth. Chunk
+/// boundaries show in states, so they depend neither on time nor on where a run was opened.
 PENSTOCK_INLINE std::uint64_t feed::next_chunk() const noexcept {
   const std::uint64_t first = facts_.first_chunk, most = facts_.chunk;
   if (first == 0 || first >= most) return most;
-  if (!facts_.chunks_are_batches) return std::clamp(begun_ / 16, first, most);
-  return begun_ >= 2 * most ? most : std::min(first, most - begun_ % most);
+  if (!facts_.chunks_are_batches) return std::clamp(step_ / 16, first, most);
+  return step_ >= 2 * most ? most : std::min(first, most - step_ % most);
 }
 
 PENSTOCK_INLINE void feed::prepare_chunk(placement& p) {
@@ -288,12 +287,10 @@ PENSTOCK_INLINE void feed::prepare_chunk(placement& p) {
   batch.delivered = {epoch_, step_};
   if (facts_.forward) {  // their number is known when they are pulled
     p.slots = batch.slots = next_chunk();
-    begun_ += p.slots;
     batch.view = step_view(step_, p.slots, 1, 0, p.slots, p.slots);
     return go_on(p.slots);
   }
   const std::uint64_t count = std::min(next_chunk(), in_pass_ - std::min(in_pass_, step_));
-  begun_ += count;
   p.slots = batch.slots = batch.valid = count;
   p.last = step_ + count >= in_pass_;
   if (!p.listed && c.world == 1 && c.lanes == 1) {
