@@ -5674,7 +5674,7 @@ struct arrow_value {
 /// Reads lists of an Arrow column: `arrow_value<std::vector<T>>` in fewer words.
 ///
 ///     using message = arrow_struct<field<"role", std::string>, field<"content", std::string>>;
-///     auto chats = parquet("chats.parquet") | decode<field<"messages", arrow_list<message>>>;
+///     using chat = field<"messages", arrow_list<message>>;  // for decode<chat>
 ///
 /// Out: a `std::vector` of what `arrow_value<T>` gives. Everything else is as for `arrow_value`.
 template <class T>
@@ -22398,7 +22398,6 @@ class feed {
   std::uint64_t end_ = 0;      // steps after which `next_pass` is due; 0 while unknown
   bool by_arithmetic_ = true;  // false with a cursor, or if batches have no fixed number of samples
   std::uint64_t epoch_ = 0, pass_ = 0, step_ = 0, limit_ = 1;
-  std::uint64_t begun_ = 0;  // by sample: slots of all chunks since the place was sought
   position_buffer cursor_;
   position cursor_place_{no_epoch, 0};  // the step that the cursor is before
   // If batches have no fixed number of samples:
@@ -22753,7 +22752,6 @@ PENSTOCK_INLINE void feed::seek(std::uint64_t epoch, std::uint64_t step, std::ui
   epoch_ = epoch;
   pass_ = pass;
   step_ = step;
-  begun_ = 0;
   const bool known = !facts_.uneven.any() || step_ == 0 || bind_epoch();
   if (known && !facts_.by_sample && step_ != 0 && step_ >= end_) next_pass();
   cursor_place_ = {no_epoch, 0};
@@ -22955,13 +22953,13 @@ PENSTOCK_INLINE void feed::prepare_uneven(placement& p) {
   go_on(1);
 }
 
-/// Whatever is needed before the first batch is full, no chunk holds more than a sixteenth of it. Chunk
-/// boundaries show in states, so they do not depend on time.
+/// Of what is needed before the first batch of a pass is full, no chunk holds more than a sixteenth. Chunk
+/// boundaries show in states, so they depend neither on time nor on where a run was opened.
 PENSTOCK_INLINE std::uint64_t feed::next_chunk() const noexcept {
   const std::uint64_t first = facts_.first_chunk, most = facts_.chunk;
   if (first == 0 || first >= most) return most;
-  if (!facts_.chunks_are_batches) return std::clamp(begun_ / 16, first, most);
-  return begun_ >= 2 * most ? most : std::min(first, most - begun_ % most);
+  if (!facts_.chunks_are_batches) return std::clamp(step_ / 16, first, most);
+  return step_ >= 2 * most ? most : std::min(first, most - step_ % most);
 }
 
 PENSTOCK_INLINE void feed::prepare_chunk(placement& p) {
@@ -22971,12 +22969,10 @@ PENSTOCK_INLINE void feed::prepare_chunk(placement& p) {
   batch.delivered = {epoch_, step_};
   if (facts_.forward) {  // their number is known when they are pulled
     p.slots = batch.slots = next_chunk();
-    begun_ += p.slots;
     batch.view = step_view(step_, p.slots, 1, 0, p.slots, p.slots);
     return go_on(p.slots);
   }
   const std::uint64_t count = std::min(next_chunk(), in_pass_ - std::min(in_pass_, step_));
-  begun_ += count;
   p.slots = batch.slots = batch.valid = count;
   p.last = step_ + count >= in_pass_;
   if (!p.listed && c.world == 1 && c.lanes == 1) {
@@ -66326,12 +66322,8 @@ class row_cells : public Row {
 
 /// Reads the columns of a row by names and types that are known at run time. Made by `cells()`.
 ///
-///     auto texts = parquet("chats.parquet") | cells() | map([](const auto& row) {
-///       std::string all;
-///       for (const arrow_cell message : row["messages"].list())
-///         all.append(message.field("content").as<std::string_view>()).append("\n");
-///       return all;
-///     });
+/// `parquet("chats.parquet") | cells() | map([](const auto& row) { return row["id"].template as<int>(); })`;
+/// docs/formats.md has a program for lists of structs.
 ///
 /// In: a row of `parquet`, `delta`, `iceberg`, `arrow_ipc` or `arrow_stream`. Out: a `row_cells`, for `map`
 /// or `filter`: `row["name"]` and `row[i]` are `arrow_cell`s, which say their `type()`, whether they are
@@ -68023,7 +68015,7 @@ class load_stage {
 /// Replaces a path in a record by what the file holds that it names: samples of a table or of JSON lines
 /// whose images lie beside it.
 ///
-///     auto samples = source | load<"image">(file("data"), jpeg{});
+/// `rows | load<"image">(file("data"), jpeg{})`, of <penstock/codec/jpeg.hpp>.
 ///
 /// In: a record whose field is a text; a storage whose only name is the folder that paths are relative to,
 /// which is that of the manifest as a rule: `file("data")`, `s3("bucket/data")`, `http("https://host/data")`;
@@ -73201,8 +73193,8 @@ struct http_options {
   /// none is. As `--speed-limit` and `--speed-time` of curl.
   std::uint64_t min_throughput = 1024;
   std::chrono::milliseconds throughput_window{30'000};
-  /// The time of a request from its start to the last byte of its answer. It gets one more millisecond for each
-  /// 256 bytes that it sends, and for each 16 bytes of the range that it asks for.
+  /// The time of a request from its start to the last byte of its answer. It gets one more millisecond for
+  /// each 256 bytes that it sends, and for each 16 bytes of the range that it asks for.
   std::chrono::milliseconds max_time{300'000};
   /// A connection that was idle for longer is not used again: what lies between may have forgotten it.
   std::chrono::milliseconds idle_time{30'000};

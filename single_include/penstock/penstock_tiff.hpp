@@ -339,7 +339,7 @@ using tiff_image = detail::turned_image<detail::tiff_pixels<Format>, Format>;
 /// TIFF, of samples that are no unsigned integers, damaged or truncated. With `recover`, strips and tiles
 /// that are missing become zero, and each such image that is read is a warning in the run's counters.
 ///
-///     auto scans = directory("scans") | decode<tiff>;
+///     auto scans = directory("scans") | decode<penstock::tiff>;  // libtiff has a struct of that name
 ///     auto depths = directory("depths") | decode<tiff_as<gray16>>;
 template <pixel_format Format>
 struct tiff_as {

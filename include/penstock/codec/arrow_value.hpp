@@ -122,7 +122,7 @@ struct arrow_value {
 /// Reads lists of an Arrow column: `arrow_value<std::vector<T>>` in fewer words.
 ///
 ///     using message = arrow_struct<field<"role", std::string>, field<"content", std::string>>;
-///     auto chats = parquet("chats.parquet") | decode<field<"messages", arrow_list<message>>>;
+///     using chat = field<"messages", arrow_list<message>>;  // for decode<chat>
 ///
 /// Out: a `std::vector` of what `arrow_value<T>` gives. Everything else is as for `arrow_value`.
 template <class T>

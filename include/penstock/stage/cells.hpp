@@ -63,12 +63,8 @@ class row_cells : public Row {
 
 /// Reads the columns of a row by names and types that are known at run time. Made by `cells()`.
 ///
-///     auto texts = parquet("chats.parquet") | cells() | map([](const auto& row) {
-///       std::string all;
-///       for (const arrow_cell message : row["messages"].list())
-///         all.append(message.field("content").as<std::string_view>()).append("\n");
-///       return all;
-///     });
+/// `parquet("chats.parquet") | cells() | map([](const auto& row) { return row["id"].template as<int>(); })`;
+/// docs/formats.md has a program for lists of structs.
 ///
 /// In: a row of `parquet`, `delta`, `iceberg`, `arrow_ipc` or `arrow_stream`. Out: a `row_cells`, for `map`
 /// or `filter`: `row["name"]` and `row[i]` are `arrow_cell`s, which say their `type()`, whether they are
