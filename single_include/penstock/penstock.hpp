@@ -68015,7 +68015,7 @@ class load_stage {
 /// Replaces a path in a record by what the file holds that it names: samples of a table or of JSON lines
 /// whose images lie beside it.
 ///
-/// `rows | load<"image">(file("data"), jpeg{})`, of <penstock/codec/jpeg.hpp>.
+/// `rows | load<"image">(file("data"), jpeg{})`.
 ///
 /// In: a record whose field is a text; a storage whose only name is the folder that paths are relative to,
 /// which is that of the manifest as a rule: `file("data")`, `s3("bucket/data")`, `http("https://host/data")`;

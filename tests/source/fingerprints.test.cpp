@@ -84,7 +84,8 @@ std::string large_safetensors() {
 
 std::vector<std::pair<std::string, std::string>> stored_files() {
   std::string tokens;
-  for (int i = 0; i < 100'000; ++i) tokens += static_cast<char>(static_cast<unsigned>(i) * static_cast<unsigned>(i));
+  for (int i = 0; i < 100'000; ++i)
+    tokens += static_cast<char>(static_cast<unsigned>(i) * static_cast<unsigned>(i));
   return {{"big.beton", large_beton(false)},
           {"images.beton", large_beton(true)},
           {"shard.tar", shard_bytes(500)},
