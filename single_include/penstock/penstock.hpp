@@ -26775,12 +26775,6 @@ class batch_handle {
       return detail::copied_array(device_data<I>(), this->template field<I>());
     }
   }
-  /// A mistake: `get` is a function.
-  template <fixed_string Name, class Self = batch_handle>
-  [[nodiscard]] ill_formed::view get() const {
-    static_assert(never<Self>, "penstock: get is no member of a batch; write get<\"name\">(b)");
-    return {};
-  }
   /// A mistake: fields are found by name.
   template <class Index>
   [[nodiscard]] ill_formed::view operator[](const Index&) const {
