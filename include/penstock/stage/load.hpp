@@ -158,7 +158,9 @@ class load_stage {
 /// Pointwise: files are read in the workers, wherever the stage stands, each when its sample is made, with
 /// the storage's options. Keeps all five guarantees. A storage with latency gets one request at a time from
 /// each worker: raise `workers`.
-/// Cost per sample: a session of the storage for its file, and reading it whole.
+/// Cost per sample: a session of the storage for its file, and reading it whole. Over `http` and `s3` that is
+/// a connection of its own each time, with retries of its own, and a run that is stopped waits for it: give
+/// the storage a stop token (`http_options::stop`), or pack such files into shards.
 /// Errors: errc::argument for a path that is empty or leads out of the folder (see `load_options`), and for a
 /// storage that does not name one folder; errc::limit for a file of more than `max_bytes`; what the storage
 /// and the codec throw, with the file.
