@@ -164,6 +164,60 @@ TEST_CASE("run/batch_shapes: batches of holes are zeros with the shape of earlie
 
 namespace {
 
+/// Batches of even positions and batches of odd ones, dealt to the ranks in turn.
+struct even_and_odd {
+  struct epoch {
+    std::vector<std::vector<std::uint64_t>> batches;
+    std::uint64_t world, rank;
+    [[nodiscard]] std::uint64_t steps() const { return (batches.size() + world - 1) / world; }
+    [[nodiscard]] std::uint64_t before(std::uint64_t step) const {
+      std::uint64_t sum = 0;
+      for (std::size_t i = 0; i < batches.size() && i < step * world; ++i) sum += batches[i].size();
+      return sum;
+    }
+    [[nodiscard]] std::uint64_t count(std::uint64_t step) const { return before(step + 1) - before(step); }
+    [[nodiscard]] std::vector<std::uint64_t> ours(std::uint64_t step) const {
+      const std::uint64_t which = step * world + rank;
+      return which < batches.size() ? batches[static_cast<std::size_t>(which)] : std::vector<std::uint64_t>();
+    }
+    [[nodiscard]] ps::step_view at(std::uint64_t step) const { return {0, ours(step).size()}; }
+    void list(std::uint64_t step, std::vector<std::uint64_t>& into) const {
+      for (const std::uint64_t one : ours(step)) into.push_back(one);
+    }
+  };
+  struct cut {
+    std::uint64_t world, rank;
+    [[nodiscard]] epoch bind(std::uint64_t) const {
+      return {{{0, 2, 4, 6}, {1, 3, 5, 7}, {8, 10}, {9, 11}}, world, rank};
+    }
+    [[nodiscard]] cut on(std::uint64_t ranks, std::uint64_t which) const { return {ranks, which}; }
+    [[nodiscard]] std::uint64_t usual() const { return 4; }
+  };
+  template <class Orders>
+  [[nodiscard]] cut make(const Orders&, const ps::cut_input& in) const {
+    return {in.world, in.rank};
+  }
+  [[nodiscard]] std::string describe() const { return "even_and_odd"; }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add("even_and_odd");
+  }
+};
+
+}  // namespace
+
+TEST_CASE("run/batch_shapes: an empty batch of a cut that lists positions has the shape of its step's") {
+  const auto source = samples(12, [](std::uint64_t i) { return ps::extents(i % 2 == 0 ? 3 : 5, 2); });
+  const auto on = [&](std::uint64_t rank) {
+    return source | ps::shard(rank, 3) | ps::batch_by(even_and_odd{});
+  };
+  shows(on(0), {"(4, 3, 2)", "(2, 5, 2)"});
+  shows(on(1), {"(4, 5, 2)", "(0, 5, 2)"});  // position 10, with which the step begins by number, is even
+  shows(on(2), {"(2, 3, 2)", "(0, 5, 2)"});
+}
+
+namespace {
+
 /// The shapes that a function of whole batches sees, with the shapes of the batches delivered.
 template <class Plan>
 shapes shapes_seen(const Plan& plan, const ps::state* where = nullptr) {

@@ -6,6 +6,7 @@
 #include <penstock/codec/text.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/parquet_writer.hpp>
+#include <penstock/source/where.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/decode.hpp>
 #include <penstock/stage/workers.hpp>
@@ -18,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -202,6 +204,15 @@ TEST_CASE(
   const std::string said = error_of([&] { return column<"x", std::int64_t>(differs); });
   CHECK(contains(said, "the column 'x' is 3 in a row of the file, and 2 by the name of its folder"));
   CHECK(contains(said, "x=2/c.parquet"));
+  CHECK(contains(error_of([&] { return differs | ps::where<"x">(ps::equals(2)); }),
+                 "the column 'x' is 3 in a row of the file, and 2 by the name of its folder"));
+  write<float>(dir / "f/x=0.1/a.parquet", "float", {0.1F});
+  CHECK(column<"x", float>(ps::parquet((dir / "f").string())).starts_with("0.1"));
+  write<double>(dir / "g/x=0.5/a.parquet", "double", {std::numeric_limits<double>::quiet_NaN()});
+  CHECK(contains(error_of([&] { return column<"x", double>(ps::parquet((dir / "g").string())); }),
+                 "nan in a row of the file, and 0.5 by the name of its folder"));
+  write<bool>(dir / "h/x=True/a.parquet", "bool", {true});
+  CHECK(error_of([&] { return column<"x", bool>(ps::parquet((dir / "h").string())); }) == "none");
   CHECK(column<"id", std::int64_t>(differs) == "none none none 7 none none");
   write<int>(dir / "d/x=2024-03-01/a.parquet", "date32[day]", {19782});
   CHECK(contains(

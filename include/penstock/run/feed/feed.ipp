@@ -258,6 +258,9 @@ PENSTOCK_INLINE void feed::prepare_uneven(placement& p) {
   p.listed = now_.lists();
   if (p.listed) {
     now_.list(step_, p.indices);
+    // A rank without a sample of the step asks one of the first rank, which has some, for its shape.
+    if (batch.valid == 0 && batch.global != 0)
+      facts_.uneven.on(facts_.mine.world, 0).bind(epoch_, stop_).list(step_, p.step_indices);
     p.indices.resize(detail::to_size(p.slots));  // padding has no position
     for (std::uint64_t slot = 0; slot < batch.valid; ++slot) {
       p.low = std::min(p.low, p.indices[detail::to_size(slot)]);
