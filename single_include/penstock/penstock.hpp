@@ -22940,6 +22940,9 @@ PENSTOCK_INLINE void feed::prepare_uneven(placement& p) {
   p.listed = now_.lists();
   if (p.listed) {
     now_.list(step_, p.indices);
+    // A rank without a sample of the step asks one of the first rank, which has some, for its shape.
+    if (batch.valid == 0 && batch.global != 0)
+      facts_.uneven.on(facts_.mine.world, 0).bind(epoch_, stop_).list(step_, p.step_indices);
     p.indices.resize(detail::to_size(p.slots));  // padding has no position
     for (std::uint64_t slot = 0; slot < batch.valid; ++slot) {
       p.low = std::min(p.low, p.indices[detail::to_size(slot)]);
@@ -71864,6 +71867,9 @@ class retry_budget {
   std::atomic<std::int64_t> left_;
 };
 
+/// "after 3 attempts", and why there are no more of them: the budget is spent, or the next would be too late.
+[[nodiscard]] std::string attempts_text(std::uint32_t attempts, bool spent, bool late);
+
 /// Differs from call to call, and from process to process.
 [[nodiscard]] std::uint64_t arbitrary_seed() noexcept;
 
@@ -72062,6 +72068,13 @@ PENSTOCK_INLINE void retry_budget::give(std::int64_t tokens) noexcept {
   while (left < most_ &&
          !left_.compare_exchange_weak(left, std::min(most_, left + tokens), std::memory_order_relaxed)) {
   }
+}
+
+PENSTOCK_INLINE std::string attempts_text(std::uint32_t attempts, bool spent, bool late) {
+  return text({"after ", attempts, attempts == 1 ? " attempt" : " attempts",
+               spent  ? "; so many reads failed that the budget for retries is spent"
+               : late ? "; another one would begin after retrying_options::max_time or max_unreachable_time"
+                      : ""});
 }
 
 PENSTOCK_INLINE std::uint64_t arbitrary_seed() noexcept {
@@ -72412,11 +72425,7 @@ PENSTOCK_INLINE std::exception_ptr relay::finally(std::exception_ptr failed, std
   } catch (const error& e) {
     try {
       error more = e;
-      more.say_more(text({"after ", attempts, attempts == 1 ? " attempt" : " attempts",
-                          last.spent  ? "; so many reads failed that the budget for retries is spent"
-                          : last.late ? "; another one would begin after retrying_options::max_time or "
-                                        "max_unreachable_time"
-                                      : ""}));
+      more.say_more(attempts_text(attempts, last.spent, last.late));
       return std::make_exception_ptr(more);
     } catch (...) {  // no memory for the sentence
       return failed;

@@ -2231,6 +2231,10 @@ inline void parquet_files::keep(const column_filter& filter, session_view sessio
     outcome& mine = found[shard];
     if (samples == 0) return;
     if (in_folders) {
+      // What is in the file, too, must agree.
+      const std::vector<std::vector<int>>& stored = *(*files)[object(shard)].columns;
+      if (leaf < stored.size() && !stored[leaf].empty())
+        (void)load(session, shard, {&leaf, 1}, {&leaf, 1}, limits);
       const arrow_column column = hive->column(object(shard), leaf - stored_leaves(), 1, &zero);
       mine.all = bound.holds(arrow_cell(column, 0));
       return;

@@ -3039,10 +3039,9 @@ class page_patience {
         const read_failure why = read_failure::of(e);
         pause = pause_after(why, attempt);
         bool spent = false;
-        if (!why.may_pass || rules_.too_late(now + pause, failed, why) || !again(why, attempt, spent)) {
-          if (attempt > 1 || spent)
-            e.say_more(text({"after ", attempt, attempt == 1 ? " attempt" : " attempts",
-                             spent ? "; so many pages failed that the budget for retries is spent" : ""}));
+        const bool late = why.may_pass && rules_.too_late(now + pause, failed, why);
+        if (!why.may_pass || late || !again(why, attempt, spent)) {
+          if (attempt > 1 || spent || late) e.say_more(attempts_text(attempt, spent, late));
           throw;
         }
       }
@@ -4338,8 +4337,8 @@ struct s3_writer_options {
 /// `open("bucket/key")`, `write(bytes)` as often as you like, and `finish()`; then the next `open`. The
 /// object appears at `finish`, whole, in the place of one that was there before. `abort` gives an unfinished
 /// object up; so does an error, the next `open`, and the destructor, and the store then forgets its parts.
-/// Only a program that is killed leaves parts there: let the bucket have a lifecycle rule that aborts
-/// incomplete uploads.
+/// Only a program that is killed, or stopped by `http_options::stop`, leaves parts there: let the bucket have
+/// a lifecycle rule that aborts incomplete uploads.
 /// In: names as for `s3`; objects of any size. What fits into one part is put by one request, everything else
 /// by a multipart upload.
 /// Each part is sent again if that may help, up to `attempts` times, with growing pauses, and no sooner than

@@ -72,6 +72,9 @@ class retry_budget {
   std::atomic<std::int64_t> left_;
 };
 
+/// "after 3 attempts", and why there are no more of them: the budget is spent, or the next would be too late.
+[[nodiscard]] std::string attempts_text(std::uint32_t attempts, bool spent, bool late);
+
 /// Differs from call to call, and from process to process.
 [[nodiscard]] std::uint64_t arbitrary_seed() noexcept;
 

@@ -57,6 +57,13 @@ PENSTOCK_INLINE void retry_budget::give(std::int64_t tokens) noexcept {
   }
 }
 
+PENSTOCK_INLINE std::string attempts_text(std::uint32_t attempts, bool spent, bool late) {
+  return text({"after ", attempts, attempts == 1 ? " attempt" : " attempts",
+               spent  ? "; so many reads failed that the budget for retries is spent"
+               : late ? "; another one would begin after retrying_options::max_time or max_unreachable_time"
+                      : ""});
+}
+
 PENSTOCK_INLINE std::uint64_t arbitrary_seed() noexcept {
   static std::atomic<std::uint64_t> calls{0};
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
@@ -405,11 +412,7 @@ PENSTOCK_INLINE std::exception_ptr relay::finally(std::exception_ptr failed, std
   } catch (const error& e) {
     try {
       error more = e;
-      more.say_more(text({"after ", attempts, attempts == 1 ? " attempt" : " attempts",
-                          last.spent  ? "; so many reads failed that the budget for retries is spent"
-                          : last.late ? "; another one would begin after retrying_options::max_time or "
-                                        "max_unreachable_time"
-                                      : ""}));
+      more.say_more(attempts_text(attempts, last.spent, last.late));
       return std::make_exception_ptr(more);
     } catch (...) {  // no memory for the sentence
       return failed;

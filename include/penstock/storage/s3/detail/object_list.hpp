@@ -115,10 +115,9 @@ class page_patience {
         const read_failure why = read_failure::of(e);
         pause = pause_after(why, attempt);
         bool spent = false;
-        if (!why.may_pass || rules_.too_late(now + pause, failed, why) || !again(why, attempt, spent)) {
-          if (attempt > 1 || spent)
-            e.say_more(text({"after ", attempt, attempt == 1 ? " attempt" : " attempts",
-                             spent ? "; so many pages failed that the budget for retries is spent" : ""}));
+        const bool late = why.may_pass && rules_.too_late(now + pause, failed, why);
+        if (!why.may_pass || late || !again(why, attempt, spent)) {
+          if (attempt > 1 || spent || late) e.say_more(attempts_text(attempt, spent, late));
           throw;
         }
       }
