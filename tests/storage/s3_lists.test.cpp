@@ -289,7 +289,7 @@ TEST_CASE("storage/s3: a page that fails is asked for again, and no page before 
     return std::optional(s3_refusal("500 Internal Server Error", "InternalError"));
   });
   e = s3_error_of([&] { (void)ps::s3::list("bucket/p/", options); });
-  CHECK(says(e, "after 5 attempts; so many pages failed that the budget for retries is spent"));
+  CHECK(says(e, "after 5 attempts; so many reads failed that the budget for retries is spent"));
   store.set_hook(
       [&](const web_request&) { return std::optional(s3_refusal("403 Forbidden", "AccessDenied")); });
   store.clear_requests();
