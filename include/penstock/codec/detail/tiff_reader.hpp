@@ -102,7 +102,7 @@ class tiff_reader {
     if (tiled) TIFFGetFieldDefaulted(t, TIFFTAG_TILEWIDTH, &one.width);
     if (one.width == 0 || one.height == 0) return false;
     if (!tiled) one.height = std::min(one.height, size_.height);
-    const std::size_t bytes = static_cast<std::size_t>(block_bytes());
+    const std::size_t bytes = block_bytes();
     std::byte* const memory = room_for<std::byte>(block, bytes + 1);
     const std::size_t wanted = colours_ + (alpha_ ? 1 : 0), in_block = planes_ ? 1 : samples_;
     bool good = true;

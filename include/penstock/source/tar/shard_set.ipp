@@ -194,8 +194,7 @@ PENSTOCK_INLINE std::string known_shards::describe(std::string where) const {
   std::string line = detail::text({rules.kind->source_name, "(", where, "): ", shards.shards().size(),
                                    " shards, ", shards.samples(), " samples, ", shards.payload(), " bytes"});
   if (!damages.empty())
-    detail::append(line, {", ", static_cast<std::uint64_t>(damages.size()),
-                          damages.size() == 1 ? " damaged shard" : " damaged shards",
+    detail::append(line, {", ", damages.size(), damages.size() == 1 ? " damaged shard" : " damaged shards",
                           " of which what is there was taken"});
   const bool keeps = rules.policy == index_policy::keep || rules.policy == index_policy::cache;
   if (local || !keeps) return line;
