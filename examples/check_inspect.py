@@ -20,6 +20,7 @@ import zipfile
 import zlib
 
 COUNT = 5
+IMAGES = pathlib.Path(__file__).resolve().parent.parent / "tests/data/image_files"
 
 
 def png(number, side=24):
@@ -180,6 +181,11 @@ def datasets(root):
     for i in range(COUNT):
         write(root / f"photos/{'cat' if i % 2 else 'dog'}/{i}.png", png(i))
     yield root / "photos", "directory", {"bytes": "png", "label": "std::int64_t"}, []
+    for name in ("gif_plain.gif", "avif_420.avif", "tiff_gray.tif"):
+        kind, ending = name.split("_")[0], name.split(".")[1]
+        for i in range(COUNT):
+            write(root / f"{kind}s/{'cat' if i % 2 else 'dog'}/{i}.{ending}", (IMAGES / name).read_bytes())
+        yield root / f"{kind}s", "directory", {"bytes": kind, "label": "std::int64_t"}, []
     records = b""
     for i in range(COUNT):
         payload = example(image=png(i), label=i, weight=0.5)
@@ -226,7 +232,8 @@ def main():
                         f"    for (auto&& one : samples.open()) {{ static_cast<void>(one); ++count; }}\n"
                         f"    if (count != {COUNT}) return {len(body) + 1};\n  }}\n")
 
-        for place, more in (("tar", []), ("rows.npy", []), ("mds", ["--column", "image"]), ("photos", [])):
+        for place, more in (("tar", []), ("rows.npy", []), ("mds", ["--column", "image"]), ("photos", []), ("gifs", []),
+                            ("avifs", []), ("tiffs", [])):
             sheet = folder / "sheet.png"
             done = run(folder / place, "--sheet", sheet, "--size", 16, "--columns", 3, *more)
             expect(done.returncode == 0, f"--sheet of {place}: {done.stderr.decode()}")
@@ -286,10 +293,10 @@ def main():
             includes = "".join(f"#include <{one}>\n" for one in sorted(headers))
             program.write_text(f"{includes}#include <cstdint>\nnamespace ps = penstock;\nint main() {{\n{''.join(body)}"
                                "  return 0;\n}\n")
-            packages = ["libisal", "libdeflate", "zlib", "libjpeg", "spng", "libwebp", "simdjson"]
+            packages = ["libisal", "libdeflate", "zlib", "libjpeg", "spng", "libwebp", "libavif", "libtiff-4", "simdjson"]
             flags = subprocess.run(["pkg-config", "--cflags", "--libs", *packages], capture_output=True, text=True, check=True)
             command = [*shlex.split(options.compiler), "-std=c++20", "-O0", f"-I{options.include}", str(program), "-o",
-                       str(folder / "read"), *shlex.split(flags.stdout), "-lpthread"]
+                       str(folder / "read"), *shlex.split(flags.stdout), "-lgif", "-lpthread"]
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=540)
             expect(done.returncode == 0, f"the expressions do not compile:\n{done.stderr[:4000]}\n{program.read_text()}")
             if done.returncode == 0:

@@ -3,6 +3,8 @@
 
 // The values of samples of any source, as text that is safe to print, and what their bytes look like.
 
+#include "inspect_codecs.hpp"
+
 #include <penstock/codec/litdata_array.hpp>
 #include <penstock/codec/npy.hpp>
 #include <penstock/core/arrow_column.hpp>
@@ -145,13 +147,17 @@ inline std::string_view type_of_dtype(std::string_view dtype) {
   return {};
 }
 
-/// What bytes are, as far as they show it: "jpeg", "png", "webp", "npy float", "integer", "floating", "json",
-/// "text", "bytes".
+/// What bytes are, as far as they show it: one of `picture_kinds`, "npy float", "integer", "floating",
+/// "json", "text", "bytes".
 inline std::string kind_of_bytes(ps::bytes_view bytes) {
   const std::string_view text = ps::text_of(bytes);
   if (text.starts_with("\xff\xd8\xff")) return "jpeg";
   if (text.starts_with("\x89PNG\r\n\x1a\n")) return "png";
   if (text.starts_with("RIFF") && text.substr(8).starts_with("WEBP")) return "webp";
+  if (text.starts_with("GIF87a") || text.starts_with("GIF89a")) return "gif";
+  if (text.substr(0, 12).ends_with("ftypavif")) return "avif";
+  if (text.starts_with(std::string_view("II*\0", 4)) || text.starts_with(std::string_view("MM\0*", 4)))
+    return "tiff";
   if (text.starts_with("\x93NUMPY")) {
     const std::string_view head = text.substr(0, 200);
     const std::size_t at = head.find("'descr': '");
@@ -225,7 +231,7 @@ void take_array(cell& into, const Array& array) {
 inline void take_bytes(cell& into, ps::bytes_view bytes) {
   into.type = into.kind = kind_of_bytes(bytes);
   into.text = text_of_kind(into.kind, bytes);
-  if (into.kind == "jpeg" || into.kind == "png" || into.kind == "webp") into.image = ps::text_of(bytes);
+  if (is_picture(into.kind)) into.image = ps::text_of(bytes);
 }
 
 /// A number in the order of bytes of files.

@@ -5,12 +5,19 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace inspection {
+
+/// Kinds of bytes that are images, called as their codecs are.
+constexpr std::string_view picture_kinds[] = {"jpeg", "png", "webp", "gif", "avif", "tiff"};
+inline bool is_picture(std::string_view kind) {
+  return std::find(std::begin(picture_kinds), std::end(picture_kinds), kind) != std::end(picture_kinds);
+}
 
 /// A codec, and the header that has it; without one, `spelled` is empty.
 struct codec_choice {
@@ -34,7 +41,7 @@ inline codec_choice codec_of_kinds(const std::set<std::string>& kinds) {
   if (kinds.size() == 1 && first.starts_with("npy "))
     return {"ps::npy<" + first.substr(4) + ">", "penstock/codec/npy.hpp"};
   if (kinds.size() == 1 && first != "bytes") return simple_codec(first);
-  if (among({"jpeg", "png", "webp"})) {
+  if (std::all_of(kinds.begin(), kinds.end(), &is_picture)) {
     std::string list;
     for (const std::string& one : kinds) list.append(list.empty() ? "" : ", ").append("ps::").append(one);
     return {"ps::image_of<" + list + ">", "penstock/codec/image_of.hpp"};

@@ -137,6 +137,10 @@ class source_call {
       if (some.begins("\x1f\x8b")) found.insert("gzip");
       if (some.begins("\x28\xb5\x2f\xfd") || some.begins("LDFZ01")) found.insert("zstd");
       if (some.begins("\x04\x22\x4d\x18")) found.insert("lz4");
+      // These two have no signature.
+      if (some.ending.ends_with(".br")) found.insert("brotli");
+      if (some.ending.ends_with(".snappy")) found.insert("snappy");
+      if (some.begins("BZh")) found.insert("bzip2");
     }
     return found;
   }
@@ -158,7 +162,9 @@ class source_call {
     into_.headers.insert("penstock/source/" + std::string(header) + ".hpp");
     return "ps::" + std::string(function) + "(" + first;
   }
-  static std::string images() { return ", {.extensions = {\"jpg\", \"jpeg\", \"png\", \"webp\"}}"; }
+  static std::string images() {
+    return ", {.extensions = {\"jpg\", \"jpeg\", \"png\", \"webp\", \"gif\", \"avif\", \"tif\", \"tiff\"}}";
+  }
 
   /// The source's files: those that it names, or, if it reads copies, those that are called as its files are.
   template <class Source>
@@ -329,9 +335,9 @@ inline void spell(report& all, const std::string& source) {
     }
   }
   if (!list.empty()) after = list;
-  if (list.find("ps::jpeg") != list.npos) all.headers.insert("penstock/codec/jpeg.hpp");
-  if (list.find("ps::png") != list.npos) all.headers.insert("penstock/codec/png.hpp");
-  if (list.find("ps::webp") != list.npos) all.headers.insert("penstock/codec/webp.hpp");
+  for (const std::string_view codec : picture_kinds)
+    if (list.find("ps::" + std::string(codec)) != list.npos)
+      all.headers.insert("penstock/codec/" + std::string(codec) + ".hpp");
   if (!after.empty()) all.expression += " |\n    ps::decode<" + after + ">";
   all.expression += ";";
   const bool unreadable = std::all_of(all.fields.begin(), all.fields.end(),

@@ -1381,9 +1381,18 @@ template <pixel_format Format>
 struct png_as;  // penstock: write #include <penstock/codec/png.hpp>, and link penstock::png
 template <pixel_format Format>
 struct webp_as;  // penstock: write #include <penstock/codec/webp.hpp>, and link penstock::webp
+template <pixel_format Format>
+struct gif_as;  // penstock: write #include <penstock/codec/gif.hpp>, and link penstock::gif
+template <pixel_format Format>
+struct avif_as;  // penstock: write #include <penstock/codec/avif.hpp>, and link penstock::avif
+template <pixel_format Format>
+struct tiff_as;  // penstock: write #include <penstock/codec/tiff.hpp>, and link penstock::tiff
 using jpeg = jpeg_as<rgb8>;
 using png = png_as<rgb8>;
 using webp = webp_as<rgb8>;
+using gif = gif_as<rgb8>;
+using avif = avif_as<rgb8>;
+using tiff = tiff_as<rgb8>;
 
 }  // namespace penstock::inline v0_1
 
@@ -62293,7 +62302,7 @@ struct tokens_format {
   }
 };
 
-/// Folders of JPEG, PNG and WebP files, in folders that are their classes or in none.
+/// Folders of JPEG, PNG, WebP, GIF, AVIF and TIFF files, in folders that are their classes or in none.
 struct directory_format {
   static constexpr std::string_view name = "directory";
   using sources = std::variant<directory>;
@@ -62376,8 +62385,11 @@ PENSTOCK_INLINE bool is_npz(const listed_files& some) {
 }
 
 PENSTOCK_INLINE bool is_image(const listed_files& some) {
-  return some.begins("\xff\xd8\xff") || some.begins("\x89PNG\r\n\x1a\n") ||
-         (some.begins("RIFF") && std::string_view(some.head).substr(8).starts_with("WEBP"));
+  using namespace std::string_view_literals;
+  const std::string_view head = some.head;
+  return some.begins("\xff\xd8\xff") || some.begins("\x89PNG\r\n\x1a\n") || some.begins("GIF8") ||
+         some.begins("II*\0"sv) || some.begins("MM\0*"sv) || head.substr(0, 12).ends_with("ftypavif") ||
+         (some.begins("RIFF") && head.substr(8).starts_with("WEBP"));
 }
 
 PENSTOCK_INLINE std::vector<std::string> paths_of_arrow(const dataset_listing& there) {
@@ -62530,7 +62542,8 @@ PENSTOCK_INLINE format_fit directory_format::look(const dataset_listing& there) 
 }
 
 PENSTOCK_INLINE directory_format::sources directory_format::open(const dataset_listing& there) {
-  return directory(there.path(), {.extensions = {"jpg", "jpeg", "png", "webp"}});
+  return directory(there.path(),
+                   {.extensions = {"jpg", "jpeg", "png", "webp", "gif", "avif", "tif", "tiff"}});
 }
 
 }  // namespace penstock::inline v0_1

@@ -22,8 +22,17 @@ template <pixel_format Format>
 struct png_as;  // penstock: write #include <penstock/codec/png.hpp>, and link penstock::png
 template <pixel_format Format>
 struct webp_as;  // penstock: write #include <penstock/codec/webp.hpp>, and link penstock::webp
+template <pixel_format Format>
+struct gif_as;  // penstock: write #include <penstock/codec/gif.hpp>, and link penstock::gif
+template <pixel_format Format>
+struct avif_as;  // penstock: write #include <penstock/codec/avif.hpp>, and link penstock::avif
+template <pixel_format Format>
+struct tiff_as;  // penstock: write #include <penstock/codec/tiff.hpp>, and link penstock::tiff
 using jpeg = jpeg_as<rgb8>;
 using png = png_as<rgb8>;
 using webp = webp_as<rgb8>;
+using gif = gif_as<rgb8>;
+using avif = avif_as<rgb8>;
+using tiff = tiff_as<rgb8>;
 
 }  // namespace penstock::inline v0_1

@@ -245,7 +245,7 @@ struct tokens_format {
   }
 };
 
-/// Folders of JPEG, PNG and WebP files, in folders that are their classes or in none.
+/// Folders of JPEG, PNG, WebP, GIF, AVIF and TIFF files, in folders that are their classes or in none.
 struct directory_format {
   static constexpr std::string_view name = "directory";
   using sources = std::variant<directory>;

@@ -58,8 +58,11 @@ PENSTOCK_INLINE bool is_npz(const listed_files& some) {
 }
 
 PENSTOCK_INLINE bool is_image(const listed_files& some) {
-  return some.begins("\xff\xd8\xff") || some.begins("\x89PNG\r\n\x1a\n") ||
-         (some.begins("RIFF") && std::string_view(some.head).substr(8).starts_with("WEBP"));
+  using namespace std::string_view_literals;
+  const std::string_view head = some.head;
+  return some.begins("\xff\xd8\xff") || some.begins("\x89PNG\r\n\x1a\n") || some.begins("GIF8") ||
+         some.begins("II*\0"sv) || some.begins("MM\0*"sv) || head.substr(0, 12).ends_with("ftypavif") ||
+         (some.begins("RIFF") && head.substr(8).starts_with("WEBP"));
 }
 
 PENSTOCK_INLINE std::vector<std::string> paths_of_arrow(const dataset_listing& there) {
@@ -212,7 +215,8 @@ PENSTOCK_INLINE format_fit directory_format::look(const dataset_listing& there) 
 }
 
 PENSTOCK_INLINE directory_format::sources directory_format::open(const dataset_listing& there) {
-  return directory(there.path(), {.extensions = {"jpg", "jpeg", "png", "webp"}});
+  return directory(there.path(),
+                   {.extensions = {"jpg", "jpeg", "png", "webp", "gif", "avif", "tif", "tiff"}});
 }
 
 }  // namespace penstock::inline v0_1
