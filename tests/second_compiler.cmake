@@ -8,7 +8,8 @@
 # once, as a precompiled header: the first compiler checks that each of them includes what it needs.
 
 set(read_flags -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror)
-set(includes -I${PROJECT_SOURCE_DIR}/include -I${CMAKE_CURRENT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/fuzz)
+set(includes -I${PROJECT_SOURCE_DIR}/include -I${CMAKE_CURRENT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/fuzz
+             -I${PROJECT_BINARY_DIR}/examples/made) # what inspect reads, made when examples are configured
 get_target_property(catch_includes Catch2::Catch2 INTERFACE_INCLUDE_DIRECTORIES)
 foreach(directory IN LISTS catch_includes)
   if(NOT directory STREQUAL "/usr/include") # naming it again would change the compiler's search order
@@ -54,7 +55,7 @@ file(GLOB programs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp ${PROJ
 set(sources "")
 foreach(file IN LISTS programs)
   penstock_buildable(${file} buildable)
-  if(buildable)
+  if(buildable AND (PENSTOCK_BUILD_EXAMPLES OR NOT file MATCHES "/inspect[a-z_]*[.]cpp$"))
     list(APPEND sources ${file})
   endif()
 endforeach()

@@ -614,9 +614,9 @@ inline csv_files::csv_files(storage_facts where, session_view session, csv_optio
 
 inline std::vector<source_field> csv_files::fields() const {
   const std::vector<std::string> names = arrow_leaf_names(schema);
-  const std::vector<const arrow_type*> types = arrow_leaf_types(schema);
+  const std::vector<const arrow_type*> leaf_types = arrow_leaf_types(schema);
   std::vector<source_field> made;
-  for (std::size_t i = 0; i < names.size(); ++i) made.push_back({names[i], types[i]->text()});
+  for (std::size_t i = 0; i < names.size(); ++i) made.push_back({names[i], leaf_types[i]->text()});
   return made;
 }
 
@@ -3044,7 +3044,7 @@ struct delta_options {
 /// Source: Delta Lake, PROTOCOL.md.
 [[nodiscard]] inline parquet_source<mapped_file> delta(const std::string& path,
                                                        const delta_options& options = {}) {
-  const std::string folder = detail::files::local_path(path);
+  const std::string folder = detail::files::local_path(detail::name_of_uri(path));
   const detail::table_objects objects{file(std::vector<std::string>())};
   detail::delta_snapshot found = detail::read_delta(folder, detail::delta_log_files(folder), objects,
                                                     options.version, options.timestamp);
@@ -4509,7 +4509,7 @@ struct iceberg_options {
 /// Source: Apache Iceberg, "Spec"; Apache Avro 1.12, "Specification".
 [[nodiscard]] inline parquet_source<mapped_file> iceberg(const std::string& given,
                                                          const iceberg_options& options = {}) {
-  const std::string path = detail::files::local_path(given);
+  const std::string path = detail::files::local_path(detail::name_of_uri(given));
   const detail::table_objects objects{file(std::vector<std::string>())};
   detail::iceberg_snapshot found =
       detail::read_iceberg(path, detail::iceberg_place_of(path, objects), objects,

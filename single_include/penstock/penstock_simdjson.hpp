@@ -302,27 +302,27 @@ struct json_field {
   }
 
   /// Reads a value if it is this key's. Returns whether it is.
-  static bool read(std::string_view key, simdjson::ondemand::value one, const detail::json_parser& from,
+  static bool read(std::string_view key, simdjson::ondemand::value one, const detail::json_parser& parser,
                    found& into) {
     if (key != name_type::value) return false;
-    detail::json_value_reader<T>(name_type::value, from).read(one, into);
+    detail::json_value_reader<T>(name_type::value, parser).read(one, into);
     return true;
   }
   /// The value that was read. Throws if there was none.
-  [[nodiscard]] static T taken(const found& from) {
+  [[nodiscard]] static T taken(const found& one) {
     constexpr std::string_view key = name_type::value;
-    if (!from.seen) throw error(errc::missing, {"the JSON object has no key '", key, "'"});
+    if (!one.seen) throw error(errc::missing, {"the JSON object has no key '", key, "'"});
     if constexpr (!found::list) {
-      return from.values;
+      return one.values;
     } else if constexpr (requires { std::tuple_size<T>::value; }) {
       T list{};
-      if (from.values.size() != list.size())
-        throw error(errc::shape, {"the list at the key '", key, "' has ", from.values.size(), " values, but ",
+      if (one.values.size() != list.size())
+        throw error(errc::shape, {"the list at the key '", key, "' has ", one.values.size(), " values, but ",
                                   list.size(), " were asked for"});
-      std::copy(from.values.begin(), from.values.end(), list.begin());
+      std::copy(one.values.begin(), one.values.end(), list.begin());
       return list;
     } else {
-      return T(from.values.begin(), from.values.end());
+      return T(one.values.begin(), one.values.end());
     }
   }
 };

@@ -22,7 +22,7 @@ def main():
         skip("PENSTOCK_TEST_NANOBIND does not name a Python with nanobind, scikit-build-core and NumPy; tools/test.sh makes one")
     build = fresh(options.work)
     run(python, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--no-index", "--target", build / "site",
-        "-Ccmake.build-type=Debug", f"-Cbuild-dir={build / 'build'}", ROOT / "examples/python",
+        "--config-settings=cmake.build-type=Debug", f"--config-settings=build-dir={build / 'build'}", ROOT / "examples/python",
         env={**os.environ, "CXX": options.compiler, "CMAKE_PREFIX_PATH": options.prefix, "CMAKE_GENERATOR": options.generator})
     print(run(python, ROOT / "examples/python/check_python.py", env={**os.environ, "PYTHONPATH": str(build / "site")}))
 

@@ -79,7 +79,7 @@ TEST_CASE("stage/load: a path becomes what its file holds, in any order and by a
     const auto plan = example::samples() | ps::load<"file">(where, ps::text{});
     static_assert(ps::elastic<std::remove_cvref_t<decltype(plan)>> &&
                   ps::lockstep<std::remove_cvref_t<decltype(plan)>>);
-    for (const std::size_t workers : {0, 3}) {
+    for (const std::size_t workers : {0u, 3u}) {
       std::set<int> seen;
       for (const auto& row : (plan | ps::shuffle(5) | ps::workers(workers)).epoch(0)) {
         const int id = ps::get<"id">(row);

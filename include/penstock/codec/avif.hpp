@@ -129,12 +129,12 @@ class avif_scratch : public detail::damage_count {
         room_for<std::uint8_t>(image.pixels, std::size_t{part.width} * part.height * Channels);
     std::uint8_t* to = pixels;
     for (std::uint32_t y = part.y; y < part.y + part.height; ++y) {
-      const std::uint8_t* from = decoded + (std::size_t{y} * stored.width + part.x) * channels;
-      for (std::uint32_t x = 0; x < part.width; ++x, from += channels, to += Channels) {
+      const std::uint8_t* pixel = decoded + (std::size_t{y} * stored.width + part.x) * channels;
+      for (std::uint32_t x = 0; x < part.width; ++x, pixel += channels, to += Channels) {
         if constexpr (Channels == 1) {
-          *to = static_cast<std::uint8_t>(detail::luma(from[0], from[1], from[2]));
+          *to = static_cast<std::uint8_t>(detail::luma(pixel[0], pixel[1], pixel[2]));
         } else {
-          std::copy_n(from, 3, to);
+          std::copy_n(pixel, 3, to);
           if constexpr (Channels == 4) to[3] = 255;
         }
       }

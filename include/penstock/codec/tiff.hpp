@@ -70,10 +70,11 @@ class tiff_scratch : public detail::damage_count {
     Sample* const samples = room_for<Sample>(samples_, count * each);
     if (recover) std::memset(samples, 0, count * each * sizeof(Sample));
     if (!reader.read(part, samples, block_)) spoilt(reader, recover);
-    const Sample* from = samples;
-    for (std::size_t i = 0; i < count; ++i, from += each, to += Format::channels) {
-      std::uint32_t colour[3] = {from[0], colours == 3 ? from[1] : from[0], colours == 3 ? from[2] : from[0]};
-      const std::uint32_t alpha = reader.alpha() ? from[colours] : largest;
+    const Sample* pixel = samples;
+    for (std::size_t i = 0; i < count; ++i, pixel += each, to += Format::channels) {
+      std::uint32_t colour[3] = {pixel[0], colours == 3 ? pixel[1] : pixel[0],
+                                 colours == 3 ? pixel[2] : pixel[0]};
+      const std::uint32_t alpha = reader.alpha() ? pixel[colours] : largest;
       for (std::uint32_t& one : colour) {
         if (reader.inverted()) one = largest - one;
         if (reader.multiplied()) one = alpha == 0 ? 0 : std::min(one * largest / alpha, largest);

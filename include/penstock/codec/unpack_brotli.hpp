@@ -47,9 +47,9 @@ struct unpack_brotli {
         return {0, 0, true};
       }
       std::size_t left = in.size(), room = out.size();
-      const auto* from = reinterpret_cast<const std::uint8_t*>(in.data());
+      const auto* packed = reinterpret_cast<const std::uint8_t*>(in.data());
       auto* to = reinterpret_cast<std::uint8_t*>(out.data());
-      const auto result = ::BrotliDecoderDecompressStream(state_.get(), &left, &from, &room, &to, nullptr);
+      const auto result = ::BrotliDecoderDecompressStream(state_.get(), &left, &packed, &room, &to, nullptr);
       if (result == BROTLI_DECODER_RESULT_ERROR) fail();
       whole_ = result == BROTLI_DECODER_RESULT_SUCCESS;
       if (whole_) state_.reset();  // the library cannot restart

@@ -61,14 +61,14 @@ struct unpack_snappy {
    private:
     void unpack() {
       constexpr std::size_t most_expansion = 64;  // three bytes of a copy yield at most 64
-      const auto* const from = reinterpret_cast<const char*>(packed_.data());
+      const auto* const packed = reinterpret_cast<const char*>(packed_.data());
       std::size_t size = 0;
-      if (!::snappy::GetUncompressedLength(from, packed_.size(), &size) ||
+      if (!::snappy::GetUncompressedLength(packed, packed_.size(), &size) ||
           size / most_expansion > packed_.size())
         throw error(errc::format, "the file is not a snappy block, or it is cut off");
       content_.resize_for_overwrite(size);
       char nothing = 0;
-      if (!::snappy::RawUncompress(from, packed_.size(),
+      if (!::snappy::RawUncompress(packed, packed_.size(),
                                    size == 0 ? &nothing : reinterpret_cast<char*>(content_.data())))
         throw error(errc::format, "the snappy block is damaged or cut off");
       unpacked_ = true;

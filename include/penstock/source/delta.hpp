@@ -65,7 +65,7 @@ struct delta_options {
 /// Source: Delta Lake, PROTOCOL.md.
 [[nodiscard]] inline parquet_source<mapped_file> delta(const std::string& path,
                                                        const delta_options& options = {}) {
-  const std::string folder = detail::files::local_path(path);
+  const std::string folder = detail::files::local_path(detail::name_of_uri(path));
   const detail::table_objects objects{file(std::vector<std::string>())};
   detail::delta_snapshot found = detail::read_delta(folder, detail::delta_log_files(folder), objects,
                                                     options.version, options.timestamp);

@@ -70,7 +70,7 @@ struct iceberg_options {
 /// Source: Apache Iceberg, "Spec"; Apache Avro 1.12, "Specification".
 [[nodiscard]] inline parquet_source<mapped_file> iceberg(const std::string& given,
                                                          const iceberg_options& options = {}) {
-  const std::string path = detail::files::local_path(given);
+  const std::string path = detail::files::local_path(detail::name_of_uri(given));
   const detail::table_objects objects{file(std::vector<std::string>())};
   detail::iceberg_snapshot found =
       detail::read_iceberg(path, detail::iceberg_place_of(path, objects), objects,

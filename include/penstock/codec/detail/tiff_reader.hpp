@@ -124,9 +124,9 @@ class tiff_reader {
             good = false;
             continue;
           }
-          const T* const from = reinterpret_cast<const T*>(memory);
+          const T* const stored = reinterpret_cast<const T*>(memory);
           for (std::uint32_t row = top; row < bottom; ++row) {
-            const T* pixel = from + (std::size_t{row - y} * one.width + (left - x)) * in_block;
+            const T* pixel = stored + (std::size_t{row - y} * one.width + (left - x)) * in_block;
             T* into = to + (std::size_t{row - part.y} * part.width + (left - part.x)) * wanted + plane;
             for (std::uint32_t i = left; i < right; ++i, pixel += in_block, into += wanted)
               std::copy_n(pixel, planes_ ? 1 : wanted, into);

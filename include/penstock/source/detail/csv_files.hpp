@@ -393,9 +393,9 @@ inline csv_files::csv_files(storage_facts where, session_view session, csv_optio
 
 inline std::vector<source_field> csv_files::fields() const {
   const std::vector<std::string> names = arrow_leaf_names(schema);
-  const std::vector<const arrow_type*> types = arrow_leaf_types(schema);
+  const std::vector<const arrow_type*> leaf_types = arrow_leaf_types(schema);
   std::vector<source_field> made;
-  for (std::size_t i = 0; i < names.size(); ++i) made.push_back({names[i], types[i]->text()});
+  for (std::size_t i = 0; i < names.size(); ++i) made.push_back({names[i], leaf_types[i]->text()});
   return made;
 }
 
