@@ -38,11 +38,10 @@ def raw(work):
     os.environ["XDG_CACHE_HOME"] = str(work.folder.resolve())
     import penstock_loader
 
-    numbers = iter(range(1_000_000))
-
     def open_loader():
-        loader = penstock_loader.Loader(names, batch=work.batch, seed=common.SEED, workers=max(work.workers, 1))
-        return lambda: (numpy.from_dlpack(batch["x"]).view(numpy.uint8) for batch in loader.epoch(next(numbers)))
+        loader = penstock_loader.Loader("webdataset", names, batch=work.batch, seed=common.SEED,
+                                        workers=max(work.workers, 1))
+        return lambda: (numpy.from_dlpack(batch["x"]).view(numpy.uint8) for batch in loader)
 
     return open_loader
 

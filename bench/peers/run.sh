@@ -67,6 +67,7 @@ want main mlx.data mlx-data
 want main tensorflow tensorflow-cpu
 want main datago datago
 want main nanobind nanobind
+want main scikit_build_core scikit-build-core
 # MosaicML Streaming wants an older NumPy than the others.
 [ -e "$folder/streaming/bin/python" ] || python3 -m venv "$folder/streaming"
 want streaming streaming mosaicml-streaming
@@ -88,10 +89,11 @@ export BENCH_LIBTORCH_PROGRAM=$folder/bench/bench/bench_peers_libtorch
 # The module of examples/python, against an installation of this tree.
 {
   cmake -S . -B "$folder/installed" -DCMAKE_BUILD_TYPE=Release -DPENSTOCK_BUILD_TESTS=OFF -DPENSTOCK_BUILD_EXAMPLES=OFF \
-    -DPENSTOCK_BUILD_BENCH=OFF -DPENSTOCK_BUILD_FUZZ=OFF -DCMAKE_INSTALL_PREFIX="$folder/prefix" &&
+    -DPENSTOCK_BUILD_BENCH=OFF -DPENSTOCK_BUILD_FUZZ=OFF -DPENSTOCK_ENABLE_JPEG=ON -DPENSTOCK_ENABLE_PNG=ON \
+    -DCMAKE_INSTALL_PREFIX="$folder/prefix" &&
     cmake --build "$folder/installed" && cmake --install "$folder/installed" &&
-    cmake -S examples/python -B "$folder/python" -DPython_EXECUTABLE="$folder/main/bin/python" \
-      -DCMAKE_PREFIX_PATH="$folder/prefix" && cmake --build "$folder/python"
+    CMAKE_PREFIX_PATH="$folder/prefix" "$folder/main/bin/pip" install --no-build-isolation --no-deps --upgrade \
+      --target "$folder/python" examples/python
 } > "$folder/python.log" 2>&1 || echo "run.sh: the Python module cannot be built; see $folder/python.log" >&2
 export PENSTOCK_BENCH_MODULE=$folder/python
 

@@ -202,7 +202,7 @@ def main():
         check_other_kinds(folder)
         check_torch(shards)
         try:
-            penstock_loader.Loader(str(folder / "missing.tar"))
+            Loader("webdataset", str(folder / "missing.tar"))
             raise AssertionError("a shard that is not there was opened")
         except RuntimeError as e:
             assert "missing.tar" in str(e)

@@ -32,11 +32,14 @@ int main() {
   auto run = loader.open();
 
   // A run is a range: a warm-up of two batches.
-  for (auto&& [number, batch] : run | rv::enumerate | rv::take(2))
-    std::printf("warm-up %d: %d samples\n", static_cast<int>(number), static_cast<int>(batch.size()));
-
-  // Its epochs are views, each from its beginning: three epochs, as one range of batches.
   const auto total = [](auto& batch) { return ranges::accumulate(batch.values(), 0); };
+  int warm_up = 0;
+  for (auto&& [number, batch] : run | rv::enumerate | rv::take(2)) {
+    std::printf("warm-up %d: %d samples\n", static_cast<int>(number), static_cast<int>(batch.size()));
+    warm_up += total(batch);
+  }
+
+  // Its epochs are views: three epochs, the first of them after the warm-up, as one range of batches.
   const std::vector<int> totals =
       ps::epochs_of(run, 3) | ranges::views::join | ranges::views::transform(total) | ranges::to<std::vector>;
   // And every second batch of one more epoch.
@@ -44,5 +47,6 @@ int main() {
   for (auto&& b : ps::epoch_of(run, 3) | ranges::views::stride(2)) half += total(b);
   for (const int t : totals) std::printf("%d ", t);
   std::puts("");
-  return totals.size() == 12 && ranges::accumulate(totals, 0) == 3 * 460 && half > 0 && half < 460 ? 0 : 1;
+  return totals.size() == 10 && ranges::accumulate(totals, warm_up) == 3 * 460 && half > 0 && half < 460 ? 0
+                                                                                                         : 1;
 }

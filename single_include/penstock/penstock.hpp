@@ -19711,7 +19711,7 @@ void orient_pixels(const pixel_view<T, Channels>& stored, orientation o, const d
 /// The orientation in a TIFF header: in JPEG the EXIF block after `Exif\0\0`, in PNG the eXIf chunk, in WebP
 /// the EXIF chunk. `upright` if there is none, if it is no number from 1 to 8, or if the block is damaged: an
 /// orientation that cannot be read is not worth an image. Reads the first directory only.
-[[nodiscard]] orientation exif_orientation(bytes_view tiff) noexcept;
+[[nodiscard]] orientation exif_orientation(bytes_view exif) noexcept;
 
 /// The orientation in a packet of XMP: the number behind the first `tiff:Orientation`, as an attribute or an
 /// element. `upright` without one.
@@ -19749,24 +19749,24 @@ namespace detail {
 }
 
 /// The value of the tag in the first directory of a TIFF header; false if there is none.
-[[nodiscard]] PENSTOCK_INLINE bool find_exif_orientation(bytes_view tiff, orientation& found) noexcept {
+[[nodiscard]] PENSTOCK_INLINE bool find_exif_orientation(bytes_view exif, orientation& found) noexcept {
   constexpr std::size_t header_bytes = 8, entry_bytes = 12;
-  if (tiff.size() < header_bytes) return false;
-  const bool little = tiff[0] == std::byte{'I'} && tiff[1] == std::byte{'I'};
-  if (!little && !(tiff[0] == std::byte{'M'} && tiff[1] == std::byte{'M'})) return false;
+  if (exif.size() < header_bytes) return false;
+  const bool little = exif[0] == std::byte{'I'} && exif[1] == std::byte{'I'};
+  if (!little && !(exif[0] == std::byte{'M'} && exif[1] == std::byte{'M'})) return false;
   const auto number = [&](std::size_t at, std::size_t bytes) {
     std::uint32_t value = 0;
     for (std::size_t i = 0; i < bytes; ++i)
-      value = value << 8 | std::to_integer<std::uint32_t>(tiff[little ? at + bytes - 1 - i : at + i]);
+      value = value << 8 | std::to_integer<std::uint32_t>(exif[little ? at + bytes - 1 - i : at + i]);
     return value;
   };
   if (number(2, 2) != 42) return false;
   const std::size_t directory = number(4, 4);
-  if (directory > tiff.size() - 2) return false;
+  if (directory > exif.size() - 2) return false;
   const std::size_t entries = number(directory, 2);
   for (std::size_t i = 0; i < entries; ++i) {
     const std::size_t at = directory + 2 + i * entry_bytes;
-    if (at > tiff.size() || tiff.size() - at < entry_bytes) break;
+    if (at > exif.size() || exif.size() - at < entry_bytes) break;
     if (number(at, 2) != 0x0112) continue;
     constexpr std::uint32_t short_type = 3, long_type = 4;
     const std::uint32_t type = number(at + 2, 2);
@@ -19778,7 +19778,7 @@ namespace detail {
   }
   return false;
 }
-/// The value behind the first `tiff:Orientation` that has one; false if there is none.
+/// The value behind the first `exif:Orientation` that has one; false if there is none.
 [[nodiscard]] PENSTOCK_INLINE bool find_xmp_orientation(std::string_view packet,
                                                         orientation& found) noexcept {
   constexpr std::string_view property = "tiff:Orientation";
@@ -19801,9 +19801,9 @@ namespace detail {
 
 }  // namespace detail
 
-PENSTOCK_INLINE orientation exif_orientation(bytes_view tiff) noexcept {
+PENSTOCK_INLINE orientation exif_orientation(bytes_view exif) noexcept {
   orientation found = orientation::upright;
-  return detail::find_exif_orientation(tiff, found) ? found : orientation::upright;
+  return detail::find_exif_orientation(exif, found) ? found : orientation::upright;
 }
 
 PENSTOCK_INLINE orientation xmp_orientation(std::string_view packet) noexcept {

@@ -111,9 +111,9 @@ class avif_scratch : public detail::damage_count {
 
   /// Decodes the image, and returns a part of it.
   template <std::size_t Channels>
-  [[nodiscard]] pixel_view<std::uint8_t, Channels> decode(bytes_view avif, const image_size& stored,
+  [[nodiscard]] pixel_view<std::uint8_t, Channels> decode(bytes_view file, const image_size& stored,
                                                           const image_part& part) {
-    detail::avif_reader reader(avif);
+    detail::avif_reader reader(file);
     std::uint8_t* decoded = nullptr;
     const std::size_t channels =
         reader.decode([&](std::size_t bytes) { return decoded = room_for<std::uint8_t>(decoded_, bytes); });

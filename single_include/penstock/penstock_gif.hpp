@@ -102,11 +102,11 @@ class gif_reader {
 
  private:
   struct close {
-    void operator()(GifFileType* gif) const noexcept { DGifCloseFile(gif, nullptr); }
+    void operator()(GifFileType* file) const noexcept { DGifCloseFile(file, nullptr); }
   };
 
-  static int next_bytes(GifFileType* gif, GifByteType* into, int count) {
-    auto& rest = *static_cast<bytes_view*>(gif->UserData);
+  static int next_bytes(GifFileType* file, GifByteType* into, int count) {
+    auto& rest = *static_cast<bytes_view*>(file->UserData);
     const std::size_t some = std::min(rest.size(), static_cast<std::size_t>(std::max(count, 0)));
     if (some != 0) std::memcpy(into, rest.data(), some);
     rest = rest.subspan(some);
@@ -151,9 +151,9 @@ class gif_scratch : public detail::damage_count {
 
   /// Decodes a part of the canvas.
   template <std::size_t Channels>
-  [[nodiscard]] pixel_view<std::uint8_t, Channels> decode(bytes_view gif, const image_part& part,
+  [[nodiscard]] pixel_view<std::uint8_t, Channels> decode(bytes_view bytes, const image_part& part,
                                                           bool recover) {
-    detail::gif_reader reader(gif);
+    detail::gif_reader reader(bytes);
     const image_part& at = reader.at();
     const auto colours = reader.colours();
     // Around the image is what Pillow has there: the transparent colour, or the first one.

@@ -143,8 +143,8 @@ class png_scratch : public detail::damage_count {
   }
 
   /// How the image is turned when it is shown, by its EXIF or its XMP.
-  [[nodiscard]] orientation turn_of(bytes_view png) {
-    const detail::png_metadata found = detail::png_metadata_of(png);
+  [[nodiscard]] orientation turn_of(bytes_view bytes) {
+    const detail::png_metadata found = detail::png_metadata_of(bytes);
     metadata_orientation turn;
     if (!found.exif.empty()) {
       turn.exif(found.exif);

@@ -33,11 +33,11 @@ class tiff_scratch : public detail::damage_count {
 
   /// Decodes a part of the stored image.
   template <pixel_format Format>
-  [[nodiscard]] pixel_view<typename Format::value_type, Format::channels> decode(bytes_view tiff,
+  [[nodiscard]] pixel_view<typename Format::value_type, Format::channels> decode(bytes_view bytes,
                                                                                  const image_part& part,
                                                                                  bool recover) {
     using value = typename Format::value_type;
-    detail::tiff_reader reader(tiff);
+    detail::tiff_reader reader(bytes);
     const std::size_t count = std::size_t{part.width} * part.height;
     value* const pixels = room_for<value>(image.pixels, count * Format::channels);
     if (!reader.plain())

@@ -100,7 +100,7 @@ void orient_pixels(const pixel_view<T, Channels>& stored, orientation o, const d
 /// The orientation in a TIFF header: in JPEG the EXIF block after `Exif\0\0`, in PNG the eXIf chunk, in WebP
 /// the EXIF chunk. `upright` if there is none, if it is no number from 1 to 8, or if the block is damaged: an
 /// orientation that cannot be read is not worth an image. Reads the first directory only.
-[[nodiscard]] orientation exif_orientation(bytes_view tiff) noexcept;
+[[nodiscard]] orientation exif_orientation(bytes_view exif) noexcept;
 
 /// The orientation in a packet of XMP: the number behind the first `tiff:Orientation`, as an attribute or an
 /// element. `upright` without one.

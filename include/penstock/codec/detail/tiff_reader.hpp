@@ -159,7 +159,7 @@ class tiff_reader {
     void operator()(TIFFOpenOptions* options) const noexcept { TIFFOpenOptionsFree(options); }
   };
   struct close_tiff {
-    void operator()(TIFF* tiff) const noexcept { TIFFClose(tiff); }
+    void operator()(TIFF* file) const noexcept { TIFFClose(file); }
   };
 
   [[nodiscard]] unsigned field(std::uint32_t tag) const noexcept {
