@@ -57,7 +57,11 @@ class avif_reader {
   /// Decodes the first image to RGB, or to RGBA where there is alpha. `room(bytes)`: where to.
   template <class Room>
   std::size_t decode(const Room& room) {
+    const image_size said = size();
     check(avifDecoderNextImage(decoder_.get()));
+    if (size() != said)  // which is what callers have made room for
+      throw error(errc::format,
+                  "the avif image is damaged: its pixels are of another size than its header says");
     avifRGBImage rgb;
     avifRGBImageSetDefaults(&rgb, decoder_->image);
     rgb.depth = 8;
