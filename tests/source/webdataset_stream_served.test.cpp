@@ -50,7 +50,7 @@ using lines_type = std::vector<std::string>;
 
 /// A server that has died may take half a minute to come back, on a busy machine more.
 constexpr ps::retrying_options patient{
-    .attempts = 1000, .first_wait = 5ms, .longest_wait = 500ms, .budget = 0};
+    .attempts = 1000, .first_wait = 5ms, .longest_wait = 500ms, .max_unreachable_time = 150s, .budget = 0};
 
 /// Two shards of several pieces.
 struct two_shards {

@@ -126,8 +126,11 @@ TEST_CASE("storage/s3: a run equals that over files, resumed, under faults, and 
   proxy.sometimes(network_fault::reset_before_answer(), {.one_in = 19, .seed = 4, .most_for_one_request = 2});
   ps::s3_options options = s3_at(server);
   options.place.endpoint = "http://127.0.0.1:" + std::to_string(proxy.port());
-  const ps::retrying steady(ps::s3(pattern, options),
-                            {.attempts = 1000, .first_wait = 5ms, .longest_wait = 500ms, .budget = 0});
+  const ps::retrying steady(ps::s3(pattern, options), {.attempts = 1000,
+                                                       .first_wait = 5ms,
+                                                       .longest_wait = 500ms,
+                                                       .max_unreachable_time = 150s,
+                                                       .budget = 0});
   got.clear();
   auto run = s3_loader(ps::webdataset(steady)).open();
   proxy.script({network_fault::slow_down()});

@@ -373,8 +373,17 @@ TEST_CASE("run/engine: the watchdog names the awaited position") {
   const auto check = [](auto make) {
     const std::string lines = watch(make, std::chrono::milliseconds(50));
     CHECK_THAT(lines, penstock_test::contains(
-                          "penstock: no batch for 0.0 s; waiting for worker 0, which evaluates") &&
-                          penstock_test::contains("position 13"));
+                          "penstock: no batch for 0.0 s; waiting for worker 0, which evaluates"));
+    // quick samples are evaluated several at once
+    const bool alone = lines.find("evaluates position 13") != lines.npos;
+    const auto first = lines.find("evaluates one of "), from = lines.find("from position ");
+    const bool among = first != lines.npos && from != lines.npos && [&] {
+      const unsigned long count = std::stoul(lines.substr(first + 17)),
+                          begin = std::stoul(lines.substr(from + 14));
+      return begin <= 13 && 13 < begin + count;
+    }();
+    INFO(lines);
+    CHECK((alone || among));
     CHECK(watch(make, std::chrono::seconds(100)).empty());
     CHECK(watch(make, std::chrono::milliseconds(0)).empty());
   };
