@@ -24562,8 +24562,6 @@ PENSTOCK_INLINE void block::fail_at(std::uint64_t slot, position at, std::string
     } catch (...) {  // out of memory: keep it without the position
     }
     fail(slot, std::current_exception());
-  } catch (const out_of_memory&) {  // says its bytes, and what they were for
-    fail(slot, std::current_exception());
   } catch (...) {
     try {
       nested_error made;
@@ -33545,7 +33543,7 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
   void go_to_epoch(std::uint64_t epoch);
   /// Starts the next epoch if this one has had its batches, by steps(n) or by a take after batch.
   void leave_finished_epoch() {
-    if (!setup_.in_place) (void)end_of_steps();
+    if (!setup_.in_place && place_.number() != 0) (void)end_of_steps();
   }
   /// Whether nothing of an epoch has been delivered and its first element is next. Does not allocate.
   [[nodiscard]] bool is_at_beginning_of(std::uint64_t epoch);

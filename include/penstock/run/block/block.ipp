@@ -57,8 +57,6 @@ PENSTOCK_INLINE void block::fail_at(std::uint64_t slot, position at, std::string
     } catch (...) {  // out of memory: keep it without the position
     }
     fail(slot, std::current_exception());
-  } catch (const out_of_memory&) {  // says its bytes, and what they were for
-    fail(slot, std::current_exception());
   } catch (...) {
     try {
       nested_error made;
