@@ -326,7 +326,9 @@ TEST_CASE("run/pad_to_largest: map_batch changes the values, with and without th
   }
 }
 
-TEST_CASE("run/pad_to_largest: bad samples leave zeros of size 0, and batches of them the shape of the good one before") {
+TEST_CASE(
+    "run/pad_to_largest: bad samples leave zeros of size 0, and batches of them the shape of the good one "
+    "before") {
   const auto shape = [](std::uint64_t i) {
     if (i == 2 || i >= 8) throw ps::error(ps::errc::format, {"not a picture"});
     return image_shape(i);
