@@ -130,7 +130,7 @@ void write_payloads(const dataset& d, std::uint64_t count) {
     const auto place = source.manifest().locate(bound(i).index);
     write(place.shard, members[static_cast<std::size_t>(place.sample)].offset - 512, 1024);
     if (touched[place.shard] == 0) {
-      constexpr std::size_t ends = 8192;
+      constexpr std::size_t ends = 32'768;  // the last headers, and up to 10 KiB of zeros
       write(place.shard, 0, ends);
       write(place.shard, d.first_shard.size() - ends, ends);
     }
