@@ -5,6 +5,7 @@ looks at it with `inspect`, and compares what is printed with what was written. 
 which is compiled and must read as many samples."""
 
 import argparse
+import bz2
 import gzip
 import io
 import json
@@ -83,7 +84,19 @@ def tar_shard(path, numbers):
                 out.addfile(member, io.BytesIO(data))
 
 
-def mds(folder):
+def snappy(data):
+    """A block of one literal of 128 bytes to 16 KiB."""
+    return bytes([len(data) & 127 | 128, len(data) >> 7]) + b"\xf4" + struct.pack("<H", len(data) - 1) + data
+
+
+def brotli(data):
+    """One block of up to 64 KiB that is not compressed."""
+    # a bit for the window, one that more blocks follow, two for four digits of length; the length; not compressed
+    return ((len(data) - 1) << 4 | 1 << 20).to_bytes(3, "little") + data + b"\x03"
+
+
+def mds(folder, packed=None):
+    """packed: the name of a compression, the end of packed names, and the function."""
     columns = {"image": "png", "label": "int", "name": "str"}
     sizes = [None, 8, None]
     described = {"version": 2, "format": "mds", "compression": None, "hashes": [], "size_limit": 1 << 26,
@@ -96,8 +109,14 @@ def mds(folder):
     begin = 4 + 4 * (COUNT + 1) + len(config)
     offsets = [begin + sum(map(len, samples[:i])) for i in range(COUNT + 1)]
     shard = struct.pack(f"<I{COUNT + 1}I", COUNT, *offsets) + config + b"".join(samples)
-    write(folder / "shard.00000.mds", shard)
-    entry = dict(described, samples=COUNT, zip_data=None,
+    stored, compression, name = shard, None, "shard.00000.mds"
+    if packed:
+        compression, ending, pack = packed
+        stored, name = pack(shard), f"{name}.{ending}"
+    described["compression"] = compression
+    write(folder / name, stored)
+    entry = dict(described, samples=COUNT,
+                 zip_data={"basename": name, "bytes": len(stored), "hashes": {}} if packed else None,
                  raw_data={"basename": "shard.00000.mds", "bytes": len(shard), "hashes": {}})
     write(folder / "index.json", json.dumps({"shards": [entry], "version": 2}).encode())
     return folder
@@ -137,7 +156,11 @@ def datasets(root):
     yield root / "tar", "webdataset", tar_fields, []
     tar_shard(root / "plain.tar", range(COUNT))
     yield write(root / "packed/all.tar.gz", gzip.compress((root / "plain.tar").read_bytes())), "webdataset", tar_fields, []
-    yield mds(root / "mds"), "mds", {"image": "png", "label": "int", "name": "str"}, []
+    mds_fields = {"image": "png", "label": "int", "name": "str"}
+    yield mds(root / "mds"), "mds", mds_fields, []
+    for packed in (("gz", "gz", gzip.compress), ("bz2", "bz2", bz2.compress), ("br", "br", brotli),
+                   ("snappy", "snappy", snappy)):
+        yield mds(root / f"mds_{packed[0]}", packed), "mds", mds_fields, []
     yield (litdata(root / "litdata"), "litdata", {"weight": "float64", "seen": "uint8", "flat": "no_header_numpy:4",
                                                   "array": "numpy", "image": "bytes", "text": "str"}, [])
     yield beton(root / "numbers.beton"), "beton", {"label": "int64"}, []
@@ -293,10 +316,11 @@ def main():
             includes = "".join(f"#include <{one}>\n" for one in sorted(headers))
             program.write_text(f"{includes}#include <cstdint>\nnamespace ps = penstock;\nint main() {{\n{''.join(body)}"
                                "  return 0;\n}\n")
-            packages = ["libisal", "libdeflate", "zlib", "libjpeg", "spng", "libwebp", "libavif", "libtiff-4", "simdjson"]
+            packages = ["libisal", "libdeflate", "zlib", "libjpeg", "spng", "libwebp", "libavif", "libtiff-4", "libbrotlidec",
+                        "simdjson"]
             flags = subprocess.run(["pkg-config", "--cflags", "--libs", *packages], capture_output=True, text=True, check=True)
             command = [*shlex.split(options.compiler), "-std=c++20", "-O0", f"-I{options.include}", str(program), "-o",
-                       str(folder / "read"), *shlex.split(flags.stdout), "-lgif", "-lpthread"]
+                       str(folder / "read"), *shlex.split(flags.stdout), "-lgif", "-lbz2", "-lsnappy", "-lpthread"]
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=540)
             expect(done.returncode == 0, f"the expressions do not compile:\n{done.stderr[:4000]}\n{program.read_text()}")
             if done.returncode == 0:

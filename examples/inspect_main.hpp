@@ -137,10 +137,10 @@ class source_call {
       if (some.begins("\x1f\x8b")) found.insert("gzip");
       if (some.begins("\x28\xb5\x2f\xfd") || some.begins("LDFZ01")) found.insert("zstd");
       if (some.begins("\x04\x22\x4d\x18")) found.insert("lz4");
+      if (some.begins("BZh")) found.insert("bzip2");
       // These two have no signature.
       if (some.ending.ends_with(".br")) found.insert("brotli");
       if (some.ending.ends_with(".snappy")) found.insert("snappy");
-      if (some.begins("BZh")) found.insert("bzip2");
     }
     return found;
   }

@@ -19778,7 +19778,7 @@ namespace detail {
   }
   return false;
 }
-/// The value behind the first `exif:Orientation` that has one; false if there is none.
+/// The value behind the first `tiff:Orientation` that has one; false if there is none.
 [[nodiscard]] PENSTOCK_INLINE bool find_xmp_orientation(std::string_view packet,
                                                         orientation& found) noexcept {
   constexpr std::string_view property = "tiff:Orientation";
@@ -62383,11 +62383,10 @@ PENSTOCK_INLINE bool is_npz(const listed_files& some) {
 }
 
 PENSTOCK_INLINE bool is_image(const listed_files& some) {
-  using namespace std::string_view_literals;
-  const std::string_view head = some.head;
-  return some.begins("\xff\xd8\xff") || some.begins("\x89PNG\r\n\x1a\n") || some.begins("GIF8") ||
-         some.begins("II*\0"sv) || some.begins("MM\0*"sv) || head.substr(0, 12).ends_with("ftypavif") ||
-         (some.begins("RIFF") && head.substr(8).starts_with("WEBP"));
+  const std::string_view known = known_format(bytes_of(some.head));
+  constexpr std::string_view images[] = {"a JPEG image", "a PNG image",   "a WebP image",
+                                         "a GIF image",  "an AVIF image", "a TIFF image"};
+  return std::ranges::find(images, known) != std::end(images);
 }
 
 PENSTOCK_INLINE std::vector<std::string> paths_of_arrow(const dataset_listing& there) {
@@ -65638,7 +65637,8 @@ struct ledger {
 /// Where `batch` cannot collate the shapes of a batch, the shape of the first good sample of the global step
 /// counts, by position, and samples of any other shape are bad, whatever the number of ranks; after filter,
 /// unbatch and forward sources such a sample leaves a hole even under `replace`. In plans that are not
-/// elastic, and after `batch_by`, the first good sample of each batch counts.
+/// elastic, and after `batch_by`, the first good sample of each batch counts. A step without a good one has
+/// the shape of the nearest one before it, or else of the next one behind it.
 ///
 /// The budget is per rank and epoch. Bad samples count when they are delivered, in order, so the count is the
 /// same for any number of workers; it is part of the state. The one that exceeds the budget is thrown as

@@ -217,6 +217,7 @@ TEST_CASE("source/delta: what delta-rs writes, at every version, value for value
     marks.push_back(table.fingerprint());
   }
   CHECK(ps::delta(path).fingerprint() == marks.back());
+  CHECK(ps::delta("file://" + path).fingerprint() == marks.back());
   CHECK((ps::delta(path, {.version = 1}) | ps::where<"region">(ps::equals("a=b%/c"))).size() > 0);
   CHECK_THROWS_WITH(ps::delta(path, {.version = 6}), Catch::Contains("the log does not have version 6"));
 

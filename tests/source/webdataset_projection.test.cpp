@@ -119,12 +119,20 @@ struct noted_shard {
     return {at(first).begin, at(last).end};
   }
   [[nodiscard]] penstock_test::storage_notes& notes() const { return *kept; }
-  /// The reads of members, without those of headers at both ends, which compare a shard with its index when a
-  /// run first reads it.
+  /// The reads of members. Without those of headers at both ends, by which a reader compares a shard with its
+  /// index once: two, of up to 4 KiB each.
   [[nodiscard]] ranges reads() const {
     ranges all;
+    std::size_t begins = 0, ends = 0;
     for (const noted_range& one : kept->reads)
-      if (one.begin != 0 && one.end != members.back().second.begin) all.push_back(one);
+      if (one.begin != 0 && one.end != members.back().second.begin) {
+        all.push_back(one);
+      } else {
+        ++(one.begin == 0 ? begins : ends);
+        CHECK(one.end - one.begin <= 4096);
+      }
+    CHECK(begins <= 1);
+    CHECK(ends <= 1);
     return all;
   }
   [[nodiscard]] std::uint64_t bytes_read() const {

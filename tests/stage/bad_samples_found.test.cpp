@@ -165,6 +165,23 @@ TEST_CASE("stage/bad_samples_found: a stream of shards resumes from every state,
   }
 }
 
+TEST_CASE("stage/bad_samples_found: the first good sample leads its step, even if it is the odd one out") {
+  const penstock_test::deadline guard("an odd first sample");
+  const auto data =
+      ps::generated(12, [](std::uint64_t x) { return std::vector<std::uint64_t>(x == 0 ? 5 : 3, x); });
+  for (const unsigned workers : {0u, 2u}) {
+    auto run = (data | bad::skip(5) | ps::batch(6) | ps::workers(workers)).open();
+    std::size_t step = 0;
+    for (auto&& b : run) {
+      CHECK(b.values().shape() == ps::extents(6, step == 0 ? 5 : 3));
+      for (std::size_t i = 0; i < 6; ++i) CHECK(b.valid()[i] == (step == 0 && i != 0 ? 0 : 1));
+      ++step;
+    }
+    CHECK(step == 2);
+    CHECK(run.bad_samples().skipped == 5);
+  }
+}
+
 TEST_CASE("stage/bad_samples_found: a shape that batch cannot stack with the others is bad") {
   const penstock_test::deadline guard("shapes");
   // The shape of the first good sample of a step counts.

@@ -41,7 +41,7 @@ namespace detail {
   }
   return false;
 }
-/// The value behind the first `exif:Orientation` that has one; false if there is none.
+/// The value behind the first `tiff:Orientation` that has one; false if there is none.
 [[nodiscard]] PENSTOCK_INLINE bool find_xmp_orientation(std::string_view packet,
                                                         orientation& found) noexcept {
   constexpr std::string_view property = "tiff:Orientation";

@@ -5,6 +5,7 @@
 
 #include <penstock/codec/detail/npy_header.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/source/detail/data_folder.hpp>
 #include <penstock/source/detail/little_endian.hpp>
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -58,11 +60,10 @@ PENSTOCK_INLINE bool is_npz(const listed_files& some) {
 }
 
 PENSTOCK_INLINE bool is_image(const listed_files& some) {
-  using namespace std::string_view_literals;
-  const std::string_view head = some.head;
-  return some.begins("\xff\xd8\xff") || some.begins("\x89PNG\r\n\x1a\n") || some.begins("GIF8") ||
-         some.begins("II*\0"sv) || some.begins("MM\0*"sv) || head.substr(0, 12).ends_with("ftypavif") ||
-         (some.begins("RIFF") && head.substr(8).starts_with("WEBP"));
+  const std::string_view known = known_format(bytes_of(some.head));
+  constexpr std::string_view images[] = {"a JPEG image", "a PNG image",   "a WebP image",
+                                         "a GIF image",  "an AVIF image", "a TIFF image"};
+  return std::ranges::find(images, known) != std::end(images);
 }
 
 PENSTOCK_INLINE std::vector<std::string> paths_of_arrow(const dataset_listing& there) {

@@ -109,7 +109,8 @@ struct ledger {
 /// Where `batch` cannot collate the shapes of a batch, the shape of the first good sample of the global step
 /// counts, by position, and samples of any other shape are bad, whatever the number of ranks; after filter,
 /// unbatch and forward sources such a sample leaves a hole even under `replace`. In plans that are not
-/// elastic, and after `batch_by`, the first good sample of each batch counts.
+/// elastic, and after `batch_by`, the first good sample of each batch counts. A step without a good one has
+/// the shape of the nearest one before it, or else of the next one behind it.
 ///
 /// The budget is per rank and epoch. Bad samples count when they are delivered, in order, so the count is the
 /// same for any number of workers; it is part of the state. The one that exceeds the budget is thrown as

@@ -352,11 +352,14 @@ std::string errors_of(Call&& call) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// Reads a plan whose sample 13 waits long enough for the watchdog to write a line.
+/// Reads a plan whose sample 13 waits long enough for the watchdog to write a line; the others take `each`.
 template <class Make>
-std::string watch(Make make, std::chrono::milliseconds after) {
-  const auto plan = make([](std::uint64_t x) {
-    if (x == 13) std::this_thread::sleep_for(std::chrono::milliseconds(400));
+std::string watch(Make make, std::chrono::milliseconds after, std::chrono::microseconds each) {
+  const auto plan = make([each](std::uint64_t x) {
+    if (x == 13)
+      std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    else if (each.count() != 0)
+      std::this_thread::sleep_for(each);
     return x;
   });
   return errors_of([&] {
@@ -366,26 +369,37 @@ std::string watch(Make make, std::chrono::milliseconds after) {
   });
 }
 
+/// Whether a line names a position, by itself or as one of several of this plan's 20.
+bool names_among_others(const std::string& lines, unsigned long position) {
+  const std::string begin = "which evaluates ";
+  for (std::size_t at = lines.find(begin); at != lines.npos; at = lines.find(begin, at + 1)) {
+    const char* const rest = lines.c_str() + at + begin.size();
+    unsigned long count = 1, first = 0;
+    if (std::sscanf(rest, "position %lu", &first) != 1 &&
+        std::sscanf(rest, "one of %lu samples from position %lu", &count, &first) != 2)
+      continue;
+    if (first <= position && position < first + count && first + count <= 20) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 TEST_CASE("run/engine: the watchdog names the awaited position") {
   const penstock_test::deadline guard("watchdog");
   const auto check = [](auto make) {
-    const std::string lines = watch(make, std::chrono::milliseconds(50));
+    const auto soon = std::chrono::milliseconds(50);
+    const auto each = std::chrono::milliseconds(1), nothing = std::chrono::milliseconds(0);
+    const std::string lines = watch(make, soon, each);
     CHECK_THAT(lines, penstock_test::contains(
                           "penstock: no batch for 0.0 s; waiting for worker 0, which evaluates"));
-    // quick samples are evaluated several at once
-    const bool alone = lines.find("evaluates position 13") != lines.npos;
-    const auto first = lines.find("evaluates one of "), from = lines.find("from position ");
-    const bool among = first != lines.npos && from != lines.npos && [&] {
-      const unsigned long count = std::stoul(lines.substr(first + 17)),
-                          begin = std::stoul(lines.substr(from + 14));
-      return begin <= 13 && 13 < begin + count;
-    }();
-    INFO(lines);
-    CHECK((alone || among));
-    CHECK(watch(make, std::chrono::seconds(100)).empty());
-    CHECK(watch(make, std::chrono::milliseconds(0)).empty());
+    CHECK_THAT(lines, penstock_test::contains("which evaluates position 13"));
+    // Samples of a few nanoseconds are evaluated several at once.
+    const std::string quick = watch(make, soon, nothing);
+    INFO(quick);
+    CHECK(names_among_others(quick, 13));
+    CHECK(watch(make, std::chrono::seconds(100), nothing).empty());
+    CHECK(watch(make, nothing, nothing).empty());
   };
   check([](auto f) { return ps::generated(20, as_it_is) | ps::map(f) | ps::batch(4); });
   check([](auto f) {
