@@ -24,7 +24,7 @@ inline bool asked_for_help(int count, char** values, const std::string& usage) {
 }
 
 /// The most threads that an example starts.
-inline constexpr std::uint64_t most_workers = 1024;
+inline constexpr std::uint64_t max_workers = 1024;
 
 /// `--name value` pairs of a command line, for the examples.
 class arguments {
@@ -53,9 +53,9 @@ class arguments {
     const auto found = given_.extract(name);
     return found.empty() ? std::vector<std::string>() : found.mapped();
   }
-  /// A whole number, which is refused if it is more than `most`.
+  /// A whole number, which is refused if it is more than `maximum`.
   [[nodiscard]] std::uint64_t number(const std::string& name, std::uint64_t otherwise,
-                                     std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) {
+                                     std::uint64_t maximum = std::numeric_limits<std::uint64_t>::max()) {
     const auto found = given_.extract(name);
     if (found.empty()) return otherwise;
     const std::string& digits = found.mapped().back();
@@ -63,7 +63,7 @@ class arguments {
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (failure != std::errc{} || end != digits.data() + digits.size())
       wrong("--" + name + " needs a whole number, and '" + digits + "' is none");
-    if (value > most) wrong("--" + name + " is at most " + std::to_string(most) + ", and not " + digits);
+    if (value > maximum) wrong("--" + name + " is at most " + std::to_string(maximum) + ", and not " + digits);
     return value;
   }
   /// A number from 0 to 1.

@@ -68,7 +68,7 @@ void bake_images(arguments& given) {
   options.folder = given.text("out");
   options.name = given.text("name", "baked");
   options.samples_per_shard = given.number("samples-per-shard", 1000);
-  options.workers = static_cast<unsigned>(given.number("workers", ps::default_workers(1), most_workers));
+  options.workers = static_cast<unsigned>(given.number("workers", ps::default_workers(1), max_workers));
   const std::uint64_t max_side = given.number("max-side", 512), quality = given.number("quality", 90);
   const double raw = given.share("raw", 0);
   const std::string chroma = given.text("chroma", "source");

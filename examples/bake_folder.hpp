@@ -173,10 +173,10 @@ inline void check_folder(const bake_options& options, const bake_progress& progr
                                " when it was finished; remove its folder to bake anew");
   }
   // One may have been finished just before the run was killed.
-  const std::uint64_t most = finished + (progress.where && !progress.done() ? 1 : 0);
+  const std::uint64_t maximum = finished + (progress.where && !progress.done() ? 1 : 0);
   for (const auto& entry : fs::directory_iterator(options.folder)) {
     const auto number = shard_number(options, entry.path().filename().string());
-    if (number && *number >= most)
+    if (number && *number >= maximum)
       throw std::runtime_error("the folder " + options.folder.string() + " has a shard " +
                                entry.path().filename().string() +
                                " that is not of this run; choose another folder, or another --name");

@@ -214,7 +214,7 @@ int main(int argc, char** argv) {
     const double share = given.share("cache", 0.5);
     how.block = given.number("block-kib", 128, 1 << 20) * 1024;
     how.epochs = given.number("epochs", 4, 1000);
-    how.workers = static_cast<unsigned>(given.number("workers", 2, most_workers));
+    how.workers = static_cast<unsigned>(given.number("workers", 2, max_workers));
     how.step = std::chrono::microseconds(given.number("step-us", 2000, 60'000'000));
     const fs::path place = given.text("scratch", fs::temp_directory_path().string());
     given.done();

@@ -36,9 +36,9 @@ class contact_sheet {
       return static_cast<std::uint32_t>(text.size()) * (letters::width + 1) * dot;
     };
     const std::uint32_t dot = wide(2) <= width + 2 ? 2 : 1;
-    if (const std::uint32_t most = (width + dot) / ((letters::width + 1) * dot); text.size() > most) {
-      text.resize(most);
-      if (most > 4) text.replace(most - 2, 2, "..");
+    if (const std::uint32_t maximum = (width + dot) / ((letters::width + 1) * dot); text.size() > maximum) {
+      text.resize(maximum);
+      if (maximum > 4) text.replace(maximum - 2, 2, "..");
     }
     const std::uint32_t top = y + (label_height - letters::height * dot) / 2;
     for (const char c : text) {

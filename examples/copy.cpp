@@ -190,7 +190,7 @@ anywhere source_of(arguments& given) {
 void copy(arguments& given) {
   const anywhere from = source_of(given);
   const std::string to = given.text("to");
-  const std::uint64_t parallel = given.number("parallel", 8, most_workers);
+  const std::uint64_t parallel = given.number("parallel", 8, max_workers);
   const std::uint64_t part_size = given.number("part-size", 8'388'608, std::uint64_t{1} << 30);
   const std::uint64_t ahead = given.number("ahead", 2, 1024), every = given.number("progress", 2, 3600);
   given.done();

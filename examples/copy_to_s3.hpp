@@ -102,7 +102,7 @@ class copy_prefix {
 class s3_sink : public sink {
  public:
   s3_sink(const copy_prefix& place, std::uint64_t part_size, std::size_t ahead)
-      : place_(place), ahead_(ahead), out_({}, {.part_size = std::clamp(part_size, least_part, most_part)}) {}
+      : place_(place), ahead_(ahead), out_({}, {.part_size = std::clamp(part_size, least_part, max_part)}) {}
 
   std::optional<std::uint64_t> open(const copied_object& what) override {
     what_ = what;
@@ -138,7 +138,7 @@ class s3_sink : public sink {
   void abort() noexcept override { out_.abort(); }
 
  private:
-  static constexpr std::uint64_t least_part = std::uint64_t{5} << 20, most_part = std::uint64_t{1} << 30;
+  static constexpr std::uint64_t least_part = std::uint64_t{5} << 20, max_part = std::uint64_t{1} << 30;
 
   [[nodiscard]] const std::string& name() const { return place_.name(what_.number); }
   void keep(const copy_record& record) {

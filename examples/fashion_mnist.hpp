@@ -28,8 +28,8 @@ class model {
   model() : weights_(size), velocity_(size), gradient_(size) {
     penstock::rng random(1, 0, 0, 0);
     const auto fill = [&random](float* into, std::size_t count, double inputs) {
-      const double most = std::sqrt(6 / inputs);
-      for (std::size_t i = 0; i < count; ++i) into[i] = static_cast<float>(random.uniform(-most, most));
+      const double maximum = std::sqrt(6 / inputs);
+      for (std::size_t i = 0; i < count; ++i) into[i] = static_cast<float>(random.uniform(-maximum, maximum));
     };
     fill(weights_.data(), pixels * hidden, pixels);
     fill(weights_.data() + pixels * hidden + hidden, hidden * classes, hidden);

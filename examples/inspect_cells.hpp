@@ -68,11 +68,11 @@ inline std::size_t shown_character(std::string_view text) {
 }
 
 /// Text with everything escaped that a terminal might take for a command, or show misleadingly.
-inline std::string safe_text(std::string_view text, std::size_t most = 64) {
+inline std::string safe_text(std::string_view text, std::size_t maximum = 64) {
   std::string shown = "\"";
   constexpr char digits[] = "0123456789abcdef";
   std::size_t i = 0;
-  while (i < text.size() && shown.size() < most) {
+  while (i < text.size() && shown.size() < maximum) {
     const auto c = static_cast<unsigned char>(text[i]);
     if (const std::size_t length = shown_character(text.substr(i)); length != 0) {
       if (c == '"' || c == '\\') shown += '\\';

@@ -170,10 +170,10 @@ class source_call {
   template <class Source>
   [[nodiscard]] std::vector<std::string> files_of(const Source& source) const {
     std::set<std::string_view> listed;
-    std::vector<std::string> named, called, most;
+    std::vector<std::string> named, called, maximum;
     for (const ps::listed_files& some : there_.files()) {
       listed.insert(some.paths.begin(), some.paths.end());
-      if (some.paths.size() > most.size()) most = some.paths;
+      if (some.paths.size() > maximum.size()) maximum = some.paths;
       if (some.ending.starts_with(".tar") || some.ending == ".tgz") called = some.paths;
     }
     if constexpr (requires { source.manifest(); })
@@ -181,7 +181,7 @@ class source_call {
         if (named.empty() || named.back() != shard.name) named.push_back(shard.name);
     const auto is_listed = [&](const std::string& one) { return listed.contains(one); };
     if (!named.empty() && std::all_of(named.begin(), named.end(), is_listed)) return named;
-    return into_.format == "webdataset" && !called.empty() ? called : most;
+    return into_.format == "webdataset" && !called.empty() ? called : maximum;
   }
   /// The files as a pattern, if it matches them and no others, or otherwise as a storage of a list.
   [[nodiscard]] std::string place(std::string_view storage, const std::vector<std::string>& paths) const {
@@ -366,8 +366,8 @@ inline std::vector<cell> keys_of(std::string_view line) {
   if (!parsed.is_object()) return made;
   for (const auto& [key, value] : parsed.items()) {
     cell& one = made.emplace_back(cell{key});
-    constexpr auto most = std::uint64_t(std::numeric_limits<std::int64_t>::max());
-    const bool large = value.is_number_unsigned() && value.get<std::uint64_t>() > most;
+    constexpr auto maximum = std::uint64_t(std::numeric_limits<std::int64_t>::max());
+    const bool large = value.is_number_unsigned() && value.get<std::uint64_t>() > maximum;
     one.type = large                       ? "number beyond std::int64_t"
                : value.is_string()         ? "std::string"
                : value.is_boolean()        ? "bool"
@@ -430,11 +430,11 @@ report look(const Source& source, report all, const ps::dataset_listing& there, 
   if constexpr (requires { reader.bytes_per_sample(); })
     if (!all.bytes) all.bytes = all.samples * reader.bytes_per_sample();
   typename Source::reader::worker worker;
-  const std::size_t most_pictures = asked.sheet.empty() ? 0 : std::size_t{asked.columns} * asked.columns;
-  const std::uint64_t most =
-      std::min<std::uint64_t>(all.samples, std::max({asked.rows, std::size_t{32}, most_pictures}));
+  const std::size_t max_pictures = asked.sheet.empty() ? 0 : std::size_t{asked.columns} * asked.columns;
+  const std::uint64_t maximum =
+      std::min<std::uint64_t>(all.samples, std::max({asked.rows, std::size_t{32}, max_pictures}));
   std::vector<std::string> pictures;
-  for (std::uint64_t i = 0; i < most && all.failure.empty(); ++i) {
+  for (std::uint64_t i = 0; i < maximum && all.failure.empty(); ++i) {
     try {
       reader.evaluate({0, i}, worker, [&](const auto& sample) {
         std::vector<cell> row;
@@ -445,7 +445,7 @@ report look(const Source& source, report all, const ps::dataset_listing& there, 
         if (row.empty()) row = cells_of(sample, types);
         add_row(all, row);
         for (cell& one : row)
-          if (pictures.size() < most_pictures && !one.image.empty() &&
+          if (pictures.size() < max_pictures && !one.image.empty() &&
               (asked.column.empty() || asked.column == one.name || one.name.empty())) {
             pictures.push_back(std::move(one.image));
             break;

@@ -76,8 +76,8 @@ inline std::string count_text(std::uint64_t count, std::string_view what) {
 }
 
 /// The name of a field for a terminal.
-inline std::string safe_name(std::string_view name, std::size_t most = 64) {
-  const std::string shown = safe_text(name, most);
+inline std::string safe_name(std::string_view name, std::size_t maximum = 64) {
+  const std::string shown = safe_text(name, maximum);
   const bool plain = shown.size() == name.size() + 2 && !name.empty();
   return plain ? std::string(name) : shown;
 }

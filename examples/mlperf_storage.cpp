@@ -82,12 +82,12 @@ void append(const std::string& path, const std::vector<std::vector<epoch_times>>
   if (!out) throw std::runtime_error("cannot write " + path);
 }
 
-/// The largest number from 1 to `most` for which `feeds` holds, or 0: doubles, then halves what is left.
+/// The largest number from 1 to `maximum` for which `feeds` holds, or 0: doubles, then halves what is left.
 template <class F>
-std::uint64_t largest(std::uint64_t most, F feeds) {
-  std::uint64_t good = 0, bad = most + 1;
+std::uint64_t largest(std::uint64_t maximum, F feeds) {
+  std::uint64_t good = 0, bad = maximum + 1;
   for (std::uint64_t next = 1; good + 1 < bad;
-       next = bad > most ? std::min(2 * good, most) : good + (bad - good) / 2)
+       next = bad > maximum ? std::min(2 * good, maximum) : good + (bad - good) / 2)
     (feeds(next) ? good : bad) = next;
   return good;
 }
@@ -114,7 +114,7 @@ void training(arguments& given, const std::filesystem::path& where, const std::s
   const std::string device = given.text("accelerator-type", "a100");
   const scaled_workload w{workload_called(name), given.share("scale", 1), device == "h100"};
   const std::uint64_t files = given.number("files", 0), only = given.number("num-accelerators", 0, 4096);
-  const std::uint64_t most_wanted = given.number("max-accelerators", 64, 4096);
+  const std::uint64_t max_wanted = given.number("max-accelerators", 64, 4096);
   const std::string log = given.text("log", "");
   const training_options how{
       .epochs = given.number("epochs", 5, 1000),
@@ -128,9 +128,9 @@ void training(arguments& given, const std::filesystem::path& where, const std::s
     throw std::runtime_error("--accelerator-type is a100 or h100, and not '" + device + "'");
   if (w.scale == 0 || how.epochs == 0) throw std::runtime_error("--scale and --epochs are more than 0");
   if (files == 0) throw std::runtime_error("--files is missing: how many files the data set has");
-  if (most_wanted == 0) throw std::runtime_error("--max-accelerators is at least 1");
-  const std::uint64_t most_with_steps = files * w.of.samples_per_file / w.of.batch / least_steps;
-  if (most_with_steps < std::max<std::uint64_t>(only, 1))
+  if (max_wanted == 0) throw std::runtime_error("--max-accelerators is at least 1");
+  const std::uint64_t max_with_steps = files * w.of.samples_per_file / w.of.batch / least_steps;
+  if (max_with_steps < std::max<std::uint64_t>(only, 1))
     throw std::runtime_error("an epoch has fewer than 3 steps; give more --files");
 
   const data_set data = make_data(where, w, files);
@@ -165,11 +165,11 @@ void training(arguments& given, const std::filesystem::path& where, const std::s
     if (only != 0) {
       feeds(only);
     } else {
-      const std::uint64_t most = std::min(most_wanted, most_with_steps), found = largest(most, feeds);
+      const std::uint64_t maximum = std::min(max_wanted, max_with_steps), found = largest(maximum, feeds);
       std::printf("accelerators at AU >= %.0f %%: %llu%s; bare read loop: %.0f\n", w.of.threshold,
                   static_cast<unsigned long long>(found),
-                  found < most ? ""
-                  : most_with_steps < most_wanted
+                  found < maximum ? ""
+                  : max_with_steps < max_wanted
                       ? " or more (there are no samples for more; give more --files)"
                       : " or more (see --max-accelerators)",
                   std::floor(limit));

@@ -55,11 +55,11 @@ void preview(const std::string& shards, const std::string& out, std::uint32_t co
   if (count == 0 || columns == 0 || size < 16)
     throw std::runtime_error("--count and --columns are at least 1, and --size is from 16 to 4096");
   // The batches and the sheet: each has two images of three bytes a pixel.
-  constexpr std::uint64_t most_pixels = 1'000'000'000 / 12;
-  if (std::uint64_t{count} * size * size > most_pixels)
+  constexpr std::uint64_t max_pixels = 1'000'000'000 / 12;
+  if (std::uint64_t{count} * size * size > max_pixels)
     throw std::runtime_error("--count " + std::to_string(count) + " with --size " + std::to_string(size) +
                              " needs more than 1 GB; a sheet of that size has room for " +
-                             std::to_string(most_pixels / (std::uint64_t{size} * size)));
+                             std::to_string(max_pixels / (std::uint64_t{size} * size)));
   using picture = ps::image_of<ps::jpeg, ps::png, ps::webp, ps::npy_image>;
   const auto samples = ps::webdataset(shards) | ps::fields<"jpg;jpeg;png;webp;npy", "cls"> |
                        ps::decode<ps::field<"jpg", picture>, ps::field<"cls", ps::integer>> |

@@ -76,7 +76,7 @@ class proof_parts {
     auto& t = p.topologies.front();
     for (auto* number :
          {&t.shape.nodes, &t.shape.ranks_per_node, &t.steps, &t.delivered, &t.dropped, &t.padded, &t.least,
-          &t.most, &t.sum, &p.positions, &p.samples, &p.shards, &p.left_out, &p.pads, &p.global})
+          &t.maximum, &t.sum, &p.positions, &p.samples, &p.shards, &p.left_out, &p.pads, &p.global})
       f(*number);
   }
 

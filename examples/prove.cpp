@@ -298,7 +298,7 @@ int run(int count, char** values) {
   set.options.epochs = given.number("epochs", 1);
   if (set.options.epochs == 0) throw std::runtime_error("--epochs 0 proves nothing; give 1 or more");
   set.options.threads = static_cast<unsigned>(given.number(
-      "threads", std::max<std::uint64_t>(1, ps::usable_processors() / set.here.local_size), most_workers));
+      "threads", std::max<std::uint64_t>(1, ps::usable_processors() / set.here.local_size), max_workers));
   if (const std::string data = given.text("data", ""); !data.empty())
     return with_order(ps::webdataset(data) | ps::map([](const auto&) { return 0; }), given, set);
 

@@ -97,7 +97,7 @@ int train(arguments& given) {
   std::string store = given.text("store");
   const std::string folder = given.text("put", "");
   const std::uint64_t epochs = given.number("epochs", 1), batch_size = given.number("batch", 100);
-  const auto workers = static_cast<unsigned>(given.number("workers", 2, most_workers));
+  const auto workers = static_cast<unsigned>(given.number("workers", 2, max_workers));
   given.done();
   if (!store.ends_with('/')) store += '/';
   if (!folder.empty()) put(folder, store);

@@ -128,7 +128,7 @@ void train(arguments& given) {
   const std::string shards = given.text("shards"), checkpoint = given.text("checkpoint");
   const std::uint64_t epochs = given.number("epochs", 1), global = given.number("global-batch", 100);
   const std::uint64_t shards_ahead = given.number("window", 8), copies = given.number("replicate", 1);
-  const auto threads = static_cast<unsigned>(given.number("workers", 1, most_workers));
+  const auto threads = static_cast<unsigned>(given.number("workers", 1, max_workers));
   const std::string record_path = given.text("record", "");
   const std::chrono::milliseconds step_takes(given.number("step-ms", 0));
   given.done();

@@ -104,7 +104,7 @@ int train(arguments& given) {
   const std::uint64_t epochs = given.number("epochs", 1), batch_size = given.number("batch", 100);
   const std::uint64_t rank = given.number("rank", 0), world = given.number("world", 1);
   const auto workers =
-      static_cast<unsigned>(given.number("workers", ps::default_workers(world), most_workers));
+      static_cast<unsigned>(given.number("workers", ps::default_workers(world), max_workers));
   const std::uint64_t every = given.number("checkpoint-every", 100), window = given.number("window", 8);
   const std::uint64_t stop_after = given.number("stop-after", 0);
   given.done();

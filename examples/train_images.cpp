@@ -54,8 +54,8 @@ class weights {
  public:
   weights(std::size_t count, std::size_t inputs, ps::rng& random)
       : value_(count), gradient_(count), velocity_(count) {
-    const double most = std::sqrt(6 / static_cast<double>(inputs));
-    for (float& w : value_) w = static_cast<float>(random.uniform(-most, most));
+    const double maximum = std::sqrt(6 / static_cast<double>(inputs));
+    for (float& w : value_) w = static_cast<float>(random.uniform(-maximum, maximum));
   }
   [[nodiscard]] const float* value() const { return value_.data(); }
   [[nodiscard]] float* gradient() { return gradient_.data(); }
@@ -261,7 +261,7 @@ void train_images(arguments& given) {
       .accelerator_ms = given.number("accelerator", 0),
       .seed = given.number("seed", 7),
       .size = static_cast<std::uint32_t>(size),
-      .workers = static_cast<unsigned>(given.number("workers", ps::default_workers(1), most_workers))};
+      .workers = static_cast<unsigned>(given.number("workers", ps::default_workers(1), max_workers))};
   given.done();
   if (shards.empty() == folder.empty()) throw std::runtime_error("give either --shards or --folder");
   if (size < 8 || size > 1024 || size % 4 != 0)

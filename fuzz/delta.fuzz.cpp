@@ -92,10 +92,10 @@ std::string read_log(std::string_view text, std::string_view beside) {
 }
 
 void read_vector(ps::bytes_view bytes) {
-  constexpr std::uint64_t most = 1 << 16;
+  constexpr std::uint64_t maximum = 1 << 16;
   outcome([&] {
-    const std::vector<std::uint64_t> rows = ps::detail::read_deletion_vector(bytes, most);
-    must(rows.size() <= most, "rows stay within their limit");
+    const std::vector<std::uint64_t> rows = ps::detail::read_deletion_vector(bytes, maximum);
+    must(rows.size() <= maximum, "rows stay within their limit");
     check_rows(rows);
   });
 }

@@ -12,9 +12,9 @@ using namespace penstock_fuzz;
 namespace ps = penstock;
 namespace tar = penstock::detail::tar;
 
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most,
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t maximum,
                                                unsigned seed) {
-  return change_blocks(data, size, most, seed, 1);
+  return change_blocks(data, size, maximum, seed, 1);
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

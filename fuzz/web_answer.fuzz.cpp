@@ -67,11 +67,11 @@ bool read(web::answer_reader& reader, arriving& from, web::call& what) {
     touch(std::string_view(ps::detail::answer_error(reply.status, wait).message()));
   }
   if (unknown) {
-    const std::size_t most = bytes ? what.into.size() : what.most_body;
-    reader.begin_body(most);
+    const std::size_t maximum = bytes ? what.into.size() : what.max_body;
+    reader.begin_body(maximum);
     for (;;) {
       now = reader.read_body();
-      must(reader.body().size() <= most, "no more than was allowed");
+      must(reader.body().size() <= maximum, "no more than was allowed");
       if (now != state::more) break;
       if (from.next(reader)) continue;
       if (reader.end_body()) touch(reader.body());
@@ -108,7 +108,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     what.into = std::span(into).first(1 + how / 32 * 9);
     if (how % 4 == 3) what.size = 100;
   }
-  what.most_body = 100;
+  what.max_body = 100;
   web::answer_reader reader;
   arriving from{in.rest(), together};
   while (read(reader, from, what)) {

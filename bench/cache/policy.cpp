@@ -216,11 +216,11 @@ void line(const char* name, std::uint64_t nodes, const reads_of_node& all, bool 
   for (const unsigned percent : {10u, 25u, 50u, 75u, 90u}) {
     const std::uint64_t slots = std::max<std::uint64_t>(1, of_node * percent / 100);
     const result fifo = simulate(all, slots, policy::fifo), lru = simulate(all, slots, policy::lru),
-                 ours = simulate(all, slots, policy::needed_last), most = best(all, slots);
+                 ours = simulate(all, slots, policy::needed_last), maximum = best(all, slots);
     std::printf(chart ? "%s;%llu;%u;%.4f;%.4f;%.4f;%.4f;%.4f\n"
                       : "| %s | %llu | %u %% | %.3f | %.3f | %.3f | %.3f | %.3f |\n",
                 name, static_cast<unsigned long long>(nodes), percent, fifo.rate(), lru.rate(), ours.rate(),
-                most.rate(), ours.rate() / most.rate());
+                maximum.rate(), ours.rate() / maximum.rate());
     std::fflush(stdout);
   }
 }
@@ -246,13 +246,13 @@ int main(int argc, char** argv) {
   }
   if (chart) return 0;
   constexpr std::uint64_t nodes = 32, share = data_blocks / nodes;
-  std::uint64_t most = 0;
+  std::uint64_t maximum = 0;
   for (std::uint64_t node = 0; node < nodes; ++node)
-    most =
-        std::max(most, simulate(reads_of(node, nodes, lanes), share / 2, policy::needed_last).fetched_first);
+    maximum =
+        std::max(maximum, simulate(reads_of(node, nodes, lanes), share / 2, policy::needed_last).fetched_first);
   std::printf(
       "\nWith lanes and a cache of half its share, a node of %llu fetches at most %.3f times its share of\n"
       "the data in the first epoch.\n",
-      static_cast<unsigned long long>(nodes), static_cast<double>(most) / static_cast<double>(share));
+      static_cast<unsigned long long>(nodes), static_cast<double>(maximum) / static_cast<double>(share));
   return 0;
 }

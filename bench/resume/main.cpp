@@ -82,8 +82,8 @@ void restore(const bench::options& o) {
 
 void sizes(const bench::options& o) {
   const auto source = numbers_in_shards();
-  const auto size = [&](const char* id, const char* what, double most, const auto& loader) {
-    const bench::row r{id, what, most, true};
+  const auto size = [&](const char* id, const char* what, double maximum, const auto& loader) {
+    const bench::row r{id, what, maximum, true};
     if (!o.wants(r.id)) return;
     auto run = loader.open();
     for (int i = 0; i < 100; ++i) static_cast<void>(run.next());
@@ -189,8 +189,8 @@ void trillion(const bench::options& o) {
     for (std::size_t i = 0; i < indices.size(); ++i)
       if (indices[i] != where.step * global + i) throw std::runtime_error("a step has other positions");
   }
-  const double most = highest_megabytes();
-  bench::print_row(r, most, most,
+  const double maximum = highest_megabytes();
+  bench::print_row(r, maximum, maximum,
                    "the last and " + std::to_string(looks - 1) + " random of " + std::to_string(steps) +
                        " steps, " + std::to_string(found.positions) + " windows of 1,024 tokens, " +
                        bench::milliseconds(bench::seconds_now() - begin) + " with the proof");
@@ -220,8 +220,8 @@ void proofs(const bench::options& o) {
     if (t.shape.nodes != 32) continue;
     const double each = static_cast<double>(found.shards) / 32;
     bench::print_row(
-        near, static_cast<double>(t.most) / each, static_cast<double>(t.sum) / 32 / each,
-        std::to_string(t.least) + " to " + std::to_string(t.most) + " of " + std::to_string(found.shards));
+        near, static_cast<double>(t.maximum) / each, static_cast<double>(t.sum) / 32 / each,
+        std::to_string(t.least) + " to " + std::to_string(t.maximum) + " of " + std::to_string(found.shards));
   }
 }
 

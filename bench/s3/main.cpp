@@ -27,7 +27,7 @@ namespace {
 
 namespace ps = penstock;
 
-constexpr std::size_t part_size = std::size_t{8} << 20, at_once = 4;
+constexpr std::size_t part_size = std::size_t{8} << 20, max_in_flight = 4;
 constexpr const char* bucket = "bench";
 
 struct objects {
@@ -81,7 +81,7 @@ class reader {
     for (std::uint64_t i = 0; i < what.number; ++i) names.push_back(std::string(bucket) + "/" + name_of(i));
     return ps::s3(names, {.place = {.region = "us-east-1", .endpoint = endpoint},
                           .identity = {.credentials = ps::s3_credentials("key", "secret")},
-                          .connection = {.connections = at_once}})
+                          .connection = {.connections = max_in_flight}})
         .connect();
   }
 
@@ -115,8 +115,8 @@ class reader {
   }
 
   objects what_;
-  std::array<std::vector<std::byte>, at_once> blocks_;
-  std::array<std::size_t, at_once> left_{};
+  std::array<std::vector<std::byte>, max_in_flight> blocks_;
+  std::array<std::size_t, max_in_flight> left_{};
   std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t next_ = 0;

@@ -81,7 +81,7 @@ void measure(const bench::options& o) {
   bench::listed_store store(keys, bytes);
   const ps::s3 shards(names, {.place = {.region = "us-east-1", .endpoint = store.endpoint()},
                               .identity = {.credentials = ps::s3_credentials("key", "secret")},
-                              .connection = {.proxies = false, .hedges = {.share = 0}}});
+                              .connection = {.proxies = false, .hedges = {.max_extra_requests = 0}}});
   const std::string indexes = folder.file("indexes");
   (void)ps::webdataset(shards, {.index_folder = indexes});
   const auto first = store.counted();

@@ -173,7 +173,7 @@ void small(const bench::options& o) {
   auto ranges = payloads(files);
   std::shuffle(ranges.begin(), ranges.end(), ps::rng(1, 2, 3));
   const ps::http where(urls(files, store.port()), {.connections = 4});
-  auto run = (ps::webdataset(where) | ps::shuffle(7) | ps::prefetch(256, {.gap = 0, .together = 1}) |
+  auto run = (ps::webdataset(where) | ps::shuffle(7) | ps::prefetch(256, {.coalesce_gap = 0, .max_coalesced = 1}) |
               ps::fields<"bin"> | ps::batch(64) | ps::workers(1))
                  .open();
   std::vector<double> ratios, rates;
@@ -224,7 +224,7 @@ void far(const bench::options& o) {
     const ps::simulated accelerator({.step = 100ms});
     const ps::http where(urls(files, proxy.port()), {.connections = 64});
     auto run = (ps::npy_rows<std::uint8_t, sample_bytes>(where) | ps::shuffle(7) |
-                ps::prefetch(256, {.gap = 0, .together = 1}) | ps::batch(64) | ps::pin_and_copy(accelerator) |
+                ps::prefetch(256, {.coalesce_gap = 0, .max_coalesced = 1}) | ps::batch(64) | ps::pin_and_copy(accelerator) |
                 ps::workers(1))
                    .open();
     double began = 0, waited = 0;
@@ -253,7 +253,7 @@ void late(const bench::options& o) {
                                   {.latency = 20ms, .jitter = 10ms, .stall_one_in = 100, .stall = 2s});
   std::uint64_t requests = 0, hedges = 0;
   const auto p99 = [&](const auto& where) {
-    auto run = (ps::webdataset(where) | ps::shuffle(7) | ps::prefetch(256, {.gap = 0, .together = 1}) |
+    auto run = (ps::webdataset(where) | ps::shuffle(7) | ps::prefetch(256, {.coalesce_gap = 0, .max_coalesced = 1}) |
                 ps::fields<"bin"> | ps::batch(8) | ps::workers(1))
                    .open();
     std::vector<double> times;
@@ -279,7 +279,7 @@ void late(const bench::options& o) {
 
 /// The memory that a run holds over storages of several latencies.
 void held(const bench::options& o) {
-  const bench::row most{"23g", "memory(64 MiB), latency 1 to 200 ms: most bytes held / limit", 1, true};
+  const bench::row maximum{"23g", "memory(64 MiB), latency 1 to 200 ms: most bytes held / limit", 1, true};
   if (!o.wants("23g")) return;
   const bench::folder folder(o, "storage_held");
   const auto files = bench::write_shards(folder, 2, 512, sample_bytes, false);
@@ -295,7 +295,7 @@ void held(const bench::options& o) {
       ++times;
     }
   }
-  bench::print_row(most, worst, worst, std::to_string(static_cast<int>(times)) + " batches");
+  bench::print_row(maximum, worst, worst, std::to_string(static_cast<int>(times)) + " batches");
 }
 
 void measure(const bench::options& o) {

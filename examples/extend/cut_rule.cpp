@@ -109,8 +109,8 @@ int main() {
     for (auto&& b : run) {
       const auto lengths = b.values();
       if (b.size() == 0) continue;  // in the last step
-      const auto [least, most] = std::minmax_element(lengths.begin(), lengths.end());
-      works = works && *least / mine::edge == *most / mine::edge && b.size() <= 16;
+      const auto [least, maximum] = std::minmax_element(lengths.begin(), lengths.end());
+      works = works && *least / mine::edge == *maximum / mine::edge && b.size() <= 16;
       seen += b.size();
     }
     steps += run.steps_per_epoch();

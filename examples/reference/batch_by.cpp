@@ -43,7 +43,7 @@ int main() {
   };
 
   std::uint64_t samples = 0, steps = 0;
-  std::size_t fewest = 2000, most = 0;
+  std::size_t fewest = 2000, maximum = 0;
   auto run = loader(0, 1).open();
   for (auto&& b : run) {
     const auto values = b.values();
@@ -52,10 +52,10 @@ int main() {
     works = works && tokens <= limit;
     samples += b.size();
     fewest = b.size() < fewest ? b.size() : fewest;
-    most = b.size() > most ? b.size() : most;
+    maximum = b.size() > maximum ? b.size() : maximum;
     ++steps;
   }
-  works = works && samples == 2000 && steps == run.steps_per_epoch() && most > fewest;
+  works = works && samples == 2000 && steps == run.steps_per_epoch() && maximum > fewest;
 
   // Stopped after 10 steps on two ranks, which is after 20 batches on one.
   auto two = loader(1, 2).open();
@@ -70,6 +70,6 @@ int main() {
 
   if (!works) std::puts("wrong: these are not the batches that were promised");
   if (works)
-    std::printf("%llu batches of %zu to %zu texts\n", static_cast<unsigned long long>(steps), fewest, most);
+    std::printf("%llu batches of %zu to %zu texts\n", static_cast<unsigned long long>(steps), fewest, maximum);
   return works ? 0 : 1;
 }

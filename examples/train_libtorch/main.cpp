@@ -74,7 +74,7 @@ void train(arguments& given) {
   const std::string shards = given.text("shards");
   const std::uint64_t epochs = given.number("epochs", 3), batch_size = given.number("batch", 100);
   const std::uint64_t seed = given.number("seed", 7), window = given.number("window", 8);
-  const auto workers = static_cast<unsigned>(given.number("workers", ps::default_workers(1), most_workers));
+  const auto workers = static_cast<unsigned>(given.number("workers", ps::default_workers(1), max_workers));
   given.done();
 
   torch::manual_seed(seed);

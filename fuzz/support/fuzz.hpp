@@ -62,8 +62,8 @@ class input {
     if (!some.empty()) std::memcpy(&value, some.data(), some.size());
     return value;
   }
-  penstock::bytes_view take(std::size_t most) {
-    const penstock::bytes_view some = rest_.first(std::min(most, rest_.size()));
+  penstock::bytes_view take(std::size_t maximum) {
+    const penstock::bytes_view some = rest_.first(std::min(maximum, rest_.size()));
     rest_ = rest_.subspan(some.size());
     return some;
   }

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t maximum);
 
 namespace penstock_fuzz {
 
@@ -42,18 +42,18 @@ inline std::string sealed(penstock::bytes_view bytes) {
 }
 
 /// Copies, moves or drops a block behind the first `head` bytes, or leaves the change to the fuzzer.
-inline std::size_t change_blocks(std::uint8_t* data, std::size_t size, std::size_t most, unsigned seed,
+inline std::size_t change_blocks(std::uint8_t* data, std::size_t size, std::size_t maximum, unsigned seed,
                                  std::size_t head) {
   const std::size_t blocks = size > head ? (size - head) / 512 : 0;
   const unsigned choice = seed % 8;
-  if (choice > 2 || blocks == 0) return LLVMFuzzerMutate(data, size, most);
+  if (choice > 2 || blocks == 0) return LLVMFuzzerMutate(data, size, maximum);
   std::uint8_t* const first = data + head;
   const std::size_t from = seed / 8 % blocks, to = seed / 512 % blocks;
   if (choice == 0) {
     std::swap_ranges(first + 512 * from, first + 512 * (from + 1), first + 512 * to);
     return size;
   }
-  if (choice == 1 && size + 512 <= most) {
+  if (choice == 1 && size + 512 <= maximum) {
     const std::vector<std::uint8_t> block(first + 512 * from, first + 512 * (from + 1));
     std::memmove(first + 512 * (to + 1), first + 512 * to, size - head - 512 * to);
     std::copy(block.begin(), block.end(), first + 512 * to);

@@ -70,7 +70,7 @@ byte_vector smooth_file(ps::image_size size, unsigned o = 1) {
 
 struct distance {
   double mean = 0;
-  int most = 0;
+  int maximum = 0;
 };
 distance between(const picture<std::uint8_t>& a, const picture<std::uint8_t>& b) {
   REQUIRE(a.size == b.size);
@@ -78,7 +78,7 @@ distance between(const picture<std::uint8_t>& a, const picture<std::uint8_t>& b)
   for (std::size_t i = 0; i < a.values.size(); ++i) {
     const int apart = std::abs(int{a.values[i]} - int{b.values[i]});
     d.mean += apart;
-    d.most = std::max(d.most, apart);
+    d.maximum = std::max(d.maximum, apart);
   }
   d.mean /= static_cast<double>(a.values.size());
   return d;
@@ -138,7 +138,7 @@ TEST_CASE("codec/dct_scaling: a smaller image is the library's own, and its part
         const double scale = 1.0 / (1u << times);
         CHECK(where == ps::real_part{8 * scale, 4 * scale, scale, 2 * scale});
         REQUIRE(image.size() == plain->size);
-        CHECK(image.most_halvings() == 3 - times);
+        CHECK(image.max_halvings() == 3 - times);
         const picture<std::uint8_t> whole{plain->size, 3, plain->pixels};
         CHECK(copied(image.read(ps::whole_of(image.size()))) == whole);
         for (int i = 0; i < 12; ++i) {
@@ -162,7 +162,7 @@ TEST_CASE("codec/dct_scaling: the resized rectangle stays where it is, however t
         const auto operation = ps::resize(to.height, to.width);
         const distance d = between(made(ps::jpeg{}, file, operation), made(scaling, file, operation));
         CHECK(d.mean < 1.2);
-        CHECK(d.most < 9);
+        CHECK(d.maximum < 9);
         CHECK(d.mean > 0);  // another way
       }
       for (std::uint64_t i = 0; i < 12; ++i) {
@@ -170,7 +170,7 @@ TEST_CASE("codec/dct_scaling: the resized rectangle stays where it is, however t
         const distance d = between(made(ps::jpeg{}, file, operation, i), made(scaling, file, operation, i));
         INFO("crop " << i);
         CHECK(d.mean < 1.2);
-        CHECK(d.most < 9);
+        CHECK(d.maximum < 9);
       }
     }
 }
@@ -179,8 +179,8 @@ TEST_CASE(
     "codec/dct_scaling: nothing changes without the option, nor where the result is not smaller by half") {
   const byte_vector file = smooth_file({200, 150});
   ps::jpeg_scratch scratch;
-  CHECK(ps::jpeg{}.decode(file, scratch).most_halvings() == 0);
-  CHECK(scaling.decode(file, scratch).most_halvings() == 3);
+  CHECK(ps::jpeg{}.decode(file, scratch).max_halvings() == 0);
+  CHECK(scaling.decode(file, scratch).max_halvings() == 3);
   const auto equal = [&](const auto& operation) {
     return made(ps::jpeg{}, file, operation) == made(scaling, file, operation);
   };
@@ -240,7 +240,7 @@ TEST_CASE("codec/dct_scaling: photos, on any number of workers, without an alloc
           between(made(ps::jpeg{}, file, operation, number), made(scaling, file, operation, number));
       ++number;
       mean += d.mean;
-      scaled += d.most != 0;
+      scaled += d.maximum != 0;
       CHECK(d.mean < 5);
     }
   CHECK(mean / static_cast<double>(number) < 3);

@@ -412,9 +412,9 @@ TEST_CASE("codec/jpeg: limits, before anything is allocated") {
     const auto bytes = caught([&] { (void)ps::jpeg{}.decode(header(32000, 32000, 8, frame), scratch); });
     CHECK(bytes.code == ps::errc::limit);
     CHECK(bytes.line.find("32000 x 32000 pixels of 3 bytes") != std::string::npos);
-    const auto most = caught([&] { (void)ps::jpeg{}.decode(header(65535, 65535, 8, frame), scratch); });
-    CHECK(most.code == ps::errc::limit);
-    CHECK(most.line.find("wider or higher than 65500 pixels") != std::string::npos);
+    const auto maximum = caught([&] { (void)ps::jpeg{}.decode(header(65535, 65535, 8, frame), scratch); });
+    CHECK(maximum.code == ps::errc::limit);
+    CHECK(maximum.line.find("wider or higher than 65500 pixels") != std::string::npos);
   }
   CHECK(scratch.reader().memory_held() < 1 << 20);
   const byte_vector file = soft_file({41, 30});

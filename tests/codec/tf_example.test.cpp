@@ -61,8 +61,8 @@ TEST_CASE("codec/tf_example: the vector of the format's description") {
 }
 
 TEST_CASE("codec/tf_example: every type of value, exactly or not at all") {
-  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  const std::array<std::int64_t, 3> three{-1, 0, most};
+  const std::int64_t maximum = std::numeric_limits<std::int64_t>::max();
+  const std::array<std::int64_t, 3> three{-1, 0, maximum};
   const std::array<float, 2> two{0.5f, -2.0f};
   const std::string bytes = ps::tf_example_bytes({{"three", std::span<const std::int64_t>(three)},
                                                   {"two", std::span<const float>(two)},
@@ -75,7 +75,7 @@ TEST_CASE("codec/tf_example: every type of value, exactly or not at all") {
                              ps::feature<"yes", bool>, ps::feature<"half", float>>;
   const auto found = decoded<all>(bytes);
   CHECK(std::vector<std::int64_t>(ps::get<"three">(found).begin(), ps::get<"three">(found).end()) ==
-        std::vector<std::int64_t>{-1, 0, most});
+        std::vector<std::int64_t>{-1, 0, maximum});
   CHECK(ps::get<"two">(found) == std::vector<double>{0.5, -2.0});
   CHECK(ps::get<"one">(found) == 200);
   CHECK(ps::get<"yes">(found));

@@ -94,9 +94,9 @@ TEST_CASE("core/bytes: a moved-from buffer has no memory") {
 
 TEST_CASE("core/bytes: an impossible size is refused, whatever its bits") {
   ps::buffer b(8);
-  const std::size_t most = std::numeric_limits<std::size_t>::max();
+  const std::size_t maximum = std::numeric_limits<std::size_t>::max();
   for (const std::size_t size :
-       {most, most - 63, most / 5 * 4 + 1, most / 5 * 4 + 4, most / 2, most / 4 + 1}) {
+       {maximum, maximum - 63, maximum / 5 * 4 + 1, maximum / 5 * 4 + 4, maximum / 2, maximum / 4 + 1}) {
     CHECK_THROWS_AS(b.resize_for_overwrite(size), std::bad_alloc);
     CHECK(b.size() == 8);
   }

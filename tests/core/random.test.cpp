@@ -108,20 +108,20 @@ TEST_CASE("core/random: below(n) stays below n and is uniform") {
 
 TEST_CASE("core/random: uniform is in [0, 1), and in the requested interval") {
   ps::rng r(8, 0, 0);
-  double sum = 0, least = 1, most = 0;
+  double sum = 0, least = 1, maximum = 0;
   const int draws = 50'000;
   for (int i = 0; i < draws; ++i) {
     const double x = r.uniform();
     REQUIRE((x >= 0 && x < 1));
     sum += x;
     least = std::min(least, x);
-    most = std::max(most, x);
+    maximum = std::max(maximum, x);
     const double y = r.uniform(-3, 5);
     REQUIRE((y >= -3 && y < 5));
   }
   CHECK(std::abs(sum / draws - 0.5) < 0.006);
   CHECK(least < 0.001);
-  CHECK(most > 0.999);
+  CHECK(maximum > 0.999);
 }
 
 TEST_CASE("core/random: chance(p) is true with probability p") {

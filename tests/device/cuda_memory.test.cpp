@@ -252,9 +252,9 @@ TEST_CASE("device/cuda_memory: batches of unequal sizes settle, and are not pinn
 
 TEST_CASE("device/cuda_memory: memory(bytes) bounds what is pinned") {
   const fresh_fake fake;
-  constexpr std::size_t batch_bytes = 16 * (3000 + 8), most = 5 * 16 * page;
+  constexpr std::size_t batch_bytes = 16 * (3000 + 8), maximum = 5 * 16 * page;
   for (const unsigned threads : {0u, 2u}) {
-    auto run = (pictures(1600) | ps::workers(threads) | ps::batch(16) | ps::memory(most) | ps::prefetch(50) |
+    auto run = (pictures(1600) | ps::workers(threads) | ps::batch(16) | ps::memory(maximum) | ps::prefetch(50) |
                 ps::cuda::pin_and_copy)
                    .open();
     std::size_t pinned = 0;
@@ -263,7 +263,7 @@ TEST_CASE("device/cuda_memory: memory(bytes) bounds what is pinned") {
       pinned = std::max(pinned, fake.fake.registered_bytes());
     }
     CHECK(pinned > 2 * batch_bytes);
-    CHECK(pinned <= most);
+    CHECK(pinned <= maximum);
   }
 }
 
@@ -299,7 +299,7 @@ TEST_CASE("device/cuda_memory: slots and workers are near the device") {
     CHECK(penstock_test::thread_facts::allowed() == mine);
     ps::processor_set used;
     for (const auto& facts : notes.all())
-      for (unsigned i = 0; i < ps::processor_set::most; ++i)
+      for (unsigned i = 0; i < ps::processor_set::maximum; ++i)
         if (facts.processors.contains(i) && !used.contains(i)) used.add(i);
     return used;
   };

@@ -59,9 +59,9 @@ void check_blur(ps::image_size size, int kernel, double sigma) {
   const auto values = read_values(blurred);
   const auto expected = naive_blur(image, kernel, sigma);
   REQUIRE(values.size() == expected.size());
-  double most = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) most = std::max(most, std::fabs(values[i] - expected[i]));
-  CHECK(most < 0.75);
+  double maximum = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) maximum = std::max(maximum, std::fabs(values[i] - expected[i]));
+  CHECK(maximum < 0.75);
   CHECK(penstock_test::all_ways_agree(blurred));
   CHECK_FALSE(image.read_outside());
 }

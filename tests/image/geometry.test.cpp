@@ -50,9 +50,9 @@ std::vector<float> bright_box(const I& image) {
       }
   return {box[0], box[1], box[2], box[3]};
 }
-bool close(const std::vector<float>& a, const std::vector<float>& b, float most) {
+bool close(const std::vector<float>& a, const std::vector<float>& b, float maximum) {
   for (std::size_t i = 0; i < 4; ++i)
-    if (!(std::abs(a[i] - b[i]) <= most)) return false;
+    if (!(std::abs(a[i] - b[i]) <= maximum)) return false;
   return true;
 }
 

@@ -49,12 +49,12 @@ TEST_CASE("image/image_limits: the sentence says what is too large, and what to 
 }
 
 TEST_CASE("image/image_limits: limits of any size hold") {
-  constexpr std::uint32_t most = 0xffff'ffff;
+  constexpr std::uint32_t maximum = 0xffff'ffff;
   constexpr std::uint64_t bytes = std::uint64_t{1} << 30;
   // 8 times their pixels is a little more than 2^64.
-  CHECK_FALSE(refusal({2'147'352'580, 1'073'807'362}, 8, {most, most, bytes}, ps::errc::limit).empty());
-  CHECK_FALSE(refusal({most, most}, 8, {most, most, ~std::uint64_t{0}}, ps::errc::limit).empty());
-  CHECK(refusal({most, most}, 1, {most, most, ~std::uint64_t{0}}, ps::errc::limit).empty());
+  CHECK_FALSE(refusal({2'147'352'580, 1'073'807'362}, 8, {maximum, maximum, bytes}, ps::errc::limit).empty());
+  CHECK_FALSE(refusal({maximum, maximum}, 8, {maximum, maximum, ~std::uint64_t{0}}, ps::errc::limit).empty());
+  CHECK(refusal({maximum, maximum}, 1, {maximum, maximum, ~std::uint64_t{0}}, ps::errc::limit).empty());
   CHECK(refusal({5, 1}, 3, {.bytes = 15}, ps::errc::limit).empty());
   CHECK(refusal({5, 1}, 3, {.bytes = 17}, ps::errc::limit).empty());
   CHECK_FALSE(refusal({5, 1}, 3, {.bytes = 14}, ps::errc::limit).empty());

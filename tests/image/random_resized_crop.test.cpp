@@ -26,25 +26,25 @@ using namespace penstock_test;
 TEST_CASE("image/random_resized_crop: rectangles have the share and the shape that was asked for") {
   const auto crop = ps::random_resized_crop(8);
   const ps::image_size size{500, 375};
-  double least = 1, most = 0, least_ratio = 9, most_ratio = 0, mean = 0;
+  double least = 1, maximum = 0, least_ratio = 9, max_ratio = 0, mean = 0;
   for (std::uint64_t i = 0; i < 4000; ++i) {
     ps::rng random(1, 0, i);
     const ps::image_part part = crop.choose(size, random);
     REQUIRE(part.within(size));
     const double share = double(part.width) * part.height / (500.0 * 375),
                  ratio = double(part.width) / part.height;
-    least = std::min(least, share), most = std::max(most, share), mean += share / 4000;
-    least_ratio = std::min(least_ratio, ratio), most_ratio = std::max(most_ratio, ratio);
+    least = std::min(least, share), maximum = std::max(maximum, share), mean += share / 4000;
+    least_ratio = std::min(least_ratio, ratio), max_ratio = std::max(max_ratio, ratio);
   }
   CHECK(least > 0.07);
   CHECK(least < 0.1);
-  CHECK(most > 0.95);
+  CHECK(maximum > 0.95);
   CHECK(mean > 0.4);
   CHECK(mean < 0.56);
   CHECK(least_ratio > 0.73);
   CHECK(least_ratio < 0.77);
-  CHECK(most_ratio > 1.30);
-  CHECK(most_ratio < 1.37);
+  CHECK(max_ratio > 1.30);
+  CHECK(max_ratio < 1.37);
 }
 
 TEST_CASE("image/random_resized_crop: the rectangle in the middle, if none of ten tries lies in the image") {

@@ -92,38 +92,38 @@ TEST_CASE("image/rotate: the angle belongs to the sample, and masks share it") {
   const test_image<std::uint8_t, 1> mask({33, 21}, 6);
   const auto turn = ps::rotate({-30, 60}, {.how = ps::interpolation::bilinear});
   const auto turn_mask = ps::rotate({-30, 60});
-  double least = 1, most = -1;
+  double least = 1, maximum = -1;
   for (std::uint64_t i = 0; i < 200; ++i) {
     const ps::call<ps::image_scratch> c{{0, i}, 0, 1, 4, scratch}, again{{0, i}, 0, 1, 4, other};
     const auto made = turn(image, c);
     REQUIRE(made.matrix() == turn_mask(mask, again).matrix());
     const double angle = std::atan2(-made.matrix().b, made.matrix().a) * 180 / std::numbers::pi;
-    least = std::min(least, angle), most = std::max(most, angle);
+    least = std::min(least, angle), maximum = std::max(maximum, angle);
     if (i < 5) {
       const auto kept = read_values(made);
       CHECK(kept == read_values(turn(image, again)));
       CHECK(all_ways_agree(turn_mask(mask, again)));
     }
   }
-  CHECK((least >= -60.0 && most <= 60.0 && most - least > 80));
+  CHECK((least >= -60.0 && maximum <= 60.0 && maximum - least > 80));
 }
 
 TEST_CASE("image/rotate: affine draws within its ranges") {
   ps::image_scratch scratch;
   const test_image<float, 1> image({100, 50}, 5);
   const ps::affine_options options{.translate = {0.1, 0.2}, .scale = {0.5, 2}};
-  double least = 10, most = 0, right = 0, down = 0;
+  double least = 10, maximum = 0, right = 0, down = 0;
   for (std::uint64_t i = 0; i < 500; ++i) {
     ps::rng random(1, 0, i);
     const ps::affine_change change = ps::detail::draw_affine(options, {100, 50}, random);
     REQUIRE(change.degrees == 0);
     REQUIRE((change.shear[0] == 0 && change.shear[1] == 0));
     REQUIRE(change.translate.x == std::nearbyint(change.translate.x));
-    least = std::min(least, change.scale), most = std::max(most, change.scale);
+    least = std::min(least, change.scale), maximum = std::max(maximum, change.scale);
     right = std::max(right, std::abs(change.translate.x)),
     down = std::max(down, std::abs(change.translate.y));
   }
-  CHECK((least >= 0.5 && least < 0.52 && most < 2 && most > 1.97));
+  CHECK((least >= 0.5 && least < 0.52 && maximum < 2 && maximum > 1.97));
   CHECK((right == 10 && down == 10));
   const auto some = ps::affine({.degrees = {-10, 10},
                                 .translate = {0.1, 0.1},

@@ -246,10 +246,10 @@ TEST_CASE("inspection/derive: a full disk is an error, and no file is left") {
   const penstock_test::temp_dir dir;
   const std::string path = (dir / "x").string();
   const auto source = ps::from(numbers(5000));
-  for (const rlim_t most : {rlim_t{0}, rlim_t{1}, rlim_t{127}, rlim_t{128}, rlim_t{4096}, rlim_t{40'000}}) {
+  for (const rlim_t maximum : {rlim_t{0}, rlim_t{1}, rlim_t{127}, rlim_t{128}, rlim_t{4096}, rlim_t{40'000}}) {
     const int code = penstock_test::in_child([&] {
       ::signal(SIGXFSZ, SIG_IGN);
-      const rlimit limit{most, most};
+      const rlimit limit{maximum, maximum};
       if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 2;
       try {
         (void)ps::derive(source | ps::workers(0), "x", rest_of_seven, path);
@@ -260,7 +260,7 @@ TEST_CASE("inspection/derive: a full disk is an error, and no file is left") {
       }
       return 1;
     });
-    INFO("a file may have " << most << " bytes");
+    INFO("a file may have " << maximum << " bytes");
     CHECK(code == 0);
     CHECK(files_in(dir) == 0);
   }

@@ -95,8 +95,8 @@ TEST_CASE("inspection/prove: plans that keep their guarantees") {
     for (const auto& t : found.topologies) {
       CHECK(t.steps == found.topologies[0].steps);
       CHECK(t.delivered + t.dropped == found.positions);
-      CHECK(t.most <= found.shards);
-      CHECK(t.least <= t.most);
+      CHECK(t.maximum <= found.shards);
+      CHECK(t.least <= t.maximum);
     }
     return found;
   };
@@ -120,7 +120,7 @@ TEST_CASE("inspection/prove: plans that keep their guarantees") {
   holds(ps::generated(0, identity) | ps::global_batch(64));
   holds(ps::generated(1, identity) | ps::shuffle(1) | ps::global_batch(64));
 
-  options.most_positions = 10;
+  options.max_positions = 10;
   options.looks = 2000;
   CHECK(holds(source | ps::shuffle(1) | ps::global_batch(64)).sampled);
   options.epochs = 1;
@@ -274,7 +274,7 @@ TEST_CASE("inspection/prove: lanes keep a node within its part of the shards") {
       ps::prove(source | ps::shuffle(1, ps::window(4), ps::lanes(64)) | ps::global_batch(512), eight);
   const auto far = ps::prove(source | ps::shuffle(1, ps::window(4)) | ps::global_batch(512), eight);
   INFO(to_string(near) << to_string(far));
-  CHECK(near.topologies[0].most <= 640 / 8 * 11 / 10);
+  CHECK(near.topologies[0].maximum <= 640 / 8 * 11 / 10);
   CHECK(far.topologies[0].least > 500);
 }
 
@@ -299,7 +299,7 @@ TEST_CASE("inspection/prove: defects are found") {
   CHECK_THROWS_WITH(ps::prove(source | ps::global_batch(64), many, {.epochs = 0}),
                     penstock_test::contains("there is no epoch to prove"));
   CHECK_THROWS_WITH(
-      ps::prove(source | ps::shuffle_buffer(5) | ps::global_batch(64), many, {.most_positions = 5}),
+      ps::prove(source | ps::shuffle_buffer(5) | ps::global_batch(64), many, {.max_positions = 5}),
       penstock_test::contains("cannot be proved"));
 }
 
@@ -315,7 +315,7 @@ TEST_CASE("inspection/prove: orders and batches that mix or repeat epochs") {
 
   for (const bool sampled : {false, true}) {
     INFO("sampled " << sampled);
-    const ps::proof_options options{.most_positions = sampled ? 5u : 100u, .looks = 100};
+    const ps::proof_options options{.max_positions = sampled ? 5u : 100u, .looks = 100};
     const auto again = prove(source | ps::global_batch(4, ps::tail::drop) | ps::repeat(2), few, options);
     CHECK(again.holds());
     CHECK(again.topologies[0].delivered == 16);

@@ -21,7 +21,7 @@ TEST_CASE("inspection/topology: a proof in words") {
   one.delivered = 96;
   one.dropped = 4;
   one.least = 4;
-  one.most = 5;
+  one.maximum = 5;
   one.sum = 9;
   CHECK(found.holds());
   CHECK(to_string(found) ==

@@ -194,12 +194,12 @@ TEST_CASE("integration/any_loader: a loop that leaves an epoch early continues w
 TEST_CASE("integration/any_loader: a loop over an epoch starts at its beginning, and rest() resumes") {
   for (const bool odd : {false, true}) {
     auto loader = make_loader(odd);
-    const auto loop = [](auto&& range, std::size_t most) {
+    const auto loop = [](auto&& range, std::size_t maximum) {
       std::vector<int> all;
       std::size_t batches = 0;
       for (auto& b : range) {
         all.insert(all.end(), b.values.begin(), b.values.end());
-        if (++batches == most) break;
+        if (++batches == maximum) break;
       }
       return all;
     };

@@ -127,10 +127,10 @@ TEST_CASE("order/class_balanced: after a split it balances what is left") {
   std::map<int, std::uint64_t> left, count;
   for (const std::uint64_t p : epoch_of(part)) ++left[values[p]];
   for (const std::uint64_t p : epoch_of(made)) ++count[values[part.bind(0)(p).index]];
-  std::uint64_t most = 0;
-  for (const auto& [label, size] : left) most = std::max(most, size);
+  std::uint64_t maximum = 0;
+  for (const auto& [label, size] : left) maximum = std::max(maximum, size);
   CHECK(count.size() == left.size());
-  for (const auto& [label, size] : count) CHECK(size == most);
+  for (const auto& [label, size] : count) CHECK(size == maximum);
 }
 
 TEST_CASE("order/class_balanced: values of other samples are refused; it describes itself") {

@@ -86,10 +86,10 @@ TEST_CASE("order/cost_cut: with padding every sample of a batch costs as much as
     }
     CHECK(next == 500);
   }
-  constexpr std::uint64_t most = (std::uint64_t{1} << 63) - 1;
-  const std::vector<std::uint64_t> costs{most, 0, most / 2, most / 2, 1};
+  constexpr std::uint64_t maximum = (std::uint64_t{1} << 63) - 1;
+  const std::vector<std::uint64_t> costs{maximum, 0, maximum / 2, maximum / 2, 1};
   const auto values =
-      ps::cost_rule<ps::sample_list<std::uint64_t>>{{ps::sample_list(costs)}, most, ps::tail::keep, true};
+      ps::cost_rule<ps::sample_list<std::uint64_t>>{{ps::sample_list(costs)}, maximum, ps::tail::keep, true};
   const ps::dealt_batches epoch = values.make(ps::make_order_chain({5}), {.samples = 5}).bind(0);
   REQUIRE(epoch.steps() == 3);
   CHECK(epoch.count(0) == 1);
@@ -99,9 +99,9 @@ TEST_CASE("order/cost_cut: with padding every sample of a batch costs as much as
 }
 
 TEST_CASE("order/cost_cut: a cost of any size is added without a wrap") {
-  constexpr std::uint64_t most = (std::uint64_t{1} << 63) - 1;
-  const std::vector<std::uint64_t> costs{most, 1, most - 1, 1, 1, 0};
-  const auto made = ps::cost_rule<ps::sample_list<std::uint64_t>>{{ps::sample_list(costs)}, most}.make(
+  constexpr std::uint64_t maximum = (std::uint64_t{1} << 63) - 1;
+  const std::vector<std::uint64_t> costs{maximum, 1, maximum - 1, 1, 1, 0};
+  const auto made = ps::cost_rule<ps::sample_list<std::uint64_t>>{{ps::sample_list(costs)}, maximum}.make(
       ps::make_order_chain({6}), {.samples = 6});
   const ps::dealt_batches epoch = made.bind(0);
   REQUIRE(epoch.steps() == 3);

@@ -238,7 +238,7 @@ TEST_CASE("order/shuffle: with lanes a node touches little more than its share o
   for (auto& size : sizes) size = 50 + random.below(101);
   const auto in = input(sizes);
   constexpr std::uint64_t nodes = 32, ranks_a_node = 8, batch = 8;
-  const auto most_shards = [&](std::uint64_t lanes, std::uint64_t step_size) {
+  const auto max_shards = [&](std::uint64_t lanes, std::uint64_t step_size) {
     const auto bound = ps::shuffle(1, ps::window(16), ps::lanes(lanes)).make(in).bind(0);
     std::vector<std::vector<bool>> touched(nodes, std::vector<bool>(sizes.size()));
     ps::cut c{.size = in.size,
@@ -256,15 +256,15 @@ TEST_CASE("order/shuffle: with lanes a node touches little more than its share o
         }
       }
     }
-    std::int64_t most = 0;
+    std::int64_t maximum = 0;
     for (const auto& node : touched)
-      most = std::max<std::int64_t>(most, std::count(node.begin(), node.end(), true));
-    return static_cast<double>(most);
+      maximum = std::max<std::int64_t>(maximum, std::count(node.begin(), node.end(), true));
+    return static_cast<double>(maximum);
   };
   const double share = 10'000.0 / nodes;
-  const double none = most_shards(1, nodes * ranks_a_node * batch);
-  const double lanes_64 = most_shards(64, nodes * ranks_a_node * batch);
-  const double lanes_2048 = most_shards(2048, nodes * ranks_a_node * batch);
+  const double none = max_shards(1, nodes * ranks_a_node * batch);
+  const double lanes_64 = max_shards(64, nodes * ranks_a_node * batch);
+  const double lanes_2048 = max_shards(2048, nodes * ranks_a_node * batch);
   std::printf(
       "shards of 10,000 that one of 32 nodes touches at most: %.0f without lanes, %.0f with 64, %.0f with "
       "2048\n",

@@ -31,9 +31,9 @@ static_assert(ps::order_stage<ps::split_stage>, "split is an order stage");
 
 namespace {
 
-std::vector<std::uint64_t> random_shards(ps::rng& random, std::uint64_t most) {
+std::vector<std::uint64_t> random_shards(ps::rng& random, std::uint64_t maximum) {
   std::vector<std::uint64_t> sizes;
-  for (std::uint64_t left = random.below(most), shards = random.below(12); shards != 0; --shards) {
+  for (std::uint64_t left = random.below(maximum), shards = random.below(12); shards != 0; --shards) {
     const std::uint64_t size = shards == 1 ? left : random.below(left + 1);
     sizes.push_back(size);
     left -= size;

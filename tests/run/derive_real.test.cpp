@@ -42,8 +42,8 @@ TEST_CASE("run/derive_real: digits by class") {
   std::map<std::uint64_t, std::size_t> stored;
   for (std::uint64_t i = 0; i < label.size(); ++i) ++stored[label[i]];
   CHECK(stored.size() == 10);
-  std::size_t most = 0;
-  for (const auto& [digit, count] : stored) most = std::max(most, count);
+  std::size_t maximum = 0;
+  for (const auto& [digit, count] : stored) maximum = std::max(maximum, count);
 
   const auto counted = [&](const auto& stage) {
     std::map<std::uint64_t, std::size_t> met;
@@ -53,7 +53,7 @@ TEST_CASE("run/derive_real: digits by class") {
   };
   const auto balanced = counted(ps::class_balanced(label, 3));
   CHECK(balanced.size() == 10);
-  for (const auto& [digit, count] : balanced) CHECK(count == most);
+  for (const auto& [digit, count] : balanced) CHECK(count == maximum);
   const auto some = counted(ps::subset(label, ps::one_of({3, 5})));
   CHECK(some.size() == 2);
   CHECK(some.at(3) == stored[3]);

@@ -110,7 +110,7 @@ TEST_CASE("run/far_reads_shown: the watchdog looks into joined sources, too") {
 auto harmful() {
   const ps::simulated_storage far(
       shard(), {.latency = 1ms, .faults = {{.object = 0, .begin = 0, .end = 1 << 20, .times = 2}}});
-  return ps::retrying(ps::throttled(ps::hedged(far)), {.first_wait = 1ms, .longest_wait = 1ms});
+  return ps::retrying(ps::throttled(ps::hedged(far)), {.initial_backoff = 1ms, .max_backoff = 1ms});
 }
 /// What a timeline has of a run, and what the run counted.
 template <class Plan>

@@ -210,7 +210,7 @@ TEST_CASE("run/fetching: webdataset delivers the same samples with every setting
   REQUIRE(expected.size() == 480);
   const auto storage = far(near);
   CHECK(samples_of<"jpg">(plan(storage, ps::workers(3))) == expected);  // fetches ahead by default
-  CHECK(storage.most_in_flight() > 3);
+  CHECK(storage.peak_in_flight() > 3);
   const std::uint64_t before = storage.bytes();
   CHECK(samples_of<"jpg">(plan(storage, ps::workers(1), ps::prefetch(64))) == expected);
   INFO("each byte is read once, except headers between members and bytes a worker read earlier");
@@ -234,7 +234,7 @@ TEST_CASE("run/fetching: missing indexes of shards are made ahead, several at on
   CHECK(samples_of<"txt">(with_manifest(storage, ps::workers(2), ps::prefetch(32))) == expected);
   const auto alone = far(near);
   CHECK(samples_of<"txt">(with_manifest(alone, ps::workers(0), ps::prefetch(32))) == expected);
-  CHECK(alone.most_in_flight() == 1);  // the consumer's thread has no helpers
+  CHECK(alone.peak_in_flight() == 1);  // the consumer's thread has no helpers
 
   const auto reader = ps::webdataset(far(near), known).connect();
   const std::vector<ps::position> one_of_each{{0, 0}, {0, 60}, {0, 61}, {0, 120}, {0, 300}};
@@ -258,7 +258,7 @@ TEST_CASE("run/fetching: each position is computed once to fetch, and once to ev
   const auto plan = ps::webdataset(storage) | counted{&computed} | ps::fields<"txt"> |
                     ps::batch(8, ps::ragged) | ps::workers(1);
   CHECK(samples_of<"txt">(plan).size() == 120);
-  CHECK(storage.most_in_flight() > 2);
+  CHECK(storage.peak_in_flight() > 2);
   CHECK(computed > 120);
   CHECK(computed <= 240);
 }
@@ -271,13 +271,13 @@ TEST_CASE("run/fetching: prefetch(0) fetches nothing ahead") {
   const auto alone = far(shards(1));
   (void)samples_of<"jpg">(ps::webdataset(alone) | ps::shuffle(5) | ps::prefetch(0) | ps::fields<"jpg"> |
                           ps::batch(8, ps::ragged) | ps::workers(1));
-  CHECK(alone.most_in_flight() == 1);
+  CHECK(alone.peak_in_flight() == 1);
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they end the program instead
 TEST_CASE("run/fetching: a failed allocation is one sentence when the run is opened") {
   const auto plan = ps::webdataset(far(shards(1))) |
-                    ps::prefetch(ps::byte_count(ps::prefetch_stage::most_bytes)) | ps::fields<"txt"> |
+                    ps::prefetch(ps::byte_count(ps::prefetch_stage::max_bytes)) | ps::fields<"txt"> |
                     ps::batch(8, ps::ragged) | ps::workers(1);
   CHECK_THROWS_WITH(plan.open(), Catch::Contains("does not give 281474976710656 bytes") &&
                                      Catch::Contains("write fewer, as in prefetch(64_MiB)"));
@@ -312,8 +312,8 @@ TEST_CASE("run/fetching: with deciders, buffers and joined sources") {
     CHECK(samples_of<"jpg">(distant | ps::workers(1)) == expected);
     CHECK(samples_of<"jpg">(distant | ps::workers(3)) == expected);
     INFO("by default, more reads run at once than workers could make");
-    CHECK(far_a.most_in_flight() > 3);
-    if (far_b.reads() != 0) CHECK(far_b.most_in_flight() > 1);  // it has fewer samples
+    CHECK(far_a.peak_in_flight() > 3);
+    if (far_b.reads() != 0) CHECK(far_b.peak_in_flight() > 1);  // it has fewer samples
   };
   SECTION("filter") {
     check(
@@ -399,7 +399,7 @@ TEST_CASE("run/fetching: joined sources fetch if one of them does, and have late
     return source | ps::shuffle(2) | ps::batch(4, ps::ragged) | ps::workers(1);
   };
   CHECK(samples_of<"txt">(in_batches(half)) == samples_of<"txt">(in_batches(none)));
-  CHECK(distant.most_in_flight() > 2);
+  CHECK(distant.peak_in_flight() > 2);
 }
 
 TEST_CASE("run/fetching: rows of arrays and windows of tokens") {
@@ -410,7 +410,7 @@ TEST_CASE("run/fetching: rows of arrays and windows of tokens") {
   CHECK(values_of_rows(of_rows(far(rows))) == values_of_rows(of_rows(rows)));
   const auto storage = far(rows);
   (void)values_of_rows(of_rows(storage));
-  CHECK(storage.most_in_flight() > 2);
+  CHECK(storage.peak_in_flight() > 2);
   const auto text = ps::memory_files().add("t.bin", noise(40'000, 3));
   const auto windows = [](const auto& where) {
     return ps::raw_tokens<std::uint16_t>(where, ps::token_window<64>{}) | ps::shuffle(1) | ps::batch(16) |

@@ -82,9 +82,9 @@ TEST_CASE("run/fetching_large: within a limit of memory, a worker reads a large 
   };
   const ps::simulated_storage bounded(shard(), {.latency = 2ms}), unfetched(shard(), {.latency = 2ms});
   run(ps::retrying(bounded), ps::memory(256_MiB));
-  CHECK(bounded.most_in_flight() == 4);
+  CHECK(bounded.peak_in_flight() == 4);
   run(ps::retrying(unfetched), ps::prefetch(0));
-  CHECK(unfetched.most_in_flight() == 4);
+  CHECK(unfetched.peak_in_flight() == 4);
 }
 
 TEST_CASE(

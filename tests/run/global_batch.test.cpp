@@ -41,9 +41,9 @@ struct job_steps {
   std::vector<std::string> states;
 };
 
-/// Runs `world` ranks to the end of epoch `epochs - 1`, or for `most` steps.
+/// Runs `world` ranks to the end of epoch `epochs - 1`, or for `maximum` steps.
 template <class Make, class... From>
-job_steps run_job(const Make& make, std::uint64_t world, std::uint64_t epochs, std::size_t most,
+job_steps run_job(const Make& make, std::uint64_t world, std::uint64_t epochs, std::size_t maximum,
                   const From&... where) {
   job_steps all;
   for (std::uint64_t rank = 0; rank < world; ++rank) {
@@ -51,7 +51,7 @@ job_steps run_job(const Make& make, std::uint64_t world, std::uint64_t epochs, s
         (make(rank, world) | ps::workers(static_cast<unsigned>(rank % 3)) | ps::allow_empty).open(where...);
     std::size_t step = 0;
     for (auto epoch : run.epochs(epochs)) {
-      if (step == most) break;
+      if (step == maximum) break;
       for (auto&& b : epoch) {
         if (rank == 0) {
           all.global.emplace_back();
@@ -63,7 +63,7 @@ job_steps run_job(const Make& make, std::uint64_t world, std::uint64_t epochs, s
         all.global[step].insert(all.global[step].end(), mine.begin(), mine.end());
         all.sizes[step].push_back(mine.size());
         if (rank == step % world) all.states[step] = to_string(run.state());
-        if (++step == most) break;
+        if (++step == maximum) break;
       }
     }
     REQUIRE(step == all.global.size());
@@ -124,8 +124,8 @@ TEST_CASE("run/global_batch: global steps do not depend on the ranks, whose part
       CHECK(job.global.size() == alone.global.size());
       same_steps(job, alone, 0, in_order);
       for (const auto& sizes : job.sizes) {
-        const auto [least, most] = std::minmax_element(sizes.begin(), sizes.end());
-        if (std::string(name) != "padded") CHECK(*most - *least <= 1);
+        const auto [least, maximum] = std::minmax_element(sizes.begin(), sizes.end());
+        if (std::string(name) != "padded") CHECK(*maximum - *least <= 1);
       }
     }
   });

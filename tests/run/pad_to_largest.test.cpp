@@ -120,11 +120,11 @@ held expected(const std::vector<std::optional<std::uint64_t>>& numbers, Shape sh
     return planes ? ps::extents(s[2], s[0], s[1]) : s;
   };
   const std::size_t rank = shape(0).rank();
-  std::array<std::uint64_t, 8> most{};
+  std::array<std::uint64_t, 8> maximum{};
   for (const auto& i : numbers)
-    for (std::size_t a = 0; i && a < rank; ++a) most[a] = std::max(most[a], turned(*i)[a]);
+    for (std::size_t a = 0; i && a < rank; ++a) maximum[a] = std::max(maximum[a], turned(*i)[a]);
   ps::extents whole, none;
-  for (std::size_t a = 0; a < rank; ++a) whole.push_back(most[a]), none.push_back(0);
+  for (std::size_t a = 0; a < rank; ++a) whole.push_back(maximum[a]), none.push_back(0);
   held made{whole.prepend(numbers.size()), {}, {}};
   std::vector<T> values;
   for (const auto& i : numbers) {

@@ -435,8 +435,8 @@ TEST_CASE("run/random_moments: changing limits at any moment does not change the
       batches seen;
       std::string failure;
       {
-        const ps::run_limits most = run.limits();
-        const auto move = [&run, most, stops, seed = draw.below(1u << 30)](const std::stop_token& end,
+        const ps::run_limits maximum = run.limits();
+        const auto move = [&run, maximum, stops, seed = draw.below(1u << 30)](const std::stop_token& end,
                                                                            std::uint64_t mover) {
           ps::rng moves(seed, mover, 0);
           const auto some = [&moves](std::optional<std::int64_t> limit, std::int64_t least) {
@@ -445,9 +445,9 @@ TEST_CASE("run/random_moments: changing limits at any moment does not change the
           };
           for (int i = 0; !end.stop_requested(); ++i) {
             ps::run_limits wanted;
-            if (moves.chance(0.5)) wanted.workers = some(most.workers, 1);
-            if (moves.chance(0.5)) wanted.depth = some(most.depth, 1);
-            if (moves.chance(0.5)) wanted.ahead = some(most.ahead, 0);
+            if (moves.chance(0.5)) wanted.workers = some(maximum.workers, 1);
+            if (moves.chance(0.5)) wanted.depth = some(maximum.depth, 1);
+            if (moves.chance(0.5)) wanted.ahead = some(maximum.ahead, 0);
             run.adjust(wanted);
             if (stops && i == 3) run.request_stop();
             wait_some(moves);
@@ -536,8 +536,8 @@ TEST_CASE(
 TEST_CASE("run/random_moments: a pool gives each block to one holder, whichever thread returns it") {
   const penstock_test::deadline guard("pool", std::chrono::seconds(280));
   in_rounds(6, 100, 2000, [&](ps::rng& draw) {
-    const std::size_t most = static_cast<std::size_t>(1 + draw.below(6));
-    ps::block_pool pool(most, [](ps::block* b) noexcept { delete static_cast<held_once*>(b); });
+    const std::size_t maximum = static_cast<std::size_t>(1 + draw.below(6));
+    ps::block_pool pool(maximum, [](ps::block* b) noexcept { delete static_cast<held_once*>(b); });
     std::array<std::atomic<held_once*>, 4> hands{};
     std::atomic<bool> over{false};
     std::atomic<unsigned> wrong{0};
@@ -558,7 +558,7 @@ TEST_CASE("run/random_moments: a pool gives each block to one holder, whichever 
       });
     for (int given = 0; given < 200;) {
       auto* one = static_cast<held_once*>(pool.take());
-      if (one == nullptr && pool.made() < most) one = pool.make([] { return new held_once; });
+      if (one == nullptr && pool.made() < maximum) one = pool.make([] { return new held_once; });
       if (one == nullptr) {
         std::this_thread::yield();
         continue;
@@ -575,7 +575,7 @@ TEST_CASE("run/random_moments: a pool gives each block to one holder, whichever 
     over = true;
     threads.clear();
     REQUIRE(wrong == 0);
-    REQUIRE(pool.made() <= most);
+    REQUIRE(pool.made() <= maximum);
     REQUIRE(pool.out() == 0);
   });
 }

@@ -364,11 +364,11 @@ TEST_CASE("run/run: a state at the end of the last epoch has nothing left, for e
 TEST_CASE("run/run: each loop over an epoch starts at its beginning; rest() resumes") {
   const auto check = [](const auto& plan) {
     using values = std::vector<std::vector<int>>;
-    const auto loop = [](auto&& range, std::size_t most = 1000) {
+    const auto loop = [](auto&& range, std::size_t maximum = 1000) {
       values all;
       for (auto&& b : range) {
         all.emplace_back(b.begin(), b.end());
-        if (all.size() == most) break;
+        if (all.size() == maximum) break;
       }
       return all;
     };
@@ -468,12 +468,12 @@ TEST_CASE("run/run: plans whose ranks would end at different times are refused")
 }
 
 TEST_CASE("run/run: changing limits does not change the sequence, and fewer workers work") {
-  std::atomic<int> at_work{0}, most{0};
+  std::atomic<int> at_work{0}, maximum{0};
   const auto plan =
       ps::generated(20'000,
                     [&](std::uint64_t i) {
                       const int now = ++at_work;
-                      for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
+                      for (int seen = maximum; seen < now && !maximum.compare_exchange_weak(seen, now);) {
                       }
                       std::this_thread::yield();
                       --at_work;
@@ -497,9 +497,9 @@ TEST_CASE("run/run: changing limits does not change the sequence, and fewer work
       held_before = run.counters().bytes_held;
       run.adjust({.workers = 1, .depth = 2});
     }
-    if (batches == 150) most = 0;
+    if (batches == 150) maximum = 0;
     if (batches == 300) {
-      CHECK(most <= 1);
+      CHECK(maximum <= 1);
       CHECK(run.counters().workers == 1);
       CHECK(run.counters().bytes_held < held_before);
       run.adjust({.workers = 4, .depth = 8});

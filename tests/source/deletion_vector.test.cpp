@@ -23,8 +23,8 @@ std::string little(std::uint64_t value, std::size_t size) {
 }
 const std::string front = little(1681511377, 4);
 
-std::vector<std::uint64_t> numbers_in(const std::string& bytes, std::uint64_t most = 1 << 20) {
-  return ps::detail::read_deletion_vector(ps::bytes_of(std::string_view(bytes)), most);
+std::vector<std::uint64_t> numbers_in(const std::string& bytes, std::uint64_t maximum = 1 << 20) {
+  return ps::detail::read_deletion_vector(ps::bytes_of(std::string_view(bytes)), maximum);
 }
 
 /// Runs from 10 to 12 and from 65,534 on, an array, and all even numbers as bits, behind 2^32.

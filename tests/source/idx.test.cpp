@@ -134,12 +134,12 @@ TEST_CASE("source/idx: a false header is an error that names file and offset") {
   CHECK_THAT(refusal(made(0x0c, {2}, counting(8))).line, contains("type 0x0c, but 0x08 was asked for"));
   CHECK_THAT(refusal(made(0x08, {}, {})).line, contains("0 dimensions"));
   CHECK_THAT(refusal(made(0x08, {1, 1, 1, 1, 1, 1, 1, 1, 1}, counting(1))).line, contains("9 dimensions"));
-  const std::uint32_t most = 0xffffffffu;
-  CHECK(refusal(made(0x08, {most, most, most, most}, counting(1))).code == ps::errc::format);
+  const std::uint32_t maximum = 0xffffffffu;
+  CHECK(refusal(made(0x08, {maximum, maximum, maximum, maximum}, counting(1))).code == ps::errc::format);
   // products that are zero, or one, modulo 2^64
   CHECK(!refusal<double>(made(0x0e, {1, 0x80000000u, 0x80000000u, 8}, {})).line.empty());
   CHECK(!refusal(made(0x08, {0x10000u, 0x10000u, 0x10000u, 0x10000u}, {})).line.empty());
-  CHECK(!refusal(made(0x08, {most, most}, counting(1))).line.empty());
+  CHECK(!refusal(made(0x08, {maximum, maximum}, counting(1))).line.empty());
   const byte_vector good = made(0x08, {2, 2, 3}, counting(12));
   for (std::size_t size = 0; size < good.size(); ++size)
     CHECK(refusal(byte_vector(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size))).code ==

@@ -336,11 +336,11 @@ TEST_CASE("source/index_policy: on a full disk no partial index is left, and sam
   penstock_test::raw_tar tar;
   for (int i = 0; i < 400; ++i) tar.member("sample" + std::to_string(i) + ".txt", i == 0 ? "one" : "more");
   tar.end().save((dir / "s.tar").string());
-  for (const rlim_t most : {rlim_t{0}, rlim_t{1}, rlim_t{127}, rlim_t{128}, rlim_t{4096}}) {
-    INFO("a file may have " << most << " bytes");
+  for (const rlim_t maximum : {rlim_t{0}, rlim_t{1}, rlim_t{127}, rlim_t{128}, rlim_t{4096}}) {
+    INFO("a file may have " << maximum << " bytes");
     const int code = penstock_test::in_child([&] {
       ::signal(SIGXFSZ, SIG_IGN);
-      const rlimit limit{most, most};
+      const rlimit limit{maximum, maximum};
       if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 2;
       const webdataset data(dir / "s.tar", {.threads = 1});
       return data.size() == 400 && first_text(data) == "one" ? 0 : 3;

@@ -71,9 +71,9 @@ TEST_CASE("source/manifest: the fingerprint covers the shards, not their locatio
 }
 
 TEST_CASE("source/manifest: as text, and back") {
-  const std::uint64_t most = ~std::uint64_t{0};
+  const std::uint64_t maximum = ~std::uint64_t{0};
   const manifest all(
-      {{"d/a b", 10, 2, 8, most, 17, true}, {"", 0, 0, 0, 0, 0}, {"odd\nname\xff", 20, 3, 9, 2, most}});
+      {{"d/a b", 10, 2, 8, maximum, 17, true}, {"", 0, 0, 0, 0, 0}, {"odd\nname\xff", 20, 3, 9, 2, maximum}});
   const std::string text = to_string(all);
   const manifest back = penstock::manifest_from_string(text);
   CHECK(back.fingerprint() == all.fingerprint());

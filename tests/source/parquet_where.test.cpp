@@ -186,8 +186,8 @@ std::size_t damage(std::string& file, ps::rng& random) {
       const auto* const nulls = find(index.found, {5, page});
       const auto* const is_null = find(index.found, {1, page});
       const auto* const least = find(index.found, {2, page});
-      const auto* const most = find(index.found, {3, page});
-      if (nulls == nullptr || is_null == nullptr || least == nullptr || most == nullptr) continue;
+      const auto* const maximum = find(index.found, {3, page});
+      if (nulls == nullptr || is_null == nullptr || least == nullptr || maximum == nullptr) continue;
       switch (random.below(4)) {
         case 0:
           spoil_count(*nulls);
@@ -197,7 +197,7 @@ std::size_t damage(std::string& file, ps::rng& random) {
           ++changed;
           break;
         case 2:
-          swap(*least, *most);
+          swap(*least, *maximum);
           break;
         default:
           break;

@@ -57,16 +57,16 @@ TEST_CASE("source/synthetic: samples have the requested size and distinct conten
 
 TEST_CASE("source/synthetic: a sample's cost depends on its position and stays within the jitter") {
   const auto reader = ps::synthetic({.samples = 1, .cost = 100us, .jitter = 0.25}).connect();
-  auto least = reader.cost_of({0, 0}), most = least, sum = 0ns;
+  auto least = reader.cost_of({0, 0}), maximum = least, sum = 0ns;
   for (std::uint64_t i = 0; i < 1000; ++i) {
     const auto cost = reader.cost_of({1, i});
     CHECK(cost == reader.cost_of({1, i}));
     least = std::min(least, cost);
-    most = std::max(most, cost);
+    maximum = std::max(maximum, cost);
     sum += cost;
   }
   CHECK((least >= 75us && least < 77us));
-  CHECK((most <= 125us && most > 123us));
+  CHECK((maximum <= 125us && maximum > 123us));
   CHECK((sum / 1000 > 97us && sum / 1000 < 103us));
   CHECK(reader.cost_of({1, 5}) != reader.cost_of({2, 5}));
   const auto tail =

@@ -50,7 +50,7 @@ TEST_CASE("source/table_objects: files are opened by their names, and many are r
     CHECK(penstock::text_of(bytes) == std::string(i, 'x'));
     return i != 80;
   };
-  for (const std::uint64_t held : {std::uint64_t{0}, std::uint64_t{150}, table_objects::most_held}) {
+  for (const std::uint64_t held : {std::uint64_t{0}, std::uint64_t{150}, table_objects::max_held}) {
     count = 0;
     CHECK_FALSE(objects.read_in_order(names, 99, check, held));
     CHECK(count == 81);
@@ -77,16 +77,16 @@ namespace table_objects_test {
 struct counts {
   std::mutex mutex;
   std::condition_variable changed;
-  std::size_t sessions = 0, reading = 0, most_reading = 0, wanted = 0;
-  std::uint64_t held = 0, most_held = 0;
+  std::size_t sessions = 0, reading = 0, max_reading = 0, wanted = 0;
+  std::uint64_t held = 0, max_held = 0;
 
   void begin(std::uint64_t bytes) {
     std::unique_lock lock(mutex);
-    most_held = std::max(most_held, held += bytes);
-    most_reading = std::max(most_reading, ++reading);
+    max_held = std::max(max_held, held += bytes);
+    max_reading = std::max(max_reading, ++reading);
     changed.notify_all();
     // Waits for the others that are to be read at once; not for ever, if there are none.
-    changed.wait_for(lock, std::chrono::seconds(60), [&] { return most_reading >= wanted; });
+    changed.wait_for(lock, std::chrono::seconds(60), [&] { return max_reading >= wanted; });
     --reading;
   }
 };
@@ -139,7 +139,7 @@ TEST_CASE("source/table_objects: the bytes in memory are bounded, and 16 files a
     where.add(names.back(), std::string(i == large ? large_size : small_size, 'x'));
   }
   counts seen;
-  seen.wanted = table_objects::at_once;
+  seen.wanted = table_objects::max_in_flight;
   std::uint64_t total = 0;
   const auto work = [&](std::size_t, penstock::bytes_view bytes) {
     const std::lock_guard lock(seen.mutex);
@@ -151,14 +151,14 @@ TEST_CASE("source/table_objects: the bytes in memory are bounded, and 16 files a
   CHECK(table_objects(counting_storage(where, seen)).read_in_order(names, large_size, work, 20 * small_size));
   CHECK(total == large_size + (files - 1) * small_size);
   CHECK(seen.held == 0);
-  CHECK(seen.most_held == large_size);
-  CHECK(seen.most_reading == table_objects::at_once);
+  CHECK(seen.max_held == large_size);
+  CHECK(seen.max_reading == table_objects::max_in_flight);
   CHECK(seen.sessions == 1);
 
-  seen.most_held = 0;
+  seen.max_held = 0;
   names.resize(large);
   CHECK(table_objects(counting_storage(where, seen)).read_in_order(names, large_size, work, 20 * small_size));
-  CHECK(seen.most_held == 20 * small_size);
+  CHECK(seen.max_held == 20 * small_size);
 }
 
 TEST_CASE("source/table_objects: names, and URIs that stand for them") {

@@ -74,14 +74,14 @@ struct mixed_dataset {
   raw_tar tar;
   std::vector<std::vector<std::string>> members;
 
-  explicit mixed_dataset(std::size_t samples, std::size_t most) {
+  explicit mixed_dataset(std::size_t samples, std::size_t maximum) {
     penstock::rng random(7, 0, samples);
     for (std::size_t i = 0; i < samples; ++i) {
       std::vector<std::string> contents(1 + random.below(4));
       for (std::size_t m = 0; m < contents.size(); ++m) {
         const std::uint64_t kind = random.below(4);
         const std::size_t size =
-            kind == 0 ? 0 : static_cast<std::size_t>(random.below(kind == 1 ? most : 2000));
+            kind == 0 ? 0 : static_cast<std::size_t>(random.below(kind == 1 ? maximum : 2000));
         contents[m].resize(size);
         for (char& c : contents[m]) c = static_cast<char>(random.below(256));
         tar.member("s" + std::to_string(i) + ".m" + std::to_string(m), contents[m]);

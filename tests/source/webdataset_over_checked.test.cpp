@@ -134,7 +134,7 @@ TEST_CASE("source/webdataset_over_checked: runs that read ahead give the samples
   for (const unsigned workers : {0u, 1u, 2u, 7u}) {
     CAPTURE(workers);
     CHECK(values(ps::checked(files, list), workers) == wanted);
-    CHECK(values(ps::checked(far, list, {.checks_at_once = 2}), workers) == wanted);
+    CHECK(values(ps::checked(far, list, {.max_checks_in_flight = 2}), workers) == wanted);
     CHECK(values(ps::retrying(ps::checked(far, list)), workers) == wanted);
   }
 }

@@ -250,7 +250,7 @@ TEST_CASE("source/webdataset_stream_stored: members on the borders of pieces, wh
     const auto far = far_of(files);
     const auto data = ps::webdataset_stream(far, {.read_ahead = ahead});
     CHECK(forward_listing(data) == lines);
-    CHECK(far.most_in_flight() <= std::max<std::uint64_t>(2, ahead >> 20));
+    CHECK(far.peak_in_flight() <= std::max<std::uint64_t>(2, ahead >> 20));
     CHECK(far.bytes() <= 1u << 24);
   }
   // twice, from the middle, and backwards
@@ -372,7 +372,7 @@ TEST_CASE("source/webdataset_stream_stored: a piece that fails is an error when 
 
   const ps::simulated_storage often(files, {.latency = microseconds(0), .failing = 0.3});
   CHECK(forward_listing(ps::webdataset_stream(
-            ps::retrying(often, {.first_wait = std::chrono::milliseconds(1), .budget = 0}))) == lines);
+            ps::retrying(often, {.initial_backoff = std::chrono::milliseconds(1), .budget = 0}))) == lines);
 
   const auto missing = files.beside(ps::sibling{".gone"});
   const auto e = web_error_of([&] { (void)forward_listing(ps::webdataset_stream(far_of(missing))); });

@@ -323,7 +323,7 @@ TEST_CASE(
 }
 
 TEST_CASE("stage/bad_samples: a budget is per epoch, a count or a fraction") {
-  const auto plan = [](bad::budget most) { return broken_source() | bad::skip(most) | ps::batch(8); };
+  const auto plan = [](bad::budget maximum) { return broken_source() | bad::skip(maximum) | ps::batch(8); };
   CHECK(look(plan(8), 3).failure.empty());
   CHECK(look(plan(8), 3).counts.skipped == 24);
   CHECK_THAT(look(plan(7), 3).failure, penstock_test::contains("this is number 8"));

@@ -306,17 +306,17 @@ TEST_CASE("stage/batch_by: values of different lengths, and a batch far longer t
   const auto plan = ps::generated(1200, same) | ps::map(text) | ps::batch_by(cost, 50, ps::ragged);
   for (const unsigned workers : {0u, 3u}) {
     std::uint64_t next = 0;
-    std::size_t most = 0;
+    std::size_t maximum = 0;
     for (auto&& b : (plan | ps::workers(workers)).epoch(0)) {
       const auto values = b.values();
       for (std::size_t i = 0; i < b.size(); ++i, ++next) {
         CHECK(values[i].size() == length(next));
         CHECK(values[i][0] == static_cast<int>(next));
       }
-      most = std::max(most, b.size());
+      maximum = std::max(maximum, b.size());
     }
     CHECK(next == 1200);
-    CHECK(most > 1000);
+    CHECK(maximum > 1000);
   }
 }
 

@@ -47,14 +47,14 @@ TEST_CASE("stage/memory: the bound holds from the first batch on, though sizes a
   const auto check = [](const auto& plan, std::uint64_t limit) {
     for (const unsigned workers : {0u, 1u, 3u}) {
       auto run = (plan | ps::memory(limit) | ps::prefetch(15) | ps::workers(workers)).open();
-      std::uint64_t seen = 0, most = 0;
+      std::uint64_t seen = 0, maximum = 0;
       for (auto epoch : run.epochs(2))
         for (auto&& b : epoch) {
           seen += b.valid_size();
-          most = std::max(most, run.counters().bytes_held);
+          maximum = std::max(maximum, run.counters().bytes_held);
         }
       CHECK(seen == 1280);
-      CHECK(most <= limit);
+      CHECK(maximum <= limit);
     }
   };
   check(ps::generated(640, equal) | ps::batch(8), 1'000'000);

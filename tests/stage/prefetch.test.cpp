@@ -69,17 +69,17 @@ TEST_CASE("stage/prefetch: negative and absurd numbers before batch are one sent
              contains("prefetch(18446744073709551615) is negative or absurd: before batch it takes at most "
                       "4294967296 samples; write a few hundred, as in prefetch(256), or bytes, as in "
                       "prefetch(64_MiB)"));
-  CHECK_THAT(refused(ps::prefetch(ps::prefetch_stage::most_samples + 1)),
+  CHECK_THAT(refused(ps::prefetch(ps::prefetch_stage::max_samples + 1)),
              contains("prefetch(4294967297) is"));
   CHECK_THAT(refused(ps::prefetch(ps::byte_count(negative))),
              contains("prefetch(18446744073709551615 bytes) is negative or absurd: before batch it takes at "
                       "most 281474976710656 bytes; write what the machine can spare, as in "
                       "prefetch(64_MiB)"));
-  CHECK_THAT(refused(ps::prefetch(ps::byte_count(ps::prefetch_stage::most_bytes + 1))),
+  CHECK_THAT(refused(ps::prefetch(ps::byte_count(ps::prefetch_stage::max_bytes + 1))),
              contains("is negative or absurd"));
   const auto expected = values_of(plan | ps::batch(4));
-  CHECK(values_of(plan | ps::prefetch(ps::prefetch_stage::most_samples) | ps::batch(4)) == expected);
-  CHECK(values_of(plan | ps::prefetch(ps::byte_count(ps::prefetch_stage::most_bytes)) | ps::batch(4)) ==
+  CHECK(values_of(plan | ps::prefetch(ps::prefetch_stage::max_samples) | ps::batch(4)) == expected);
+  CHECK(values_of(plan | ps::prefetch(ps::byte_count(ps::prefetch_stage::max_bytes)) | ps::batch(4)) ==
         expected);  // from memory nothing is fetched or kept
 }
 
@@ -88,24 +88,24 @@ TEST_CASE(
     "refused") {
   const auto plan = ps::from(first_ints(12));
   const auto options =
-      (plan | ps::prefetch(8, {.gap = 100, .part = 1_MiB, .at_once = 3}) | ps::batch(4)).open().options();
+      (plan | ps::prefetch(8, {.coalesce_gap = 100, .part_size = 1_MiB, .max_in_flight = 3}) | ps::batch(4)).open().options();
   CHECK(options.ahead == 8);
   CHECK(options.requests.most_between(true) == 100);
-  CHECK(options.requests.most_together(true) == 8_MiB);
-  CHECK(options.requests.most_together(false) == 1_MiB);
-  CHECK(options.requests.part == 1_MiB);
-  CHECK(options.requests.at_once == 3);
-  CHECK((plan | ps::prefetch(1_MiB, {.gap = 7}) | ps::batch(4)).open().options().requests.gap == 7);
+  CHECK(options.requests.max_coalesced_with(true) == 8_MiB);
+  CHECK(options.requests.max_coalesced_with(false) == 1_MiB);
+  CHECK(options.requests.part_size == 1_MiB);
+  CHECK(options.requests.max_in_flight == 3);
+  CHECK((plan | ps::prefetch(1_MiB, {.coalesce_gap = 7}) | ps::batch(4)).open().options().requests.coalesce_gap == 7);
   const auto refused = [&](const ps::request_options& requests) {
     return error_of([&] { (void)(plan | ps::prefetch(8, requests) | ps::batch(4)).open(); });
   };
-  CHECK_THAT(refused({.gap = ~std::uint64_t{0}}),
-             contains("is negative or absurd") && contains(".gap = 128_KiB"));
-  CHECK_THAT(refused({.together = std::uint64_t{1} << 50}), contains("is negative or absurd"));
-  CHECK_THAT(refused({.part = 100}), contains("parts of 100 bytes") && contains("0 for no parts"));
-  CHECK_THAT(refused({.at_once = 0}), contains(".at_once = 0 requests") && contains("prefetch(0)"));
-  CHECK_THAT(refused({.at_once = 5000}), contains("1 to 4096"));
-  CHECK(refused({.part = 0}).empty());
-  CHECK_THAT(error_of([&] { (void)(plan | ps::batch(4) | ps::prefetch(8, {.gap = 7})).open(); }),
+  CHECK_THAT(refused({.coalesce_gap = ~std::uint64_t{0}}),
+             contains("is negative or absurd") && contains(".coalesce_gap = 128_KiB"));
+  CHECK_THAT(refused({.max_coalesced = std::uint64_t{1} << 50}), contains("is negative or absurd"));
+  CHECK_THAT(refused({.part_size = 100}), contains("parts of 100 bytes") && contains("0 for no parts"));
+  CHECK_THAT(refused({.max_in_flight = 0}), contains(".max_in_flight = 0 requests") && contains("prefetch(0)"));
+  CHECK_THAT(refused({.max_in_flight = 5000}), contains("1 to 4096"));
+  CHECK(refused({.part_size = 0}).empty());
+  CHECK_THAT(error_of([&] { (void)(plan | ps::batch(4) | ps::prefetch(8, {.coalesce_gap = 7})).open(); }),
              contains("write its options before batch"));
 }

@@ -203,7 +203,7 @@ TEST_CASE("storage/arrow_files: what cannot be read says so, and whether it may 
   CHECK_THROWS_AS(some.connect().size(0), std::bad_alloc);
   disk->how = arrow::Status::IOError("again");
   disk->failures = 3;
-  const auto patient = ps::retrying(some, {.first_wait = 0ms}).connect();
+  const auto patient = ps::retrying(some, {.initial_backoff = 0ms}).connect();
   CHECK(patient.size(0) == 10);
   CHECK(patient.counters().retries == 3);
 

@@ -178,7 +178,7 @@ TEST_CASE("storage/cached: a process that is stopped keeps nobody waiting for ev
   shared_counts& counts = shared_counts::make();
   const std::string folder = (dir.path() / "cache").string();
   const ps::disk_cache where(folder, (blocks + 4) * block,
-                             {.block = block, .longest_wait = std::chrono::milliseconds(200)});
+                             {.block = block, .max_wait = std::chrono::milliseconds(200)});
   const ps::cached near(counted_store{&counts}, where);
   auto session = near.connect();
   std::vector<std::byte> got(100);
@@ -200,7 +200,7 @@ TEST_CASE("storage/cached: a child that outlives a killed process keeps none of 
   shared_counts& counts = shared_counts::make();
   const std::string folder = (dir.path() / "cache").string();
   const ps::disk_cache where(folder, (blocks + 4) * block,
-                             {.block = block, .longest_wait = std::chrono::hours(1)});
+                             {.block = block, .max_wait = std::chrono::hours(1)});
   // Forks in the middle of a fetch, and dies.
   const pid_t parent = ::fork();
   if (parent == 0) {

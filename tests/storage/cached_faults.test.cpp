@@ -255,12 +255,12 @@ void read_with_faults(const std::string& how, const ps::disk_cache& where) {
 void open_with_faults(const fs::path& folder) {
   const objects all;
   const std::string path = (folder / "cache").string();
-  const auto connect = [&](std::uint64_t most) {
-    return ps::cached(all.files, ps::disk_cache(path, most, {.block = block})).connect();
+  const auto connect = [&](std::uint64_t maximum) {
+    return ps::cached(all.files, ps::disk_cache(path, maximum, {.block = block})).connect();
   };
-  const auto opens = [&](const char* name, int code, unsigned at, std::uint64_t most) {
+  const auto opens = [&](const char* name, int code, unsigned at, std::uint64_t maximum) {
     const fault one(name, code, {.at = at});
-    const std::string said = error_of([&] { (void)connect(most); });
+    const std::string said = error_of([&] { (void)connect(maximum); });
     CHECK(fault::injected == 1);
     return said;
   };
@@ -418,8 +418,8 @@ TEST_CASE("storage/cached: a block that moves with each read is read past the ca
 
 /// Below, no file of this process grows beyond that.
 bool limit_files(std::uint64_t bytes) {
-  const rlimit most{static_cast<rlim_t>(bytes), RLIM_INFINITY};
-  return ::setrlimit(RLIMIT_FSIZE, &most) == 0;
+  const rlimit maximum{static_cast<rlim_t>(bytes), RLIM_INFINITY};
+  return ::setrlimit(RLIMIT_FSIZE, &maximum) == 0;
 }
 
 TEST_CASE("storage/cached: files that may not grow: no index is an error, no room for blocks is none") {

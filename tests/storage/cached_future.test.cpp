@@ -127,7 +127,7 @@ TEST_CASE("storage/cached: a plan has room for a number of uses, whatever lies b
   blocks::block_plan plan;
   (void)plan.add(std::vector<blocks::key>{{1, 1}, {2, 2}});
   std::uint64_t turn = 0;
-  for (std::size_t i = 0; i < blocks::block_plan::most_uses; ++i, turn += 10) {
+  for (std::size_t i = 0; i < blocks::block_plan::max_uses; ++i, turn += 10) {
     REQUIRE(plan.has_room());
     plan.foresee(i % 2 == 0 ? 0 : 1, turn);
   }
@@ -144,7 +144,7 @@ TEST_CASE("storage/cached: a plan forgets what is behind it, also if one block i
   std::vector<blocks::key> keys;
   for (std::uint64_t b = 0; b < count; ++b) keys.push_back({b, b});
   (void)plan.add(keys);
-  for (std::uint64_t turn = 0; turn < blocks::block_plan::most_uses + 10'000; ++turn) {
+  for (std::uint64_t turn = 0; turn < blocks::block_plan::max_uses + 10'000; ++turn) {
     if (turn % 1000 == 0) {
       REQUIRE(plan.has_room());
       plan.stand_at(turn - std::min<std::uint64_t>(turn, 500), turn, false);
@@ -523,7 +523,7 @@ TEST_CASE("storage/cached: more sessions than can plan have the right bytes, too
   const ps::cached near(
       far, ps::disk_cache(dir.path().string(), 3 * driven::block, {.block = driven::block, .ahead = 0}));
   std::vector<decltype(near.connect())> sessions;
-  for (std::uint32_t i = 0; i < blocks::next_uses::most + 2; ++i) {
+  for (std::uint32_t i = 0; i < blocks::next_uses::maximum + 2; ++i) {
     auto& session = sessions.emplace_back(near.connect());
     const ps::read_foresight plan = session.foresight();
     session.foresee(0, i % 4 * driven::block, 1, 3);
@@ -558,7 +558,7 @@ TEST_CASE("storage/cached: storages around it, or chosen when the program runs, 
     CHECK(session.foresight().self == nullptr);
   };
   hears(ps::retrying(noted));
-  hears(ps::throttled(noted, {.at_once = 2}));
+  hears(ps::throttled(noted, {.max_in_flight = 2}));
   hears(ps::any_of<noted_by_url<'a'>, noted_by_url<'b'>>(noted_by_url<'b'>(noted)));
   const ps::memory_cache keeps_recent(1_MiB, {.block = 64_KiB, .evict = ps::eviction::lru});
   const auto recent = ps::cached(noted, keeps_recent).connect();  // which itself does not want to know

@@ -334,7 +334,7 @@ TEST_CASE("storage/cached_memory: a failed fetch reaches who asked for it, and w
 TEST_CASE("storage/cached_memory: who waits too long reads past the cache, and is not waited for again") {
   const counting_store far;
   const ps::cached near(
-      far, ps::memory_cache(8_MiB, {.block = block, .longest_wait = std::chrono::milliseconds(0)}));
+      far, ps::memory_cache(8_MiB, {.block = block, .max_wait = std::chrono::milliseconds(0)}));
   auto session = near.connect();
   far.seen->hold = true;
   std::thread fetches([&] {
@@ -444,7 +444,7 @@ TEST_CASE("storage/cached_memory: memory over a disk over a store, each with wha
 TEST_CASE("storage/cached_memory: a cache around itself does not wait for itself") {
   const objects all;
   const auto far = all.counted();
-  const ps::memory_cache memory(8_MiB, {.block = block, .longest_wait = std::chrono::hours(1)});
+  const ps::memory_cache memory(8_MiB, {.block = block, .max_wait = std::chrono::hours(1)});
   const ps::cached once(far, memory);
   auto session = ps::cached(once, memory).connect();
   all.read_all(session);

@@ -150,7 +150,7 @@ TEST_CASE("storage/checked: says what it is") {
   CHECK(session.name(1) == "d/b");
   CHECK(session.size(0) == 4);
   CHECK(session.signature(1) == ps::object_signature{4, 0});
-  CHECK(error_in([&] { (void)ps::checked(files, ps::sha256_list(), {.checks_at_once = 0}); }).code() ==
+  CHECK(error_in([&] { (void)ps::checked(files, ps::sha256_list(), {.max_checks_in_flight = 0}); }).code() ==
         ps::errc::argument);
 }
 
@@ -286,7 +286,7 @@ TEST_CASE("storage/checked: no more objects are compared at the same time than t
   ps::memory_files files;
   for (int i = 0; i < 6; ++i) files.add("o" + std::to_string(i), noise(1000, static_cast<unsigned>(i)));
   const gated_storage gated(files);
-  const auto session = ps::checked(gated, ps::sha256_of(files), {.checks_at_once = 2}).connect();
+  const auto session = ps::checked(gated, ps::sha256_of(files), {.max_checks_in_flight = 2}).connect();
   gated.at->close(true);
   std::atomic<int> right{0};
   std::vector<std::thread> threads;
@@ -476,7 +476,7 @@ TEST_CASE(
   CHECK(read_of(session, 0, 0, 4) == text.substr(0, 4));
 
   const far_memory failing(files, {.latency = std::chrono::microseconds(0), .failing = 0.3});
-  const ps::retrying_options soon{.attempts = 50, .first_wait = std::chrono::milliseconds(0)};
+  const ps::retrying_options soon{.attempts = 50, .initial_backoff = std::chrono::milliseconds(0)};
   CHECK(read_of(ps::checked(ps::retrying(failing, soon), list).connect(), 0, 9, 4) == text.substr(9, 4));
   CHECK(read_of(ps::retrying(ps::checked(failing, list), soon).connect(), 0, 9, 4) == text.substr(9, 4));
 }

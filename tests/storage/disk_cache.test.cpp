@@ -35,7 +35,7 @@ TEST_CASE("storage/disk_cache: what makes no sense is refused when it is written
   CHECK(contains(refusal("x", 1_GiB, {.block = 64_KiB}), "a power of two of bytes from 128 KiB to 16 MiB"));
   CHECK(contains(refusal("x", 1_GiB, {.block = 100'000}), "not 100000 bytes"));
   CHECK(contains(refusal("x", 1_GiB, {.block = 32_MiB}), "not 33554432 bytes"));
-  CHECK(contains(refusal("x", 1_GiB, {.longest_wait = std::chrono::milliseconds(-1)}), "less than 0 ms"));
+  CHECK(contains(refusal("x", 1_GiB, {.max_wait = std::chrono::milliseconds(-1)}), "less than 0 ms"));
 }
 
 TEST_CASE("storage/disk_cache: it says what it is, and makes nothing before a run begins") {

@@ -53,7 +53,7 @@ std::string content(std::size_t size) {
   return text;
 }
 ps::memory_files one_file() { return ps::memory_files().add("a", content(10'000)); }
-constexpr ps::hedged_options eager{.share = 1, .observations = 1, .soonest = 0us};
+constexpr ps::hedged_options eager{.max_extra_requests = 1, .observations = 1, .min_delay = 0us};
 std::exception_ptr failure(const char* why) { return std::make_exception_ptr(ps::error(ps::errc::io, why)); }
 
 /// A read that ends at once, so that the session knows how long one takes, and then one that is late.
@@ -156,7 +156,7 @@ TEST_CASE("storage/hedged: if one of the two fails, the other counts; if both do
 TEST_CASE("storage/hedged: there are at most so many second reads as the share says") {
   const deadline limit("four hundred late reads");
   const held_storage far(one_file());
-  auto session = ps::hedged(far, {.share = 0.05, .observations = 1, .soonest = 0us}).connect();
+  auto session = ps::hedged(far, {.max_extra_requests = 0.05, .observations = 1, .min_delay = 0us}).connect();
   std::vector<std::byte> bytes(400);
   std::vector<ps::read_request> requests;
   for (std::size_t i = 0; i < 400; ++i) requests.push_back({0, i, {&bytes[i], 1}, i});
@@ -343,8 +343,8 @@ TEST_CASE("storage/hedged: a run whose reads stall delivers the bytes of an undi
   const deadline limit("runs over storages that stall");
   const auto shards = penstock_test::disturbed_shards();
   const disturbed_run right(shards, 0);
-  const ps::hedged_options soon{.share = 0.5, .observations = 4, .soonest = 0us};
-  const ps::retrying_options patience{.first_wait = 1ms, .budget = 0};
+  const ps::hedged_options soon{.max_extra_requests = 0.5, .observations = 4, .min_delay = 0us};
+  const ps::retrying_options patience{.initial_backoff = 1ms, .budget = 0};
   for (const unsigned threads : {0u, 1u, 2u}) {
     const far_memory far(
         shards, {.latency = 50us, .jitter = 100us, .failing = 0.1, .stall_one_in = 60, .stall = 20ms});
@@ -363,8 +363,8 @@ TEST_CASE("storage/hedged: options out of range are refused") {
   const auto refuses = [](ps::hedged_options options, const char* why) {
     CHECK_THROWS_WITH(ps::hedged(far_memory(one_file()), options), contains(why));
   };
-  refuses({.share = -0.1}, "from 0 to 1");
-  refuses({.share = std::numeric_limits<double>::quiet_NaN()}, "from 0 to 1");
+  refuses({.max_extra_requests = -0.1}, "from 0 to 1");
+  refuses({.max_extra_requests = std::numeric_limits<double>::quiet_NaN()}, "from 0 to 1");
   refuses({.observations = 0}, "at least one read");
-  refuses({.soonest = -1us}, "not -1 us");
+  refuses({.min_delay = -1us}, "not -1 us");
 }

@@ -75,7 +75,7 @@ std::vector<std::string> epoch_of(const Storage& where, unsigned workers, Betwee
 }
 constexpr auto nothing = [](std::size_t) {};
 
-constexpr ps::retrying_options patient{.attempts = 12, .first_wait = 5ms, .longest_wait = 200ms, .budget = 0};
+constexpr ps::retrying_options patient{.attempts = 12, .initial_backoff = 5ms, .max_backoff = 200ms, .budget = 0};
 
 }  // namespace
 
@@ -151,7 +151,7 @@ TEST_CASE("storage/http: many reads in much harm, tried again, give the bytes") 
        {network_fault::cut(300), network_fault::reset(300), network_fault::close_idle(),
         network_fault::slow_down(), network_fault::longer(), network_fault::wrong_range(),
         network_fault::cut_before_answer(), network_fault::delay(5ms)})
-    proxy.sometimes(fault, {.one_in = 16, .seed = 11, .most_for_one_request = 3});
+    proxy.sometimes(fault, {.one_in = 16, .seed = 11, .max_for_one_request = 3});
   std::vector<std::byte> into(400 * 1000);
   std::vector<ps::read_request> left;
   for (std::size_t i = 0; i < 400; ++i)
@@ -192,15 +192,15 @@ TEST_CASE("storage/http: a run over a server that does much harm delivers what t
        {network_fault::cut(300), network_fault::reset(300), network_fault::slow_down(),
         network_fault::too_many(0), network_fault::wrong_range(), network_fault::server_error(),
         network_fault::delay(5ms), network_fault::stall(300, 300ms)})
-    proxy.sometimes(fault, {.one_in = 24, .seed = 3, .most_for_one_request = 2});
+    proxy.sometimes(fault, {.one_in = 24, .seed = 3, .max_for_one_request = 2});
   const ps::http far({proxy.url("a.tar").c_str()},
                      direct({.connections = 8, .first_byte_time = 2s, .progress_time = 2s}));
   const ps::http steady({proxy.url("a.tar").c_str()}, without_proxies({.connections = 8,
                                                                        .first_byte_time = 2s,
                                                                        .progress_time = 2s,
                                                                        .retries = patient,
-                                                                       .hedges = {.share = 0}}));
-  const auto around = ps::retrying(ps::throttled(ps::hedged(far), {.at_once = 8}), patient);
+                                                                       .hedges = {.max_extra_requests = 0}}));
+  const auto around = ps::retrying(ps::throttled(ps::hedged(far), {.max_in_flight = 8}), patient);
   for (const unsigned workers : {0u, 1u, 2u}) CHECK((epoch_of(steady, workers, nothing) == expected));
   CHECK((epoch_of(around, 2, nothing) == expected));
 }
@@ -223,7 +223,7 @@ TEST_CASE(
   CHECK(all.slow_downs == 1);
   CHECK(all.throttled == 1);
   CHECK(all.requests == 4);
-  CHECK(session.at_once() == 32);  // half of the connections
+  CHECK(session.max_in_flight() == 32);  // half of the connections
   const auto patient_object = ps::http({server.url("missing").c_str()}, without_proxies()).connect();
   CHECK(says(web_error_of([&] { (void)patient_object.size(0); }), "(404)"));
   CHECK(patient_object.counters().requests == 1);
@@ -241,7 +241,7 @@ TEST_CASE("storage/http: a request that stalls gets a second one, and its bytes 
                without_proxies(
                    {.first_byte_time = 1h,
                     .progress_time = 1h,
-                    .hedges = {.share = 1, .observations = 1, .soonest = std::chrono::microseconds(0)}}))
+                    .hedges = {.max_extra_requests = 1, .observations = 1, .min_delay = std::chrono::microseconds(0)}}))
           .connect();
   std::string into(20'000, 'x');
   const auto read = [&](std::size_t offset) {
@@ -282,7 +282,7 @@ TEST_CASE("storage/http: a server that dies in the middle of an epoch and comes 
   const ps::http steady({server.url("a.tar").c_str()}, without_proxies({.connections = 2}));
   const auto expected = epoch_of(steady, 2, nothing);
   for (const unsigned workers : {0u, 2u}) {
-    const auto loader = ps::webdataset(steady) | ps::prefetch(20, {.gap = 0}) | ps::shuffle(5) |
+    const auto loader = ps::webdataset(steady) | ps::prefetch(20, {.coalesce_gap = 0}) | ps::shuffle(5) |
                         ps::fields<"bin"> | ps::batch(10) | ps::workers(workers);
     auto run = loader.open();
     std::vector<std::string> got;

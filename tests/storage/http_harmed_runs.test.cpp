@@ -70,8 +70,8 @@ ps::http_options patient() {
   return without_proxies({.connections = 8,
                           .first_byte_time = 10s,
                           .progress_time = 10s,
-                          .retries = {.attempts = 12, .first_wait = 2ms, .longest_wait = 50ms, .budget = 0},
-                          .hedges = {.share = 0}});
+                          .retries = {.attempts = 12, .initial_backoff = 2ms, .max_backoff = 50ms, .budget = 0},
+                          .hedges = {.max_extra_requests = 0}});
 }
 
 TEST_CASE("storage/http: a run in harm of each kind delivers the bytes of the undisturbed one") {
@@ -81,7 +81,7 @@ TEST_CASE("storage/http: a run in harm of each kind delivers the bytes of the un
   server.put("a.tar", shard());
   const ps::http near({server.url("a.tar").c_str()}, direct());
   const auto ordered = [](const auto& source) {
-    return source | ps::prefetch(64, {.gap = 0}) | ps::shuffle(5);
+    return source | ps::prefetch(64, {.coalesce_gap = 0}) | ps::shuffle(5);
   };
   const epoch shuffled(batches(ordered(ps::webdataset(near)), 2));
   const epoch streamed(batches(ps::webdataset_stream(near), 2));
@@ -98,7 +98,7 @@ TEST_CASE("storage/http: a run in harm of each kind delivers the bytes of the un
         harm{network_fault::wrong_range(), true}, harm{network_fault::cut(1000), true}}) {
     INFO("fault " << static_cast<int>(one.fault.kind));
     // What a server says of a length in its answer to HEAD cannot be checked.
-    const fault_proxy::chance often{.one_in = 5, .seed = 3, .most_for_one_request = 2, .method = "GET"};
+    const fault_proxy::chance often{.one_in = 5, .seed = 3, .max_for_one_request = 2, .method = "GET"};
     for (const unsigned workers : {0u, 2u}) {
       fault_proxy proxy(server.port());
       const ps::http far({proxy.url("a.tar").c_str()}, patient());
@@ -112,7 +112,7 @@ TEST_CASE("storage/http: a run in harm of each kind delivers the bytes of the un
     }
     fault_proxy proxy(server.port());
     const ps::http far({proxy.url("a.tar").c_str()}, patient());
-    proxy.sometimes(one.fault, {.one_in = 1, .seed = 3, .most_for_one_request = 1, .method = "GET"});
+    proxy.sometimes(one.fault, {.one_in = 1, .seed = 3, .max_for_one_request = 1, .method = "GET"});
     const epoch seen(batches(ps::webdataset_stream(far), 2));
     CHECK((seen.payloads == streamed.payloads));
     if (one.fails) CHECK(seen.counted.retries > 0);
@@ -127,7 +127,7 @@ TEST_CASE("storage/http: a server that begins to ignore ranges is one clear erro
   for (const unsigned workers : {0u, 2u}) {
     fault_proxy proxy(server.port());
     const ps::http far({proxy.url("a.tar").c_str()}, patient());
-    const auto loader = batches(ps::webdataset(far) | ps::prefetch(64, {.gap = 0}), workers);
+    const auto loader = batches(ps::webdataset(far) | ps::prefetch(64, {.coalesce_gap = 0}), workers);
     auto run = loader.open();
     std::size_t delivered = 0;
     const ps::error e = web_error_of([&] {
@@ -159,7 +159,7 @@ TEST_CASE("storage/http: over TLS, a byte that is changed on its way breaks its 
   ps::http_options options = patient();
   options.ca_file = authority;
   const ps::http far({("https://localhost:" + std::to_string(proxy.port()) + "/a.tar").c_str()}, options);
-  const auto loader = batches(ps::webdataset(far) | ps::prefetch(64, {.gap = 0}), 2);
+  const auto loader = batches(ps::webdataset(far) | ps::prefetch(64, {.coalesce_gap = 0}), 2);
   // in the handshake, and in bytes of samples
   proxy.script({network_fault::flip(30), network_fault::flip(400), network_fault::flip(5000),
                 network_fault::flip(7001), network_fault::flip(9002), network_fault::flip(12'003)});
@@ -178,7 +178,7 @@ TEST_CASE("storage/http: without TLS, a byte that is changed on its way is notic
   const auto stream = [&](std::uint64_t at) {
     fault_proxy proxy(server.port());
     const ps::http far({proxy.url("a.tar").c_str()}, patient());
-    proxy.sometimes(network_fault::flip(at), {.one_in = 1, .most_for_one_request = 1, .method = "GET"});
+    proxy.sometimes(network_fault::flip(at), {.one_in = 1, .max_for_one_request = 1, .method = "GET"});
     const epoch seen(batches(ps::webdataset_stream(far), 2));
     CHECK(proxy.count(fault_kind::flip) == 1);  // all of the shard is one request
     return seen;

@@ -155,8 +155,8 @@ TEST_CASE("storage/http: the time of all attempts is bounded, whatever the serve
     return web_answer("429 Too Many Requests", "Retry-After: 86400\r\n", "");
   }));
   ps::http_options options = without_proxies();
-  options.retries = {.attempts = 1000, .first_wait = 1ms, .longest_asked = 20ms, .max_time = 100ms};
-  options.throttle.at_once = 0;
+  options.retries = {.attempts = 1000, .initial_backoff = 1ms, .max_retry_after = 20ms, .max_time = 100ms};
+  options.throttle.max_in_flight = 0;
   const ps::error e = web_error_of([&] { first_of(session_of_all(busy.at("/a"), options)); });
   INFO(e.what());
   CHECK(says(e, "429"));
@@ -170,9 +170,9 @@ TEST_CASE("storage/http: a server that cannot be reached is given up sooner") {
   const nowhere none;
   ps::http_options options = without_proxies();
   options.retries = {
-      .attempts = 100'000, .first_wait = 1ms, .longest_wait = 5ms, .max_unreachable_time = 60ms, .budget = 0};
-  for (const std::size_t at_once : {0u, 64u}) {  // the second notices that the store is down
-    options.throttle.at_once = at_once;
+      .attempts = 100'000, .initial_backoff = 1ms, .max_backoff = 5ms, .max_unreachable_time = 60ms, .budget = 0};
+  for (const std::size_t max_in_flight : {0u, 64u}) {  // the second notices that the store is down
+    options.throttle.max_in_flight = max_in_flight;
     const ps::error e = web_error_of([&] { first_of(session_of_all(none.url(), options)); });
     INFO(e.what());
     CHECK(e.unreachable());
@@ -257,13 +257,13 @@ TEST_CASE("storage/http: one line says what is waited for") {
     ps::http_options options =
         without_proxies({.first_byte_time = 150ms, .throughput_window = 150ms, .warn_after = 40ms});
     options.retries = {.attempts = 1000,
-                       .first_wait = 2ms,
-                       .longest_wait = 4ms,
+                       .initial_backoff = 2ms,
+                       .max_backoff = 4ms,
                        .max_time = 300ms,
                        .max_unreachable_time = 300ms,
                        .budget = 0};
-    options.throttle.at_once = 0;
-    options.hedges.share = 0;
+    options.throttle.max_in_flight = 0;
+    options.hedges.max_extra_requests = 0;
     std::vector<std::string> lines;
     {
       error_stream seen;

@@ -29,8 +29,8 @@ TEST_CASE("storage/http_options: options that make no sense are refused") {
 
 TEST_CASE("storage/http_options: retries, limit and second requests that make no sense are refused, too") {
   for (const ps::http_options& bad :
-       {ps::http_options{.retries = {.attempts = 0}}, ps::http_options{.hedges = {.share = 2}},
-        ps::http_options{.throttle = {.longest_asked = -1ms}}})
+       {ps::http_options{.retries = {.attempts = 0}}, ps::http_options{.hedges = {.max_extra_requests = 2}},
+        ps::http_options{.throttle = {.max_retry_after = -1ms}}})
     CHECK_THROWS_AS(ps::http("http://h/", bad), ps::error);
-  CHECK_NOTHROW(ps::http("http://h/", {.throttle = {.at_once = 0}}));
+  CHECK_NOTHROW(ps::http("http://h/", {.throttle = {.max_in_flight = 0}}));
 }

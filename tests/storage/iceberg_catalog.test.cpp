@@ -72,7 +72,7 @@ class catalog {
 ps::iceberg_catalog_options asking() {
   ps::iceberg_catalog_options made;
   made.connection = direct();
-  made.connection.retries = {.attempts = 3, .first_wait = std::chrono::milliseconds(1)};
+  made.connection.retries = {.attempts = 3, .initial_backoff = std::chrono::milliseconds(1)};
   return made;
 }
 std::string error_of(const catalog& from, std::string_view table) {

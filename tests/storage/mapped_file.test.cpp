@@ -94,7 +94,7 @@ TEST_CASE(
 #ifdef __linux__
   const auto counts = penstock::detail::files::count_mappings();
   CHECK(counts.there > 5);
-  CHECK(counts.most > counts.there);
+  CHECK(counts.maximum > counts.there);
 
   // A file in memory, none of which is there, of more bytes than a process has addresses.
   const penstock::detail::files::descriptor huge(::memfd_create("huge", MFD_CLOEXEC));

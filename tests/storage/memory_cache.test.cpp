@@ -44,7 +44,7 @@ TEST_CASE("storage/memory_cache: what makes no sense is refused when it is writt
                  "a power of two of bytes from 64 KiB to 16 MiB, not 32768"));
   CHECK(contains(refusal(1_GiB, {.block = 100'000}), "not 100000 bytes"));
   CHECK(contains(refusal(1_GiB, {.block = 32_MiB}), "not 33554432 bytes"));
-  CHECK(contains(refusal(1_GiB, {.longest_wait = std::chrono::milliseconds(-1)}), "less than 0 ms"));
+  CHECK(contains(refusal(1_GiB, {.max_wait = std::chrono::milliseconds(-1)}), "less than 0 ms"));
 }
 
 TEST_CASE("storage/memory_cache: it says what it is") {

@@ -59,7 +59,7 @@ ps::memory_files two_files() { return ps::memory_files().add("a", content(100'00
 ps::simulated_fault first_reads_fail(std::uint32_t times, ps::simulated_failure how = {}) {
   return {.object = 0, .times = times, .how = how};
 }
-constexpr ps::retrying_options at_once{.first_wait = 0ms};
+constexpr ps::retrying_options max_in_flight{.initial_backoff = 0ms};
 
 /// The error of a read of four bytes at offset 10 of the first object.
 template <class Session>
@@ -116,7 +116,7 @@ struct breaking_storage : ps::memory_files {
 
 TEST_CASE("storage/retrying: a read that fails twice succeeds at the third attempt") {
   const far_memory far(two_files(), {.latency = 0ms, .faults = {first_reads_fail(2)}});
-  const ps::retrying patient(far, at_once);
+  const ps::retrying patient(far, max_in_flight);
   const auto session = patient.connect();
   std::array<std::byte, 4> four{};
   session.read(0, 10, four);
@@ -130,7 +130,7 @@ TEST_CASE("storage/retrying: a read that fails twice succeeds at the third attem
 
 TEST_CASE("storage/retrying: the last error is thrown, with the number of attempts") {
   const far_memory far(two_files(), {.latency = 0ms, .faults = {first_reads_fail(~0u)}});
-  const ps::retrying patient(far, {.attempts = 3, .first_wait = 1ms});
+  const ps::retrying patient(far, {.attempts = 3, .initial_backoff = 1ms});
   auto session = patient.connect();
   CHECK(failure_of(session) == "this read fails, as simulated, after 3 attempts");
   CHECK(far.reads() == 3);
@@ -149,7 +149,7 @@ TEST_CASE("storage/retrying: the last error is thrown, with the number of attemp
 TEST_CASE("storage/retrying: what recurs is not tried again") {
   const far_memory far(two_files(),
                        {.latency = 0ms, .faults = {first_reads_fail(~0u, ps::simulated_failure::missing)}});
-  const ps::retrying patient(far, at_once);
+  const ps::retrying patient(far, max_in_flight);
   auto session = patient.connect();
   CHECK(failure_of(session) == "there is no such object, as simulated");
   CHECK(far.reads() == 1);
@@ -161,14 +161,14 @@ TEST_CASE("storage/retrying: what recurs is not tried again") {
   CHECK(session.counters().given_up == 0);
 
   std::atomic<int> reads{0};
-  const ps::retrying foreign(foreign_storage(two_files(), &reads), at_once);
+  const ps::retrying foreign(foreign_storage(two_files(), &reads), max_in_flight);
   CHECK_THROWS_WITH(foreign.connect().read(0, 0, nine), "foreign");
   CHECK(reads == 1);
 }
 
 TEST_CASE("storage/retrying: a budget bounds the retries of all reads") {
   const far_memory dead(two_files(), {.latency = 0ms, .faults = {first_reads_fail(~0u)}});
-  const auto session = ps::retrying(dead, {.attempts = 1000, .first_wait = 0ms, .budget = 12}).connect();
+  const auto session = ps::retrying(dead, {.attempts = 1000, .initial_backoff = 0ms, .budget = 12}).connect();
   CHECK(failure_of(session) ==
         "this read fails, as simulated, after 3 attempts; so many reads failed that the budget for retries "
         "is spent");
@@ -179,46 +179,46 @@ TEST_CASE("storage/retrying: a budget bounds the retries of all reads") {
 
   const far_memory slow(
       two_files(), {.latency = 0ms, .faults = {first_reads_fail(~0u, ps::simulated_failure::timed_out)}});
-  const auto waits = ps::retrying(slow, {.attempts = 1000, .first_wait = 0ms, .budget = 29}).connect();
+  const auto waits = ps::retrying(slow, {.attempts = 1000, .initial_backoff = 0ms, .budget = 29}).connect();
   CHECK_THAT(failure_of(waits), contains("after 3 attempts; so many"));
 
   // a retry that succeeds gives back what it took, so that a store that fails now and then is always asked
   // again
   const far_memory flaky(two_files(), {.latency = 0ms, .failing = 1});
-  const auto lasts = ps::retrying(flaky, {.first_wait = 0ms, .budget = 5}).connect();
+  const auto lasts = ps::retrying(flaky, {.initial_backoff = 0ms, .budget = 5}).connect();
   std::array<std::byte, 1> one{};
   for (std::uint64_t i = 0; i < 100; ++i) lasts.read(0, i, one);
   CHECK(lasts.counters() == ps::storage_counters{.requests = 200, .bytes = 100, .retries = 100});
 
-  const auto endless = ps::retrying(dead, {.attempts = 1000, .first_wait = 0ms, .budget = 0}).connect();
+  const auto endless = ps::retrying(dead, {.attempts = 1000, .initial_backoff = 0ms, .budget = 0}).connect();
   CHECK_THAT(failure_of(endless), contains("after 1000 attempts"));
 }
 
 TEST_CASE("storage/retrying: waits are drawn by seed, object, offset and attempt") {
-  ps::detail::relay_rules rules{.first_wait = 100ms, .longest_wait = 1000ms};
+  ps::detail::relay_rules rules{.initial_backoff = 100ms, .max_backoff = 1000ms};
   const auto wait = [&](ps::object_id object, std::uint64_t offset, std::uint32_t attempt) {
     return ps::detail::retry_wait(rules, {object, offset, {}}, attempt);
   };
   std::vector<std::chrono::nanoseconds> seen;
   for (std::uint32_t attempt = 1; attempt <= 8; ++attempt) {
-    const auto most = std::min<std::chrono::nanoseconds>(100ms * (1 << (attempt - 1)), 1000ms);
-    auto least_seen = most, most_seen = most - most;
+    const auto maximum = std::min<std::chrono::nanoseconds>(100ms * (1 << (attempt - 1)), 1000ms);
+    auto least_seen = maximum, max_seen = maximum - maximum;
     for (std::uint64_t offset = 0; offset < 200; ++offset) {
       const auto one = wait(0, offset, attempt);
       CHECK(one == wait(0, offset, attempt));
       least_seen = std::min(least_seen, one);
-      most_seen = std::max(most_seen, one);
+      max_seen = std::max(max_seen, one);
     }
-    CHECK(least_seen < most / 10);
-    CHECK(most_seen < most);
-    CHECK(most_seen > most / 10 * 9);
+    CHECK(least_seen < maximum / 10);
+    CHECK(max_seen < maximum);
+    CHECK(max_seen > maximum / 10 * 9);
   }
   CHECK(wait(0, 1, 1) != wait(1, 1, 1));
   CHECK(wait(0, 1, 1) != wait(0, 2, 1));
   const auto before = wait(0, 1, 1);
   rules.seed = 1;
   CHECK(wait(0, 1, 1) != before);
-  rules.first_wait = 0ms;
+  rules.initial_backoff = 0ms;
   CHECK(wait(0, 1, 9) == 0ms);
 }
 
@@ -227,7 +227,7 @@ TEST_CASE("storage/retrying: reads in the background are tried again, and report
   const std::string all = content(100'000);
   const far_memory far(two_files(),
                        {.latency = 100us, .jitter = 1ms, .seed = 3, .failing = 0.5, .failing_times = 2});
-  auto session = ps::retrying(far, {.first_wait = 1ms, .budget = 0}).connect();
+  auto session = ps::retrying(far, {.initial_backoff = 1ms, .budget = 0}).connect();
   std::vector<std::byte> bytes(2000 * 20);
   std::vector<ps::read_request> requests;
   for (std::size_t i = 0; i < 2000; ++i) requests.push_back({0, i * 40, {bytes.data() + i * 20, 20}, i});
@@ -272,7 +272,7 @@ TEST_CASE("storage/retrying: cancel ends a thousand reads that wait, and the ses
   const deadline limit("cancelling a thousand waits");
   const far_memory far(two_files(), {.latency = 0ms, .faults = {first_reads_fail(~0u)}});
   auto session =
-      ps::retrying(far, {.first_wait = 24h, .longest_wait = 24h, .max_time = 24h, .budget = 0}).connect();
+      ps::retrying(far, {.initial_backoff = 24h, .max_backoff = 24h, .max_time = 24h, .budget = 0}).connect();
   session.cancel();  // nothing to do
   std::vector<std::byte> bytes(1000);
   std::vector<ps::read_request> requests;
@@ -317,7 +317,7 @@ TEST_CASE("storage/retrying: a session that ends reports each of its reads") {
   const far_memory far(two_files(),
                        {.latency = 1ms, .faults = {first_reads_fail(~0u)}, .stall_one_in = 2, .stall = 1h});
   {
-    auto session = ps::retrying(far, {.first_wait = 24h, .longest_wait = 24h, .max_time = 24h}).connect();
+    auto session = ps::retrying(far, {.initial_backoff = 24h, .max_backoff = 24h, .max_time = 24h}).connect();
     session.read_many(requests, outcomes.listener());
     eventually([&] { return session.counters().retries > 50; });
   }
@@ -330,7 +330,7 @@ TEST_CASE("storage/retrying: threads that read, cancel and retry at once") {
   const deadline limit("threads that read and cancel");
   const std::string all = content(100'000);
   const far_memory far(two_files(), {.latency = 0ms, .jitter = 500us, .failing = 0.5});
-  auto session = ps::retrying(far, {.first_wait = 1ms, .budget = 0}).connect();
+  auto session = ps::retrying(far, {.initial_backoff = 1ms, .budget = 0}).connect();
   std::atomic<bool> wrong{false};
   std::vector<std::thread> readers;
   for (unsigned t = 0; t < 3; ++t) {
@@ -370,7 +370,7 @@ TEST_CASE("storage/retrying: once its reads are ended, a session tries nothing a
   const deadline limit("reads after the end");
   const far_memory far(two_files(), {.latency = 0ms, .faults = {first_reads_fail(~0u)}});
   auto session =
-      ps::retrying(ps::throttled(far), {.first_wait = 24h, .longest_wait = 24h, .max_time = 24h}).connect();
+      ps::retrying(ps::throttled(far), {.initial_backoff = 24h, .max_backoff = 24h, .max_time = 24h}).connect();
   ps::end_reads(session);
   CHECK(failure_of(session) == "this read fails, as simulated");
   CHECK(session.counters().retries == 0);
@@ -380,7 +380,7 @@ TEST_CASE("storage/retrying: it tells of its oldest read, and which attempt that
   const deadline limit("the oldest read");
   const far_memory far(two_files(), {.latency = 0ms, .faults = {first_reads_fail(~0u)}});
   auto session =
-      ps::throttled(ps::retrying(far, {.first_wait = 24h, .longest_wait = 24h, .max_time = 24h})).connect();
+      ps::throttled(ps::retrying(far, {.initial_backoff = 24h, .max_backoff = 24h, .max_time = 24h})).connect();
   CHECK_FALSE(session.oldest_read().has_value());
   CHECK(session.name(1) == "b");
   const auto told = [&](std::uint64_t offset) {
@@ -438,15 +438,15 @@ TEST_CASE("storage/retrying: a run over a storage that fails delivers the bytes 
     for (const std::uint64_t seed : {1u, 2u}) {
       const far_memory far(
           shards, {.latency = 50us, .jitter = 200us, .seed = seed, .failing = 0.2, .failing_times = 3});
-      const disturbed_run seen(ps::retrying(far, {.first_wait = 1ms, .budget = 0}), threads);
+      const disturbed_run seen(ps::retrying(far, {.initial_backoff = 1ms, .budget = 0}), threads);
       CHECK((seen.bytes == right.bytes));  // as texts they would fill pages
       CHECK(seen.counters.retries > 0);
       CHECK(seen.counters.given_up == 0);
       const disturbed_run both(
           ps::retrying(
               ps::throttled(far_memory(shards, {.latency = 50us, .failing = 0.1, .slow_down_above = 4}),
-                            {.at_once = 16}),
-              {.attempts = 50, .first_wait = 1ms, .longest_wait = 2ms, .budget = 0, .seed = seed}),
+                            {.max_in_flight = 16}),
+              {.attempts = 50, .initial_backoff = 1ms, .max_backoff = 2ms, .budget = 0, .seed = seed}),
           threads);
       CHECK((both.bytes == right.bytes));  // as texts they would fill pages
     }
@@ -458,7 +458,7 @@ TEST_CASE("storage/retrying: a run that is destroyed does not wait for retries")
   std::atomic<bool> broken{false};
   const breaking_storage shards(penstock_test::disturbed_shards(), &broken);
   const ps::retrying hopeless(ps::simulated_storage(shards, {.latency = 50us}),
-                              {.first_wait = 24h, .longest_wait = 24h, .max_time = 24h, .budget = 0});
+                              {.initial_backoff = 24h, .max_backoff = 24h, .max_time = 24h, .budget = 0});
   for (const unsigned threads : {1u, 2u}) {
     broken = false;
     const ps::webdataset samples(hopeless);  // reads the headers
@@ -476,7 +476,7 @@ TEST_CASE(
   std::atomic<bool> broken{false};
   const breaking_storage shards(penstock_test::disturbed_shards(), &broken);
   const ps::webdataset samples(
-      ps::retrying(shards, {.first_wait = 24h, .longest_wait = 24h, .max_time = 24h, .budget = 0}));
+      ps::retrying(shards, {.initial_backoff = 24h, .max_backoff = 24h, .max_time = 24h, .budget = 0}));
   broken = true;
   for (const unsigned workers : {0u, 2u}) {
     auto run = (samples | ps::fields<"txt"> | ps::batch(8, ps::ragged) | ps::workers(workers)).open();
@@ -490,7 +490,7 @@ TEST_CASE(
 
 TEST_CASE("storage/retrying: a missing file is not waited for, and what is local stays so") {
   const auto missing =
-      ps::retrying(ps::file("/none/a.tar"), {.first_wait = 24h, .longest_wait = 24h, .max_time = 24h});
+      ps::retrying(ps::file("/none/a.tar"), {.initial_backoff = 24h, .max_backoff = 24h, .max_time = 24h});
   CHECK(ps::is_local(missing));
   CHECK_THROWS_WITH(missing.connect().size(0), penstock_test::contains("No such file"));
 }
@@ -500,7 +500,7 @@ TEST_CASE("storage/retrying: options out of range are refused") {
     CHECK_THROWS_WITH(ps::retrying(ps::memory_files(), options), contains(why));
   };
   refuses({.attempts = 0}, "at least one attempt");
-  refuses({.first_wait = -1ms}, "not -1 ms");
-  refuses({.longest_wait = 25h}, "from 0 ms to a day");
-  refuses({.longest_asked = -5ms}, "not -5 ms");
+  refuses({.initial_backoff = -1ms}, "not -1 ms");
+  refuses({.max_backoff = 25h}, "from 0 ms to a day");
+  refuses({.max_retry_after = -5ms}, "not -5 ms");
 }

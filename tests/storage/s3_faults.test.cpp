@@ -223,7 +223,7 @@ TEST_CASE("storage/s3: whole objects that changed on their way are read again, i
   }));
   fault_proxy proxy(server.port());
   ps::s3_options options = s3_at("http://127.0.0.1:" + std::to_string(proxy.port()));
-  options.connection.retries = {.attempts = 4, .first_wait = 1ms};
+  options.connection.retries = {.attempts = 4, .initial_backoff = 1ms};
   const auto flips = [&] { proxy.script({network_fault::flip(7), network_fault::flip(19'999)}); };
   {
     flips();
@@ -250,7 +250,7 @@ TEST_CASE("storage/s3: nothing that a run says has a secret, a token, a key's id
   s3_dataset data;
   fault_proxy proxy(data.store.port());
   ps::s3_options options = s3_at("http://127.0.0.1:" + std::to_string(proxy.port()));
-  options.connection.retries = {.first_wait = 1ms, .longest_wait = 5ms};
+  options.connection.retries = {.initial_backoff = 1ms, .max_backoff = 5ms};
   web_log authorizations;
   std::atomic<int> asked{0};
   data.store.set_hook([&](const web_request& request) {

@@ -237,7 +237,7 @@ TEST_CASE("storage/s3: what a list that ended does not have is not there, and no
 TEST_CASE("storage/s3: a list ends once all are found, or when too many others have gone by") {
   const deadline limit("long lists");
   using search = ps::detail::s3::bucket_search;
-  CHECK(search::most_listed(9) == 10'090);
+  CHECK(search::max_listed(9) == 10'090);
   fake_s3 store;
   for (int i = 0; i < 9; ++i) store.put("k/" + std::to_string(i), "x");
   for (int i = 0; i < 11'000; ++i) store.put("k/0/" + std::to_string(i), "");
@@ -269,7 +269,7 @@ TEST_CASE("storage/s3: a page that fails is asked for again, and no page before 
     return instead;
   });
   ps::s3_options options = s3_at(store.endpoint());
-  options.connection.retries = {.attempts = 4, .first_wait = 1ms, .longest_wait = 2ms, .longest_asked = 2ms};
+  options.connection.retries = {.attempts = 4, .initial_backoff = 1ms, .max_backoff = 2ms, .max_retry_after = 2ms};
   CHECK(ps::s3::list("bucket/p/", options).size() == 20);
   CHECK(store.lists() == 12);
   store.clear_requests();
@@ -308,7 +308,7 @@ TEST_CASE("storage/s3: cancelling ends the wait for the next attempt at a page")
     return instead;
   });
   ps::s3_options options = s3_at(store.endpoint());
-  options.connection.retries = {.longest_asked = 23h, .max_time = 24h};
+  options.connection.retries = {.max_retry_after = 23h, .max_time = 24h};
   const auto session = ps::s3(s3_names("p/", 20), options).connect();
   std::atomic<bool> over{false};
   std::thread asking([&] {

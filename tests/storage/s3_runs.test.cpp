@@ -120,15 +120,15 @@ TEST_CASE("storage/s3: a run equals that over files, resumed, under faults, and 
   }
 
   fault_proxy proxy(server.port());
-  proxy.sometimes(network_fault::slow_down(), {.one_in = 11, .seed = 1, .most_for_one_request = 2});
-  proxy.sometimes(network_fault::server_error(), {.one_in = 13, .seed = 2, .most_for_one_request = 2});
-  proxy.sometimes(network_fault::cut(500), {.one_in = 17, .seed = 3, .most_for_one_request = 2});
-  proxy.sometimes(network_fault::reset_before_answer(), {.one_in = 19, .seed = 4, .most_for_one_request = 2});
+  proxy.sometimes(network_fault::slow_down(), {.one_in = 11, .seed = 1, .max_for_one_request = 2});
+  proxy.sometimes(network_fault::server_error(), {.one_in = 13, .seed = 2, .max_for_one_request = 2});
+  proxy.sometimes(network_fault::cut(500), {.one_in = 17, .seed = 3, .max_for_one_request = 2});
+  proxy.sometimes(network_fault::reset_before_answer(), {.one_in = 19, .seed = 4, .max_for_one_request = 2});
   ps::s3_options options = s3_at(server);
   options.place.endpoint = "http://127.0.0.1:" + std::to_string(proxy.port());
   const ps::retrying steady(ps::s3(pattern, options), {.attempts = 1000,
-                                                       .first_wait = 5ms,
-                                                       .longest_wait = 500ms,
+                                                       .initial_backoff = 5ms,
+                                                       .max_backoff = 500ms,
                                                        .max_unreachable_time = 150s,
                                                        .budget = 0});
   got.clear();

@@ -59,7 +59,7 @@ class s3_proxy_variable {
 /// Writes in parts, reads and lists.
 void s3_writes_and_reads(const ps::s3_options& options, const std::string& bucket) {
   const std::string large = web_content(11'000'000), small = web_content(10'000);
-  ps::s3_writer out(options, {.part_size = std::size_t{5} << 20, .at_once = 2, .attempts = 2});
+  ps::s3_writer out(options, {.part_size = std::size_t{5} << 20, .max_in_flight = 2, .attempts = 2});
   out.open(bucket + "/a b/large");
   out.write(ps::bytes_of(large));
   const ps::object_signature written = out.finish();

@@ -33,7 +33,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr ps::s3_writer_options s3_quick{
-    .part_size = std::size_t{5} << 20, .at_once = 2, .attempts = 4, .first_wait = 1ms};
+    .part_size = std::size_t{5} << 20, .max_in_flight = 2, .attempts = 4, .initial_backoff = 1ms};
 
 /// More than sockets hold, so that it cannot be sent to a server that does not read it.
 const std::string& s3_large_part() {
@@ -110,9 +110,9 @@ class upload_store {
 
 TEST_CASE("storage/s3_writer: an answer that comes before the body was sent is followed, or is the error") {
   const deadline limit("early answers", 120s);
-  for (const bool at_once : {true, false}) {
-    CAPTURE(at_once);
-    std::atomic<bool> closes{at_once};
+  for (const bool max_in_flight : {true, false}) {
+    CAPTURE(max_in_flight);
+    std::atomic<bool> closes{max_in_flight};
     // As AIStore's gateway: another server takes the bytes, by a URL that is signed.
     std::atomic<int> asked{0};
     web_log heads;
@@ -177,7 +177,7 @@ TEST_CASE("storage/s3_writer: a store is obeyed as long as the options say, and 
     return std::string();
   });
   ps::s3_options options = s3_at(store.endpoint());
-  options.connection.retries.longest_asked = 5ms;
+  options.connection.retries.max_retry_after = 5ms;
   {
     ps::s3_writer out(options, s3_quick);
     (void)s3_put(out, "small");
@@ -187,7 +187,7 @@ TEST_CASE("storage/s3_writer: a store is obeyed as long as the options say, and 
     (void)s3_put(out, s3_large_part());
     CHECK(parts == 3);
   }
-  options.connection.retries.longest_asked = 23h;
+  options.connection.retries.max_retry_after = 23h;
   options.connection.retries.max_time = 24h;
   {
     ps::s3_writer out(options, s3_quick);
@@ -200,7 +200,7 @@ TEST_CASE("storage/s3_writer: a store is obeyed as long as the options say, and 
     out.write(ps::bytes_of(s3_large_part()));
   }
   CHECK(deletes == 3);
-  options.connection.retries.longest_asked = -1ms;
+  options.connection.retries.max_retry_after = -1ms;
   CHECK(s3_error_of([&] { (void)ps::s3_writer(options); }).code() == ps::errc::argument);
 }
 

@@ -29,7 +29,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr ps::s3_writer_options s3_small_parts{
-    .part_size = std::size_t{5} << 20, .at_once = 2, .attempts = 4, .first_wait = 10ms};
+    .part_size = std::size_t{5} << 20, .max_in_flight = 2, .attempts = 4, .initial_backoff = 10ms};
 
 /// In pieces of unequal sizes.
 void s3_write(ps::s3_writer& out, std::string_view bytes) {
@@ -90,7 +90,7 @@ void writes_objects(const s3_server& server) {
     s3_write(*ends, part);
   }
   ps::s3_writer_options one_by_one = s3_small_parts;
-  one_by_one.at_once = 1;
+  one_by_one.max_in_flight = 1;
   const std::string denied = "<Error><Code>AccessDenied</Code><Message>SeCrEt</Message></Error>";
   for (const bool recurs : {true, false}) {
     const network_fault fault =
@@ -133,9 +133,9 @@ TEST_CASE("storage/s3_writer: names, options and calls that make no sense") {
   };
   refused({.part_size = 1000});
   refused({.part_size = std::size_t{6} << 30});
-  refused({.at_once = 0});
+  refused({.max_in_flight = 0});
   refused({.attempts = 0});
-  refused({.first_wait = -1ms});
+  refused({.initial_backoff = -1ms});
   ps::s3_options none = s3_at("http://h");
   none.connection.connections = 0;
   CHECK(s3_error_of([&] { (void)ps::s3_writer(none); }).code() == ps::errc::argument);

@@ -78,7 +78,7 @@ TEST_CASE("storage/simulated_storage: a read takes the time given and returns th
   CHECK(ps::text_of(five) == "short");
   CHECK(far.reads() == 1);
   CHECK(far.bytes() == 5);
-  CHECK(far.most_in_flight() == 1);
+  CHECK(far.peak_in_flight() == 1);
   CHECK(far.in_flight() == 0);
 }
 
@@ -99,7 +99,7 @@ TEST_CASE("storage/simulated_storage: reads in the background wait together") {
   CHECK(right);
   CHECK(far.reads() == 2000);
   CHECK(far.bytes() == 200'000);
-  CHECK(far.most_in_flight() > 1);
+  CHECK(far.peak_in_flight() > 1);
   CHECK(far.in_flight() == 0);
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("storage/simulated_storage: places and a link make reads wait for each
     CHECK(outcomes.order() == std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5, 6, 7});
     return std::chrono::steady_clock::now() - begin;
   };
-  CHECK(time_of({.latency = 5ms, .at_once = 2}) >= 20ms);
+  CHECK(time_of({.latency = 5ms, .max_in_flight = 2}) >= 20ms);
   CHECK(time_of({.latency = 0ms, .bytes_per_second = 1e6}) >= 8ms);
   const ps::simulated_storage slow_sizes(two_files(), {.size_latency = 4ms});
   const auto session = slow_sizes.connect();
@@ -280,7 +280,7 @@ TEST_CASE("storage/simulated_storage: reads that find too many others in flight 
 TEST_CASE("storage/simulated_storage: cancel ends pending reads, and the session can be used again") {
   const deadline limit("cancelling a thousand reads");
   const ps::simulated_storage far(
-      two_files(), {.latency = 0ms, .at_once = 1, .bytes_per_second = 100});  // a second for each read
+      two_files(), {.latency = 0ms, .max_in_flight = 1, .bytes_per_second = 100});  // a second for each read
   auto session = far.connect();
   session.cancel();  // nothing to do
   many_ranges ranges(1000, 100);
@@ -332,13 +332,13 @@ TEST_CASE("storage/simulated_storage: a session that ends completes each of its 
   CHECK(outcomes.failures(ps::errc::stopped) == 1000);
   CHECK(far.reads() == 0);
   CHECK(far.in_flight() == 0);
-  CHECK(far.most_in_flight() == 1000);
+  CHECK(far.peak_in_flight() == 1000);
 }
 
 TEST_CASE("storage/simulated_storage: threads that read and cancel at once") {
   const deadline limit("threads that read and cancel");
   const std::string all = content(100'000);
-  const ps::simulated_storage far(two_files(), {.latency = 0ms, .jitter = 2ms, .at_once = 16});
+  const ps::simulated_storage far(two_files(), {.latency = 0ms, .jitter = 2ms, .max_in_flight = 16});
   auto session = far.connect();
   std::atomic<bool> wrong{false};
   std::vector<std::thread> readers;

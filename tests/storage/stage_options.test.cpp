@@ -48,7 +48,7 @@ TEST_CASE("storage/stage_options: so many requests are in flight, of one object 
     far.reads->end_all();
   });
   ps::stage_progress last;
-  (void)ps::stage_to(far, dir.path().string(), {.at_once = 3, .part = 1000},
+  (void)ps::stage_to(far, dir.path().string(), {.max_in_flight = 3, .part_size = 1000},
                      [&](const ps::stage_progress& now) { last = now; });
   other.join();
   CHECK(far.reads->begun() == 5);
@@ -57,8 +57,8 @@ TEST_CASE("storage/stage_options: so many requests are in flight, of one object 
 
 TEST_CASE("storage/stage_options: without options 8 requests of 8 MiB") {
   const ps::stage_options usual;
-  CHECK(usual.at_once == 8);
-  CHECK(usual.part == 8 * 1024 * 1024);
+  CHECK(usual.max_in_flight == 8);
+  CHECK(usual.part_size == 8 * 1024 * 1024);
   CHECK_FALSE(usual.stop.stop_possible());
 }
 

@@ -72,7 +72,7 @@ std::string refusal(ps::errc code, F&& call) {
 }
 
 ps::file stage(const staged_store& far, const std::string& folder) {
-  return ps::stage_to(far, folder, {.at_once = 4, .part = 1000});
+  return ps::stage_to(far, folder, {.max_in_flight = 4, .part_size = 1000});
 }
 
 TEST_CASE("storage/stage_to: the copies have the bytes of every storage, in its order") {
@@ -92,7 +92,7 @@ TEST_CASE("storage/stage_to: the copies have the bytes of every storage, in its 
     const std::string folder = (dir / ("near-" + std::to_string(++number))).string();
     for (int again = 0; again < 2; ++again) {
       ps::stage_progress last;
-      const ps::file local = ps::stage_to(far, folder, {.at_once = 3, .part = 4096},
+      const ps::file local = ps::stage_to(far, folder, {.max_in_flight = 3, .part_size = 4096},
                                           [&](const ps::stage_progress& now) { last = now; });
       const auto names = names_of(local);
       REQUIRE(names.size() == texts.size());
@@ -110,7 +110,7 @@ TEST_CASE("storage/stage_to: the copies have the bytes of every storage, in its 
   check(ps::file(paths));
   check(ps::mapped_file(paths));
   const ps::simulated_storage distant(memory, {.latency = std::chrono::microseconds(50), .failing = 0.2});
-  check(ps::retrying(distant, {.first_wait = std::chrono::milliseconds(1)}));
+  check(ps::retrying(distant, {.initial_backoff = std::chrono::milliseconds(1)}));
   penstock_test::in_each_store(paths, [&](const std::string&, const auto& far) { check(far); });
 }
 
@@ -165,7 +165,7 @@ TEST_CASE("storage/stage_to: an object without a stamp is the same while it has 
   far.counts->forget();
   far.counts->special_read = 5;
   far.special = [](const staged_store&) { throw ps::error(ps::errc::io, "the connection broke"); };
-  CHECK_THROWS_AS(ps::stage_to(far, folder, {.at_once = 1, .part = 1000}), ps::error);
+  CHECK_THROWS_AS(ps::stage_to(far, folder, {.max_in_flight = 1, .part_size = 1000}), ps::error);
   far.counts->forget();
   far.special = nullptr;
   CHECK(far.wrong(names_of(stage(far, folder))) == 0);
@@ -269,9 +269,9 @@ TEST_CASE("storage/stage_to: folders that others may write to, and those that ca
   CHECK_THAT(refusal(ps::errc::io, [&] { (void)stage(far, (dir / "file/near").string()); }),
              contains("make the folder"));
   CHECK_THAT(refusal(ps::errc::argument, [&] { (void)stage(far, ""); }), contains("path of a folder"));
-  CHECK_THAT(refusal(ps::errc::argument, [&] { (void)ps::stage_to(far, folder, {.at_once = 0}); }),
+  CHECK_THAT(refusal(ps::errc::argument, [&] { (void)ps::stage_to(far, folder, {.max_in_flight = 0}); }),
              contains("at least one request"));
-  CHECK_THAT(refusal(ps::errc::argument, [&] { (void)ps::stage_to(far, folder, {.part = 0}); }),
+  CHECK_THAT(refusal(ps::errc::argument, [&] { (void)ps::stage_to(far, folder, {.part_size = 0}); }),
              contains("at least one byte"));
   CHECK(far.counts->all() == 0);
 }
@@ -282,7 +282,7 @@ TEST_CASE("storage/stage_to: an error has the object's name, and the next call g
   far.counts->special_read = 7;
   far.special = [](const staged_store&) { throw ps::error(ps::errc::io, "the connection broke"); };
   CHECK_THAT(refusal(ps::errc::io,
-                     [&] { (void)ps::stage_to(far, dir.path().string(), {.at_once = 1, .part = 1000}); }),
+                     [&] { (void)ps::stage_to(far, dir.path().string(), {.max_in_flight = 1, .part_size = 1000}); }),
              contains("the connection broke") && contains("far/object-0.bin"));
   CHECK_FALSE(fs::exists(dir / "object-0.bin"));
   far.counts->forget();
@@ -296,7 +296,7 @@ TEST_CASE("storage/stage_to: half of an object that was replaced is not gone on 
   staged_store far(staged_counts::make(), {10'000});
   far.counts->special_read = 7;
   far.special = [](const staged_store&) { throw ps::error(ps::errc::io, "the connection broke"); };
-  CHECK_THROWS_AS(ps::stage_to(far, dir.path().string(), {.at_once = 1, .part = 1000}), ps::error);
+  CHECK_THROWS_AS(ps::stage_to(far, dir.path().string(), {.max_in_flight = 1, .part_size = 1000}), ps::error);
   far.counts->forget();
   far.counts->stamp = 8;
   far.special = nullptr;
@@ -310,7 +310,7 @@ TEST_CASE(
   staged_store far(staged_counts::make(), {10'000});
   far.counts->special_read = 7;
   far.special = [](const staged_store&) { throw ps::error(ps::errc::io, "the connection broke"); };
-  CHECK_THROWS_AS(ps::stage_to(far, dir.path().string(), {.at_once = 1, .part = 1000}), ps::error);
+  CHECK_THROWS_AS(ps::stage_to(far, dir.path().string(), {.max_in_flight = 1, .part_size = 1000}), ps::error);
   for (const auto& one : fs::directory_iterator(dir / ".penstock-staged")) {
     if (one.path().extension() != ".record") continue;
     auto about = ps::detail::staging::parse_record(text_of(one.path().string()));
@@ -360,7 +360,7 @@ TEST_CASE("storage/stage_to: a stop ends the call promptly, and the next one goe
   const std::string folder = dir.path().string();
   CHECK_THAT(refusal(ps::errc::stopped,
                      [&] {
-                       (void)ps::stage_to(far, folder, {.at_once = 3, .part = 1000, .stop = stop.get_token()},
+                       (void)ps::stage_to(far, folder, {.max_in_flight = 3, .part_size = 1000, .stop = stop.get_token()},
                                           any_bytes());
                      }),
              contains("staging was stopped"));
@@ -423,7 +423,7 @@ TEST_CASE("storage/stage_to: a check sees all bytes, and what it refuses is fetc
   sum_check check{0, &notes};
   for (std::uint64_t i = 0; i < 10'000; ++i)
     check.right += std::to_integer<std::uint64_t>(far.byte_at(0, 5, i));
-  const ps::stage_options options{.at_once = 1, .part = 1000};
+  const ps::stage_options options{.max_in_flight = 1, .part_size = 1000};
   SECTION("right bytes") {
     CHECK(far.wrong(names_of(ps::stage_to(far, folder, options, check))) == 0);
     CHECK(notes.seen == 10'000);

@@ -41,10 +41,10 @@ using penstock_test::staged_counts;
 using penstock_test::staged_store;
 using penstock_test::temp_dir;
 
-constexpr std::uint64_t at_once = 4, part = 4096;
+constexpr std::uint64_t max_in_flight = 4, part = 4096;
 
 std::vector<std::string> stage(const staged_store& far, const std::string& folder) {
-  const ps::file local = ps::stage_to(far, folder, {.at_once = at_once, .part = part});
+  const ps::file local = ps::stage_to(far, folder, {.max_in_flight = max_in_flight, .part_size = part});
   return {local.names().begin(), local.names().end()};
 }
 /// The same, where it would be a hang if it did not end. The guard is a thread, and a process that has more
@@ -102,7 +102,7 @@ TEST_CASE("storage/stage_to: a process that is killed twenty times goes on where
   CHECK(before > 0);
   CHECK(far.wrong(stage_here(far, dir.path().string())) == 0);
   CHECK(far.counts->failures == 0);
-  CHECK(far.counts->all() <= far.size() + kills * at_once * part);
+  CHECK(far.counts->all() <= far.size() + kills * max_in_flight * part);
   // Nothing of it is left to do.
   far.counts->forget();
   (void)stage_here(far, dir.path().string());
@@ -127,7 +127,7 @@ TEST_CASE("storage/stage_to: copies of local files, made by a process that is ki
     REQUIRE(one >= 0);
     if (one == 0) {
       ::alarm(200);
-      (void)ps::stage_to(far, folder, {.at_once = 2, .part = 50'000});
+      (void)ps::stage_to(far, folder, {.max_in_flight = 2, .part_size = 50'000});
       ::_exit(0);
     }
     std::this_thread::sleep_for(std::chrono::microseconds(500 + random() % 3000));
@@ -159,7 +159,7 @@ TEST_CASE("storage/stage_to: processes that are killed and replaced while others
   for (const pid_t one : all) wait_for(one);
   CHECK(far.counts->failures == 0);
   CHECK(far.wrong(stage_here(far, dir.path().string())) == 0);
-  CHECK(far.counts->all() <= far.size() + kills * at_once * part);
+  CHECK(far.counts->all() <= far.size() + kills * max_in_flight * part);
 }
 
 TEST_CASE("storage/stage_to: four processes at once fetch each byte once") {
@@ -286,7 +286,7 @@ TEST_CASE("storage/stage_to: what a disk that becomes full has taken is gone on 
     if (far.counts->all() != before) return 3;
     fs::remove(far.note);
     if (far.wrong(stage(far, mounted + "/near")) != 0) return 4;
-    return far.counts->all() <= 700'000 + at_once * part ? 0 : 5;
+    return far.counts->all() <= 700'000 + max_in_flight * part ? 0 : 5;
   });
 }
 
@@ -296,7 +296,7 @@ TEST_CASE("storage/stage_to: files of another file system are read where the sys
   const std::string text(300'000, 'x');
   std::ofstream(path, std::ios::binary) << text;
   on_small_disk(mounted, "size=1200k,mode=700", [&] {
-    const ps::file local = ps::stage_to(ps::file({path.c_str()}), mounted, {.part = 10'000});
+    const ps::file local = ps::stage_to(ps::file({path.c_str()}), mounted, {.part_size = 10'000});
     std::ifstream in(local.names()[0], std::ios::binary);
     return std::string(std::istreambuf_iterator<char>(in), {}) == text ? 0 : 1;
   });

@@ -61,7 +61,7 @@ TEST_CASE("storage/stage_to: shards of a web server") {
       bytes_of_epoch(ps::webdataset(ps::file((server.root() / "a-{0..3}.tar").string())));
   ps::stage_progress last;
   const auto watch = [&](const ps::stage_progress& now) { last = now; };
-  CHECK(bytes_of_epoch(ps::webdataset(ps::stage_to(far, folder, {.part = 100'000}, watch))) == expected);
+  CHECK(bytes_of_epoch(ps::webdataset(ps::stage_to(far, folder, {.part_size = 100'000}, watch))) == expected);
   CHECK(last.fetched == last.bytes);
   CHECK(last.bytes > 3'200'000);
   (void)ps::stage_to(far, folder, {}, watch);

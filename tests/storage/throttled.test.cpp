@@ -70,7 +70,7 @@ std::vector<std::uint64_t> counting(std::uint64_t from, std::size_t count) {
 
 TEST_CASE("storage/throttled: so many reads are in flight, and they begin in order") {
   const held_storage far(letters());
-  auto session = ps::throttled(far, {.at_once = 4}).connect();
+  auto session = ps::throttled(far, {.max_in_flight = 4}).connect();
   one_byte_reads reads(20);
   read_outcomes outcomes(20);
   session.read_many(std::span(reads.requests).first(3), outcomes.listener());
@@ -86,42 +86,42 @@ TEST_CASE("storage/throttled: so many reads are in flight, and they begin in ord
   CHECK(outcomes.each_once());
   CHECK(outcomes.failures() == 0);
   CHECK(session.counters() == ps::storage_counters{.requests = 20, .bytes = 20});
-  CHECK(session.at_once() == 4);
+  CHECK(session.max_in_flight() == 4);
 }
 
 TEST_CASE("storage/throttled: a store that asks for fewer reads halves the limit, successes raise it") {
   const held_storage far(letters());
-  auto session = ps::throttled(far, {.at_once = 16}).connect();
+  auto session = ps::throttled(far, {.max_in_flight = 16}).connect();
   one_byte_reads reads(300);
   read_outcomes outcomes(300);
   session.read_many(reads.requests, outcomes.listener());
   CHECK(far.reads->count() == 16);
   far.reads->end(0, slow_down(0));
-  CHECK(session.at_once() == 8);
+  CHECK(session.max_in_flight() == 8);
   CHECK(far.reads->count() == 15);  // nothing begins until fewer than 8 are in flight
   far.reads->end(0, slow_down(0));  // sent before the limit was halved
-  CHECK(session.at_once() == 8);
+  CHECK(session.max_in_flight() == 8);
   CHECK(far.reads->count() == 14);
   while (far.reads->count() > 8) far.reads->end(0);
-  CHECK(session.at_once() == 8);  // those that were sent before say nothing
+  CHECK(session.max_in_flight() == 8);  // those that were sent before say nothing
   CHECK(far.reads->count() == 8);
   for (std::size_t i = 0; i < 7; ++i) far.reads->end(0);  // the last of the old ones
   CHECK(far.reads->offsets().front() == 15);
   // from here on reads of this round succeed: 8 of them raise the limit to 9, 9 more to 10
   std::size_t limit = 8;
-  while (session.at_once() < 16) {
+  while (session.max_in_flight() < 16) {
     far.reads->end(0);
-    CHECK(session.at_once() >= limit);
-    limit = session.at_once();
+    CHECK(session.max_in_flight() >= limit);
+    limit = session.max_in_flight();
     CHECK(far.reads->count() == limit);
   }
   CHECK(far.reads->begun() > 8 + 9 + 10 + 11 + 12 + 13 + 14 + 15);
   for (int i = 0; i < 10; ++i) {
     far.reads->end(0, slow_down(0));
-    while (far.reads->count() > session.at_once()) far.reads->end(0);
-    for (std::size_t n = session.at_once(); n > 1; --n) far.reads->end(0);
+    while (far.reads->count() > session.max_in_flight()) far.reads->end(0);
+    for (std::size_t n = session.max_in_flight(); n > 1; --n) far.reads->end(0);
   }
-  CHECK(session.at_once() >= 1);
+  CHECK(session.max_in_flight() >= 1);
   CHECK(session.counters().slow_downs == 12);
   CHECK(session.counters().throttled > 5);
   far.reads->end_all();
@@ -131,28 +131,28 @@ TEST_CASE("storage/throttled: a store that asks for fewer reads halves the limit
 
 TEST_CASE("storage/throttled: the limit never falls below one, and other errors leave it alone") {
   const held_storage far(letters());
-  auto session = ps::throttled(far, {.at_once = 4}).connect();
+  auto session = ps::throttled(far, {.max_in_flight = 4}).connect();
   one_byte_reads reads(40);
   read_outcomes outcomes(40);
   session.read_many(reads.requests, outcomes.listener());
   far.reads->end(0, std::make_exception_ptr(ps::error(ps::errc::io, "broken")));
-  CHECK(session.at_once() == 4);
+  CHECK(session.max_in_flight() == 4);
   CHECK(far.reads->count() == 4);
   for (int i = 0; i < 20; ++i) far.reads->end(0, slow_down(0));
-  CHECK(session.at_once() == 1);
+  CHECK(session.max_in_flight() == 1);
   CHECK(far.reads->count() == 1);
   far.reads->end(0);
-  CHECK(session.at_once() == 2);
+  CHECK(session.max_in_flight() == 2);
   far.reads->end_all();
   CHECK(outcomes.each_once());
-  CHECK(session.at_once() == 4);
+  CHECK(session.max_in_flight() == 4);
 }
 
 TEST_CASE("storage/throttled: when the store names a time, no read begins before it is over") {
   const deadline limit("a pause");
   const held_storage far(letters());
   const auto begin = std::chrono::steady_clock::now();
-  auto session = ps::throttled(far, {.at_once = 2}).connect();
+  auto session = ps::throttled(far, {.max_in_flight = 2}).connect();
   one_byte_reads reads(6);
   read_outcomes outcomes(6);
   session.read_many(reads.requests, outcomes.listener());
@@ -170,7 +170,7 @@ TEST_CASE("storage/throttled: when the store names a time, no read begins before
 
   // a time beyond what is allowed is cut
   const held_storage strange(letters());
-  auto short_of = ps::throttled(strange, {.at_once = 2, .longest_asked = 1ms}).connect();
+  auto short_of = ps::throttled(strange, {.max_in_flight = 2, .max_retry_after = 1ms}).connect();
   read_outcomes later(6);
   short_of.read_many(reads.requests, later.listener());
   strange.reads->end(0, slow_down(~std::uint64_t{0}));
@@ -183,7 +183,7 @@ TEST_CASE("storage/throttled: when the store names a time, no read begins before
 TEST_CASE("storage/throttled: a blocking read comes before those in the background") {
   const deadline limit("a blocking read between others");
   const held_storage far(letters());
-  auto session = ps::throttled(far, {.at_once = 1}).connect();
+  auto session = ps::throttled(far, {.max_in_flight = 1}).connect();
   one_byte_reads reads(3);
   read_outcomes outcomes(3);
   session.read_many(reads.requests, outcomes.listener());
@@ -210,7 +210,7 @@ TEST_CASE("storage/throttled: a blocking read comes before those in the backgrou
 TEST_CASE("storage/throttled: cancel ends a thousand reads that wait, and the session can be used again") {
   const deadline limit("cancelling a thousand waits");
   const held_storage far(letters());
-  auto session = ps::throttled(far, {.at_once = 3}).connect();
+  auto session = ps::throttled(far, {.max_in_flight = 3}).connect();
   session.cancel();
   one_byte_reads reads(1000);
   read_outcomes outcomes(1000), second(2);
@@ -247,7 +247,7 @@ TEST_CASE("storage/throttled: a session that ends reports each of its reads") {
   one_byte_reads reads(500);
   read_outcomes outcomes(500);
   {
-    auto session = ps::throttled(far, {.at_once = 100}).connect();
+    auto session = ps::throttled(far, {.max_in_flight = 100}).connect();
     session.read_many(reads.requests, outcomes.listener());
     far.reads->end(0, slow_down(60'000));
   }
@@ -258,8 +258,8 @@ TEST_CASE("storage/throttled: a session that ends reports each of its reads") {
 TEST_CASE("storage/throttled: retries around it reach every byte of a store that refuses most reads") {
   const deadline limit("reads of a store that refuses most");
   const far_memory far(letters(), {.latency = 300us, .slow_down_above = 4, .asks_to_wait = 1ms});
-  const ps::retrying patient(ps::throttled(far, {.at_once = 64}),
-                             {.attempts = 100, .first_wait = 1ms, .longest_wait = 2ms, .budget = 0});
+  const ps::retrying patient(ps::throttled(far, {.max_in_flight = 64}),
+                             {.attempts = 100, .initial_backoff = 1ms, .max_backoff = 2ms, .budget = 0});
   CHECK(patient.describe() ==
         "retrying(throttled(" + far.describe() + ", at most 64 at once), 100 attempts)");
   auto session = patient.connect();
@@ -275,13 +275,13 @@ TEST_CASE("storage/throttled: retries around it reach every byte of a store that
   CHECK(counted.retries == counted.slow_downs);
   CHECK(counted.requests == 2000 + counted.retries);
   CHECK(counted.bytes == 2000);
-  CHECK(far.most_in_flight() <= 64);
+  CHECK(far.peak_in_flight() <= 64);
 }
 
 TEST_CASE("storage/throttled: threads that read and cancel at once") {
   const deadline limit("threads that read and cancel");
   const far_memory far(letters(), {.latency = 0ms, .jitter = 500us, .slow_down_above = 3});
-  auto session = ps::throttled(far, {.at_once = 5}).connect();
+  auto session = ps::throttled(far, {.max_in_flight = 5}).connect();
   std::atomic<bool> wrong{false};
   std::vector<std::thread> readers;
   for (unsigned t = 0; t < 3; ++t) {
@@ -336,7 +336,7 @@ struct busy_storage {
 
 TEST_CASE("storage/throttled: a read that comes while a pause ends waits for nothing") {
   const deadline limit("the end of a pause", 60s);
-  const auto session = ps::throttled(busy_storage(), {.at_once = 4}).connect();
+  const auto session = ps::throttled(busy_storage(), {.max_in_flight = 4}).connect();
   std::array<std::byte, 8> into{};
   for (unsigned round = 0; round < 1500; ++round) {
     CHECK_THROWS_WITH(session.read(0, 0, into), contains("slow down"));
@@ -353,8 +353,8 @@ TEST_CASE("storage/throttled: a run delivers the bytes of an unlimited one") {
   const auto shards = penstock_test::disturbed_shards();
   const disturbed_run right(shards, 0);
   for (const unsigned threads : {0u, 1u, 2u}) {
-    for (const std::size_t at_once : {1u, 3u}) {
-      const disturbed_run seen(ps::throttled(far_memory(shards, {.latency = 50us}), {.at_once = at_once}),
+    for (const std::size_t max_in_flight : {1u, 3u}) {
+      const disturbed_run seen(ps::throttled(far_memory(shards, {.latency = 50us}), {.max_in_flight = max_in_flight}),
                                threads);
       CHECK((seen.bytes == right.bytes));  // as texts they would fill pages
       CHECK(seen.counters.requests > 0);
@@ -362,8 +362,8 @@ TEST_CASE("storage/throttled: a run delivers the bytes of an unlimited one") {
     }
     const disturbed_run mixed(
         ps::throttled(ps::retrying(far_memory(shards, {.latency = 50us, .failing = 0.2}),
-                                   {.first_wait = 1ms, .budget = 0}),
-                      {.at_once = 2}),
+                                   {.initial_backoff = 1ms, .budget = 0}),
+                      {.max_in_flight = 2}),
         threads);
     CHECK((mixed.bytes == right.bytes));  // as texts they would fill pages
     CHECK(mixed.counters.retries > 0);
@@ -374,6 +374,6 @@ TEST_CASE("storage/throttled: options out of range are refused") {
   const auto refuses = [](ps::throttled_options options, const char* why) {
     CHECK_THROWS_WITH(ps::throttled(ps::memory_files(), options), contains(why));
   };
-  refuses({.at_once = 0}, "at least one read");
-  refuses({.longest_asked = -1ms}, "not -1 ms");
+  refuses({.max_in_flight = 0}, "at least one read");
+  refuses({.max_retry_after = -1ms}, "not -1 ms");
 }

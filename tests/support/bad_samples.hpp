@@ -90,11 +90,11 @@ struct seen {
   }
 };
 
-/// Takes elements of a run until it ends, or `most`.
+/// Takes elements of a run until it ends, or `maximum`.
 template <class Run>
-seen take_from(Run& run, std::uint64_t epochs, std::size_t most = 1'000'000) {
+seen take_from(Run& run, std::uint64_t epochs, std::size_t maximum = 1'000'000) {
   seen all;
-  const auto full = [&] { return all.elements.size() == most; };
+  const auto full = [&] { return all.elements.size() == maximum; };
   try {
     for (auto epoch : run.epochs(epochs)) {
       if (full()) break;

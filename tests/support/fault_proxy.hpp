@@ -60,7 +60,7 @@ class fault_proxy {
     std::uint64_t one_in = 10;
     std::uint64_t seed = 1;
     /// How often the same request may meet it; then it is spared, so that trying again helps at last.
-    std::uint64_t most_for_one_request = ~std::uint64_t{0};
+    std::uint64_t max_for_one_request = ~std::uint64_t{0};
     /// Of requests with this method only; "": of all.
     std::string method{};
   };
@@ -154,7 +154,7 @@ class fault_proxy {
       const chance& odds = rules_[i].how_often;
       if (!odds.method.empty() && !what.starts_with(odds.method + " ")) continue;
       if (mixed(mixed(hash ^ mixed(odds.seed + i)) + times) % odds.one_in != 0) continue;
-      if (met_[{i, what}]++ < odds.most_for_one_request) return rules_[i].fault;
+      if (met_[{i, what}]++ < odds.max_for_one_request) return rules_[i].fault;
     }
     return {};
   }

@@ -192,7 +192,7 @@ TEST_CASE("support/fault_proxy: faults drawn by seed and request do not depend o
   server.put("a.tar", body_of_faults());
   const auto statuses = [&](std::uint64_t seed, bool backwards, unsigned repeats) {
     fault_proxy proxy(server.port());
-    proxy.sometimes(network_fault::server_error(), {.one_in = 4, .seed = seed, .most_for_one_request = 1});
+    proxy.sometimes(network_fault::server_error(), {.one_in = 4, .seed = seed, .max_for_one_request = 1});
     std::vector<int> seen(100 * repeats);
     std::vector<std::thread> threads;
     for (std::size_t t = 0; t < 4; ++t)

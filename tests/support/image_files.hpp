@@ -60,10 +60,10 @@ inline std::vector<std::string> stems(std::string_view ending) {
 inline int distance(const image_codec_test::picture<std::uint8_t>& a,
                     const image_codec_test::picture<std::uint8_t>& b) {
   if (a.size != b.size || a.values.size() != b.values.size()) return 256;
-  int most = 0;
+  int maximum = 0;
   for (std::size_t i = 0; i < a.values.size(); ++i)
-    most = std::max(most, std::abs(a.values[i] - b.values[i]));
-  return most;
+    maximum = std::max(maximum, std::abs(a.values[i] - b.values[i]));
+  return maximum;
 }
 
 template <class Codec>

@@ -70,14 +70,14 @@ void check_resize_oracles(std::string_view operation, const Make& make) {
     REQUIRE(result.size() == ps::image_size{oracle.new_width, oracle.new_height});
     const auto expected = oracle.values(), found = read_values(result);
     REQUIRE(found.size() == expected.size());
-    int most = 0;
+    int maximum = 0;
     std::size_t above_one = 0;
     for (std::size_t i = 0; i < found.size(); ++i) {
       const int levels = std::abs(int{found[i]} - int{expected[i]});
-      most = std::max(most, levels);
+      maximum = std::max(maximum, levels);
       above_one += levels > 1 ? 1 : 0;
     }
-    CHECK(most <= oracle.levels);
+    CHECK(maximum <= oracle.levels);
     CHECK(above_one * 100 <= found.size());
     CHECK(all_ways_agree(result));
     CHECK_FALSE(source.read_outside());

@@ -36,8 +36,8 @@ inline penstock::s3_options s3_at(std::string endpoint, penstock::s3_credentials
   options.identity.credentials = std::move(as);
   options.connection.proxies = false;
   options.connection.retries.attempts = 1;
-  options.connection.throttle.at_once = 0;
-  options.connection.hedges.share = 0;
+  options.connection.throttle.max_in_flight = 0;
+  options.connection.hedges.max_extra_requests = 0;
   options.environment = penstock::s3_environment();
   return options;
 }

@@ -47,7 +47,7 @@ struct slow_session {
     std::memcpy(into.data(), text.data() + offset, into.size());
   }
   static void will_need(penstock::object_id, std::uint64_t, std::uint64_t) {}
-  [[nodiscard]] std::size_t at_once() const { return allows; }
+  [[nodiscard]] std::size_t max_in_flight() const { return allows; }
   [[nodiscard]] penstock::storage_counters counters() const { return counted; }
   void read_many(std::span<const penstock::read_request> requests, penstock::read_listener who) {
     const std::scoped_lock lock(busy);

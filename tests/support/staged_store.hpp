@@ -25,8 +25,8 @@ namespace penstock_test {
 
 /// What all processes of a test see of a `staged_store`.
 struct staged_counts {
-  static constexpr std::size_t most = 64;
-  std::atomic<std::uint64_t> fetched[most];  ///< bytes that were asked for, of each object
+  static constexpr std::size_t maximum = 64;
+  std::atomic<std::uint64_t> fetched[maximum];  ///< bytes that were asked for, of each object
   std::atomic<std::uint64_t> reads, failures, stamp{5};
   /// The read with this number, from 1 on, is something special; see `staged_store`.
   std::atomic<std::uint64_t> special_read;

@@ -27,8 +27,8 @@ inline penstock::http_options without_proxies(penstock::http_options options = {
 /// Options with which each read is one request, and fails with it.
 inline penstock::http_options once(penstock::http_options options = {}) {
   options.retries.attempts = 1;
-  options.throttle.at_once = 0;
-  options.hedges.share = 0;
+  options.throttle.max_in_flight = 0;
+  options.hedges.max_extra_requests = 0;
   return options;
 }
 /// Both.

@@ -54,9 +54,9 @@ class zip_writer {
              little(count, 8) + little(directory.size(), 8) + little(begin, 8);
       all += "PK\6\7" + little(0, 4) + little(at, 8) + little(1, 4);
     }
-    const std::uint64_t most = wide_end ? ~std::uint64_t{0} : 0;
-    all += "PK\5\6" + little(0, 4) + little(most | count, 2) + little(most | count, 2) +
-           little(most | directory.size(), 4) + little(most | begin, 4) + little(comment.size(), 2) + comment;
+    const std::uint64_t maximum = wide_end ? ~std::uint64_t{0} : 0;
+    all += "PK\5\6" + little(0, 4) + little(maximum | count, 2) + little(maximum | count, 2) +
+           little(maximum | directory.size(), 4) + little(maximum | begin, 4) + little(comment.size(), 2) + comment;
     return all;
   }
 

@@ -418,13 +418,13 @@ struct pooled_storage {
 
 void on_background_storages(countdown& kind, std::uint64_t least) {
   const auto files = ps::memory_files().add("a", std::string(100, 'a'));
-  const ps::simulated_storage far(files, {.latency = std::chrono::microseconds(50), .at_once = 4});
+  const ps::simulated_storage far(files, {.latency = std::chrono::microseconds(50), .max_in_flight = 4});
   CHECK(sweep_reads(kind, far, std::byte{'a'}) >= least);
   CHECK(sweep_reads(kind, pooled_storage{files}, std::byte{'a'}) >= least);
   CHECK(sweep_reads(kind, ps::hedged(far), std::byte{'a'}) >= least);
   CHECK(sweep_reads(kind, ps::hedged(ps::throttled(far)), std::byte{'a'}) >= least);
   CHECK(sweep_reads(kind, ps::retrying(far), std::byte{'a'}) >= least);
-  CHECK(sweep_reads(kind, ps::throttled(ps::retrying(far), {.at_once = 3}), std::byte{'a'}) >= least);
+  CHECK(sweep_reads(kind, ps::throttled(ps::retrying(far), {.max_in_flight = 3}), std::byte{'a'}) >= least);
 }
 
 }  // namespace

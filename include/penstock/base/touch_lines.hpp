@@ -13,9 +13,9 @@ namespace penstock::inline v0_1::detail {
 // Always inline: at -O2 the call of a function that only prefetches counts as having no effect, and is
 // removed.
 [[gnu::always_inline]] inline void touch_lines(const void* begin, std::uint64_t size) noexcept {
-  constexpr std::uint64_t line = 64, most = 4096;
+  constexpr std::uint64_t line = 64, maximum = 4096;
   const auto* const bytes = static_cast<const char*>(begin);
-  for (std::uint64_t at = 0; at < std::min(size, most); at += line) __builtin_prefetch(bytes + at);
+  for (std::uint64_t at = 0; at < std::min(size, maximum); at += line) __builtin_prefetch(bytes + at);
 }
 
 }  // namespace penstock::inline v0_1::detail

@@ -41,7 +41,7 @@ class gzip_scratch {
   buffer content;
 
  private:
-  static constexpr std::uint64_t most_expansion = 1032;  // of deflate: a two-bit match yields 258 bytes
+  static constexpr std::uint64_t max_expansion = 1032;  // of deflate: a two-bit match yields 258 bytes
 
   [[noreturn]] static void cut_short(bytes_view packed) {
     throw error(errc::format, "the gzip member is cut short").at_offset(packed.size());
@@ -100,10 +100,10 @@ class gzip_scratch {
     const bytes_view rest = packed.subspan(at);
     // If this is the only member and the file is honest, the last four bytes are the size: a first guess,
     // capped at the most that the input can expand to.
-    const std::uint64_t possible = rest.size() * most_expansion + 64;
-    const std::uint64_t most = std::min(limit - written, possible);
+    const std::uint64_t possible = rest.size() * max_expansion + 64;
+    const std::uint64_t maximum = std::min(limit - written, possible);
     std::uint64_t room = rest.size() >= 4 ? little32(packed, packed.size() - 4) : 0;
-    room = std::min(std::max<std::uint64_t>({room, content.capacity() - written, 1_KiB}), most);
+    room = std::min(std::max<std::uint64_t>({room, content.capacity() - written, 1_KiB}), maximum);
     for (;;) {
       reserve(written, detail::to_size(room));
       std::byte nothing{};
@@ -119,12 +119,12 @@ class gzip_scratch {
       }
       if (result != LIBDEFLATE_INSUFFICIENT_SPACE)
         throw error(errc::format, "the gzip member is damaged").at_offset(at);
-      if (room == most) {
-        if (most == possible) throw error(errc::format, "the gzip member is damaged").at_offset(at);
+      if (room == maximum) {
+        if (maximum == possible) throw error(errc::format, "the gzip member is damaged").at_offset(at);
         throw error(errc::limit, {"the gzip content has more than ", limit,
                                   " bytes, which is the limit; raise it with gzip{.limit = ...}"});
       }
-      room = std::min(most, room * 2);
+      room = std::min(maximum, room * 2);
     }
   }
 

@@ -52,10 +52,10 @@ class one_of_images
   [[nodiscard]] image_scratch& memory() const {
     return ask([](const auto& one) -> image_scratch& { return one.memory(); });
   }
-  [[nodiscard]] unsigned most_halvings() const {
+  [[nodiscard]] unsigned max_halvings() const {
     return ask([](const auto& one) -> unsigned {
       if constexpr (halvable_image<std::remove_cvref_t<decltype(one)>>)
-        return one.most_halvings();
+        return one.max_halvings();
       else
         return 0;
     });

@@ -165,11 +165,11 @@ class jpeg_encoder {
   template <std::size_t Channels>
   void append(const pixel_view<std::uint8_t, Channels>& pixels, buffer& to, const jpeg_encoding& how = {}) {
     static_assert(Channels == 1 || Channels == 3, "penstock: a jpeg file has one channel or three");
-    constexpr std::uint32_t most = JPEG_MAX_DIMENSION;
+    constexpr std::uint32_t maximum = JPEG_MAX_DIMENSION;
     const image_size size = pixels.size();
-    if (size.width == 0 || size.height == 0 || size.width > most || size.height > most)
+    if (size.width == 0 || size.height == 0 || size.width > maximum || size.height > maximum)
       throw error(errc::argument, {"jpeg_encoder: the image is ", size.width, " x ", size.height,
-                                   "; give it 1 to ", most, " pixels in each direction"});
+                                   "; give it 1 to ", maximum, " pixels in each direction"});
     if (how.quality < 1 || how.quality > 100)
       throw error(errc::argument,
                   {"jpeg_encoder: the quality is ", how.quality, "; give a number from 1 to 100"});

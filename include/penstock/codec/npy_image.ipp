@@ -33,10 +33,10 @@ PENSTOCK_INLINE npy_pixels read_npy_pixels(bytes_view file, std::size_t item_siz
     throw error(errc::shape,
                 {"the npy file has shape ", to_string(shape), ", and an image has (height, width, ", channels,
                  channels == 1 ? ") or (height, width)" : ")"});
-  constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
-  if (std::max(shape[0], shape[1]) > most)
+  constexpr std::uint64_t maximum = std::numeric_limits<std::uint32_t>::max();
+  if (std::max(shape[0], shape[1]) > maximum)
     throw error(errc::limit,
-                {"the npy image has shape ", to_string(shape), ", and no side may exceed ", most});
+                {"the npy image has shape ", to_string(shape), ", and no side may exceed ", maximum});
   const image_size size{static_cast<std::uint32_t>(shape[1]), static_cast<std::uint32_t>(shape[0])};
   check_image_size(size, item_size * channels, limits, "npy");
   return {size, header.data_offset};

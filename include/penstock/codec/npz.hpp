@@ -48,11 +48,11 @@ namespace detail {
   const bytes_view packed = file.subspan(to_size(member.begin), to_size(member.packed));
   bytes_view content = packed;
   if (member.method == 8) {
-    constexpr std::uint64_t most_expansion = 1032;  // of deflate: a two-bit match yields 258 bytes
+    constexpr std::uint64_t max_expansion = 1032;  // of deflate: a two-bit match yields 258 bytes
     if (member.unpacked > limit)
       throw error(errc::limit, {"the array '", member.array().substr(0, 80), "' has ", member.unpacked,
                                 " bytes, and the limit is ", limit, "; raise it with npz<T>{.limit = ...}"});
-    if (member.unpacked / most_expansion > member.packed)
+    if (member.unpacked / max_expansion > member.packed)
       member.refuse("is damaged: it cannot have as many bytes as the directory says");
     room.resize_for_overwrite(to_size(member.unpacked));
     std::size_t used = 0;

@@ -194,13 +194,13 @@ class png_scratch : public detail::damage_count {
   template <class Straight, class Put>
   int rows(const detail::png_job& job, int format, const image_part& part, bool ignore_checksums,
            std::uint32_t& done, Straight& straight, Put& put) {
-    constexpr std::size_t most_of_a_chunk = 1 << 20;  // of those that libspng would keep
+    constexpr std::size_t max_of_a_chunk = 1 << 20;  // of those that libspng would keep
     done = 0;
     detail::png_filter filter(job.png);
     const detail::spng_context context = detail::new_spng(ignore_checksums ? SPNG_CTX_IGNORE_ADLER32 : 0);
     spng_ctx* const c = context.get();
     spng_set_image_limits(c, job.limits.width, job.limits.height);
-    spng_set_chunk_limits(c, most_of_a_chunk, most_of_a_chunk);
+    spng_set_chunk_limits(c, max_of_a_chunk, max_of_a_chunk);
     if (ignore_checksums) spng_set_crc_action(c, SPNG_CRC_USE, SPNG_CRC_USE);
     if (const int fault = spng_set_png_stream(c, next_bytes, &filter); fault != 0) return fault;
     if (const int fault = cut_transparent_colour(c, job.header); fault != 0) return fault;

@@ -199,8 +199,8 @@ struct arrow_whole {
 };
 /// Throws errc::format if the value is none.
 [[nodiscard]] arrow_whole whole_arrow_number(const arrow_cell& cell);
-/// A floating-point number. Throws errc::format if the value is none, or has more than `most` bytes.
-[[nodiscard]] double real_arrow_number(const arrow_cell& cell, std::size_t most);
+/// A floating-point number. Throws errc::format if the value is none, or has more than `maximum` bytes.
+[[nodiscard]] double real_arrow_number(const arrow_cell& cell, std::size_t maximum);
 /// Throws errc::format: a value is of this type, and `wanted` was asked for.
 [[noreturn, gnu::cold]] void other_arrow_type(const arrow_type& type, std::string_view wanted);
 

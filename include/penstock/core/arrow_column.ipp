@@ -169,12 +169,12 @@ PENSTOCK_INLINE arrow_whole whole_arrow_number(const arrow_cell& cell) {
   }
 }
 
-PENSTOCK_INLINE double real_arrow_number(const arrow_cell& cell, std::size_t most) {
+PENSTOCK_INLINE double real_arrow_number(const arrow_cell& cell, std::size_t maximum) {
   const arrow_number stored = cell.type().number;
   if (stored == arrow_number::float16) return static_cast<double>(static_cast<float>(cell.number<half>()));
-  if (stored == arrow_number::float32 && most >= sizeof(float))
+  if (stored == arrow_number::float32 && maximum >= sizeof(float))
     return static_cast<double>(cell.number<float>());
-  if (stored == arrow_number::float64 && most >= sizeof(double)) return cell.number<double>();
+  if (stored == arrow_number::float64 && maximum >= sizeof(double)) return cell.number<double>();
   other_arrow_type(cell.type(), "a floating-point number of fewer bytes");
 }
 

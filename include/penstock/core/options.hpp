@@ -26,20 +26,20 @@ struct request_options {
 
   /// Ranges of an object that lie at most this far apart are one request; unset: 64 KiB for a storage with
   /// latency, otherwise 8 KiB
-  size gap{};
+  size coalesce_gap{};
   /// the most bytes for which neighbours are put together; unset: with latency 8 MiB, or a sixteenth of what
   /// is read ahead if that is less, otherwise 1 MiB
-  size together{};
+  size max_coalesced{};
   /// with latency, a longer range is requested in parts of at most this size, all at once; 0: never
-  std::uint64_t part = 16_MiB;
+  std::uint64_t part_size = 16_MiB;
   /// with latency, the most requests in flight; fewer are where more bring nothing
-  std::size_t at_once = 64;
+  std::size_t max_in_flight = 64;
 
-  [[nodiscard]] constexpr std::uint64_t most_between(bool latency) const noexcept {
-    return gap.value_or(latency ? 64_KiB : 8_KiB);
+  [[nodiscard]] constexpr std::uint64_t coalesce_gap_with(bool latency) const noexcept {
+    return coalesce_gap.value_or(latency ? 64_KiB : 8_KiB);
   }
-  [[nodiscard]] constexpr std::uint64_t most_together(bool latency) const noexcept {
-    return together.value_or(latency ? 8_MiB : 1_MiB);
+  [[nodiscard]] constexpr std::uint64_t max_coalesced_with(bool latency) const noexcept {
+    return max_coalesced.value_or(latency ? 8_MiB : 1_MiB);
   }
 };
 

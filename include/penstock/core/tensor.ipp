@@ -19,10 +19,10 @@ PENSTOCK_INLINE std::string to_string(const extents& shape) {
 namespace detail {
 
 PENSTOCK_INLINE std::uint64_t rows_of(const extents& shape) {
-  constexpr std::uint64_t most_empty_rows = 65'536;
-  if (shape[0] > most_empty_rows && shape.elements() == 0)
+  constexpr std::uint64_t max_empty_rows = 65'536;
+  if (shape[0] > max_empty_rows && shape.elements() == 0)
     throw error(errc::limit, {"an array of shape ", to_string(shape), " has no elements, and more than ",
-                              most_empty_rows, " rows"});
+                              max_empty_rows, " rows"});
   return shape[0];
 }
 

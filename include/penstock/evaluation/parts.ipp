@@ -10,8 +10,8 @@ namespace penstock::inline v0_1::detail {
 PENSTOCK_INLINE void add_text(std::vector<std::string>& all, std::string_view one) { all.emplace_back(one); }
 
 PENSTOCK_INLINE std::string word_of_data(std::string words) {
-  constexpr std::size_t most = 1000;
-  if (words.size() > most) words = words.substr(0, most) + "...";
+  constexpr std::size_t maximum = 1000;
+  if (words.size() > maximum) words = words.substr(0, maximum) + "...";
   return as_utf8(words);
 }
 

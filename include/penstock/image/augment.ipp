@@ -35,26 +35,26 @@ PENSTOCK_INLINE void check_bins(std::string_view function, std::uint32_t bins) {
 PENSTOCK_INLINE augmentation_step step_of(augmentation what, const space& s, std::uint32_t bin,
                                           std::uint32_t bins, rng& random) {
   const double part = static_cast<double>(bin) / (bins - 1);
-  double most = 0;
+  double maximum = 0;
   switch (what) {
     case augmentation::shear_x:
     case augmentation::shear_y:
-      most = s.shear;
+      maximum = s.shear;
       break;
     case augmentation::translate_x:
-      most = s.translate_x;
+      maximum = s.translate_x;
       break;
     case augmentation::translate_y:
-      most = s.translate_y;
+      maximum = s.translate_y;
       break;
     case augmentation::rotate:
-      most = s.degrees;
+      maximum = s.degrees;
       break;
     case augmentation::brightness:
     case augmentation::color:
     case augmentation::contrast:
     case augmentation::sharpness:
-      most = s.factor;
+      maximum = s.factor;
       break;
     case augmentation::posterize:
       return {what, 8 - std::nearbyint(part * s.bits)};
@@ -66,7 +66,7 @@ PENSTOCK_INLINE augmentation_step step_of(augmentation what, const space& s, std
       return {what, 0};
   }
   const bool negative = random.below(2) == 1;
-  return {what, negative ? -most * part : most * part};
+  return {what, negative ? -maximum * part : maximum * part};
 }
 
 PENSTOCK_INLINE augmentation draw_operation(rng& random) {

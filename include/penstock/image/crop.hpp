@@ -35,10 +35,10 @@ class cropped : public image_expression<cropped<I>, typename I::value_type, I::c
   }
   [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
 
-  [[nodiscard]] unsigned most_halvings() const
+  [[nodiscard]] unsigned max_halvings() const
     requires halvable_image<I>
   {
-    return image_.most_halvings();
+    return image_.max_halvings();
   }
   /// The rectangle may end within pixels of the smaller image, which then are all there.
   [[nodiscard]] cropped halved(unsigned times, real_part& where) const
@@ -50,8 +50,8 @@ class cropped : public image_expression<cropped<I>, typename I::value_type, I::c
     I smaller = image_.halved(times, all);
     const double scale = 1.0 / (1u << times);
     const auto first = [](double at) { return static_cast<std::uint32_t>(at); };
-    const auto last = [](double at, std::uint32_t most) {
-      return std::min(most, static_cast<std::uint32_t>(std::ceil(at)));
+    const auto last = [](double at, std::uint32_t maximum) {
+      return std::min(maximum, static_cast<std::uint32_t>(std::ceil(at)));
     };
     const image_size size = smaller.size();
     const std::uint32_t left = first(all.x), top = first(all.y);

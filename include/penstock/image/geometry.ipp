@@ -119,8 +119,8 @@ PENSTOCK_INLINE void image_geometry::clamp_boxes(std::span<float> corners) const
   if (corners.size() % 4 != 0)
     throw error(errc::argument, {"boxes have the numbers x0, y0, x1 and y1 each, and there are ",
                                  corners.size(), " numbers"});
-  const float most[] = {static_cast<float>(size_.width), static_cast<float>(size_.height)};
-  for (std::size_t i = 0; i < corners.size(); ++i) corners[i] = std::clamp(corners[i], 0.0f, most[i % 2]);
+  const float maximum[] = {static_cast<float>(size_.width), static_cast<float>(size_.height)};
+  for (std::size_t i = 0; i < corners.size(); ++i) corners[i] = std::clamp(corners[i], 0.0f, maximum[i % 2]);
 }
 
 }  // namespace penstock::inline v0_1

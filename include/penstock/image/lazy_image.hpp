@@ -91,13 +91,13 @@ concept lazy_image =
     };
 
 /// A lazy image that can be had with half the sides, a quarter or an eighth, for less than all of its pixels:
-///   most_halvings()        how often its sides can be halved; 0 if they cannot, or were not to be
+///   max_halvings()        how often its sides can be halved; 0 if they cannot, or were not to be
 ///   halved(times, where)   the smaller image; `where` is a rectangle of this image, and becomes that of the
 ///                          smaller one
 /// A resize that is not larger than the smaller image asks for it.
 template <class I>
 concept halvable_image = lazy_image<I> && requires(const I& image, real_part& where) {
-  { image.most_halvings() } -> std::same_as<unsigned>;
+  { image.max_halvings() } -> std::same_as<unsigned>;
   { image.halved(1u, where) } -> std::same_as<I>;
 };
 

@@ -89,8 +89,8 @@ namespace detail {
 
 /// Throws `errc::limit` if a side is longer than 2^31 - 1.
 [[nodiscard]] inline image_size padded_size(std::uint64_t width, std::uint64_t height) {
-  constexpr std::uint64_t most = std::numeric_limits<std::int32_t>::max();
-  if (width > most || height > most) [[unlikely]]
+  constexpr std::uint64_t maximum = std::numeric_limits<std::int32_t>::max();
+  if (width > maximum || height > maximum) [[unlikely]]
     throw error(errc::limit, {"an image of ", width, " x ", height, " pixels is too large; pad it less"});
   return {static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(height)};
 }
@@ -207,13 +207,13 @@ class padded : public image_expression<padded<I>, typename I::value_type, I::cha
   /// The indexes that stand for `count` ones from `first` on; and their least one and the end.
   std::pair<std::uint32_t, std::uint32_t> indexes(std::uint32_t* into, std::int64_t first,
                                                   std::uint32_t count, std::uint32_t n) const {
-    std::uint32_t least = n, most = 0;
+    std::uint32_t least = n, maximum = 0;
     for (std::uint32_t i = 0; i < count; ++i) {
       into[i] = static_cast<std::uint32_t>(detail::padded_index(first + i, n, mode_));
       least = std::min(least, into[i]);
-      most = std::max(most, into[i]);
+      maximum = std::max(maximum, into[i]);
     }
-    return {least, most + 1};
+    return {least, maximum + 1};
   }
 
   void draw_repeated(const image_part& part, const destination<value_type>& into) const {

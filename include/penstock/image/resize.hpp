@@ -71,10 +71,10 @@ class resized : public image_expression<resized<I>, std::uint8_t, I::channels> {
  private:
   /// Takes a smaller source, if there is one that is not smaller than the result.
   void halve() {
-    const unsigned most = how_.filters_all() ? image_.most_halvings() : 0;
+    const unsigned maximum = how_.filters_all() ? image_.max_halvings() : 0;
     unsigned times = 0;
     const image_size whole = how_.from;
-    while (times < most && whole.width >> (times + 1) >= how_.to.width &&
+    while (times < maximum && whole.width >> (times + 1) >= how_.to.width &&
            whole.height >> (times + 1) >= how_.to.height)
       ++times;
     if (times == 0) return;

@@ -33,9 +33,9 @@ PENSTOCK_INLINE affine_change draw_affine(const affine_options& options, const i
   const auto draw = [&](const std::array<double, 2>& range) { return random.uniform(range[0], range[1]); };
   affine_change made;
   made.degrees = draw(options.degrees);
-  const double most_x = options.translate[0] * size.width, most_y = options.translate[1] * size.height;
-  made.translate.x = std::nearbyint(random.uniform(-most_x, most_x));
-  made.translate.y = std::nearbyint(random.uniform(-most_y, most_y));
+  const double max_x = options.translate[0] * size.width, max_y = options.translate[1] * size.height;
+  made.translate.x = std::nearbyint(random.uniform(-max_x, max_x));
+  made.translate.y = std::nearbyint(random.uniform(-max_y, max_y));
   made.scale = draw(options.scale);
   made.shear[0] = draw(options.shear);
   made.shear[1] = draw(options.shear_y);

@@ -113,16 +113,16 @@ class converted_image : public image_expression<converted_image<I, Out>, Out, I:
       if (planes) return detail::convert_planes_fast(input, to, strides[2], width, map);
     }
     // In pieces that stay in the nearest cache.
-    constexpr std::size_t most = 256;
-    alignas(64) float piece[most * I::channels];
-    for (std::size_t x = 0; x < width; x += most) {
-      const std::size_t count = width - x < most ? width - x : most;
+    constexpr std::size_t maximum = 256;
+    alignas(64) float piece[maximum * I::channels];
+    for (std::size_t x = 0; x < width; x += maximum) {
+      const std::size_t count = width - x < maximum ? width - x : maximum;
       const in* const at = input + x * I::channels;
       Out* const place = to + static_cast<std::int64_t>(x) * strides[1];
       if (planes && !interleaved) {
-        detail::convert_planes_fast(at, piece, most, count, map);
+        detail::convert_planes_fast(at, piece, maximum, count, map);
         for (std::size_t c = 0; c < I::channels; ++c)
-          put(piece + c * most, place + static_cast<std::int64_t>(c) * strides[2], count);
+          put(piece + c * maximum, place + static_cast<std::int64_t>(c) * strides[2], count);
         continue;
       }
       detail::convert_row_fast(at, piece, count, map);

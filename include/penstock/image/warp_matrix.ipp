@@ -55,11 +55,11 @@ PENSTOCK_INLINE image_size expanded_size(const warp_matrix& matrix, const image_
   // of a rectangle around 0: the corners are at plus and minus these
   const auto length = [](float reach, float half) {
     constexpr float step = 1e-4f;  // torchvision's: what is less than this beyond a pixel needs no new one
-    const float most = std::ceil(std::trunc((half + reach) / step) * step);
+    const float maximum = std::ceil(std::trunc((half + reach) / step) * step);
     const float least = std::floor(std::trunc((half - reach) / step) * step);
-    if (!(most - least < static_cast<float>(std::numeric_limits<std::int32_t>::max())))
+    if (!(maximum - least < static_cast<float>(std::numeric_limits<std::int32_t>::max())))
       throw error(errc::limit, "an image becomes too large when it is turned with expand");
-    return static_cast<std::uint32_t>(most - least);
+    return static_cast<std::uint32_t>(maximum - least);
   };
   return {length(std::abs(a) * half_width + std::abs(b) * half_height, half_width),
           length(std::abs(d) * half_width + std::abs(e) * half_height, half_height)};

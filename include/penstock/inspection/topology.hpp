@@ -22,7 +22,7 @@ struct proof_options {
   /// Steps after which each topology is stopped and the next one in the list resumes.
   std::vector<std::uint64_t> stops = {};
   /// Epochs of more positions than this are checked at `looks` random positions and steps only.
-  std::uint64_t most_positions = std::uint64_t{1} << 28;
+  std::uint64_t max_positions = std::uint64_t{1} << 28;
   std::uint64_t looks = 1'000'000;
   unsigned threads = 1;
   /// The numbers of the topologies to prove; empty: all. The others serve only to resume after stops.
@@ -36,7 +36,7 @@ struct topology_proof {
   std::uint64_t delivered = 0;                 ///< samples of the first epoch, over all ranks
   std::uint64_t dropped = 0;                   ///< positions of the first epoch that are in no step
   std::uint64_t padded = 0;                    ///< slots without a sample, or with one of `proof::pads`
-  std::uint64_t least = 0, most = 0, sum = 0;  ///< shards touched per node; sum over all nodes
+  std::uint64_t least = 0, maximum = 0, sum = 0;  ///< shards touched per node; sum over all nodes
 };
 
 /// The result of `prove`.

@@ -193,13 +193,13 @@ struct claims {
       for (const column c : which) said.push_back(at(i, c));
       groups[said].push_back(i);
     }
-    const auto* most = &groups.begin()->second;
+    const auto* maximum = &groups.begin()->second;
     for (const auto& [said, who] : groups)
-      if (who.size() > most->size() || (who.size() == most->size() && who[0] < most->front())) most = &who;
+      if (who.size() > maximum->size() || (who.size() == maximum->size() && who[0] < maximum->front())) maximum = &who;
     split made;
-    made.usual = most->front();
+    made.usual = maximum->front();
     for (const auto& [said, who] : groups)
-      if (&who != most) made.others.insert(made.others.end(), who.begin(), who.end());
+      if (&who != maximum) made.others.insert(made.others.end(), who.begin(), who.end());
     std::sort(made.others.begin(), made.others.end());
     return made;
   }

@@ -58,14 +58,14 @@ PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& 
   const double threads = c.worker_seconds > 0 ? c.worker_seconds / c.seconds : std::max(1u, c.workers);
   v.stall = c.stall();
   double all = 0;
-  std::size_t most = 0;
+  std::size_t maximum = 0;
   for (std::size_t i = 0; i < c.stages.size(); ++i) {
     all += c.stages[i].busy_seconds;
-    if (c.stages[i].busy_seconds > c.stages[most].busy_seconds) most = i;
+    if (c.stages[i].busy_seconds > c.stages[maximum].busy_seconds) maximum = i;
   }
   if (!c.stages.empty() && all > 0) {
-    v.busiest = c.stages[most].name;
-    v.busiest_share = c.stages[most].busy_seconds / all;
+    v.busiest = c.stages[maximum].name;
+    v.busiest_share = c.stages[maximum].busy_seconds / all;
   }
   v.busy = c.worker_busy_seconds / (c.seconds * threads);
   if (v.stall < detail::little_stall) {
@@ -89,7 +89,7 @@ PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& 
     v.advice = "no stage was timed yet; ask again after more batches";
     return v;
   }
-  if (input > 0.5 || (most == 0 && !c.source_computes)) {
+  if (input > 0.5 || (maximum == 0 && !c.source_computes)) {
     v.limit = bottleneck::io;
     v.advice = input > 0.5
                    ? "workers wait for the serial front of a forward-only source; use an indexed source, or "

@@ -56,7 +56,7 @@ class class_balanced_order {
   [[nodiscard]] std::optional<position> position_of(position upstream) const;
 
  private:
-  static constexpr std::uint64_t most = std::uint64_t{1} << 62;
+  static constexpr std::uint64_t maximum = std::uint64_t{1} << 62;
 
   [[nodiscard]] static std::uint64_t pass_key(std::uint64_t seed, std::uint64_t group,
                                               std::uint64_t pass) noexcept {

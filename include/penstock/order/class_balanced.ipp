@@ -13,7 +13,7 @@ PENSTOCK_INLINE class_balanced_order::class_balanced_order(shared<const detail::
     : groups_(std::move(groups)),
       seed_(seed),
       each_(how == per_class::largest ? groups_->largest() : groups_->smallest()) {
-  if (each_ != 0 && groups_->count() > most / each_) {
+  if (each_ != 0 && groups_->count() > maximum / each_) {
     throw error(errc::limit, {"an epoch of ", groups_->count(), " classes with ", each_,
                               " samples each is longer than 2^62 positions; write per_class::smallest"})
         .in_stage("class_balanced");

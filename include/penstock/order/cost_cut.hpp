@@ -53,7 +53,7 @@ class batch_filler {
 
   /// Adds the next position to this batch or starts a new one; returns false if neither has room.
   [[nodiscard]] bool add(std::uint64_t cost) {
-    if (!has_room(cost) || size_ == most) {
+    if (!has_room(cost) || size_ == maximum) {
       if (cost > limit_) return false;
       close();
     }
@@ -71,7 +71,7 @@ class batch_filler {
   }
 
  private:
-  static constexpr std::uint64_t most = 0xffffffffu;
+  static constexpr std::uint64_t maximum = 0xffffffffu;
 
   [[nodiscard]] bool has_room(std::uint64_t cost) const noexcept {
     if (!padded_) return cost <= limit_ - sum_;
@@ -197,8 +197,8 @@ class cost_cut {
     if (padded_) sum = highest * seen;
     if (sum <= 0) return std::min<std::uint64_t>(n, 4096);
     const double slots = static_cast<double>(limit_) / sum * seen;
-    const std::uint64_t most = std::min<std::uint64_t>(n, 65'536);
-    return slots >= static_cast<double>(most) ? most
+    const std::uint64_t maximum = std::min<std::uint64_t>(n, 65'536);
+    return slots >= static_cast<double>(maximum) ? maximum
                                               : std::max(std::uint64_t{1}, static_cast<std::uint64_t>(slots));
   }
 

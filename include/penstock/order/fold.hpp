@@ -81,7 +81,7 @@ class fold_stage {
   }
 
  private:
-  static constexpr std::uint64_t most_folds = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t max_folds = std::uint64_t{1} << 32;
 
   std::uint64_t number_, folds_, seed_;
   bool rest_;

@@ -38,7 +38,7 @@ PENSTOCK_INLINE std::uint64_t fold_order::kept_before(std::uint64_t p) const noe
 PENSTOCK_INLINE fold_stage::fold_stage(std::uint64_t number, std::uint64_t folds, std::uint64_t seed,
                                        bool rest)
     : number_(number), folds_(folds), seed_(seed), rest_(rest) {
-  if (folds < 2 || folds > most_folds || number >= folds) {
+  if (folds < 2 || folds > max_folds || number >= folds) {
     throw error(errc::argument, {"there is no fold ", number, " of ", folds,
                                  "; write fold(i, folds, seed) with i below folds, and 2 to 2^32 folds"})
         .in_stage(stage_name);

@@ -21,11 +21,11 @@ struct mixture::tables {
   tables(std::vector<std::uint64_t> sizes, const detail::mixing_rule& rule,
          const detail::mixing_options& options)
       : plan(std::move(sizes), rule, options), seed(options.seed) {
-    end = plan.endless ? detail::mixing_plan::most : plan.samples;
+    end = plan.endless ? detail::mixing_plan::maximum : plan.samples;
     blocks = std::max<std::uint64_t>(1, end >> plan.block_bits);
-    std::uint64_t most = plan.samples;
-    for (const std::uint64_t advance : plan.advance) most = std::max(most, advance);
-    epochs = detail::mixing_plan::most / most;
+    std::uint64_t maximum = plan.samples;
+    for (const std::uint64_t advance : plan.advance) maximum = std::max(maximum, advance);
+    epochs = detail::mixing_plan::maximum / maximum;
     place_of.resize(plan.order.size());
     for (std::uint32_t k = 0; k < plan.order.size(); ++k) place_of[plan.order[k]] = k;
     for (const std::uint64_t size : plan.sizes) by.emplace_back(size);
@@ -60,7 +60,7 @@ struct mixture::tables {
     return {source, {epoch, index}};
   }
 
-  [[nodiscard]] place at_once(position in) const {
+  [[nodiscard]] place directly(position in) const {
     const std::uint64_t number = block_of(in.index), first = begin_of(number), last = end_of(number);
     const std::uint64_t slot = shuffled(in.epoch, number)(in.index - first);
     std::size_t low = 0, high = plan.sizes.size();
@@ -108,14 +108,14 @@ PENSTOCK_INLINE std::uint64_t mixture::share(std::uint32_t source, std::uint64_t
 
 PENSTOCK_INLINE mixture::place mixture::at(position p) const {
   check_epoch(p.epoch);
-  return tables_->at_once(tables_->sequence(p));
+  return tables_->directly(tables_->sequence(p));
 }
 
 PENSTOCK_INLINE std::optional<position> mixture::position_of(std::uint32_t source, position sample) const {
   const tables& t = *tables_;
   const std::uint32_t k = t.place_of[source];
   const std::uint64_t size = t.plan.sizes[source], advance = t.plan.advance[source];
-  if (sample.index >= size || sample.epoch > (detail::mixing_plan::most - 1 - sample.index) / size)
+  if (sample.index >= size || sample.epoch > (detail::mixing_plan::maximum - 1 - sample.index) / size)
     return std::nullopt;
   std::uint64_t ordinal = sample.epoch * size + sample.index, epoch = 0;
   if (!t.plan.endless) {
@@ -152,7 +152,7 @@ PENSTOCK_INLINE void mixture::check_epoch(std::uint64_t epoch) const {
   if (epoch >= tables_->epochs) {
     throw error(errc::argument, {"a mixture of ", size(), " samples per epoch has no epoch ", epoch,
                                  "; it is beyond 2^63 samples",
-                                 (size() == detail::mixing_plan::most ? "; write samples_per_epoch(n)" : "")})
+                                 (size() == detail::mixing_plan::maximum ? "; write samples_per_epoch(n)" : "")})
         .in_stage("mix");
   }
 }
@@ -164,7 +164,7 @@ PENSTOCK_INLINE mixture::place mixture::elsewhere(position p, cursor& c) const {
   const std::uint64_t number = t.block_of(in.index);
   if (c.missed_ != number + in.epoch) {
     c.missed_ = number + in.epoch;
-    return t.at_once(in);
+    return t.directly(in);
   }
   const std::size_t count = t.plan.sizes.size();
   const std::uint64_t first = t.begin_of(number), last = t.end_of(number);

@@ -42,7 +42,7 @@ class bound_epochs {
   template <class Order>
   void rebind(const Order& made, std::uint64_t first, std::uint64_t last) {
     const std::uint64_t count = last - first + 1;
-    if (count > most) {
+    if (count > maximum) {
       throw error(errc::limit, {"a shuffle over ", count,
                                 " repeated epochs would bind them all; write shuffle before repeat"});
     }
@@ -63,7 +63,7 @@ class bound_epochs {
   }
 
  private:
-  static constexpr std::uint64_t most = std::uint64_t{1} << 20;
+  static constexpr std::uint64_t maximum = std::uint64_t{1} << 20;
 
   std::uint64_t first_ = 0;
   std::vector<Bound> bounds_;

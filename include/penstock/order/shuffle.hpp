@@ -111,7 +111,7 @@ class windowed_shuffle_order {
   [[nodiscard]] std::optional<position> position_of(position upstream) const;
 
  private:
-  static constexpr std::uint64_t most_lanes = std::uint64_t{1} << 24;
+  static constexpr std::uint64_t max_lanes = std::uint64_t{1} << 24;
 
   struct entry {
     std::uint64_t epoch = 0;

@@ -30,7 +30,7 @@ PENSTOCK_INLINE windowed_shuffle_order::windowed_shuffle_order(order_input in, s
   }
   if (window_ == 0)
     throw error(errc::argument, "window(0) holds no shard; write window(1) or more").in_stage("shuffle");
-  if (lanes_ == 0 || lanes_ > most_lanes) {
+  if (lanes_ == 0 || lanes_ > max_lanes) {
     throw error(errc::argument, {"lanes(", lanes_, ") is not in [1, 2^24]"}).in_stage("shuffle");
   }
   starts_ = in.starts ? std::move(in.starts)

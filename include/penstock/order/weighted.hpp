@@ -50,7 +50,7 @@ class weighted_order {
   [[nodiscard]] std::optional<position> position_of(position upstream) const;
 
  private:
-  static constexpr std::uint64_t most = std::uint64_t{1} << 62;
+  static constexpr std::uint64_t maximum = std::uint64_t{1} << 62;
   static constexpr std::uint64_t stream = 0x7765696768746564u;  // no other stage of a chain uses this one
 
   std::uint64_t seed_, size_;

@@ -114,13 +114,13 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
           w.coming[i].size = range->second - range->first;
         }
     }
-    /// Prefetches the first `most` bytes of the values of one of these samples, if its file is mapped.
-    [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w, std::uint64_t most) const noexcept
+    /// Prefetches the first `maximum` bytes of the values of one of these samples, if its file is mapped.
+    [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w, std::uint64_t maximum) const noexcept
       requires touching_session<session_type>
     {
       if (i >= w.coming_count || w.coming[i].size == 0) return;
       open_.unread_session().touch(static_cast<object_id>(w.coming[i].place.shard), w.coming[i].begin,
-                                   std::min(most, w.coming[i].size));
+                                   std::min(maximum, w.coming[i].size));
     }
 
     /// The file, and the sample's number in it: "train.beton:17".

@@ -8,12 +8,12 @@
 namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE concat_starts starts_of_joined(const std::vector<order_input>& sources) {
-  constexpr std::uint64_t most = std::uint64_t{1} << 62;
+  constexpr std::uint64_t maximum = std::uint64_t{1} << 62;
   concat_starts made;
   for (std::size_t k = 0; k < sources.size(); ++k) {
     const order_input& each = sources[k];
     const std::uint64_t first = made.firsts.back();
-    if (each.size > most - first) {
+    if (each.size > maximum - first) {
       throw error(errc::argument,
                   {"source ", k,
                    " of concat is endless, or exceeds 2^62 samples together with those before it; write "

@@ -208,8 +208,8 @@ PENSTOCK_INLINE lines_options options_of_lines(const dataset_listing& there, lin
 PENSTOCK_INLINE format_fit directory_format::look(const dataset_listing& there) {
   if (!there.is_folder()) return format_fit::none;
   if (there.fit_of(&detail::is_image) != format_fit::none) return format_fit::layout;
-  constexpr std::size_t most = 4;
-  for (std::size_t i = 0; i < there.folders().size() && i < most; ++i)
+  constexpr std::size_t maximum = 4;
+  for (std::size_t i = 0; i < there.folders().size() && i < maximum; ++i)
     if (there.below(there.folders()[i]).fit_of(&detail::is_image) != format_fit::none)
       return format_fit::layout;
   return format_fit::none;

@@ -24,7 +24,7 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-inline constexpr std::size_t most_endings = 256, most_shown = 5;
+inline constexpr std::size_t max_endings = 256, max_shown = 5;
 
 /// What the names of files of one format have in common: their ending, with the one before it if it is a
 /// compression, and without digits; the whole name if it has no ending.
@@ -59,9 +59,9 @@ PENSTOCK_INLINE std::string megatron_pair(const std::string& path) {
 /// Names for a message: the first few.
 PENSTOCK_INLINE std::string listed_briefly(std::span<const std::string> names) {
   std::string text;
-  for (std::size_t i = 0; i < names.size() && i < most_shown; ++i)
+  for (std::size_t i = 0; i < names.size() && i < max_shown; ++i)
     text.append(i == 0 ? "'" : ", '").append(names[i]).append("'");
-  return names.size() > most_shown ? text + " and more" : text;
+  return names.size() > max_shown ? text + " and more" : text;
 }
 
 /// How the first of some files begins, for a message.
@@ -347,7 +347,7 @@ PENSTOCK_INLINE void dataset_listing::list_names(std::span<const std::string> na
     if (is_new) {
       listed_files some;
       some.ending = place->first;
-      if (files_.size() < detail::most_endings) {
+      if (files_.size() < detail::max_endings) {
         const auto object = static_cast<object_id>(i);
         some.size = session.size(object);
         some.head.resize(detail::to_size(std::min<std::uint64_t>(some.size, 4_KiB)));
@@ -367,7 +367,7 @@ PENSTOCK_INLINE std::string dataset_listing::describe() const {
   std::string line;
   std::size_t shown = 0;
   for (const listed_files& some : files_) {
-    if (shown == detail::most_shown) {
+    if (shown == detail::max_shown) {
       line.append(" and others");
       break;
     }

@@ -46,12 +46,12 @@ namespace detail {
       break;
     // deflate expands at most 1032 times; the last four bytes should be the size of the last member
     const std::uint64_t possible = std::uint64_t{rest.size()} * 1032 + 64;
-    const std::uint64_t most = std::min(limit - written, possible);
+    const std::uint64_t maximum = std::min(limit - written, possible);
     std::uint32_t guess = 0;
     for (std::size_t i = 0; i < std::min<std::size_t>(4, rest.size()); ++i)
       guess = guess << 8 | std::to_integer<std::uint32_t>(rest[rest.size() - 1 - i]);
-    for (std::uint64_t room = std::min(std::max<std::uint64_t>(guess, 1_KiB), most);;
-         room = std::min(room * 2, most)) {
+    for (std::uint64_t room = std::min(std::max<std::uint64_t>(guess, 1_KiB), maximum);;
+         room = std::min(room * 2, maximum)) {
       if (written + room > out.capacity()) {
         buffer grown(written + detail::to_size(room));
         if (written != 0) std::memcpy(grown.data(), out.data(), written);
@@ -67,8 +67,8 @@ namespace detail {
         written += got;
         break;
       }
-      if (result == LIBDEFLATE_INSUFFICIENT_SPACE && room < most) continue;
-      if (result == LIBDEFLATE_INSUFFICIENT_SPACE && most < possible)
+      if (result == LIBDEFLATE_INSUFFICIENT_SPACE && room < maximum) continue;
+      if (result == LIBDEFLATE_INSUFFICIENT_SPACE && maximum < possible)
         throw error(errc::limit, {"the file expands to more than ", limit,
                                   " bytes, which is the limit; raise it with the last argument of idx_gz"})
             .in_file(path);

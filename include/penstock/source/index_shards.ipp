@@ -20,7 +20,7 @@ namespace penstock::inline v0_1::detail::tar {
 
 // Whether the index beside the shard was made for it as it is.
 PENSTOCK_INLINE bool index_is_there(object_signature there, object_id id, objects_beside& near) {
-  const auto own = near.read(id, own_index, most_index_bytes(there.size));
+  const auto own = near.read(id, own_index, max_index_bytes(there.size));
   const auto tables = own ? shard_index::over(own->view()) : std::nullopt;
   return tables && there.stamp != 0 &&
          object_signature{tables->header().shard_size, tables->header().shard_stamp} == there;

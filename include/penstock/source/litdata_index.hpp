@@ -45,7 +45,7 @@ inline constexpr std::string_view litdata_of_rows =
 /// Reads the JSON of a LitData dataset.
 class litdata_json {
  public:
-  static constexpr std::uint64_t most_bytes = 256_MiB;
+  static constexpr std::uint64_t max_bytes = 256_MiB;
 
   [[nodiscard]] static litdata_index index(std::string_view text) {
     const nlohmann::json all = parse_description(text);
@@ -116,9 +116,9 @@ class litdata_json {
     if (!config.contains("data_format") || !config["data_format"].is_array() || config["data_format"].empty())
       fail("'config' has no list 'data_format'");
     const nlohmann::json& formats = config["data_format"];
-    constexpr std::size_t most = 4096;
-    if (formats.size() > most)
-      throw error(errc::limit, {"samples of ", formats.size(), " leaves; the limit is ", most});
+    constexpr std::size_t maximum = 4096;
+    if (formats.size() > maximum)
+      throw error(errc::limit, {"samples of ", formats.size(), " leaves; the limit is ", maximum});
     std::vector<std::string> names;
     if (const std::string spec = text_at(config, "data_spec"); !spec.empty()) {
       const nlohmann::json tree = inner(spec, "data_spec");
@@ -223,7 +223,7 @@ class litdata_json {
 
 /// Reads the text of an `index.json` of LitData. Throws, as `read_litdata_index` does, without the file.
 [[nodiscard]] inline litdata_index litdata_index_from_string(std::string_view text) {
-  if (text.size() > detail::litdata_json::most_bytes)
+  if (text.size() > detail::litdata_json::max_bytes)
     throw error(errc::limit, {"an index of ", text.size(), " bytes; the limit is 256 MiB"});
   return detail::litdata_json::index(text);
 }
@@ -239,7 +239,7 @@ class litdata_json {
 /// `errc::limit` for more than 256 MiB, or 4,096 leaves.
 /// Source: litdata, streaming/writer.py and utilities/_pytree.py.
 [[nodiscard]] inline litdata_index read_litdata_index(const std::string& path) {
-  const buffer bytes = detail::read_whole_file(path, detail::litdata_json::most_bytes, "an index of chunks");
+  const buffer bytes = detail::read_whole_file(path, detail::litdata_json::max_bytes, "an index of chunks");
   try {
     return detail::litdata_json::index(text_of(bytes.view()));
   } catch (error& e) {

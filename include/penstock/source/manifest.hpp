@@ -63,7 +63,7 @@ class manifest {
 
  private:
   // Empty samples take no space, so headers alone can announce more samples than can be counted.
-  static constexpr std::uint64_t most_samples = std::uint64_t{1} << 62;
+  static constexpr std::uint64_t max_samples = std::uint64_t{1} << 62;
 
   struct tables {
     std::vector<shard> shards;

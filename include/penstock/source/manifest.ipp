@@ -21,8 +21,8 @@ PENSTOCK_INLINE manifest::manifest(std::vector<shard> shards) {
       begins->push_back(made->samples);
       made->filled.push_back(i);
     }
-    if (s.samples > most_samples - made->samples) {
-      throw error(errc::limit, {"the files hold more than ", most_samples, " samples together"})
+    if (s.samples > max_samples - made->samples) {
+      throw error(errc::limit, {"the files hold more than ", max_samples, " samples together"})
           .in_file(s.name);
     }
     made->samples += s.samples;

@@ -102,13 +102,13 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
         __builtin_prefetch(entry);
       }
     }
-    /// Prefetches the first `most` bytes of one of these samples, if its shard is mapped.
-    [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w, std::uint64_t most) const noexcept
+    /// Prefetches the first `maximum` bytes of one of these samples, if its shard is mapped.
+    [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w, std::uint64_t maximum) const noexcept
       requires touching_session<session_type>
     {
       if (i >= w.coming.size() || w.coming[i].entry == nullptr) return;
       const std::uint32_t* const entry = w.coming[i].entry;
-      session_.touch(w.coming[i].shard, entry[0], std::min<std::uint64_t>(most, entry[1] - entry[0]));
+      session_.touch(w.coming[i].shard, entry[0], std::min<std::uint64_t>(maximum, entry[1] - entry[0]));
     }
 
     /// The shard's name in the index and the sample's number in it: "shard.00000.mds:17".

@@ -34,7 +34,7 @@ namespace detail {
 /// Reads the JSON of an MDS dataset: its index, and what a shard says of its columns.
 class mds_json {
  public:
-  static constexpr std::uint64_t most_bytes = 256_MiB;
+  static constexpr std::uint64_t max_bytes = 256_MiB;
 
   [[nodiscard]] static mds_index index(std::string_view text) {
     const nlohmann::json all = parse_description(text);
@@ -51,9 +51,9 @@ class mds_json {
   [[nodiscard]] static std::vector<mds_column> columns(const nlohmann::json& one) {
     const nlohmann::json &names = list(one, "column_names"), &encodings = list(one, "column_encodings"),
                          &sizes = list(one, "column_sizes");
-    constexpr std::size_t most = 4096;
-    if (names.size() > most)
-      throw error(errc::limit, {"a shard of ", names.size(), " columns; the limit is ", most});
+    constexpr std::size_t maximum = 4096;
+    if (names.size() > maximum)
+      throw error(errc::limit, {"a shard of ", names.size(), " columns; the limit is ", maximum});
     if (names.empty() || names.size() != encodings.size() || names.size() != sizes.size())
       fail(
           "the lists 'column_names', 'column_encodings' and 'column_sizes' are empty or of different "
@@ -120,10 +120,10 @@ class mds_json {
     std::vector<mds_column> list = columns(one);
     const auto known = std::find(index.columns.begin(), index.columns.end(), list);
     made.columns = static_cast<std::size_t>(known - index.columns.begin());
-    constexpr std::size_t most = 1024;
+    constexpr std::size_t maximum = 1024;
     if (known == index.columns.end()) index.columns.push_back(std::move(list));
-    if (index.columns.size() > most)
-      throw error(errc::limit, {"shards of more than ", most, " different lists of columns"});
+    if (index.columns.size() > maximum)
+      throw error(errc::limit, {"shards of more than ", maximum, " different lists of columns"});
 
     for (const char* const key : {"column_names", "column_encodings", "column_sizes"})
       made.content = hashed(made.content, one[key]);
@@ -142,7 +142,7 @@ class mds_json {
 
 /// Reads the text of an `index.json`. Throws, as `read_mds_index` does, without the file.
 [[nodiscard]] inline mds_index mds_index_from_string(std::string_view text) {
-  if (text.size() > detail::mds_json::most_bytes)
+  if (text.size() > detail::mds_json::max_bytes)
     throw error(errc::limit, {"an index of ", text.size(), " bytes; the limit is 256 MiB"});
   return detail::mds_json::index(text);
 }
@@ -159,7 +159,7 @@ class mds_json {
 /// 4,096 columns, or 1,024 different lists of columns.
 /// Source: mosaicml-streaming, streaming/base/format/mds/writer.py.
 [[nodiscard]] inline mds_index read_mds_index(const std::string& path) {
-  const buffer bytes = detail::read_whole_file(path, detail::mds_json::most_bytes, "an index of shards");
+  const buffer bytes = detail::read_whole_file(path, detail::mds_json::max_bytes, "an index of shards");
   try {
     return detail::mds_json::index(text_of(bytes.view()));
   } catch (error& e) {
@@ -174,7 +174,7 @@ template <storage Storage>
   auto session = where.connect();
   try {
     const std::uint64_t size = session.size(0);
-    if (size > detail::mds_json::most_bytes)
+    if (size > detail::mds_json::max_bytes)
       throw error(errc::limit, {"an index of ", size, " bytes; the limit is 256 MiB"});
     buffer room;
     room.resize_for_overwrite(detail::to_size(size));

@@ -36,7 +36,7 @@ struct wids_shard {
 /// The shards of a description and of the descriptions it names, and how many bytes were read to find them.
 /// Both are bounded in total, because a few bytes may repeat a long base, or name one description many times.
 struct wids_listing {
-  static constexpr std::size_t most_bytes = 64_MiB;
+  static constexpr std::size_t max_bytes = 64_MiB;
 
   std::vector<wids_shard> shards;
   std::uint64_t path_bytes = 0, read_bytes = 0;
@@ -73,9 +73,9 @@ class wids_reader {
   [[noreturn]] void fail(const std::string& what) const { throw error(errc::format, what).in_file(path_); }
 
   [[nodiscard]] nlohmann::json parsed(wids_listing& found) const {
-    const buffer bytes = read_whole_file(path_, wids_listing::most_bytes, "a description of shards");
+    const buffer bytes = read_whole_file(path_, wids_listing::max_bytes, "a description of shards");
     found.read_bytes += bytes.size();
-    if (found.read_bytes > wids_listing::most_bytes)
+    if (found.read_bytes > wids_listing::max_bytes)
       throw error(errc::limit, "this description and those before it exceed 64 MiB in total").in_file(path_);
     try {
       return parse_description(text_of(bytes.view()));
@@ -115,7 +115,7 @@ class wids_reader {
       wids_shard said{joined(base, text(one, "url")), number(one, "nsamples"), std::nullopt};
       if (one.contains("filesize")) said.bytes = number(one, "filesize");
       found.path_bytes += said.path.size();
-      if (found.path_bytes > wids_listing::most_bytes)
+      if (found.path_bytes > wids_listing::max_bytes)
         throw error(errc::limit, "the paths of the shards, with their base, exceed 64 MiB in total")
             .in_file(path_);
       found.shards.push_back(std::move(said));

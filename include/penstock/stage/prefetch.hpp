@@ -22,10 +22,10 @@ namespace penstock::inline v0_1 {
 ///
 ///     auto ahead = samples | decode<field<"txt", text>> | shuffle(7) | prefetch(256) | batch(32, ragged);
 ///     auto in_bytes = samples | decode<field<"txt", text>> | shuffle(7) | prefetch(64_MiB) | batch(32, ragged);
-///     auto few = samples | decode<field<"txt", text>> | shuffle(7) | prefetch(256, {.at_once = 8}) |
+///     auto few = samples | decode<field<"txt", text>> | shuffle(7) | prefetch(256, {.max_in_flight = 8}) |
 ///                batch(32, ragged);
 ///     auto long_ones = samples | decode<field<"txt", text>> |
-///                      prefetch(64_MiB, {.gap = 256_KiB, .together = 32_MiB, .part = 8_MiB}) | batch(32, ragged);
+///                      prefetch(64_MiB, {.coalesce_gap = 256_KiB, .max_coalesced = 32_MiB, .part_size = 8_MiB}) | batch(32, ragged);
 ///
 /// If the storage has latency, those samples are fetched: a separate thread requests them, in the order of
 /// their use, into memory that workers take them from. Samples that lie together become one request, and
@@ -39,9 +39,9 @@ namespace penstock::inline v0_1 {
 struct prefetch_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "prefetch";
-  static constexpr std::uint64_t most_batches = std::uint64_t{1} << 20;
-  static constexpr std::uint64_t most_samples = std::uint64_t{1} << 32;
-  static constexpr std::uint64_t most_bytes = std::uint64_t{1} << 48;
+  static constexpr std::uint64_t max_batches = std::uint64_t{1} << 20;
+  static constexpr std::uint64_t max_samples = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t max_bytes = std::uint64_t{1} << 48;
   std::uint64_t value{};
   bool in_bytes = false;
   /// if given

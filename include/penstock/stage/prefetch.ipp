@@ -13,21 +13,21 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 PENSTOCK_INLINE void check_requests(const request_options& requests) {
-  constexpr std::uint64_t most = std::uint64_t{1} << 40, least_part = 64_KiB;
-  constexpr std::size_t most_at_once = 4096;
+  constexpr std::uint64_t maximum = std::uint64_t{1} << 40, least_part = 64_KiB;
+  constexpr std::size_t max_in_flight = 4096;
   const auto refuse = [](std::initializer_list<piece> what) {
     throw error(errc::argument, what).in_stage("prefetch");
   };
-  for (const std::uint64_t size : {requests.gap.value_or(0), requests.together.value_or(0), requests.part})
-    if (size > most)
+  for (const std::uint64_t size : {requests.coalesce_gap.value_or(0), requests.max_coalesced.value_or(0), requests.part_size})
+    if (size > maximum)
       refuse({"prefetch: a gap, a part or a request of ", size, " bytes is negative or absurd; at most ",
-              most, ", as in {.gap = 128_KiB, .together = 8_MiB, .part = 16_MiB}"});
-  if (requests.part != 0 && requests.part < least_part)
-    refuse({"prefetch: parts of ", requests.part, " bytes cost more than they bring; give at least ",
-            least_part, ", as in {.part = 8_MiB}, or 0 for no parts"});
-  if (requests.at_once == 0 || requests.at_once > most_at_once)
-    refuse({"prefetch: .at_once = ", requests.at_once, " requests; give 1 to ", most_at_once,
-            ", as in {.at_once = 32}, or write prefetch(0) to fetch nothing"});
+              maximum, ", as in {.coalesce_gap = 128_KiB, .max_coalesced = 8_MiB, .part_size = 16_MiB}"});
+  if (requests.part_size != 0 && requests.part_size < least_part)
+    refuse({"prefetch: parts of ", requests.part_size, " bytes cost more than they bring; give at least ",
+            least_part, ", as in {.part_size = 8_MiB}, or 0 for no parts"});
+  if (requests.max_in_flight == 0 || requests.max_in_flight > max_in_flight)
+    refuse({"prefetch: .max_in_flight = ", requests.max_in_flight, " requests; give 1 to ", max_in_flight,
+            ", as in {.max_in_flight = 32}, or write prefetch(0) to fetch nothing"});
 }
 
 }  // namespace detail
@@ -47,10 +47,10 @@ PENSTOCK_INLINE void prefetch_stage::apply(run_options& options, bool after_batc
       throw error(errc::argument,
                   "prefetch of 0 bytes has no room for a sample; write prefetch(0) to fetch nothing")
           .in_stage("prefetch");
-    if (value > (in_bytes ? most_bytes : most_samples))
+    if (value > (in_bytes ? max_bytes : max_samples))
       throw error(errc::argument,
                   {describe(), " is negative or absurd: before batch it takes at most ",
-                   in_bytes ? most_bytes : most_samples,
+                   in_bytes ? max_bytes : max_samples,
                    in_bytes ? " bytes; write what the machine can spare, as in prefetch(64_MiB)"
                             : " samples; write a few hundred, as in prefetch(256), or bytes, as in "
                               "prefetch(64_MiB)"})
@@ -66,9 +66,9 @@ PENSTOCK_INLINE void prefetch_stage::apply(run_options& options, bool after_batc
                                  " bytes) after batch: there it counts batches; write it before batch, or "
                                  "bound all that a run holds with memory(bytes)"})
         .in_stage("prefetch");
-  if (value > most_batches)
+  if (value > max_batches)
     throw error(errc::argument,
-                {"prefetch(", value, ") after batch holds that many batches; give it at most ", most_batches,
+                {"prefetch(", value, ") after batch holds that many batches; give it at most ", max_batches,
                  ", or write it before batch, where it counts samples"})
         .in_stage("prefetch");
   options.depth = static_cast<std::size_t>(value) + 1;

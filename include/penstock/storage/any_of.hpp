@@ -239,11 +239,11 @@ class any_of {
     }
 
     /// What the chosen one says of its limit, its reads and its names; nothing if it does not.
-    [[nodiscard]] std::size_t at_once() const
+    [[nodiscard]] std::size_t max_in_flight() const
       requires((limiting_session<typename Storages::session> || ...))
     {
       return call([&]([[maybe_unused]] auto& s) -> std::size_t {
-        if constexpr (limiting_session<std::remove_reference_t<decltype(s)>>) return s.at_once();
+        if constexpr (limiting_session<std::remove_reference_t<decltype(s)>>) return s.max_in_flight();
         return 0;
       });
     }

@@ -15,8 +15,8 @@ namespace penstock::inline v0_1 {
 
 namespace detail::braces {
 
-inline constexpr std::uint64_t most_names = 10'000'000;
-inline constexpr std::uint64_t most_text = std::uint64_t{1} << 30;
+inline constexpr std::uint64_t max_names = 10'000'000;
+inline constexpr std::uint64_t max_text = std::uint64_t{1} << 30;
 inline constexpr int deepest = 64;
 inline constexpr std::size_t shown = 200;  // characters of a text shown in an error
 
@@ -126,7 +126,7 @@ PENSTOCK_INLINE std::optional<range> range_of(std::string_view body, std::string
   found.up = *from <= *to;
   const auto first = static_cast<std::uint64_t>(*from), last = static_cast<std::uint64_t>(*to);
   const std::uint64_t span = found.up ? last - first : first - last;
-  if (span / found.step >= most_names) fail("a range of more than 10 million names", pattern);
+  if (span / found.step >= max_names) fail("a range of more than 10 million names", pattern);
   found.count = span / found.step + 1;
   found.width = zero_padded(low) || zero_padded(high) ? std::max(low.size(), high.size()) : 0;
   return found;
@@ -175,8 +175,8 @@ class expansion {
 
  private:
   void check() const {
-    if (size_.names > most_names) fail("more than 10 million names", pattern_);
-    if (size_.text > most_text) fail("names of more than a GiB of text", pattern_);
+    if (size_.names > max_names) fail("more than 10 million names", pattern_);
+    if (size_.text > max_text) fail("names of more than a GiB of text", pattern_);
   }
 
   std::string_view pattern_;

@@ -26,7 +26,7 @@ namespace penstock::inline v0_1 {
 struct checked_options {
   /// How many objects of a session are compared at the same time at most; each needs 4 MiB of memory, unless
   /// the storage inside shows its bytes in place.
-  std::size_t checks_at_once = 4;
+  std::size_t max_checks_in_flight = 4;
 };
 
 /// Delivers bytes of an object only after all of it was compared with its SHA-256.
@@ -49,7 +49,7 @@ struct checked_options {
 /// the next read compares again. It may have been harmed on its way, so it does not count as recurring; but
 /// what is in a cache stays as it is, so empty the cache before you try again. errc::io that recurs if the
 /// list has no entry for the object, also from `size` and `signature`. errc::stopped after `cancel`. Those of
-/// the storage inside pass through; `checks_at_once` of 0 is errc::argument.
+/// the storage inside pass through; `max_checks_in_flight` of 0 is errc::argument.
 /// Threads: any number of threads may use a session. It reads in the background if the session inside does;
 /// up to 64 threads of the session make the reads of objects that were not compared yet.
 /// Cost: each object is read once more in each session, and hashed by one thread. After that, a look at a
@@ -63,13 +63,13 @@ class checked {
 
   checked(Far far, sha256_list list, checked_options options = {})
       : far_(std::move(far)), check_(std::move(list)), options_(options) {
-    if (options.checks_at_once == 0)
+    if (options.max_checks_in_flight == 0)
       throw error(errc::argument,
-                  "checked needs to compare at least one object at a time: checks_at_once is 0");
+                  "checked needs to compare at least one object at a time: max_checks_in_flight is 0");
   }
 
   [[nodiscard]] std::span<const std::string> names() const { return far_.names(); }
-  [[nodiscard]] session connect() const { return session(far_, check_, options_.checks_at_once); }
+  [[nodiscard]] session connect() const { return session(far_, check_, options_.max_checks_in_flight); }
   /// See `sibling_storage`.
   [[nodiscard]] checked beside(sibling which) const
     requires(sibling_storage<Far> || renaming_storage<Far>)

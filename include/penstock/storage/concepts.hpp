@@ -144,10 +144,10 @@ template <storage_session S>
 }
 
 /// A session that has a limit for the reads in flight; what is beyond waits in it.
-///   at_once()                       the limit now; 0: none. Any thread
+///   max_in_flight()                       the limit now; 0: none. Any thread
 template <class S>
 concept limiting_session = storage_session<S> && requires(const S& s) {
-  { s.at_once() } -> std::convertible_to<std::size_t>;
+  { s.max_in_flight() } -> std::convertible_to<std::size_t>;
 };
 
 /// Cancels the reads of a session that will not be used again. `session.end_reads()`, if there is one, also

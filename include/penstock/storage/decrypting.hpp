@@ -28,7 +28,7 @@ struct decrypting_options {
   /// Data that must be the same for writer and reader, such as the name of a dataset; it is no secret.
   std::string associated{};
   /// How many reads in the background are in flight at most; each has a thread of the session.
-  std::size_t at_once = 64;
+  std::size_t max_in_flight = 64;
 };
 
 /// See `decrypting`.
@@ -42,10 +42,10 @@ class decrypting_storage {
   decrypting_storage(Storage where, Keys keys, decrypting_options options = {})
       : where_(std::move(where)),
         keys_(std::move(keys)),
-        rules_{detail::segment_layout(options.segment_size), std::move(options.associated), options.at_once,
+        rules_{detail::segment_layout(options.segment_size), std::move(options.associated), options.max_in_flight,
                detail::cipher_handle(Cipher::name)} {
-    if (options.at_once == 0)
-      throw error(errc::argument, "decrypting needs at least one read in the background: at_once is 0");
+    if (options.max_in_flight == 0)
+      throw error(errc::argument, "decrypting needs at least one read in the background: max_in_flight is 0");
   }
 
   [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }

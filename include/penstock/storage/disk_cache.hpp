@@ -34,7 +34,7 @@ struct disk_cache_options {
   eviction evict = eviction::needed_last;
   penstock::verify verify = verify::each_read;
   /// How long a read waits for another one that fetches the same block, before it reads past the cache.
-  std::chrono::milliseconds longest_wait{60'000};
+  std::chrono::milliseconds max_wait{60'000};
   /// How many blocks are fetched at once before they are asked for, if it is known what will be needed.
   std::size_t ahead = 4;
 };

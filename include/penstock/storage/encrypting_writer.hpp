@@ -127,8 +127,8 @@ class segment_writing {
     }
   }
   void seal(bytes_view plain, bool last) {
-    if (object_->segment == segment_layout::most_segments)
-      throw error(errc::limit, {"an encrypted object has at most ", segment_layout::most_segments,
+    if (object_->segment == segment_layout::max_segments)
+      throw error(errc::limit, {"an encrypted object has at most ", segment_layout::max_segments,
                                 " segments: choose a segment_size above ", layout_.segment_size()});
     sealed_.resize_for_overwrite(plain.size() + segment_layout::tag_size);
     context_.seal(object_->cipher.nonce(object_->segment, last), plain, sealed_.data());

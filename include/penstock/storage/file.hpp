@@ -164,8 +164,8 @@ class file {
    private:
     friend file;
     friend class detail::uring_reads;  // reads the same files without waiting
-    static constexpr std::size_t most_at_once = std::size_t{1} << 30;
-    static constexpr std::size_t most_mappings = 16'384;  // Linux allows 65,530 in a process by default
+    static constexpr std::size_t max_read_bytes = std::size_t{1} << 30;
+    static constexpr std::size_t max_mappings = 16'384;  // Linux allows 65,530 in a process by default
     static constexpr std::uint64_t smallest = 1_MiB;
 
     explicit session(shared<state> made) : state_(std::move(made)) {}

@@ -46,7 +46,7 @@ PENSTOCK_INLINE void file::session::read_from_file(object_id id, std::uint64_t o
   }
   std::size_t done = 0;
   while (done < into.size()) {
-    const ssize_t got = ::pread(opened.get(), into.data() + done, std::min(into.size() - done, most_at_once),
+    const ssize_t got = ::pread(opened.get(), into.data() + done, std::min(into.size() - done, max_read_bytes),
                                 static_cast<off_t>(offset + done));
     done += advance(id, got, offset, into.size());
   }
@@ -68,14 +68,14 @@ PENSTOCK_INLINE void file::session::think_again(object_id id, int opened) const 
   if (!one.next_look.compare_exchange_strong(look, look > (1u << 30) ? ~0u : 2 * look)) return;
   const std::uint64_t bytes = detail::files::signature_of(opened, path(id)).size;
   if (bytes < smallest || sizeof(void*) < 8 ||
-      state_->mappings.load(std::memory_order_relaxed) >= most_mappings ||
+      state_->mappings.load(std::memory_order_relaxed) >= max_mappings ||
       !detail::files::is_in_memory(opened, bytes, look))
     return;
   try {
     map(id, opened);
   } catch (const error&) {  // a file that cannot be mapped can still be read
     one.next_look.store(~0u, std::memory_order_relaxed);
-    state_->mappings.store(most_mappings, std::memory_order_relaxed);  // and others would not be, either
+    state_->mappings.store(max_mappings, std::memory_order_relaxed);  // and others would not be, either
   }
 }
 

@@ -22,9 +22,9 @@ namespace penstock::inline v0_1 {
 
 /// When `hedged` starts a second read.
 struct hedged_options {
-  double share = 0.05;            ///< second reads per read, at most
+  double max_extra_requests = 0.05;            ///< second reads per read, at most
   std::size_t observations = 32;  ///< reads of similar size that must have ended before the first one
-  std::chrono::microseconds soonest{2'000};  ///< after which a read may get a second one
+  std::chrono::microseconds min_delay{2'000};  ///< after which a read may get a second one
   /// of buffers in use, at most; reads beyond that get no second one
   std::uint64_t bytes = 64_MiB;
 };
@@ -43,7 +43,7 @@ namespace detail {
 ///
 /// In: a storage whose session is a `background_session`. A read is late after the larger of two times: that
 /// which 98 % of the last 256 reads of similar size stayed below, and three times their median. At most
-/// `share` second reads are started per read, so that a store that is slow as a whole is not asked twice.
+/// `max_extra_requests` second reads are started per read, so that a store that is slow as a whole is not asked twice.
 /// Put `retrying` and `throttled` around it: inside, their waits would count as late reads.
 /// Blocking reads go through `read_many` of the storage, too.
 /// Memory: each second read has a buffer of its own until both reads have ended, and its bytes are copied if
@@ -89,7 +89,7 @@ class hedged {
   }
   [[nodiscard]] std::string describe() const {
     return detail::describe_around(
-        "hedged", where_, detail::text({"at most ", std::lround(rules_.share * 100), " % more reads"}));
+        "hedged", where_, detail::text({"at most ", std::lround(rules_.max_extra_requests * 100), " % more reads"}));
   }
 
  private:

@@ -8,19 +8,19 @@
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE detail::hedge_rules detail::rules_of(const hedged_options& options) {
-  if (!(options.share >= 0 && options.share <= 1))
+  if (!(options.max_extra_requests >= 0 && options.share <= 1))
     throw error(errc::argument,
-                "hedged starts from 0 to 1 second reads per read; its share must be between them");
+                "hedged starts from 0 to 1 second reads per read; max_extra_requests must be between them");
   constexpr std::chrono::microseconds none{0}, hour{3'600'000'000};
-  if (options.soonest < none || options.soonest > hour)
-    throw error(errc::argument, {"hedged waits from 0 us to an hour, not ", options.soonest.count(), " us"});
+  if (options.min_delay < none || options.min_delay > hour)
+    throw error(errc::argument, {"hedged waits from 0 us to an hour, not ", options.min_delay.count(), " us"});
   if (options.observations == 0)
     throw error(errc::argument,
                 "hedged must have seen at least one read to know which are late; write "
                 "{.observations = 1} or more");
-  return {.share = options.share,
+  return {.max_extra_requests = options.max_extra_requests,
           .observations = options.observations,
-          .soonest = options.soonest,
+          .min_delay = options.min_delay,
           .bytes = options.bytes};
 }
 

@@ -35,7 +35,7 @@ namespace penstock::inline v0_1 {
 ///     const http shards("https://data.example.com/train-{0000..0127}.tar");
 ///     const http two({"http://a.example/0.tar", "http://b.example/0.tar?version=3"});
 ///     const http at_home("https://10.0.0.7/train-{0..9}.tar", {.connections = 64, .ca_file = "my_ca.pem"});
-///     const http hasty("http://10.0.0.7/0.tar", {.retries = {.attempts = 2}, .hedges = {.share = 0}});
+///     const http hasty("http://10.0.0.7/0.tar", {.retries = {.attempts = 2}, .hedges = {.max_extra_requests = 0}});
 ///
 /// In: URLs as `parse_url` takes them. Braces of a pattern, up to its query, are expanded by `expand_braces`;
 /// URLs of a list are taken as they are. Nothing is opened before `connect`, and no request sent before the
@@ -65,7 +65,7 @@ namespace penstock::inline v0_1 {
 /// within 15 s while no connection can be made; no
 /// more requests are in flight than the server bears, as by `throttled`; and a read that is late gets a
 /// second request on another connection, as by `hedged`. The options `retries`, `throttle` and `hedges` set
-/// them, or switch them off: `{.retries = {.attempts = 1}, .throttle = {.at_once = 0}, .hedges = {.share =
+/// them, or switch them off: `{.retries = {.attempts = 1}, .throttle = {.max_in_flight = 0}, .hedges = {.max_extra_requests =
 /// 0}}`.
 /// After `warn_after` (5 s) without a good answer, a line on the standard error stream says what is waited
 /// for. A stop token in the options ends all of it, also while a plan is made.

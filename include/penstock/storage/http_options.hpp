@@ -50,9 +50,9 @@ struct http_options {
   /// How reads that fail are tried again; `{.attempts = 1}`: they are not.
   retrying_options retries = {};
   /// How many reads are in flight, at most as many as `connections`, and fewer after the server asked for
-  /// that; `{.at_once = 0}`: always as many as are wanted.
+  /// that; `{.max_in_flight = 0}`: always as many as are wanted.
   throttled_options throttle = {};
-  /// When a read that is late gets a second request; `{.share = 0}`: none.
+  /// When a read that is late gets a second request; `{.max_extra_requests = 0}`: none.
   hedged_options hedges = {};
   /// After so long without a good answer, one line on the standard error stream names the object that is
   /// waited for, and why; 0: none. No other line follows within a minute.

@@ -114,7 +114,7 @@ class catalog_calls {
   }
   [[nodiscard]] nlohmann::json answer(web::call& call, std::string_view doing, std::string_view missing) {
     call.headers_stay = true;
-    call.most_body = std::size_t{64} << 20;  // the answer has all of the table's metadata
+    call.max_body = std::size_t{64} << 20;  // the answer has all of the table's metadata
     client_.perform(call);
     const web::answer& reply = call.reply;
     if (reply.cut) throw call.failure({"the catalogue's answer has more than 64 MiB"}).recurring();
@@ -135,7 +135,7 @@ class catalog_calls {
   // ": " and what is said of an error, by a catalogue or, as RFC 6749 has it, by a server of tokens.
   // It may repeat the request, and so a secret.
   [[nodiscard]] std::string message_in(const nlohmann::json& said) const {
-    constexpr std::size_t most = 300;
+    constexpr std::size_t maximum = 300;
     if (!said.is_object() || !said.contains("error")) return {};
     const nlohmann::json& failed = said["error"];
     std::string message = failed.is_object() ? catalog_text(failed, "message") : catalog_text(said, "error");
@@ -144,7 +144,7 @@ class catalog_calls {
     if (message.empty()) return message;
     const bool tells = std::ranges::any_of(
         secrets_, [&](const std::string& one) { return message.find(one) != message.npos; });
-    return ": " + (tells ? "(left out, because it repeats a secret)" : message.substr(0, most));
+    return ": " + (tells ? "(left out, because it repeats a secret)" : message.substr(0, maximum));
   }
   void keep_secret(const std::string& one) {
     if (one.empty()) return;

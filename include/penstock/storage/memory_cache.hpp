@@ -22,7 +22,7 @@ struct memory_cache_options {
   std::uint64_t block = 8_MiB;  ///< bytes of a block: a power of two from 64 KiB to 16 MiB
   eviction evict = eviction::needed_last;
   /// How long a read waits for another one that fetches the same block, before it reads past the cache.
-  std::chrono::milliseconds longest_wait{60'000};
+  std::chrono::milliseconds max_wait{60'000};
 };
 
 /// Memory that keeps blocks of other storages, for `cached`: for all runs of this process that have a copy of

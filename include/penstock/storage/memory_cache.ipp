@@ -41,15 +41,15 @@ struct memory_cache::home {
 
 PENSTOCK_INLINE memory_cache::memory_cache(std::uint64_t limit, memory_cache_options options)
     : limit_(limit), options_(options) {
-  constexpr std::uint64_t least = 64_KiB, most = 16_MiB;
-  if (!std::has_single_bit(options_.block) || options_.block < least || options_.block > most)
+  constexpr std::uint64_t least = 64_KiB, maximum = 16_MiB;
+  if (!std::has_single_bit(options_.block) || options_.block < least || options_.block > maximum)
     throw error(errc::argument,
                 {"blocks of a memory_cache have a power of two of bytes from 64 KiB to 16 MiB, not ",
                  options_.block, " bytes"});
-  if (options_.longest_wait.count() < 0)
+  if (options_.max_wait.count() < 0)
     throw error(errc::argument, "memory_cache cannot wait for less than 0 ms");
   constexpr std::chrono::hours year{24 * 365};
-  options_.longest_wait = std::min(options_.longest_wait, std::chrono::milliseconds(year));
+  options_.max_wait = std::min(options_.max_wait, std::chrono::milliseconds(year));
   if (detail::blocks::memory_blocks::slots_within(limit_, options_.block) == 0)
     throw error(errc::argument, {"a memory_cache of ", limit_, " bytes has no room for a block of ",
                                  options_.block, " bytes and its index; raise the limit"});

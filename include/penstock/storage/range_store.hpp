@@ -90,7 +90,7 @@ class range_store {
   /// them: an exchange per turn costs more than it looks, because it ends the overlap of cache misses.
   [[nodiscard]] bool left_out(std::uint64_t first, std::uint64_t end) const noexcept {
     const std::uint64_t promise = left_out_.load(std::memory_order_relaxed), begin = promise >> count_bits;
-    return first >= begin && end <= begin + (promise & most_left_out);
+    return first >= begin && end <= begin + (promise & max_left_out);
   }
   /// Counts requests that a storage is given, now or later; each will `end`.
   void begin(std::uint64_t requests);
@@ -121,10 +121,10 @@ class range_store {
   void stop() noexcept;
 
  private:
-  static constexpr std::size_t most_parts = 4;
+  static constexpr std::size_t max_parts = 4;
   // A promise is one word: the first turn, and how many.
   static constexpr unsigned count_bits = 20;
-  static constexpr std::uint64_t most_left_out = (std::uint64_t{1} << count_bits) - 1;
+  static constexpr std::uint64_t max_left_out = (std::uint64_t{1} << count_bits) - 1;
   // The state of a turn. Only `there` owns parts: the thread that exchanges it for another state releases
   // them.
   enum condition : std::uint64_t { unseen, claimed, there, taken };
@@ -137,7 +137,7 @@ class range_store {
   struct slot {
     std::atomic<std::uint64_t> word{0};
     std::uint32_t count = 0;
-    std::array<fetched_part, most_parts> parts{};
+    std::array<fetched_part, max_parts> parts{};
   };
 
   [[nodiscard]] slot& at(std::uint64_t turn) noexcept { return slots_[detail::to_size(turn & (turns_ - 1))]; }

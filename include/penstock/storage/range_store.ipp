@@ -90,7 +90,7 @@ PENSTOCK_INLINE bool range_store::claim(std::uint64_t turn) {
 
 PENSTOCK_INLINE bool range_store::add(std::uint64_t turn, const fetched_part& part) {
   slot& here = at(turn);
-  if (here.count == most_parts) return false;
+  if (here.count == max_parts) return false;
   here.parts[here.count++] = part;
   return true;
 }
@@ -113,8 +113,8 @@ PENSTOCK_INLINE bool range_store::needs_oldest(std::uint64_t turn) noexcept {
 
 PENSTOCK_INLINE void range_store::leave_out(std::uint64_t first, std::uint64_t end) noexcept {
   const std::uint64_t before = left_out_.load(std::memory_order_relaxed), begin = before >> count_bits;
-  if (begin + (before & most_left_out) == first) first = begin;
-  first = std::max(first, end - std::min(end, most_left_out));
+  if (begin + (before & max_left_out) == first) first = begin;
+  first = std::max(first, end - std::min(end, max_left_out));
   left_out_.store(first >> (64 - count_bits) == 0 ? first << count_bits | (end - first) : 0,
                   std::memory_order_relaxed);
 }

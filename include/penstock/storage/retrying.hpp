@@ -20,12 +20,12 @@ namespace penstock::inline v0_1 {
 /// How often `retrying` tries a read, and how long it waits before.
 struct retrying_options {
   std::uint32_t attempts = 10;  ///< of each read, including the first
-  /// The wait before attempt n + 1 is a random part of the smaller of `first_wait` * 2^(n - 1) and
-  /// `longest_wait`.
-  std::chrono::milliseconds first_wait{100};
-  std::chrono::milliseconds longest_wait{20'000};
+  /// The wait before attempt n + 1 is a random part of the smaller of `initial_backoff` * 2^(n - 1) and
+  /// `max_backoff`.
+  std::chrono::milliseconds initial_backoff{100};
+  std::chrono::milliseconds max_backoff{20'000};
   /// A store that asks to wait is obeyed up to this time; the random wait comes on top.
-  std::chrono::milliseconds longest_asked{60'000};
+  std::chrono::milliseconds max_retry_after{60'000};
   /// No attempt begins later than this after the first one failed.
   std::chrono::milliseconds max_time{90'000};
   /// The same for a server to which no connection can be made (`error::unreachable`).
@@ -48,7 +48,7 @@ namespace detail {
 ///
 ///     const memory_files shards;
 ///     const auto patient = retrying(simulated_storage(shards, {.failing = 0.01}));
-///     const retrying hasty(shards, {.attempts = 2, .first_wait = std::chrono::milliseconds(10)});
+///     const retrying hasty(shards, {.attempts = 2, .initial_backoff = std::chrono::milliseconds(10)});
 ///
 /// In: any storage. What is tried again: `read`, `size`, `signature` and the reads of `read_many`, if they
 /// throw an `error` whose `recurs()` is false: those are failures of input and output that were not marked as

@@ -35,16 +35,16 @@ struct s3_writer_options {
   std::size_t part_size = std::size_t{8} << 20;
   /// How many parts are on their way at once. So many parts, and the one that is being filled, are in memory:
   /// 40 MiB at first, 80 MiB from the 1001st part on.
-  std::size_t at_once = 4;
+  std::size_t max_in_flight = 4;
   /// How often a request is sent before its failure is the error, if trying again may help.
   unsigned attempts = 8;
   /// The time before the second attempt; it doubles for each further one, up to 20 s.
-  std::chrono::milliseconds first_wait{250};
+  std::chrono::milliseconds initial_backoff{250};
 };
 
 /// Writes objects into S3, one after another, in parts that are sent while you write.
 ///
-///     s3_writer out({.place = {.region = "eu-central-1"}}, {.at_once = 8});
+///     s3_writer out({.place = {.region = "eu-central-1"}}, {.max_in_flight = 8});
 ///
 /// `open("bucket/key")`, `write(bytes)` as often as you like, and `finish()`; then the next `open`. The
 /// object appears at `finish`, whole, in the place of one that was there before. `abort` gives an unfinished
@@ -54,13 +54,13 @@ struct s3_writer_options {
 /// In: names as for `s3`; objects of any size. What fits into one part is put by one request, everything else
 /// by a multipart upload.
 /// Each part is sent again if that may help, up to `attempts` times, with growing pauses, and no sooner than
-/// the store asks, up to `connection.retries.longest_asked`, and within `connection.retries.max_time`. The
+/// the store asks, up to `connection.retries.max_retry_after`, and within `connection.retries.max_time`. The
 /// store compares what arrives: by the signed SHA-256 over http, by Content-MD5 over https.
 /// Errors: as for `s3`, with the object's name, after the upload was aborted: errc::io; errc::argument for
 /// names and options that make no sense; errc::limit beyond 10,000 parts; errc::state for `write` and
 /// `finish` without `open`. Secrets as for `s3`.
 /// Threads: one at a time.
-/// Cost: one copy of the bytes, and a hash of them. `write` waits while `at_once` parts are on their way.
+/// Cost: one copy of the bytes, and a hash of them. `write` waits while `max_in_flight` parts are on their way.
 /// Source: Amazon S3 User Guide, "Uploading and copying objects using multipart upload".
 class s3_writer {
  public:
@@ -144,14 +144,14 @@ class s3_writer {
     if (how.part_size < least || how.part_size > largest)
       throw error(errc::argument,
                   {"a part has from 5 MiB (", least, " bytes) to 5 GiB, not ", how.part_size});
-    if (how.at_once == 0 || how.at_once > 1000)
-      throw error(errc::argument, {"from 1 to 1000 parts are on their way at once, not ", how.at_once});
+    if (how.max_in_flight == 0 || how.max_in_flight > 1000)
+      throw error(errc::argument, {"from 1 to 1000 parts are on their way at once, not ", how.max_in_flight});
     if (how.attempts == 0)
       throw error(errc::argument, "a request is sent at least once: attempts is 1 or more");
-    if (how.first_wait.count() < 0 || how.first_wait > std::chrono::hours(1))
+    if (how.initial_backoff.count() < 0 || how.initial_backoff > std::chrono::hours(1))
       throw error(errc::argument,
-                  {"first_wait is from 0 ms to an hour, not ", how.first_wait.count(), " ms"});
-    return {how.part_size, how.at_once, how.attempts, how.first_wait};
+                  {"initial_backoff is from 0 ms to an hour, not ", how.initial_backoff.count(), " ms"});
+    return {how.part_size, how.max_in_flight, how.attempts, how.initial_backoff};
   }
 
   detail::s3::upload_plan how_;

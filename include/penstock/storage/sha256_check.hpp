@@ -93,7 +93,7 @@ class sha256_check {
 namespace detail {
 
 /// How many bytes of an object are read and hashed at a time.
-inline constexpr std::uint64_t hashed_at_once = std::uint64_t{4} << 20;
+inline constexpr std::uint64_t hash_chunk = std::uint64_t{4} << 20;
 
 /// Calls `add` with the bytes of an object, piece by piece, and `go_on` before each.
 template <class Add, class GoOn>
@@ -101,7 +101,7 @@ void in_pieces(session_view session, object_id id, std::uint64_t size, Add&& add
   object_bytes bytes;
   for (std::uint64_t at = 0; at < size;) {
     go_on();
-    const std::uint64_t some = std::min(size - at, hashed_at_once);
+    const std::uint64_t some = std::min(size - at, hash_chunk);
     bytes = session.range(id, at, some, std::move(bytes));
     add(bytes.view());
     at += some;

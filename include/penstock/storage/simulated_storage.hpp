@@ -24,7 +24,7 @@ namespace penstock::inline v0_1 {
 /// on any machine.
 ///
 ///     const auto shards = memory_files().add("a.tar", std::string(10'240, '\0'));
-///     const simulated_storage far(shards, {.latency = std::chrono::milliseconds(1), .at_once = 64});
+///     const simulated_storage far(shards, {.latency = std::chrono::milliseconds(1), .max_in_flight = 64});
 ///     auto session = far.connect();
 ///     const std::uint64_t size = session.size(0);
 ///     const bool asked_nothing_yet = far.reads() == 0;
@@ -32,7 +32,7 @@ namespace penstock::inline v0_1 {
 /// In: any storage. The bytes are its bytes. One thread of the session, started by the first `read_many`,
 /// reports each of its reads when its time has come; `read` takes its time in the calling thread. The time of
 /// a read does not depend on the clock: it is `latency`, plus `jitter` drawn from `seed`, object and offset,
-/// plus the wait for other reads if `at_once` or `bytes_per_second` bound them.
+/// plus the wait for other reads if `max_in_flight` or `bytes_per_second` bound them.
 /// A read may also stall, fail the first times, or be refused because too many are in flight: see
 /// `simulated_storage_options`.
 /// Errors: those of the underlying storage, and errc::io, after its latency, for a read that touches one of
@@ -124,7 +124,7 @@ class simulated_storage {
   [[nodiscard]] std::uint64_t bytes() const noexcept { return account_->bytes.load(); }
   /// Reads begun and not ended, and the maximum there has been.
   [[nodiscard]] std::uint64_t in_flight() const noexcept { return account_->in_flight.load(); }
-  [[nodiscard]] std::uint64_t most_in_flight() const noexcept { return account_->most_in_flight.load(); }
+  [[nodiscard]] std::uint64_t peak_in_flight() const noexcept { return account_->peak_in_flight.load(); }
 
  private:
   simulated_storage(const simulated_storage& like, Storage where)

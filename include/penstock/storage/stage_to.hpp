@@ -17,7 +17,7 @@ namespace penstock::inline v0_1 {
 /// storage of the copies, in the same order.
 ///
 ///     const auto shards = memory_files().add("bucket/a.tar", std::string(10'240, '\0'));
-///     const file local = stage_to(simulated_storage(shards, {}), "staged_shards", {.at_once = 16});
+///     const file local = stage_to(simulated_storage(shards, {}), "staged_shards", {.max_in_flight = 16});
 ///     const file same = stage_to(simulated_storage(shards, {}), "staged_shards", {},
 ///                                [](const stage_progress& now) { return now.bytes_done; });
 ///
@@ -43,7 +43,7 @@ namespace penstock::inline v0_1 {
 /// one that fails, and for an object that is replaced while it is read; errc::stopped.
 /// Cost: a request for each object's size and stamp, and one for each part; a copy to the file; a flush of
 /// each file. Of `file` and `mapped_file` the system copies, without a check.
-/// Keeps: memory for `at_once` parts, as many threads, twice as many if the storage has no reads in the
+/// Keeps: memory for `max_in_flight` parts, as many threads, twice as many if the storage has no reads in the
 /// background, and a record of a few hundred bytes per object.
 /// Threads: any number may call it. A child after `fork` has no part in a call that is going on.
 template <storage Far, class... More>

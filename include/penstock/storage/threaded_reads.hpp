@@ -24,8 +24,8 @@ namespace penstock::inline v0_1 {
 class threaded_reads {
  public:
   /// Refers to the session and to the names of its objects, for errors; names may be empty.
-  threaded_reads(session_view session, std::span<const std::string> names, std::size_t most_threads) noexcept
-      : session_(session), names_(names), most_(most_threads) {}
+  threaded_reads(session_view session, std::span<const std::string> names, std::size_t max_threads) noexcept
+      : session_(session), names_(names), limit_(max_threads) {}
   threaded_reads(const threaded_reads&) = delete;
   threaded_reads& operator=(const threaded_reads&) = delete;
   ~threaded_reads();
@@ -41,7 +41,7 @@ class threaded_reads {
 
   session_view session_;
   std::span<const std::string> names_;
-  std::size_t most_;
+  std::size_t limit_;
   std::mutex mutex_;
   std::condition_variable changed_;
   detail::waiting_reads waiting_;

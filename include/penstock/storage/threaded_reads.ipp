@@ -36,7 +36,7 @@ PENSTOCK_INLINE void threaded_reads::begin(std::span<const read_request> request
   if (threads_.empty()) start_thread();
   waiting_.push(requests, listener);
   try {
-    for (std::size_t idle = idle_; idle < waiting_.size() && threads_.size() < most_; ++idle) start_thread();
+    for (std::size_t idle = idle_; idle < waiting_.size() && threads_.size() < limit_; ++idle) start_thread();
   } catch (...) {  // the threads already running do the work
   }
 }

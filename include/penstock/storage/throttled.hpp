@@ -18,9 +18,9 @@ namespace penstock::inline v0_1 {
 
 /// How many reads `throttled` lets through.
 struct throttled_options {
-  std::size_t at_once = 64;  ///< reads of a session in flight, at most and at first
+  std::size_t max_in_flight = 64;  ///< reads of a session in flight, at most and at first
   /// A store that asks to wait is obeyed up to this time.
-  std::chrono::milliseconds longest_asked{60'000};
+  std::chrono::milliseconds max_retry_after{60'000};
 };
 
 namespace detail {
@@ -32,13 +32,13 @@ namespace detail {
 /// fewer.
 ///
 ///     const memory_files shards;
-///     const throttled gentle(simulated_storage(shards, {.slow_down_above = 16}), {.at_once = 32});
+///     const throttled gentle(simulated_storage(shards, {.slow_down_above = 16}), {.max_in_flight = 32});
 ///     const auto patient = retrying(throttled(simulated_storage(shards)));
 ///
-/// In: any storage. The limit begins at `at_once`. An `error` that says that the store asked for fewer reads
+/// In: any storage. The limit begins at `max_in_flight`. An `error` that says that the store asked for fewer reads
 /// (`error::retry_after_ms`) halves it, once for all the reads in flight at that time, and if the store named
 /// a time, no read begins before it is over. As many successful reads as the limit raise it by one, up to
-/// `at_once`. The errors themselves pass through: put `retrying` around it.
+/// `max_in_flight`. The errors themselves pass through: put `retrying` around it.
 /// Reads in the background begin in the order of their requests; a thread in `read`, `size` or `signature`
 /// comes before them.
 /// Errors: those of the storage.
@@ -73,7 +73,7 @@ class throttled {
   }
   [[nodiscard]] std::string describe() const {
     return detail::describe_around("throttled", where_,
-                                   detail::text({"at most ", rules_.at_once, " at once"}));
+                                   detail::text({"at most ", rules_.max_in_flight, " at once"}));
   }
 
  private:

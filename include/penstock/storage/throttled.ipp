@@ -9,12 +9,12 @@ namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE detail::relay_rules detail::rules_of(const throttled_options& options) {
   constexpr std::chrono::milliseconds none{0}, day{86'400'000};
-  if (options.longest_asked < none || options.longest_asked > day)
+  if (options.max_retry_after < none || options.max_retry_after > day)
     throw error(errc::argument,
-                {"throttled waits from 0 ms to a day, not ", options.longest_asked.count(), " ms"});
-  if (options.at_once == 0)
-    throw error(errc::argument, "throttled lets at least one read through; write {.at_once = 1} or more");
-  return {.at_once = options.at_once, .longest_pause = options.longest_asked};
+                {"throttled waits from 0 ms to a day, not ", options.max_retry_after.count(), " ms"});
+  if (options.max_in_flight == 0)
+    throw error(errc::argument, "throttled lets at least one read through; write {.max_in_flight = 1} or more");
+  return {.max_in_flight = options.max_in_flight, .max_pause = options.max_retry_after};
 }
 
 }  // namespace penstock::inline v0_1

@@ -99,8 +99,8 @@ class uring_file {
  private:
   uring_file(file files, const uring_file_options& options)
       : files_(std::move(files)), queue_(options.queue) {
-    if (queue_ > detail::uring_reads::most_queue)
-      throw error(errc::argument, {"uring_file keeps up to ", detail::uring_reads::most_queue,
+    if (queue_ > detail::uring_reads::max_queue)
+      throw error(errc::argument, {"uring_file keeps up to ", detail::uring_reads::max_queue,
                                    " reads in the kernel, not ", queue_});
   }
   [[nodiscard]] static file_options of_file(const uring_file_options& options) noexcept {

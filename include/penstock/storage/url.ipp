@@ -27,9 +27,9 @@ constexpr bool is_hex(char c) noexcept {
 constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 [[gnu::cold]] inline error refused(std::string_view text, std::initializer_list<piece> why) {
-  constexpr std::size_t most = 200;
+  constexpr std::size_t maximum = 200;
   std::string line = without_secrets(text);
-  if (line.size() > most) line.replace(most, std::string::npos, "...");
+  if (line.size() > maximum) line.replace(maximum, std::string::npos, "...");
   std::replace(line.begin(), line.end(), '\0', '?');  // what is said ends there otherwise
   line = "the URL \"" + line + "\" ";
   append(line, why);

@@ -87,8 +87,8 @@ TEST_CASE("run/bad_tally: a share of a count is rounded up") {
   CHECK(ps::share_of_bad(8, 1, 4) == 2);
   CHECK(ps::share_of_bad(3, 4, 1) == 12);
   CHECK(ps::share_of_bad(1, 1, 1000) == 1);
-  const auto most = std::numeric_limits<std::uint64_t>::max();
-  CHECK(ps::share_of_bad(most, 3, 2) == most);
+  const auto maximum = std::numeric_limits<std::uint64_t>::max();
+  CHECK(ps::share_of_bad(maximum, 3, 2) == maximum);
 }
 
 TEST_CASE("run/bad_tally: a merged elastic state has the mean of its ranks, rounded up") {

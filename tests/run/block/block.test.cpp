@@ -67,7 +67,7 @@ TEST_CASE("run/block: the pool reuses the latest returned block, and respects it
   const auto make = [&] { return new block(session, account); };
   block* const a = pool.make(make);
   block* const b = pool.make(make);
-  CHECK(pool.made() == pool.most());
+  CHECK(pool.made() == pool.maximum());
   CHECK(pool.out() == 2);
   pool.give_back(a);
   std::jthread([&] { pool.give_back(b); }).join();

@@ -139,9 +139,9 @@ TEST_CASE("run/block_rotation: a depth set by hand stands, also while few blocks
   const penstock_test::deadline guard("a depth set by hand");
   std::atomic<std::size_t> made{0};
   auto run = (large_batches(made) | ps::workers(2)).open();
-  const std::size_t most = run.counters().depth;
-  REQUIRE(most >= 5);
-  const std::size_t wanted = most - 1;
+  const std::size_t maximum = run.counters().depth;
+  REQUIRE(maximum >= 5);
+  const std::size_t wanted = maximum - 1;
   std::size_t taken = 0;
   for (auto&& b : run.epoch(0)) {
     if (++taken < 340) continue;  // the consumer waited, so that few are being tried

@@ -25,7 +25,7 @@ TEST_CASE("run/fetched_session: what a session can do, type-erased; defaults for
   CHECK(near.self() == &plain);
   CHECK_FALSE(near.has_latency());
   CHECK_FALSE(near.in_background());
-  CHECK(near.at_once() == 0);
+  CHECK(near.max_in_flight() == 0);
   CHECK(near.counters() == ps::storage_counters{});
   CHECK_FALSE(near.oldest_read().has_value());
   CHECK(near.name(1) == "object 1");
@@ -33,12 +33,12 @@ TEST_CASE("run/fetched_session: what a session can do, type-erased; defaults for
 
   auto session =
       ps::retrying(ps::throttled(ps::simulated_storage(files, {.latency = std::chrono::microseconds(0)}),
-                                 {.at_once = 7}))
+                                 {.max_in_flight = 7}))
           .connect();
   const ps::fetched_session far(session);
   CHECK(far.has_latency());
   CHECK(far.in_background());
-  CHECK(far.at_once() == 7);
+  CHECK(far.max_in_flight() == 7);
   CHECK(far.name(1) == "b");
   std::array<std::byte, 2> two{};
   far.view().read(1, 2, two);

@@ -198,7 +198,7 @@ TEST_CASE("run/fetcher: gap and size decide what is one request; with latency, b
   for (int i = 0; i < 2; ++i) far.session.end_next();
   CHECK(far.take(1, 60'000, 1000) == far.session.text.substr(60'000, 1000));
 
-  slow_fetching chosen({.gap = 10, .together = 3000});
+  slow_fetching chosen({.coalesce_gap = 10, .max_coalesced = 3000});
   chosen.want(0, 0, 1000);
   chosen.want(1, 1010, 1000);
   chosen.want(2, 2020, 1000);  // too long with the others
@@ -209,7 +209,7 @@ TEST_CASE("run/fetcher: gap and size decide what is one request; with latency, b
 }
 
 TEST_CASE("run/fetcher: a long range goes in parts, and is there when all of them are") {
-  slow_fetching all({.part = 64 << 10});
+  slow_fetching all({.part_size = 64 << 10});
   all.want(0, 100, 200'000);
   all.want(1, 900'000, 64 << 10);
   all.it.fetch(all.list);
@@ -241,7 +241,7 @@ TEST_CASE("run/fetcher: a long range goes in parts, and is there when all of the
     CHECK(all.take(1, 900'000, 64 << 10) == all.session.text.substr(900'000, 64 << 10));
   }
   SECTION("never") {
-    slow_fetching whole({.part = 0});
+    slow_fetching whole({.part_size = 0});
     whole.want(0, 100, 200'000);
     whole.it.fetch(whole.list);
     CHECK(whole.session.ranges() == pairs{{100, 200'100}});
@@ -308,7 +308,7 @@ TEST_CASE("run/fetcher: when its reads are ended, those that wait for another at
   failing_files files;
   files.add("a", letters(100));
   const ps::retrying patient(files,
-                             {.first_wait = std::chrono::hours(1), .longest_wait = std::chrono::hours(1)});
+                             {.initial_backoff = std::chrono::hours(1), .max_backoff = std::chrono::hours(1)});
   const auto session = patient.connect();
   ps::range_list list;
   ps::fetcher it(1 << 20, 64);

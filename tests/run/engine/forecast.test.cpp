@@ -53,7 +53,7 @@ struct told {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> reads;  // turn, object and offset
-  std::uint64_t turn = 0, seen = 0, forgotten = 0, most = 1'000'000;
+  std::uint64_t turn = 0, seen = 0, forgotten = 0, maximum = 1'000'000;
   bool ends = false;
 
   template <class Condition>
@@ -81,7 +81,7 @@ struct planning_files {
               [](void* self) {
                 auto& all = *static_cast<told*>(self);
                 const std::scoped_lock lock(all.mutex);
-                return all.reads.size() < all.most;
+                return all.reads.size() < all.maximum;
               },
               [](void* self, std::uint64_t turn, std::uint64_t seen, bool ends) noexcept {
                 auto& all = *static_cast<told*>(self);
@@ -184,11 +184,11 @@ TEST_CASE("run/forecast: a session hears what a run of three epochs will read, a
 
 TEST_CASE("run/forecast: without a number of epochs the next ones are expected, as far as there is room") {
   // Without a limit to what is remembered: to the end of the eighth of them.
-  for (const std::uint64_t most : {70u, 1000u}) {
+  for (const std::uint64_t maximum : {70u, 1000u}) {
     const penstock_test::temp_dir dir;
     const planning_files files = shards(dir);
     auto& what = *files.what;
-    what.most = most;
+    what.maximum = maximum;
     const auto loader = [](const auto& source) {
       return source | ps::shuffle(3) | ps::fields<"txt"> | ps::prefetch(4) | ps::batch(4) | ps::prefetch(2) |
              ps::workers(1);
@@ -200,10 +200,10 @@ TEST_CASE("run/forecast: without a number of epochs the next ones are expected, 
     for (auto&& batch : run.epoch(0)) {
       (void)batch;
       if (++batches == 3)
-        CHECK(what.wait_until([&] { return most == 70 ? what.reads.size() >= most : what.seen == 540; }));
+        CHECK(what.wait_until([&] { return maximum == 70 ? what.reads.size() >= maximum : what.seen == 540; }));
     }
     const auto all = by_turn(what);
-    CHECK(all.size() < (most == 70 ? 90 : 541));
+    CHECK(all.size() < (maximum == 70 ? 90 : 541));
     const std::scoped_lock lock(what.mutex);
     CHECK_FALSE(what.ends);
     const auto at = std::find(expected.begin(), expected.end(), all.front());
@@ -245,7 +245,7 @@ TEST_CASE("run/forecast: after a jump to another epoch it begins again there") {
            ps::workers(2);
   };
   const auto expected = places(loader(ps::webdataset(files.files)), 9, 7);
-  what.most = 100;
+  what.maximum = 100;
   auto run = loader(ps::webdataset(files)).open();
   std::uint64_t batches = 0;
   for (auto&& batch : run.epoch(0)) {
@@ -368,30 +368,30 @@ std::uint64_t resting_at(planner& what, std::uint64_t least) {
 }
 
 TEST_CASE("run/forecast: it looks so many rows ahead and no further, and goes on as the run does") {
-  constexpr std::uint64_t batch = std::uint64_t{1} << 18, most = ps::forecast::most_rows;
-  engine_part part(100 * most, batch);
+  constexpr std::uint64_t batch = std::uint64_t{1} << 18, maximum = ps::forecast::max_rows;
+  engine_part part(100 * maximum, batch);
   planner& what = part.what;
   ps::forecast all;
   all.start(part.first, 0, part.hints(), nullptr);
   CHECK(all.limit(1, false));
-  CHECK(resting_at(what, most) == most);
+  CHECK(resting_at(what, maximum) == maximum);
   all.passed(10 * batch);
   all.passed(3 * batch);  // which is less
-  CHECK(resting_at(what, most + 10 * batch) == most + 10 * batch);
+  CHECK(resting_at(what, maximum + 10 * batch) == maximum + 10 * batch);
   all.stop();
   CHECK(what.turn == 10 * batch);
 }
 
 TEST_CASE("run/forecast: of blocks that are read all the time it looks so many epochs ahead, too") {
-  constexpr std::uint64_t size = 100, most = ps::forecast::most_epochs;
+  constexpr std::uint64_t size = 100, maximum = ps::forecast::max_epochs;
   engine_part part(size, 10);
   ps::forecast all;
   all.start(part.first, 0, part.hints(), nullptr);
   CHECK(all.limit(1, false));
-  CHECK(resting_at(part.what, (1 + most) * size) == (1 + most) * size);
+  CHECK(resting_at(part.what, (1 + maximum) * size) == (1 + maximum) * size);
   all.stands_in(2);
   all.passed(2 * size);
-  CHECK(resting_at(part.what, (3 + most) * size) == (3 + most) * size);
+  CHECK(resting_at(part.what, (3 + maximum) * size) == (3 + maximum) * size);
 }
 
 TEST_CASE("run/forecast: where a run stands that stands still is told again and again") {

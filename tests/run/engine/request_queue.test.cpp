@@ -15,7 +15,7 @@ using penstock_test::slow_fetching;
 TEST_CASE(
     "run/request_queue: requests begin in the order of use, as many as are allowed, and each end begins "
     "one") {
-  slow_fetching all({.gap = 0, .at_once = 3});
+  slow_fetching all({.coalesce_gap = 0, .max_in_flight = 3});
   penstock_test::range_pairs expected;
   for (std::uint64_t turn = 0; turn < 10; ++turn) {
     const std::uint64_t place = turn * 7 % 10;  // not the order in the object
@@ -34,7 +34,7 @@ TEST_CASE(
 
 TEST_CASE(
     "run/request_queue: a session that allows fewer requests gets no more, and one that slows down fewer") {
-  slow_fetching all({.gap = 0});
+  slow_fetching all({.coalesce_gap = 0});
   all.session.allows = 5;
   for (std::uint64_t turn = 0; turn < 60; ++turn) all.want(turn, 1000 * turn, 500);
   all.it.fetch(all.list);
@@ -44,13 +44,13 @@ TEST_CASE(
   CHECK(all.session.in_flight() == 16);
   all.session.counted.slow_downs = 1;
   all.session.end_next();
-  CHECK(all.it.queue().at_once() == 8);
+  CHECK(all.it.queue().max_in_flight() == 8);
   while (all.session.in_flight() > 8) all.session.end_next();
   CHECK(all.session.in_flight() == 8);
 }
 
 TEST_CASE("run/request_queue: what waits ends with the reads in flight; after a stop nothing begins") {
-  slow_fetching all({.gap = 0, .at_once = 2});
+  slow_fetching all({.coalesce_gap = 0, .max_in_flight = 2});
   for (std::uint64_t turn = 0; turn < 10; ++turn) all.want(turn, 1000 * turn, 500);
   all.it.fetch(all.list);
   const auto oldest = all.it.queue().oldest();

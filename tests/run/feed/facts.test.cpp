@@ -71,7 +71,7 @@ TEST_CASE("run/feed_facts: without batch a step has one sample per rank") {
                              ps::skip(3) | ps::steps(4));
   CHECK(kept.mine.world == 1);
   CHECK_FALSE(kept.dealt_in_turn);
-  CHECK(kept.most_steps == 7);
+  CHECK(kept.max_steps == 7);
 }
 
 TEST_CASE("run/feed_facts: nothing is known about a forward source") {

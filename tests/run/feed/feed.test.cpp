@@ -114,14 +114,14 @@ TEST_CASE("run/feed: without batches a run resumes with other ranks, again and a
       std::string where;
       for (std::uint64_t part = 0; part < 5; ++part) {
         const std::uint64_t draw = ps::mix64(trial * 8 + part), world = 1 + draw % 6;
-        const std::uint64_t most = part == 4 ? samples : draw / 64 % (1 + expected.size() / 5 / world);
+        const std::uint64_t maximum = part == 4 ? samples : draw / 64 % (1 + expected.size() / 5 / world);
         std::string next;  // of any rank, also of one that has had nothing since
         for (std::uint64_t rank = 0; rank < world; ++rank) {
           const auto plan = make(rank, world);
           auto run = where.empty() ? plan.open() : plan.open(ps::state_from_string(where));
-          if (most != 0) {  // begin() requests an element
+          if (maximum != 0) {  // begin() requests an element
             std::uint64_t had = 0;
-            for (auto it = run.epoch(0).begin(); had != most && it != std::default_sentinel; ++it, ++had)
+            for (auto it = run.epoch(0).begin(); had != maximum && it != std::default_sentinel; ++it, ++had)
               all.push_back(*it);
           }
           if (rank == draw / 8 % world) next = to_string(run.state());
@@ -214,10 +214,10 @@ TEST_CASE("run/feed: random compositions") {
 namespace {
 
 /// The facts of a cut by cost on one of two ranks: sample i of 60 costs 1 + i % 4, a batch 6 at most.
-ps::feed_facts uneven_facts(std::uint64_t most = 6) {
+ps::feed_facts uneven_facts(std::uint64_t maximum = 6) {
   const auto cost = [](std::uint64_t i) -> std::uint64_t { return 1 + i % 4; };
   const auto plan = ps::generated(60, identity) | ps::shuffle(3) | ps::shard(1, 2) |
-                    ps::batch_by(cost, most, ps::tail::drop);
+                    ps::batch_by(cost, maximum, ps::tail::drop);
   return ps::make_feed_facts(plan, ps::make_sample_orders(plan));
 }
 

@@ -184,7 +184,7 @@ TEST_CASE("storage/detail/part_reads: a part that fails is one error, with its p
 TEST_CASE("storage/detail/part_reads: only the part that failed is tried again") {
   const deadline limit("a part that is tried again");
   const held_storage far(large_file());
-  const auto session = ps::retrying(far, {.first_wait = 1ms, .longest_wait = 1ms}).connect();
+  const auto session = ps::retrying(far, {.initial_backoff = 1ms, .max_backoff = 1ms}).connect();
   reader reads(session);
   eventually([&] { return far.reads->count() == 4; });
   for (const std::size_t i : {3u, 1u, 0u}) far.reads->end(i);

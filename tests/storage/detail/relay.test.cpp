@@ -148,7 +148,7 @@ struct down_at_first {
 };
 
 const ps::detail::relay_rules careful{
-    .attempts = 6, .first_wait = 1ms, .longest_wait = 4ms, .budget = 100, .seed = 1, .at_once = 4};
+    .attempts = 6, .initial_backoff = 1ms, .max_backoff = 4ms, .budget = 100, .seed = 1, .max_in_flight = 4};
 
 }  // namespace
 

@@ -58,11 +58,11 @@ PENSTOCK_INLINE bool takes_arrow_space(const arrow_type& type) noexcept {
   }
 }
 PENSTOCK_INLINE void check_arrow_count(const arrow_slice& list) {
-  constexpr std::uint64_t most = std::uint64_t{1} << 20;
+  constexpr std::uint64_t maximum = std::uint64_t{1} << 20;
   const arrow_type& type = *list.column->type;
-  if (list.count > most && !takes_arrow_space(type))
+  if (list.count > maximum && !takes_arrow_space(type))
     throw error(errc::limit, {"a list of the column '", type.name, "' has ", list.count,
-                              " values that take no space; the limit is ", most});
+                              " values that take no space; the limit is ", maximum});
 }
 
 [[noreturn, gnu::cold]] PENSTOCK_INLINE void null_in_arrow_list(const arrow_type& of) {

@@ -60,7 +60,7 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
   [[nodiscard]] image_scratch& memory() const noexcept { return scratch_->image; }
 
   /// By the DCT: 8 x 8 coefficients are decoded as 4 x 4, 2 x 2 or 1 pixel.
-  [[nodiscard]] unsigned most_halvings() const noexcept { return scales_ ? 3 - halvings_ : 0; }
+  [[nodiscard]] unsigned max_halvings() const noexcept { return scales_ ? 3 - halvings_ : 0; }
   [[nodiscard]] jpeg_pixels halved(unsigned times, real_part& where) const noexcept {
     jpeg_pixels smaller = *this;
     const std::uint32_t side = 1u << times;
@@ -109,8 +109,8 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
   }
 
  private:
-  static constexpr unsigned rows_at_once = jpeg_reader::rows_at_once;
-  using row_list = std::array<std::uint8_t*, rows_at_once>;
+  static constexpr unsigned rows_per_read = jpeg_reader::rows_per_read;
+  using row_list = std::array<std::uint8_t*, rows_per_read>;
 
   void check(const image_part& part) const {
     if (!part.within(size()))
@@ -133,10 +133,10 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
       std::uint8_t* const spare = room_for<std::uint8_t>(scratch_->image.tables, row_bytes);
       list.fill(spare);
       for (std::uint32_t left = before; left != 0;)
-        left -= reader.read(std::span<std::uint8_t* const>(list).first(std::min(left, rows_at_once)));
+        left -= reader.read(std::span<std::uint8_t* const>(list).first(std::min(left, rows_per_read)));
     }
     for (std::uint32_t y = 0; y < part.height;) {
-      const unsigned n = std::min(part.height - y, rows_at_once);
+      const unsigned n = std::min(part.height - y, rows_per_read);
       place(y, n, list);
       const unsigned got = reader.read(std::span<std::uint8_t* const>(list).first(n));
       done(y, got, list);
@@ -156,7 +156,7 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
           width = reader.width();
           first = part.x - reader.first();
           pixels = room_for<std::uint8_t>(room, width * part.height * channels);
-          if (four_) four = room_for<std::uint8_t>(scratch_->image.dense, width * 4 * rows_at_once);
+          if (four_) four = room_for<std::uint8_t>(scratch_->image.dense, width * 4 * rows_per_read);
         },
         [&](std::uint32_t y, unsigned n, row_list& list) {
           for (unsigned i = 0; i < n; ++i)
@@ -188,8 +188,8 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
           width = reader.width();
           first = part.x - reader.first();
           straight = beside && width == part.width && !four_;
-          if (!straight) some = room_for<std::uint8_t>(scratch_->image.work, width * channels * rows_at_once);
-          if (four_) four = room_for<std::uint8_t>(scratch_->image.dense, width * 4 * rows_at_once);
+          if (!straight) some = room_for<std::uint8_t>(scratch_->image.work, width * channels * rows_per_read);
+          if (four_) four = room_for<std::uint8_t>(scratch_->image.dense, width * 4 * rows_per_read);
         },
         [&](std::uint32_t y, unsigned n, row_list& list) {
           for (unsigned i = 0; i < n; ++i)

@@ -111,7 +111,7 @@ class jpeg_reader : public jpeg_session {
   [[nodiscard]] std::uint32_t width() const noexcept { return info_.output_width; }
 
   /// The most rows that `read` takes at once.
-  static constexpr unsigned rows_at_once = 8;
+  static constexpr unsigned rows_per_read = 8;
   /// Decodes the next rows; returns how many, at least one.
   unsigned read(std::span<std::uint8_t* const> rows) {
     for (std::size_t i = 0; i < rows.size(); ++i) rows_[i] = rows[i];
@@ -261,7 +261,7 @@ class jpeg_reader : public jpeg_session {
   jpeg_progress_mgr progress_{};
   bytes_view file_;
   image_part part_;
-  std::array<JSAMPROW, rows_at_once> rows_{};
+  std::array<JSAMPROW, rows_per_read> rows_{};
   std::uint32_t first_ = 0;
   JDIMENSION block_ = DCTSIZE;  // pixels of a block's side
   unsigned wanted_ = 0, got_ = 0;

@@ -89,7 +89,7 @@ class jpeg_arena {
 template <class Rows>
 struct jpeg_rows {
   Rows rows;
-  JDIMENSION per_row, count, most;
+  JDIMENSION per_row, count, maximum;
   bool zeroed;
   jpeg_rows* next;
 };
@@ -194,14 +194,14 @@ class jpeg_session {
       return of(c).array<JBLOCKARRAY>(pool, width, rows);
     };
     m.request_virt_sarray = [](j_common_ptr c, int pool, boolean zero, JDIMENSION width, JDIMENSION rows,
-                               JDIMENSION most) {
+                               JDIMENSION maximum) {
       return reinterpret_cast<jvirt_sarray_ptr>(
-          of(c).request(of(c).samples_, pool, zero != FALSE, width, rows, most));
+          of(c).request(of(c).samples_, pool, zero != FALSE, width, rows, maximum));
     };
     m.request_virt_barray = [](j_common_ptr c, int pool, boolean zero, JDIMENSION width, JDIMENSION rows,
-                               JDIMENSION most) {
+                               JDIMENSION maximum) {
       return reinterpret_cast<jvirt_barray_ptr>(
-          of(c).request(of(c).blocks_, pool, zero != FALSE, width, rows, most));
+          of(c).request(of(c).blocks_, pool, zero != FALSE, width, rows, maximum));
     };
     m.realize_virt_arrays = [](j_common_ptr c) {
       of(c).realize(of(c).samples_);
@@ -293,9 +293,9 @@ class jpeg_session {
   }
   template <class Rows>
   jpeg_rows<Rows>* request(jpeg_rows<Rows>*& list, int pool, bool zero, JDIMENSION width, JDIMENSION rows,
-                           JDIMENSION most) {
+                           JDIMENSION maximum) {
     auto* const made = static_cast<jpeg_rows<Rows>*>(take(pool, sizeof(jpeg_rows<Rows>)));
-    list = new (made) jpeg_rows<Rows>{nullptr, width, rows, most, zero, list};
+    list = new (made) jpeg_rows<Rows>{nullptr, width, rows, maximum, zero, list};
     return made;
   }
   template <class Rows>
@@ -311,7 +311,7 @@ class jpeg_session {
   }
   template <class Rows>
   static Rows access(j_common_ptr c, jpeg_rows<Rows>& a, JDIMENSION first, JDIMENSION n) {
-    if (a.rows == nullptr || n > a.most || first > a.count || a.count - first < n) {
+    if (a.rows == nullptr || n > a.maximum || first > a.count || a.count - first < n) {
       c->err->msg_code = JERR_BAD_VIRTUAL_ACCESS;
       (*c->err->error_exit)(c);
     }

@@ -91,8 +91,8 @@ PENSTOCK_INLINE std::optional<litdata_place> try_litdata_header(bytes_view bytes
   if (bytes.size() < 8) return std::nullopt;
   const litdata_type found_type = litdata_type_of(number(0), torch);
   const std::uint64_t rank = number(4);
-  constexpr std::uint64_t most = 64;  // of NumPy and PyTorch
-  if (found_type.width == 0 || rank > most || bytes.size() - 8 < 4 * rank) return std::nullopt;
+  constexpr std::uint64_t maximum = 64;  // of NumPy and PyTorch
+  if (found_type.width == 0 || rank > maximum || bytes.size() - 8 < 4 * rank) return std::nullopt;
   litdata_place found;
   found.begin = 8 + 4 * to_size(rank);
   std::uint64_t wanted = found_type.width;

@@ -65,7 +65,7 @@ PENSTOCK_INLINE void lz4_frame_walk::read(lz4_frame& frame, std::size_t start) {
   const std::uint64_t code = block >> 4;
   if ((flags & 2) != 0 || (block & 0x0f) != 0 || code < 4 || code > 7)
     throw error(errc::format, "the lz4 frame header has a reserved bit set").at_offset(start + 4);
-  const std::uint64_t most = std::uint64_t{1} << (8 + 2 * code);  // 64 KiB to 4 MiB
+  const std::uint64_t maximum = std::uint64_t{1} << (8 + 2 * code);  // 64 KiB to 4 MiB
   frame.known = (flags & 8) != 0;
   if (frame.known) frame.content = little(8);
   if ((flags & 1) != 0) {
@@ -80,11 +80,11 @@ PENSTOCK_INLINE void lz4_frame_walk::read(lz4_frame& frame, std::size_t start) {
     const std::uint64_t header = little(4);
     if (header == 0) break;
     const std::uint64_t size = header & 0x7fffffffu;
-    if (size > most)
+    if (size > maximum)
       throw error(errc::format, "the lz4 frame has a block that is larger than it says").at_offset(at);
     skip(size);
     // no byte of a packed block expands to more than 255
-    frame.bound += (header >> 31) != 0 ? size : std::min(most, 255 * size);
+    frame.bound += (header >> 31) != 0 ? size : std::min(maximum, 255 * size);
     if ((flags & 16) != 0) skip(4);
   }
   if ((flags & 4) != 0) skip(4);

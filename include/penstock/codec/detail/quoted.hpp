@@ -12,7 +12,7 @@ namespace detail {
 
 /// The first bytes of a field as one readable, quoted word for a message: `"12x
 /// "`; longer ones end in "...".
-[[nodiscard, gnu::cold]] std::string quoted(bytes_view bytes, std::size_t most = 20);
+[[nodiscard, gnu::cold]] std::string quoted(bytes_view bytes, std::size_t maximum = 20);
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1

@@ -5,10 +5,10 @@
 
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE std::string quoted(bytes_view bytes, std::size_t most) {
+PENSTOCK_INLINE std::string quoted(bytes_view bytes, std::size_t maximum) {
   constexpr char hex[] = "0123456789abcdef";
   std::string text = "\"";
-  for (const std::byte b : bytes.first(bytes.size() < most ? bytes.size() : most)) {
+  for (const std::byte b : bytes.first(bytes.size() < maximum ? bytes.size() : maximum)) {
     const auto c = std::to_integer<unsigned char>(b);
     if (c == '"' || c == '\\') {
       text += '\\';
@@ -24,7 +24,7 @@ PENSTOCK_INLINE std::string quoted(bytes_view bytes, std::size_t most) {
     }
   }
   text += '"';
-  if (bytes.size() > most) text += "...";
+  if (bytes.size() > maximum) text += "...";
   return text;
 }
 

@@ -104,7 +104,7 @@ class cufile_reader {
       : tally_(tally),
         device_(device),
         files_(std::move(files)),
-        known_(files_->files.size() > most_open ? 0 : files_->files.size()) {
+        known_(files_->files.size() > max_open ? 0 : files_->files.size()) {
     const cuda_on_device here(device);
     here.check();
     if (modules != nullptr) driver_ = std::make_unique<cufile_driver>(modules);
@@ -152,7 +152,7 @@ class cufile_reader {
 
  private:
   static constexpr std::uint64_t block = 4096;   // of the disk: direct reads begin and end with one
-  static constexpr std::size_t most_open = 256;  // files; of more, each is open while a row of it is read
+  static constexpr std::size_t max_open = 256;  // files; of more, each is open while a row of it is read
 
   /// A file of the run, opened at its first use.
   struct known_file {

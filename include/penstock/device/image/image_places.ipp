@@ -44,8 +44,8 @@ PENSTOCK_INLINE image_places& image_places::crop(std::int64_t x, std::int64_t y,
                                                  const image_size& size) noexcept {
   choice_.x += (choice_.mirrored & 1u) != 0 ? -x : x;
   choice_.y += (choice_.mirrored & 2u) != 0 ? -y : y;
-  const auto moved = [](std::uint32_t edge, std::int64_t by, std::uint32_t most) {
-    return static_cast<std::uint32_t>(std::clamp<std::int64_t>(std::int64_t{edge} - by, 0, most));
+  const auto moved = [](std::uint32_t edge, std::int64_t by, std::uint32_t maximum) {
+    return static_cast<std::uint32_t>(std::clamp<std::int64_t>(std::int64_t{edge} - by, 0, maximum));
   };
   choice_.left = moved(choice_.left, x, size.width);
   choice_.right = moved(choice_.right, x, size.width);
@@ -68,8 +68,8 @@ PENSTOCK_INLINE void check_image_column(const extents& shape, std::size_t channe
 }
 
 PENSTOCK_INLINE void check_kernel_size(std::uint64_t width, std::uint64_t height) {
-  constexpr std::uint64_t most = std::uint64_t{1} << 31;  // places in an image are of 32 bits there
-  if (width >= most || height >= most || width * height >= most)
+  constexpr std::uint64_t maximum = std::uint64_t{1} << 31;  // places in an image are of 32 bits there
+  if (width >= maximum || height >= maximum || width * height >= maximum)
     throw error(errc::limit, {"images of ", width, " x ", height,
                               " are too large for a kernel; make parts of them before batch"});
 }

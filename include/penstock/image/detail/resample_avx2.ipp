@@ -148,7 +148,7 @@ template <std::size_t Channels, std::size_t Pairs>
 PENSTOCK_INLINE void across_avx2(std::size_t channels, const std::uint8_t* first, const std::uint8_t* second,
                                  const weight_table& table, std::uint8_t* first_out,
                                  std::uint8_t* second_out) {
-  const bool in_16_bytes = table.most * channels <= 16;
+  const bool in_16_bytes = table.maximum * channels <= 16;
   const auto with = [&](auto one, auto two, auto three, auto any) {
     const auto kernel = !in_16_bytes ? any : table.taps == 2 ? one : table.taps == 4 ? two : three;
     kernel(first, second, table, first_out, second_out);

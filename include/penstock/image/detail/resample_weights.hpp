@@ -42,7 +42,7 @@ struct resample_axis {
   /// The pixels of the source that the wanted ones depend on. Never empty.
   [[nodiscard]] index_interval needed() const;
   /// How many weights a wanted pixel has at most.
-  [[nodiscard]] std::uint32_t most_taps() const;
+  [[nodiscard]] std::uint32_t max_taps() const;
 };
 
 /// Which pixel of `from` is the nearest to pixel `i` of `to`, as PyTorch computes it, in 32 bits.
@@ -65,7 +65,7 @@ struct weight_table {
   const std::int16_t* low = nullptr;   ///< the other bits, not negative
   std::uint32_t count = 0;
   std::uint32_t taps = 0;
-  std::uint32_t most = 0;  ///< the largest of `used`
+  std::uint32_t maximum = 0;  ///< the largest of `used`
 };
 struct weight_tables {
   weight_table across;

@@ -75,16 +75,16 @@ PENSTOCK_INLINE index_interval resample_axis::needed() const {
   return {window.around(window.centre(first), from).begin, window.around(window.centre(last), from).end};
 }
 
-PENSTOCK_INLINE std::uint32_t resample_axis::most_taps() const {
+PENSTOCK_INLINE std::uint32_t resample_axis::max_taps() const {
   if (how == interpolation::nearest || same()) return 1;
   if (has_fixed_window(*this)) return how == interpolation::bicubic ? 4 : 2;
   const filter_window window(*this);
-  std::uint32_t most = 1;
+  std::uint32_t maximum = 1;
   for (std::uint32_t i = 0; i < count; ++i) {
     const index_interval taps = window.around(window.centre(first + i), from);
-    most = std::max(most, taps.end - taps.begin);
+    maximum = std::max(maximum, taps.end - taps.begin);
   }
-  return most;
+  return maximum;
 }
 
 /// The nearest integer; halves away from 0, as Pillow's.
@@ -143,13 +143,13 @@ struct weights_head {
 };
 
 struct weights_room {
-  std::size_t count, most, taps, starts, used, weights, high, low, end;
+  std::size_t count, maximum, taps, starts, used, weights, high, low, end;
 
   weights_room(std::size_t begin, const resample_axis& axis, std::size_t multiple) {
     const auto round = [](std::size_t n, std::size_t to) { return (n + to - 1) / to * to; };
     count = round(axis.count, 4);
-    most = axis.most_taps();
-    taps = round(most, multiple);
+    maximum = axis.max_taps();
+    taps = round(maximum, multiple);
     starts = begin;
     used = round(starts + count * 4, 64);
     weights = round(used + count * 4, 64);
@@ -165,7 +165,7 @@ struct weights_room {
             reinterpret_cast<const std::int16_t*>(data + low),
             axis.count,
             static_cast<std::uint32_t>(taps),
-            static_cast<std::uint32_t>(most)};
+            static_cast<std::uint32_t>(maximum)};
   }
 };
 

@@ -48,7 +48,7 @@ class prover {
   };
 
   using sentences = std::vector<std::string>;
-  static constexpr std::size_t most_violations = 100;
+  static constexpr std::size_t max_violations = 100;
 
   void violation(sentences& all, std::initializer_list<piece> what);
   void order_violation(std::initializer_list<piece> what);

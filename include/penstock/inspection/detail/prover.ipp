@@ -26,10 +26,10 @@ PENSTOCK_INLINE prover::prover(plan_view plan, std::span<const topology> shapes,
   made_.positions = plan_.positions;
   made_.samples = plan_.samples;
   made_.global = plan_.uneven.any() ? 0 : c.global;
-  made_.sampled = plan_.positions > options.most_positions;
+  made_.sampled = plan_.positions > options.max_positions;
   if (made_.sampled && plan_.buffer)
     throw error(errc::limit, {"an epoch of ", plan_.positions,
-                              " positions through a shuffle_buffer cannot be proved; raise most_positions"});
+                              " positions through a shuffle_buffer cannot be proved; raise max_positions"});
   made_.shards = plan_.starts.size() - 1;
   numbers_ = options.only;
   for (const topology& shape : shapes) {
@@ -66,7 +66,7 @@ PENSTOCK_INLINE proof prover::result(const proof_listener& done) {
 }
 
 PENSTOCK_INLINE void prover::violation(sentences& all, std::initializer_list<piece> what) {
-  if (all.size() < most_violations) all.push_back(text({"epoch ", epoch_, ": ", text(what)}));
+  if (all.size() < max_violations) all.push_back(text({"epoch ", epoch_, ": ", text(what)}));
 }
 PENSTOCK_INLINE void prover::order_violation(std::initializer_list<piece> what) {
   const std::lock_guard lock(guard_);
@@ -138,18 +138,18 @@ PENSTOCK_INLINE void prover::find_source_epochs() {
   const std::uint64_t n = plan_.changes_epoch ? made_.positions : 1;
   std::vector<std::uint64_t> ordinals;
   std::vector<position> found(piece_size);
-  std::uint64_t least = ~std::uint64_t{0}, most = 0;
+  std::uint64_t least = ~std::uint64_t{0}, maximum = 0;
   for (std::uint64_t from = 0; from < n; from += ordinals.size()) {
     ordinals.clear();
     for (std::uint64_t i = from; i < n && ordinals.size() < piece_size; ++i) ordinals.push_back(i);
     plan_.positions_at(ordinals, found.data());
     for (std::size_t k = 0; k < ordinals.size(); ++k) {
       least = std::min(least, found[k].epoch);
-      most = std::max(most, found[k].epoch);
+      maximum = std::max(maximum, found[k].epoch);
     }
   }
   source_epoch_ = least;
-  source_epochs_ = most - least + 1;
+  source_epochs_ = maximum - least + 1;
 }
 
 PENSTOCK_INLINE void prover::settle_pads() {
@@ -223,7 +223,7 @@ PENSTOCK_INLINE void prover::prove_topologies() {
     const std::lock_guard lock(guard_);
     made_.topologies[at] = found;
     for (std::size_t k = order_violations_.size(); k < wrong.size(); ++k)
-      if (made_.violations.size() < most_violations) made_.violations.push_back(wrong[k]);
+      if (made_.violations.size() < max_violations) made_.violations.push_back(wrong[k]);
     done_->tell(done_->who, proof_part{epoch_, numbers_[at], found, wrong, made_});
   }
 }
@@ -282,7 +282,7 @@ PENSTOCK_INLINE topology_proof prover::prove_one(std::size_t which, sentences& w
   for (const bit_set& node : touched) {
     const std::uint64_t count = node.count();
     found.least = std::min(found.least, count);
-    found.most = std::max(found.most, count);
+    found.maximum = std::max(found.maximum, count);
     found.sum += count;
   }
   return found;
@@ -350,7 +350,7 @@ PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences
   for (const bit_set& node : touched) {
     const std::uint64_t count = node.count();
     found.least = std::min(found.least, count);
-    found.most = std::max(found.most, count);
+    found.maximum = std::max(found.maximum, count);
     found.sum += count;
   }
   return found;
@@ -374,12 +374,12 @@ PENSTOCK_INLINE void prover::prove_step(sentences& wrong, const std::vector<cut>
                                         const topology& shape) {
   const cut& any = ranks.front();
   const std::uint64_t begin = step * any.global, count = any.count(step);
-  std::uint64_t expected = begin, found = 0, least = ~std::uint64_t{0}, most = 0;
+  std::uint64_t expected = begin, found = 0, least = ~std::uint64_t{0}, maximum = 0;
   if (any.lanes != 1) offsets.clear();
   for (const cut& mine : ranks) {
     const step_view view = mine.at(step);
     least = std::min(least, view.slots());
-    most = std::max(most, view.slots());
+    maximum = std::max(maximum, view.slots());
     found += view.valid();
     sums.padded += view.slots() - view.valid();
     bit_set* const node =
@@ -404,9 +404,9 @@ PENSTOCK_INLINE void prover::prove_step(sentences& wrong, const std::vector<cut>
   }
   if (found != count)
     violation(wrong, {"step ", step, " on ", any.world, " ranks has ", found, " samples, not ", count});
-  if (most - least > 1)
+  if (maximum - least > 1)
     violation(wrong,
-              {"step ", step, " on ", any.world, " ranks: one has ", most, " slots and another ", least});
+              {"step ", step, " on ", any.world, " ranks: one has ", maximum, " slots and another ", least});
   if (count != 0) {
     const std::uint64_t index = begin + mix64(step) % count;
     const auto place = any.slot_of(index);

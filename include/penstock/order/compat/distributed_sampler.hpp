@@ -47,7 +47,7 @@ class distributed_sampler_order {
 
  public:
   /// From this many samples, a table entry takes 8 bytes instead of 4.
-  static constexpr std::uint64_t most_narrow = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t max_narrow = std::uint64_t{1} << 32;
 
   class bound {
    public:
@@ -70,7 +70,7 @@ class distributed_sampler_order {
   };
 
   distributed_sampler_order(const order_input& in, const distributed_sampler_options& options,
-                            std::uint64_t narrow_up_to = most_narrow);
+                            std::uint64_t narrow_up_to = max_narrow);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] std::uint64_t lanes() const noexcept { return options_.num_replicas; }
@@ -81,7 +81,7 @@ class distributed_sampler_order {
   [[nodiscard]] std::optional<position> position_of(position upstream) const;
 
  private:
-  static constexpr std::uint64_t most_replicas = std::uint64_t{1} << 24;
+  static constexpr std::uint64_t max_replicas = std::uint64_t{1} << 24;
 
   [[nodiscard]] shared_table shuffled(std::uint64_t epoch) const;
 

@@ -22,7 +22,7 @@ PENSTOCK_INLINE distributed_sampler_order::distributed_sampler_order(
         {"num_replicas is not given; write distributed_sampler({.num_replicas = n}) with the number of "
          "ranks that PyTorch had"});
   }
-  if (ranks > most_replicas) refuse({"num_replicas ", ranks, " is not in [1, 2^24]"});
+  if (ranks > max_replicas) refuse({"num_replicas ", ranks, " is not in [1, 2^24]"});
   if (samples_ >= std::uint64_t{1} << 63)
     refuse({"an endless order cannot be sampled; write distributed_sampler before repeat()"});
   size_ = samples_ / ranks * ranks;

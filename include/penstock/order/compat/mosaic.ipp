@@ -52,26 +52,26 @@ PENSTOCK_INLINE shared<const std::vector<std::uint64_t>> mosaic_shards(order_inp
 }
 
 PENSTOCK_INLINE mosaic_options checked_mosaic(std::uint64_t samples, mosaic_options o) {
-  constexpr std::uint64_t most_ranks = std::uint64_t{1} << 24, most_samples = std::uint64_t{1} << 32;
+  constexpr std::uint64_t max_ranks = std::uint64_t{1} << 24, max_samples = std::uint64_t{1} << 32;
   if (o.num_canonical_nodes == 0 || o.ranks_per_node == 0) {
     refuse_mosaic({o.ranks_per_node == 0 ? "ranks_per_node" : "num_canonical_nodes",
                    " is not given; write mosaic({.num_canonical_nodes = c, .physical_nodes = p, "
                    ".ranks_per_node = r}) with the numbers that Streaming had"});
   }
-  if (o.num_canonical_nodes > most_ranks) refuse_mosaic({"num_canonical_nodes is not in [1, 2^24]"});
-  if (o.physical_nodes == 0 || o.physical_nodes > most_ranks || o.ranks_per_node > most_ranks ||
-      o.physical_nodes * o.ranks_per_node > most_ranks)
+  if (o.num_canonical_nodes > max_ranks) refuse_mosaic({"num_canonical_nodes is not in [1, 2^24]"});
+  if (o.physical_nodes == 0 || o.physical_nodes > max_ranks || o.ranks_per_node > max_ranks ||
+      o.physical_nodes * o.ranks_per_node > max_ranks)
     refuse_mosaic({"physical_nodes * ranks_per_node is not in [1, 2^24]"});
   if (o.num_canonical_nodes % o.physical_nodes != 0 && o.physical_nodes % o.num_canonical_nodes != 0) {
     refuse_mosaic({"neither of ", o.num_canonical_nodes, " canonical and ", o.physical_nodes,
                    " physical nodes divides the other; give the physical nodes with which the run began"});
   }
-  if (samples > most_samples) {
+  if (samples > max_samples) {
     throw error(errc::limit, {"mosaic orders at most 2^32 samples, not ", samples}).in_stage("mosaic");
   }
   if (o.shuffle_block_size == 0)
     o.shuffle_block_size = std::max<std::uint64_t>(4'000'000 / o.num_canonical_nodes, 1u << 18);
-  if (o.shuffle_block_size > most_samples)
+  if (o.shuffle_block_size > max_samples)
     refuse_mosaic({"shuffle_block_size ", o.shuffle_block_size, " is not in [1, 2^32]"});
   if (o.shuffle && o.shuffle_algo == mosaic_algorithm::py1br && o.shuffle_block_size == 1)
     refuse_mosaic({"py1br cannot use a shuffle_block_size of 1, nor can Streaming; give 2 or more"});

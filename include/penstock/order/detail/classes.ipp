@@ -18,9 +18,9 @@ PENSTOCK_INLINE void classes::fill(const std::vector<std::uint32_t>& met,
 }
 
 PENSTOCK_INLINE std::uint64_t classes::largest() const noexcept {
-  std::uint64_t most = 0;
-  for (std::uint64_t g = 0; g < count(); ++g) most = std::max(most, size(g));
-  return most;
+  std::uint64_t maximum = 0;
+  for (std::uint64_t g = 0; g < count(); ++g) maximum = std::max(maximum, size(g));
+  return maximum;
 }
 
 PENSTOCK_INLINE std::uint64_t classes::smallest() const noexcept {

@@ -22,7 +22,7 @@ namespace penstock::inline v0_1::detail {
 /// lightest.
 class mixing_plan {
  public:
-  static constexpr std::uint64_t most = std::uint64_t{1} << 63;
+  static constexpr std::uint64_t maximum = std::uint64_t{1} << 63;
 
   mixing_plan(std::vector<std::uint64_t> sizes_of_sources, const mixing_rule& rule,
               const mixing_options& options);
@@ -33,7 +33,7 @@ class mixing_plan {
   /// Cumulated: function k is the sum of the first k sources of `order`.
   weight_integrals cumulated;
   /// The number of samples per epoch, and whether epochs are cut from one endless sequence.
-  std::uint64_t samples = most;
+  std::uint64_t samples = maximum;
   bool endless = false;
   /// How far each source's samples advance from one epoch to the next.
   std::vector<std::uint64_t> advance;
@@ -41,7 +41,7 @@ class mixing_plan {
   /// A block has 2^block_bits samples; the last one of an epoch may have up to twice as many.
   unsigned block_bits = least_bits;
 
-  static constexpr unsigned least_bits = 10, most_bits = 31;
+  static constexpr unsigned least_bits = 10, max_bits = 31;
 
  private:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);

@@ -35,7 +35,7 @@ PENSTOCK_INLINE void mixing_plan::check_sizes(const mixing_rule& rule) const {
   if (sizes.empty()) throw mix_error({"the mixture has no sources; give at least one"});
   for (std::size_t k = 0; k < sizes.size(); ++k) {
     if (sizes[k] == 0) throw mix_error({"source ", k, " has no samples; leave it out"});
-    if (sizes[k] >= most / 2)
+    if (sizes[k] >= maximum / 2)
       throw mix_error(
           {"source ", k, " is endless; mix repeats sources by itself, write no repeat() in them"});
   }
@@ -57,7 +57,7 @@ PENSTOCK_INLINE void mixing_plan::check_options(const mixing_rule& rule, const m
                      "proportions"});
   if (options.samples && options.stop && *options.stop != stopping::cycle)
     throw mix_error({"samples_per_epoch and the stopping policy both say where an epoch ends; write one"});
-  if (options.samples && (*options.samples == 0 || *options.samples > most / 2))
+  if (options.samples && (*options.samples == 0 || *options.samples > maximum / 2))
     throw mix_error({"samples_per_epoch(", *options.samples, ") is not in [1, 2^62]"});
 }
 
@@ -74,7 +74,7 @@ PENSTOCK_INLINE void mixing_plan::scheduled(const std::vector<weight_knot>& knot
       throw mix_error(
           {"knot ", i, " of the weight_schedule, at sample ", knots[i].sample,
            ", does not come after the one before it; for a step, write two knots one sample apart"});
-    if (knots[i].sample >= most)
+    if (knots[i].sample >= maximum)
       throw mix_error({"knot ", i, " of the weight_schedule is beyond 2^63 samples"});
     const std::vector<std::uint64_t> whole = whole_weights(knots[i].weights, true, text({" at knot ", i}));
     std::uint64_t sum = 0, below = 0, done = 0;
@@ -140,7 +140,7 @@ PENSTOCK_INLINE std::uint64_t mixing_plan::times(double factor, std::size_t k) c
 }
 
 PENSTOCK_INLINE void mixing_plan::add(std::uint64_t& sum, std::uint64_t more) {
-  if (more > most / 2 - sum) throw mix_error({"an epoch of more than 2^62 samples"});
+  if (more > maximum / 2 - sum) throw mix_error({"an epoch of more than 2^62 samples"});
   sum += more;
 }
 
@@ -148,7 +148,7 @@ PENSTOCK_INLINE void mixing_plan::ending(const mixing_rule& rule, const mixing_o
   const stopping stop = options.stop.value_or(options.samples ? stopping::cycle : stopping::first_exhausted);
   if (stop == stopping::cycle) {
     endless = true;
-    samples = options.samples.value_or(most);
+    samples = options.samples.value_or(maximum);
     advance.assign(sizes.size(), 0);
     return order_sources(none);
   }
@@ -163,7 +163,7 @@ PENSTOCK_INLINE void mixing_plan::ending(const mixing_rule& rule, const mixing_o
     }
     return !first;
   };
-  std::uint64_t low = 0, high = most / 2;  // the epoch reaches low and has ended by high
+  std::uint64_t low = 0, high = maximum / 2;  // the epoch reaches low and has ended by high
   if (!ends_by(high))
     throw mix_error({"with these ", rule.name(), " an epoch would have more than 2^62 samples",
                      (first ? "" : ", because all_exhausted needs the last sample of each source"),
@@ -200,13 +200,13 @@ PENSTOCK_INLINE unsigned mixing_plan::bits_needed(std::size_t k) const {
   if (least == 0) return needs_end;
   // The weight is at least that of a ramp to `least` over `ramp` samples, and `least` after the ramp.
   const std::uint64_t ramp = begin == 0 ? 0 : own.knots()[begin] - own.knots()[begin - 1];
-  for (unsigned bits = least_bits; bits <= most_bits; ++bits) {
+  for (unsigned bits = least_bits; bits <= max_bits; ++bits) {
     const std::uint64_t block = std::uint64_t{1} << bits;
     const bool enough = block <= ramp ? !(product(least, block * block) < product(2 * ramp, own.unit()))
                                       : !(product(least, 2 * block - ramp) < product(2, own.unit()));
     if (enough) return bits;
   }
-  return most_bits + 1;
+  return max_bits + 1;
 }
 
 PENSTOCK_INLINE void mixing_plan::order_sources(std::size_t limiting, bool at_the_end) {
@@ -242,12 +242,12 @@ PENSTOCK_INLINE void mixing_plan::check_middle(std::uint32_t k, unsigned needed)
                      " returns to 0, and so do those of two others; let at most "
                      "two do so, and give the others a small weight there, such as 0.000001"});
   }
-  if (needed > most_bits && (endless || samples >> most_bits > 1)) {
+  if (needed > max_bits && (endless || samples >> max_bits > 1)) {
     throw mix_error({"the weight of source ", k,
                      " is so small that it gives less than one in 2^31 samples, and "
                      "two others are as small; give it a larger one"});
   }
-  block_bits = std::max(block_bits, std::min(needed, most_bits + 1));
+  block_bits = std::max(block_bits, std::min(needed, max_bits + 1));
 }
 
 }  // namespace penstock::inline v0_1::detail

@@ -48,7 +48,7 @@ struct sample_place {
 class tolerant_tally {
  public:
   /// `policy` is its name in errors; the ledger's `path` may be empty.
-  tolerant_tally(const world& share, std::string policy, std::uint64_t most, const std::string& path);
+  tolerant_tally(const world& share, std::string policy, std::uint64_t maximum, const std::string& path);
 
   /// Writes lines for shards that are damaged, in the ledger of rank 0: all ranks know them.
   void note(std::span<const damaged_shard> damaged);
@@ -70,7 +70,7 @@ class tolerant_tally {
     in_epoch_ = count;
   }
   [[nodiscard]] bad_sample_counts counts(std::uint64_t epoch) const noexcept {
-    return {skipped_, replaced_, epoch, count(epoch), most_};
+    return {skipped_, replaced_, epoch, count(epoch), limit_};
   }
 
  private:
@@ -78,7 +78,7 @@ class tolerant_tally {
   std::string policy_;
   bad_ledger ledger_;
   std::vector<bad_slot> pending_;
-  std::uint64_t most_ = 0, epoch_ = 0, in_epoch_ = 0, skipped_ = 0, replaced_ = 0;
+  std::uint64_t limit_ = 0, epoch_ = 0, in_epoch_ = 0, skipped_ = 0, replaced_ = 0;
 };
 
 /// What a hand-out's shell does with a tally. Only a plan that tolerates bad samples names `tally_functions`,
@@ -110,7 +110,7 @@ class bad_tally : public tolerant_tally {
  private:
   template <class Policy>
   bad_tally(const world& share, const Policy& policy, std::optional<std::uint64_t> samples)
-      : tolerant_tally(share, policy.describe(), policy.most.limit(samples), policy.path) {}
+      : tolerant_tally(share, policy.describe(), policy.maximum.limit(samples), policy.path) {}
 };
 
 /// Null if bad samples are fatal.

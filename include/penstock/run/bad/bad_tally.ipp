@@ -55,16 +55,16 @@ PENSTOCK_INLINE void tolerant_tally::note(std::span<const damaged_shard> damaged
   for (const damaged_shard& one : damaged) ledger_.write(ledger_line(one, share_));
 }
 
-PENSTOCK_INLINE tolerant_tally::tolerant_tally(const world& share, std::string policy, std::uint64_t most,
+PENSTOCK_INLINE tolerant_tally::tolerant_tally(const world& share, std::string policy, std::uint64_t maximum,
                                                const std::string& path)
-    : share_(share), policy_(std::move(policy)), most_(most) {
+    : share_(share), policy_(std::move(policy)), limit_(maximum) {
   // Replicas of a rank see the same bad samples; only one of them writes the ledger.
   if (share_.replica == 0 && !path.empty()) ledger_ = bad_ledger(ledger_name(path, share_.rank, share_.size));
 }
 PENSTOCK_INLINE void tolerant_tally::see(std::uint64_t epoch, const bad_slot& one) {
   const std::uint64_t before = count(epoch) + pending_.size();
-  if (before >= most_)
-    throw detail::error_like(one.what, {policy_, ": rank ", share_.rank, " has spent its budget of ", most_,
+  if (before >= limit_)
+    throw detail::error_like(one.what, {policy_, ": rank ", share_.rank, " has spent its budget of ", limit_,
                                         " bad samples in epoch ", epoch, ", and this is number ", before + 1,
                                         "; fix the data or raise the budget: ", one.what.message()});
   pending_.push_back(one);

@@ -99,13 +99,13 @@ struct block_of : block {
 /// blocks; only the consumer takes them.
 class block_pool {
  public:
-  /// Reserves room for `most` blocks, so that returning one never allocates. `destroy` destroys a block.
-  block_pool(std::size_t most, void (*destroy)(block*) noexcept, bool oldest_first = false);
+  /// Reserves room for `maximum` blocks, so that returning one never allocates. `destroy` destroys a block.
+  block_pool(std::size_t maximum, void (*destroy)(block*) noexcept, bool oldest_first = false);
   block_pool(const block_pool&) = delete;
   block_pool& operator=(const block_pool&) = delete;
   ~block_pool();
 
-  [[nodiscard]] std::size_t most() const noexcept { return most_; }
+  [[nodiscard]] std::size_t maximum() const noexcept { return limit_; }
   [[nodiscard]] std::size_t made() const noexcept { return all_.size(); }
   [[nodiscard]] bool has_free();
   [[nodiscard]] std::size_t out();
@@ -144,7 +144,7 @@ class block_pool {
   void open_place();
   void close_place() noexcept;
 
-  std::size_t most_;
+  std::size_t limit_;
   void (*destroy_)(block*) noexcept;
   bool oldest_first_;
   std::mutex lock_;

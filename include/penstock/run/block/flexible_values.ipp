@@ -34,12 +34,12 @@ namespace detail {
     return "; if they are images, write resize or random_resized_crop before batch, or use pad_to_largest";
   return "; make them equal before batch, or use ragged, pad_to_longest or pad_to_largest";
 }
-/// Whether a shape has more elements than `most`, whatever its lengths.
-[[nodiscard]] PENSTOCK_INLINE bool has_more_than(std::uint64_t most, const extents& shape) noexcept {
+/// Whether a shape has more elements than `maximum`, whatever its lengths.
+[[nodiscard]] PENSTOCK_INLINE bool has_more_than(std::uint64_t maximum, const extents& shape) noexcept {
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return false;
   for (const std::uint64_t length : shape) {
-    if (length > most) return true;
-    most /= length;
+    if (length > maximum) return true;
+    maximum /= length;
   }
   return false;
 }
@@ -80,8 +80,8 @@ PENSTOCK_INLINE void flexible_values::grow(std::size_t slots, std::size_t writte
 
 PENSTOCK_INLINE void flexible_values::choose_lead(std::size_t valid) noexcept {
   std::array<std::size_t, 64> tried{};
-  std::size_t shapes = 0, most = 0;
-  for (std::size_t i = 0; i < valid && most < valid - i && shapes < tried.size(); ++i) {
+  std::size_t shapes = 0, maximum = 0;
+  for (std::size_t i = 0; i < valid && maximum < valid - i && shapes < tried.size(); ++i) {
     const auto fits = [&](std::size_t j) { return !is_blank(j) && fit_together(shape_at(i), shape_at(j)); };
     bool known = is_blank(i);
     for (std::size_t k = 0; k < shapes && !known; ++k) known = fits(tried[k]);
@@ -89,8 +89,8 @@ PENSTOCK_INLINE void flexible_values::choose_lead(std::size_t valid) noexcept {
     tried[shapes++] = i;
     std::size_t same = 0;
     for (std::size_t j = i; j < valid; ++j) same += fits(j);
-    if (same > most) {
-      most = same;
+    if (same > maximum) {
+      maximum = same;
       lead_ = i;
     }
   }
@@ -277,7 +277,7 @@ PENSTOCK_INLINE extents flexible_values::largest_shape(std::size_t slots, std::s
   const std::size_t lead = holes ? lead_of(valid) : 0;
   const extents matched = shape_to_match(lead);
   extents largest = entries_[lead].shape;
-  std::uint64_t most = 1;  // elements of a value
+  std::uint64_t maximum = 1;  // elements of a value
   for (std::size_t i = 0; i < valid; ++i) {
     if (holes && is_blank(i)) continue;
     const extents& shape = entries_[i].shape;
@@ -287,9 +287,9 @@ PENSTOCK_INLINE extents flexible_values::largest_shape(std::size_t slots, std::s
                                               ": they need equal numbers of dimensions, at least one"})
                               .in_stage("batch")};
     largest = detail::larger_of(largest, shape);
-    most = std::max(most, shape.elements());
+    maximum = std::max(maximum, shape.elements());
     const std::uint64_t fits = (std::uint64_t{1} << 62) / element_bytes_ / slots;
-    if (detail::has_more_than(std::min(fits, most > fits >> 6 ? fits : most << 6), largest))
+    if (detail::has_more_than(std::min(fits, maximum > fits >> 6 ? fits : maximum << 6), largest))
       throw slot_error{
           i, error(errc::limit,
                    {"batch would pad a value of shape ", to_string(shape), " to ", to_string(largest),

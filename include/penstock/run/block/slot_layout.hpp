@@ -50,16 +50,16 @@ inline void check_rank(const extents& shape) {
 /// the others: their strides must be representable too.
 [[nodiscard]] constexpr bool pitched_can_lie(const extents& shape, std::size_t element_bytes,
                                              std::size_t alignment) noexcept {
-  const std::uint64_t most = ~std::uint64_t{0} / 4 / element_bytes;
-  if (shape.rank() == 0 || shape[shape.rank() - 1] > most) return false;
+  const std::uint64_t maximum = ~std::uint64_t{0} / 4 / element_bytes;
+  if (shape.rank() == 0 || shape[shape.rank() - 1] > maximum) return false;
   std::uint64_t elements = pitch_in_elements(shape, element_bytes, alignment);
-  for (std::size_t i = shape.rank() - 1; elements <= most && i-- > 0;) {
+  for (std::size_t i = shape.rank() - 1; elements <= maximum && i-- > 0;) {
     if (shape[i] == 0) continue;
     if (elements == 0) elements = 1;
-    if (shape[i] > most / elements) return false;
+    if (shape[i] > maximum / elements) return false;
     elements *= shape[i];
   }
-  return elements <= most;
+  return elements <= maximum;
 }
 
 /// Under `stack`: row-major and dense. Sizes and strides are in elements of `element_bytes`.

@@ -17,9 +17,9 @@ namespace penstock::inline v0_1 {
 /// Threads: the consumer's. Cost: a division per block.
 class block_budget {
  public:
-  /// Blocks of up to `most` batches. `measured`: samples may take any time.
-  block_budget(std::size_t most, bool measured) noexcept
-      : most_(most), batches_(measured ? 1 : most), measured_(measured) {}
+  /// Blocks of up to `maximum` batches. `measured`: samples may take any time.
+  block_budget(std::size_t maximum, bool measured) noexcept
+      : maximum_(maximum), batches_(measured ? 1 : maximum), measured_(measured) {}
 
   /// Batches that the next block may hold.
   [[nodiscard]] std::size_t batches() const noexcept { return batches_; }
@@ -41,7 +41,7 @@ class block_budget {
     const std::uint64_t each = std::max<std::uint64_t>(1, std::min(ns, longest) * scale / slots);
     each_ = each > each_ ? each : each_ - (each_ - each) / 8;
     const std::uint64_t batch = std::max<std::uint64_t>(1, each_ * (slots / batches) / scale);
-    const auto fit = static_cast<std::size_t>(std::clamp<std::uint64_t>(block_ns / batch, 1, most_));
+    const auto fit = static_cast<std::size_t>(std::clamp<std::uint64_t>(block_ns / batch, 1, maximum_));
     batches_ = std::min(fit, batches >= batches_ ? 4 * batches_ : batches_);
   }
 
@@ -49,7 +49,7 @@ class block_budget {
   static constexpr std::uint64_t block_ns = 50'000'000, grain_ns = 1'000'000, scale = 1024;
   static constexpr std::uint64_t longest = std::uint64_t{1} << 52;  // so that nothing overflows
 
-  std::size_t most_, batches_;
+  std::size_t maximum_, batches_;
   bool measured_;
   std::uint64_t each_ = 0;  // 1024ths of a nanosecond that a sample takes; 0 while unknown
   std::uint64_t last_ns_ = 0;

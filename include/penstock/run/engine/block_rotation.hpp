@@ -21,18 +21,18 @@ namespace penstock::inline v0_1 {
 /// Threads: the consumer's.
 class block_rotation {
  public:
-  /// Always `most`, until `begin`.
-  explicit block_rotation(std::size_t most) noexcept : most_(most), few_(most) {}
+  /// Always `maximum`, until `begin`.
+  explicit block_rotation(std::size_t maximum) noexcept : maximum_(maximum), few_(maximum) {}
 
   /// Begins to look, for workers that share blocks of so many grains.
   void begin(std::size_t workers, std::uint64_t grains) noexcept {
     // One block is finished while the next is begun, and each worker finds one more grain.
     const std::uint64_t beyond = 2 * workers / std::max<std::uint64_t>(1, grains);
-    few_ = static_cast<std::size_t>(std::min<std::uint64_t>(most_, 2 + beyond));
+    few_ = static_cast<std::size_t>(std::min<std::uint64_t>(maximum_, 2 + beyond));
   }
-  [[nodiscard]] bool looks() const noexcept { return few_ != most_; }
+  [[nodiscard]] bool looks() const noexcept { return few_ != maximum_; }
   /// The number of blocks to keep open.
-  [[nodiscard]] std::size_t open() const noexcept { return uses_few_ ? few_ : most_; }
+  [[nodiscard]] std::size_t open() const noexcept { return uses_few_ ? few_ : maximum_; }
 
   /// The consumer took a block at `now`, and has waited so long in the whole run. Nanoseconds.
   void took(std::uint64_t waited, std::uint64_t now) noexcept {
@@ -52,7 +52,7 @@ class block_rotation {
   }
 
  private:
-  static constexpr std::uint32_t first = 256, settling = 8, trial = 64, least_kept = 1024, most_kept = 65'536;
+  static constexpr std::uint32_t first = 256, settling = 8, trial = 64, least_kept = 1024, max_kept = 65'536;
 
   void begin_trial(bool second) noexcept {
     decided_ = false;
@@ -62,7 +62,7 @@ class block_rotation {
   void end_trial(std::uint64_t lasted, std::uint64_t waited) noexcept {
     // A consumer may find all open blocks finished, and then wait for as many: only what takes longer is a
     // pause.
-    if (longest_ / std::max<std::size_t>(8, most_) > lasted / trial) return hold(chose_few_);
+    if (longest_ / std::max<std::size_t>(8, maximum_) > lasted / trial) return hold(chose_few_);
     (uses_few_ ? with_few_ : with_most_) = lasted;
     const bool content = !uses_few_ && waited < lasted / 16;
     if (!second_ && !content) {
@@ -70,7 +70,7 @@ class block_rotation {
       return begin_trial(true);
     }
     const bool few = second_ && with_few_ < with_most_ - with_most_ / 8;
-    kept_ = few == chose_few_ ? std::clamp(2 * kept_, least_kept, most_kept) : least_kept;
+    kept_ = few == chose_few_ ? std::clamp(2 * kept_, least_kept, max_kept) : least_kept;
     hold(few);
   }
   void hold(bool few) noexcept {
@@ -79,7 +79,7 @@ class block_rotation {
     blocks_ = 0;
   }
 
-  std::size_t most_, few_;
+  std::size_t maximum_, few_;
   bool uses_few_ = false, chose_few_ = false;  // now, and by the last decision
   bool decided_ = true, second_ = false;       // between two decisions: whether this is the second trial
   std::uint32_t kept_ = first;                 // how many blocks the decision holds

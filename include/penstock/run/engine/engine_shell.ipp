@@ -93,16 +93,16 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
 }
 
 PENSTOCK_INLINE void engine_setup::settle_ahead(const size_facts& facts) {
-  constexpr std::uint64_t without_being_asked = 256, most_by_bytes = 4096, bytes_of_small = 32_MiB;
+  constexpr std::uint64_t without_being_asked = 256, max_by_bytes = 4096, bytes_of_small = 32_MiB;
   if (options.ahead_bytes)
     options.ahead =
         facts.sample_bytes == 0
-            ? most_by_bytes
-            : std::clamp<std::uint64_t>(*options.ahead_bytes / facts.sample_bytes, 1, most_by_bytes);
+            ? max_by_bytes
+            : std::clamp<std::uint64_t>(*options.ahead_bytes / facts.sample_bytes, 1, max_by_bytes);
   else if (!options.ahead && facts.latency && *options.workers != 0)
     options.ahead = facts.sample_bytes == 0 ? without_being_asked
                                             : std::clamp<std::uint64_t>(bytes_of_small / facts.sample_bytes,
-                                                                        without_being_asked, most_by_bytes);
+                                                                        without_being_asked, max_by_bytes);
   else if (!options.ahead)
     options.ahead = 0;
 }
@@ -198,20 +198,20 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
 PENSTOCK_INLINE ahead_sizes engine_shell::sizes_ahead() const noexcept {
   const std::uint64_t slots = leading_.slots_per_block() * setup_.batches_per_block;
   const std::uint64_t turns =
-      std::min(limits_.ahead(), read_ahead::most_turns) + slots * (ring_blocks() + 2) + 128;
+      std::min(limits_.ahead(), read_ahead::max_turns) + slots * (ring_blocks() + 2) + 128;
   // Large samples go in parts, side by side: five have room, up to 1 GiB.
-  const std::uint64_t most =
+  const std::uint64_t maximum =
       setup_.latency ? std::clamp<std::uint64_t>(5 * setup_.sample_bytes, 256_MiB, 1_GiB) : 256_MiB;
   std::uint64_t bytes = 64_MiB;
   if (setup_.options.ahead_bytes)
     bytes = *setup_.options.ahead_bytes;
   else if (setup_.sample_bytes != 0)
-    bytes = std::clamp<std::uint64_t>(setup_.sample_bytes / 4 * 5 * turns, 8_MiB, most);
+    bytes = std::clamp<std::uint64_t>(setup_.sample_bytes / 4 * 5 * turns, 8_MiB, maximum);
   if (setup_.options.memory) bytes = std::min(bytes, *setup_.options.memory / 4);
   request_options requests = setup_.options.requests;
-  const std::uint64_t ahead = setup_.sample_bytes * std::min(limits_.ahead(), read_ahead::most_turns);
-  if (!requests.together && setup_.latency)  // in requests of which 16 make up what is read ahead
-    requests.together = std::clamp<std::uint64_t>(
+  const std::uint64_t ahead = setup_.sample_bytes * std::min(limits_.ahead(), read_ahead::max_turns);
+  if (!requests.max_coalesced && setup_.latency)  // in requests of which 16 make up what is read ahead
+    requests.max_coalesced = std::clamp<std::uint64_t>(
         (setup_.options.ahead_bytes ? bytes : std::min(bytes, ahead)) / 16, 64_KiB, 8_MiB);
   return {bytes, turns, setup_.latency, requests};
 }
@@ -249,16 +249,16 @@ PENSTOCK_INLINE void engine_shell::adjust(const run_limits& wanted) {
 
 /// Whether the limits let one more block be opened: always if none is open, so that the run makes progress.
 PENSTOCK_INLINE bool engine_shell::may_open() {
-  const std::size_t most = limits_.blocks();
-  if (most == ring_.blocks()) return opened_ - delivered_ < rotation_.open();
-  return opened_ == delivered_ || (opened_ - delivered_ < most && inner_->pool.out() < most);
+  const std::size_t maximum = limits_.blocks();
+  if (maximum == ring_.blocks()) return opened_ - delivered_ < rotation_.open();
+  return opened_ == delivered_ || (opened_ - delivered_ < maximum && inner_->pool.out() < maximum);
 }
 
 /// Releases the memory of blocks that a lowered depth leaves idle. The run always needs one more block than
 /// the consumer holds.
 PENSTOCK_INLINE void engine_shell::shrink() {
   const std::size_t held = inner_->pool.out() - detail::to_size(opened_ - delivered_);
-  const std::size_t needed = std::max(limits_.blocks() + inner_->pool.most() - ring_.blocks(), held + 1);
+  const std::size_t needed = std::max(limits_.blocks() + inner_->pool.maximum() - ring_.blocks(), held + 1);
   try {
     inner_->pool.see_surplus(needed, [this](block& b) {
       if (calls_->held(b) == 0) return;
@@ -289,7 +289,7 @@ PENSTOCK_INLINE void engine_shell::open_more() {
   // one.
   const bool turns = setup_.copies && *setup_.options.workers == 0;
   while (may_open() && !stopped() && goes_on()) {
-    const bool may_make = inner_->pool.made() < inner_->pool.most();
+    const bool may_make = inner_->pool.made() < inner_->pool.maximum();
     block* b = turns && may_make && room_for_another() ? nullptr : inner_->pool.take();
     if (b == nullptr) {
       if (!may_make || !room_for_another()) return;
@@ -357,7 +357,7 @@ PENSTOCK_INLINE void engine_shell::place(block& b) {
 
 /// Of the first block: how many more like it there will be.
 PENSTOCK_INLINE void engine_shell::expect_blocks() {
-  std::uint64_t blocks = inner_->pool.most();
+  std::uint64_t blocks = inner_->pool.maximum();
   if (setup_.options.memory)
     blocks = std::min(blocks, *setup_.options.memory / std::max<std::uint64_t>(1, largest_));
   if (blocks > 1) calls_->expect(engine_, detail::to_size(blocks - 1));
@@ -380,10 +380,10 @@ PENSTOCK_INLINE block* engine_shell::next() {
   inner_->ahead.passed(b->turn + b->slots);
   if (watch_.any() && inner_->ahead.store() == nullptr) note_counters();
   // The first batches of a run take more, and the first chunks are smaller than those to come.
-  most_slots_ = std::max(most_slots_, b->slots);
+  max_slots_ = std::max(max_slots_, b->slots);
   const std::uint64_t growth = setup_.in_place ? 1
-                                               : (leading_.slots_per_block() + most_slots_ - 1) /
-                                                     std::max<std::uint64_t>(1, most_slots_);
+                                               : (leading_.slots_per_block() + max_slots_ - 1) /
+                                                     std::max<std::uint64_t>(1, max_slots_);
   largest_ = std::max(calls_->held(*b) * growth, largest_ - largest_ / 8);
   sizes_known_ = true;
   if (setup_.rotates) rotate();
@@ -500,13 +500,13 @@ PENSTOCK_INLINE run_counters engine_shell::counters() const {
 
 PENSTOCK_INLINE bool engine_shell::room_for_another() {
   const std::size_t made = inner_->pool.made();
-  const auto& most = setup_.options.memory;
-  if (!most || made == 0) return true;
+  const auto& maximum = setup_.options.memory;
+  if (!maximum || made == 0) return true;
   if (!sizes_known_) return false;  // known after the first batch
   const std::uint64_t held = account_.bytes.load(std::memory_order_relaxed);
   // a longer batch grows its memory by this much
   const std::uint64_t one = largest_ + (setup_.sizes_are_fixed ? 0 : largest_ / 4);
-  return one <= *most / (made + 1) && held + one <= *most;
+  return one <= *maximum / (made + 1) && held + one <= *maximum;
 }
 
 PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {

@@ -25,7 +25,7 @@ class fetched_session {
   /// Whether it is a `latent_session`.
   [[nodiscard]] bool has_latency() const noexcept { return calls_->has_latency; }
   /// How many reads it allows in flight now; 0: any number, or it does not say.
-  [[nodiscard]] std::size_t at_once() const;
+  [[nodiscard]] std::size_t max_in_flight() const;
   /// What it counted; zeros if it does not count.
   [[nodiscard]] storage_counters counters() const;
   /// The oldest of its reads, if it is an `observant_session` and has one.
@@ -44,7 +44,7 @@ class fetched_session {
  private:
   struct calls {
     bool has_latency = false;
-    std::size_t (*at_once)(const void*) = nullptr;
+    std::size_t (*max_in_flight)(const void*) = nullptr;
     storage_counters (*counters)(const void*) = nullptr;
     std::optional<open_read> (*oldest_read)(const void*) = nullptr;
     std::string (*name)(const void*, object_id) = nullptr;
@@ -60,7 +60,7 @@ class fetched_session {
     calls made;
     made.has_latency = latent_session<S>;
     if constexpr (limiting_session<S>)
-      made.at_once = [](const void* s) { return static_cast<std::size_t>(at<S>(s).at_once()); };
+      made.max_in_flight = [](const void* s) { return static_cast<std::size_t>(at<S>(s).max_in_flight()); };
     if constexpr (counting_session<S>) made.counters = [](const void* s) { return at<S>(s).counters(); };
     if constexpr (observant_session<S>)
       made.oldest_read = [](const void* s) { return at<S>(s).oldest_read(); };

@@ -7,8 +7,8 @@
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE std::size_t fetched_session::at_once() const {
-  return calls_->at_once == nullptr ? 0 : calls_->at_once(self_);
+PENSTOCK_INLINE std::size_t fetched_session::max_in_flight() const {
+  return calls_->max_in_flight == nullptr ? 0 : calls_->max_in_flight(self_);
 }
 
 PENSTOCK_INLINE storage_counters fetched_session::counters() const {

@@ -25,7 +25,7 @@ class fetcher {
  public:
   /// See `range_store` and `request_options`.
   fetcher(std::uint64_t bytes, std::uint64_t turns, const request_options& requests = {})
-      : options_(requests), store_(bytes, turns), queue_(store_, requests.at_once) {}
+      : options_(requests), store_(bytes, turns), queue_(store_, requests.max_in_flight) {}
   fetcher(const fetcher&) = delete;
   fetcher& operator=(const fetcher&) = delete;
   ~fetcher() { end_reads(); }

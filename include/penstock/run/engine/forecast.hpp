@@ -31,7 +31,7 @@ namespace penstock::inline v0_1 {
 class forecast {
  public:
   /// It looks no further ahead than this: so many rows, and epochs after the one where the run stands.
-  static constexpr std::uint64_t most_rows = std::uint64_t{1} << 24, most_epochs = 8;
+  static constexpr std::uint64_t max_rows = std::uint64_t{1} << 24, max_epochs = 8;
 
   forecast() = default;
   forecast(const forecast&) = delete;

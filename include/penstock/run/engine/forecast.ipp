@@ -84,8 +84,8 @@ PENSTOCK_INLINE void forecast::stop() noexcept {
 PENSTOCK_INLINE bool forecast::can_go_on(std::unique_lock<std::mutex>& held) {
   if (!limited_ || !list_.has_room()) return false;
   if (listed_) return true;
-  if (feed_.epoch() > epoch_.load(std::memory_order_relaxed) + most_epochs) return false;
-  if (turn_ >= passed_.load(std::memory_order_relaxed) + most_rows) return false;
+  if (feed_.epoch() > epoch_.load(std::memory_order_relaxed) + max_epochs) return false;
+  if (turn_ >= passed_.load(std::memory_order_relaxed) + max_rows) return false;
   if (!feed_.is_cut()) {
     feed next = feed_;
     const std::uint64_t changes = changes_;
@@ -139,9 +139,9 @@ PENSTOCK_INLINE void forecast::tell(std::unique_lock<std::mutex>& held) noexcept
 
 // Until the run has gone on; and so long that telling costs little.
 PENSTOCK_INLINE void forecast::wait(std::unique_lock<std::mutex>& held) {
-  constexpr clock::duration least = std::chrono::microseconds(200), most = std::chrono::milliseconds(10),
+  constexpr clock::duration least = std::chrono::microseconds(200), maximum = std::chrono::milliseconds(10),
                             longest = std::chrono::milliseconds(100);
-  const clock::duration rest = std::clamp<clock::duration>(50 * took_, least, most);
+  const clock::duration rest = std::clamp<clock::duration>(50 * took_, least, maximum);
   const std::uint64_t changes = changes_, stood = passed_.load(std::memory_order_relaxed);
   const auto changed = [&] { return stop_ || changes != changes_; };
   if (changed_.wait_for(held, rest, changed)) return;

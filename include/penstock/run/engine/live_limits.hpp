@@ -50,9 +50,9 @@ class live_limits {
 
   [[nodiscard]] std::size_t blocks_of(std::int64_t batches) const noexcept;
 
-  const std::uint32_t most_workers_;
-  const std::size_t most_blocks_, batches_per_block_;
-  const std::uint64_t most_ahead_;
+  const std::uint32_t max_workers_;
+  const std::size_t max_blocks_, batches_per_block_;
+  const std::uint64_t max_ahead_;
   std::atomic<std::uint32_t> word_;  // how many may work; the top bit is set once they are stopped
   std::atomic<std::size_t> blocks_;
   std::atomic<std::uint64_t> ahead_;

@@ -13,9 +13,9 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 PENSTOCK_INLINE void check_limit(const std::optional<std::int64_t>& wanted, std::int64_t least,
-                                 std::uint64_t most, const char* name, const char* advice) {
-  if (!wanted || (*wanted >= least && static_cast<std::uint64_t>(*wanted) <= most)) return;
-  throw error(errc::argument, {"adjust: ", name, " = ", *wanted, " is not in [", least, ", ", most,
+                                 std::uint64_t maximum, const char* name, const char* advice) {
+  if (!wanted || (*wanted >= least && static_cast<std::uint64_t>(*wanted) <= maximum)) return;
+  throw error(errc::argument, {"adjust: ", name, " = ", *wanted, " is not in [", least, ", ", maximum,
                                "], the range that the run was opened with; ", advice});
 }
 
@@ -23,10 +23,10 @@ PENSTOCK_INLINE void check_limit(const std::optional<std::int64_t>& wanted, std:
 
 PENSTOCK_INLINE live_limits::live_limits(unsigned workers, std::size_t blocks, std::size_t batches_per_block,
                                          std::uint64_t ahead) noexcept
-    : most_workers_(workers),
-      most_blocks_(blocks),
+    : max_workers_(workers),
+      max_blocks_(blocks),
       batches_per_block_(batches_per_block),
-      most_ahead_(ahead),
+      max_ahead_(ahead),
       word_(workers),
       blocks_(blocks),
       ahead_(ahead),
@@ -37,14 +37,14 @@ PENSTOCK_INLINE std::size_t live_limits::blocks_of(std::int64_t batches) const n
 }
 
 PENSTOCK_INLINE void live_limits::adjust(const run_limits& wanted) {
-  if (most_workers_ == 0 && (wanted.workers || wanted.depth))
+  if (max_workers_ == 0 && (wanted.workers || wanted.depth))
     throw error(errc::argument,
                 "adjust: a run with workers(0) evaluates in the calling thread; it has neither workers nor a "
                 "depth to adjust");
-  detail::check_limit(wanted.workers, 1, most_workers_, "workers", "open it with more, as in workers(n)");
-  detail::check_limit(wanted.depth, 1, most_blocks_ * batches_per_block_, "depth",
+  detail::check_limit(wanted.workers, 1, max_workers_, "workers", "open it with more, as in workers(n)");
+  detail::check_limit(wanted.depth, 1, max_blocks_ * batches_per_block_, "depth",
                       "open it with more, as in prefetch(n) after batch");
-  detail::check_limit(wanted.ahead, 0, most_ahead_, "ahead",
+  detail::check_limit(wanted.ahead, 0, max_ahead_, "ahead",
                       "open it with more, as in prefetch(n) before batch");
   const std::lock_guard guard(lock_);
   if (wanted.depth) blocks_.store(blocks_of(*wanted.depth), std::memory_order_relaxed);
@@ -64,7 +64,7 @@ PENSTOCK_INLINE void live_limits::adjust(const run_limits& wanted) {
 PENSTOCK_INLINE run_limits live_limits::now() const noexcept {
   run_limits limits;
   limits.ahead = static_cast<std::int64_t>(ahead());
-  if (most_workers_ == 0) return limits;
+  if (max_workers_ == 0) return limits;
   limits.workers = workers();
   limits.depth = static_cast<std::int64_t>(blocks() * batches_per_block_);
   return limits;

@@ -42,7 +42,7 @@ struct ahead_sizes {
 class read_ahead {
  public:
   /// The maximum number of samples fetched ahead, whatever the limit.
-  static constexpr std::uint64_t most_turns = 1u << 16;
+  static constexpr std::uint64_t max_turns = 1u << 16;
 
   read_ahead() = default;
   read_ahead(const read_ahead&) = delete;
@@ -86,7 +86,7 @@ class read_ahead {
   void stop() noexcept;
 
  private:
-  static constexpr std::uint64_t most_at_once = 64, most_at_once_far = 1024;
+  static constexpr std::uint64_t max_rows = 64, max_rows_far = 1024;
 
   [[nodiscard]] bool cut_epoch(std::unique_lock<std::mutex>& held);
   [[nodiscard]] std::uint64_t step() const noexcept;
@@ -104,7 +104,7 @@ class read_ahead {
   const run_watch* watch_ = nullptr;
   const live_limits* limits_ = nullptr;
   thread_place* place_ = nullptr;
-  std::uint64_t most_rows_ = most_at_once, most_bytes_ = 0;  // requested together
+  std::uint64_t max_rows_ = max_rows, max_bytes_ = 0;  // requested together
   std::uint64_t opened_ = 0, asked_ = 0;
   std::uint64_t wakes_at_ = 0;  // so many slots must be opened before the thread has anything to do
   std::uint64_t turn_ = 0;      // of the next row to request

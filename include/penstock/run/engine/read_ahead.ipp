@@ -19,8 +19,8 @@ PENSTOCK_INLINE void read_ahead::start(const feed& first, hinter who, const run_
   watch_ = &watch;
   limits_ = &limits;
   place_ = place;
-  most_rows_ = sizes.latency ? most_at_once_far : most_at_once;
-  most_bytes_ = sizes.requests.most_together(sizes.latency);
+  max_rows_ = sizes.latency ? max_rows_far : max_rows;
+  max_bytes_ = sizes.requests.max_coalesced_with(sizes.latency);
   if (who_.ranges != nullptr && own_thread) {
     try {
       fetcher_ = detail::owned(new fetcher(sizes.bytes, sizes.turns, sizes.requests));
@@ -124,12 +124,12 @@ PENSTOCK_INLINE bool read_ahead::cut_epoch(std::unique_lock<std::mutex>& held) {
 
 // Requests are made several samples at a time, so that nearby ones are read together.
 PENSTOCK_INLINE std::uint64_t read_ahead::step() const noexcept {
-  return fetcher_ ? std::clamp<std::uint64_t>(limits_->ahead() / 4, 1, most_rows_) : 1;
+  return fetcher_ ? std::clamp<std::uint64_t>(limits_->ahead() / 4, 1, max_rows_) : 1;
 }
 
 PENSTOCK_INLINE bool read_ahead::behind() {
   if (!feed_.ready()) return false;
-  const std::uint64_t ahead = fetcher_ ? std::min(limits_->ahead(), most_turns) : limits_->ahead();
+  const std::uint64_t ahead = fetcher_ ? std::min(limits_->ahead(), max_turns) : limits_->ahead();
   return asked_ + step() <= opened_ + ahead;
 }
 
@@ -138,7 +138,7 @@ PENSTOCK_INLINE bool read_ahead::behind() {
 PENSTOCK_INLINE void read_ahead::wait_for_more(std::unique_lock<std::mutex>& held) {
   wakes_at_ = 0;
   if (feed_.ready()) {
-    const std::uint64_t ahead = fetcher_ ? std::min(limits_->ahead(), most_turns) : limits_->ahead();
+    const std::uint64_t ahead = fetcher_ ? std::min(limits_->ahead(), max_turns) : limits_->ahead();
     const std::uint64_t next = asked_ + step() + (left_out_to_ - std::min(left_out_to_, turn_));
     wakes_at_ = next - std::min(next, ahead);
   }
@@ -168,7 +168,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     } catch (...) {  // a hint may fail: the worker that reads the sample reports the error
     }
     held.lock();
-  } while (fetcher_ && !restarts_ && !stop_ && turn_ - first < most_rows_ && ranges_.bytes() < most_bytes_ &&
+  } while (fetcher_ && !restarts_ && !stop_ && turn_ - first < max_rows_ && ranges_.bytes() < max_bytes_ &&
            feed_.is_cut() && behind());
   if (samples == 0) return;
   const bool in_vain = restarts_ || stop_;
@@ -206,13 +206,13 @@ PENSTOCK_INLINE void read_ahead::hint_next() {
 // Once several blocks in a row were in memory, most are skipped, so that checking costs almost nothing; the
 // store learns of it in advance, because workers may be there first.
 PENSTOCK_INLINE void read_ahead::list_next() {
-  constexpr unsigned seen_warm = 4, most_left_out = 31;
+  constexpr unsigned seen_warm = 4, max_left_out = 31;
   const std::size_t listed = ranges_.entries().size();
   const std::uint64_t warm = ranges_.warm();
   who_.ranges(who_.self, next_, ranges_);
   warm_blocks_ = ranges_.entries().size() == listed && ranges_.warm() != warm ? warm_blocks_ + 1 : 0;
   if (warm_blocks_ < seen_warm) return;
-  left_out_to_ = turn_ + std::min(2 * warm_blocks_, most_left_out) * next_.slots;
+  left_out_to_ = turn_ + std::min(2 * warm_blocks_, max_left_out) * next_.slots;
   store()->leave_out(next_.turn, left_out_to_);
 }
 

@@ -20,12 +20,12 @@ namespace penstock::inline v0_1 {
 /// compare their latencies.
 class request_limit {
  public:
-  explicit request_limit(std::size_t most) noexcept;
+  explicit request_limit(std::size_t maximum) noexcept;
 
-  /// Requests that may be in flight now, from 1 to `most`.
-  [[nodiscard]] std::size_t now() const noexcept { return now_ < most_ ? now_ : most_; }
+  /// Requests that may be in flight now, from 1 to `maximum`.
+  [[nodiscard]] std::size_t now() const noexcept { return now_ < maximum_ ? now_ : maximum_; }
   /// Sets the upper limit, such as that of a session that allows fewer.
-  void bound(std::size_t most) noexcept;
+  void bound(std::size_t maximum) noexcept;
   /// A request begins.
   void begun(std::uint64_t now_ns) noexcept {
     if (since_ == 0) since_ = now_ns;
@@ -45,7 +45,7 @@ class request_limit {
   void settle(bool kept, double per_second) noexcept;
   void try_other(double per_second) noexcept;
 
-  std::size_t most_, now_, before_ = 0;  // before the change that is being tried
+  std::size_t maximum_, now_, before_ = 0;  // before the change that is being tried
   phase phase_ = phase::doubling;
   bool more_is_next_ = true;
   std::size_t rests_ = 0, rest_ = short_rest;  // rounds until the next change is tried

@@ -7,11 +7,11 @@
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE request_limit::request_limit(std::size_t most) noexcept
-    : most_(std::max<std::size_t>(1, most)), now_(std::min(most_, first)) {}
+PENSTOCK_INLINE request_limit::request_limit(std::size_t maximum) noexcept
+    : maximum_(std::max<std::size_t>(1, maximum)), now_(std::min(maximum_, first)) {}
 
-PENSTOCK_INLINE void request_limit::bound(std::size_t most) noexcept {
-  most_ = std::max<std::size_t>(1, most);
+PENSTOCK_INLINE void request_limit::bound(std::size_t maximum) noexcept {
+  maximum_ = std::max<std::size_t>(1, maximum);
 }
 
 // Requests that began before a change are left out of what is measured: `skipped` of them.
@@ -50,12 +50,12 @@ PENSTOCK_INLINE void request_limit::round_over(double per_second) noexcept {
         now_ = std::max<std::size_t>(1, now_ / 4 * 3);
         phase_ = phase::resting;
         measure_again(now_);
-      } else if (now_ == most_) {
+      } else if (now_ == maximum_) {
         phase_ = phase::resting;
         rests_ = rest_ = long_rest;
       } else {
         best_ = per_second;
-        now_ = std::min(2 * now_, most_);
+        now_ = std::min(2 * now_, maximum_);
       }
       return;
     case phase::resting:
@@ -75,12 +75,12 @@ PENSTOCK_INLINE void request_limit::round_over(double per_second) noexcept {
 
 // Begins to compare the speed now with that of more requests, or of fewer.
 PENSTOCK_INLINE void request_limit::try_other(double per_second) noexcept {
-  if (most_ == 1) return;
-  if (now_ == most_) more_is_next_ = false;
+  if (maximum_ == 1) return;
+  if (now_ == maximum_) more_is_next_ = false;
   if (now_ == 1) more_is_next_ = true;
   best_ = per_second;
   before_ = now_;
-  now_ = more_is_next_ ? std::min(most_, now_ + std::max<std::size_t>(1, now_ / 4))
+  now_ = more_is_next_ ? std::min(maximum_, now_ + std::max<std::size_t>(1, now_ / 4))
                        : now_ - std::max<std::size_t>(1, now_ / 5);
   phase_ = more_is_next_ ? phase::more : phase::fewer;
   measure_again(before_);

@@ -47,8 +47,8 @@ class request_queue {
     std::uint64_t slow_downs_ = 0;  // that it had counted when we last looked
   };
 
-  /// Results go to `store`, which must outlive the queue. At most `most` requests are in flight at once.
-  request_queue(range_store& store, std::size_t most) : store_(&store), limit_(most), most_(most) {}
+  /// Results go to `store`, which must outlive the queue. At most `maximum` requests are in flight at once.
+  request_queue(range_store& store, std::size_t maximum) : store_(&store), limit_(maximum), maximum_(maximum) {}
   request_queue(const request_queue&) = delete;
   request_queue& operator=(const request_queue&) = delete;
 
@@ -70,7 +70,7 @@ class request_queue {
   void stop() noexcept;
 
   /// How many requests may be in flight now.
-  [[nodiscard]] std::size_t at_once() const;
+  [[nodiscard]] std::size_t max_in_flight() const;
   /// The first turn of a request that has not ended; `none` if all have.
   [[nodiscard]] std::uint64_t first_turn(std::uint64_t none) const;
   /// The oldest request in flight, or the oldest read of a session that says so (`observant_session`).
@@ -85,7 +85,7 @@ class request_queue {
     range_store::read* read = nullptr;
     item *next = nullptr, *before = nullptr;
   };
-  static constexpr std::size_t most_together = 64;
+  static constexpr std::size_t max_per_call = 64;
 
   // The caller of these holds the lock.
   [[nodiscard]] bool may_begin(const item& one);
@@ -107,7 +107,7 @@ class request_queue {
   item *waiting_ = nullptr, *last_waiting_ = nullptr;
   item *oldest_ = nullptr, *newest_ = nullptr;  // in flight
   request_limit limit_;
-  std::size_t most_, in_flight_ = 0;
+  std::size_t maximum_, in_flight_ = 0;
   std::uint64_t cancels_ = 0;
   bool passing_ = false, stopped_ = false;
 };

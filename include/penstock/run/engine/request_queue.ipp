@@ -64,7 +64,7 @@ PENSTOCK_INLINE request_queue::target* request_queue::target_of(const fetched_se
 PENSTOCK_INLINE void request_queue::make_room(std::size_t requests) {
   const std::lock_guard guard(lock_);
   if (used_ + requests <= made_) return;
-  const std::size_t more = std::max(used_ + requests - made_, most_together);
+  const std::size_t more = std::max(used_ + requests - made_, max_per_call);
   items_.reserve(items_.size() + 1);
   auto fresh = std::make_unique<item[]>(more);
   for (std::size_t i = 0; i < more; ++i) fresh[i].next = std::exchange(free_, &fresh[i]);
@@ -108,8 +108,8 @@ PENSTOCK_INLINE void request_queue::unlink(item& one) noexcept {
 
 PENSTOCK_INLINE bool request_queue::may_begin(const item& one) {
   if (!one.to->session_.has_latency()) return true;
-  const std::size_t allowed = one.to->session_.at_once();
-  limit_.bound(allowed == 0 ? most_ : std::min(most_, allowed));
+  const std::size_t allowed = one.to->session_.max_in_flight();
+  limit_.bound(allowed == 0 ? maximum_ : std::min(maximum_, allowed));
   return in_flight_ < limit_.now();
 }
 
@@ -117,7 +117,7 @@ PENSTOCK_INLINE bool request_queue::may_begin(const item& one) {
 PENSTOCK_INLINE void request_queue::pass_on(std::unique_lock<std::mutex>& held) noexcept {
   if (passing_) return;
   passing_ = true;
-  std::array<read_request, most_together> together;
+  std::array<read_request, max_per_call> together;
   const read_listener listener{this, [](void* self, std::uint64_t tag, std::exception_ptr failed) noexcept {
                                  static_cast<request_queue*>(self)->ended(
                                      *reinterpret_cast<item*>(detail::to_size(tag)), failed);
@@ -217,7 +217,7 @@ PENSTOCK_INLINE void request_queue::stop() noexcept {
   drop(waits);
 }
 
-PENSTOCK_INLINE std::size_t request_queue::at_once() const {
+PENSTOCK_INLINE std::size_t request_queue::max_in_flight() const {
   const std::lock_guard guard(lock_);
   return limit_.now();
 }

@@ -77,11 +77,11 @@ PENSTOCK_INLINE std::uint64_t run_sizes::plain_slots() const noexcept {
   return std::max<std::uint64_t>(1, bytes / std::max<std::uint64_t>(1, facts_.slot_bytes));
 }
 
-PENSTOCK_INLINE std::uint64_t run_sizes::slots_in(std::uint64_t bytes, std::uint64_t most,
+PENSTOCK_INLINE std::uint64_t run_sizes::slots_in(std::uint64_t bytes, std::uint64_t maximum,
                                                   std::uint64_t unknown) const noexcept {
   const std::uint64_t each = std::max(facts_.sample_bytes, facts_.slot_bytes);
-  if (facts_.sample_bytes == 0) most = unknown;  // making a slot may take far more than the slot itself
-  return each == 0 ? unknown : std::clamp<std::uint64_t>(bytes / each, 1, most);
+  if (facts_.sample_bytes == 0) maximum = unknown;  // making a slot may take far more than the slot itself
+  return each == 0 ? unknown : std::clamp<std::uint64_t>(bytes / each, 1, maximum);
 }
 
 }  // namespace penstock::inline v0_1

@@ -52,7 +52,7 @@ struct feed_facts {
   /// The number given to `steps(n)`.
   std::optional<std::uint64_t> fixed_steps;
   /// With `by_sample` and `steps(n)`: batches of an epoch, including those that a skip leaves out.
-  std::uint64_t most_steps = 0;
+  std::uint64_t max_steps = 0;
   /// With `by_sample`: samples of a chunk, at most.
   std::uint64_t chunk = 1;
   /// Samples of the first chunks; 0: as many as of all.
@@ -119,7 +119,7 @@ feed_facts make_feed_facts(const Plan& p, [[maybe_unused]] const sample_orders_o
     }
   } else {
     if (made.fixed_steps)
-      made.most_steps = detail::select_between<in::batch, in::count>(p.stages()).reaching(*made.fixed_steps);
+      made.max_steps = detail::select_between<in::batch, in::count>(p.stages()).reaching(*made.fixed_steps);
     if constexpr (!parts::forward) {
       const world share = parts::shard_before_decider ? world_of(p) : world{};
       made.mine = {.size = orders.size(),

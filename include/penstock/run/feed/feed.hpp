@@ -109,9 +109,9 @@ class feed {
   /// Moves the cursor to where a state says it was before the step given to `seek`.
   void restore_cursor(std::uint64_t taken, std::uint64_t given, std::vector<std::uint64_t> held);
 
-  /// Fills a placement with the next steps, up to `most` batches of one epoch or one chunk, and advances. If
+  /// Fills a placement with the next steps, up to `maximum` batches of one epoch or one chunk, and advances. If
   /// the next step cannot be made, throws and stays where it is.
-  void prepare(placement& p, std::size_t most);
+  void prepare(placement& p, std::size_t maximum);
   /// Advances without looking: for the trailing feed, when a batch or part of a chunk is delivered.
   void advance(std::uint64_t steps = 1) {
     if (by_arithmetic_ || look(steps))
@@ -129,7 +129,7 @@ class feed {
   static constexpr std::uint64_t no_epoch = std::numeric_limits<std::uint64_t>::max();
 
   [[nodiscard]] position locate() const;
-  void prepare_batches(placement& p, std::size_t most);
+  void prepare_batches(placement& p, std::size_t maximum);
   void prepare_uneven(placement& p);
   void prepare_chunk(placement& p);
   [[nodiscard]] std::uint64_t next_chunk() const noexcept;
@@ -138,7 +138,7 @@ class feed {
   bool bind_this_epoch();
   [[nodiscard]] bool is_end();
   bool look(std::uint64_t steps);
-  [[nodiscard]] std::uint64_t plain_steps(std::size_t most) const noexcept;
+  [[nodiscard]] std::uint64_t plain_steps(std::size_t maximum) const noexcept;
   void add_plain(placement& p, std::uint64_t count, position at);
   void go_on(std::uint64_t steps) noexcept {
     step_ += steps;

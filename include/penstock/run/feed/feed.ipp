@@ -94,7 +94,7 @@ PENSTOCK_INLINE std::string_view feed::wrong_with(const state& s) const {
     if (!s.front.empty() || (s.pass | s.ordinal | s.rows | s.survivors | s.dealt) != 0)
       return "it counts samples where only batches are counted";
   } else {
-    if (facts_.fixed_steps ? s.step > facts_.most_steps : s.pass != 0)
+    if (facts_.fixed_steps ? s.step > facts_.max_steps : s.pass != 0)
       return "it has more steps or passes than an epoch";
     if (s.rows > s.survivors) return "it counts more rows in part than in all";
     if (s.front.empty() ? facts_.forward && s.ordinal != 0 : !facts_.forward)
@@ -161,7 +161,7 @@ PENSTOCK_INLINE void feed::restore_cursor(std::uint64_t taken, std::uint64_t giv
   cursor_place_ = at;
 }
 
-PENSTOCK_INLINE void feed::prepare(placement& p, std::size_t most) {
+PENSTOCK_INLINE void feed::prepare(placement& p, std::size_t maximum) {
   p.batches.clear();
   p.indices.clear();
   p.step_indices.clear();
@@ -176,14 +176,14 @@ PENSTOCK_INLINE void feed::prepare(placement& p, std::size_t most) {
   else if (facts_.uneven.any())
     prepare_uneven(p);
   else
-    prepare_batches(p, most);
+    prepare_batches(p, maximum);
 }
 
-PENSTOCK_INLINE void feed::prepare_batches(placement& p, std::size_t most) {
+PENSTOCK_INLINE void feed::prepare_batches(placement& p, std::size_t maximum) {
   const cut& c = facts_.mine;
   position at = locate();
   p.epoch = at.epoch;
-  if (const std::uint64_t plain = plain_steps(most); plain != 0) {
+  if (const std::uint64_t plain = plain_steps(maximum); plain != 0) {
     p.low = at.index * c.global;
     p.high = p.low + plain * c.global;
     p.step_first = p.high - c.global;
@@ -216,7 +216,7 @@ PENSTOCK_INLINE void feed::prepare_batches(placement& p, std::size_t most) {
     p.step_count = batch.global;
     p.slots += batch.slots;
     go_on(1);
-    if (p.batches.size() == most || !more()) break;
+    if (p.batches.size() == maximum || !more()) break;
     at = locate();
   } while (at.epoch == p.epoch && p.batches.back().delivered.epoch == epoch_);
 }
@@ -277,10 +277,10 @@ PENSTOCK_INLINE void feed::prepare_uneven(placement& p) {
 /// Of what is needed before the first batch of a pass is full, no chunk holds more than a sixteenth. Chunk
 /// boundaries show in states, so they depend neither on time nor on where a run was opened.
 PENSTOCK_INLINE std::uint64_t feed::next_chunk() const noexcept {
-  const std::uint64_t first = facts_.first_chunk, most = facts_.chunk;
-  if (first == 0 || first >= most) return most;
-  if (!facts_.chunks_are_batches) return std::clamp(step_ / 16, first, most);
-  return step_ >= 2 * most ? most : std::min(first, most - step_ % most);
+  const std::uint64_t first = facts_.first_chunk, maximum = facts_.chunk;
+  if (first == 0 || first >= maximum) return maximum;
+  if (!facts_.chunks_are_batches) return std::clamp(step_ / 16, first, maximum);
+  return step_ >= 2 * maximum ? maximum : std::min(first, maximum - step_ % maximum);
 }
 
 PENSTOCK_INLINE void feed::prepare_chunk(placement& p) {
@@ -337,10 +337,10 @@ PENSTOCK_INLINE position feed::locate() const {
 }
 
 // How many of the next steps are whole steps of one pass, without lanes, buffer or steps(n).
-PENSTOCK_INLINE std::uint64_t feed::plain_steps(std::size_t most) const noexcept {
+PENSTOCK_INLINE std::uint64_t feed::plain_steps(std::size_t maximum) const noexcept {
   if (facts_.has_buffer || facts_.after_batch.any() || facts_.fixed_steps) return 0;
   if (facts_.mine.lanes != 1 || step_ >= whole_.count) return 0;
-  return std::min<std::uint64_t>(most, whole_.count - step_);
+  return std::min<std::uint64_t>(maximum, whole_.count - step_);
 }
 
 PENSTOCK_INLINE void feed::add_plain(placement& p, std::uint64_t count, position at) {

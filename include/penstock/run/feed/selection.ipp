@@ -18,8 +18,8 @@ PENSTOCK_INLINE std::uint64_t selection::passing(std::uint64_t count) const noex
 }
 
 PENSTOCK_INLINE std::uint64_t selection::reaching(std::uint64_t count) const noexcept {
-  constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
-  for (const item_range& one : kept_) count = count > most - one.first ? most : count + one.first;
+  constexpr std::uint64_t maximum = std::numeric_limits<std::uint64_t>::max();
+  for (const item_range& one : kept_) count = count > maximum - one.first ? maximum : count + one.first;
   return count;
 }
 

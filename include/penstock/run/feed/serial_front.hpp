@@ -38,12 +38,12 @@ class serial_front {
     turn_.notify_all();
   }
 
-  /// Takes up to `most` samples for chunk `s` of `epoch`. Returns the items and their number, or null if the
+  /// Takes up to `maximum` samples for chunk `s` of `epoch`. Returns the items and their number, or null if the
   /// run was stopped. `after` receives the front's place afterwards, if it can be resumed. `failed(n)` is
   /// called inside a handler when the source throws after n samples; `waited(ns)` reports how long the
   /// chunk's turn took to come.
   template <class Ring, class Failed, class Waited>
-  const std::vector<Item>* pull(std::uint64_t s, std::uint64_t epoch, std::uint64_t most, bool abandoned,
+  const std::vector<Item>* pull(std::uint64_t s, std::uint64_t epoch, std::uint64_t maximum, bool abandoned,
                                 const Ring& r, std::uint64_t& count, bool& ended, Failed failed,
                                 Waited waited, std::vector<std::uint64_t>* after = nullptr) noexcept {
     const auto mine = static_cast<std::uint32_t>(s % stop_turn);
@@ -64,8 +64,8 @@ class serial_front {
           epoch_ = epoch;
           ended_ = false;
         }
-        if (items.size() < most) items.resize(detail::to_size(most));
-        while (!ended_ && count < most && !r.stopped()) {
+        if (items.size() < maximum) items.resize(detail::to_size(maximum));
+        while (!ended_ && count < maximum && !r.stopped()) {
           if (front_.next(items[detail::to_size(count)]))
             ++count;
           else

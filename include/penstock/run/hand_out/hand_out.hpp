@@ -287,7 +287,7 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
   }
   block* take_batch() {
     const auto may_make = [this] {
-      return gathered_.made() < gathered_.most() && (gathered_.made() == 0 || engine.room_for_another());
+      return gathered_.made() < gathered_.maximum() && (gathered_.made() == 0 || engine.room_for_another());
     };
     bool fresh = false;
     if constexpr (engine_type::session_type::copies) {

@@ -67,7 +67,7 @@ class avro_file {
 inline avro_file::avro_file(bytes_view file, avro_unpacker unpack, std::uint64_t limit)
     : file_(file), unpack_(unpack), limit_(limit) {
   constexpr std::string_view magic("Obj\1", 4);
-  constexpr std::size_t sync_size = 16, most_entries = 1000;
+  constexpr std::size_t sync_size = 16, max_entries = 1000;
   if (!text_of(file_).starts_with(magic))
     throw not_a("a container of Avro", file_, {"it does not begin with 'Obj'"});
   avro_walk walk = walk_file();
@@ -75,11 +75,11 @@ inline avro_file::avro_file(bytes_view file, avro_unpacker unpack, std::uint64_t
   while (std::int64_t count = walk.number()) {
     if (count < 0) {
       (void)walk.number();  // the size in bytes
-      count = count < -static_cast<std::int64_t>(most_entries) ? static_cast<std::int64_t>(most_entries) + 1
+      count = count < -static_cast<std::int64_t>(max_entries) ? static_cast<std::int64_t>(max_entries) + 1
                                                                : -count;
     }
     for (; count != 0; --count) {
-      if (metadata_.size() == most_entries) walk.damaged("the container of Avro has too many metadata");
+      if (metadata_.size() == max_entries) walk.damaged("the container of Avro has too many metadata");
       const std::string_view key = text_of(walk.sized());
       metadata_.emplace_back(key, walk.sized());
     }

@@ -41,8 +41,8 @@ PENSTOCK_INLINE bytes_view avro_walk::sized() {
 }
 
 PENSTOCK_INLINE void avro_walk::skip(std::size_t type, std::size_t level) {
-  constexpr std::size_t most_levels = 64;
-  if (*steps == 0 || level == most_levels)
+  constexpr std::size_t max_levels = 64;
+  if (*steps == 0 || level == max_levels)
     throw error(errc::limit, "the schema of Avro asks for more work than the file's bytes explain")
         .at_offset(at);
   --*steps;

@@ -59,11 +59,11 @@ PENSTOCK_INLINE std::string_view dtype_of(std::string_view descr, std::uint64_t&
 
 // `arguments`: shape[32], the length of the type, and the type as JSON: [["", "<f4"]].
 PENSTOCK_INLINE void read_array(beton_field& field, const std::byte* arguments, std::uint64_t offset) {
-  constexpr std::size_t dimensions = 32, most = 1024 - 8 * dimensions - 8;
+  constexpr std::size_t dimensions = 32, maximum = 1024 - 8 * dimensions - 8;
   std::size_t count = dimensions;
   while (count != 0 && number(arguments + 8 * (count - 1), 8) == 0) --count;
   const std::uint64_t length = number(arguments + 8 * dimensions, 8);
-  if (length > most) bad({"the type of the array '", field.name, "' has ", length, " bytes"}, offset);
+  if (length > maximum) bad({"the type of the array '", field.name, "' has ", length, " bytes"}, offset);
   const std::string_view text(reinterpret_cast<const char*>(arguments + 8 * dimensions + 8), to_size(length));
   const std::size_t end = text.rfind('"'), begin = end == text.npos ? end : text.rfind('"', end - 1);
   const std::string_view descr =

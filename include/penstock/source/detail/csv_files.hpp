@@ -110,7 +110,7 @@ struct csv_files : known_files {
 
  private:
   static constexpr std::size_t piece_size = 1 << 20;
-  static constexpr std::uint64_t most_of_row = 256_MiB;
+  static constexpr std::uint64_t max_of_row = 256_MiB;
 
   /// What a pass over a file found.
   struct found_file {
@@ -301,8 +301,8 @@ inline csv_files::found_file csv_files::look(session_view session, object_id obj
       throw error(errc::format, "a value begins with a quote that nothing closes").at_offset(begin);
     if (whole) done = pending.size();
     if (done != 0) add(done);
-    if (pending.size() > most_of_row)
-      throw error(errc::limit, {"a row has more than ", most_of_row,
+    if (pending.size() > max_of_row)
+      throw error(errc::limit, {"a row has more than ", max_of_row,
                                 " bytes: a quote may be missing, or csv_options::quote be another character"})
           .at_offset(begin);
     if (whole) break;

@@ -14,11 +14,11 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 /// The numbers in a 64-bit Roaring bitmap as Delta writes it, ascending. Throws errc::format, with the
-/// offset, for bytes that are none, and errc::limit for more than `most` numbers.
+/// offset, for bytes that are none, and errc::limit for more than `maximum` numbers.
 ///
 /// Source: Delta, PROTOCOL.md, "Deletion Vector Format"; Roaring, "Specification of the compressed-bitmaps
 /// formats".
-[[nodiscard]] std::vector<std::uint64_t> read_deletion_vector(bytes_view bytes, std::uint64_t most);
+[[nodiscard]] std::vector<std::uint64_t> read_deletion_vector(bytes_view bytes, std::uint64_t maximum);
 
 /// Z85, five characters for four bytes. Throws errc::format.
 ///

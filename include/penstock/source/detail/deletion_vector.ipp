@@ -25,9 +25,9 @@ struct roaring_bytes {
 };
 
 // A bitmap of 32 bits, whose numbers stand behind `high`.
-PENSTOCK_INLINE void add_roaring(roaring_bytes& in, std::uint64_t high, std::uint64_t most,
+PENSTOCK_INLINE void add_roaring(roaring_bytes& in, std::uint64_t high, std::uint64_t maximum,
                                  std::vector<std::uint64_t>& into) {
-  constexpr std::uint64_t with_runs = 12347, without_runs = 12346, most_containers = 65536,
+  constexpr std::uint64_t with_runs = 12347, without_runs = 12346, max_containers = 65536,
                           array_limit = 4096;
   const std::size_t begin = in.at;
   const std::uint64_t cookie = in.number(4);
@@ -44,7 +44,7 @@ PENSTOCK_INLINE void add_roaring(roaring_bytes& in, std::uint64_t high, std::uin
   } else {
     throw error(errc::format, "the deletion vector is no Roaring bitmap").at_offset(begin);
   }
-  if (count > most_containers)
+  if (count > max_containers)
     throw error(errc::format, {"the deletion vector has ", count, " containers"}).at_offset(begin);
   struct container {
     std::uint64_t key, size;
@@ -61,8 +61,8 @@ PENSTOCK_INLINE void add_roaring(roaring_bytes& in, std::uint64_t high, std::uin
   const auto add = [&](std::uint64_t value) {
     if (!into.empty() && value <= into.back())
       throw error(errc::format, "the deletion vector's numbers are not in order").at_offset(in.at);
-    if (into.size() >= most)
-      throw error(errc::limit, {"the deletion vector has more than ", most, " numbers"}).at_offset(in.at);
+    if (into.size() >= maximum)
+      throw error(errc::limit, {"the deletion vector has more than ", maximum, " numbers"}).at_offset(in.at);
     into.push_back(value);
   };
   for (std::size_t i = 0; i < containers.size(); ++i) {
@@ -86,7 +86,7 @@ PENSTOCK_INLINE void add_roaring(roaring_bytes& in, std::uint64_t high, std::uin
   }
 }
 
-PENSTOCK_INLINE std::vector<std::uint64_t> read_deletion_vector(bytes_view bytes, std::uint64_t most) {
+PENSTOCK_INLINE std::vector<std::uint64_t> read_deletion_vector(bytes_view bytes, std::uint64_t maximum) {
   constexpr std::uint64_t magic = 1681511377;
   roaring_bytes in{bytes};
   if (in.number(4) != magic)
@@ -94,7 +94,7 @@ PENSTOCK_INLINE std::vector<std::uint64_t> read_deletion_vector(bytes_view bytes
         .at_offset(0);
   const std::uint64_t count = in.number(8);
   std::vector<std::uint64_t> found;
-  for (std::uint64_t i = 0; i < count; ++i) add_roaring(in, in.number(4), most, found);
+  for (std::uint64_t i = 0; i < count; ++i) add_roaring(in, in.number(4), maximum, found);
   return found;
 }
 

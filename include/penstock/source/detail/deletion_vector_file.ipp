@@ -27,7 +27,7 @@ namespace detail {
 PENSTOCK_INLINE std::vector<std::byte> deletion_vector_in_file(session_view session, object_id file,
                                                                std::string_view magic, std::uint64_t offset,
                                                                std::uint64_t size) {
-  constexpr std::uint64_t beside = 8, most = std::uint64_t{1} << 31;
+  constexpr std::uint64_t beside = 8, maximum = std::uint64_t{1} << 31;
   const std::uint64_t length = session.size(file);
   std::string begin(std::min<std::uint64_t>(length, magic.size()), '\0');
   session.read(file, 0, std::as_writable_bytes(std::span(begin)));
@@ -37,7 +37,7 @@ PENSTOCK_INLINE std::vector<std::byte> deletion_vector_in_file(session_view sess
   const auto none_there = [&] {
     return error(errc::format, "the file has no deletion vector of that size there").at_offset(offset);
   };
-  if (size >= most || offset > length || length - offset < size + beside) throw none_there();
+  if (size >= maximum || offset > length || length - offset < size + beside) throw none_there();
   // A file may have those of thousands of data files.
   std::vector<std::byte> all(to_size(size + beside));
   session.read(file, offset, all);

@@ -273,7 +273,7 @@ class delta_log {
   // it never did.
   template <class Work>
   bool read_lines(const std::vector<std::string>& paths, Work&& work) const {
-    return objects_.read_in_order(paths, most_bytes, [&](std::size_t i, bytes_view bytes) {
+    return objects_.read_in_order(paths, max_bytes, [&](std::size_t i, bytes_view bytes) {
       return delta_lines(paths[i], text_of(bytes),
                          [&](const nlohmann::json& action) { return work(i, action); });
     });
@@ -319,15 +319,15 @@ class delta_log {
   // be that of a file before.
   void read_rows(delta_state& state, const std::vector<std::string>& paths) const {
     if (paths.empty()) return;
-    constexpr std::size_t at_once = table_objects::at_once;
+    constexpr std::size_t max_in_flight = table_objects::max_in_flight;
     objects_.open(paths, [&](session_view session) {
       std::vector<std::uint64_t> sizes(paths.size());
-      tar::for_each_in_parallel(paths.size(), at_once,
+      tar::for_each_in_parallel(paths.size(), max_in_flight,
                                 [&](std::size_t i) { sizes[i] = session.size(static_cast<object_id>(i)); });
       for (std::size_t first = 0; first < paths.size();) {
         const auto left = std::span<const std::uint64_t>(sizes).subspan(first);
         const std::size_t count =
-            table_objects::fitting(left.first(std::min(at_once, left.size())), table_objects::most_held);
+            table_objects::fitting(left.first(std::min(max_in_flight, left.size())), table_objects::max_held);
         std::vector<std::shared_ptr<arrow::Table>> tables(count);
         tar::for_each_in_parallel(count, count, [&](std::size_t i) {
           guarded(paths[first + i], [&] { tables[i] = rows_of(session, static_cast<object_id>(first + i)); });
@@ -372,7 +372,7 @@ class delta_log {
     }
   }
 
-  static constexpr std::uint64_t most_bytes = 1_GiB;
+  static constexpr std::uint64_t max_bytes = 1_GiB;
 
   std::string folder_;
   table_objects objects_;

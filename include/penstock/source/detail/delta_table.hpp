@@ -42,10 +42,10 @@ namespace detail {
 
 /// JSON of a log; of `value_t::discarded` if it is none, or so deeply nested that it is no log's.
 [[nodiscard]] inline nlohmann::json delta_json(std::string_view text) {
-  constexpr int most = 200;
+  constexpr int maximum = 200;
   int depth = 0;
   bool quoted = false;
-  for (std::size_t i = 0; i < text.size() && depth <= most; ++i) {
+  for (std::size_t i = 0; i < text.size() && depth <= maximum; ++i) {
     if (quoted && text[i] == '\\')
       ++i;
     else if (text[i] == '"')
@@ -55,7 +55,7 @@ namespace detail {
     else if (!quoted && (text[i] == '}' || text[i] == ']'))
       --depth;
   }
-  if (depth > most) return nlohmann::json::value_t::discarded;
+  if (depth > maximum) return nlohmann::json::value_t::discarded;
   return nlohmann::json::parse(text, nullptr, false);
 }
 
@@ -411,8 +411,8 @@ struct delta_state {
     return made;
   }
   [[nodiscard]] static std::vector<std::uint64_t> rows_of(const vector_place& one, bytes_view bytes) {
-    constexpr std::uint64_t most = std::uint64_t{1} << 27;  // which are a gigabyte here
-    std::vector<std::uint64_t> rows = read_deletion_vector(bytes, std::min(most, one.count));
+    constexpr std::uint64_t maximum = std::uint64_t{1} << 27;  // which are a gigabyte here
+    std::vector<std::uint64_t> rows = read_deletion_vector(bytes, std::min(maximum, one.count));
     if (rows.size() != one.count)
       throw error(errc::format,
                   {"a deletion vector has ", rows.size(), " rows, and the log says ", one.count});
@@ -441,7 +441,7 @@ struct delta_state {
     }
     if (in_files.empty()) return made;
     objects.open(names, [&](session_view session) {
-      const std::size_t threads = std::min(in_files.size(), table_objects::at_once);
+      const std::size_t threads = std::min(in_files.size(), table_objects::max_in_flight);
       tar::for_each_in_parallel(in_files.size(), threads, [&](std::size_t i) {
         const auto& [number, one] = in_files[i];
         try {

@@ -39,7 +39,7 @@ class folder_walk {
   };
 
   /// Folders that link to each other can multiply the number of files with every link.
-  static constexpr std::uint32_t most_ways = 1000;
+  static constexpr std::uint32_t max_ways = 1000;
 
   static bool is_link(const std::string& path) noexcept;
   static char lower(char c) noexcept;
@@ -211,8 +211,8 @@ PENSTOCK_INLINE void folder_walk::look(const std::string& path, std::string_view
     if (above_.size() == 1) classes_.push_back(path);
     const bool linked = linked_;
     linked_ = linked || is_link(whole);
-    if (linked_ && ++ways_[{there.device, there.number}] > most_ways)
-      throw error(errc::limit, {"links lead to this folder in more than ", most_ways,
+    if (linked_ && ++ways_[{there.device, there.number}] > max_ways)
+      throw error(errc::limit, {"links lead to this folder in more than ", max_ways,
                                 " ways; remove links that lead to each other"})
           .in_file(whole);
     visit(path + "/", there);

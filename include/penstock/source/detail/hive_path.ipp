@@ -116,9 +116,9 @@ PENSTOCK_INLINE bool decimal_value(const arrow_type& type, std::string_view text
   if (whole.empty() || whole.find_first_not_of("0123456789") != whole.npos) return false;
   whole.erase(0, std::min(whole.find_first_not_of('0'), whole.size()));
   if (!whole.empty()) {
-    constexpr std::int64_t most = 1'000;  // of a number that no decimal holds
+    constexpr std::int64_t maximum = 1'000;  // of a number that no decimal holds
     exponent += digits->behind;
-    if (exponent > most || exponent < -most) return false;
+    if (exponent > maximum || exponent < -maximum) return false;
     for (; exponent < 0; ++exponent) {
       if (whole.empty() || whole.back() != '0') return false;
       whole.pop_back();

@@ -34,7 +34,7 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 /// The most bytes that a file of a table's metadata may have.
-inline constexpr std::uint64_t most_iceberg_bytes = 512_MiB;
+inline constexpr std::uint64_t max_iceberg_bytes = 512_MiB;
 
 /// Unpacks "deflate" and "zstandard", as Avro has them, and "gzip"; an `avro_unpacker`.
 inline void iceberg_unpack(std::string_view codec, bytes_view packed, std::uint64_t limit,

@@ -149,14 +149,14 @@ class iceberg_deleted {
   std::vector<std::vector<std::uint64_t>> made;  // by file of rows, ascending
 
  private:
-  static constexpr std::uint64_t most_rows = std::uint64_t{1} << 27;  // which are a gigabyte here
+  static constexpr std::uint64_t max_rows = std::uint64_t{1} << 27;  // which are a gigabyte here
 
   // Errors name the file.
   template <class Work>
   static void for_each(const std::vector<std::string>& names, std::size_t first, std::size_t end,
                        Work&& work) {
     const std::size_t count = end - first;
-    tar::for_each_in_parallel(count, std::min(count, table_objects::at_once), [&](std::size_t i) {
+    tar::for_each_in_parallel(count, std::min(count, table_objects::max_in_flight), [&](std::size_t i) {
       try {
         work(first + i);
       } catch (error& e) {
@@ -198,7 +198,7 @@ class iceberg_deleted {
     const std::size_t its = find(*one.only);
     made[its] = read_deletion_vector(
         deletion_vector_in_file(session, object, "PFA1", one.vector->offset, one.vector->size - around),
-        std::min(most_rows, one.rows));
+        std::min(max_rows, one.rows));
     if (made[its].size() != one.rows)
       throw error(errc::format, {"the deletion vector of '", *one.only, "' has ", made[its].size(),
                                  " rows, and its manifest says ", one.rows});
@@ -212,8 +212,8 @@ class iceberg_deleted {
     const auto keep = [&] {
       if (rows.empty()) return;
       const std::scoped_lock lock(mutex_);
-      if (made[its].size() + rows.size() > most_rows)
-        throw error(errc::limit, {"the position deletes have more than ", most_rows, " rows of '",
+      if (made[its].size() + rows.size() > max_rows)
+        throw error(errc::limit, {"the position deletes have more than ", max_rows, " rows of '",
                                   files_.data[its].written, "'; compact the table"});
       made[its].insert(made[its].end(), rows.begin(), rows.end());
       rows.clear();

@@ -58,7 +58,7 @@ class iceberg_files {
     const std::vector<manifest> all = manifests(snapshot);
     std::vector<std::string> paths;
     for (const manifest& one : all) paths.push_back(table_.find(one.path));
-    table_.objects().read_in_order(paths, most_iceberg_bytes, [&](std::size_t i, bytes_view bytes) {
+    table_.objects().read_in_order(paths, max_iceberg_bytes, [&](std::size_t i, bytes_view bytes) {
       read(all[i], paths[i], bytes);
       return true;
     });
@@ -120,7 +120,7 @@ class iceberg_files {
         return found;
       }
       const std::string path = table_.find(snapshot["manifest-list"].get<std::string>());
-      const auto bytes = table_.objects().read(path, most_iceberg_bytes);
+      const auto bytes = table_.objects().read(path, max_iceberg_bytes);
       for_each(path, bytes, [&](const avro_file&, const avro_record& one) {
         const std::int64_t content = one.number({517, "content"}).value_or(0);
         if (content != 0 && content != 1)

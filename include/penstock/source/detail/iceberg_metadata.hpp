@@ -70,7 +70,7 @@ struct iceberg_place {
   std::uint64_t newest = found.rbegin()->first;
   const std::string hint = name_in_folder(folder, "version-hint.text");
   if (is_there(hint)) {
-    const std::vector<std::byte> bytes = objects.read(hint, most_iceberg_bytes);
+    const std::vector<std::byte> bytes = objects.read(hint, max_iceberg_bytes);
     std::string said(text_of({bytes.data(), bytes.size()}));
     std::erase_if(said, [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; });
     std::uint64_t number = 0;
@@ -259,7 +259,7 @@ class iceberg_metadata {
       const json settings = all_.value("properties", json::object());
       if (!settings.is_object() || !settings.contains("schema.name-mapping.default")) return std::nullopt;
       return stored_names(
-          parse_description(settings["schema.name-mapping.default"].get<std::string>(), most_levels));
+          parse_description(settings["schema.name-mapping.default"].get<std::string>(), max_levels));
     });
   }
 
@@ -288,7 +288,7 @@ class iceberg_metadata {
   }
 
  private:
-  static constexpr int most_levels = 200;  // of JSON
+  static constexpr int max_levels = 200;  // of JSON
 
   [[nodiscard]] static std::vector<stored_name> stored_names(const json& said) {
     std::vector<stored_name> made;
@@ -300,15 +300,15 @@ class iceberg_metadata {
   }
 
   void read() {
-    std::vector<std::byte> bytes = objects_.read(path_, most_iceberg_bytes);
+    std::vector<std::byte> bytes = objects_.read(path_, max_iceberg_bytes);
     guarded([&] {
       if (text_of({bytes.data(), bytes.size()}).starts_with("\x1f\x8b")) {
         std::vector<std::byte> unpacked;
-        iceberg_unpack("gzip", {bytes.data(), bytes.size()}, most_iceberg_bytes, unpacked);
+        iceberg_unpack("gzip", {bytes.data(), bytes.size()}, max_iceberg_bytes, unpacked);
         bytes = std::move(unpacked);
       }
       const std::string_view said = text_of({bytes.data(), bytes.size()});
-      all_ = parse_description(said, most_levels);
+      all_ = parse_description(said, max_levels);
       if (!all_.is_object()) throw error(errc::format, "the table's metadata are no object of JSON");
       const int version = number_at<int>(all_, "format-version");
       if (version < 1 || version > 3)

@@ -63,9 +63,9 @@ struct iceberg_type {
 
 /// A type as the metadata have it.
 [[nodiscard]] inline iceberg_type iceberg_type_of(const nlohmann::json& said, int level = 0) {
-  constexpr int most_levels = 64;
-  if (level == most_levels)
-    throw error(errc::limit, {"the table's schema has more than ", most_levels, " levels"});
+  constexpr int max_levels = 64;
+  if (level == max_levels)
+    throw error(errc::limit, {"the table's schema has more than ", max_levels, " levels"});
   if (!said.is_object()) return {iceberg_plain_type(said.get<std::string>()), {}};
   const auto kind = said.at("type").get<std::string>();
   iceberg_type made;

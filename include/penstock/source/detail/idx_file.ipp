@@ -36,8 +36,8 @@ PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, unsigned code
   if (all.size() < first) throw fail("the IDX file ends within its header", all.size());
   // saturates above the size of any file: the product of eight 32-bit lengths may exceed 64 bits
   const auto times = [](std::uint64_t a, std::uint64_t b) {
-    constexpr std::uint64_t most = std::uint64_t{1} << 63;
-    return b != 0 && a > most / b ? most : a * b;
+    constexpr std::uint64_t maximum = std::uint64_t{1} << 63;
+    return b != 0 && a > maximum / b ? maximum : a * b;
   };
   idx_file file;
   file.rows = idx_number<std::uint32_t>(all.data() + 4);

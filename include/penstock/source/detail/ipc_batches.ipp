@@ -360,13 +360,13 @@ struct ipc_batches::state {
   kept_batches kept;                        // those that are not shown
   fixed_array<std::atomic<bool>> compared;  // by object
 
-  state(shared<const ipc_files> known, const projection& wanted, ipc_limits most, unpack_call call)
+  state(shared<const ipc_files> known, const projection& wanted, ipc_limits maximum, unpack_call call)
       : files(std::move(known)),
-        limits(most),
+        limits(maximum),
         unpack(call),
         shown(files->batch_in.size(), files->batch_in.size()),
         dictionaries(files->files.size(), files->files.size()),
-        kept(files->batch_in.size(), most.keep),
+        kept(files->batch_in.size(), maximum.keep),
         compared(files->files.size()) {
     check_conflicts(files->conflicts, files->leaves, wanted);
     for (const std::string& leaf : files->leaves) used.push_back(wanted.uses(leaf));

@@ -29,9 +29,9 @@ namespace penstock::inline v0_1::detail {
     if (const std::string_view known = known_format(bytes_of(text)); !known.empty() && !text.starts_with('{'))
       return detail::text({"the description is not JSON: it is ", known});
     const std::string_view said = e.what();
-    constexpr std::size_t most = 300;
+    constexpr std::size_t maximum = 300;
     return detail::text(
-        {"the description is not JSON: ", said.substr(0, most), said.size() > most ? "..." : ""});
+        {"the description is not JSON: ", said.substr(0, maximum), said.size() > maximum ? "..." : ""});
   };
   // a one-byte bracket becomes an object of 70 bytes
   const auto shallow = [deepest](int depth, nlohmann::json::parse_event_t, const nlohmann::json&) {

@@ -43,9 +43,9 @@ struct kept_batches::state {
     if (in_sequence && one + 1 < which) return which - one;
     return which + entries[one].last_use;
   }
-  // Takes the ones that go first, but not `which`, until the others have no more than `most` bytes.
-  void drop(std::size_t which, std::uint64_t most, std::vector<shared<const arrow_batch>>& dropped) {
-    while (bytes > most && !present.empty()) {
+  // Takes the ones that go first, but not `which`, until the others have no more than `maximum` bytes.
+  void drop(std::size_t which, std::uint64_t maximum, std::vector<shared<const arrow_batch>>& dropped) {
+    while (bytes > maximum && !present.empty()) {
       const auto first =
           std::ranges::min_element(present, {}, [&](std::size_t one) { return rank(one, which); });
       shared<const arrow_batch>& old = entries[*first].kept;

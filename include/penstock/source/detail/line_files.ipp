@@ -40,11 +40,11 @@ PENSTOCK_INLINE line_table::line_table(std::string_view text, bool skip_blank) {
 
 PENSTOCK_INLINE void line_table::add(std::size_t at) {
   constexpr std::size_t few = 128, room = 4096;
-  constexpr std::uint64_t most = 64;
+  constexpr std::uint64_t maximum = 64;
   if (count % group == 0) {
     begins.push_back(at);
     if (blank != 0) numbers.push_back(count + blank);
-    if (begins.size() > few && group < most && begins.size() > at / room) thin_out();
+    if (begins.size() > few && group < maximum && begins.size() > at / room) thin_out();
   }
   ++count;
 }

@@ -34,8 +34,8 @@ PENSTOCK_INLINE std::optional<unpack_step> litdata_frame_head::step(bytes_view i
     const auto rows = load_little<std::uint32_t>(in.data() + 16);
     const auto frames = load_little<std::uint32_t>(in.data() + 20);
     // The table counts to 2^32 bytes, itself included.
-    constexpr std::uint32_t most = std::numeric_limits<std::uint32_t>::max() / 4 - 2;
-    if (samples_ == 0 || samples_ > most || rows == 0 || frames != (samples_ - 1) / rows + 1)
+    constexpr std::uint32_t maximum = std::numeric_limits<std::uint32_t>::max() / 4 - 2;
+    if (samples_ == 0 || samples_ > maximum || rows == 0 || frames != (samples_ - 1) / rows + 1)
       throw error(errc::format, {"the chunk says that it has ", samples_, " samples in ", frames,
                                  " frames of ", rows, ": it is damaged"});
     number_left_ = 4;

@@ -48,14 +48,14 @@ class loaded_once {
   /// ignored here and reported when the shard is needed.
   template <class ShardOf, class Load>
   void get_ready(std::span<const position> samples, ShardOf&& shard_of, Load&& load) const {
-    constexpr std::size_t at_once = 8;
+    constexpr std::size_t max_in_flight = 8;
     std::vector<std::size_t> absent;
     for (const position sample : samples)
       if (const std::size_t shard = shard_of(sample.index);
           find(shard) == nullptr && std::find(absent.begin(), absent.end(), shard) == absent.end())
         absent.push_back(shard);
     if (absent.empty()) return;
-    tar::for_each_in_parallel(absent.size(), std::min(absent.size(), at_once), [&](std::size_t i) {
+    tar::for_each_in_parallel(absent.size(), std::min(absent.size(), max_in_flight), [&](std::size_t i) {
       try {
         load(absent[i]);
       } catch (...) {

@@ -110,8 +110,8 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
     if (begins.back() != size)
       refuse({"the shard's last sample ends at ", begins.back(), ", and the shard at ", size}, table_end - 4);
     const std::uint64_t described = begins.front();
-    constexpr std::uint64_t most = 1_MiB;
-    if (described - table_end > most)
+    constexpr std::uint64_t maximum = 1_MiB;
+    if (described - table_end > maximum)
       throw error(errc::limit, {"the shard's description of its columns has ", described - table_end,
                                 " bytes; the limit is 1 MiB"})
           .at_offset(table_end);

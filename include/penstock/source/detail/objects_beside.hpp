@@ -39,10 +39,10 @@ class objects_beside {
   ~objects_beside();
 
   /// All bytes of a sibling of an object. Nothing if it cannot be had: reading it fails with errc::io that
-  /// recurs, or it has more than `most` bytes; `why` then gets the reason. Stores that do not let everybody
+  /// recurs, or it has more than `maximum` bytes; `why` then gets the reason. Stores that do not let everybody
   /// list them, and signed URLs, answer 403 for what does not exist, so any failure that recurs means that
   /// there is none; what may pass is thrown, with the sibling's name. Any thread.
-  [[nodiscard]] std::optional<buffer> read(object_id object, sibling which, std::uint64_t most,
+  [[nodiscard]] std::optional<buffer> read(object_id object, sibling which, std::uint64_t maximum,
                                            std::string* why = nullptr);
 
   /// Ends what is being read, and lets reads that begin later fail.

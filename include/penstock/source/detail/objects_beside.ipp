@@ -12,7 +12,7 @@ namespace penstock::inline v0_1::detail {
 PENSTOCK_INLINE objects_beside::~objects_beside() = default;
 
 PENSTOCK_INLINE std::optional<buffer> objects_beside::read(object_id object, sibling which,
-                                                           std::uint64_t most, std::string* why) {
+                                                           std::uint64_t maximum, std::string* why) {
   if (connect_ == nullptr) {
     if (why != nullptr) *why = "this storage cannot name the files beside its objects";
     return std::nullopt;
@@ -20,7 +20,7 @@ PENSTOCK_INLINE std::optional<buffer> objects_beside::read(object_id object, sib
   try {
     const session_view session = session_of(which);
     const std::uint64_t size = session.size(object);
-    if (size > most) {
+    if (size > maximum) {
       if (why != nullptr) *why = text({"it has ", size, " bytes, more than this shard's index can have"});
       return std::nullopt;
     }

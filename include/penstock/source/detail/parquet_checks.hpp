@@ -87,13 +87,13 @@ inline void check_int96(parquet::ParquetFileReader& reader, int group, std::span
     if (its.physical_type() != parquet::Type::INT96) continue;
     const auto values =
         std::static_pointer_cast<parquet::Int96Reader>(reader.RowGroup(group)->Column(column));
-    constexpr std::size_t most = 1024;
-    std::array<parquet::Int96, most> some;
-    std::array<std::int16_t, most> definitions, repetitions;
+    constexpr std::size_t maximum = 1024;
+    std::array<parquet::Int96, maximum> some;
+    std::array<std::int16_t, maximum> definitions, repetitions;
     while (values->HasNext()) {
       std::int64_t found = 0;
       const auto passed =
-          values->ReadBatch(most, definitions.data(), repetitions.data(), some.data(), &found);
+          values->ReadBatch(maximum, definitions.data(), repetitions.data(), some.data(), &found);
       for (std::size_t i = 0; i < static_cast<std::size_t>(found); ++i) {
         if (fits_in_unit(some[i], unit)) continue;
         constexpr std::array<std::string_view, 4> names{"seconds", "milliseconds", "microseconds",

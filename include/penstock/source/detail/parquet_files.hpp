@@ -360,8 +360,8 @@ inline parquet_files::parquet_files(storage_facts where, session_view session, t
   std::vector<arrow_type> schemas(count);
   std::vector<object_signature> known(count);
   ends.resize(count);
-  constexpr std::size_t at_once = 16;
-  tar::for_each_in_parallel(count, std::min(count, at_once), [&](std::size_t i) {
+  constexpr std::size_t max_in_flight = 16;
+  tar::for_each_in_parallel(count, std::min(count, max_in_flight), [&](std::size_t i) {
     const auto object = static_cast<object_id>(i);
     try {
       known[i] = session.signature(object);

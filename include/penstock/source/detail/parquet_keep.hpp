@@ -46,8 +46,8 @@ inline void parquet_files::keep(const column_filter& filter, session_view sessio
   const arrow_type nothing = arrow_type::of_format("n");
   arrow_column absent;
   absent.type = &nothing;
-  constexpr std::size_t at_once = 8;
-  tar::for_each_in_parallel(count, std::min(count, at_once), [&](std::size_t shard) {
+  constexpr std::size_t max_in_flight = 8;
+  tar::for_each_in_parallel(count, std::min(count, max_in_flight), [&](std::size_t shard) {
     const std::uint64_t samples = shards.shards()[shard].samples;
     outcome& mine = found[shard];
     if (samples == 0) return;

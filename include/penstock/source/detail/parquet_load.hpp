@@ -174,7 +174,7 @@ inline void read_parquet_piece(session_view session, object_id object, const par
 /// Distributes leaves among up to eight pieces, which are about the same to read.
 [[nodiscard]] inline std::vector<parquet_piece> parquet_pieces(const std::vector<std::size_t>& leaves,
                                                                const parquet_file& file, int group) {
-  constexpr std::size_t most = 8;
+  constexpr std::size_t maximum = 8;
   const auto metadata = file.metadata->RowGroup(group);
   std::vector<std::int64_t> ends;  // of the leaves, in bytes
   std::int64_t all = 0;
@@ -183,7 +183,7 @@ inline void read_parquet_piece(session_view session, object_id object, const par
       all += std::max<std::int64_t>(metadata->ColumnChunk(column)->total_uncompressed_size(), 1);
     ends.push_back(all);
   }
-  const std::size_t count = std::min(leaves.size(), most);
+  const std::size_t count = std::min(leaves.size(), maximum);
   std::vector<parquet_piece> pieces;
   std::size_t at = 0;
   for (std::size_t i = 0; i < count; ++i) {

@@ -323,9 +323,9 @@ inline parquet_reach parquet_reach::of(const std::shared_ptr<parquet::FileMetaDa
       std::ranges::any_of(filter.tests, [](const auto& one) { return !one.wanted().empty(); });
   const bool has_pages = chunk->GetColumnIndexLocation() && chunk->GetOffsetIndexLocation();
   if (!has_bloom && !has_pages) return made;
-  constexpr std::uint64_t most = 1_GiB;
-  parquet_memory memory(most);
-  read_parquet(session, object, memory, most, [&](const std::shared_ptr<parquet_input>& input) {
+  constexpr std::uint64_t maximum = 1_GiB;
+  parquet_memory memory(maximum);
+  read_parquet(session, object, memory, maximum, [&](const std::shared_ptr<parquet_input>& input) {
     try {
       const auto reader = parquet::ParquetFileReader::Open(input, parquet::ReaderProperties(&memory), file);
       if (has_bloom) {

@@ -51,8 +51,8 @@ namespace detail {
         return file;
     }
     if (!is_decimal && !is_whole) return file;
-    constexpr int most_digits = 38;  // of 128 bits
-    return digits->all > most_digits ? arrow::decimal256(digits->all, digits->behind)
+    constexpr int max_digits = 38;  // of 128 bits
+    return digits->all > max_digits ? arrow::decimal256(digits->all, digits->behind)
                                      : arrow::decimal128(digits->all, digits->behind);
   }
   if (format == "g" && (is_whole || (inside && file->id() == arrow::Type::FLOAT))) return arrow::float64();

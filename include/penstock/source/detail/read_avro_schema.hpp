@@ -62,8 +62,8 @@ struct avro_schema_maker {
   [[nodiscard]] static std::int64_t number_of(const nlohmann::json& object, const char* name) {
     const nlohmann::json* const found = find(object, name);
     if (found == nullptr) return -1;
-    constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
-    if (!found->is_number_unsigned() || found->get<std::uint64_t>() > most)
+    constexpr std::uint64_t maximum = std::numeric_limits<std::int64_t>::max();
+    if (!found->is_number_unsigned() || found->get<std::uint64_t>() > maximum)
       fail(text({"'", name, "' that is no number from 0 on"}));
     return found->get<std::int64_t>();
   }
@@ -134,10 +134,10 @@ struct avro_schema_maker {
 ///
 /// Source: Apache Avro 1.12, "Specification", "Schema Declaration".
 [[nodiscard]] inline avro_schema read_avro_schema(std::string_view json) {
-  constexpr std::size_t most = std::size_t{1} << 20;
+  constexpr std::size_t maximum = std::size_t{1} << 20;
   constexpr int levels = 64;
-  if (json.size() > most)
-    throw error(errc::limit, {"the schema of Avro has ", json.size(), " bytes; ", most, " is the limit"});
+  if (json.size() > maximum)
+    throw error(errc::limit, {"the schema of Avro has ", json.size(), " bytes; ", maximum, " is the limit"});
   avro_schema made;
   made.root = avro_schema_maker{made}.type(parse_description(json, levels), {});
   return made;

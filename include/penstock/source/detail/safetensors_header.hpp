@@ -60,7 +60,7 @@ struct safetensors_header {
   std::map<std::string, std::string, std::less<>> metadata;
   std::uint64_t data = 0;  ///< where the bytes of the tensors begin
 
-  static constexpr std::uint64_t most_bytes = 100'000'000;  // set by the format
+  static constexpr std::uint64_t max_bytes = 100'000'000;  // set by the format
 };
 
 /// Handles the events of nlohmann's parser. The parser does not recurse, and this reader bounds the nesting.
@@ -215,7 +215,7 @@ class safetensors_reader {
   };
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < 8; ++i) length |= std::to_integer<std::uint64_t>(start[i]) << (8 * i);
-  if (length > safetensors_header::most_bytes)
+  if (length > safetensors_header::max_bytes)
     refuse(errc::limit, {"the safetensors header says it has ", length,
                          " bytes, and the format allows 100,000,000: is this a safetensors file?"});
   if (length > size - 8)

@@ -80,12 +80,12 @@ class shard_reader {
     }
     w.at.coming.touch_members();
   }
-  /// Prefetches the first `most` bytes of one of these samples, if its shard is mapped.
-  [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w, std::uint64_t most) const noexcept
+  /// Prefetches the first `maximum` bytes of one of these samples, if its shard is mapped.
+  [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w, std::uint64_t maximum) const noexcept
     requires touching_session<session_type>
   {
     const bytes_in_shard found = w.at.coming.bytes_of(i);
-    if (found.size != 0) session_.touch(found.shard, found.begin, std::min(most, found.size));
+    if (found.size != 0) session_.touch(found.shard, found.begin, std::min(maximum, found.size));
   }
 
   [[nodiscard]] std::string key(std::uint64_t index) const {

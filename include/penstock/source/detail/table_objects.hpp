@@ -50,7 +50,7 @@ class table_objects {
   /// single one. Throws errc::limit, with the file's name, for one of more than `limit` bytes.
   template <class Work>
   bool read_in_order(const std::vector<std::string>& names, std::uint64_t limit, Work&& work,
-                     std::uint64_t held = most_held) const {
+                     std::uint64_t held = max_held) const {
     using type = std::remove_reference_t<Work>;
     return read_some(names, limit, held, const_cast<std::remove_const_t<type>*>(&work),
                      [](void* what, std::size_t i, std::vector<std::byte>& bytes) {
@@ -60,8 +60,8 @@ class table_objects {
   /// What a file holds; see `read_in_order`.
   [[nodiscard]] std::vector<std::byte> read(const std::string& name, std::uint64_t limit) const;
 
-  static constexpr std::size_t at_once = 16;
-  static constexpr std::uint64_t most_held = 256_MiB;
+  static constexpr std::size_t max_in_flight = 16;
+  static constexpr std::uint64_t max_held = 256_MiB;
 
   /// How many of the first files of these sizes have at most `held` bytes together; at least one.
   [[nodiscard]] static std::size_t fitting(std::span<const std::uint64_t> sizes, std::uint64_t held) noexcept;

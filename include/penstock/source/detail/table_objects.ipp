@@ -28,10 +28,10 @@ PENSTOCK_INLINE bool table_objects::read_some(const std::vector<std::string>& na
   if (names.empty()) return true;
   bool goes_on = true;
   open(names, [&](session_view session) {
-    constexpr std::size_t asked = 4 * at_once;
+    constexpr std::size_t asked = 4 * max_in_flight;
     for (std::size_t begin = 0; begin < names.size() && goes_on; begin += asked) {
       std::vector<std::uint64_t> sizes(std::min(asked, names.size() - begin));
-      tar::for_each_in_parallel(sizes.size(), at_once, [&](std::size_t i) {
+      tar::for_each_in_parallel(sizes.size(), max_in_flight, [&](std::size_t i) {
         sizes[i] = session.size(static_cast<object_id>(begin + i));
         if (sizes[i] > limit)
           throw error(errc::limit,
@@ -40,7 +40,7 @@ PENSTOCK_INLINE bool table_objects::read_some(const std::vector<std::string>& na
       });
       for (std::size_t first = 0; first < sizes.size() && goes_on;) {
         std::vector<std::vector<std::byte>> contents(fitting(std::span(sizes).subspan(first), held));
-        tar::for_each_in_parallel(contents.size(), at_once, [&](std::size_t i) {
+        tar::for_each_in_parallel(contents.size(), max_in_flight, [&](std::size_t i) {
           contents[i].resize(to_size(sizes[first + i]));
           session.read(static_cast<object_id>(begin + first + i), 0, contents[i]);
         });
@@ -58,7 +58,7 @@ PENSTOCK_INLINE bool table_objects::read_some(const std::vector<std::string>& na
 PENSTOCK_INLINE std::vector<std::byte> table_objects::read(const std::string& name,
                                                            std::uint64_t limit) const {
   std::vector<std::byte> made;
-  read_some({name}, limit, most_held, &made, [](void* into, std::size_t, std::vector<std::byte>& bytes) {
+  read_some({name}, limit, max_held, &made, [](void* into, std::size_t, std::vector<std::byte>& bytes) {
     *static_cast<std::vector<std::byte>*>(into) = std::move(bytes);
     return true;
   });

@@ -265,12 +265,12 @@ PENSTOCK_INLINE std::vector<std::string> megatron_names(std::string_view pattern
 
 PENSTOCK_INLINE token_files::token_files(window_layout wanted, token_format kind)
     : window(wanted), format(kind) {
-  constexpr std::uint64_t most = std::uint64_t{1} << 40;
+  constexpr std::uint64_t maximum = std::uint64_t{1} << 40;
   if (window.stride == 0) window.stride = window.length;
   if (window.length == 0)
     throw error(errc::argument,
                 {token_format_name(format), "_tokens: windows need a length of at least one token"});
-  if (window.length > most || window.targets > most)
+  if (window.length > maximum || window.targets > maximum)
     throw error(errc::argument,
                 {token_format_name(format), "_tokens: windows of ", window.length, " + ", window.targets,
                  " tokens are too long; length and targets go up to 2^40 each"});

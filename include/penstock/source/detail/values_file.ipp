@@ -128,11 +128,11 @@ PENSTOCK_INLINE void values_file::check(outcome& result) {
                     {"the head of the derived index does not have its checksum", again});
     }
   }
-  constexpr std::uint64_t most = std::uint64_t{1} << 58;  // keeps sums of sizes from overflowing
+  constexpr std::uint64_t maximum = std::uint64_t{1} << 58;  // keeps sums of sizes from overflowing
   const bool texts = h.kind == value_kind::text;
   if (h.kind == value_kind::none || h.kind > value_kind::text)
     return refuse(fault::damaged, 16, {"the derived index has values of an unknown kind", again});
-  if (h.samples > most || h.texts > most || h.text_bytes > most || h.name_bytes > most ||
+  if (h.samples > maximum || h.texts > maximum || h.text_bytes > maximum || h.name_bytes > maximum ||
       (!texts && (h.texts != 0 || h.text_bytes != 0)))
     return refuse(fault::damaged, 32, {"the head of the derived index has impossible numbers", again});
   if (h.file_size() != there) return short_by(h.file_size());

@@ -56,13 +56,13 @@ PENSTOCK_INLINE error regular_file::failed(const char* what) const {
       .in_file(*path_);
 }
 
-PENSTOCK_INLINE buffer read_whole_file(const std::string& given, std::uint64_t most, std::string_view what) {
+PENSTOCK_INLINE buffer read_whole_file(const std::string& given, std::uint64_t maximum, std::string_view what) {
   const std::string path = files::local_path(given);
   const regular_file file(path);
-  if (file.size() > most) {
-    const bool round = most % 1_MiB == 0;
+  if (file.size() > maximum) {
+    const bool round = maximum % 1_MiB == 0;
     throw error(errc::limit,
-                {what, " may not have more than ", round ? most / 1_MiB : most, round ? " MiB" : " bytes"})
+                {what, " may not have more than ", round ? maximum / 1_MiB : maximum, round ? " MiB" : " bytes"})
         .in_file(path);
   }
   buffer bytes(detail::to_size(file.size()));

@@ -29,7 +29,7 @@ inline constexpr std::size_t stored_index_checks = 4;
 
 /// The most bytes that a shard's index can have: a member's entry takes less than its headers in the shard,
 /// which hold its name; the entry has it twice.
-[[nodiscard]] constexpr std::uint64_t most_index_bytes(std::uint64_t shard_size) noexcept {
+[[nodiscard]] constexpr std::uint64_t max_index_bytes(std::uint64_t shard_size) noexcept {
   return 2 * shard_size + 64 * 1024;
 }
 

@@ -292,15 +292,15 @@ PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, c
   const std::string both =
       detail::text({dali ? "the DALI" : "the Energon", " index ", path, " of the shard ", shard});
   const object_signature signature = session.signature(id);
-  const std::uint64_t most = most_index_bytes(signature.size);
+  const std::uint64_t maximum = max_index_bytes(signature.size);
   std::optional<buffer> bytes;
   if (near != nullptr) {
     std::string why;
-    bytes = near->read(id, which, most, &why);
+    bytes = near->read(id, which, maximum, &why);
     if (!bytes) throw error(errc::missing, {both, " cannot be used: ", why}).in_file(shard);
   } else {
     try {
-      bytes = read_whole_file(path, most, "the index of this shard");
+      bytes = read_whole_file(path, maximum, "the index of this shard");
     } catch (const error& e) {
       throw error(e.code() == errc::limit ? errc::limit : errc::missing,
                   {both, " cannot be used: ", e.message()})

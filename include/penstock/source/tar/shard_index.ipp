@@ -62,9 +62,9 @@ PENSTOCK_INLINE std::optional<index_header> index_header::load(bytes_view bytes)
     *value = load_little<std::uint64_t>(field);
     field += 8;
   }
-  constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
-  if (h.samples >= most || h.members > most || h.suffixes > (1u << 24) || h.suffix_bytes > most ||
-      h.key_bytes > most || h.unended > 1 || h.bytewise > 1 || h.apple_double > 2) {
+  constexpr std::uint64_t maximum = std::numeric_limits<std::uint32_t>::max();
+  if (h.samples >= maximum || h.members > maximum || h.suffixes > (1u << 24) || h.suffix_bytes > maximum ||
+      h.key_bytes > maximum || h.unended > 1 || h.bytewise > 1 || h.apple_double > 2) {
     return std::nullopt;
   }
   // An index without samples must be empty: its tables are never read, so nothing else would

@@ -42,8 +42,8 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
   local = where.local;
   const std::span<const std::string> names = where.names;
   // Threads that wait for a distant store cost little.
-  constexpr std::size_t at_once = 32;
-  const std::size_t threads = rules.threads == 0 && distant ? at_once : rules.threads;
+  constexpr std::size_t max_in_flight = 32;
+  const std::size_t threads = rules.threads == 0 && distant ? max_in_flight : rules.threads;
   signatures.resize(names.size());
   in_memory.resize(names.size());
 

@@ -160,13 +160,13 @@ PENSTOCK_INLINE std::optional<buffer> index_in_store(session_view session, objec
                                                      std::uint64_t extension_limit, std::string& why,
                                                      bool skip_apple_double) {
   const object_signature shard = session.signature(id);
-  const std::uint64_t most = most_index_bytes(shard.size);
+  const std::uint64_t maximum = max_index_bytes(shard.size);
   try {
-    if (auto own = near.read(id, own_index, most, &why);
+    if (auto own = near.read(id, own_index, maximum, &why);
         own && adopt(*own, session, id, shard, kind, pace, extension_limit, skip_apple_double, why))
       return own;
     if (!kind.has_foreign_indexes) return std::nullopt;
-    const auto text = near.read(id, dali_index, most);
+    const auto text = near.read(id, dali_index, maximum);
     if (text && text_of(text->view()).starts_with("v1.2 "))
       return index_from_dali(session, id, shard, text_of(text->view()), extension_limit, pace,
                              stored_index_checks, skip_apple_double);

@@ -23,7 +23,7 @@ namespace detail::tar {
 
 /// The shards of a plan that are read forward.
 struct stream_shards {
-  stream_shards(std::vector<std::string> given, std::uint64_t most, std::uint64_t longest_extension,
+  stream_shards(std::vector<std::string> given, std::uint64_t maximum, std::uint64_t longest_extension,
                 bool regular, std::string_view source, bool skips_apple_double = true);
 
   std::vector<std::string> names;

@@ -12,12 +12,12 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-PENSTOCK_INLINE stream_shards::stream_shards(std::vector<std::string> given, std::uint64_t most,
+PENSTOCK_INLINE stream_shards::stream_shards(std::vector<std::string> given, std::uint64_t maximum,
                                              std::uint64_t longest_extension, bool regular,
                                              std::string_view source, bool skips_apple_double)
     : names(std::move(given)),
       used(names.size()),
-      limit(most),
+      limit(maximum),
       extension_limit(longest_extension),
       files(regular),
       source_name(source),

@@ -81,12 +81,12 @@ PENSTOCK_INLINE std::string pax_record(std::string_view key, std::string_view va
 
 PENSTOCK_INLINE void append_headers(buffer& out, std::string_view path, std::uint64_t size,
                                     const member_facts& facts) {
-  constexpr std::uint64_t most_in_octal = std::uint64_t{1} << 33;
+  constexpr std::uint64_t max_in_octal = std::uint64_t{1} << 33;
   const auto cut = ustar_cut(path);
-  if (!cut || size >= most_in_octal) {
+  if (!cut || size >= max_in_octal) {
     std::string records;
     if (!cut) records += pax_record("path", path);
-    if (size >= most_in_octal) records += pax_record("size", std::to_string(size));
+    if (size >= max_in_octal) records += pax_record("size", std::to_string(size));
     append_block(out, "", "././@PaxHeader", records.size(), 'x', facts);
     out.append(bytes_of(records));
     out.append(padding_after(records.size()));
@@ -94,7 +94,7 @@ PENSTOCK_INLINE void append_headers(buffer& out, std::string_view path, std::uin
   const std::size_t at = cut.value_or(0);
   const std::string_view prefix = path.substr(0, at);
   const std::string_view name = at == 0 ? path : path.substr(at + 1);
-  append_block(out, prefix, name.substr(0, 100), size >= most_in_octal ? 0 : size, '0', facts);
+  append_block(out, prefix, name.substr(0, 100), size >= max_in_octal ? 0 : size, '0', facts);
 }
 
 }  // namespace detail::tar

@@ -139,9 +139,9 @@ class copying_worker : public fetch_link<Session> {
 
  private:
   static constexpr std::uint64_t first_ahead = 16_KiB;
-  static constexpr std::uint64_t most_ahead = 256_KiB;
+  static constexpr std::uint64_t max_ahead = 256_KiB;
   // gaps of unused bytes up to this size are read along, to save another call
-  static constexpr std::uint64_t most_between = 8_KiB;
+  static constexpr std::uint64_t max_gap = 8_KiB;
 
   struct span_of_members {
     std::uint32_t first;
@@ -183,23 +183,23 @@ class copying_worker : public fetch_link<Session> {
     const shard_index& tables = *at.tables;
     span_of_members span{member, member};
     for (std::uint32_t m = member;
-         m > at.first && small(m - 1) && tables.end(member) - tables.offset(m - 1) <= most_ahead;) {
+         m > at.first && small(m - 1) && tables.end(member) - tables.offset(m - 1) <= max_ahead;) {
       if (!tables.uses(--m)) continue;
-      if (span.first - m != 1 && tables.offset(span.first) - tables.end(m) > most_between) break;
+      if (span.first - m != 1 && tables.offset(span.first) - tables.end(m) > max_gap) break;
       span.first = m;
     }
     const std::uint64_t begin = tables.offset(span.first);
     std::uint32_t seen = member;
-    const auto extend = [&](std::uint32_t end, std::uint64_t most) {
-      while (seen + 1 < end && small(seen + 1) && tables.end(seen + 1) - begin <= most) {
+    const auto extend = [&](std::uint32_t end, std::uint64_t maximum) {
+      while (seen + 1 < end && small(seen + 1) && tables.end(seen + 1) - begin <= maximum) {
         if (!tables.uses(++seen)) continue;
-        if (seen - span.last != 1 && tables.offset(seen) - tables.end(span.last) > most_between) return false;
+        if (seen - span.last != 1 && tables.offset(seen) - tables.end(span.last) > max_gap) return false;
         span.last = seen;
       }
       return seen + 1 == end;
     };
-    const bool whole = extend(at.end, most_ahead);
-    ahead_ = in_order_ ? std::clamp(ahead_ * 4, first_ahead, most_ahead) : 0;
+    const bool whole = extend(at.end, max_ahead);
+    ahead_ = in_order_ ? std::clamp(ahead_ * 4, first_ahead, max_ahead) : 0;
     if (ahead_ != 0 && whole) extend(static_cast<std::uint32_t>(tables.header().members), ahead_);
     return span;
   }

@@ -35,9 +35,9 @@ class header_reader {
   header_reader(session_view session, object_id id, std::uint64_t size, scan_pace pace = {})
       : session_(session), id_(id), size_(size), pace_(pace), ahead_(pace.smallest) {}
 
-  /// At most `most` bytes at `offset`, fewer at the end of the archive. The view is valid until the next
+  /// At most `maximum` bytes at `offset`, fewer at the end of the archive. The view is valid until the next
   /// call.
-  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t most);
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t maximum);
 
   /// `offset`, or the end if that is nearer.
   [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const noexcept { return std::min(offset, size_); }

@@ -13,8 +13,8 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-PENSTOCK_INLINE bytes_view header_reader::get(std::uint64_t offset, std::size_t most) {
-  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(most, size_ - reach(offset)));
+PENSTOCK_INLINE bytes_view header_reader::get(std::uint64_t offset, std::size_t maximum) {
+  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(maximum, size_ - reach(offset)));
   if (count == 0) return {};
   if (session_.views()) return session_.view(id_, offset, count);
   if (offset < begin_ || offset + count > begin_ + window_.size()) fill(offset, count);

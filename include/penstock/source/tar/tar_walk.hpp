@@ -90,7 +90,7 @@ class member_walk {
   void check_end() const;
   void forget() noexcept;
 
-  static constexpr std::uint64_t most = (std::uint64_t{1} << 63) - block_size;
+  static constexpr std::uint64_t maximum = (std::uint64_t{1} << 63) - block_size;
 
   walk_input in_;
   std::uint64_t at_ = 0;           // of the next header

@@ -123,7 +123,7 @@ PENSTOCK_INLINE bool member_walk::file(bytes_view block, char type, std::optiona
         .at_offset(data_ - block_size)
         .for_key(path_);
   }
-  if (*bytes > most - data_) {
+  if (*bytes > maximum - data_) {
     throw error(errc::format, "the size of a member is larger than any file")
         .at_offset(data_ - block_size)
         .for_key(path_);

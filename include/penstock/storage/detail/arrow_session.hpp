@@ -91,8 +91,8 @@ class arrow_session {
   static constexpr bool views = false;
 
   arrow_session(std::shared_ptr<arrow::fs::FileSystem> where, std::span<const std::string> names,
-                std::size_t most_open)
-      : where_(std::move(where)), names_(names), most_open_(most_open), facts_(names.size()) {}
+                std::size_t max_open)
+      : where_(std::move(where)), names_(names), max_open_(max_open), facts_(names.size()) {}
   arrow_session(const arrow_session&) = delete;
   arrow_session& operator=(const arrow_session&) = delete;
 
@@ -186,7 +186,7 @@ class arrow_session {
     one.signature = now;
     one.file = *std::move(made);
     one.place = recent_.begin();
-    if (recent_.size() > most_open_) {
+    if (recent_.size() > max_open_) {
       oldest = std::exchange(facts_[recent_.back()].file, nullptr);
       recent_.pop_back();
     }
@@ -195,7 +195,7 @@ class arrow_session {
 
   std::shared_ptr<arrow::fs::FileSystem> where_;
   std::span<const std::string> names_;
-  std::size_t most_open_;
+  std::size_t max_open_;
   mutable shared_questions questions_;
   mutable std::mutex lock_;
   mutable fixed_array<facts> facts_;

@@ -253,8 +253,8 @@ PENSTOCK_INLINE std::uint64_t block_files::data_size() const noexcept {
   return block_index::data_head + table.of().slots * table.of().block;
 }
 PENSTOCK_INLINE bool block_files::lock_folder(wait_stops::moment begun) noexcept {
-  const auto most = stuck.load(std::memory_order_relaxed) ? longest_change / 100 : longest_change;
-  const auto end = std::chrono::steady_clock::now() + most;
+  const auto maximum = stuck.load(std::memory_order_relaxed) ? longest_change / 100 : longest_change;
+  const auto end = std::chrono::steady_clock::now() + maximum;
   for (unsigned tries = 0; !lock_byte(index.get(), change_byte, byte_lock::exclusive); ++tries) {
     if (stops.since(begun)) return false;
     if (std::chrono::steady_clock::now() > end) {

@@ -66,7 +66,7 @@ class block_folder {
   bool fill(place mine, const key& what, bytes_view bytes, wait_stops::moment begun);
   void give_up(place mine, wait_stops::moment begun) noexcept;
   /// Waits for somebody else to fill a slot, at most so long. Returns whether its state is another one.
-  bool wait(place other, std::uint64_t most_ns) noexcept;
+  bool wait(place other, std::uint64_t max_ns) noexcept;
   /// Nobody waits for this any more: `ask` says `nothing`.
   void waited_in_vain(place other) noexcept;
 

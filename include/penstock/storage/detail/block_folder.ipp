@@ -37,8 +37,8 @@ struct block_folder::state : block_files {
   // Behind the bytes of `block_files`, a byte for each row of `next_uses`, which the session has locked whose
   // row it is; then one for each slot, which whoever fills it has locked.
   static constexpr std::uint64_t first_row_byte = first_free_byte,
-                                 first_slot_byte = first_row_byte + next_uses::most;
-  static constexpr std::uint32_t no_row = next_uses::most;
+                                 first_slot_byte = first_row_byte + next_uses::maximum;
+  static constexpr std::uint32_t no_row = next_uses::maximum;
 
   state(const disk_cache& where, checksum_call sum_of)
       : block_files(where.folder(),
@@ -137,7 +137,7 @@ struct block_folder::state : block_files {
     outlook rows;
     if (!plans) return rows;
     const next_uses all = table.next();
-    for (std::uint32_t one = 0; one < next_uses::most; ++one) {
+    for (std::uint32_t one = 0; one < next_uses::maximum; ++one) {
       if (!all.is_used(one)) continue;
       if (one == row || is_locked(index.get(), first_row_byte + one))
         rows.add(all, one);
@@ -150,7 +150,7 @@ struct block_folder::state : block_files {
   /// Takes a row, if there is one. The caller may change the folder.
   void take_row() noexcept {
     const next_uses all = table.next();
-    for (std::uint32_t one = 0; one < next_uses::most && row == no_row; ++one) {
+    for (std::uint32_t one = 0; one < next_uses::maximum && row == no_row; ++one) {
       if (!lock_byte(index.get(), first_row_byte + one, byte_lock::exclusive)) continue;
       all.begin(one);
       row = one;
@@ -409,9 +409,9 @@ PENSTOCK_INLINE void block_folder::give_up(place mine, wait_stops::moment begun)
   all.end_fill(mine.slot);
 }
 
-PENSTOCK_INLINE bool block_folder::wait(place other, std::uint64_t most_ns) noexcept {
+PENSTOCK_INLINE bool block_folder::wait(place other, std::uint64_t max_ns) noexcept {
   state& all = *state_;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(most_ns);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(max_ns);
   constexpr timespec slice{0, 20'000'000};
   while (all.table.same(other)) {
     if (std::chrono::steady_clock::now() >= end) return false;

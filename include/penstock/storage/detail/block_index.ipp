@@ -246,12 +246,12 @@ PENSTOCK_INLINE std::optional<place> block_index::find(const key& what) const no
 
 PENSTOCK_INLINE std::optional<place> block_index::least_needed(const outlook& future,
                                                                bool only_full) const noexcept {
-  constexpr std::uint64_t most = 4096;
+  constexpr std::uint64_t maximum = 4096;
   head_record& all = head_of();
   std::uint64_t least = used_now, farthest = 0, slot = get(all.hand) % shape_.slots;
   std::uint32_t found = 0;
   for (std::uint64_t looks = 0; looks < shape_.slots && least != 0; ++looks) {
-    if (looks >= most && least != used_now) break;
+    if (looks >= maximum && least != used_now) break;
     const auto here = static_cast<std::uint32_t>(slot);
     slot = slot + 1 == shape_.slots ? 0 : slot + 1;
     const std::uint64_t one = get(use(here));

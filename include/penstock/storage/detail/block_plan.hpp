@@ -24,7 +24,7 @@ namespace detail::blocks {
 class block_plan {
  public:
   /// So many uses are kept; a session is told no more until some are passed.
-  static constexpr std::size_t most_uses = std::size_t{1} << 20;
+  static constexpr std::size_t max_uses = std::size_t{1} << 20;
   /// Reads of a block within so many turns are one use.
   static constexpr std::uint64_t close = 4;
   /// But a use is no longer than this: those behind it are forgotten after it.
@@ -53,8 +53,8 @@ class block_plan {
     std::uint32_t block = 0;
     std::uint64_t turn = 0;
   };
-  /// The blocks that are needed next, in that order, each once, up to `most` of them.
-  void list_coming(std::size_t most, std::vector<coming>& into) const;
+  /// The blocks that are needed next, in that order, each once, up to `maximum` of them.
+  void list_coming(std::size_t maximum, std::vector<coming>& into) const;
 
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};

@@ -76,7 +76,7 @@ PENSTOCK_INLINE void block_plan::grow() {
 }
 PENSTOCK_INLINE bool block_plan::has_room() const {
   const std::scoped_lock lock(mutex_);
-  return end_ - begin_ < most_uses;
+  return end_ - begin_ < max_uses;
 }
 
 PENSTOCK_INLINE void block_plan::stand_at(std::uint64_t turn, std::uint64_t seen, bool ends) {
@@ -121,11 +121,11 @@ PENSTOCK_INLINE std::uint64_t block_plan::distance(const key& what) const {
   return found.is_never() ? next_uses::farthest : found.turns_from(turn_);
 }
 
-PENSTOCK_INLINE void block_plan::list_coming(std::size_t most, std::vector<coming>& into) const {
-  constexpr std::uint64_t most_looks = 1u << 16;
+PENSTOCK_INLINE void block_plan::list_coming(std::size_t maximum, std::vector<coming>& into) const {
+  constexpr std::uint64_t max_looks = 1u << 16;
   const std::scoped_lock lock(mutex_);
   into.clear();
-  for (std::uint64_t i = begin_; i != end_ && i - begin_ < most_looks && into.size() < most; ++i) {
+  for (std::uint64_t i = begin_; i != end_ && i - begin_ < max_looks && into.size() < maximum; ++i) {
     const use& one = at(i);
     const auto here = static_cast<std::uint32_t>(i & (uses_.size() - 1));
     if (one.last >= turn_ && blocks_[one.block].head == here)

@@ -58,12 +58,12 @@ class cached_reads {
   cached_reads(const Far& far, const disk_cache& near)
       : far_(far.connect()),
         folder_(near, &xxh3),
-        longest_wait_ns_(
-            static_cast<std::uint64_t>(std::chrono::nanoseconds(near.options().longest_wait).count())),
+        max_wait_ns_(
+            static_cast<std::uint64_t>(std::chrono::nanoseconds(near.options().max_wait).count())),
         objects_(far_, far.names(), is_local(far), folder_.block_size()),
         planned_(folder_.block_size()),
         plans_(near.options().evict == eviction::needed_last),
-        at_once_ahead_(near.options().ahead) {}
+        max_ahead_(near.options().ahead) {}
 
   [[nodiscard]] std::uint64_t size(object_id id) { return objects_.at(id).signature.size; }
   [[nodiscard]] object_signature signature(object_id id) { return objects_.at(id).signature; }
@@ -174,11 +174,11 @@ class cached_reads {
     const key wanted = what.key_of(number);
     const std::uint64_t begin = number * folder_.block_size();
     const std::uint64_t size = std::min(folder_.block_size(), what.signature.size - begin);
-    const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(longest_wait_ns_);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(max_wait_ns_);
     bool again = false;  // it was there, and was damaged
     // Blocks that go as fast as they come are read past the cache, too.
-    constexpr unsigned most_damaged = 3, most_moves = 1000;
-    for (unsigned damaged = 0, moves = 0; damaged < most_damaged && moves < most_moves;) {
+    constexpr unsigned max_damaged = 3, max_moves = 1000;
+    for (unsigned damaged = 0, moves = 0; damaged < max_damaged && moves < max_moves;) {
       if (const auto found = folder_.find(wanted, what.hints[to_size(number)])) {
         switch (
             folder_.copy(*found, wanted, size, within, into, what.is_warm.load(std::memory_order_relaxed))) {
@@ -266,9 +266,9 @@ class cached_reads {
         turn, turns == 0 ? 0 : static_cast<std::uint64_t>(ns) / turns,
         [](const void* plan, const key& block) { return static_cast<const block_plan*>(plan)->next(block); },
         &planned_.plan());
-    if (at_once_ahead_ == 0) return;
+    if (max_ahead_ == 0) return;
     ahead_.start(
-        at_once_ahead_, [](void* self) noexcept { return static_cast<cached_reads*>(self)->work_ahead(); },
+        max_ahead_, [](void* self) noexcept { return static_cast<cached_reads*>(self)->work_ahead(); },
         this);
     ahead_.wake();
   }
@@ -281,12 +281,12 @@ class cached_reads {
   /// Fetches one of the blocks that are needed next, if there is room for it. Returns whether to go on.
   [[nodiscard]] bool work_ahead() noexcept try {
     // A block that comes early takes the place of one that is needed later: of a small part of them.
-    constexpr std::uint64_t most = 64, part = 64;
+    constexpr std::uint64_t maximum = 64, part = 64;
     const wait_stops::moment begun = folder_.stops().now();
     const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
     if (now < ahead_rests_until_.load(std::memory_order_relaxed)) return false;
     thread_local std::vector<block_plan::coming> coming;
-    planned_.plan().list_coming(to_size(std::clamp<std::uint64_t>(folder_.slots() / part, 1, most)), coming);
+    planned_.plan().list_coming(to_size(std::clamp<std::uint64_t>(folder_.slots() / part, 1, maximum)), coming);
     for (const block_plan::coming& one : coming) {
       const auto [id, number] = planned_.origin_of(one.block);
       cached_object& what = objects_.at(id);
@@ -313,7 +313,7 @@ class cached_reads {
 
   far_session far_;
   block_folder folder_;
-  std::uint64_t longest_wait_ns_;
+  std::uint64_t max_wait_ns_;
   cached_objects<far_session> objects_;
   std::mutex rooms_mutex_;
   std::vector<std::unique_ptr<std::byte[]>> rooms_;
@@ -322,7 +322,7 @@ class cached_reads {
   std::uint64_t first_turn_ = 0;
   std::chrono::steady_clock::time_point first_time_;
   bool plans_;
-  std::size_t at_once_ahead_;
+  std::size_t max_ahead_;
   std::atomic<std::chrono::steady_clock::rep> ahead_rests_until_{0};  // after a failure
   counter hits_{0}, fetched_{0}, refetched_{0}, corrupt_{0}, uncached_{0}, held_{0};
   detail::work_ahead ahead_;  // last, since its threads use all of this

@@ -29,12 +29,12 @@ template <storage Far>
 class checked_session {
   using inner = typename Far::session;
   static constexpr bool in_background = background_session<inner>;
-  static constexpr std::size_t most_threads = 64;
+  static constexpr std::size_t max_threads = 64;
 
   struct state {
-    state(const Far& given, const sha256_check& check, std::size_t checks_at_once)
-        : where(given), session(where.connect()), checks(check, where.names(), checks_at_once) {
-      if constexpr (in_background) threads.emplace(session_view(blocking), where.names(), most_threads);
+    state(const Far& given, const sha256_check& check, std::size_t max_checks_in_flight)
+        : where(given), session(where.connect()), checks(check, where.names(), max_checks_in_flight) {
+      if constexpr (in_background) threads.emplace(session_view(blocking), where.names(), max_threads);
     }
     state(const state&) = delete;
     state& operator=(const state&) = delete;
@@ -75,8 +75,8 @@ class checked_session {
   static constexpr bool views = inner::views;
   static constexpr bool has_latency = latent_session<inner>;
 
-  checked_session(const Far& where, const sha256_check& check, std::size_t checks_at_once)
-      : state_(std::make_unique<state>(where, check, checks_at_once)) {}
+  checked_session(const Far& where, const sha256_check& check, std::size_t max_checks_in_flight)
+      : state_(std::make_unique<state>(where, check, max_checks_in_flight)) {}
 
   /// Reads nothing.
   [[nodiscard]] std::uint64_t size(object_id id) const {
@@ -173,10 +173,10 @@ class checked_session {
     all.held += state_->checks.held_bytes();
     return all;
   }
-  [[nodiscard]] std::size_t at_once() const
+  [[nodiscard]] std::size_t max_in_flight() const
     requires limiting_session<inner>
   {
-    return std::as_const(state_->session).at_once();
+    return std::as_const(state_->session).max_in_flight();
   }
   /// The oldest of the session inside, such as that of a comparison.
   [[nodiscard]] std::optional<open_read> oldest_read() const

@@ -24,7 +24,7 @@ namespace detail {
 struct decrypting_rules {
   segment_layout layout;
   std::string associated;
-  std::size_t at_once;
+  std::size_t max_in_flight;
   cipher_handle cipher;
 };
 

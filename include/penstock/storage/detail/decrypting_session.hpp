@@ -41,7 +41,7 @@ class decrypting_session {
   using inner = typename Storage::session;
   static constexpr bool in_background = background_session<inner>;
   /// The most ciphertext that is read at once: of what is near, as much as stays in the processor's cache.
-  static constexpr std::uint64_t most =
+  static constexpr std::uint64_t maximum =
       latent_session<inner> ? std::uint64_t{8} << 20 : std::uint64_t{256} << 10;
 
   struct state {
@@ -51,7 +51,7 @@ class decrypting_session {
           rules(chosen),
           objects(where.names().size()),
           session(where.connect()) {
-      if constexpr (in_background) threads.emplace(session_view(waiting), where.names(), rules.at_once);
+      if constexpr (in_background) threads.emplace(session_view(waiting), where.names(), rules.max_in_flight);
     }
     state(const state&) = delete;
     state& operator=(const state&) = delete;
@@ -103,7 +103,7 @@ class decrypting_session {
       std::uint64_t skipped = offset - layout.plain_begin(segment);
       do {  // once for an empty object, whose tag is checked too
         const std::uint64_t end = into.empty() ? 1 : layout.segment_at(offset + into.size() - 1) + 1;
-        const std::uint64_t together = std::max<std::uint64_t>(most / layout.segment_size(), 1);
+        const std::uint64_t together = std::max<std::uint64_t>(maximum / layout.segment_size(), 1);
         const std::uint64_t stop = std::min(end, segment + together), begin = layout.file_begin(segment);
         bytes_view sealed =
             stored<Waiting>(id, begin, layout.file_end(stop - 1, object.file_size) - begin, *room);
@@ -307,12 +307,12 @@ class decrypting_session {
     return std::as_const(state_->session).counters();
   }
   /// How many reads in the background are in flight at most.
-  [[nodiscard]] std::size_t at_once() const
+  [[nodiscard]] std::size_t max_in_flight() const
     requires(in_background || limiting_session<inner>)
   {
-    std::size_t allowed = in_background ? state_->rules.at_once : 0;
+    std::size_t allowed = in_background ? state_->rules.max_in_flight : 0;
     if constexpr (limiting_session<inner>) {
-      const std::size_t inside = std::as_const(state_->session).at_once();
+      const std::size_t inside = std::as_const(state_->session).max_in_flight();
       if (inside != 0 && (allowed == 0 || inside < allowed)) allowed = inside;
     }
     return allowed;

@@ -32,7 +32,7 @@ namespace detail {
 struct delay_account {
   explicit delay_account(std::span<const simulated_fault> faults);
 
-  std::atomic<std::uint64_t> reads{0}, bytes{0}, in_flight{0}, most_in_flight{0};
+  std::atomic<std::uint64_t> reads{0}, bytes{0}, in_flight{0}, peak_in_flight{0};
   fixed_array<std::atomic<std::uint32_t>> faults_left;
 };
 

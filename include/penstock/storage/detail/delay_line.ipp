@@ -80,8 +80,8 @@ PENSTOCK_INLINE delay_line::clock::time_point delay_line::reserve(const read_req
                                                                   clock::duration stall,
                                                                   clock::time_point begin) {
   clock::time_point due = begin;
-  const bool bounded = options_.at_once != 0;
-  if (bounded && places_.size() >= options_.at_once) {
+  const bool bounded = options_.max_in_flight != 0;
+  if (bounded && places_.size() >= options_.max_in_flight) {
     std::pop_heap(places_.begin(), places_.end(), std::greater<>());
     due = std::max(due, places_.back());
     places_.pop_back();
@@ -106,9 +106,9 @@ PENSTOCK_INLINE delay_line::clock::time_point delay_line::reserve(const read_req
 
 PENSTOCK_INLINE void delay_line::begin_one() noexcept {
   const std::uint64_t now = account_->in_flight.fetch_add(1, std::memory_order_relaxed) + 1;
-  std::uint64_t most = account_->most_in_flight.load(std::memory_order_relaxed);
-  while (now > most &&
-         !account_->most_in_flight.compare_exchange_weak(most, now, std::memory_order_relaxed)) {
+  std::uint64_t maximum = account_->peak_in_flight.load(std::memory_order_relaxed);
+  while (now > maximum &&
+         !account_->peak_in_flight.compare_exchange_weak(maximum, now, std::memory_order_relaxed)) {
   }
 }
 

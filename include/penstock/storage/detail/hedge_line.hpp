@@ -31,9 +31,9 @@ namespace detail {
 
 /// When a second read is started.
 struct hedge_rules {
-  double share = 0.05;  // second reads per read, at most
+  double max_extra_requests = 0.05;  // second reads per read, at most
   std::size_t observations = 32;
-  std::chrono::microseconds soonest{0};
+  std::chrono::microseconds min_delay{0};
   std::uint64_t bytes = 64_MiB;  // of buffers, at most
 };
 
@@ -110,8 +110,8 @@ class hedge_line {
  private:
   using buffers = std::array<buffer, 2>;
   using counter = std::atomic<std::uint64_t>;
-  static constexpr std::size_t most_together = 64, groups = 33, most_kept = 1_MiB;
-  static constexpr std::int64_t one_hedge = 1'000'000, most_saved = 32 * one_hedge;
+  static constexpr std::size_t max_per_call = 64, groups = 33, max_kept = 1_MiB;
+  static constexpr std::int64_t one_hedge = 1'000'000, max_saved = 32 * one_hedge;
 
   void await_cancel();
 
@@ -128,9 +128,9 @@ class hedge_line {
   void ended(link& which, std::exception_ptr failed) noexcept;
   void work() noexcept;
 
-  std::chrono::microseconds soonest_;
+  std::chrono::microseconds min_delay_;
   std::int64_t for_each_read_;  // what a read adds to `saved_`
-  std::uint64_t most_bytes_;    // of buffers in use
+  std::uint64_t max_bytes_;    // of buffers in use
   std::span<const std::string> names_;
   std::optional<session_view> session_;
   background_view background_;

@@ -26,9 +26,9 @@ PENSTOCK_INLINE hedge_line::link* hedge_line::link_list::pop() noexcept {
 }
 
 PENSTOCK_INLINE hedge_line::hedge_line(const hedge_rules& rules, std::span<const std::string> names)
-    : soonest_(rules.soonest),
-      for_each_read_(static_cast<std::int64_t>(rules.share * static_cast<double>(one_hedge))),
-      most_bytes_(rules.bytes),
+    : min_delay_(rules.min_delay),
+      for_each_read_(static_cast<std::int64_t>(rules.max_extra_requests * static_cast<double>(one_hedge))),
+      max_bytes_(rules.bytes),
       names_(names) {
   for (size_group& one : groups_) one.times.need(rules.observations);
 }
@@ -66,7 +66,7 @@ PENSTOCK_INLINE hedge_line::item& hedge_line::make_item(std::size_t bytes) {
     items_.push_back(std::move(fresh));
   }
   item& one = *free_;
-  one.buffered = !background_.abandons() && bytes <= most_bytes_ - held_;
+  one.buffered = !background_.abandons() && bytes <= max_bytes_ - held_;
   if (one.buffered) {
     one.first_bytes.resize_for_overwrite(bytes);
     held_ += bytes;
@@ -101,7 +101,7 @@ PENSTOCK_INLINE void hedge_line::unpin(item& one, buffers& unused) noexcept {
   if (one.pins != 0 || one.first_runs || one.second_runs) return;
   held_ -= one.second_bytes.size() + (one.buffered ? one.first_bytes.size() : 0);
   unused[0] = std::move(one.second_bytes);
-  if (one.first_bytes.capacity() > most_kept) unused[1] = std::move(one.first_bytes);
+  if (one.first_bytes.capacity() > max_kept) unused[1] = std::move(one.first_bytes);
   one.failed = nullptr;
   one.newer = free_;
   free_ = &one;
@@ -149,7 +149,7 @@ PENSTOCK_INLINE std::size_t hedge_line::take_ready(std::span<read_request> into)
     if (one.buffered) request.into = one.first_bytes.span();
     one.begun = now;
     if (one.buffered || background_.abandons()) list(one);
-    saved_ = std::min(most_saved, saved_ + for_each_read_);
+    saved_ = std::min(max_saved, saved_ + for_each_read_);
   }
   requests_.fetch_add(count, std::memory_order_relaxed);
   return count;
@@ -159,7 +159,7 @@ PENSTOCK_INLINE std::size_t hedge_line::take_ready(std::span<read_request> into)
 PENSTOCK_INLINE void hedge_line::pass_on(std::unique_lock<std::mutex>& held) noexcept {
   if (passing_ || ready_.first == nullptr) return;
   passing_ = true;
-  std::array<read_request, most_together> together;
+  std::array<read_request, max_per_call> together;
   const read_listener listener{this, [](void* self, std::uint64_t tag, std::exception_ptr failed) noexcept {
                                  static_cast<hedge_line*>(self)->ended(*reinterpret_cast<link*>(to_size(tag)),
                                                                        std::move(failed));
@@ -261,14 +261,14 @@ PENSTOCK_INLINE hedge_line::clock::time_point hedge_line::hedge_late(clock::time
   for (size_group& in : groups_) {
     const auto late = in.times.late();
     if (in.oldest == nullptr || !late) continue;
-    const clock::duration after = std::max(*late, soonest_);
+    const clock::duration after = std::max(*late, min_delay_);
     while (in.oldest != nullptr && in.oldest->begun + after <= now && saved_ >= one_hedge) {
       item& one = *in.oldest;
       unlist(one);
       if (one.cancels != cancels_) continue;
       const std::size_t size = one.what.request.into.size();
       try {
-        if (size > most_bytes_ - held_) continue;  // the first read has to do
+        if (size > max_bytes_ - held_) continue;  // the first read has to do
         one.second_bytes.resize_for_overwrite(size);
       } catch (...) {  // no memory
         continue;

@@ -21,7 +21,7 @@ namespace detail::files {
 
 /// How many mappings the process has, and may have; 0 if the system does not say.
 struct mapping_counts {
-  std::uint64_t there = 0, most = 0;
+  std::uint64_t there = 0, maximum = 0;
 };
 [[nodiscard]] mapping_counts count_mappings() noexcept;
 

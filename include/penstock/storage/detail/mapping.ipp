@@ -40,7 +40,7 @@ PENSTOCK_INLINE mapping_counts count_mappings() noexcept {
   };
   mapping_counts made;
   read_all("/proc/sys/vm/max_map_count", [&](std::string_view text) {
-    std::from_chars(text.data(), text.data() + text.size(), made.most);
+    std::from_chars(text.data(), text.data() + text.size(), made.maximum);
   });
   read_all("/proc/self/maps", [&](std::string_view text) {
     made.there += static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
@@ -53,10 +53,10 @@ PENSTOCK_INLINE error mapping_failure(const std::string& path, std::uint64_t byt
   if (code != ENOMEM) return failure("map the file", path, code);
   constexpr std::uint64_t near = 16;  // other threads may have made or removed some
   const std::string_view instead = "give the source a storage that reads, such as file(...), if it takes one";
-  if (counts.most != 0 && counts.there + near >= counts.most)
+  if (counts.maximum != 0 && counts.there + near >= counts.maximum)
     return error(errc::io, {"cannot map the file: the process has ", counts.there,
-                            " mappings, one for each file, and the system allows ", counts.most,
-                            "; raise that with `sysctl vm.max_map_count=", 4 * counts.most,
+                            " mappings, one for each file, and the system allows ", counts.maximum,
+                            "; raise that with `sysctl vm.max_map_count=", 4 * counts.maximum,
                             "`, put the data into fewer files, or ", instead})
         .in_file(path);
   return error(errc::io, {"cannot map the file: there are no ", bytes,

@@ -16,14 +16,14 @@ namespace penstock::inline v0_1 {
 namespace detail::blocks {
 
 PENSTOCK_INLINE std::uint64_t memory_blocks::slots_within(std::uint64_t limit, std::uint64_t block) noexcept {
-  constexpr std::uint64_t most = std::uint64_t{1} << 30;
+  constexpr std::uint64_t maximum = std::uint64_t{1} << 30;
   const auto index = [](std::uint64_t slots) {
     return slots * sizeof(slot_record) + std::bit_ceil(slots) * sizeof(std::uint32_t);
   };
   // What the object itself takes, and the heap beside each part.
   constexpr std::uint64_t rest = sizeof(memory_blocks) + 128;
   if (limit < rest) return 0;
-  std::uint64_t low = 0, high = std::min(most, (limit - rest) / block);  // all of `low` fit
+  std::uint64_t low = 0, high = std::min(maximum, (limit - rest) / block);  // all of `low` fit
   while (low < high) {
     const std::uint64_t middle = low + (high - low + 1) / 2;
     if (index(middle) <= limit - rest - middle * block)
@@ -89,11 +89,11 @@ PENSTOCK_INLINE std::uint64_t memory_blocks::distance(const key& what) const noe
 }
 
 PENSTOCK_INLINE std::optional<std::uint32_t> memory_blocks::victim() noexcept {
-  constexpr std::uint64_t most = 4096;
+  constexpr std::uint64_t maximum = 4096;
   std::optional<std::uint32_t> found;
   std::uint64_t least = 0, farthest = 0;
   std::uint32_t here = hand_;
-  for (std::uint64_t looks = 0; looks < count_ && !(found && (looks >= most || least == 0)); ++looks) {
+  for (std::uint64_t looks = 0; looks < count_ && !(found && (looks >= maximum || least == 0)); ++looks) {
     const slot_record& one = slots_[here];
     const std::uint64_t word = one.word.load(std::memory_order_relaxed);
     if (phase_of(word) != phase::filling && (word & pins) == 0) {
@@ -134,8 +134,8 @@ PENSTOCK_INLINE memory_blocks::answer memory_blocks::ask(const key& what,
     if (one.in_vain) return {};
     return {answer::other, *known, word};
   }
-  constexpr int most_tries = 100;
-  for (int tries = 0; tries < most_tries; ++tries) {
+  constexpr int max_tries = 100;
+  for (int tries = 0; tries < max_tries; ++tries) {
     const auto free_one = victim();
     if (!free_one) return {};
     slot_record& one = slots_[*free_one];

@@ -170,10 +170,10 @@ class memory_reads {
     };
     if (is_copied()) return;
     const std::uint64_t begin = number * blocks_.block_size();
-    const auto late = std::chrono::steady_clock::now() + near_.options().longest_wait;
+    const auto late = std::chrono::steady_clock::now() + near_.options().max_wait;
     // Blocks that go as fast as they come are read past the cache.
-    constexpr unsigned most_moves = 1000;
-    for (unsigned moves = 0; moves < most_moves; ++moves) {
+    constexpr unsigned max_moves = 1000;
+    for (unsigned moves = 0; moves < max_moves; ++moves) {
       const memory_blocks::answer got = blocks_.ask(wanted, hint);
       if (got.is == memory_blocks::answer::nothing) break;
       if (got.is == memory_blocks::answer::mine) {

@@ -53,12 +53,12 @@ class next_use {
 class next_uses {
  public:
   /// So many processes have a row.
-  static constexpr std::uint32_t most = 64;
+  static constexpr std::uint32_t maximum = 64;
   /// Farther than this is not told apart from never.
   static constexpr std::uint64_t farthest = ~std::uint64_t{0};
 
   [[nodiscard]] static constexpr std::uint64_t bytes(std::uint64_t slots) noexcept {
-    return most * (sizeof(row_record) + slots * sizeof(std::uint64_t));
+    return maximum * (sizeof(row_record) + slots * sizeof(std::uint64_t));
   }
   /// Refers to `bytes(slots)` bytes.
   next_uses(std::byte* memory, std::uint64_t slots) noexcept : memory_(memory), slots_(slots) {}
@@ -113,7 +113,7 @@ class outlook {
     std::uint32_t number = 0;
     [[nodiscard]] std::uint64_t to(next_use when) const noexcept;
   };
-  std::array<row_seen, next_uses::most> rows_;
+  std::array<row_seen, next_uses::maximum> rows_;
   std::uint32_t count_ = 0;
 };
 

@@ -13,7 +13,7 @@ PENSTOCK_INLINE next_uses::row_record& next_uses::record(std::uint32_t row) cons
   return reinterpret_cast<row_record*>(memory_)[row];
 }
 PENSTOCK_INLINE std::uint64_t& next_uses::word(std::uint32_t row, std::uint32_t slot) const noexcept {
-  return reinterpret_cast<std::uint64_t*>(memory_ + most * sizeof(row_record))[row * slots_ + slot];
+  return reinterpret_cast<std::uint64_t*>(memory_ + maximum * sizeof(row_record))[row * slots_ + slot];
 }
 
 PENSTOCK_INLINE bool next_uses::is_used(std::uint32_t row) const noexcept {
@@ -44,7 +44,7 @@ PENSTOCK_INLINE void next_uses::clear(std::uint32_t row) const noexcept {
   for (std::uint32_t slot = 0; slot < slots_; ++slot) set(row, slot, {});
 }
 PENSTOCK_INLINE void next_uses::forget(std::uint32_t slot) const noexcept {
-  for (std::uint32_t row = 0; row < most; ++row)
+  for (std::uint32_t row = 0; row < maximum; ++row)
     if (is_used(row)) set(row, slot, {});
 }
 
@@ -72,8 +72,8 @@ PENSTOCK_INLINE void outlook::settle() noexcept {
 
 PENSTOCK_INLINE std::uint64_t outlook::row_seen::to(next_use when) const noexcept {
   if (when.is_never()) return next_uses::farthest;
-  constexpr std::uint64_t most_turns = std::uint64_t{1} << 32, most_ns = std::uint64_t{1} << 31;
-  return std::min(when.turns_from(turn), most_turns) * std::min(ns_per_turn, most_ns);
+  constexpr std::uint64_t max_turns = std::uint64_t{1} << 32, max_ns = std::uint64_t{1} << 31;
+  return std::min(when.turns_from(turn), max_turns) * std::min(ns_per_turn, max_ns);
 }
 PENSTOCK_INLINE std::uint64_t outlook::distance(std::uint32_t slot) const noexcept {
   std::uint64_t least = next_uses::farthest;

@@ -30,8 +30,8 @@ namespace detail {
 class object_checks {
  public:
   /// Refers to the names, and to the session that `use` gives it.
-  object_checks(sha256_check check, std::span<const std::string> names, std::size_t most)
-      : check_(std::move(check)), names_(names), most_(most), objects_(names.size()) {
+  object_checks(sha256_check check, std::span<const std::string> names, std::size_t maximum)
+      : check_(std::move(check)), names_(names), limit_(maximum), objects_(names.size()) {
     for (std::size_t i = 0; i < names.size(); ++i) objects_[i].listed = check_.knows(names[i]);
   }
 
@@ -126,7 +126,7 @@ class object_checks {
     for (;;) {
       if (what.passed.load(std::memory_order_relaxed)) return;
       go_on(id, stops);
-      if (!what.compared_now && running_ < most_) break;
+      if (!what.compared_now && running_ < limit_) break;
       changed_.wait(held);
     }
     turn mine(*this, what);
@@ -136,7 +136,7 @@ class object_checks {
   [[nodiscard]] object_signature compared(session_view session, object_id id, std::uint64_t stops) {
     const object_signature before = session.signature(id);
     sha256_check::state state = check_.begin(names_[id]);
-    const counted memory(held_, session.views() ? 0 : std::min(before.size, hashed_at_once));
+    const counted memory(held_, session.views() ? 0 : std::min(before.size, hash_chunk));
     in_pieces(
         session, id, before.size, [&](bytes_view bytes) { state.add(bytes); }, [&] { go_on(id, stops); });
     if (session.signature(id) != before)
@@ -167,7 +167,7 @@ class object_checks {
 
   sha256_check check_;
   std::span<const std::string> names_;
-  std::size_t most_;
+  std::size_t limit_;
   fixed_array<object> objects_;
   std::mutex lock_;
   std::condition_variable changed_;

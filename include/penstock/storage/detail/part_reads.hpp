@@ -23,7 +23,7 @@ namespace detail {
 class part_reads {
  public:
   static constexpr std::uint64_t longest = 16_MiB;
-  static constexpr std::size_t at_once = 8;
+  static constexpr std::size_t max_in_flight = 8;
   using begin_type = void (*)(void* line, std::span<const read_request> requests,
                               read_listener listener) noexcept;
 

@@ -33,7 +33,7 @@ PENSTOCK_INLINE read_listener part_reads::listener() noexcept {
 }
 
 PENSTOCK_INLINE void part_reads::read() {
-  std::array<read_request, at_once> first;
+  std::array<read_request, max_in_flight> first;
   std::size_t count = 0;
   while (count < first.size() && next_ < parts_) first[count++] = take_next();
   begin_(line_, {first.data(), count}, listener());

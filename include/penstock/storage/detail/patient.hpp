@@ -30,7 +30,7 @@ struct patience {
   relay_rules relays;                 // `stop` ends all waits of the session
   std::optional<hedge_rules> hedges;  // none: no second reads
 };
-/// Throws errc::argument for options that make no sense. `attempts` of 1, `at_once` of 0 and a `share` of 0
+/// Throws errc::argument for options that make no sense. `attempts` of 1, `max_in_flight` of 0 and a `max_extra_requests` of 0
 /// switch them off. No more reads than `connections` are let through in any case: more would wait inside,
 /// where they would look late.
 [[nodiscard]] patience patience_of(const http_options& options);
@@ -131,7 +131,7 @@ class patient_session {
     return all;
   }
   /// How many reads may be in flight now; 0: any number.
-  [[nodiscard]] std::size_t at_once() const { return state_->line.at_once(); }
+  [[nodiscard]] std::size_t max_in_flight() const { return state_->line.max_in_flight(); }
   /// The oldest of its reads, from its first attempt on.
   [[nodiscard]] std::optional<open_read> oldest_read() const { return state_->line.oldest_read(); }
   [[nodiscard]] std::string name(object_id id) const { return std::string(state_->where.names()[id]); }

@@ -15,13 +15,13 @@ PENSTOCK_INLINE relay_rules retry_rules_of(const http_options& options) {
 }
 PENSTOCK_INLINE patience patience_of(const http_options& options) {
   patience made{retry_rules_of(options), std::nullopt};
-  if (options.throttle.at_once != 0) {
+  if (options.throttle.max_in_flight != 0) {
     const relay_rules limit = rules_of(options.throttle);
-    made.relays.at_once = std::min(limit.at_once, options.connections);
-    made.relays.longest_pause = limit.longest_pause;
+    made.relays.max_in_flight = std::min(limit.max_in_flight, options.connections);
+    made.relays.max_pause = limit.max_pause;
   }
   const hedge_rules second = rules_of(options.hedges);
-  if (second.share > 0) made.hedges = second;
+  if (second.max_extra_requests > 0) made.hedges = second;
   return made;
 }
 

@@ -85,8 +85,8 @@ struct quiet_errors {
 /// A key out of a text, read by a function of OpenSSL; null if there is none.
 template <class Read>
 [[nodiscard]] owned_key read_pem(std::string_view text, Read&& read) {
-  constexpr std::size_t most = 64 << 10;
-  if (text.size() > most) return {};
+  constexpr std::size_t maximum = 64 << 10;
+  if (text.size() > maximum) return {};
   struct freed {
     void operator()(BIO* in) const noexcept { BIO_free(in); }
   };
@@ -136,8 +136,8 @@ template <class Read>
   } all;
   const auto session = file(std::vector<std::string>{path}, {.access = file_access::read}).connect();
   const std::uint64_t size = session.size(0);
-  constexpr std::uint64_t most = 64 << 10;
-  if (size > most) throw error(errc::format, {"a key has at most ", most, " bytes"}).in_file(path);
+  constexpr std::uint64_t maximum = 64 << 10;
+  if (size > maximum) throw error(errc::format, {"a key has at most ", maximum, " bytes"}).in_file(path);
   all.text.resize(to_size(size));
   session.read(0, 0, {reinterpret_cast<std::byte*>(all.text.data()), all.text.size()});
   try {

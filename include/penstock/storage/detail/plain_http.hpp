@@ -59,7 +59,7 @@ class plain_http {
               .slow_downs = counted.slow_downs.load()};
     }
     /// The maximum number of connections, and so of requests in flight.
-    [[nodiscard]] std::size_t at_once() const noexcept { return objects_->connections(); }
+    [[nodiscard]] std::size_t max_in_flight() const noexcept { return objects_->connections(); }
     /// Connections opened so far.
     [[nodiscard]] std::uint64_t connections() const noexcept {
       return objects_->counted().connections.load();

@@ -42,12 +42,12 @@ struct relay_rules {
   using milliseconds = std::chrono::milliseconds;
 
   std::uint32_t attempts = 1;  // of each read, including the first
-  milliseconds first_wait{0}, longest_wait{0}, longest_asked{0};
+  milliseconds initial_backoff{0}, max_backoff{0}, max_retry_after{0};
   milliseconds max_time{86'400'000}, max_unreachable_time{86'400'000};  // from first failure to last attempt
   std::uint64_t budget = 0;             // tokens for attempts after the first; 0: no limit
   std::optional<std::uint64_t> seed{};  // draws the waits; none: each relay has its own
-  std::size_t at_once = 0;              // reads in flight, at most; 0: no limit
-  milliseconds longest_pause{0};        // of all reads, when the store asked for it
+  std::size_t max_in_flight = 0;              // reads in flight, at most; 0: no limit
+  milliseconds max_pause{0};        // of all reads, when the store asked for it
   std::stop_token stop{};               // ends what waits outside of a relay
 
   /// Whether an attempt that begins at `due` is too late for a read that failed so, first at `failed`.
@@ -68,7 +68,7 @@ class retry_budget {
   void give(std::int64_t tokens) noexcept;
 
  private:
-  std::int64_t most_;  // 0: no limit
+  std::int64_t maximum_;  // 0: no limit
   std::atomic<std::int64_t> left_;
 };
 
@@ -164,13 +164,13 @@ class relay {
   /// The oldest read that has not ended, or question about an object.
   [[nodiscard]] std::optional<open_read> oldest_read() const;
   /// How many reads may be in flight now; 0: no limit.
-  [[nodiscard]] std::size_t at_once() const;
+  [[nodiscard]] std::size_t max_in_flight() const;
 
  private:
   using call = void (*)(const session_view&, const read_request&, void* result);
   using counter = std::atomic<std::uint64_t>;
-  static constexpr std::size_t most_together = 64;
-  static constexpr std::uint32_t most_failed_in_a_row = 8;          // more: the store is down
+  static constexpr std::size_t max_per_call = 64;
+  static constexpr std::uint32_t max_failed_in_a_row = 8;          // more: the store is down
   static constexpr std::uint64_t whole_object = ~std::uint64_t{0};  // the offset of `size` and `signature`
 
   /// Calls the session in this thread until it succeeds.
@@ -209,7 +209,7 @@ class relay {
 
   mutable std::mutex lock_;
   std::condition_variable changed_, room_;      // for the relay's thread and `stop`; for blocking reads
-  std::vector<std::unique_ptr<item[]>> items_;  // `most_together` each
+  std::vector<std::unique_ptr<item[]>> items_;  // `max_per_call` each
   item_list free_, ready_, stopped_;
   blocked* blocked_ = nullptr;
   std::vector<item*> timed_;  // a heap, the earliest first; has room for all items

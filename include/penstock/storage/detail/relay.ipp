@@ -40,10 +40,10 @@ PENSTOCK_INLINE bool relay_rules::too_late(std::chrono::steady_clock::time_point
 }
 
 PENSTOCK_INLINE retry_budget::retry_budget(std::uint64_t tokens) noexcept
-    : most_(static_cast<std::int64_t>(std::min<std::uint64_t>(tokens, 1'000'000'000))), left_(most_) {}
+    : maximum_(static_cast<std::int64_t>(std::min<std::uint64_t>(tokens, 1'000'000'000))), left_(maximum_) {}
 
 PENSTOCK_INLINE bool retry_budget::take(std::int64_t cost) noexcept {
-  if (most_ == 0) return true;
+  if (maximum_ == 0) return true;
   std::int64_t left = left_.load(std::memory_order_relaxed);
   while (left >= cost)
     if (left_.compare_exchange_weak(left, left - cost, std::memory_order_relaxed)) return true;
@@ -52,8 +52,8 @@ PENSTOCK_INLINE bool retry_budget::take(std::int64_t cost) noexcept {
 
 PENSTOCK_INLINE void retry_budget::give(std::int64_t tokens) noexcept {
   std::int64_t left = left_.load(std::memory_order_relaxed);
-  while (left < most_ &&
-         !left_.compare_exchange_weak(left, std::min(most_, left + tokens), std::memory_order_relaxed)) {
+  while (left < maximum_ &&
+         !left_.compare_exchange_weak(left, std::min(maximum_, left + tokens), std::memory_order_relaxed)) {
   }
 }
 
@@ -78,12 +78,12 @@ PENSTOCK_INLINE std::uint64_t arbitrary_seed() noexcept {
 
 PENSTOCK_INLINE std::chrono::nanoseconds retry_wait(const relay_rules& rules, const read_request& what,
                                                     std::uint32_t attempt) noexcept {
-  double most = std::chrono::duration<double>(rules.first_wait).count();
-  const double ceiling = std::chrono::duration<double>(rules.longest_wait).count();
-  for (std::uint32_t i = 1; i < attempt && most < ceiling; ++i) most *= 2;
+  double maximum = std::chrono::duration<double>(rules.initial_backoff).count();
+  const double ceiling = std::chrono::duration<double>(rules.max_backoff).count();
+  for (std::uint32_t i = 1; i < attempt && maximum < ceiling; ++i) maximum *= 2;
   rng draw(rules.seed.value_or(0), attempt, what.offset, what.object);
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
-      std::chrono::duration<double>(std::min(most, ceiling) * draw.uniform()));
+      std::chrono::duration<double>(std::min(maximum, ceiling) * draw.uniform()));
 }
 
 PENSTOCK_INLINE void relay::item_list::append(item& one) noexcept {
@@ -98,7 +98,7 @@ PENSTOCK_INLINE relay::item* relay::item_list::pop() noexcept {
 }
 
 PENSTOCK_INLINE relay::relay(const relay_rules& rules, std::span<const std::string> names)
-    : rules_(rules), names_(names), budget_(rules.budget), limit_(rules.at_once) {
+    : rules_(rules), names_(names), budget_(rules.budget), limit_(rules.max_in_flight) {
   if (!rules_.seed) rules_.seed = arbitrary_seed();
 }
 
@@ -152,7 +152,7 @@ PENSTOCK_INLINE void relay::insist(const read_request& what, call make, void* re
     }
     const read_failure why = failed ? read_failure::of(failed) : read_failure{};
     decision next;
-    if (failed || rules_.at_once != 0) {
+    if (failed || rules_.max_in_flight != 0) {
       std::unique_lock held(lock_);
       leave(round, failed ? &why : nullptr);
       if (failed) next = decide(what, attempt, why, over_ || cancels_ != cancels, first_failed);
@@ -179,10 +179,10 @@ PENSTOCK_INLINE void relay::forget(blocked& one) noexcept {
 }
 
 PENSTOCK_INLINE std::uint64_t relay::enter(const read_request& what, std::uint64_t cancels) {
-  if (rules_.at_once == 0 && !repeats_cancel_) return 0;
+  if (rules_.max_in_flight == 0 && !repeats_cancel_) return 0;
   std::unique_lock held(lock_);
   room_.wait(held, [this] { return !repeats_cancel_; });
-  if (rules_.at_once == 0) return 0;
+  if (rules_.max_in_flight == 0) return 0;
   ++waiting_for_room_;
   for (;;) {
     const bool paused = pauses();
@@ -231,7 +231,7 @@ PENSTOCK_INLINE relay::decision relay::decide(const read_request& what, std::uin
   attempt = std::max(attempt, rounds);
   made.due = now + retry_wait(rules_, what, attempt);
   if (why.asked_ms)
-    made.due += std::min(rules_.longest_asked,
+    made.due += std::min(rules_.max_retry_after,
                          std::chrono::milliseconds(std::min<std::uint64_t>(*why.asked_ms, 1'000'000'000)));
   // While the store is down, most reads wait for the one that asks whether it is back.
   made.late = rules_.too_late(made.due, rounds != 0 ? std::min(failed, failing_since_) : failed, why);
@@ -247,9 +247,9 @@ PENSTOCK_INLINE relay::decision relay::decide(const read_request& what, std::uin
 // How often in a row nothing could be read, if the store seems to be down. Then one read at a time asks
 // whether it is back, and the others need not spend the budget.
 PENSTOCK_INLINE std::uint32_t relay::note_outage(const read_request& what) noexcept {
-  if (rules_.at_once == 0) return 0;
+  if (rules_.max_in_flight == 0) return 0;
   if (failed_in_a_row_ == 0) failing_since_ = clock::now();
-  if (++failed_in_a_row_ < most_failed_in_a_row) return 0;
+  if (++failed_in_a_row_ < max_failed_in_a_row) return 0;
   if (outage_ != 0 && in_flight_ != 0) return outage_;  // it was sent before the store seemed to be down
   if (outage_ < rules_.attempts) ++outage_;
   if (outage_ < rules_.attempts) {
@@ -260,11 +260,11 @@ PENSTOCK_INLINE std::uint32_t relay::note_outage(const read_request& what) noexc
 }
 
 PENSTOCK_INLINE void relay::leave(std::uint64_t round, const read_failure* why) noexcept {
-  if (rules_.at_once == 0) return;
+  if (rules_.max_in_flight == 0) return;
   --in_flight_;
   if (why == nullptr || !why->may_pass) failed_in_a_row_ = outage_ = 0;  // that it is not there is an answer
   if (why == nullptr) {
-    if (round == round_ && limit_ < rules_.at_once && ++grown_ >= limit_) {
+    if (round == round_ && limit_ < rules_.max_in_flight && ++grown_ >= limit_) {
       ++limit_;
       grown_ = 0;
     }
@@ -277,7 +277,7 @@ PENSTOCK_INLINE void relay::leave(std::uint64_t round, const read_failure* why) 
     }
     const auto asked = std::chrono::milliseconds(std::min<std::uint64_t>(*why->asked_ms, 1'000'000'000));
     if (asked.count() != 0) {
-      paused_until_ = std::max(paused_until_, clock::now() + std::min(asked, rules_.longest_pause));
+      paused_until_ = std::max(paused_until_, clock::now() + std::min(asked, rules_.max_pause));
       changed_.notify_all();  // the relay's thread watches the end of the pause
     }
   }
@@ -293,17 +293,17 @@ PENSTOCK_INLINE bool relay::pauses() noexcept {
 
 // A thread that waits in a blocking read needs its bytes now: it comes first.
 PENSTOCK_INLINE bool relay::has_room() noexcept {
-  return rules_.at_once == 0 || over_ || (!pauses() && in_flight_ + waiting_for_room_ < room());
+  return rules_.max_in_flight == 0 || over_ || (!pauses() && in_flight_ + waiting_for_room_ < room());
 }
 
 PENSTOCK_INLINE relay::item& relay::make_item() {
   if (free_.first == nullptr) {
-    timed_.reserve(made_ + most_together);
+    timed_.reserve(made_ + max_per_call);
     items_.reserve(items_.size() + 1);
-    auto more = std::make_unique<item[]>(most_together);
-    for (std::size_t i = 0; i < most_together; ++i) free_.append(more[i]);
+    auto more = std::make_unique<item[]>(max_per_call);
+    for (std::size_t i = 0; i < max_per_call; ++i) free_.append(more[i]);
     items_.push_back(std::move(more));
-    made_ += most_together;
+    made_ += max_per_call;
   }
   return *free_.pop();
 }
@@ -340,7 +340,7 @@ PENSTOCK_INLINE std::size_t relay::take_ready(std::span<read_request> into) noex
   std::size_t count = 0;
   while (count < into.size() && ready_.first != nullptr && has_room()) {
     item& one = *ready_.pop();
-    if (rules_.at_once != 0) ++in_flight_;
+    if (rules_.max_in_flight != 0) ++in_flight_;
     one.round = round_;
     into[count] = one.what.request;
     into[count++].tag = reinterpret_cast<std::uintptr_t>(&one);
@@ -353,7 +353,7 @@ PENSTOCK_INLINE std::size_t relay::take_ready(std::span<read_request> into) noex
 PENSTOCK_INLINE void relay::pass_on(std::unique_lock<std::mutex>& held) noexcept {
   if (passing_ || ready_.first == nullptr) return;
   passing_ = true;
-  std::array<read_request, most_together> together;
+  std::array<read_request, max_per_call> together;
   const read_listener listener{this, [](void* self, std::uint64_t tag, std::exception_ptr failed) noexcept {
                                  static_cast<relay*>(self)->ended(*reinterpret_cast<item*>(to_size(tag)),
                                                                   std::move(failed));
@@ -503,14 +503,14 @@ PENSTOCK_INLINE std::optional<open_read> relay::oldest_read() const {
   };
   const std::lock_guard guard(lock_);
   for (const auto& block : items_)
-    for (const item& one : std::span(block.get(), most_together))
+    for (const item& one : std::span(block.get(), max_per_call))
       compare(one.what.request, one.begun, one.attempt);
   for (const blocked* one = blocked_; one != nullptr; one = one->next)
     compare(*one->what, one->begun, one->attempt);
   return found;
 }
 
-PENSTOCK_INLINE std::size_t relay::at_once() const {
+PENSTOCK_INLINE std::size_t relay::max_in_flight() const {
   const std::lock_guard guard(lock_);
   return limit_;
 }

@@ -134,17 +134,17 @@ class relayed_session {
   /// The session that reads go to.
   [[nodiscard]] inner& inside() const noexcept { return state_->session; }
   /// How many reads it allows in flight now; 0: any number.
-  [[nodiscard]] std::size_t at_once() const
-    requires limiting_session<inner> || requires(const Line& line) { line.at_once(); }
+  [[nodiscard]] std::size_t max_in_flight() const
+    requires limiting_session<inner> || requires(const Line& line) { line.max_in_flight(); }
   {
-    std::size_t most = 0;
-    if constexpr (requires(const Line& line) { line.at_once(); })
-      most = std::as_const(state_->line).at_once();
+    std::size_t maximum = 0;
+    if constexpr (requires(const Line& line) { line.max_in_flight(); })
+      maximum = std::as_const(state_->line).max_in_flight();
     if constexpr (limiting_session<inner>) {
-      const std::size_t inside = std::as_const(state_->session).at_once();
-      if (inside != 0 && (most == 0 || inside < most)) most = inside;
+      const std::size_t inside = std::as_const(state_->session).max_in_flight();
+      if (inside != 0 && (maximum == 0 || inside < maximum)) maximum = inside;
     }
-    return most;
+    return maximum;
   }
   /// The oldest of its reads. The attempts are those of the storage that tries again, wherever it is.
   [[nodiscard]] std::optional<open_read> oldest_read() const

@@ -23,7 +23,7 @@ class segment_layout {
   static constexpr std::size_t header_size = 1 + salt_size + prefix_size;
   static constexpr std::size_t tag_size = 16;
   static constexpr std::size_t least = header_size + tag_size + 1, largest = std::size_t{1} << 30;
-  static constexpr std::uint64_t most_segments = std::uint64_t{1} << 32;  // the nonce has 4 bytes for them
+  static constexpr std::uint64_t max_segments = std::uint64_t{1} << 32;  // the nonce has 4 bytes for them
 
   /// Throws errc::argument for a size that makes no sense.
   explicit segment_layout(std::size_t segment_size) : segment_(segment_size), room_(segment_ - tag_size) {
@@ -44,7 +44,7 @@ class segment_layout {
     const std::uint64_t rest = file_size % segment_, whole = file_size / segment_;
     // A segment that is a tag alone would never be read, so cutting there would go unnoticed; no writer makes
     // it.
-    if ((rest != 0 && rest <= tag_size) || whole > most_segments || (whole == most_segments && rest != 0))
+    if ((rest != 0 && rest <= tag_size) || whole > max_segments || (whole == max_segments && rest != 0))
       return std::nullopt;
     return whole + (rest != 0 ? 1 : 0);
   }

@@ -156,7 +156,7 @@ PENSTOCK_INLINE void staged_folder::unlock(const staged_object& what) const noex
 
 PENSTOCK_INLINE found_copy staged_folder::look(const staged_object& what, bool resumes) const {
   // Another process may give the file its name between two looks; its record is there before that.
-  constexpr int most_tries = 3;
+  constexpr int max_tries = 3;
   for (int tries = 1;; ++tries) {
     const std::optional<file_facts> file = facts_of_file(folder_.get(), what.file, 0);
     if (!file && errno != ENOENT && errno != ENOTDIR) throw failure("look at the file", path_of(what), errno);
@@ -164,7 +164,7 @@ PENSTOCK_INLINE found_copy staged_folder::look(const staged_object& what, bool r
     found_copy found;
     if (file) {
       const whole_copy* const copy = about && file->regular ? about->copy_of(*file) : nullptr;
-      if (copy == nullptr && tries < most_tries) continue;
+      if (copy == nullptr && tries < max_tries) continue;
       if (copy == nullptr)
         throw error(errc::argument,
                     "there is a file of this name that was not staged; move it away, or stage to "

@@ -38,7 +38,7 @@ class staging_call {
         listener_(listener),
         objects_(name_objects(far)),
         folder_(folder),
-        reads_(far, options.at_once, options.part) {}
+        reads_(far, options.max_in_flight, options.part_size) {}
 
   [[nodiscard]] std::vector<std::string> run() {
     if (objects_.empty()) return {};
@@ -91,7 +91,7 @@ class staging_call {
       if (!one.whole) todo_.push_back(&one);
     next_object_ = 0;
     std::vector<std::thread> threads;
-    for (std::size_t i = std::min(options_.at_once, todo_.size()); i > 0; --i) {
+    for (std::size_t i = std::min(options_.max_in_flight, todo_.size()); i > 0; --i) {
       try {
         const std::scoped_lock lock(mutex_);
         threads.emplace_back([this, work] { run_in_thread(work); });
@@ -263,7 +263,7 @@ class staging_call {
     for (std::uint64_t at = 0; at < size;) {
       reads_.check_stop(one.name);
       const mutable_bytes bytes =
-          room.span().first(to_size(std::min<std::uint64_t>(size - at, options_.part)));
+          room.span().first(to_size(std::min<std::uint64_t>(size - at, options_.part_size)));
       folder_.read(one, part.get(), at, bytes);
       if (!checked(one, [&] { check.add(bytes); })) return false;
       at += bytes.size();
@@ -295,7 +295,7 @@ class staging_call {
     while (from < one.signature.size) {
       reads_.check_stop(one.name);
       const auto copied = folder_.copy(one, source.get(), part.get(), from,
-                                       std::min<std::uint64_t>(options_.part, one.signature.size - from));
+                                       std::min<std::uint64_t>(options_.part_size, one.signature.size - from));
       if (!copied) break;
       from += *copied;
       reads_.count(*copied);
@@ -326,7 +326,7 @@ PENSTOCK_INLINE std::vector<std::string> stage(const far_storage& far, const std
                                                const stage_options& options, const check_view& check,
                                                stage_listener listener) {
   if (folder.empty()) throw error(errc::argument, "stage_to needs the path of a folder");
-  if (options.at_once == 0 || options.part == 0)
+  if (options.max_in_flight == 0 || options.part_size == 0)
     throw error(errc::argument, "stage_to needs at least one request at once, of at least one byte");
   return staging_call(far, folder, options, check, listener).run();
 }

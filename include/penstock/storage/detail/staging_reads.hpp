@@ -23,11 +23,11 @@
 namespace penstock::inline v0_1 {
 namespace detail::staging {
 
-/// The reads of all threads of a staging: at most `at_once` at a time, each into memory of `part` bytes that
+/// The reads of all threads of a staging: at most `max_in_flight` at a time, each into memory of `part` bytes that
 /// is used again.
 class staging_reads {
  public:
-  staging_reads(const far_storage& far, std::size_t at_once, std::size_t part);
+  staging_reads(const far_storage& far, std::size_t max_in_flight, std::size_t part);
   staging_reads(const staging_reads&) = delete;
   staging_reads& operator=(const staging_reads&) = delete;
 
@@ -58,7 +58,7 @@ class staging_reads {
   background_view background_;
   std::optional<threaded_reads> threads_;  // of a session that has no reads in the background
   const far_storage& far_;
-  std::size_t at_once_, part_;
+  std::size_t max_in_flight_, part_;
   std::atomic<bool> stopped_{false};
   std::atomic<std::uint64_t> fetched_{0};
   std::exception_ptr failed_;

@@ -12,9 +12,9 @@
 namespace penstock::inline v0_1 {
 namespace detail::staging {
 
-PENSTOCK_INLINE staging_reads::staging_reads(const far_storage& far, std::size_t at_once, std::size_t part)
-    : background_(far.background), far_(far), at_once_(at_once), part_(part) {
-  if (!background_) threads_.emplace(far.session, far.names, at_once);
+PENSTOCK_INLINE staging_reads::staging_reads(const far_storage& far, std::size_t max_in_flight, std::size_t part)
+    : background_(far.background), far_(far), max_in_flight_(max_in_flight), part_(part) {
+  if (!background_) threads_.emplace(far.session, far.names, max_in_flight);
 }
 
 PENSTOCK_INLINE void staging_reads::stop() noexcept { fail(nullptr); }
@@ -43,7 +43,7 @@ PENSTOCK_INLINE staging_reads::memory staging_reads::take(bool waits) {
   if (!waits && waiting_ != 0) return nullptr;
   if (waits) {
     ++waiting_;
-    changed_.wait(lock, [this] { return !free_.empty() || made_ < at_once_; });
+    changed_.wait(lock, [this] { return !free_.empty() || made_ < max_in_flight_; });
     --waiting_;
   }
   if (!free_.empty()) {
@@ -51,10 +51,10 @@ PENSTOCK_INLINE staging_reads::memory staging_reads::take(bool waits) {
     free_.pop_back();
     return taken;
   }
-  if (made_ == at_once_) return nullptr;
+  if (made_ == max_in_flight_) return nullptr;
   memory made(new std::byte[part_]);
   ++made_;
-  free_.reserve(at_once_);  // so that giving back does not throw
+  free_.reserve(max_in_flight_);  // so that giving back does not throw
   return made;
 }
 PENSTOCK_INLINE void staging_reads::give_back(memory room) noexcept {

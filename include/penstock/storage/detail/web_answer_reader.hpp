@@ -27,11 +27,11 @@ namespace penstock::inline v0_1::detail::web {
 class answer_reader {
   using head_parser = boost::beast::http::response_parser<boost::beast::http::empty_body>;
   using body_parser = boost::beast::http::response_parser<boost::beast::http::string_body>;
-  static constexpr std::uint32_t most_header = 32'768;
-  static constexpr std::size_t read_at_once = 4096;
+  static constexpr std::uint32_t max_header = 32'768;
+  static constexpr std::size_t read_size = 4096;
 
  public:
-  static constexpr std::size_t most_buffered = 65'536;
+  static constexpr std::size_t max_buffered = 65'536;
   enum class state : std::uint8_t {
     done,
     more,
@@ -45,7 +45,7 @@ class answer_reader {
     body_.reset();
     next_head(without_body);
   }
-  [[nodiscard]] net::mutable_buffer room() { return in_.prepare(read_at_once); }
+  [[nodiscard]] net::mutable_buffer room() { return in_.prepare(read_size); }
   void arrived(std::size_t size) { in_.commit(size); }
   /// How many bytes wait to be taken.
   [[nodiscard]] std::size_t waiting() const noexcept { return in_.size(); }
@@ -104,9 +104,9 @@ class answer_reader {
 
   // ---- A body in chunks, or up to the end of the connection
 
-  void begin_body(std::size_t most) {
+  void begin_body(std::size_t maximum) {
     body_.emplace(std::move(*head_));
-    body_->body_limit(most);
+    body_->body_limit(maximum);
     body_->eager(true);
   }
   [[nodiscard]] state read_body() {
@@ -134,17 +134,17 @@ class answer_reader {
  private:
   void next_head(bool without_body) {
     head_.emplace();
-    head_->header_limit(most_header);
+    head_->header_limit(max_header);
     // none would refuse every body in Boost 1.74
     head_->body_limit(std::numeric_limits<std::uint64_t>::max());
     head_->skip(without_body);
     without_body_ = without_body;
   }
   [[nodiscard]] state if_room() const noexcept {
-    return in_.size() + read_at_once > most_buffered ? state::overflowing : state::more;
+    return in_.size() + read_size > max_buffered ? state::overflowing : state::more;
   }
 
-  boost::beast::flat_buffer in_{most_buffered};
+  boost::beast::flat_buffer in_{max_buffered};
   std::optional<head_parser> head_;
   std::optional<body_parser> body_;
   error_code fault_;

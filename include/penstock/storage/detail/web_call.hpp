@@ -33,7 +33,7 @@ using boost::beast::http::verb;
 struct answer {
   unsigned status = 0;
   boost::beast::http::fields fields;
-  /// The body, if it did not go to a range's memory; at most `call::most_body` bytes.
+  /// The body, if it did not go to a range's memory; at most `call::max_body` bytes.
   std::string body;
   /// The body was larger and was not read.
   bool cut = false;
@@ -75,7 +75,7 @@ struct call {
   /// What is known of the object's size; an answer that says otherwise is of
   /// another object.
   std::uint64_t size = no_range;
-  std::size_t most_body = 65'536;
+  std::size_t max_body = 65'536;
   /// Whether Content-Encoding says how an object is stored, as in S3, and not what was done on the way.
   bool stored_encoded = false;
   bool follow_redirects = true;

@@ -40,7 +40,7 @@ namespace penstock::inline v0_1::detail::web {
 /// Threads: any number may call `submit`, `perform` and `cancel`. Destruction cancels and joins; it waits for
 /// a look-up of a name that is in progress.
 class client {
-  static constexpr std::size_t most_redirects = 5;
+  static constexpr std::size_t max_redirects = 5;
   /// The calls with a tag, up to a number.
   struct named_calls {
     std::uint64_t tag, up_to;
@@ -292,9 +292,9 @@ class client {
     what.been.push_back(what.where);
     if (std::find(what.been.begin(), what.been.end(), to) != what.been.end())
       throw refuse({"the server redirects in a circle, back to ", to.without_secrets()});
-    if (what.been.size() > most_redirects)
+    if (what.been.size() > max_redirects)
       throw refuse(
-          {"the server redirects more than ", most_redirects, " times; use the URL that it leads to"});
+          {"the server redirects more than ", max_redirects, " times; use the URL that it leads to"});
     if (!to.same_origin(what.where))
       std::erase_if(what.headers,
                     [&](const call::header& one) { return what.headers_stay || is_secret(one.first); });
@@ -323,7 +323,7 @@ class client {
     const auto& retries = all_.options.retries;
     if (all_.options.warn_after.count() == 0 || now < quiet_until_) return false;
     return active_ != 0 ||
-           (retries.attempts > 1 && now - last_begun_ <= retries.longest_wait + retries.longest_asked);
+           (retries.attempts > 1 && now - last_begun_ <= retries.max_backoff + retries.max_retry_after);
   }
   void note_outcome(const call& what, const std::exception_ptr& failed) noexcept {
     try {

@@ -170,7 +170,7 @@ class exchange : public transport<exchange> {
       case state::overflowing:
       case state::too_long:
         return failed_with(call_->failure(
-            {"the server sent a header of more than ", answer_reader::most_buffered, " bytes"}));
+            {"the server sent a header of more than ", answer_reader::max_buffered, " bytes"}));
       case state::done:
         return in_tunnel_ ? tunnel_answered(in_.status()) : header_complete();
     }
@@ -203,8 +203,8 @@ class exchange : public transport<exchange> {
       if (!unknown) return read_range();
     }
     if (done) return complete();
-    if (unknown) return read_unknown(bytes ? call_->into.size() : call_->most_body);
-    if (*reply.length > call_->most_body) {
+    if (unknown) return read_unknown(bytes ? call_->into.size() : call_->max_body);
+    if (*reply.length > call_->max_body) {
       reply.cut = true;
       keep_ = false;
       return complete();
@@ -243,8 +243,8 @@ class exchange : public transport<exchange> {
   }
 
   /// A body in chunks, or up to the end of the connection.
-  void read_unknown(std::size_t most) {
-    in_.begin_body(most);
+  void read_unknown(std::size_t maximum) {
+    in_.begin_body(maximum);
     parse_body();
   }
   void parse_body() {

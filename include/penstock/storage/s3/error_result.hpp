@@ -108,9 +108,9 @@ struct refusal {
 }
 
 /// What a store gave, if it has no other characters than such a value has, so that nothing else is repeated.
-[[nodiscard]] inline std::string only(std::string_view given, std::size_t most, std::string_view besides) {
+[[nodiscard]] inline std::string only(std::string_view given, std::size_t maximum, std::string_view besides) {
   const bool fits =
-      given.size() <= most && std::all_of(given.begin(), given.end(), [besides](char c) {
+      given.size() <= maximum && std::all_of(given.begin(), given.end(), [besides](char c) {
         return is_digit(c) || is_lower(c) || is_upper(c) || besides.find(c) != std::string_view::npos;
       });
   return fits ? std::string(given) : std::string();
@@ -139,9 +139,9 @@ struct refusal {
     if (found.retry_after)
       found.retry_after = std::min<std::chrono::seconds>(*found.retry_after, std::chrono::hours(24));
   }
-  constexpr std::size_t most = std::size_t{1} << 20;
+  constexpr std::size_t maximum = std::size_t{1} << 20;
   pugi::xml_document document;
-  if (!answer.body.empty() && answer.body.size() <= most && !load_xml(document, answer.body)) {
+  if (!answer.body.empty() && answer.body.size() <= maximum && !load_xml(document, answer.body)) {
     pugi::xml_node body = document.document_element();
     if (std::string_view(body.name()) == "ErrorResponse") body = body.child("Error");  // of STS
     if (std::string_view(body.name()) == "Error") {

@@ -39,7 +39,7 @@ class mosaic_draw {
   [[nodiscard]] std::vector<std::uint64_t> counts_of(std::size_t stream, std::uint64_t epoch) const;
 
  private:
-  static constexpr std::uint64_t most = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t maximum = std::uint64_t{1} << 32;
 
   [[noreturn]] static void refuse(std::initializer_list<piece> why);
 

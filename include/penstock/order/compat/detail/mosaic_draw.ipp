@@ -20,7 +20,7 @@ PENSTOCK_INLINE mosaic_draw::mosaic_draw(shared<const std::vector<std::uint64_t>
       balanced_(sampling.method == mosaic_sampling_method::balanced),
       shuffle_(shuffle),
       seed_(seed) {
-  if (starts_->back() > most) too_many();
+  if (starts_->back() > maximum) too_many();
   if (granularity_ == 0) refuse({"a granularity of 0 takes no samples; give 1 or more"});
   std::vector<mosaic_stream> streams = sampling.streams;
   const std::uint64_t shards = starts_->size() - 1;
@@ -36,7 +36,7 @@ PENSTOCK_INLINE mosaic_draw::mosaic_draw(shared<const std::vector<std::uint64_t>
   for (std::size_t i = 0; i < streams.size(); ++i) {
     if (samples_of(i) == 0 && choose_[i] != 0)
       refuse({"stream ", i, " has no samples, but ", choose_[i], " are to be taken"});
-    if (choose_[i] > most || (size_ += choose_[i]) > most) too_many();
+    if (choose_[i] > maximum || (size_ += choose_[i]) > maximum) too_many();
   }
 }
 
@@ -139,7 +139,7 @@ PENSTOCK_INLINE void mosaic_draw::weigh(const std::vector<mosaic_stream>& stream
 }
 
 PENSTOCK_INLINE void mosaic_draw::share(const std::vector<mosaic_stream>& streams, std::uint64_t epoch_size) {
-  if (epoch_size > most) too_many();
+  if (epoch_size > maximum) too_many();
   std::vector<double> parts;
   for (std::size_t i = 0; i < streams.size(); ++i)
     parts.push_back(streams[i].proportion.value_or(static_cast<double>(samples_of(i))));

@@ -132,8 +132,8 @@ PENSTOCK_INLINE void mosaic_shuffle::strew(const std::vector<span>& part, ids& a
   places.reserve(all.size() - begin);
   for (const span& one : part) {
     const auto offset = static_cast<double>(places.size()), size = static_cast<double>(one.size());
-    const double most = std::max(0.0, (static_cast<double>(block_draw()) - size) / 2);
-    const double low = std::max(-most, -offset), range = std::min(most, count - offset - size) - low;
+    const double maximum = std::max(0.0, (static_cast<double>(block_draw()) - size) / 2);
+    const double low = std::max(-maximum, -offset), range = std::min(maximum, count - offset - size) - low;
     for (std::uint64_t i = 0; i < one.size(); ++i) {
       const double shift = low + range * draw_.next_double();
       places.push_back({static_cast<double>(places.size()) + shift, all[begin + places.size()]});

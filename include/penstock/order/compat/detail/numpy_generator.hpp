@@ -76,13 +76,13 @@ class numpy_generator {
   [[nodiscard]] double next_double() noexcept { return static_cast<double>(next64() >> 11) * 0x1p-53; }
 
   /// A number in [0, most], drawn by masking, as `shuffle` and `permutation` do.
-  [[nodiscard]] std::uint64_t masked(std::uint64_t most) noexcept {
-    if (most == 0) return 0;
-    std::uint64_t mask = most;
+  [[nodiscard]] std::uint64_t masked(std::uint64_t maximum) noexcept {
+    if (maximum == 0) return 0;
+    std::uint64_t mask = maximum;
     for (unsigned shift = 1; shift < 64; shift *= 2) mask |= mask >> shift;
     while (true) {
-      const std::uint64_t drawn = (most > 0xffffffffu ? next64() : next32()) & mask;
-      if (drawn <= most) return drawn;
+      const std::uint64_t drawn = (maximum > 0xffffffffu ? next64() : next32()) & mask;
+      if (drawn <= maximum) return drawn;
     }
   }
 

@@ -24,14 +24,14 @@ class bucket_search {
  public:
   /// Keys are those of `names`, which outlives this.
   bucket_search(const object_names& names, std::string_view bucket, const std::vector<object_id>& ids)
-      : most_(most_listed(ids.size())), pages_(bucket, common_prefix(keys_of(names, ids))) {
+      : maximum_(max_listed(ids.size())), pages_(bucket, common_prefix(keys_of(names, ids))) {
     for (const object_id id : ids) open_.emplace(names[id].key, id);
   }
 
   /// The most objects that are listed while that many are looked for.
-  [[nodiscard]] static std::size_t most_listed(std::size_t wanted) noexcept { return 10'000 + 10 * wanted; }
+  [[nodiscard]] static std::size_t max_listed(std::size_t wanted) noexcept { return 10'000 + 10 * wanted; }
 
-  [[nodiscard]] bool done() const noexcept { return open_.empty() || pages_.done() || seen_ >= most_; }
+  [[nodiscard]] bool done() const noexcept { return open_.empty() || pages_.done() || seen_ >= maximum_; }
   /// Asks for the next page. One that failed is asked for again.
   [[nodiscard]] list_page next(store& with) { return pages_.next(with); }
   /// Calls `found(id, entry)` for each wanted object of a page.
@@ -63,7 +63,7 @@ class bucket_search {
     return keys;
   }
 
-  std::size_t most_, seen_ = 0;
+  std::size_t maximum_, seen_ = 0;
   bucket_list pages_;
   std::unordered_multimap<std::string_view, object_id> open_;  // not found yet
 };

@@ -25,7 +25,7 @@ struct http_request {
   /// When the answer must have come, from the call on; then `send` throws errc::io.
   std::chrono::milliseconds deadline{1000};
   /// The answer is cut off as errc::io if its body is longer.
-  std::size_t longest_body = std::size_t{1} << 20;
+  std::size_t max_body_size = std::size_t{1} << 20;
 };
 
 /// Who sends small requests for whoever needs credentials or a list, and waits for the answer. `send` follows

@@ -58,7 +58,7 @@ class ini_reader {
   }
 
  private:
-  static constexpr std::size_t most_sections = 4096;
+  static constexpr std::size_t max_sections = 4096;
 
   static bool fits(std::string_view line) {
     for (const char c : line)
@@ -118,7 +118,7 @@ class ini_reader {
     if (name.empty()) fail("begins a section without a name");
     for (current_ = 0; current_ < sections_.size(); ++current_)
       if (sections_[current_].name == name) return;
-    if (sections_.size() == most_sections) fail("begins one section too many");
+    if (sections_.size() == max_sections) fail("begins one section too many");
     sections_.push_back({std::string(name), {}});
   }
 
@@ -131,7 +131,7 @@ class ini_reader {
 /// A small text file as a whole; nothing if there is none. Throws errc::io, marked recurring, for one that
 /// cannot be read or is larger than a MiB.
 [[nodiscard]] inline std::optional<std::string> small_file(const std::string& path) {
-  constexpr std::size_t most = std::size_t{1} << 20;
+  constexpr std::size_t maximum = std::size_t{1} << 20;
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   if (!in) {
@@ -140,11 +140,11 @@ class ini_reader {
         .in_file(path)
         .recurring();
   }
-  std::string bytes(most + 1, '\0');
+  std::string bytes(maximum + 1, '\0');
   in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   if (in.bad()) throw error(errc::io, "cannot read this file of credentials").in_file(path).recurring();
   bytes.resize(static_cast<std::size_t>(in.gcount()));
-  if (bytes.size() > most)
+  if (bytes.size() > maximum)
     throw error(errc::io, "this file of credentials is larger than a MiB").in_file(path).recurring();
   return bytes;
 }

@@ -119,8 +119,8 @@ namespace penstock::inline v0_1::detail::s3 {
         return found;
       } catch (const error& e) {
         // Elsewhere nobody is there, which shows at once, or packets are dropped.
-        const int most = answers ? 3 : e.timed_out() ? 2 : 1;
-        if (e.code() != errc::io || attempt >= most) throw;
+        const int maximum = answers ? 3 : e.timed_out() ? 2 : 1;
+        if (e.code() != errc::io || attempt >= maximum) throw;
       }
     }
   };

@@ -70,7 +70,7 @@ class bucket_list {
     call.name = name_;
     call.doing = "list objects";
     call.query = listing_.query();
-    call.most_body = std::size_t{8} << 20;
+    call.max_body = std::size_t{8} << 20;
     with.perform(call);
     if (!call.succeeded()) throw call.failure_of_answer();
     if (call.reply.cut) throw call.failure({"a page of the list of objects has more than 8 MiB"}).recurring();
@@ -136,7 +136,7 @@ class page_patience {
   [[nodiscard]] std::chrono::nanoseconds pause_after(const read_failure& why, std::uint32_t attempt) const {
     const std::chrono::milliseconds asked(
         static_cast<std::int64_t>(std::min<std::uint64_t>(why.asked_ms.value_or(0), 1'000'000'000)));
-    return retry_wait(rules_, {0, pages_, {}}, attempt) + std::min(rules_.longest_asked, asked);
+    return retry_wait(rules_, {0, pages_, {}}, attempt) + std::min(rules_.max_retry_after, asked);
   }
 
   relay_rules rules_;

@@ -37,9 +37,9 @@ namespace penstock::inline v0_1::detail::s3 {
 /// How uploads are cut and tried again.
 struct upload_plan {
   std::size_t part_size = 0;
-  std::size_t at_once = 0;
+  std::size_t max_in_flight = 0;
   unsigned attempts = 0;
-  std::chrono::milliseconds first_wait{0};
+  std::chrono::milliseconds initial_backoff{0};
   relay_rules reads{};  // of the connection: how long a store is obeyed, how long is tried, what stops it
 
   /// The size of part `number`, from 1 on: doubled after each 1000, so that 10,000 parts are enough.
@@ -106,8 +106,8 @@ class upload {
       const std::string id = std::exchange(id_, {});
       how_.attempts = std::min(how_.attempts, 3u);
       // Nobody waits long for what is given up.
-      how_.first_wait = std::min(how_.first_wait, std::chrono::milliseconds(100));
-      how_.reads.longest_asked = std::chrono::milliseconds(0);
+      how_.initial_backoff = std::min(how_.initial_backoff, std::chrono::milliseconds(100));
+      how_.reads.max_retry_after = std::chrono::milliseconds(0);
       (void)ask("abort an upload", [&](store_call& call) {
         call.method = web::verb::delete_;
         call.query = {{"uploadId", id}};
@@ -136,7 +136,7 @@ class upload {
       store_call call;
       address(call);
       call.doing = doing;
-      call.most_body = std::size_t{1} << 20;
+      call.max_body = std::size_t{1} << 20;
       fill(call);
       try {
         with_.perform(call);
@@ -165,12 +165,12 @@ class upload {
   /// Before the next attempt: half of the time is drawn, so that clients do not come back together.
   [[nodiscard]] std::chrono::milliseconds pause(const error& e, unsigned attempt) {
     const auto longest = std::chrono::milliseconds(20'000);
-    const auto whole = std::min(how_.first_wait * (1 << std::min(attempt - 1, 12u)), longest);
+    const auto whole = std::min(how_.initial_backoff * (1 << std::min(attempt - 1, 12u)), longest);
     const auto drawn =
         whole / 2 + std::chrono::milliseconds(draw_() % static_cast<std::uint64_t>(whole.count() / 2 + 1));
     const std::chrono::milliseconds asked(
         static_cast<std::int64_t>(std::min<std::uint64_t>(e.retry_after_ms().value_or(0), 1'000'000'000)));
-    return std::max(drawn, std::min(asked, how_.reads.longest_asked));
+    return std::max(drawn, std::min(asked, how_.reads.max_retry_after));
   }
 
   std::string put_whole() {
@@ -234,7 +234,7 @@ class upload {
     if (etags_.size() == 10'000)
       throw error(errc::limit, "an object in S3 has at most 10000 parts; use a larger part_size")
           .in_file(name_);
-    wait_until([&] { return open_.size() < how_.at_once; });
+    wait_until([&] { return open_.size() < how_.max_in_flight; });
     auto made = std::make_unique<part>();
     made->of = this;
     made->number = etags_.size() + 1;

@@ -97,15 +97,15 @@ class web_http_call {
     http_options options = options_;
     options.connections = 1;
     options.proxies = options.proxies && request.to.scheme == "https";
-    const auto most = std::max(request.deadline, std::chrono::milliseconds(1));
+    const auto maximum = std::max(request.deadline, std::chrono::milliseconds(1));
     for (auto* const time : {&options.connect_time, &options.first_byte_time, &options.progress_time})
-      *time = std::min(*time, most);
+      *time = std::min(*time, maximum);
     web::call what;
     what.method = verb_of(request.method);
     what.where = request.to;
     for (const name_value& one : request.headers) what.headers.emplace_back(one.name, one.value);
     what.body = request.body;
-    what.most_body = request.longest_body;
+    what.max_body = request.max_body_size;
     what.follow_redirects = false;
     waiting state;
     what.self = &state;
@@ -130,7 +130,7 @@ class web_http_call {
         throw what.failure({"no answer within ", request.deadline.count(), " ms"}).after_time_out();
     }
     if (state.failed) std::rethrow_exception(state.failed);
-    if (what.reply.cut) throw what.failure({"the answer has more than ", request.longest_body, " bytes"});
+    if (what.reply.cut) throw what.failure({"the answer has more than ", request.max_body_size, " bytes"});
     return answer_of(what.reply);
   }
 

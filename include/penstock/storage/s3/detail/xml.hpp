@@ -26,21 +26,21 @@ struct xml_fault {
 };
 
 /// Parses the body of an answer. pugixml knows no entities of a document's own and does not recurse; here a
-/// body is refused before it is parsed if it has such entities, or more than `most_tags`, or attributes, so
-/// that its memory stays within a small multiple of `most_bytes`.
+/// body is refused before it is parsed if it has such entities, or more than `max_tags`, or attributes, so
+/// that its memory stays within a small multiple of `max_bytes`.
 [[nodiscard]] inline std::optional<xml_fault> load_xml(pugi::xml_document& document, std::string_view body) {
-  constexpr std::size_t most_bytes = std::size_t{8} << 20;
-  constexpr std::ptrdiff_t most_tags = 200'000;  // a full page of a list has about 30,000
+  constexpr std::size_t max_bytes = std::size_t{8} << 20;
+  constexpr std::ptrdiff_t max_tags = 200'000;  // a full page of a list has about 30,000
   // Two for an attribute; a full page whose keys were nothing but quotation marks would have a million.
-  constexpr std::ptrdiff_t most_quotes = 1'200'000;
-  if (body.size() > most_bytes) return xml_fault{"it is larger than 8 MiB", most_bytes};
+  constexpr std::ptrdiff_t max_quotes = 1'200'000;
+  if (body.size() > max_bytes) return xml_fault{"it is larger than 8 MiB", max_bytes};
   if (const std::size_t zero = body.find('\0'); zero != std::string_view::npos)
     return xml_fault{"it has a zero byte", zero};
   if (const std::size_t type = body.find("<!DOCTYPE"); type != std::string_view::npos)
     return xml_fault{"it declares a document type, which no store does", type};
-  if (std::count(body.begin(), body.end(), '<') > most_tags)
+  if (std::count(body.begin(), body.end(), '<') > max_tags)
     return xml_fault{"it has more than 200,000 tags", 0};
-  if (std::count(body.begin(), body.end(), '"') + std::count(body.begin(), body.end(), '\'') > most_quotes)
+  if (std::count(body.begin(), body.end(), '"') + std::count(body.begin(), body.end(), '\'') > max_quotes)
     return xml_fault{"it has more than 600,000 attributes", 0};
   constexpr unsigned how = pugi::parse_cdata | pugi::parse_escapes | pugi::parse_ws_pcdata_single;
   const pugi::xml_parse_result found =
