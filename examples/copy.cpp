@@ -107,14 +107,14 @@ struct copying {
 
 void copy_one(copying& all, std::size_t number, sink& to) {
   const auto id = static_cast<ps::object_id>(number);
-  const copied_object what{number, all.names[number], all.session.signature(id), all.part_size};
+  const copied_object what{number, all.names[number], all.session.version(id), all.part_size};
   const auto there = to.open(what);
   if (!there) {
-    all.kept += what.signature.size;
+    all.kept += what.version.size;
     ++all.objects;
     return;
   }
-  all.kept += std::min(*there * what.part_size, what.signature.size);
+  all.kept += std::min(*there * what.part_size, what.version.size);
   if (*there != 0) ++all.resumed;
   try {
     parts_ahead parts(all.session, all.asking, id, what, *there, all.ahead);

@@ -20,12 +20,12 @@
 struct copied_object {
   std::size_t number = 0;  ///< among those that are copied
   std::string name;        ///< what it is called where it goes to
-  penstock::object_signature signature;
+  penstock::object_version version;
   std::uint64_t part_size = 0;
 
-  [[nodiscard]] std::uint64_t parts() const { return (signature.size + part_size - 1) / part_size; }
+  [[nodiscard]] std::uint64_t parts() const { return (version.size + part_size - 1) / part_size; }
   [[nodiscard]] std::uint64_t size_of(std::uint64_t part) const {
-    return std::min(part_size, signature.size - part * part_size);
+    return std::min(part_size, version.size - part * part_size);
   }
 };
 

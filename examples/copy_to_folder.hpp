@@ -114,10 +114,10 @@ class copy_folder {
     std::uint64_t complete = 0;
     for (std::string line; std::getline(lines, line) && !lines.eof(); complete += line.size() + 1) {
       std::istringstream words(line);
-      penstock::object_signature signature;
+      penstock::object_version version;
       std::string name;
-      if (words >> signature.size >> signature.stamp && words.get() == ' ' && std::getline(words, name))
-        finished_[name] = signature;
+      if (words >> version.size >> version.stamp && words.get() == ' ' && std::getline(words, name))
+        finished_[name] = version;
     }
     notes_.cut(complete);  // a line that was being written
   }
@@ -127,13 +127,13 @@ class copy_folder {
   [[nodiscard]] int was_finished(const copied_object& what) const {
     const std::scoped_lock held(lock_);
     const auto found = finished_.find(what.name);
-    return found == finished_.end() ? 0 : found->second == what.signature ? 1 : -1;
+    return found == finished_.end() ? 0 : found->second == what.version ? 1 : -1;
   }
   void note(const copied_object& what) {
     const std::scoped_lock held(lock_);
-    finished_[what.name] = what.signature;
-    const std::string line = std::to_string(what.signature.size) + " " +
-                             std::to_string(what.signature.stamp) + " " + what.name + "\n";
+    finished_[what.name] = what.version;
+    const std::string line = std::to_string(what.version.size) + " " +
+                             std::to_string(what.version.stamp) + " " + what.name + "\n";
     notes_.write(penstock::bytes_of(line));
   }
 
@@ -141,7 +141,7 @@ class copy_folder {
   std::filesystem::path path_;
   open_file notes_;
   mutable std::mutex lock_;
-  std::map<std::string, penstock::object_signature> finished_;
+  std::map<std::string, penstock::object_version> finished_;
 };
 
 /// Writes files. A name is that of a whole file, or of none: what is being written has another one.
@@ -155,12 +155,12 @@ class folder_sink : public sink {
     target_ = folder_.path() / what.name;
     const std::string hidden =
         "." + what.name + "." +
-        hex(penstock::fingerprint().add(what.signature.size, what.signature.stamp, what.part_size).value());
+        hex(penstock::fingerprint().add(what.version.size, what.version.stamp, what.part_size).value());
     partial_ = folder_.path() / (hidden + ".partial");
     list_ = folder_.path() / (hidden + ".parts");
     const int before = folder_.was_finished(what);
     const bool there = std::filesystem::exists(target_), begun = std::filesystem::exists(list_);
-    if (there && before == 1 && std::filesystem::file_size(target_) == what.signature.size) {
+    if (there && before == 1 && std::filesystem::file_size(target_) == what.version.size) {
       std::filesystem::remove(list_);
       return std::nullopt;
     }
@@ -168,7 +168,7 @@ class folder_sink : public sink {
       // Killed between the new name and the note of it.
       parts_ = open_file(list_, O_RDWR);
       file_ = open_file(target_, O_RDONLY);
-      if (right_parts() == what.parts() && file_.size() == what.signature.size) {
+      if (right_parts() == what.parts() && file_.size() == what.version.size) {
         done();
         return std::nullopt;
       }
@@ -181,7 +181,7 @@ class folder_sink : public sink {
     file_ = open_file(partial_, O_RDWR | O_CREAT);
     parts_ = open_file(list_, O_RDWR | O_CREAT);
     const std::uint64_t right = right_parts();
-    file_.cut(std::min(right * what.part_size, what.signature.size));
+    file_.cut(std::min(right * what.part_size, what.version.size));
     parts_.cut(right * sizeof(std::uint64_t));
     ::lseek(file_.number(), 0, SEEK_END);
     ::lseek(parts_.number(), 0, SEEK_END);
@@ -196,7 +196,7 @@ class folder_sink : public sink {
   void finish() override {
     file_.keep();
     const std::vector<std::uint64_t> written = hashes_;
-    if (file_.size() != what_.signature.size || right_parts() != what_.parts() || hashes_ != written)
+    if (file_.size() != what_.version.size || right_parts() != what_.parts() || hashes_ != written)
       throw std::runtime_error(partial_.string() +
                                " has other bytes than were written; the disk may be damaged");
     std::filesystem::rename(partial_, target_);

@@ -30,8 +30,8 @@
 struct copy_record {
   static constexpr penstock::sibling beside{".penstock-copy"};  // a name that s3::list leaves out
 
-  penstock::object_signature from;
-  std::optional<penstock::object_signature> made;
+  penstock::object_version from;
+  std::optional<penstock::object_version> made;
 
   [[nodiscard]] std::string text() const {
     std::ostringstream out;
@@ -43,7 +43,7 @@ struct copy_record {
   [[nodiscard]] static std::optional<copy_record> of(const std::string& text) {
     std::istringstream in(text);
     copy_record found;
-    penstock::object_signature made;
+    penstock::object_version made;
     if (!(in >> found.from.size >> found.from.stamp)) return std::nullopt;
     if (in >> made.size >> made.stamp) found.made = made;
     return found;
@@ -60,8 +60,8 @@ class copy_prefix {
         records_(objects_.beside(copy_record::beside).connect()) {}
 
   [[nodiscard]] const std::string& name(std::size_t number) const { return objects_.names()[number]; }
-  [[nodiscard]] std::optional<penstock::object_signature> object_before(std::size_t number) const {
-    return if_there([&] { return before_.signature(id_of(number)); });
+  [[nodiscard]] std::optional<penstock::object_version> object_before(std::size_t number) const {
+    return if_there([&] { return before_.version(id_of(number)); });
   }
   [[nodiscard]] std::optional<copy_record> record_before(std::size_t number) const {
     const auto text = if_there([&] {
@@ -111,8 +111,8 @@ class s3_sink : public sink {
     const auto there = place_.object_before(what.number);
     if (there && !record)
       throw std::runtime_error(name() + " is there and was not copied by this program; choose another --to");
-    if (there && record->from == what.signature && record->made == there) return std::nullopt;
-    if (!record) keep({what.signature, std::nullopt});  // so that the object is known to be ours
+    if (there && record->from == what.version && record->made == there) return std::nullopt;
+    if (!record) keep({what.version, std::nullopt});  // so that the object is known to be ours
     out_.open(name());
     return 0;
   }
@@ -121,11 +121,11 @@ class s3_sink : public sink {
     out_.write(part);
   }
   void finish() override {
-    const penstock::object_signature made = out_.finish();
+    const penstock::object_version made = out_.finish();
     const penstock::s3 object(std::vector<std::string>{name()});
     auto session = object.connect();
-    const penstock::object_signature there = session.signature(0);
-    if (there.size != what_.signature.size || (made.stamp != 0 && there != made))
+    const penstock::object_version there = session.version(0);
+    if (there.size != what_.version.size || (made.stamp != 0 && there != made))
       throw std::runtime_error(name() +
                                " is another object than was written; does another program write there?");
     std::mutex asking;
@@ -133,7 +133,7 @@ class s3_sink : public sink {
     for (const std::uint64_t sent : hashes_)
       if (hash_of(parts.take()) != sent)
         throw std::runtime_error(name() + " has other bytes in the store than were sent; copy it again");
-    keep({what_.signature, there});
+    keep({what_.version, there});
   }
   void abort() noexcept override { out_.abort(); }
 

@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   auto session = files.connect();
   outcome([&] {
     try {
-      const ps::object_signature shard = session.signature(0);
+      const ps::object_version shard = session.version(0);
       const bool energon = (how & 2) != 0;
       const ps::buffer made = energon ? tar::index_from_energon(session, 0, shard, index)
                                       : tar::index_from_dali(session, 0, shard, ps::text_of(index));

@@ -18,26 +18,26 @@ namespace {
 struct shard {
   penstock_test::temp_dir folder;
   std::string path = (folder / "a.tar").string();
-  ps::object_signature signature;
+  ps::object_version version;
   std::vector<std::string> lines;
 
   shard() {
     penstock_test::raw_tar archive;
     archive.member("a.txt", "1").member("a.cls", "22").member("b.txt", "333").member("c.x", "").end();
     archive.save(path);
-    signature = ps::file(std::vector{path}).connect().signature(0);
+    version = ps::file(std::vector{path}).connect().version(0);
     lines =
         indexed_lines(ps::webdataset({path.c_str()}, {.index = ps::index_policy::transient, .threads = 1}));
   }
 };
 
-void repair(std::string& index, unsigned how, ps::object_signature signature) {
+void repair(std::string& index, unsigned how, ps::object_version version) {
   auto* const at = reinterpret_cast<std::byte*>(index.data());
   std::memcpy(at, "PENSTIDX", 8);
   ps::detail::store_little<std::uint32_t>(at + 8, 1);
   ps::detail::store_little<std::uint32_t>(at + 12, 128);
-  ps::detail::store_little<std::uint64_t>(at + 16, signature.size);
-  ps::detail::store_little<std::uint64_t>(at + 24, signature.stamp);
+  ps::detail::store_little<std::uint64_t>(at + 16, version.size);
+  ps::detail::store_little<std::uint64_t>(at + 24, version.stamp);
   const auto field = [&](std::size_t i) { return ps::detail::load_little<std::uint64_t>(at + i); };
   const std::uint64_t before = 128 + 8 * (field(32) + 1) + 16 * field(40) + 4 * field(48) + field(56);
   if ((how & 2) != 0 && before <= index.size())
@@ -68,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   input in(data, size);
   const unsigned how = in.number();
   std::string index(ps::text_of(in.rest()));
-  if ((how & 1) != 0 && index.size() >= 128) repair(index, how, good.signature);
+  if ((how & 1) != 0 && index.size() >= 128) repair(index, how, good.version);
 
   auto bytes = std::make_shared<ps::buffer>(index.size());
   if (!index.empty()) std::memcpy(bytes->data(), index.data(), index.size());

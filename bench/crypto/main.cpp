@@ -38,7 +38,7 @@ struct last_object {
   std::shared_ptr<std::string> bytes = std::make_shared<std::string>();
   void open(std::string_view) const { bytes->clear(); }
   void write(ps::bytes_view more) const { bytes->append(ps::text_of(more)); }
-  [[nodiscard]] ps::object_signature finish() const { return {bytes->size(), 0}; }
+  [[nodiscard]] ps::object_version finish() const { return {bytes->size(), 0}; }
   void abort() const noexcept {}
 };
 

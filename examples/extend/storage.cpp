@@ -34,7 +34,7 @@ struct counted {
     static constexpr bool views = false;
 
     [[nodiscard]] std::uint64_t size(ps::object_id id) { return inner.size(id); }
-    [[nodiscard]] ps::object_signature signature(ps::object_id id) { return inner.signature(id); }
+    [[nodiscard]] ps::object_version version(ps::object_id id) { return inner.version(id); }
     void read(ps::object_id id, std::uint64_t offset, ps::mutable_bytes into) {
       *bytes += into.size();
       inner.read(id, offset, into);

@@ -97,7 +97,7 @@ TEST_CASE(
   CHECK(here.asked("GET", ".penstock-index") == 3);
   CHECK(here.asked("GET", ".tar") == 0);  // no header is read
   CHECK(here.asked("GET", ".idx") == 0);  // nothing else is looked for
-  CHECK(here.asked() <= 9);               // a signature of each shard and of each index, and the index
+  CHECK(here.asked() <= 9);               // a version of each shard and of each index, and the index
   CHECK(read_at(data, 119) == 20'000);
 
   here.forget();
@@ -105,7 +105,7 @@ TEST_CASE(
   CHECK(here.asked() == 3);  // are they the same shards?
 }
 
-TEST_CASE("source/index_in_s3: shard_writer puts them there, too, with the signatures of the shards") {
+TEST_CASE("source/index_in_s3: shard_writer puts them there, too, with the versions of the shards") {
   using namespace index_in_s3_test;
   if (!have_seaweed()) return;
   const deadline limit("indexes in a store", 120s);

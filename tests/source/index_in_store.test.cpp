@@ -111,7 +111,7 @@ struct store {
 
 }  // namespace
 
-TEST_CASE("source/index_in_store: the first start scans, the second one asks for signatures only") {
+TEST_CASE("source/index_in_store: the first start scans, the second one asks for versions only") {
   if (!have_nginx()) return;
   const store here;
   const far_data first = here.open();

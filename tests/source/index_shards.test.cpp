@@ -34,7 +34,7 @@ struct stamped_files {
     static constexpr bool views = false;
     session(ps::memory_files::session made, std::uint64_t stamp) : made_(std::move(made)), stamp_(stamp) {}
     [[nodiscard]] std::uint64_t size(ps::object_id id) const { return made_.size(id); }
-    [[nodiscard]] ps::object_signature signature(ps::object_id id) const { return {size(id), stamp_}; }
+    [[nodiscard]] ps::object_version version(ps::object_id id) const { return {size(id), stamp_}; }
     void read(ps::object_id id, std::uint64_t offset, ps::mutable_bytes into) const {
       made_.read(id, offset, into);
     }
@@ -116,7 +116,7 @@ TEST_CASE("source/index_shards: a writer of the store puts the indexes beside th
     std::string name, bytes;
     void open(std::string_view object) { name = object; }
     void write(ps::bytes_view more) { bytes += ps::text_of(more); }
-    ps::object_signature finish() {
+    ps::object_version finish() {
       (*all)[name] = bytes;
       return {std::exchange(bytes, {}).size(), 1};
     }

@@ -263,7 +263,7 @@ TEST_CASE("source/npz_rows: an array that a plan does not use is neither opened 
     return all;
   };
   const auto asked = [](const penstock_test::noting_storage& where) {
-    const std::uint64_t all = where.notes->reads.size() + where.notes->hints.size() + where.notes->signatures;
+    const std::uint64_t all = where.notes->reads.size() + where.notes->hints.size() + where.notes->versions;
     where.notes->clear();
     return all;
   };

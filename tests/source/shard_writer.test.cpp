@@ -34,7 +34,7 @@ class shard_keeper {
     name_ = name;
   }
   void write(penstock::bytes_view bytes) { bytes_ += penstock::text_of(bytes); }
-  penstock::object_signature finish() {
+  penstock::object_version finish() {
     if (name_.find(refused_) != std::string::npos) throw penstock::error(penstock::errc::io, "no room");
     (*all_)[name_] = bytes_;
     return {std::exchange(bytes_, {}).size(), 7};

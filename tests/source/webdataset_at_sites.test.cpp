@@ -143,10 +143,10 @@ TEST_CASE("source/webdataset_at_sites: SeaweedFS as the cache of another store")
   const ps::s3 names(local_shards::names("bucket/"), s3_at(near));
   // The first read of an object fetches it, and it has an ETag from then on.
   const auto session = names.connect();
-  CHECK(session.signature(0).stamp == 0);
+  CHECK(session.version(0).stamp == 0);
   CHECK((s3_read(session, 0, 1000, 5000) == shards.bytes()[0].substr(1000, 5000)));
   CHECK((s3_read(session, 0, 0, 100) == shards.bytes()[0].substr(0, 100)));
-  CHECK(names.connect().signature(0).stamp != 0);
+  CHECK(names.connect().version(0).stamp != 0);
   // A dataset is opened when all of them have.
   (void)near.shell("remote.cache -dir=/buckets/bucket");
   const stored cached(names);

@@ -18,7 +18,7 @@
 #include <penstock/storage/sha256_check.hpp>
 #include <penstock/storage/sha256_list.hpp>
 #include <penstock/storage/sibling.hpp>
-#include <penstock/storage/signature.hpp>
+#include <penstock/storage/version.hpp>
 #include <penstock/storage/simulated_storage.hpp>
 
 #include "support/catch.hpp"

@@ -51,7 +51,7 @@ struct noting_store {
     session(const stored& where, std::shared_ptr<penstock_test::storage_notes> kept)
         : inside_(where.connect()), notes_(std::move(kept)) {}
     [[nodiscard]] std::uint64_t size(ps::object_id id) const { return inside_.size(id); }
-    [[nodiscard]] ps::object_signature signature(ps::object_id id) const { return inside_.signature(id); }
+    [[nodiscard]] ps::object_version version(ps::object_id id) const { return inside_.version(id); }
     void read(ps::object_id id, std::uint64_t offset, ps::mutable_bytes into) const {
       note(offset, into.size());
       inside_.read(id, offset, into);

@@ -63,7 +63,7 @@ TEST_CASE("source/webdataset_stream_http: the samples of the files, each byte as
   std::size_t bytes = 0;
   for (const logged_request& one : requests) bytes += one.method == "GET" ? one.body_bytes : 0;
   CHECK(bytes == std::filesystem::file_size(here.paths[0]) + std::filesystem::file_size(here.paths[1]));
-  CHECK(requests.size() == 2 + 2 * 3);  // a signature, and pieces of 1 MiB
+  CHECK(requests.size() == 2 + 2 * 3);  // a version, and pieces of 1 MiB
   CHECK(data.fingerprint() == ps::webdataset_stream(here.paths).fingerprint());
   CHECK_THAT(data.describe(), contains("2 shards from http://"));
 }

@@ -168,7 +168,7 @@ std::vector<std::int64_t> labels(const Source& source) {
 
 }  // namespace
 
-TEST_CASE("storage/any_of: a path, a file:// URL and a list are files, with their names and signatures") {
+TEST_CASE("storage/any_of: a path, a file:// URL and a list are files, with their names and versions") {
   const temp_dir dir;
   const std::string path = (dir / "a 100%.bin").string(), other = (dir / "b.bin").string();
   put(path, "first");
@@ -182,7 +182,7 @@ TEST_CASE("storage/any_of: a path, a file:// URL and a list are files, with thei
     CHECK(made.names()[0] == path);
     const auto session = made.connect();
     CHECK(session.size(0) == 5);
-    CHECK(session.signature(0) == plain.connect().signature(0));
+    CHECK(session.version(0) == plain.connect().version(0));
     CHECK(all_of(session, 0) == "first");
   }
   CHECK(three("file://" + (dir / "{b,c}.bin").string()).names().size() == 2);

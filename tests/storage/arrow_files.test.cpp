@@ -103,7 +103,7 @@ std::vector<std::string> arrow_epoch(const Storage& where, unsigned workers) {
 
 }  // namespace
 
-TEST_CASE("storage/arrow_files: bytes, size, signature and names of three file systems") {
+TEST_CASE("storage/arrow_files: bytes, size, version and names of three file systems") {
   const deadline limit("reads by Arrow");
   const temp_dir folder;
   const std::string bytes = arrow_content(100'000);
@@ -124,8 +124,8 @@ TEST_CASE("storage/arrow_files: bytes, size, signature and names of three file s
     CHECK(some.names()[1] == prefix + "a-1.bin");
     const auto session = some.connect();
     CHECK(session.size(0) == bytes.size());
-    CHECK(session.signature(1).size == 5);
-    CHECK(session.signature(0).stamp != 0);
+    CHECK(session.version(1).size == 5);
+    CHECK(session.version(0).stamp != 0);
     CHECK((arrow_read(session, 0, bytes.size()) == bytes));
     CHECK(arrow_read(session, 70'001, 40) == bytes.substr(70'001, 40));
     CHECK(arrow_read(session, bytes.size(), 0).empty());

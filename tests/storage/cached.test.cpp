@@ -155,7 +155,7 @@ TEST_CASE("storage/cached: any range has its bytes, and each block is fetched on
       far, ps::disk_cache((dir.path() / "cache").string(), 64_MiB, {.block = block, .verify = verify}));
   auto first = near.connect(), second = near.connect();
   CHECK(first.size(2) == piece);
-  CHECK(first.signature(5) == far.connect().signature(5));
+  CHECK(first.version(5) == far.connect().version(5));
   CHECK(all.all_right(first, 1));
   CHECK(all.all_right(second, 2));
   read_all(second, all);

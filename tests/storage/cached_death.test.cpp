@@ -62,7 +62,7 @@ struct counted_store {
     shared_counts* counts;
     bool forks = false;
     [[nodiscard]] std::uint64_t size(ps::object_id) const { return blocks * block - 77; }
-    [[nodiscard]] ps::object_signature signature(ps::object_id id) const { return {size(id), 5}; }
+    [[nodiscard]] ps::object_version version(ps::object_id id) const { return {size(id), 5}; }
     void read(ps::object_id, std::uint64_t offset, ps::mutable_bytes into) const {
       ++counts->fetched[offset / block];
       if (forks) {

@@ -643,7 +643,7 @@ TEST_CASE("storage/cached: a wait for the lock of a folder ends when it is told 
   CHECK_FALSE(files.stuck);  // a wait of full length would say so
 }
 
-/// Files in memory that count who asked for a signature, which is how a read of `cached` begins.
+/// Files in memory that count who asked for a version, which is how a read of `cached` begins.
 struct asked_files : stamped_files {
   std::atomic<int>* asked;
 
@@ -651,9 +651,9 @@ struct asked_files : stamped_files {
     std::atomic<int>* asked;
     session(const asked_files& of)
         : stamped_files::session(static_cast<const stamped_files&>(of).connect()), asked(of.asked) {}
-    [[nodiscard]] ps::object_signature signature(ps::object_id id) const {
+    [[nodiscard]] ps::object_version version(ps::object_id id) const {
       ++*asked;
-      return stamped_files::session::signature(id);
+      return stamped_files::session::version(id);
     }
   };
   [[nodiscard]] session connect() const { return {*this}; }

@@ -122,7 +122,7 @@ struct counting_store {
     static constexpr bool views = false;
     std::shared_ptr<counts> seen;
     [[nodiscard]] std::uint64_t size(ps::object_id) const { return 40 * block - 77; }
-    [[nodiscard]] ps::object_signature signature(ps::object_id id) const { return {size(id), 5}; }
+    [[nodiscard]] ps::object_version version(ps::object_id id) const { return {size(id), 5}; }
     void read(ps::object_id, std::uint64_t offset, ps::mutable_bytes into) const {
       ++seen->reads[offset / block];
       ++seen->in_flight;
@@ -172,7 +172,7 @@ TEST_CASE("storage/cached_memory: any range has its bytes, and each block is fet
   auto first = near.connect();
   auto second = ps::cached(far, memory).connect();  // another storage, the same blocks
   CHECK(first.size(2) == block);
-  CHECK(first.signature(5) == far.connect().signature(5));
+  CHECK(first.version(5) == far.connect().version(5));
   CHECK(all.all_right(first, 1));
   CHECK(all.all_right(second, 2));
   all.read_all(second);

@@ -79,7 +79,7 @@ std::string read_of(const Session& session, ps::object_id id, std::uint64_t offs
   return text;
 }
 
-/// Files in memory whose signature and bytes may change, and whose reads wait while a test wants it.
+/// Files in memory whose version and bytes may change, and whose reads wait while a test wants it.
 struct gated_storage {
   struct gate {
     std::mutex lock;
@@ -116,8 +116,8 @@ struct gated_storage {
     static constexpr bool views = false;
     std::shared_ptr<gate> at;
 
-    [[nodiscard]] std::uint64_t size(ps::object_id id) const { return signature(id).size; }
-    [[nodiscard]] ps::object_signature signature(ps::object_id id) const {
+    [[nodiscard]] std::uint64_t size(ps::object_id id) const { return version(id).size; }
+    [[nodiscard]] ps::object_version version(ps::object_id id) const {
       const std::scoped_lock held(at->lock);
       return {at->files.connect().size(id), at->stamp};
     }
@@ -149,7 +149,7 @@ TEST_CASE("storage/checked: says what it is") {
   const auto session = where.connect();
   CHECK(session.name(1) == "d/b");
   CHECK(session.size(0) == 4);
-  CHECK(session.signature(1) == ps::object_signature{4, 0});
+  CHECK(session.version(1) == ps::object_version{4, 0});
   CHECK(error_in([&] { (void)ps::checked(files, ps::sha256_list(), {.max_checks_in_flight = 0}); }).code() ==
         ps::errc::argument);
 }
@@ -244,7 +244,7 @@ TEST_CASE("storage/checked: an object that the list does not have is an error, a
   for (int call = 0; call < 4; ++call) {
     const ps::error e = error_in([&] {
       if (call == 0) (void)session.size(1);
-      if (call == 1) (void)session.signature(1);
+      if (call == 1) (void)session.version(1);
       if (call == 2) (void)read_of(session, 1, 0, 1);
       if (call == 3) (void)session.view(1, 0, 1);
     });
@@ -431,21 +431,21 @@ TEST_CASE(
   CHECK(abandoned.failures(ps::errc::stopped) == 6);
 }
 
-TEST_CASE("storage/checked: an object of another signature is compared again") {
+TEST_CASE("storage/checked: an object of another version is compared again") {
   deadline guard("an object is replaced");
   const auto good = ps::memory_files().add("a", "good"), bad = ps::memory_files().add("a", "evil");
   const gated_storage gated(good);
   const auto session = ps::checked(gated, ps::sha256_of(good)).connect();
   CHECK(read_of(session, 0, 0, 4) == "good");
-  CHECK(session.signature(0) == ps::object_signature{4, 7});
+  CHECK(session.version(0) == ps::object_version{4, 7});
   CHECK(read_of(session, 0, 0, 4) == "good");
   CHECK(gated.at->reads == 3);  // nothing was compared again
   gated.at->replace(bad, 8);
-  CHECK(session.signature(0) == ps::object_signature{4, 8});
+  CHECK(session.version(0) == ps::object_version{4, 8});
   CHECK(error_in([&] { (void)read_of(session, 0, 0, 4); }).code() == ps::errc::io);
   gated.at->replace(good, 9);
   CHECK(read_of(session, 0, 0, 4) == "good");
-  CHECK(session.signature(0) == ps::object_signature{4, 9});
+  CHECK(session.version(0) == ps::object_version{4, 9});
 
   // replaced while it is compared
   const auto large = ps::memory_files().add("a", noise(1000));

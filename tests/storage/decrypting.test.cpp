@@ -150,7 +150,7 @@ template <class Storage>
 void compare_ranges(const Storage& where, const std::string& text, std::mt19937_64& draw) {
   const auto session = where.connect();
   REQUIRE(session.size(0) == text.size());
-  REQUIRE(session.signature(0).size == text.size());
+  REQUIRE(session.version(0).size == text.size());
   REQUIRE(all_of(session) == text);
   for (int i = 0; i < 20 && !text.empty(); ++i) {
     const std::size_t begin = draw() % (text.size() + 1);
@@ -344,7 +344,7 @@ TEST_CASE("storage/decrypting: a key provider is asked once for each object of a
   static_assert(ps::storage<std::remove_const_t<decltype(where)>>);
   const auto session = where.connect();
   CHECK(session.size(0) == 5);
-  CHECK(session.signature(1).size == 6);
+  CHECK(session.version(1).size == 6);
   CHECK(asked->empty());
   *fails = 1;
   const ps::error failed = error_in([&] { (void)all_of(session); });
@@ -385,7 +385,7 @@ TEST_CASE("storage/decrypting: names other objects and those beside them") {
   const auto local = ps::decrypting<ps::aes_256_gcm>(ps::file((folder / "s").string()), test_key());
   const auto session = local.connect();
   CHECK(all_of(session) == "of a file");
-  CHECK(session.signature(0).stamp == ps::file((folder / "s").string()).connect().signature(0).stamp);
+  CHECK(session.version(0).stamp == ps::file((folder / "s").string()).connect().version(0).stamp);
   CHECK(all_of(local.beside({".idx"}).connect()) == "its index");
   CHECK_FALSE(session.warm(0));
 }

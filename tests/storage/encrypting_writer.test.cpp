@@ -88,8 +88,8 @@ TEST_CASE("storage/encrypting_writer: however the bytes come, the object has the
         out.write(ps::bytes_of(text).subspan(at, size));
         at += size;
       }
-      const ps::object_signature made = out.finish();
-      CHECK(made == ps::object_signature{text.size(), 77});
+      const ps::object_version made = out.finish();
+      CHECK(made == ps::object_version{text.size(), 77});
       const std::string& stored = all->objects.at("one");
       CHECK(stored.size() == ps::detail::segment_layout(segment).file_size(text.size()));
       CHECK(decrypted(stored, {.segment_size = segment}) == text);

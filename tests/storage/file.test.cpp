@@ -84,7 +84,7 @@ TEST_CASE("storage/file: ranges are read, from patterns and from lists") {
   CHECK(session.size(1) == 5);
   CHECK(file_text(session, 0, 1, 3) == "ell");
   CHECK(file_text(session, 1, 0, 5) == "world");
-  CHECK(session.signature(0).stamp != 0);
+  CHECK(session.version(0).stamp != 0);
   session.read(0, 5, {});
   session.will_need(0, 0, 5);
   const penstock::file list(std::vector<std::string>{(dir / "{odd}").string()});
@@ -250,7 +250,7 @@ TEST_CASE("storage/file: a large file in memory is mapped after some reads, and 
     CHECK(session.shows(0));
     CHECK(penstock::text_of(session.view(0, 100, 300)) == content.substr(100, 300));
     CHECK(session.size(0) == large);
-    CHECK(session.signature(0) == both.connect().signature(0));
+    CHECK(session.version(0) == both.connect().version(0));
     session.will_need(0, 4000, large);
     session.will_need(0, large + 1, 1);
     session.confirm(0);

@@ -62,7 +62,7 @@ void reads_files(fuse_mount& there) {
     CHECK(session.size(0) == large.size());
     CHECK(session.size(1) == small.size());
     CHECK(session.size(2) == 0);
-    CHECK(session.signature(0).stamp != 0);
+    CHECK(session.version(0).stamp != 0);
     CHECK((read_of(session, 0, 4'194'000, 500'000) == large.substr(4'194'000, 500'000)));
     CHECK((read_of(session, 1, 0, small.size()) == small));
     CHECK((read_of(session, 0, 0, large.size()) == large));
@@ -85,11 +85,11 @@ void reads_files(fuse_mount& there) {
   const ps::file staged = ps::stage_to(ps::file(paths), (near / "staged").string());
   check(staged.connect());
 
-  // A file that is replaced by one of its size has another signature.
-  const ps::object_signature before = ps::file({paths[1].c_str()}).connect().signature(0);
+  // A file that is replaced by one of its size has another version.
+  const ps::object_version before = ps::file({paths[1].c_str()}).connect().version(0);
   put(folder / "fresh", std::string(small.size(), 'y'));
   std::filesystem::rename(folder / "fresh", paths[1]);
-  CHECK(ps::file({paths[1].c_str()}).connect().signature(0).stamp != before.stamp);
+  CHECK(ps::file({paths[1].c_str()}).connect().version(0).stamp != before.stamp);
 
   // The end of the process that serves the files is an error, and nobody waits for it.
   const std::string late = (folder / "late.tar").string();

@@ -52,9 +52,9 @@ TEST_CASE("storage/file_writer: a file appears whole at finish, and in the place
   out.write(ps::bytes_of(text).first(10));
   out.write(ps::bytes_of(text).subspan(10));
   CHECK_FALSE(fs::exists(path));
-  const ps::object_signature made = out.finish();
+  const ps::object_version made = out.finish();
   CHECK(slurp(path) == text);
-  CHECK(made == ps::file(path).connect().signature(0));
+  CHECK(made == ps::file(path).connect().version(0));
   CHECK(files_in(folder) == 1);
 
   out.open(path);

@@ -249,7 +249,7 @@ TEST_CASE("storage/hedged: blocking reads are hedged, too, and cancelled") {
   const ps::hedged safe(simulated);
   const auto session = safe.connect();
   CHECK(session.size(0) == 10'000);
-  CHECK(session.signature(0).size == 10'000);
+  CHECK(session.version(0).size == 10'000);
   CHECK_THROWS_WITH(session.read(0, 9'999, bytes), contains("ends at 10000"));
   CHECK(safe.describe() == "hedged(" + simulated.describe() + ", at most 5 % more reads)");
 }

@@ -87,7 +87,7 @@ TEST_CASE("storage/http: URLs and options that make no sense") {
   CHECK(ca.file() == "/no such file");
 }
 
-TEST_CASE("storage/http: bytes, size and signature") {
+TEST_CASE("storage/http: bytes, size and version") {
   const deadline limit("a few reads");
   const std::string bytes = web_content(200'000);
   web_log asked;
@@ -99,8 +99,8 @@ TEST_CASE("storage/http: bytes, size and signature") {
   const auto session = where.connect();
   CHECK(session.counters().requests == 0);
   CHECK(session.size(0) == 200'000);
-  CHECK(session.signature(0).size == 200'000);
-  CHECK(session.signature(0).stamp != 0);
+  CHECK(session.version(0).size == 200'000);
+  CHECK(session.version(0).stamp != 0);
   std::string got(1000, 'x');
   session.read(0, 12'345, std::as_writable_bytes(std::span(got)));
   CHECK(got == bytes.substr(12'345, 1000));
@@ -319,8 +319,8 @@ TEST_CASE("storage/http: one of many reads is ended, whether it waits or is in f
   CHECK(again.failures() == 0);
 }
 
-TEST_CASE("storage/http: threads that ask for a signature at once share one request") {
-  const deadline limit("signatures", 60s);
+TEST_CASE("storage/http: threads that ask for a version at once share one request") {
+  const deadline limit("versions", 60s);
   std::atomic<int> heads{0};
   web_server server(answering([&](const web_request& request) {
     if (request.method() == "HEAD") {

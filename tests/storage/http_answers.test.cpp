@@ -185,7 +185,7 @@ TEST_CASE("storage/http: a whole object needs no ranges") {
   }));
   const auto session = ps::http({server.at("/a").c_str()}, direct()).connect();
   CHECK(session.size(0) == 5000);
-  CHECK(session.signature(0).stamp == 0);
+  CHECK(session.version(0).stamp == 0);
   std::string into(5000, 'x');
   session.read(0, 0, std::as_writable_bytes(std::span(into)));
   CHECK((into == bytes));
@@ -231,7 +231,7 @@ TEST_CASE("storage/http: the size without HEAD") {
     }));
     const auto session = ps::http({server.at("/a").c_str()}, direct()).connect();
     CHECK(session.size(0) == 777);
-    CHECK(session.signature(0).stamp != 0);
+    CHECK(session.version(0).stamp != 0);
     CHECK(session.counters().requests == 2);
     CHECK(server.connections() <= 2);
   }
@@ -277,7 +277,7 @@ TEST_CASE("storage/http: an object that was replaced is an error, never a mixtur
       CHECK(says(e, "the object was replaced"));
       CHECK(e.code() == ps::errc::io);
       CHECK(e.recurs());
-      CHECK(session.signature(0).size == 1000);
+      CHECK(session.version(0).size == 1000);
     }
   }
 }
@@ -287,7 +287,7 @@ TEST_CASE("storage/http: the stamp is that of the ETag, or of the date") {
   const auto stamp_of = [](const std::string& headers) {
     web_server server(answering(
         [&](const web_request&) { return "HTTP/1.1 200 OK\r\n" + headers + "Content-Length: 5\r\n\r\n"; }));
-    return ps::http({server.at("/a").c_str()}, direct()).connect().signature(0).stamp;
+    return ps::http({server.at("/a").c_str()}, direct()).connect().version(0).stamp;
   };
   const auto one = stamp_of("ETag: \"one\"\r\n"),
              dated = stamp_of("Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n");

@@ -122,7 +122,7 @@ TEST_CASE("storage/retrying: a read that fails twice succeeds at the third attem
   session.read(0, 10, four);
   CHECK(ps::text_of(four) == content(14).substr(10));
   CHECK(session.size(1) == 5);
-  CHECK(session.signature(1).size == 5);
+  CHECK(session.version(1).size == 5);
   CHECK(session.counters() == ps::storage_counters{.requests = 3, .bytes = 4, .retries = 2});
   CHECK(patient.describe() == "retrying(" + far.describe() + ", 10 attempts)");
   CHECK(patient.names().size() == 2);

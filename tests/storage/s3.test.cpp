@@ -329,12 +329,12 @@ TEST_CASE("storage/s3: an ETag with nothing in it is none") {
   }));
   const auto by_s3 = s3_session_of(empty);
   const auto by_http = ps::http({empty.at("/bucket/a").c_str()}, direct()).connect();
-  CHECK(by_s3.signature(0).stamp == 0);
-  CHECK(by_http.signature(0).stamp == 0);
+  CHECK(by_s3.version(0).stamp == 0);
+  CHECK(by_http.version(0).stamp == 0);
   kept = true;
   CHECK((s3_read(by_s3, 0, 10, 50) == s3_bytes.substr(10, 50)));
   CHECK((s3_read(by_http, 0, 10, 50) == s3_bytes.substr(10, 50)));
-  CHECK(s3_session_of(empty).signature(0).stamp != 0);
+  CHECK(s3_session_of(empty).version(0).stamp != 0);
 }
 
 TEST_CASE("storage/s3: redirects lead to signed URLs as they are, and are signed for the same server") {

@@ -97,8 +97,8 @@ TEST_CASE("storage/s3_aistore: its S3 and its own URLs lead to the targets, whic
       }
     }
     // An object's own URL has no ETag, so that its blocks in a cache are those of one run.
-    CHECK(by_url(site, direct()).connect().signature(0).stamp == 0);
-    CHECK((by_s3(site, s3_at("")).connect().signature(0).stamp != 0) == now);
+    CHECK(by_url(site, direct()).connect().version(0).stamp == 0);
+    CHECK((by_s3(site, s3_at("")).connect().version(0).stamp != 0) == now);
   }
 }
 

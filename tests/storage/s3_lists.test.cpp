@@ -170,13 +170,13 @@ TEST_CASE("storage/s3: what a session is told to expect, it finds or fails") {
     asked = request.header("If-Match");
     return std::optional<std::string>();
   });
-  const ps::object_signature there = where.connect().signature(0);
+  const ps::object_version there = where.connect().version(0);
   store.clear_requests();
   {
     const auto session = where.connect();
     CHECK(session.expect(0, there));
     CHECK(session.expect(0, there));
-    CHECK(session.signature(0) == there);
+    CHECK(session.version(0) == there);
     CHECK(store.all() == 0);
     CHECK_FALSE(session.expect(0, {there.size, there.stamp + 1}));
     CHECK_FALSE(session.expect(0, {there.size + 1, there.stamp}));
@@ -185,12 +185,12 @@ TEST_CASE("storage/s3: what a session is told to expect, it finds or fails") {
     CHECK(asked == "");
     CHECK((s3_read(session, 0, 10, 10) == std::string(10, 'a')));
     CHECK(asked != "");  // the first answer's
-    CHECK(session.signature(0) == there);
+    CHECK(session.version(0) == there);
     CHECK(store.all() == 2);
     store.put("a", std::string(1000, 'b'));
     CHECK(says(s3_error_of([&] { (void)s3_read(session, 0, 10, 10); }), "replaced"));
   }
-  for (const ps::object_signature wrong : {there, ps::object_signature{900, there.stamp}}) {
+  for (const ps::object_version wrong : {there, ps::object_version{900, there.stamp}}) {
     const auto session = where.connect();
     CHECK(session.expect(0, wrong));
     for (int i = 0; i < 2; ++i) {
@@ -202,7 +202,7 @@ TEST_CASE("storage/s3: what a session is told to expect, it finds or fails") {
   }
   const auto session = where.connect();
   CHECK_FALSE(session.expect(0, {1000, 0}));  // a stamp that says nothing
-  CHECK(session.signature(0).size == 1000);
+  CHECK(session.version(0).size == 1000);
 }
 
 TEST_CASE("storage/s3: what a list that ended does not have is not there, and nobody asks again") {
@@ -329,7 +329,7 @@ TEST_CASE("storage/s3: a list without ETags does not hide that an object was rep
   for (int i = 0; i < 10; ++i) store.put("e/" + std::to_string(i), std::string(100, 'a'));
   store.list_without_tags();
   const auto session = ps::s3(s3_names("e/", 10), s3_at(store.endpoint())).connect();
-  for (unsigned i = 0; i < 10; ++i) CHECK(session.signature(i).stamp != 0);
+  for (unsigned i = 0; i < 10; ++i) CHECK(session.version(i).stamp != 0);
   CHECK(store.lists() == 1);
   CHECK(store.heads() == 10);
   CHECK((s3_read(session, 3, 0, 10) == std::string(10, 'a')));

@@ -46,7 +46,7 @@ void reads_objects(const s3_server& server, const std::string& content) {
 
   const auto session = ps::s3({"bucket/folder/a b+c%41~*\xc3\xa4.tar", "bucket/empty"}, options).connect();
   CHECK(session.size(0) == content.size());
-  CHECK(session.signature(0).stamp != 0);
+  CHECK(session.version(0).stamp != 0);
   CHECK((s3_read(session, 0, 0, content.size()) == content));
   CHECK((s3_read(session, 0, 1234, 70'000) == content.substr(1234, 70'000)));
   CHECK(session.size(1) == 0);

@@ -62,7 +62,7 @@ void s3_writes_and_reads(const ps::s3_options& options, const std::string& bucke
   ps::s3_writer out(options, {.part_size = std::size_t{5} << 20, .max_in_flight = 2, .attempts = 2});
   out.open(bucket + "/a b/large");
   out.write(ps::bytes_of(large));
-  const ps::object_signature written = out.finish();
+  const ps::object_version written = out.finish();
   out.open(bucket + "/a b/small");
   out.write(ps::bytes_of(small));
   (void)out.finish();
@@ -71,7 +71,7 @@ void s3_writes_and_reads(const ps::s3_options& options, const std::string& bucke
   out.abort();
   CHECK(out.counters().retries == 0);
   const auto session = ps::s3({(bucket + "/a b/large").c_str()}, options).connect();
-  CHECK(session.signature(0) == written);
+  CHECK(session.version(0) == written);
   CHECK((s3_read(session, 0, 0, large.size()) == large));
   CHECK((s3_read(session, 0, 5'000'000, 1'000'000) == large.substr(5'000'000, 1'000'000)));
   CHECK(ps::s3::list(bucket + "/a b/", options) ==

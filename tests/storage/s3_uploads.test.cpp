@@ -57,7 +57,7 @@ web_server::script s3_answering_early(std::function<std::string()> answer, const
     while (!closes.load()) std::this_thread::sleep_for(1ms);
   };
 }
-ps::object_signature s3_put(ps::s3_writer& out, std::string_view bytes) {
+ps::object_version s3_put(ps::s3_writer& out, std::string_view bytes) {
   out.open("bucket/a b");
   out.write(ps::bytes_of(bytes));
   return out.finish();

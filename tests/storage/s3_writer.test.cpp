@@ -54,11 +54,11 @@ void writes_objects(const s3_server& server) {
   ps::s3_writer out(options, s3_small_parts);
   out.open("bucket/old");
   s3_write(out, small);
-  const ps::object_signature replaced = out.finish();
+  const ps::object_version replaced = out.finish();
   CHECK(replaced.size == small.size());
   CHECK(proxy.requests() == 1);
   const auto session = ps::s3({"bucket/old", "bucket/a b/large", "bucket/empty"}, options).connect();
-  CHECK(session.signature(0) == replaced);
+  CHECK(session.version(0) == replaced);
   CHECK((s3_read(session, 0, 0, small.size()) == small));
   out.open("s3://bucket/empty");
   CHECK(out.finish().size == 0);
@@ -69,9 +69,9 @@ void writes_objects(const s3_server& server) {
                 network_fault::slow_down(), network_fault::reset_before_answer()});
   out.open("bucket/a b/large");
   s3_write(out, large);
-  const ps::object_signature written = out.finish();
+  const ps::object_version written = out.finish();
   CHECK(written.size == large.size());
-  CHECK(session.signature(1) == written);
+  CHECK(session.version(1) == written);
   CHECK((s3_read(session, 1, 0, large.size()) == large));
   CHECK((server.get("bucket", "a b/large") == large));
   CHECK(out.counters().retries >= 2);  // the client itself sends again what a kept connection lost

@@ -22,7 +22,7 @@ struct recording_session {
   mutable int read_calls = 0;
 
   [[nodiscard]] std::uint64_t size(object_id id) const { return 100 + id; }
-  [[nodiscard]] object_signature signature(object_id id) const { return {size(id), 7}; }
+  [[nodiscard]] object_version version(object_id id) const { return {size(id), 7}; }
   void read(object_id, std::uint64_t offset, mutable_bytes into) const {
     ++read_calls;
     for (std::byte& b : into) b = static_cast<std::byte>(offset++);
@@ -43,7 +43,7 @@ TEST_CASE("session_view: calls reach the session") {
   recording_session session;
   const session_view seen(session);
   CHECK(seen.size(3) == 103);
-  CHECK(seen.signature(1) == object_signature{101, 7});
+  CHECK(seen.version(1) == object_version{101, 7});
   CHECK_FALSE(seen.views());
   const object_bytes read = seen.range(0, 5, 3);
   const bytes_view range = read;
@@ -99,28 +99,28 @@ TEST_CASE("session_view: a session with views shows its bytes in place") {
 }
 
 TEST_CASE(
-    "session_view: whether an object has a signature is asked for, unless the session checks it itself") {
+    "session_view: whether an object has a version is asked for, unless the session checks it itself") {
   recording_session asked;
-  CHECK(session_view(asked).has_signature(1, {101, 7}));
-  CHECK_FALSE(session_view(asked).has_signature(1, {101, 8}));
+  CHECK(session_view(asked).has_version(1, {101, 7}));
+  CHECK_FALSE(session_view(asked).has_version(1, {101, 8}));
 
   struct expecting : recording_session {
     mutable int questions = 0;
-    [[nodiscard]] object_signature signature(object_id id) const {
+    [[nodiscard]] object_version version(object_id id) const {
       ++questions;
-      return recording_session::signature(id);
+      return recording_session::version(id);
     }
-    [[nodiscard]] bool expect(object_id, object_signature what) const { return what.stamp < 10; }
+    [[nodiscard]] bool expect(object_id, object_version what) const { return what.stamp < 10; }
   };
   static_assert(expecting_session<expecting> && !expecting_session<recording_session>);
   const expecting session;
-  CHECK(session_view(session).has_signature(1, {101, 9}));  // its reads would fail
+  CHECK(session_view(session).has_version(1, {101, 9}));  // its reads would fail
   CHECK(session.questions == 0);
-  CHECK_FALSE(session_view(session).has_signature(1, {101, 10}));
+  CHECK_FALSE(session_view(session).has_version(1, {101, 10}));
   CHECK(session.questions == 1);
 }
 
-TEST_CASE("session_view: whether a signature is a tag of the bytes") {
+TEST_CASE("session_view: whether a version is a tag of the bytes") {
   recording_session session;
   CHECK_FALSE(session_view(session).tagged(0));
   const auto files = memory_files().add("a", "bytes");

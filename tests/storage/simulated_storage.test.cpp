@@ -69,7 +69,7 @@ TEST_CASE("storage/simulated_storage: a read takes the time given and returns th
   CHECK(far.names().size() == 2);
   CHECK(far.describe() == "simulated_storage(memory_files(2 objects), 3000 us a read)");
   CHECK(session.size(1) == 5);
-  CHECK(session.signature(1).size == 5);
+  CHECK(session.version(1).size == 5);
   CHECK(far.reads() == 0);
   std::array<std::byte, 5> five{};
   const auto begin = std::chrono::steady_clock::now();

@@ -321,7 +321,7 @@ struct busy_storage {
     mutable std::atomic<int> reads{0};
 
     [[nodiscard]] std::uint64_t size(ps::object_id) const { return 8; }
-    [[nodiscard]] ps::object_signature signature(ps::object_id) const { return {8, 0}; }
+    [[nodiscard]] ps::object_version version(ps::object_id) const { return {8, 0}; }
     void read(ps::object_id, std::uint64_t, ps::mutable_bytes) const {
       if (reads++ % 2 == 0) std::rethrow_exception(slow_down(1));
     }

@@ -155,7 +155,7 @@ TEST_CASE("storage/uring_file: reads in the background give the bytes of the fil
     session.read(3, 50, ten);
     CHECK(ps::text_of(ten) == files.contents[3].substr(50, 10));
     CHECK(session.size(4) == 3'000'001);
-    CHECK(session.signature(4) == ps::file(files.paths).connect().signature(4));
+    CHECK(session.version(4) == ps::file(files.paths).connect().version(4));
   }
 }
 

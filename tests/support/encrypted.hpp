@@ -37,7 +37,7 @@ class memory_writer {
     attempt();
     bytes_ += penstock::text_of(bytes);
   }
-  penstock::object_signature finish() {
+  penstock::object_version finish() {
     attempt();
     to_->objects[name_] = bytes_;
     return {bytes_.size(), 77};

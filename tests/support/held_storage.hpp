@@ -128,8 +128,8 @@ struct basic_held_storage {
       if (reads_) reads_->cancel();
     }
     [[nodiscard]] std::uint64_t size(penstock::object_id id) const { return files_.size(id); }
-    [[nodiscard]] penstock::object_signature signature(penstock::object_id id) const {
-      return files_.signature(id);
+    [[nodiscard]] penstock::object_version version(penstock::object_id id) const {
+      return files_.version(id);
     }
     void read(penstock::object_id id, std::uint64_t offset, penstock::mutable_bytes into) const {
       reads_->note_blocking();

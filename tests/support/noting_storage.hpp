@@ -26,13 +26,13 @@ struct storage_notes {
   std::vector<noted_range> reads, hints;
   std::vector<noted_range> foreseen;  ///< of turn 5
   bool plans = false;                 ///< whether sessions want to know what is read far ahead
-  std::uint64_t signatures = 0;
+  std::uint64_t versions = 0;
   std::uint64_t worn_begin = 0, worn_end = 0;  ///< bytes that cannot be read
 
   void clear() {
     reads.clear();
     hints.clear();
-    signatures = 0;
+    versions = 0;
   }
   [[nodiscard]] std::uint64_t bytes_read() const {
     std::uint64_t bytes = 0;
@@ -52,10 +52,10 @@ struct noting_storage {
 
     session(penstock::memory_files::session good, std::shared_ptr<storage_notes> kept)
         : penstock::memory_files::session(std::move(good)), notes(std::move(kept)) {}
-    [[nodiscard]] penstock::object_signature signature(penstock::object_id id) const {
+    [[nodiscard]] penstock::object_version version(penstock::object_id id) const {
       const std::scoped_lock lock(notes->busy);
-      ++notes->signatures;
-      return penstock::memory_files::session::signature(id);
+      ++notes->versions;
+      return penstock::memory_files::session::version(id);
     }
     void read(penstock::object_id id, std::uint64_t offset, penstock::mutable_bytes into) const {
       const std::scoped_lock lock(notes->busy);

@@ -42,7 +42,7 @@ struct slow_session {
   std::size_t ended = 0;
 
   [[nodiscard]] std::uint64_t size(penstock::object_id) const { return text.size(); }
-  [[nodiscard]] static penstock::object_signature signature(penstock::object_id) { return {}; }
+  [[nodiscard]] static penstock::object_version version(penstock::object_id) { return {}; }
   void read(penstock::object_id, std::uint64_t offset, penstock::mutable_bytes into) const {
     std::memcpy(into.data(), text.data() + offset, into.size());
   }

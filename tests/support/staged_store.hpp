@@ -71,7 +71,7 @@ struct staged_store {
     static constexpr bool views = false;
     const staged_store* store;
     [[nodiscard]] std::uint64_t size(penstock::object_id id) const { return store->sizes[id]; }
-    [[nodiscard]] penstock::object_signature signature(penstock::object_id id) const {
+    [[nodiscard]] penstock::object_version version(penstock::object_id id) const {
       return {size(id), store->counts->stamp};
     }
     void read(penstock::object_id id, std::uint64_t offset, penstock::mutable_bytes into) const {

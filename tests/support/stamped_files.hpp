@@ -20,7 +20,7 @@ struct stamped_files {
     std::uint64_t stamp;
     session(const penstock::memory_files& of, std::uint64_t given)
         : penstock::memory_files::session(of.connect()), stamp(given) {}
-    [[nodiscard]] penstock::object_signature signature(penstock::object_id id) const {
+    [[nodiscard]] penstock::object_version version(penstock::object_id id) const {
       return {this->size(id), stamp};
     }
   };

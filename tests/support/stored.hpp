@@ -93,8 +93,8 @@ class stored {
     static constexpr bool has_latency = true;
     explicit session(std::unique_ptr<any_session> made) : made_(std::move(made)) {}
     [[nodiscard]] std::uint64_t size(penstock::object_id id) const { return made_->view().size(id); }
-    [[nodiscard]] penstock::object_signature signature(penstock::object_id id) const {
-      return made_->view().signature(id);
+    [[nodiscard]] penstock::object_version version(penstock::object_id id) const {
+      return made_->view().version(id);
     }
     void read(penstock::object_id id, std::uint64_t offset, penstock::mutable_bytes into) const {
       made_->view().read(id, offset, into);

@@ -19,11 +19,11 @@
 namespace penstock::inline v0_1::detail::tar {
 
 // Whether the index beside the shard was made for it as it is.
-PENSTOCK_INLINE bool index_is_there(object_signature there, object_id id, objects_beside& near) {
+PENSTOCK_INLINE bool index_is_there(object_version there, object_id id, objects_beside& near) {
   const auto own = near.read(id, own_index, max_index_bytes(there.size));
   const auto tables = own ? shard_index::over(own->view()) : std::nullopt;
   return tables && there.stamp != 0 &&
-         object_signature{tables->header().shard_size, tables->header().shard_stamp} == there;
+         object_version{tables->header().shard_size, tables->header().shard_stamp} == there;
 }
 
 // The name of a shard's index; the query of a URL, which names show as `?...`, is no part of it.
@@ -44,7 +44,7 @@ PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view sessi
   std::mutex one_at_a_time;
   for_each_in_parallel(where.names.size(), threads, [&](std::size_t i) {
     const auto id = static_cast<object_id>(i);
-    const object_signature there = session.signature(id);
+    const object_version there = session.version(id);
     std::optional<buffer> made;
     if (!index_is_there(there, id, near)) {
       std::string why;

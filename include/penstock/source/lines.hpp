@@ -104,7 +104,7 @@ class line_source : public opens_as_plan<line_source<Storage>> {
       const detail::line_table& table = known_->tables[place.shard];
       const std::size_t i = table.entry(place.sample);
       const std::uint64_t end =
-          i + 1 < table.begins.size() ? table.begins[i + 1] : known_->signatures[place.shard].size;
+          i + 1 < table.begins.size() ? table.begins[i + 1] : known_->versions[place.shard].size;
       open_.range(place.shard, table.begins[i], end - table.begins[i], sink);
     }
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
@@ -113,7 +113,7 @@ class line_source : public opens_as_plan<line_source<Storage>> {
 
    private:
     [[nodiscard]] std::string_view content(std::size_t number) const {
-      return text_of(open_.session(number).view(known_->object(number), 0, known_->signatures[number].size));
+      return text_of(open_.session(number).view(known_->object(number), 0, known_->versions[number].size));
     }
     [[nodiscard]] std::size_t find(std::string_view text, const manifest::place& place) const {
       const detail::line_table& table = known_->tables[place.shard];
@@ -149,7 +149,7 @@ class line_source : public opens_as_plan<line_source<Storage>> {
   [[nodiscard]] std::string describe() const {
     std::uint64_t blank = 0;
     for (const detail::line_table& table : known_->tables) blank += table.blank;
-    std::string line = detail::text({"lines(", known_->signatures.size(), " files, ", known_->shards.bytes(),
+    std::string line = detail::text({"lines(", known_->versions.size(), " files, ", known_->shards.bytes(),
                                      " bytes): ", size(), " lines"});
     if (blank != 0) detail::append(line, {", ", blank, " blank ones left out"});
     return line;

@@ -59,15 +59,15 @@ class archive_writing {
   void write(std::string_view key, std::span<const tar_member> members, const archive_sink& sink);
   /// Writes the end of the archive.
   void end(const archive_sink& sink);
-  /// Makes the index of the archive, whose signature is `written`. If the options ask for it, it is kept
+  /// Makes the index of the archive, whose version is `written`. If the options ask for it, it is kept
   /// beside the file, or `keep` gets it with its name.
   template <class Keep>
-  [[nodiscard]] manifest::shard finish(object_signature written, Keep&& keep) {
+  [[nodiscard]] manifest::shard finish(object_version written, Keep&& keep) {
     const buffer index = index_.finish(written);
     if (options_.index) keep(index_path(name_), index.view());
     return entry(index);
   }
-  [[nodiscard]] manifest::shard finish(object_signature written) {
+  [[nodiscard]] manifest::shard finish(object_version written) {
     return finish(written, [this](const std::string& path, bytes_view index) { keep_beside(path, index); });
   }
 
@@ -130,7 +130,7 @@ class tar_writer {
   /// Ends the archive and makes the file visible. Returns the shard's entry for a manifest.
   manifest::shard close() {
     work_.end(erased());
-    object_signature written{work_.written(), 0};
+    object_version written{work_.written(), 0};
     if constexpr (to_file) written = sink_->commit();
     manifest::shard made = work_.finish(written);
     sink_.reset();

@@ -21,14 +21,14 @@ namespace detail::tar {
 PENSTOCK_INLINE std::string copied_path(const std::string& packed, const unpacked_options& options,
                                         copy_work work) {
   const auto state_of = [&packed] {
-    const auto found = signature_of_file(packed);
+    const auto found = version_of_file(packed);
     if (found) return *found;
     struct stat status {};
     if (::stat(packed.c_str(), &status) != 0)
       throw error(errc::io, {"cannot open the file: ", std::generic_category().message(errno)});
     throw error(errc::io, "this is not a regular file; pipes are read with webdataset_stream");
   };
-  const object_signature before = state_of();
+  const object_version before = state_of();
   std::string copy = copy_path(packed, options.folder);
   if (copy_is_current(copy, {packed, before})) return copy;
 

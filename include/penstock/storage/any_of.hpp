@@ -152,8 +152,8 @@ class any_of {
     [[nodiscard]] std::uint64_t size(object_id id) const {
       return call([&](auto& s) -> std::uint64_t { return s.size(id); });
     }
-    [[nodiscard]] object_signature signature(object_id id) const {
-      return call([&](auto& s) -> object_signature { return s.signature(id); });
+    [[nodiscard]] object_version version(object_id id) const {
+      return call([&](auto& s) -> object_version { return s.version(id); });
     }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       call([&](auto& s) { s.read(id, offset, into); });
@@ -187,7 +187,7 @@ class any_of {
       return call([&](auto& s) -> bool { return penstock::is_tagged(s, id); });
     }
     /// False if the chosen one does not expect.
-    [[nodiscard]] bool expect(object_id id, object_signature what) const
+    [[nodiscard]] bool expect(object_id id, object_version what) const
       requires((expecting_session<typename Storages::session> || ...))
     {
       return call([&]([[maybe_unused]] auto& s) -> bool {

@@ -66,9 +66,9 @@ class arrow_files {
     static constexpr bool views = false;
     static constexpr bool has_latency = true;
 
-    [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
+    [[nodiscard]] std::uint64_t size(object_id id) const { return version(id).size; }
     /// Size, and time of change in nanoseconds, 0 where the file system knows none.
-    [[nodiscard]] object_signature signature(object_id id) const { return state_->files.signature(id); }
+    [[nodiscard]] object_version version(object_id id) const { return state_->files.version(id); }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       state_->files.read(id, offset, into);
     }

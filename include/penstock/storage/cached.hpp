@@ -58,7 +58,7 @@ struct reads_of<memory_cache, Far> {
 /// known by its object's name (of a local file the whole path), size and stamp, so an object that was
 /// replaced is another one. Blocks of an object without a stamp, of which nobody can say that, are of one
 /// session alone.
-/// The order, the bytes, the signatures and the errors are those of the other storage. Where the cache cannot
+/// The order, the bytes, the versions and the errors are those of the other storage. Where the cache cannot
 /// help, such as on a full or broken disk, if a process that changes the folder is stopped for 10 s, or if
 /// all of its places are being filled, reads go past it, and are counted.
 /// A process that dies leaves nothing to clean: the system takes its locks away, what it was fetching is
@@ -114,7 +114,7 @@ class cached {
     static constexpr bool has_latency = true;
 
     [[nodiscard]] std::uint64_t size(object_id id) const { return state_->session.size(id); }
-    [[nodiscard]] object_signature signature(object_id id) const { return state_->session.signature(id); }
+    [[nodiscard]] object_version version(object_id id) const { return state_->session.version(id); }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       state_->session.read(id, offset, into);
     }

@@ -40,7 +40,7 @@ struct checked_options {
 /// 4 MiB; if the hash is that of the list, this and all later reads pass through. Threads that want the same
 /// object meanwhile wait. Over `cached` the bytes that were compared are in the cache, so that each block is
 /// fetched once; otherwise they are read again.
-/// What is changed in place after that goes unnoticed until somebody asks for the signature: if it is not
+/// What is changed in place after that goes unnoticed until somebody asks for the version: if it is not
 /// that of the object that was compared, the next read compares again.
 /// Names do not count as paths, even if those inside do: an index beside a local file would decide what is
 /// read without having been compared. Objects beside those of a store are compared with the list as well, and
@@ -48,7 +48,7 @@ struct checked_options {
 /// Errors: errc::io, with the object, if its bytes are not those of the list: no byte of it is delivered, and
 /// the next read compares again. It may have been harmed on its way, so it does not count as recurring; but
 /// what is in a cache stays as it is, so empty the cache before you try again. errc::io that recurs if the
-/// list has no entry for the object, also from `size` and `signature`. errc::stopped after `cancel`. Those of
+/// list has no entry for the object, also from `size` and `version`. errc::stopped after `cancel`. Those of
 /// the storage inside pass through; `max_checks_in_flight` of 0 is errc::argument.
 /// Threads: any number of threads may use a session. It reads in the background if the session inside does;
 /// up to 64 threads of the session make the reads of objects that were not compared yet.

@@ -24,12 +24,12 @@ namespace penstock::inline v0_1 {
 using object_id = std::uint32_t;
 
 /// Tells whether an object is unchanged: its size and a stamp (mtime in nanoseconds, or a hash of the ETag).
-struct object_signature {
+struct object_version {
   // which the other one implies, and nvcc 13.0 does not define
-  friend bool operator==(const object_signature&, const object_signature&) = default;
+  friend bool operator==(const object_version&, const object_version&) = default;
   std::uint64_t size = 0;
   std::uint64_t stamp = 0;
-  friend auto operator<=>(const object_signature&, const object_signature&) = default;
+  friend auto operator<=>(const object_version&, const object_version&) = default;
 };
 
 /// One range of one object, and where to put its bytes.
@@ -51,7 +51,7 @@ struct read_listener {
 
 /// What a run reads through. Any number of threads may call all members at once.
 ///   size(id)                        bytes in the object; errc::io names the object when it cannot be opened
-///   signature(id)                   its size and stamp
+///   version(id)                     its size and stamp
 ///   read(id, offset, into)          blocks until all of `into` is filled, or throws; a range beyond the end is errc::format
 ///                                   that names object and offset
 ///   will_need(id, offset, size)     a hint: these bytes will be read soon; never throws, may do nothing
@@ -60,7 +60,7 @@ struct read_listener {
 template <class S>
 concept storage_session = requires(S& s, object_id id, std::uint64_t n, mutable_bytes into) {
   { s.size(id) } -> std::same_as<std::uint64_t>;
-  { s.signature(id) } -> std::same_as<object_signature>;
+  { s.version(id) } -> std::same_as<object_version>;
   s.read(id, n, into);
   s.will_need(id, n, n);
   { S::views } -> std::convertible_to<bool>;
@@ -237,25 +237,25 @@ void confirm(const S& session, object_id id) {
 }
 
 /// A session that can check by the answers to its reads that an object is a certain one, so that nobody need
-/// ask for its signature first.
-///   expect(id, signature)           true: from now on its reads fail if the object has another signature. False: it
-///                                   cannot tell by that, or knows the object with another one; ask `signature`. Sends
+/// ask for its version first.
+///   expect(id, version)           true: from now on its reads fail if the object has another version. False: it
+///                                   cannot tell by that, or knows the object with another one; ask `version`. Sends
 ///                                   nothing; any thread
 template <class S>
-concept expecting_session = storage_session<S> && requires(S& s, object_id id, object_signature what) {
+concept expecting_session = storage_session<S> && requires(S& s, object_id id, object_version what) {
   { s.expect(id, what) } -> std::same_as<bool>;
 };
 
-/// A session that knows which signatures are tags of an object's bytes.
-///   tagged(id)                      whether objects with equal signatures have equal bytes, as with the ETags of object
+/// A session that knows which versions are tags of an object's bytes.
+///   tagged(id)                      whether objects with equal versions have equal bytes, as with the ETags of object
 ///                                   stores. A size and a time are no such tag: a file may be replaced by another one that
-///                                   has both. After `signature` or `expect`; sends nothing; any thread
+///                                   has both. After `version` or `expect`; sends nothing; any thread
 template <class S>
 concept tagging_session = storage_session<S> && requires(const S& s, object_id id) {
   { s.tagged(id) } -> std::same_as<bool>;
 };
 
-/// Whether an object's signature is a tag of its bytes; see `tagging_session`.
+/// Whether an object's version is a tag of its bytes; see `tagging_session`.
 template <storage_session S>
 [[nodiscard]] bool is_tagged([[maybe_unused]] const S& session, [[maybe_unused]] object_id id) {
   if constexpr (tagging_session<S>)
@@ -264,13 +264,13 @@ template <storage_session S>
     return false;
 }
 
-/// Whether an object has this signature. An `expecting_session` need not be asked: if it is another object,
+/// Whether an object has this version. An `expecting_session` need not be asked: if it is another object,
 /// its reads will fail.
 template <storage_session S>
-[[nodiscard]] bool has_signature(S& session, object_id id, object_signature what) {
+[[nodiscard]] bool has_version(S& session, object_id id, object_version what) {
   if constexpr (expecting_session<S>)
     if (session.expect(id, what)) return true;
-  return session.signature(id) == what;
+  return session.version(id) == what;
 }
 
 /// A named place that holds objects, as part of a plan: cheap to copy, with nothing open.
@@ -301,13 +301,13 @@ concept local_storage = storage<S> && requires { requires bool(S::names_are_path
 /// Writes objects into a store, one after another, such as `s3_writer`.
 ///   open(name)      begins an object; one that is unfinished is given up
 ///   write(bytes)    appends bytes
-///   finish()        makes the object appear, whole; returns its signature, as a session would give it
+///   finish()        makes the object appear, whole; returns its version, as a session would give it
 ///   abort()         gives an unfinished object up; does nothing if there is none. So does the destructor
 template <class W>
 concept object_writer = std::movable<W> && requires(W& w, std::string_view name, bytes_view bytes) {
   w.open(name);
   w.write(bytes);
-  { w.finish() } -> std::same_as<object_signature>;
+  { w.finish() } -> std::same_as<object_version>;
   { w.abort() } noexcept;
 };
 

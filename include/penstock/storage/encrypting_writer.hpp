@@ -70,11 +70,11 @@ class segment_writing {
       throw;
     }
   }
-  object_signature finish() {
+  object_version finish() {
     opened();
     try {
       seal(pending_.view(), true);
-      const object_signature made{object_->size, to_.finish().stamp};
+      const object_version made{object_->size, to_.finish().stamp};
       close();
       return made;
     } catch (...) {
@@ -170,9 +170,9 @@ class encrypting_writer {
   void open(std::string_view name) { state_->open(name); }
   /// Appends bytes.
   void write(bytes_view bytes) { state_->write(bytes); }
-  /// Makes the object appear. Returns the signature that `decrypting` gives: the plaintext's size, and the
+  /// Makes the object appear. Returns the version that `decrypting` gives: the plaintext's size, and the
   /// stamp of what is stored.
-  object_signature finish() { return state_->finish(); }
+  object_version finish() { return state_->finish(); }
   /// Gives an unfinished object up.
   void abort() noexcept {
     if (state_) state_->abort();

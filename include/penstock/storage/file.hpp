@@ -107,10 +107,10 @@ class file {
 
     [[nodiscard]] std::uint64_t size(object_id id) const {
       const mapping* const there = mapped(id);
-      return there != nullptr ? there->size() : signature(id).size;
+      return there != nullptr ? there->size() : version(id).size;
     }
-    /// The file's current signature, even if it is mapped.
-    [[nodiscard]] object_signature signature(object_id id) const;
+    /// The file's current version, even if it is mapped.
+    [[nodiscard]] object_version version(object_id id) const;
 
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       read(id, offset, into,

@@ -31,9 +31,9 @@ PENSTOCK_INLINE void file::session::throw_not_mapped(object_id id) const {
   throw error(errc::argument, {"object ", id, " is not shown in place; read it"});
 }
 
-PENSTOCK_INLINE object_signature file::session::signature(object_id id) const {
+PENSTOCK_INLINE object_version file::session::version(object_id id) const {
   const auto opened = state_->open_files.use(id);
-  return detail::files::signature_of(opened.get(), path(id));
+  return detail::files::version_of(opened.get(), path(id));
 }
 
 PENSTOCK_INLINE void file::session::read_from_file(object_id id, std::uint64_t offset,
@@ -66,7 +66,7 @@ PENSTOCK_INLINE void file::session::think_again(object_id id, int opened) const 
   std::uint32_t look = one.next_look.load(std::memory_order_relaxed);
   if (reads < look) return;
   if (!one.next_look.compare_exchange_strong(look, look > (1u << 30) ? ~0u : 2 * look)) return;
-  const std::uint64_t bytes = detail::files::signature_of(opened, path(id)).size;
+  const std::uint64_t bytes = detail::files::version_of(opened, path(id)).size;
   if (bytes < smallest || sizeof(void*) < 8 ||
       state_->mappings.load(std::memory_order_relaxed) >= max_mappings ||
       !detail::files::is_in_memory(opened, bytes, look))
@@ -80,7 +80,7 @@ PENSTOCK_INLINE void file::session::think_again(object_id id, int opened) const 
 }
 
 PENSTOCK_INLINE void file::session::map(object_id id, int opened) const {
-  const object_signature now = detail::files::signature_of(opened, path(id));
+  const object_version now = detail::files::version_of(opened, path(id));
   if (now.size == 0) return;
   auto fresh = std::make_unique<mapping>(opened, now, path(id), true);
   const mapping* expected = nullptr;
@@ -94,7 +94,7 @@ PENSTOCK_INLINE void file::session::map(object_id id, int opened) const {
 PENSTOCK_INLINE void file::session::check_end(const mapping& there, object_id id) const {
   there.check_lost(path(id));
   const auto opened = state_->open_files.use(id);
-  if (detail::files::signature_of(opened.get(), path(id)).size < there.size())
+  if (detail::files::version_of(opened.get(), path(id)).size < there.size())
     throw detail::files::changed_while_mapped(path(id), there.size() - there.size() % state_->page);
 }
 

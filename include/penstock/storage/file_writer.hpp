@@ -34,7 +34,7 @@ class file_writer {
   /// Appends bytes.
   void write(bytes_view bytes);
   /// Makes the file appear.
-  object_signature finish();
+  object_version finish();
   /// Gives an unfinished file up.
   void abort() noexcept { file_.reset(); }
 

@@ -24,10 +24,10 @@ PENSTOCK_INLINE void file_writer::write(bytes_view bytes) {
   }
 }
 
-PENSTOCK_INLINE object_signature file_writer::finish() {
+PENSTOCK_INLINE object_version file_writer::finish() {
   opened();
   try {
-    const object_signature made = file_->commit();
+    const object_version made = file_->commit();
     abort();
     return made;
   } catch (...) {

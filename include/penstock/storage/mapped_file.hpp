@@ -81,7 +81,7 @@ class mapped_file {
     static constexpr bool views = true;
 
     [[nodiscard]] std::uint64_t size(object_id id) const { return get(id).size(); }
-    [[nodiscard]] object_signature signature(object_id id) const { return get(id).signature(); }
+    [[nodiscard]] object_version version(object_id id) const { return get(id).version(); }
 
     [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
       const mapping& found = get(id);
@@ -101,7 +101,7 @@ class mapped_file {
       const mapping* const known = state_->mapped[id].load(std::memory_order_acquire);
       if (known == nullptr) return;
       known->check_lost(path(id));
-      if (state_->options.checked) check_signature(*known, path(id), 0);
+      if (state_->options.checked) check_version(*known, path(id), 0);
     }
     /// Prefetches a range that will be read soon into the processor's cache, if the file is mapped by now.
     [[gnu::always_inline]] void touch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept {
@@ -127,7 +127,7 @@ class mapped_file {
     /// The size alone would catch a lost page, but bytes lost within the last page read as zeros.
     static void check(const mapping& found, std::uint64_t offset, std::uint64_t size,
                       const std::string& path);
-    static void check_signature(const mapping& found, const std::string& path, std::uint64_t offset);
+    static void check_version(const mapping& found, const std::string& path, std::uint64_t offset);
 
     std::shared_ptr<state> state_;
   };

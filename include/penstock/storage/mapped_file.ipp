@@ -42,12 +42,12 @@ PENSTOCK_INLINE void mapped_file::session::check(const mapping& found, std::uint
     }
     throw detail::files::failure("read", path, errno).at_offset(offset);
   }
-  check_signature(found, path, offset);
+  check_version(found, path, offset);
 }
-PENSTOCK_INLINE void mapped_file::session::check_signature(const mapping& found, const std::string& path,
+PENSTOCK_INLINE void mapped_file::session::check_version(const mapping& found, const std::string& path,
                                                            std::uint64_t offset) {
   struct stat now {};
-  if (::stat(path.c_str(), &now) == 0 && detail::files::signature_in(now) != found.signature())
+  if (::stat(path.c_str(), &now) == 0 && detail::files::version_in(now) != found.version())
     throw detail::files::changed_while_mapped(path, offset);
 }
 
@@ -55,7 +55,7 @@ PENSTOCK_INLINE const mapped_file::mapping& mapped_file::session::map(object_id 
   if (id >= state_->names->names.size()) throw error(errc::argument, {"there is no object ", id});
   const detail::files::descriptor opened(detail::files::open_quietly(path(id)));
   if (opened.get() < 0) throw detail::files::failure("open", path(id), errno);
-  auto fresh = std::make_unique<mapping>(opened.get(), detail::files::signature_of(opened.get(), path(id)),
+  auto fresh = std::make_unique<mapping>(opened.get(), detail::files::version_of(opened.get(), path(id)),
                                          path(id), state_->options.guarded);
   if (state_->options.access != access_pattern::normal)
     fresh->advise(state_->options.access == access_pattern::random ? MADV_RANDOM : MADV_SEQUENTIAL);

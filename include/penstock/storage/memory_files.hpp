@@ -40,7 +40,7 @@ class memory_files {
     static constexpr bool views = true;
 
     [[nodiscard]] std::uint64_t size(object_id id) const { return content(id).size(); }
-    [[nodiscard]] object_signature signature(object_id id) const { return {size(id), 0}; }
+    [[nodiscard]] object_version version(object_id id) const { return {size(id), 0}; }
     /// The bytes of an object never change.
     [[nodiscard]] static constexpr bool tagged(object_id) noexcept { return true; }
     [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {

@@ -50,7 +50,7 @@ namespace detail {
 ///     const auto patient = retrying(simulated_storage(shards, {.failing = 0.01}));
 ///     const retrying hasty(shards, {.attempts = 2, .initial_backoff = std::chrono::milliseconds(10)});
 ///
-/// In: any storage. What is tried again: `read`, `size`, `signature` and the reads of `read_many`, if they
+/// In: any storage. What is tried again: `read`, `size`, `version` and the reads of `read_many`, if they
 /// throw an `error` whose `recurs()` is false: those are failures of input and output that were not marked as
 /// recurring. Everything else passes through, such as views, which are not tried again.
 /// Waits: exponential back-off with full jitter, and at least as long as the store asked

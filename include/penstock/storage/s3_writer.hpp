@@ -98,12 +98,12 @@ class s3_writer {
       throw;
     }
   }
-  /// Makes the object appear. Returns its size and stamp, as `s3::session::signature` gives them.
-  object_signature finish() {
+  /// Makes the object appear. Returns its size and stamp, as `s3::session::version` gives them.
+  object_version finish() {
     opened();
     try {
       const std::string tag = detail::s3::tag_of(upload_->finish());
-      const object_signature made{upload_->size(), tag.empty() ? 0 : fingerprint().add(tag).value()};
+      const object_version made{upload_->size(), tag.empty() ? 0 : fingerprint().add(tag).value()};
       abort();
       return made;
     } catch (...) {

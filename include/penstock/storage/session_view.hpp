@@ -67,7 +67,7 @@ class session_view {
   session_view(S& session) noexcept : session_(&session), calls_(&calls_of<S>) {}
 
   [[nodiscard]] std::uint64_t size(object_id id) const { return calls_->size(session_, id); }
-  [[nodiscard]] object_signature signature(object_id id) const { return calls_->signature(session_, id); }
+  [[nodiscard]] object_version version(object_id id) const { return calls_->version(session_, id); }
   void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
     calls_->read(session_, id, offset, into);
   }
@@ -79,9 +79,9 @@ class session_view {
   }
   /// Like `penstock::confirm`.
   void confirm(object_id id) const { calls_->confirm(session_, id); }
-  /// Like `penstock::has_signature`.
-  [[nodiscard]] bool has_signature(object_id id, object_signature what) const {
-    return calls_->has_signature(session_, id, what);
+  /// Like `penstock::has_version`.
+  [[nodiscard]] bool has_version(object_id id, object_version what) const {
+    return calls_->has_version(session_, id, what);
   }
   /// Like `penstock::is_tagged`.
   [[nodiscard]] bool tagged(object_id id) const { return calls_->tagged(session_, id); }
@@ -103,11 +103,11 @@ class session_view {
  private:
   struct calls {
     std::uint64_t (*size)(const void*, object_id);
-    object_signature (*signature)(const void*, object_id);
+    object_version (*version)(const void*, object_id);
     void (*read)(const void*, object_id, std::uint64_t, mutable_bytes);
     bytes_view (*view)(const void*, object_id, std::uint64_t, std::uint64_t);
     void (*confirm)(const void*, object_id);
-    bool (*has_signature)(const void*, object_id, object_signature);
+    bool (*has_version)(const void*, object_id, object_version);
     bool (*tagged)(const void*, object_id);
   };
 
@@ -122,14 +122,14 @@ class session_view {
   template <class S>
   [[nodiscard]] static constexpr calls made_for() noexcept {
     calls made{[](const void* session, object_id id) { return at<S>(session).size(id); },
-               [](const void* session, object_id id) { return at<S>(session).signature(id); },
+               [](const void* session, object_id id) { return at<S>(session).version(id); },
                [](const void* session, object_id id, std::uint64_t offset, mutable_bytes into) {
                  at<S>(session).read(id, offset, into);
                },
                nullptr,
                [](const void* session, object_id id) { penstock::confirm(at<S>(session), id); },
-               [](const void* session, object_id id, object_signature what) {
-                 return penstock::has_signature(at<S>(session), id, what);
+               [](const void* session, object_id id, object_version what) {
+                 return penstock::has_version(at<S>(session), id, what);
                },
                [](const void* session, object_id id) { return penstock::is_tagged(at<S>(session), id); }};
     if constexpr (viewing_session<S>) made.view = &view_of<S>;

@@ -67,7 +67,7 @@ class simulated_storage {
     static constexpr bool has_latency = true;
 
     [[nodiscard]] std::uint64_t size(object_id id) const { return state_->line.size(id); }
-    [[nodiscard]] object_signature signature(object_id id) const { return state_->line.signature(id); }
+    [[nodiscard]] object_version version(object_id id) const { return state_->line.version(id); }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       state_->line.read(id, offset, into);
     }

@@ -35,7 +35,7 @@ struct simulated_storage_options {
   std::uint64_t seed = 0;                     ///< draws the jitter
   std::size_t max_in_flight = 0;                    ///< reads that make progress; others wait. 0: no limit
   double bytes_per_second = 0;                ///< of all reads together; 0: as fast as the underlying storage
-  std::chrono::microseconds size_latency{0};  ///< of `size` and `signature`
+  std::chrono::microseconds size_latency{0};  ///< of `size` and `version`
   std::vector<simulated_fault> faults{};
   /// The share of ranges whose first `failing_times` reads by a session fail, as if a connection broke; drawn
   /// from `seed`, object and offset.

@@ -39,7 +39,7 @@ namespace detail {
 /// (`error::retry_after_ms`) halves it, once for all the reads in flight at that time, and if the store named
 /// a time, no read begins before it is over. As many successful reads as the limit raise it by one, up to
 /// `max_in_flight`. The errors themselves pass through: put `retrying` around it.
-/// Reads in the background begin in the order of their requests; a thread in `read`, `size` or `signature`
+/// Reads in the background begin in the order of their requests; a thread in `read`, `size` or `version`
 /// comes before them.
 /// Errors: those of the storage.
 /// Cost: one lock when a read begins, and one when it ends; no copy; no allocation in the steady state.

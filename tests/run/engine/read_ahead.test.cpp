@@ -72,7 +72,7 @@ struct warming {
   std::vector<std::uint64_t> hinted;
 
   [[nodiscard]] static std::uint64_t size(ps::object_id) { return 1u << 20; }
-  [[nodiscard]] static ps::object_signature signature(ps::object_id) { return {}; }
+  [[nodiscard]] static ps::object_version version(ps::object_id) { return {}; }
   void read(ps::object_id, std::uint64_t, ps::mutable_bytes) { ++reads; }
   void will_need(ps::object_id, std::uint64_t offset, std::uint64_t) { hinted.push_back(offset); }
   [[nodiscard]] bool warm(ps::object_id) const { return in_memory; }

@@ -18,7 +18,7 @@ struct showing {
   mutable int reads = 0;
 
   [[nodiscard]] std::uint64_t size(ps::object_id) const { return bytes.size(); }
-  [[nodiscard]] static ps::object_signature signature(ps::object_id) { return {}; }
+  [[nodiscard]] static ps::object_version version(ps::object_id) { return {}; }
   void read(ps::object_id, std::uint64_t, ps::mutable_bytes) const { ++reads; }
   static void will_need(ps::object_id, std::uint64_t, std::uint64_t) {}
   [[nodiscard]] static bool shows(ps::object_id) { return true; }

@@ -52,7 +52,7 @@ struct slow_start {
       if (shared->beginning) ++shared->early;
       return 7;
     }
-    [[nodiscard]] ps::object_signature signature(ps::object_id id) const { return {size(id), 0}; }
+    [[nodiscard]] ps::object_version version(ps::object_id id) const { return {size(id), 0}; }
     void read(ps::object_id id, std::uint64_t, ps::mutable_bytes) const { (void)size(id); }
     void will_need(ps::object_id, std::uint64_t, std::uint64_t) const {}
     void read_many(std::span<const ps::read_request> requests, ps::read_listener listener) const {
@@ -120,7 +120,7 @@ struct down_at_first {
     std::shared_ptr<std::atomic<int>> failures, asked;
 
     [[nodiscard]] std::uint64_t size(ps::object_id) const { return 1'000'000; }
-    [[nodiscard]] ps::object_signature signature(ps::object_id) const { return {1'000'000, 0}; }
+    [[nodiscard]] ps::object_version version(ps::object_id) const { return {1'000'000, 0}; }
     void read(ps::object_id, std::uint64_t, ps::mutable_bytes) const {
       ++*asked;
       if ((*failures)-- > 0) throw ps::error(ps::errc::io, "the store is down");

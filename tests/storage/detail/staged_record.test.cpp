@@ -16,7 +16,7 @@ staging::record example() {
   made.file = "a\nb 1";
   made.before = staging::whole_copy{{10, 11}, {10, 12, 13, 14, true}};
   made.last = staging::whole_copy{{20, ~std::uint64_t{0}}, {20, 22, 23, 0, true}};
-  made.part = penstock::object_signature{30, 31};
+  made.part = penstock::object_version{30, 31};
   made.boot = "boot";
   return made;
 }

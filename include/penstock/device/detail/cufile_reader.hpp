@@ -171,7 +171,7 @@ class cufile_reader {
     if (file.opened.load(std::memory_order_relaxed)) return;
     files::descriptor buffered(files::open_quietly(entry.path));
     if (buffered.get() < 0) throw files::failure("open", entry.path, errno);
-    const object_signature found = files::signature_of(buffered.get(), entry.path);
+    const object_version found = files::version_of(buffered.get(), entry.path);
     if (found.size != entry.bytes || found.stamp != entry.stamp)
       throw error(errc::io, {"the file has ", found.size,
                              " bytes, and was changed after the plan was made, "

@@ -246,15 +246,15 @@ PENSTOCK_INLINE beton_files::beton_files(storage_facts where, session_view sessi
   for (std::size_t i = 0; i < where.names.size(); ++i) {
     const auto object = static_cast<object_id>(i);
     try {
-      const object_signature signature = session.signature(object);
+      const object_version version = session.version(object);
       files.push_back(beton_file::read(session, object));
-      learn_ends(object, ends_of(session, object, signature.size));
+      learn_ends(object, ends_of(session, object, version.size));
       session.confirm(object);
       const beton_file& file = files.back();
       if (file.fields != fields())
         throw error(errc::format, {"the file has other fields than the first one, '", where.names[0], "'"});
-      entries.push_back({where.names[i], file.size, file.samples, file.payload, file.mark, signature.stamp});
-      signatures.push_back(signature);
+      entries.push_back({where.names[i], file.size, file.samples, file.payload, file.mark, version.stamp});
+      versions.push_back(version);
     } catch (error& e) {
       session.confirm(object);
       e.in_file(where.names[i]);

@@ -317,12 +317,12 @@ inline csv_files::csv_files(storage_facts where, session_view session, csv_optio
   if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one file");
   const std::size_t count = where.names.size();
   std::vector<found_file> found(count);
-  std::vector<object_signature> known(count);
+  std::vector<object_version> known(count);
   constexpr std::size_t max_threads = 16;
   tar::for_each_in_parallel(count, std::min(count, max_threads), [&](std::size_t i) {
     const auto object = static_cast<object_id>(i);
     try {
-      known[i] = session.signature(object);
+      known[i] = session.version(object);
       found[i] = look(session, object, known[i].size);
       session.confirm(object);
     } catch (error& e) {
@@ -377,7 +377,7 @@ inline csv_files::csv_files(storage_facts where, session_view session, csv_optio
       const csv_piece& piece = found[i].pieces[k];
       entries.push_back({where.names[i], piece.size, found[i].rows[k], piece.size,
                          mix64(found[i].content + piece.begin), known[i].stamp});
-      signatures.push_back(known[i]);
+      versions.push_back(known[i]);
       objects.push_back(static_cast<object_id>(i));
       pieces.push_back(piece);
       rows_before.push_back(before);

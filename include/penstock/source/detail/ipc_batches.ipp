@@ -51,17 +51,17 @@ PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) 
     const std::string& path = where.names[i];
     const auto object = static_cast<object_id>(i);
     try {
-      const object_signature signature = session.signature(object);
+      const object_version version = session.version(object);
       files.push_back(ipc_file::read(session, object));
-      learn_ends(object, ends_of(session, object, signature.size));
+      learn_ends(object, ends_of(session, object, version.size));
       session.confirm(object);
       const ipc_file& file = files.back();
       all.add(file.schema, path);
       std::uint64_t rows = 0;
       for (std::size_t k = 0; k < file.batches.size(); ++k) {
         const ipc_batch& one = file.batches[k];
-        entries.push_back({path, one.body_size, one.rows, one.body_size, one.body, signature.stamp});
-        signatures.push_back(signature);
+        entries.push_back({path, one.body_size, one.rows, one.body_size, one.body, version.stamp});
+        versions.push_back(version);
         objects.push_back(object);
         batch_in.push_back(k);
         rows_before.push_back(rows);

@@ -18,7 +18,7 @@ namespace detail {
 /// The files of a dataset as they were when its plan was made.
 struct known_files {
   manifest shards;
-  std::vector<object_signature> signatures;  // by shard
+  std::vector<object_version> versions;  // by shard
   std::vector<object_id> objects;            // by shard; empty if shard `i` is object `i`
   std::vector<std::uint64_t> ends;           // by object: `ends_of`; 0: not known
 
@@ -34,8 +34,8 @@ struct known_files {
   /// Throws `errc::io` if a file has changed since the plan was made, or was replaced by another one of its
   /// size and time whose first or last 4 KiB are others. Call it when a run first reads the file.
   void compare(session_view session, std::size_t shard) const;
-  /// The first of these alone, by the signature.
-  void compare_signature(session_view session, std::size_t shard) const;
+  /// The first of these alone, by the version.
+  void compare_version(session_view session, std::size_t shard) const;
   /// Notes the ends of an object, for `compare`.
   void learn_ends(object_id id, std::uint64_t hash);
 
@@ -55,7 +55,7 @@ struct stored_in : Known {
 
 /// A hash of the first and the last 4 KiB of a file: two small reads, whatever its size.
 [[nodiscard]] std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size);
-/// The same, or 0 where nothing need be read, since the object's signature is a tag of its bytes.
+/// The same, or 0 where nothing need be read, since the object's version is a tag of its bytes.
 [[nodiscard]] std::uint64_t ends_of(session_view session, object_id object, std::uint64_t size);
 
 }  // namespace detail

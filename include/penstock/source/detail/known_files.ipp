@@ -13,17 +13,17 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-PENSTOCK_INLINE void known_files::compare_signature(session_view session, std::size_t shard) const {
-  if (!session.has_signature(object(shard), signatures[shard]))
+PENSTOCK_INLINE void known_files::compare_version(session_view session, std::size_t shard) const {
+  if (!session.has_version(object(shard), versions[shard]))
     throw error(errc::io, "the file was changed after the dataset was opened; open it again")
         .in_file(path(shard));
 }
 
 PENSTOCK_INLINE void known_files::compare(session_view session, std::size_t shard) const {
-  compare_signature(session, shard);
+  compare_version(session, shard);
   const object_id id = object(shard);
   if (id >= ends.size() || ends[id] == 0 || session.tagged(id)) return;
-  const bool same = hash_of_file(session, id, signatures[shard].size) == ends[id];
+  const bool same = hash_of_file(session, id, versions[shard].size) == ends[id];
   session.confirm(id);
   if (!same)
     throw error(

@@ -108,20 +108,20 @@ PENSTOCK_INLINE void refuse_packed_lines(bytes_view all) {
 PENSTOCK_INLINE void line_files::read(storage_facts where, session_view session, std::size_t threads,
                                       std::optional<bool> skip_blank) {
   const std::span<const std::string> names = where.names;
-  signatures.resize(names.size());
+  versions.resize(names.size());
   tables.resize(names.size());
   ends.resize(names.size());
   std::vector<manifest::shard> entries(names.size());
   tar::for_each_in_parallel(names.size(), threads, [&](std::size_t i) {
     const auto object = static_cast<object_id>(i);
-    const object_signature signature = session.signature(object);
-    const bytes_view all = session.view(object, 0, signature.size);
+    const object_version version = session.version(object);
+    const bytes_view all = session.view(object, 0, version.size);
     line_table& table = tables[i];
     std::uint64_t content = 0;
     try {
       refuse_packed_lines(all);
       table = line_table(text_of(all), skip_blank.value_or(has_json_lines(names[i])));
-      ends[i] = hash_of_file(session, object, signature.size);
+      ends[i] = hash_of_file(session, object, version.size);
       content = hash_words(ends[i] ^ table.count, table.begins);
       session.confirm(object);
     } catch (error& e) {
@@ -129,8 +129,8 @@ PENSTOCK_INLINE void line_files::read(storage_facts where, session_view session,
       e.in_file(names[i]);
       throw;
     }
-    entries[i] = {names[i], signature.size, table.count, signature.size, content};
-    signatures[i] = signature;
+    entries[i] = {names[i], version.size, table.count, version.size, content};
+    versions[i] = version;
   });
   shards = manifest(std::move(entries));
   if (shards.samples() == 0)

@@ -53,8 +53,8 @@ class output_file {
 
   void write(bytes_view bytes);
 
-  /// Makes the file complete and visible. Returns its signature.
-  object_signature commit();
+  /// Makes the file complete and visible. Returns its version.
+  object_version commit();
 
  private:
   static constexpr std::size_t together = std::size_t{1} << 20;

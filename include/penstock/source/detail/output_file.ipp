@@ -56,7 +56,7 @@ PENSTOCK_INLINE void output_file::write(bytes_view bytes) {
   write_out(bytes);
 }
 
-PENSTOCK_INLINE object_signature output_file::commit() {
+PENSTOCK_INLINE object_version output_file::commit() {
   flush();
   struct stat status {};
   if (::fsync(opened_.get()) != 0 || ::fstat(opened_.get(), &status) != 0) throw failure("write");

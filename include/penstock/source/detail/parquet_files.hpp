@@ -144,7 +144,7 @@ struct parquet_files : known_files {
  private:
   struct made_of {
     std::vector<manifest::shard> shards;
-    std::vector<object_signature> signatures;
+    std::vector<object_version> versions;
     std::vector<object_id> objects;
     std::vector<int> group;
     std::vector<std::uint64_t> rows_before;
@@ -152,7 +152,7 @@ struct parquet_files : known_files {
 
     // `deleted`: the file's rows that are not there any more, ascending.
     void add_groups(const parquet::FileMetaData& metadata, const std::string& name, object_id object,
-                    object_signature signature, std::span<const std::uint64_t> deleted);
+                    object_version version, std::span<const std::uint64_t> deleted);
   };
 
   // Fields in lists that the table does not have any more are marked.
@@ -235,7 +235,7 @@ inline parquet_file parquet_files::open(session_view session, object_id object, 
 }
 
 inline void parquet_files::made_of::add_groups(const parquet::FileMetaData& metadata, const std::string& name,
-                                               object_id object, object_signature signature,
+                                               object_id object, object_version version,
                                                std::span<const std::uint64_t> deleted) {
   std::uint64_t before = 0;
   for (int k = 0; k < metadata.num_row_groups(); ++k) {
@@ -272,8 +272,8 @@ inline void parquet_files::made_of::add_groups(const parquet::FileMetaData& meta
       }
     }
     shards.push_back({name, bytes, left.empty() ? count : left.size(), said(of_group->total_byte_size()),
-                      mix64(places + count), signature.stamp});
-    signatures.push_back(signature);
+                      mix64(places + count), version.stamp});
+    versions.push_back(version);
     objects.push_back(object);
     group.push_back(k);
     rows_before.push_back(before);
@@ -358,13 +358,13 @@ inline parquet_files::parquet_files(storage_facts where, session_view session, t
   const std::size_t count = where.names.size();
   std::vector<parquet_file> found(count);
   std::vector<arrow_type> schemas(count);
-  std::vector<object_signature> known(count);
+  std::vector<object_version> known(count);
   ends.resize(count);
   constexpr std::size_t max_in_flight = 16;
   tar::for_each_in_parallel(count, std::min(count, max_in_flight), [&](std::size_t i) {
     const auto object = static_cast<object_id>(i);
     try {
-      known[i] = session.signature(object);
+      known[i] = session.version(object);
       std::vector<int> ids;
       found[i] = open(session, object, schemas[i], ids);
       if (table != nullptr) name_as_in_table(*table, schemas[i], ids);
@@ -435,7 +435,7 @@ inline parquet_files::parquet_files(storage_facts where, session_view session, t
 
 inline void parquet_files::take(made_of made) {
   shards = manifest(std::move(made.shards));
-  signatures = std::move(made.signatures);
+  versions = std::move(made.versions);
   objects = std::move(made.objects);
   group = std::move(made.group);
   rows_before = std::move(made.rows_before);
@@ -462,7 +462,7 @@ inline void parquet_files::show(const std::vector<std::string>& names) {
   }
   shown = std::move(found);
   leaves = names;
-  take({{shards.shards().begin(), shards.shards().end()}, signatures, objects, group, rows_before, rows});
+  take({{shards.shards().begin(), shards.shards().end()}, versions, objects, group, rows_before, rows});
 }
 
 inline std::string parquet_files::describe() const {

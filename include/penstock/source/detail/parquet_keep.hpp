@@ -108,7 +108,7 @@ inline void parquet_files::keep(const column_filter& filter, session_view sessio
       one.content = which;
     }
     made.shards.push_back(std::move(one));
-    made.signatures.push_back(signatures[shard]);
+    made.versions.push_back(versions[shard]);
     made.objects.push_back(object(shard));
     made.group.push_back(group[shard]);
     made.rows_before.push_back(rows_before[shard]);

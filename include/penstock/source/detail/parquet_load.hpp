@@ -206,7 +206,7 @@ inline std::unique_ptr<arrow_batch> parquet_files::load(session_view session, st
   auto made = std::make_unique<arrow_batch>();
   const shared<parquet_group> memory(new parquet_group(limits.group));
   try {
-    compare_signature(session, shard);
+    compare_version(session, shard);
     std::vector<std::size_t> read;
     for (const std::size_t leaf : wanted)
       if (leaf < file.columns->size() && !(*file.columns)[leaf].empty()) read.push_back(leaf);

@@ -69,14 +69,14 @@ class range_source : public opens_as_plan<range_source<Format, T>> {
                  Format::holder, sizeof(T)});
     auto located = std::make_shared<located_files>();
     located->row = known->row;
-    for (std::size_t i = 0; i < known->signatures.size(); ++i) {
+    for (std::size_t i = 0; i < known->versions.size(); ++i) {
       if (known->swapped[i] != 0)
         throw error(errc::format, {Format::holder,
                                    " has its numbers in the other byte order, and nobody "
                                    "turns them on their way to a device; read it with npy_rows, or store it "
                                    "anew"})
             .in_file(known->path(i));
-      located->files.push_back({known->path(i), known->signatures[i].size, known->signatures[i].stamp});
+      located->files.push_back({known->path(i), known->versions[i].size, known->versions[i].stamp});
     }
     located_ = std::move(located);
     known_ = std::move(known);
@@ -96,7 +96,7 @@ class range_source : public opens_as_plan<range_source<Format, T>> {
     return mix64(known_->shards.fingerprint() ^ Format::mark());
   }
   [[nodiscard]] std::string describe() const {
-    return detail::text({source_name, "(", known_->signatures.size(), " files): ", size(), " rows of ",
+    return detail::text({source_name, "(", known_->versions.size(), " files): ", size(), " rows of ",
                          to_string(known_->row), " '", Format::type_name(), "', not read"});
   }
   [[nodiscard]] reader connect() const noexcept { return reader(known_); }

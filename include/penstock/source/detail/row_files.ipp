@@ -20,13 +20,13 @@ PENSTOCK_INLINE void row_files::read(storage_facts where, session_view session, 
     const auto object = static_cast<object_id>(i);
     const std::string& path = where.names[i];
     try {
-      const object_signature signature = session.signature(object);
+      const object_version version = session.version(object);
       const std::uint64_t rows =
-          add(finder.find(finder.format, session, object, signature.size), where, wanted, finder);
-      const std::uint64_t hash = hash_of_file(session, object, signature.size);
-      entries.push_back({path, signature.size, rows, rows * row_bytes, hash});
+          add(finder.find(finder.format, session, object, version.size), where, wanted, finder);
+      const std::uint64_t hash = hash_of_file(session, object, version.size);
+      entries.push_back({path, version.size, rows, rows * row_bytes, hash});
       learn_ends(object, hash);
-      signatures.push_back(signature);
+      versions.push_back(version);
       session.confirm(object);
     } catch (error& e) {
       session.confirm(object);

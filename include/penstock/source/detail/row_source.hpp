@@ -141,7 +141,7 @@ class row_source : public opens_as_plan<row_source<Format, T, Storage, Lengths..
     return mix64(known_->shards.fingerprint() ^ known_->format.mark());
   }
   [[nodiscard]] std::string describe() const {
-    return detail::text({source_name, "(", known_->signatures.size(), " files): ", size(), " rows of ",
+    return detail::text({source_name, "(", known_->versions.size(), " files): ", size(), " rows of ",
                          to_string(known_->row), " '", Format::type_name(), "'"});
   }
   /// Returns the reader. If the rows are not used, as in `zip<"a", "b">(...) | fields<"a">`, it never opens

@@ -26,13 +26,13 @@ class shard_store {
   [[nodiscard]] explicit operator bool() const noexcept { return writer_ != nullptr; }
   void open(std::string_view name) const { open_(writer_.get(), name); }
   void write(bytes_view bytes) const { write_(writer_.get(), bytes); }
-  [[nodiscard]] object_signature finish() const { return finish_(writer_.get()); }
+  [[nodiscard]] object_version finish() const { return finish_(writer_.get()); }
 
  private:
   std::shared_ptr<void> writer_;
   void (*open_)(void* self, std::string_view name) = nullptr;
   void (*write_)(void* self, bytes_view bytes) = nullptr;
-  object_signature (*finish_)(void* self) = nullptr;
+  object_version (*finish_)(void* self) = nullptr;
 };
 
 }  // namespace penstock::inline v0_1::detail

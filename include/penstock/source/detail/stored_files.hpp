@@ -30,7 +30,7 @@ class open_files {
   using session_type = typename Storage::session;
 
   open_files(const known_files& known, const Storage& where)
-      : known_(&known), session_(where.connect()), seen_(known.signatures.size()) {}
+      : known_(&known), session_(where.connect()), seen_(known.versions.size()) {}
 
   /// The session, for reads of that shard. Takes no lock.
   [[nodiscard]] session_type& session(std::size_t shard) const {

@@ -132,7 +132,7 @@ inline void check_tf_payload(std::uint32_t checksum, bytes_view footer) {
                                              std::uint64_t, tar::scan_pace pace,
                                              tar::build_options options = {}) {
   try {
-    const object_signature shard = session.signature(id);
+    const object_version shard = session.version(id);
     tar::header_reader in(session, id, shard.size, pace);
     tar::index_builder builder(true);
     std::uint64_t at = 0, record = 0;
@@ -166,7 +166,7 @@ inline void check_tf_payload(std::uint32_t checksum, bytes_view footer) {
       builder.note_unended(true);
     }
     session.confirm(id);
-    if (session.signature(id) != shard)
+    if (session.version(id) != shard)
       throw error(errc::io, "the file was changed while its index was built");
     return builder.finish(shard);
   } catch (error& e) {

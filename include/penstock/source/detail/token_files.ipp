@@ -293,7 +293,7 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
   std::vector<manifest::shard> entries;
   std::uint64_t all = 0, longest = 0;
   for (const object_id object : objects) {
-    const object_signature signature = session.signature(object);
+    const object_version version = session.version(object);
     const std::uint64_t before = all;
     token_range range;
     std::uint64_t index_hash = 0;
@@ -304,7 +304,7 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
             .in_file(names[object]);
       const object_bytes bytes = session.range(found->second, 0, session.size(found->second));
       const megatron_index index(bytes, names[found->second]);
-      range = index.read(type, signature.size, names[object], [&](std::uint64_t first, std::uint64_t count) {
+      range = index.read(type, version.size, names[object], [&](std::uint64_t first, std::uint64_t count) {
         longest = std::max(longest, count);
         const std::uint64_t windows = windows_in(count, span, window.stride);
         if (!window.within_documents || windows == 0) return;
@@ -314,23 +314,23 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
       });
       index_hash = index.hash();
     } else if (format == token_format::litdata) {
-      range = parse_litdata(session, object, signature.size, names[object], type);
+      range = parse_litdata(session, object, version.size, names[object], type);
     } else {
       const std::uint64_t head = format == token_format::raw ? 64 : llmc_header_bytes;
-      const object_bytes start = session.range(object, 0, std::min(signature.size, head));
-      range = format == token_format::raw ? parse_raw(start, signature.size, names[object], type)
-                                          : parse_llmc(start, signature.size, names[object], type);
+      const object_bytes start = session.range(object, 0, std::min(version.size, head));
+      range = format == token_format::raw ? parse_raw(start, version.size, names[object], type)
+                                          : parse_llmc(start, version.size, names[object], type);
     }
     if (!window.within_documents) {
       longest = std::max(longest, range.count);
       all += windows_in(range.count, span, window.stride);
     }
-    const std::uint64_t hash = hash_of_file(session, object, signature.size);
+    const std::uint64_t hash = hash_of_file(session, object, version.size);
     learn_ends(object, hash);
     const std::uint64_t content = hash ^ index_hash;
-    entries.push_back({names[object], signature.size, all - before, range.count * type.width,
+    entries.push_back({names[object], version.size, all - before, range.count * type.width,
                        fingerprint{}.add(content, span, window.stride, window.within_documents).value()});
-    signatures.push_back(signature);
+    versions.push_back(version);
     begins.push_back(range.begin);
     tokens += range.count;
   }
@@ -344,7 +344,7 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
 }
 
 PENSTOCK_INLINE std::string token_files::describe() const {
-  return detail::text({token_format_name(format), "_tokens(", signatures.size(), " files, ", tokens,
+  return detail::text({token_format_name(format), "_tokens(", versions.size(), " files, ", tokens,
                        " tokens): ", shards.samples(), " windows of ", window.length, " + ", window.targets,
                        " tokens, ", window.stride, " apart",
                        window.within_documents ? ", within documents" : ""});

@@ -19,20 +19,20 @@ namespace penstock::inline v0_1 {
 namespace detail::tar {
 
 /// The size and modification time of a regular file; nothing if there is none.
-[[nodiscard]] std::optional<object_signature> signature_of_file(const std::string& path) noexcept;
+[[nodiscard]] std::optional<object_version> version_of_file(const std::string& path) noexcept;
 
 /// A checksum of the first and the last 4 KiB of a file, which is not 0; 0 if it cannot be read.
 [[nodiscard]] std::uint64_t ends_of_file(const std::string& path) noexcept;
 
-/// The signatures of a packed file and of its copy when the copy was made. 64 bytes, described in
+/// The versions of a packed file and of its copy when the copy was made. 64 bytes, described in
 /// docs/shard_indexes.md.
 struct copy_record {
   static constexpr std::size_t size = 64;
   static constexpr std::string_view magic = "PENSTCPY";
   static constexpr std::uint32_t version = 1;
 
-  object_signature packed;
-  object_signature copy;
+  object_version packed;
+  object_version copy;
   std::uint64_t ends = 0;  ///< `ends_of_file` of the packed file; 0 in records of earlier versions
 
   [[nodiscard]] std::array<std::byte, size> bytes() const noexcept;
@@ -56,7 +56,7 @@ struct copy_record {
 /// A packed file, in a state.
 struct packed_state {
   const std::string& path;
-  object_signature signature;
+  object_version version;
 };
 /// Whether `copy` exists, is unchanged, and was made from this state of the packed file.
 [[nodiscard]] bool copy_is_current(int record, const std::string& copy, const packed_state& packed);

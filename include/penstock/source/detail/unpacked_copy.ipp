@@ -24,10 +24,10 @@
 
 namespace penstock::inline v0_1::detail::tar {
 
-PENSTOCK_INLINE std::optional<object_signature> signature_of_file(const std::string& path) noexcept {
+PENSTOCK_INLINE std::optional<object_version> version_of_file(const std::string& path) noexcept {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  return object_signature{static_cast<std::uint64_t>(status.st_size),
+  return object_version{static_cast<std::uint64_t>(status.st_size),
                           static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
                               static_cast<std::uint64_t>(status.st_mtim.tv_nsec)};
 }
@@ -107,7 +107,7 @@ PENSTOCK_INLINE bool copy_is_current(int record, const std::string& copy, const 
   std::array<std::byte, copy_record::size> bytes{};
   if (!read_all(record, bytes)) return false;
   const auto said = copy_record::load(bytes);
-  return said && said->packed == packed.signature && signature_of_file(copy) == said->copy &&
+  return said && said->packed == packed.version && version_of_file(copy) == said->copy &&
          (said->ends == 0 || said->ends == ends_of_file(packed.path));
 }
 

@@ -40,14 +40,14 @@ struct disagreement {
 
 /// Makes the index of a shard from the text of DALI's. Throws a `disagreement` if the two do not match.
 /// `checks`: how many headers are compared besides the first and the last, if the index names all members.
-[[nodiscard]] buffer index_from_dali(session_view session, object_id id, object_signature shard,
+[[nodiscard]] buffer index_from_dali(session_view session, object_id id, object_version shard,
                                      std::string_view text,
                                      std::uint64_t extension_limit = default_extension_limit,
                                      scan_pace pace = {}, std::size_t checks = 62,
                                      bool skip_apple_double = true);
 /// Makes the index of a shard from Energon's: the offset of each sample's first header, and the end of the
 /// last sample. Throws like `index_from_dali`.
-[[nodiscard]] buffer index_from_energon(session_view session, object_id id, object_signature shard,
+[[nodiscard]] buffer index_from_energon(session_view session, object_id id, object_version shard,
                                         bytes_view offsets,
                                         std::uint64_t extension_limit = default_extension_limit,
                                         scan_pace pace = {}, bool skip_apple_double = true);

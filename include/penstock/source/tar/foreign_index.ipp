@@ -112,7 +112,7 @@ class dali_lines {
 // Makes the index of a shard from a foreign one. Throws a `disagreement` if the two do not match.
 class foreign_check {
  public:
-  foreign_check(session_view session, object_id id, object_signature shard, std::uint64_t extension_limit,
+  foreign_check(session_view session, object_id id, object_version shard, std::uint64_t extension_limit,
                 scan_pace pace, std::size_t checks, bool skip_apple_double)
       : session_(session),
         id_(id),
@@ -260,7 +260,7 @@ class foreign_check {
 
   session_view session_;
   object_id id_;
-  object_signature shard_;
+  object_version shard_;
   std::uint64_t extension_limit_;
   scan_pace pace_;
   std::size_t checks_;
@@ -270,13 +270,13 @@ class foreign_check {
   std::string path_;
 };
 
-PENSTOCK_INLINE buffer index_from_dali(session_view session, object_id id, object_signature shard,
+PENSTOCK_INLINE buffer index_from_dali(session_view session, object_id id, object_version shard,
                                        std::string_view text, std::uint64_t extension_limit, scan_pace pace,
                                        std::size_t checks, bool skip_apple_double) {
   return foreign_check(session, id, shard, extension_limit, pace, checks, skip_apple_double).dali(text);
 }
 
-PENSTOCK_INLINE buffer index_from_energon(session_view session, object_id id, object_signature shard,
+PENSTOCK_INLINE buffer index_from_energon(session_view session, object_id id, object_version shard,
                                           bytes_view offsets, std::uint64_t extension_limit, scan_pace pace,
                                           bool skip_apple_double) {
   return foreign_check(session, id, shard, extension_limit, pace, 0, skip_apple_double).energon(offsets);
@@ -291,8 +291,8 @@ PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, c
   const std::string path = which.of(shard);
   const std::string both =
       detail::text({dali ? "the DALI" : "the Energon", " index ", path, " of the shard ", shard});
-  const object_signature signature = session.signature(id);
-  const std::uint64_t maximum = max_index_bytes(signature.size);
+  const object_version version = session.version(id);
+  const std::uint64_t maximum = max_index_bytes(version.size);
   std::optional<buffer> bytes;
   if (near != nullptr) {
     std::string why;
@@ -308,9 +308,9 @@ PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, c
     }
   }
   try {
-    return dali ? index_from_dali(session, id, signature, text_of(bytes->view()), extension_limit, pace,
+    return dali ? index_from_dali(session, id, version, text_of(bytes->view()), extension_limit, pace,
                                   near != nullptr ? stored_index_checks : 62, skip_apple_double)
-                : index_from_energon(session, id, signature, bytes->view(), extension_limit, pace,
+                : index_from_energon(session, id, version, bytes->view(), extension_limit, pace,
                                      skip_apple_double);
   } catch (const disagreement& d) {
     throw error(errc::format, {both, " ", d.text}).in_file(shard);

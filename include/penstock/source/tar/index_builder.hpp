@@ -49,7 +49,7 @@ class index_builder {
   void note_unended(bool unended) noexcept { unended_ = unended; }
 
   /// The index as bytes, for a shard of this size and stamp.
-  [[nodiscard]] buffer finish(object_signature shard);
+  [[nodiscard]] buffer finish(object_version shard);
 
  private:
   struct sample {

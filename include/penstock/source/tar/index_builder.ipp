@@ -58,7 +58,7 @@ PENSTOCK_INLINE void index_builder::add_record(std::uint64_t offset, std::uint64
   payload_ += size;
 }
 
-PENSTOCK_INLINE buffer index_builder::finish(object_signature shard) {
+PENSTOCK_INLINE buffer index_builder::finish(object_version shard) {
   leave_out_bad();
   index_header header;
   header.shard_size = shard.size;
@@ -158,7 +158,7 @@ PENSTOCK_INLINE std::uint32_t index_builder::number_of(const std::string& suffix
 PENSTOCK_INLINE buffer build_index(session_view session, object_id id, const std::string& name,
                                    std::uint64_t extension_limit, scan_pace pace, build_options options) {
   try {
-    const object_signature shard = session.signature(id);
+    const object_version shard = session.version(id);
     index_builder builder(false, options.skip_apple_double);
     member_scan members(session, id, shard.size, extension_limit, pace);
     const auto next = [&](member& m) {
@@ -177,7 +177,7 @@ PENSTOCK_INLINE buffer build_index(session_view session, object_id id, const std
     for (member m; next(m);) builder.add(m);
     builder.note_unended(members.unended() || (options.damage != nullptr && options.damage->found));
     session.confirm(id);
-    if (session.signature(id) != shard) {
+    if (session.version(id) != shard) {
       throw error(errc::io, "the shard was changed while its index was built");
     }
     return builder.finish(shard);

@@ -29,7 +29,7 @@ namespace detail::tar {
 /// stamp; empty if the object has no stamp, so that one cannot tell whether it is the same, or if `folder` is
 /// empty and there is no cache folder.
 [[nodiscard]] std::string kept_index_path(const std::string& folder, const std::string& name,
-                                          object_signature object);
+                                          object_version object);
 
 enum class index_state { good, missing, unreadable, damaged, stale };
 
@@ -40,7 +40,7 @@ enum class index_state { good, missing, unreadable, damaged, stale };
 
 /// Reads the header of an index file and nothing else.
 [[nodiscard]] std::pair<index_state, index_header> peek_index(const std::string& path,
-                                                              object_signature expected);
+                                                              object_version expected);
 
 /// An index together with the owner of its bytes: a mapping, or a buffer shared with the plan.
 class loaded_index {

@@ -64,7 +64,7 @@ PENSTOCK_INLINE std::string cached_index_path(const std::string& chosen, const s
 }
 
 PENSTOCK_INLINE std::string kept_index_path(const std::string& chosen, const std::string& name,
-                                            object_signature object) {
+                                            object_version object) {
   const std::string folder = index_folder(chosen);
   if (folder.empty() || object.stamp == 0) return {};
   const std::uint64_t one = fingerprint().add("object", name, object.size, object.stamp).value();
@@ -120,7 +120,7 @@ struct opened_index {
 };
 
 PENSTOCK_INLINE std::pair<index_state, index_header> peek_index(const std::string& path,
-                                                                object_signature expected) {
+                                                                object_version expected) {
   const opened_index file_of_index(path);
   if (file_of_index.state != index_state::good) return {file_of_index.state, {}};
   std::array<std::byte, index_header::size> head;
@@ -128,7 +128,7 @@ PENSTOCK_INLINE std::pair<index_state, index_header> peek_index(const std::strin
     return {index_state::damaged, {}};
   const auto header = index_header::load(head);
   if (!header || header->file_size() != file_of_index.size) return {index_state::damaged, {}};
-  if (object_signature{header->shard_size, header->shard_stamp} != expected)
+  if (object_version{header->shard_size, header->shard_stamp} != expected)
     return {index_state::stale, *header};
   return {index_state::good, *header};
 }

@@ -79,9 +79,9 @@ struct known_shards : known_files {
   [[nodiscard]] shared<const buffer> build(session_view session, objects_beside& near, std::size_t shard,
                                            const std::string& name, shard_damage& damage) const;
   /// The files that may hold the index of a shard, in the order in which they are tried.
-  [[nodiscard]] std::vector<std::string> index_files(const std::string& name, object_signature shard) const;
+  [[nodiscard]] std::vector<std::string> index_files(const std::string& name, object_version shard) const;
   /// Keeps an index in its file, unless the shard is damaged; returns false if it must stay in memory.
-  [[nodiscard]] bool keep(const std::string& name, object_signature shard, const buffer& built,
+  [[nodiscard]] bool keep(const std::string& name, object_version shard, const buffer& built,
                           const shard_damage& damage) const;
   /// One line for a source of these shards; `where` is the description of their storage, or empty.
   [[nodiscard]] std::string describe(std::string where) const;

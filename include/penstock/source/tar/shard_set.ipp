@@ -44,7 +44,7 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
   // Threads that wait for a distant store cost little.
   constexpr std::size_t max_in_flight = 32;
   const std::size_t threads = rules.threads == 0 && distant ? max_in_flight : rules.threads;
-  signatures.resize(names.size());
+  versions.resize(names.size());
   in_memory.resize(names.size());
 
   // First find the existing indexes: a few system calls per shard, so threads pay off only for many
@@ -54,9 +54,9 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
   const std::size_t lookers =
       distant ? threads : std::min<std::size_t>(threads == 0 ? 8 : threads, 1 + names.size() / 256);
   for_each_in_parallel(names.size(), lookers, [&](std::size_t i) {
-    signatures[i] = session.signature(static_cast<object_id>(i));
-    for (const std::string& path : index_files(names[i], signatures[i])) {
-      auto [state, header] = peek_index(path, signatures[i]);
+    versions[i] = session.version(static_cast<object_id>(i));
+    for (const std::string& path : index_files(names[i], versions[i])) {
+      auto [state, header] = peek_index(path, versions[i]);
       if (state == index_state::good &&
           ((header.bytewise != 0) != rules.kind->bytewise || !header.fits(rules.skip_apple_double)))
         state = index_state::stale;
@@ -77,8 +77,8 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
     const std::size_t i = missing[m];
     shared<const buffer> built = build(session, near, i, names[i], found_damages[m]);
     headers[i] = *index_header::load(built->view());
-    signatures[i] = {headers[i].shard_size, headers[i].shard_stamp};
-    if (!keep(names[i], signatures[i], *built, found_damages[m])) in_memory[i] = std::move(built);
+    versions[i] = {headers[i].shard_size, headers[i].shard_stamp};
+    if (!keep(names[i], versions[i], *built, found_damages[m])) in_memory[i] = std::move(built);
   });
   for (std::size_t m = 0; m < missing.size(); ++m)
     if (shard_damage& one = found_damages[m]; one.found)
@@ -86,7 +86,7 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
   std::vector<manifest::shard> entries(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     entries[i] = {names[i],           headers[i].shard_size, headers[i].samples,     headers[i].payload,
-                  headers[i].content, signatures[i].stamp,   headers[i].unended != 0};
+                  headers[i].content, versions[i].stamp,   headers[i].unended != 0};
   }
   shards = manifest(std::move(entries));
 }
@@ -112,7 +112,7 @@ PENSTOCK_INLINE void known_shards::take(storage_facts where, manifest known) {
                 {"the manifest lists ", shards.shards().size(), " shards, and the storage has ", names.size(),
                  "; give the storage the manifest's names"});
   }
-  signatures.resize(names.size());
+  versions.resize(names.size());
   in_memory.resize(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     const manifest::shard& entry = shards.shards()[i];
@@ -120,25 +120,25 @@ PENSTOCK_INLINE void known_shards::take(storage_facts where, manifest known) {
       throw error(errc::argument, {"the manifest calls shard ", i, " ", entry.name, ", and here it is ",
                                    names[i], "; give the storage the manifest's names"});
     }
-    signatures[i] = {entry.bytes, entry.stamp};
+    versions[i] = {entry.bytes, entry.stamp};
   }
 }
 
 PENSTOCK_INLINE bool known_shards::has_stamps() const noexcept {
-  return std::all_of(signatures.begin(), signatures.end(),
-                     [](const object_signature& s) { return s.stamp != 0; });
+  return std::all_of(versions.begin(), versions.end(),
+                     [](const object_version& s) { return s.stamp != 0; });
 }
 
 PENSTOCK_INLINE void known_shards::learn_stamps(session_view session) {
-  for (std::size_t i = 0; i < signatures.size(); ++i) {
-    if (signatures[i].stamp != 0) continue;
-    const object_signature found = session.signature(static_cast<object_id>(i));
-    if (found.size != signatures[i].size) {
+  for (std::size_t i = 0; i < versions.size(); ++i) {
+    if (versions[i].stamp != 0) continue;
+    const object_version found = session.version(static_cast<object_id>(i));
+    if (found.size != versions[i].size) {
       throw error(errc::io, {"the shard has ", found.size, " bytes, and the manifest says ",
-                             signatures[i].size, "; make the manifest again"})
+                             versions[i].size, "; make the manifest again"})
           .in_file(shards.shards()[i].name);
     }
-    signatures[i] = found;
+    versions[i] = found;
   }
 }
 
@@ -165,7 +165,7 @@ PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, o
 }
 
 PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::string& name,
-                                                                   object_signature shard) const {
+                                                                   object_version shard) const {
   std::vector<std::string> files;
   if (foreign(rules.policy)) return files;
   std::string kept;
@@ -179,7 +179,7 @@ PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::st
   return files;
 }
 
-PENSTOCK_INLINE bool known_shards::keep(const std::string& name, object_signature shard, const buffer& built,
+PENSTOCK_INLINE bool known_shards::keep(const std::string& name, object_version shard, const buffer& built,
                                         const shard_damage& damage) const {
   if (damage.found) return false;  // a plan that refuses damaged shards must not find it
   if (foreign(rules.policy) || rules.policy == index_policy::transient) return false;
@@ -190,7 +190,7 @@ PENSTOCK_INLINE bool known_shards::keep(const std::string& name, object_signatur
 }
 
 PENSTOCK_INLINE std::string known_shards::describe(std::string where) const {
-  if (where.empty()) where = std::to_string(signatures.size()) + " objects";
+  if (where.empty()) where = std::to_string(versions.size()) + " objects";
   std::string line = detail::text({rules.kind->source_name, "(", where, "): ", shards.shards().size(),
                                    " shards, ", shards.samples(), " samples, ", shards.payload(), " bytes"});
   if (!damages.empty())
@@ -231,7 +231,7 @@ PENSTOCK_INLINE bool belongs(const loaded_index& index, const manifest::shard& e
 PENSTOCK_INLINE const shard_index& open_indexes::load(session_view session, std::size_t shard) const {
   const auto made = [&] {
     const manifest::shard& entry = set_->shards.shards()[shard];
-    if (!session.has_signature(static_cast<object_id>(shard), set_->signatures[shard])) {
+    if (!session.has_version(static_cast<object_id>(shard), set_->versions[shard])) {
       throw error(errc::io, "the shard was changed after the dataset was opened; open it again")
           .in_file(entry.name);
     }
@@ -274,7 +274,7 @@ PENSTOCK_INLINE void open_indexes::compare(session_view session, std::size_t sha
     index = (set_->rules.policy == index_policy::dali ? dali_index : energon_index).of(name);
     remedy = "make the index again";
   } else if (!set_->in_memory[shard]) {
-    for (const std::string& path : set_->index_files(name, set_->signatures[shard]))
+    for (const std::string& path : set_->index_files(name, set_->versions[shard]))
       if (const auto found = loaded_index::from_file(path);
           found && belongs(*found, set_->shards.shards()[shard]))
         index = path;
@@ -295,8 +295,8 @@ PENSTOCK_INLINE void open_indexes::get_ready(session_view session, std::span<con
 // The header was valid when the plan was made. If the rest is not, the index is rebuilt.
 PENSTOCK_INLINE std::unique_ptr<loaded_index> open_indexes::from_file(session_view session, std::size_t shard,
                                                                       const manifest::shard& entry) const {
-  const object_signature signature = set_->signatures[shard];
-  for (const std::string& path : set_->index_files(entry.name, signature)) {
+  const object_version version = set_->versions[shard];
+  for (const std::string& path : set_->index_files(entry.name, version)) {
     auto found = loaded_index::from_file(path);
     if (found && belongs(*found, entry)) return found;
   }
@@ -304,10 +304,10 @@ PENSTOCK_INLINE std::unique_ptr<loaded_index> open_indexes::from_file(session_vi
     throw index_required(index_path(entry.name), entry.name, to_text(index_state::damaged), errc::checksum);
   shard_damage damage;
   shared<const buffer> built = set_->build(session, *near_, shard, entry.name, damage);
-  const bool kept = set_->keep(entry.name, signature, *built, damage);
+  const bool kept = set_->keep(entry.name, version, *built, damage);
   auto fresh = loaded_index::from_buffer(std::move(built));
   if (!fresh || !belongs(*fresh, entry)) {
-    const auto files = set_->index_files(entry.name, signature);
+    const auto files = set_->index_files(entry.name, version);
     throw error(errc::io, {"the index ", files.empty() ? "" : files.back() + " ", "of the shard ", entry.name,
                            " does not hold what its header says; ",
                            kept ? "it was made again: open the dataset again" : "delete it"})

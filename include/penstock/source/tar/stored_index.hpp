@@ -22,9 +22,9 @@ namespace detail::tar {
 [[nodiscard]] const shard_kind& tar_shards() noexcept;
 
 /// The index of a shard that lies beside it in the store: Penstock's own, or else DALI's of version v1.2,
-/// which names all members. It has the shard's signature as the store says it.
+/// which names all members. It has the shard's version as the store says it.
 ///
-/// Penstock's is taken as it is if it was made for this signature; one that was made elsewhere, from a copy
+/// Penstock's is taken as it is if it was made for this version; one that was made elsewhere, from a copy
 /// of the shard with another stamp, and DALI's are compared with a few headers of the shard. Nothing if there
 /// is none that agrees; `why` then gets what is wrong with Penstock's.
 [[nodiscard]] std::optional<buffer> index_in_store(session_view session, object_id id, objects_beside& near,

@@ -130,8 +130,8 @@ PENSTOCK_INLINE const shard_kind& tar_shards() noexcept {
   return kind;
 }
 
-// Whether an index of Penstock's belongs to the shard; writes the shard's signature into it.
-PENSTOCK_INLINE bool adopt(buffer& bytes, session_view session, object_id id, object_signature shard,
+// Whether an index of Penstock's belongs to the shard; writes the shard's version into it.
+PENSTOCK_INLINE bool adopt(buffer& bytes, session_view session, object_id id, object_version shard,
                            const shard_kind& kind, scan_pace pace, std::uint64_t extension_limit,
                            bool skip_apple_double, std::string& why) {
   const auto tables = shard_index::over(bytes.view());
@@ -159,7 +159,7 @@ PENSTOCK_INLINE std::optional<buffer> index_in_store(session_view session, objec
                                                      const shard_kind& kind, scan_pace pace,
                                                      std::uint64_t extension_limit, std::string& why,
                                                      bool skip_apple_double) {
-  const object_signature shard = session.signature(id);
+  const object_version shard = session.version(id);
   const std::uint64_t maximum = max_index_bytes(shard.size);
   try {
     if (auto own = near.read(id, own_index, maximum, &why);

@@ -82,7 +82,7 @@ class arrow_session {
   using opened = std::shared_ptr<arrow::io::RandomAccessFile>;
   /// What is known of a file; once it is, it holds for the session.
   struct facts {
-    std::optional<object_signature> signature;
+    std::optional<object_version> version;
     opened file;
     std::list<object_id>::iterator place;  // if there is a file
   };
@@ -96,16 +96,16 @@ class arrow_session {
   arrow_session(const arrow_session&) = delete;
   arrow_session& operator=(const arrow_session&) = delete;
 
-  [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
-  [[nodiscard]] object_signature signature(object_id id) const {
+  [[nodiscard]] std::uint64_t size(object_id id) const { return version(id).size; }
+  [[nodiscard]] object_version version(object_id id) const {
     check(id);
     {
       const std::scoped_lock held(lock_);
-      if (facts_[id].signature) return *facts_[id].signature;
+      if (facts_[id].version) return *facts_[id].version;
     }
     (void)open(id);
     const std::scoped_lock held(lock_);
-    return *facts_[id].signature;
+    return *facts_[id].version;
   }
   void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
     check(id);
@@ -172,18 +172,18 @@ class arrow_session {
     const auto size = info->size() >= 0 ? arrow::Result<std::int64_t>(info->size()) : (*made)->GetSize();
     if (!size.ok()) throw_arrow(size.status(), path);
     const auto changed = info->mtime();
-    const object_signature now{
+    const object_version now{
         static_cast<std::uint64_t>(*size),
         changed == arrow::fs::kNoTime ? 0 : static_cast<std::uint64_t>(changed.time_since_epoch().count())};
     opened oldest;  // is closed without the lock
     const std::scoped_lock held(lock_);
     facts& one = facts_[id];
-    if (one.signature && *one.signature != now)
+    if (one.version && *one.version != now)
       throw error(errc::io, "the object was replaced while it was read; start again with the new one")
           .recurring()
           .in_file(path);
     recent_.push_front(id);
-    one.signature = now;
+    one.version = now;
     one.file = *std::move(made);
     one.place = recent_.begin();
     if (recent_.size() > max_open_) {

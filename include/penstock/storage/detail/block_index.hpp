@@ -16,7 +16,7 @@ namespace detail::blocks {
 /// The bytes that have a checksum of their own. A read compares all of each that it touches, so they are few.
 inline constexpr std::uint64_t piece_size = 32'768;
 
-/// What identifies a block: a hash of its object's name and signature, and of its number.
+/// What identifies a block: a hash of its object's name and version, and of its number.
 struct key {
   std::uint64_t high = 0, low = 0;
   friend bool operator==(const key&, const key&) = default;

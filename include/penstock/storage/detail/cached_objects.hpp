@@ -44,8 +44,8 @@ void for_each_block(std::uint64_t block, std::uint64_t offset, mutable_bytes int
 
 /// What a session of `cached` knows of an object of the other storage.
 struct cached_object {
-  object_signature signature;
-  ::XXH128_hash_t hash;                           // of its name and signature
+  object_version version;
+  ::XXH128_hash_t hash;                           // of its name and version
   fixed_array<std::atomic<std::uint32_t>> hints;  // where each block was seen last
   std::atomic<std::uint32_t> calls{0};            // of `warm`
   std::atomic<bool> is_warm{false};
@@ -81,19 +81,19 @@ class cached_objects {
 
   [[nodiscard]] const std::string& name(object_id id) const noexcept { return names_[id]; }
 
-  /// Throws what the other storage throws if asked for a signature.
+  /// Throws what the other storage throws if asked for a version.
   [[nodiscard]] cached_object& at(object_id id) {
     if (cached_object* const known = known_[id].load(std::memory_order_acquire)) return *known;
-    const object_signature signature = far_.signature(id);
+    const object_version version = far_.version(id);
     const std::scoped_lock lock(mutex_);
     if (cached_object* const known = known_[id].load(std::memory_order_acquire)) return *known;
     std::string text = local_ ? std::filesystem::absolute(names_[id]).string() : names_[id];
-    for (const std::uint64_t number : {signature.size, signature.stamp, signature.stamp == 0 ? salt_ : 0})
+    for (const std::uint64_t number : {version.size, version.stamp, version.stamp == 0 ? salt_ : 0})
       text += '\0' + std::to_string(number);
     auto made = std::make_unique<cached_object>();
-    made->signature = signature;
+    made->version = version;
     made->hash = ::XXH3_128bits(text.data(), text.size());
-    const std::uint64_t blocks = signature.size / block_ + (signature.size % block_ != 0 ? 1 : 0);
+    const std::uint64_t blocks = version.size / block_ + (version.size % block_ != 0 ? 1 : 0);
     made->hints = fixed_array<std::atomic<std::uint32_t>>(to_size(blocks));
     owned_.push_back(std::move(made));
     known_[id].store(owned_.back().get(), std::memory_order_release);

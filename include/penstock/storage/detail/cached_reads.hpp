@@ -65,8 +65,8 @@ class cached_reads {
         plans_(near.options().evict == eviction::needed_last),
         max_ahead_(near.options().ahead) {}
 
-  [[nodiscard]] std::uint64_t size(object_id id) { return objects_.at(id).signature.size; }
-  [[nodiscard]] object_signature signature(object_id id) { return objects_.at(id).signature; }
+  [[nodiscard]] std::uint64_t size(object_id id) { return objects_.at(id).version.size; }
+  [[nodiscard]] object_version version(object_id id) { return objects_.at(id).version; }
   void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
   void confirm(object_id id) const { penstock::confirm(far_, id); }
 
@@ -79,10 +79,10 @@ class cached_reads {
     const std::uint64_t calls = what.calls.load(std::memory_order_relaxed);
     constexpr std::uint64_t places = 4;  // of each block
     std::uint64_t missing = 0, number = 0;
-    for (std::uint64_t begin = 0; begin < what.signature.size; begin += folder_.block_size(), ++number) {
+    for (std::uint64_t begin = 0; begin < what.version.size; begin += folder_.block_size(), ++number) {
       const auto found = folder_.find(what.key_of(number), what.hints[to_size(number)]);
       if (!found) return false;
-      const std::uint64_t size = std::min(folder_.block_size(), what.signature.size - begin);
+      const std::uint64_t size = std::min(folder_.block_size(), what.version.size - begin);
       // The system begins to load what it is asked for, so other places are looked at each time.
       for (std::uint64_t i = 0; i < places; ++i)
         if (!folder_.in_memory(*found, mix64(calls + number * places + i) % size)) ++missing;
@@ -94,7 +94,7 @@ class cached_reads {
 
   void read(object_id id, std::uint64_t offset, mutable_bytes into) {
     cached_object& what = objects_.at(id);
-    files::check_range(offset, into.size(), what.signature.size, objects_.name(id));
+    files::check_range(offset, into.size(), what.version.size, objects_.name(id));
     const wait_stops::moment begun = folder_.stops().now();
     for_each_block(folder_.block_size(), offset, into,
                    [&](std::uint64_t number, std::uint64_t within, mutable_bytes part) {
@@ -173,7 +173,7 @@ class cached_reads {
                   mutable_bytes into, wait_stops::moment begun) {
     const key wanted = what.key_of(number);
     const std::uint64_t begin = number * folder_.block_size();
-    const std::uint64_t size = std::min(folder_.block_size(), what.signature.size - begin);
+    const std::uint64_t size = std::min(folder_.block_size(), what.version.size - begin);
     const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(max_wait_ns_);
     bool again = false;  // it was there, and was damaged
     // Blocks that go as fast as they come are read past the cache, too.
@@ -298,7 +298,7 @@ class cached_reads {
       ahead_.wake();  // another thread looks for the next one meanwhile
       const std::uint64_t begin = number * folder_.block_size();
       std::optional<room> whole;
-      load(id, begin, got.where, to_size(std::min(folder_.block_size(), what.signature.size - begin)), whole,
+      load(id, begin, got.where, to_size(std::min(folder_.block_size(), what.version.size - begin)), whole,
            begun);
       (void)folder_.fill(got.where, wanted, whole->span(), begun);
       return true;

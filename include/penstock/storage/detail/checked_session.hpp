@@ -59,7 +59,7 @@ class checked_session {
       static constexpr bool views = false;
       state& of;
       [[nodiscard]] std::uint64_t size(object_id id) const { return of.session.size(id); }
-      [[nodiscard]] object_signature signature(object_id id) const { return of.session.signature(id); }
+      [[nodiscard]] object_version version(object_id id) const { return of.session.version(id); }
       void read(object_id id, std::uint64_t offset, mutable_bytes into) const { of.read(id, offset, into); }
       static void will_need(object_id, std::uint64_t, std::uint64_t) noexcept {}
     };
@@ -84,8 +84,8 @@ class checked_session {
     return state_->session.size(id);
   }
   /// Reads nothing. If it is not that of the object that was compared, the next read compares again.
-  [[nodiscard]] object_signature signature(object_id id) const {
-    return state_->checks.signature(state_->session, id);
+  [[nodiscard]] object_version version(object_id id) const {
+    return state_->checks.version(state_->session, id);
   }
   void read(object_id id, std::uint64_t offset, mutable_bytes into) const { state_->read(id, offset, into); }
   /// What was compared is read by the session inside; threads compare the rest, and read it then.
@@ -143,7 +143,7 @@ class checked_session {
     std::as_const(state_->session).confirm(id);
   }
   [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session, id); }
-  [[nodiscard]] bool expect(object_id id, object_signature what) const
+  [[nodiscard]] bool expect(object_id id, object_version what) const
     requires expecting_session<inner>
   {
     return state_->session.expect(id, what);

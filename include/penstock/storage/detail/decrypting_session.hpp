@@ -65,8 +65,8 @@ class decrypting_session {
       if (const decrypted_object* const known = objects.find(id)) return known->size;
       return plain_size(id, session.size(id));
     }
-    [[nodiscard]] object_signature signature(object_id id) {
-      const object_signature stored = session.signature(id);
+    [[nodiscard]] object_version version(object_id id) {
+      const object_version stored = session.version(id);
       return {plain_size(id, stored.size), stored.stamp};
     }
 
@@ -219,7 +219,7 @@ class decrypting_session {
       static constexpr bool views = false;
       state& of;
       [[nodiscard]] std::uint64_t size(object_id id) const { return of.size(id); }
-      [[nodiscard]] object_signature signature(object_id id) const { return of.signature(id); }
+      [[nodiscard]] object_version version(object_id id) const { return of.version(id); }
       void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
         of.template read<in_background>(id, offset, into);
       }
@@ -247,7 +247,7 @@ class decrypting_session {
   /// Of the plaintext; reads none of it.
   [[nodiscard]] std::uint64_t size(object_id id) const { return state_->size(id); }
   /// The plaintext's size, and the stamp of the object as it is stored.
-  [[nodiscard]] object_signature signature(object_id id) const { return state_->signature(id); }
+  [[nodiscard]] object_version version(object_id id) const { return state_->version(id); }
   void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
     state_->template read<false>(id, offset, into);
   }
@@ -289,7 +289,7 @@ class decrypting_session {
 
   [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session, id); }
   /// True if the session inside can tell by its answers; see `expecting_session`.
-  [[nodiscard]] bool expect(object_id id, object_signature what) const
+  [[nodiscard]] bool expect(object_id id, object_version what) const
     requires expecting_session<inner>
   {
     return state_->session.expect(id, {state_->rules.layout.file_size(what.size), what.stamp});

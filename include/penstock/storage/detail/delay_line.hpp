@@ -61,7 +61,7 @@ class delay_line {
   ~delay_line();
 
   [[nodiscard]] std::uint64_t size(object_id id) const;
-  [[nodiscard]] object_signature signature(object_id id) const;
+  [[nodiscard]] object_version version(object_id id) const;
   void read(object_id id, std::uint64_t offset, mutable_bytes into);
   void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
   void cancel() noexcept;

@@ -56,9 +56,9 @@ PENSTOCK_INLINE std::uint64_t delay_line::size(object_id id) const {
   std::this_thread::sleep_for(options_.size_latency);
   return session_.size(id);
 }
-PENSTOCK_INLINE object_signature delay_line::signature(object_id id) const {
+PENSTOCK_INLINE object_version delay_line::version(object_id id) const {
   std::this_thread::sleep_for(options_.size_latency);
-  return session_.signature(id);
+  return session_.version(id);
 }
 
 PENSTOCK_INLINE delay_line::fate delay_line::draw(const read_request& request) {

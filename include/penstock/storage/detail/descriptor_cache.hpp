@@ -70,7 +70,7 @@ class descriptor_cache {
   std::span<const std::string> paths_;
   std::size_t limit_;
   fixed_array<std::atomic<std::uint64_t>> words_;
-  fixed_array<object_signature> seen_;
+  fixed_array<object_version> seen_;
   std::mutex mutex_;
   std::vector<object_id> open_;
   std::size_t hand_ = 0;

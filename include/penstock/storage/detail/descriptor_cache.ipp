@@ -65,12 +65,12 @@ PENSTOCK_INLINE int descriptor_cache::open_slowly(object_id id) {
     if (opened.get() < 0 && (errno == EMFILE || errno == ENFILE)) throw failure("open", path, why);
   }
   if (opened.get() < 0) throw failure("open", path, errno);
-  const object_signature now = signature_of(opened.get(), path);
+  const object_version now = version_of(opened.get(), path);
 
   const std::scoped_lock lock(mutex_);
   const std::uint64_t word = words_[id].load(std::memory_order_acquire);
   if ((word & open_bit) != 0) return number_of(word);  // another thread was faster
-  if (seen_[id] != object_signature{} && seen_[id] != now) {
+  if (seen_[id] != object_version{} && seen_[id] != now) {
     throw error(errc::io, {"the file was changed while it was in use: it had ", seen_[id].size,
                            " bytes and has ", now.size, " now; open the dataset again"})
         .in_file(path)

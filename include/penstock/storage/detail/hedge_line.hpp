@@ -100,7 +100,7 @@ class hedge_line {
   void use(session_view session, background_view background) noexcept;
 
   [[nodiscard]] std::uint64_t size(object_id id);
-  [[nodiscard]] object_signature signature(object_id id);
+  [[nodiscard]] object_version version(object_id id);
   void read(object_id id, std::uint64_t offset, mutable_bytes into);
   void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
   void cancel() noexcept;

@@ -48,9 +48,9 @@ PENSTOCK_INLINE std::uint64_t hedge_line::size(object_id id) {
   await_cancel();
   return session_->size(id);
 }
-PENSTOCK_INLINE object_signature hedge_line::signature(object_id id) {
+PENSTOCK_INLINE object_version hedge_line::version(object_id id) {
   await_cancel();
-  return session_->signature(id);
+  return session_->version(id);
 }
 PENSTOCK_INLINE void hedge_line::read(object_id id, std::uint64_t offset, mutable_bytes into) {
   read_by_parts(*this, id, offset, into);

@@ -32,15 +32,15 @@ struct mapping_counts {
 /// A whole file, mapped read-only. `file` and `mapped_file` have one per file.
 class mapping {
  public:
-  /// Maps an open file that has this signature; throws errc::io if the system refuses.
-  mapping(int opened, const object_signature& signature, const std::string& path, bool guarded);
+  /// Maps an open file that has this version; throws errc::io if the system refuses.
+  mapping(int opened, const object_version& version, const std::string& path, bool guarded);
   mapping(const mapping&) = delete;
   mapping& operator=(const mapping&) = delete;
   ~mapping();
 
   [[nodiscard]] const std::byte* data() const noexcept { return data_; }
-  [[nodiscard]] std::uint64_t size() const noexcept { return signature_.size; }
-  [[nodiscard]] const object_signature& signature() const noexcept { return signature_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return version_.size; }
+  [[nodiscard]] const object_version& version() const noexcept { return version_; }
 
   /// Throws if a page of the file was found to be lost.
   void check_lost(const std::string& path) const {
@@ -57,7 +57,7 @@ class mapping {
 
  private:
   const std::byte* data_ = nullptr;
-  object_signature signature_;
+  object_version version_;
   sigbus_guard guard_;
 };
 

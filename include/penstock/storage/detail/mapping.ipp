@@ -64,15 +64,15 @@ PENSTOCK_INLINE error mapping_failure(const std::string& path, std::uint64_t byt
       .in_file(path);
 }
 
-PENSTOCK_INLINE mapping::mapping(int opened, const object_signature& signature, const std::string& path,
+PENSTOCK_INLINE mapping::mapping(int opened, const object_version& version, const std::string& path,
                                  bool guarded)
-    : signature_(signature) {
-  if (signature.size == 0) return;
-  const auto length = static_cast<std::size_t>(signature.size);
+    : version_(version) {
+  if (version.size == 0) return;
+  const auto length = static_cast<std::size_t>(version.size);
   void* const where = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, opened, 0);
   if (where == MAP_FAILED) {
     const int code = errno;
-    throw mapping_failure(path, signature.size, code, code == ENOMEM ? count_mappings() : mapping_counts());
+    throw mapping_failure(path, version.size, code, code == ENOMEM ? count_mappings() : mapping_counts());
   }
   data_ = static_cast<const std::byte*>(where);
   try {
@@ -84,18 +84,18 @@ PENSTOCK_INLINE mapping::mapping(int opened, const object_signature& signature, 
 }
 PENSTOCK_INLINE mapping::~mapping() {
   guard_ = sigbus_guard();  // before the addresses can be reused
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), detail::to_size(signature_.size));
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), detail::to_size(version_.size));
 }
 
 PENSTOCK_INLINE void mapping::will_need(std::uint64_t offset, std::uint64_t size) const noexcept {
-  if (offset >= signature_.size) return;
-  const std::uint64_t end = size > signature_.size - offset ? signature_.size : offset + size;
+  if (offset >= version_.size) return;
+  const std::uint64_t end = size > version_.size - offset ? version_.size : offset + size;
   const std::uint64_t begin = offset - offset % page();
   ::madvise(const_cast<std::byte*>(data_) + begin, detail::to_size(end - begin), MADV_WILLNEED);
 }
 PENSTOCK_INLINE void mapping::advise(int advice) const noexcept {
   if (data_ != nullptr)
-    ::madvise(const_cast<std::byte*>(data_), static_cast<std::size_t>(signature_.size), advice);
+    ::madvise(const_cast<std::byte*>(data_), static_cast<std::size_t>(version_.size), advice);
 }
 
 PENSTOCK_INLINE std::uint64_t mapping::page() noexcept {

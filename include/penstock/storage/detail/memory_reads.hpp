@@ -73,8 +73,8 @@ class memory_reads {
     if (follows_) blocks_.leave(planned_.plan());
   }
 
-  [[nodiscard]] std::uint64_t size(object_id id) { return objects_.at(id).signature.size; }
-  [[nodiscard]] object_signature signature(object_id id) { return objects_.at(id).signature; }
+  [[nodiscard]] std::uint64_t size(object_id id) { return objects_.at(id).version.size; }
+  [[nodiscard]] object_version version(object_id id) { return objects_.at(id).version; }
   void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
   void confirm(object_id id) const { penstock::confirm(far_, id); }
 
@@ -85,7 +85,7 @@ class memory_reads {
     if (what.is_warm.load(std::memory_order_relaxed)) return true;
     if (!what.looks()) return false;
     std::uint64_t number = 0;
-    for (std::uint64_t begin = 0; begin < what.signature.size; begin += blocks_.block_size(), ++number)
+    for (std::uint64_t begin = 0; begin < what.version.size; begin += blocks_.block_size(), ++number)
       if (!blocks_.has(what.key_of(number), what.hints[to_size(number)])) return false;
     what.is_warm.store(true, std::memory_order_relaxed);
     return true;
@@ -93,7 +93,7 @@ class memory_reads {
 
   void read(object_id id, std::uint64_t offset, mutable_bytes into) {
     cached_object& what = objects_.at(id);
-    files::check_range(offset, into.size(), what.signature.size, objects_.name(id));
+    files::check_range(offset, into.size(), what.version.size, objects_.name(id));
     const wait_stops::moment begun = stops_.now();
     for_each_block(blocks_.block_size(), offset, into,
                    [&](std::uint64_t number, std::uint64_t within, mutable_bytes part) {
@@ -178,7 +178,7 @@ class memory_reads {
       if (got.is == memory_blocks::answer::nothing) break;
       if (got.is == memory_blocks::answer::mine) {
         what.cool();
-        const std::uint64_t size = std::min(blocks_.block_size(), what.signature.size - begin);
+        const std::uint64_t size = std::min(blocks_.block_size(), what.version.size - begin);
         return fetch(id, begin, got, to_size(size), within, into);
       }
       if (got.is == memory_blocks::answer::other) {

@@ -50,13 +50,13 @@ class object_checks {
     if (!passed(id)) [[unlikely]]
       compare(session, id);
   }
-  /// The signature of an object now; one that is no longer that of the comparison is compared again.
-  [[nodiscard]] object_signature signature(session_view session, object_id id) {
+  /// The version of an object now; one that is no longer that of the comparison is compared again.
+  [[nodiscard]] object_version version(session_view session, object_id id) {
     must_be_listed(id);
-    const object_signature now = session.signature(id);
+    const object_version now = session.version(id);
     if (passed(id)) {
       const std::scoped_lock held(lock_);
-      if (objects_[id].signature != now) objects_[id].passed.store(false, std::memory_order_release);
+      if (objects_[id].version != now) objects_[id].passed.store(false, std::memory_order_release);
     }
     return now;
   }
@@ -82,7 +82,7 @@ class object_checks {
     std::atomic<bool> passed{false};
     bool listed = false;
     bool compared_now = false;   // under the lock, as what follows
-    object_signature signature;  // when it passed
+    object_version version;  // when it passed
   };
   /// The right to compare an object, which one thread has.
   class turn {
@@ -99,13 +99,13 @@ class object_checks {
         what_.compared_now = false;
         --of_.running_;
         if (done_) {
-          what_.signature = found_;
+          what_.version = found_;
           what_.passed.store(true, std::memory_order_release);
         }
       }
       of_.changed_.notify_all();
     }
-    void passes(object_signature as) noexcept {
+    void passes(object_version as) noexcept {
       found_ = as;
       done_ = true;
     }
@@ -113,7 +113,7 @@ class object_checks {
    private:
     object_checks& of_;
     object& what_;
-    object_signature found_;
+    object_version found_;
     bool done_ = false;
   };
 
@@ -133,13 +133,13 @@ class object_checks {
     held.unlock();
     mine.passes(compared(session, id, stops));
   }
-  [[nodiscard]] object_signature compared(session_view session, object_id id, std::uint64_t stops) {
-    const object_signature before = session.signature(id);
+  [[nodiscard]] object_version compared(session_view session, object_id id, std::uint64_t stops) {
+    const object_version before = session.version(id);
     sha256_check::state state = check_.begin(names_[id]);
     const counted memory(held_, session.views() ? 0 : std::min(before.size, hash_chunk));
     in_pieces(
         session, id, before.size, [&](bytes_view bytes) { state.add(bytes); }, [&] { go_on(id, stops); });
-    if (session.signature(id) != before)
+    if (session.version(id) != before)
       throw error(errc::io, "the object was replaced while its SHA-256 was computed; read it again")
           .in_file(names_[id]);
     state.finish();

@@ -40,14 +40,14 @@ class descriptor {
   int value_ = -1;
 };
 
-[[nodiscard]] inline object_signature signature_in(const struct stat& status) noexcept {
+[[nodiscard]] inline object_version version_in(const struct stat& status) noexcept {
   const auto stamp = static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
                      static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
   return {static_cast<std::uint64_t>(status.st_size), stamp};
 }
 
 /// Size and modification time of an open regular file; throws errc::io, naming the kind, for anything else.
-[[nodiscard]] object_signature signature_of(int opened, const std::string& path);
+[[nodiscard]] object_version version_of(int opened, const std::string& path);
 
 /// Opens for reading; returns -1 with errno on failure. Non-blocking, because a named pipe would otherwise
 /// hang here before it can be refused.

@@ -36,7 +36,7 @@ PENSTOCK_INLINE error failure(std::string_view doing, std::string_view path, int
       .recurring(recurs);
 }
 
-PENSTOCK_INLINE object_signature signature_of(int opened, const std::string& path) {
+PENSTOCK_INLINE object_version version_of(int opened, const std::string& path) {
   struct stat status {};
   if (::fstat(opened, &status) != 0) throw failure("read the size", path, errno);
   if (S_ISDIR(status.st_mode)) {
@@ -47,7 +47,7 @@ PENSTOCK_INLINE object_signature signature_of(int opened, const std::string& pat
         .recurring();
   }
   if (!S_ISREG(status.st_mode)) throw error(errc::io, "this is not a regular file").in_file(path).recurring();
-  return signature_in(status);
+  return version_in(status);
 }
 
 PENSTOCK_INLINE int open_quietly(const std::string& path) noexcept {

@@ -93,9 +93,9 @@ class patient_session {
       : state_(std::make_unique<state>(where, rules)) {}
 
   [[nodiscard]] std::uint64_t size(object_id id) const { return state_->line.size(id); }
-  [[nodiscard]] object_signature signature(object_id id) const { return state_->line.signature(id); }
+  [[nodiscard]] object_version version(object_id id) const { return state_->line.version(id); }
   /// See `expecting_session`.
-  [[nodiscard]] bool expect(object_id id, object_signature what) const
+  [[nodiscard]] bool expect(object_id id, object_version what) const
     requires expecting_session<inner>
   {
     return inside().expect(id, what);

@@ -30,9 +30,9 @@ class plain_http {
     static constexpr bool views = false;
     static constexpr bool has_latency = true;
 
-    [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
+    [[nodiscard]] std::uint64_t size(object_id id) const { return version(id).size; }
     /// The object's size, and a hash of its ETag, or of Last-Modified without one. Asked for once.
-    [[nodiscard]] object_signature signature(object_id id) const { return objects_->signature(id); }
+    [[nodiscard]] object_version version(object_id id) const { return objects_->version(id); }
     /// See `tagging_session`: not for ETags that a server makes of the time and the size, as nginx and Apache
     /// do.
     [[nodiscard]] bool tagged(object_id id) const { return objects_->tagged(id); }

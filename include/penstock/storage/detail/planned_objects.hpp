@@ -36,9 +36,9 @@ class planned_objects {
   /// The run reads a range of an object at a turn.
   void foresee(object_id id, cached_object& what, std::uint64_t offset, std::uint64_t size,
                std::uint64_t turn) {
-    if (size == 0 || offset >= what.signature.size) return;
+    if (size == 0 || offset >= what.version.size) return;
     const std::uint32_t first = first_of(id, what);
-    const std::uint64_t last = offset + std::min(size, what.signature.size - offset) - 1;
+    const std::uint64_t last = offset + std::min(size, what.version.size - offset) - 1;
     for (std::uint64_t n = offset / block_; n <= last / block_; ++n)
       plan_.foresee(first + static_cast<std::uint32_t>(n), turn);
   }
@@ -67,7 +67,7 @@ class planned_objects {
   [[nodiscard]] std::uint32_t first_of(object_id id, cached_object& what) {
     const std::uint32_t known = what.first_planned.load(std::memory_order_relaxed);
     if (known != cached_object::not_planned) return known;
-    std::vector<key> keys(to_size((what.signature.size - 1) / block_ + 1));
+    std::vector<key> keys(to_size((what.version.size - 1) / block_ + 1));
     for (std::size_t n = 0; n < keys.size(); ++n) keys[n] = what.key_of(n);
     const std::scoped_lock lock(mutex_);
     firsts_.emplace_back();

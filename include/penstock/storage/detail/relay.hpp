@@ -149,7 +149,7 @@ class relay {
   void use(session_view session, background_view background) noexcept;
 
   [[nodiscard]] std::uint64_t size(object_id id);
-  [[nodiscard]] object_signature signature(object_id id);
+  [[nodiscard]] object_version version(object_id id);
   void read(object_id id, std::uint64_t offset, mutable_bytes into);
   void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
   /// Also ends the waits of blocking reads, with errc::stopped.
@@ -171,7 +171,7 @@ class relay {
   using counter = std::atomic<std::uint64_t>;
   static constexpr std::size_t max_per_call = 64;
   static constexpr std::uint32_t max_failed_in_a_row = 8;          // more: the store is down
-  static constexpr std::uint64_t whole_object = ~std::uint64_t{0};  // the offset of `size` and `signature`
+  static constexpr std::uint64_t whole_object = ~std::uint64_t{0};  // the offset of `size` and `version`
 
   /// Calls the session in this thread until it succeeds.
   void insist(const read_request& what, call make, void* result);

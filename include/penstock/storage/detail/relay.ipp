@@ -115,10 +115,10 @@ PENSTOCK_INLINE std::uint64_t relay::size(object_id id) {
   insist({id, whole_object, {}}, ask, &found);
   return found;
 }
-PENSTOCK_INLINE object_signature relay::signature(object_id id) {
-  object_signature found;
+PENSTOCK_INLINE object_version relay::version(object_id id) {
+  object_version found;
   const auto ask = [](const session_view& session, const read_request& what, void* result) {
-    *static_cast<object_signature*>(result) = session.signature(what.object);
+    *static_cast<object_version*>(result) = session.version(what.object);
   };
   insist({id, whole_object, {}}, ask, &found);
   return found;

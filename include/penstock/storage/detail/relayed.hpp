@@ -49,7 +49,7 @@ class relayed_session {
       : state_(std::make_unique<state>(where, rules)) {}
 
   [[nodiscard]] std::uint64_t size(object_id id) const { return state_->line.size(id); }
-  [[nodiscard]] object_signature signature(object_id id) const { return state_->line.signature(id); }
+  [[nodiscard]] object_version version(object_id id) const { return state_->line.version(id); }
   void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
     state_->line.read(id, offset, into);
   }
@@ -101,7 +101,7 @@ class relayed_session {
     std::as_const(state_->session).confirm(id);
   }
   [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session, id); }
-  [[nodiscard]] bool expect(object_id id, object_signature what) const
+  [[nodiscard]] bool expect(object_id id, object_version what) const
     requires expecting_session<inner>
   {
     return state_->session.expect(id, what);

@@ -23,7 +23,7 @@ struct staged_object {
   std::string_view name;  ///< in its storage
   std::string known_as;   ///< in records: that name, or the whole path
   std::string file;       ///< in the folder
-  object_signature signature;
+  object_version version;
 };
 
 /// What there is of an object.

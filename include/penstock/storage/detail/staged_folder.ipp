@@ -174,12 +174,12 @@ PENSTOCK_INLINE found_copy staged_folder::look(const staged_object& what, bool r
         throw error(errc::argument, {"this file was staged from ", about->object, ", and not from ",
                                      what.known_as, "; stage to another folder"})
             .in_file(path_of(what));
-      found.whole = copy->intact(*file) && copy->of == what.signature;
+      found.whole = copy->intact(*file) && copy->of == what.version;
     }
-    if (!found.whole && resumes && about && about->object == what.known_as && about->part == what.signature &&
+    if (!found.whole && resumes && about && about->object == what.known_as && about->part == what.version &&
         !boot_.empty() && about->boot == boot_) {
       const auto part = facts_of_file(kept_.get(), kept_file(what, ".part"), 0);
-      if (part && part->regular && part->size <= what.signature.size) found.part = part->size;
+      if (part && part->regular && part->size <= what.version.size) found.part = part->size;
     }
     return found;
   }
@@ -225,7 +225,7 @@ PENSTOCK_INLINE record staged_folder::begin_record(const staged_object& what) co
   const std::optional<file_facts> file = facts_of_file(folder_.get(), what.file, 0);
   if (const std::optional<record> about = read_record(what); file && about)
     if (const whole_copy* const copy = about->copy_of(*file)) made.before = *copy;
-  made.part = what.signature;
+  made.part = what.version;
   made.boot = boot_;
   return made;
 }
@@ -248,7 +248,7 @@ PENSTOCK_INLINE descriptor staged_folder::open_part(const staged_object& what, s
 PENSTOCK_INLINE error staged_folder::failed_write(const staged_object& what, std::uint64_t offset,
                                                   std::uint64_t size, int code) const {
   if (code == ENOSPC || code == EDQUOT)
-    return no_room(what.signature.size - std::min(offset, what.signature.size), path_of(what))
+    return no_room(what.version.size - std::min(offset, what.version.size), path_of(what))
         .at_offset(offset);
   return failure(text({"write ", size, " bytes"}), path_of(what), code).at_offset(offset);
 }
@@ -296,7 +296,7 @@ PENSTOCK_INLINE void staged_folder::read(const staged_object& what, int part, st
 }
 
 PENSTOCK_INLINE void staged_folder::finish(const staged_object& what, const descriptor& part) const {
-  if (::fsync(part.get()) != 0) throw failed_write(what, what.signature.size, 0, errno);
+  if (::fsync(part.get()) != 0) throw failed_write(what, what.version.size, 0, errno);
   const std::optional<file_facts> facts = facts_of_file(part.get(), "", AT_EMPTY_PATH);
   if (!facts) throw failure("look at the file", path_of(what), errno);
   descriptor parent;
@@ -308,7 +308,7 @@ PENSTOCK_INLINE void staged_folder::finish(const staged_object& what, const desc
     rest.remove_prefix(slash + 1);
   }
   record about = begin_record(what);
-  about.last = whole_copy{what.signature, *facts};
+  about.last = whole_copy{what.version, *facts};
   write_record(what, about, true);
   if (::renameat(kept_.get(), kept_file(what, ".part").c_str(), in, std::string(rest).c_str()) != 0 ||
       ::fsync(in) != 0)

@@ -23,7 +23,7 @@ struct file_facts {
 
 /// A copy that was complete, and how its file is known again.
 struct whole_copy {
-  object_signature of;  ///< the object's
+  object_version of;  ///< the object's
   file_facts file;
 
   /// Whether this file was written as that copy, even if it was changed since, or is a copy of it with its
@@ -46,7 +46,7 @@ struct record {
   std::string file;                  ///< its name in the folder
   std::optional<whole_copy> before;  ///< what is replaced
   std::optional<whole_copy> last;
-  std::optional<object_signature> part;  ///< whose first bytes are in the unfinished file
+  std::optional<object_version> part;  ///< whose first bytes are in the unfinished file
   /// Between which two starts of the machine the unfinished file was written: after another one nobody knows
   /// which of its bytes are on the disk.
   std::string boot;

@@ -106,7 +106,7 @@ PENSTOCK_INLINE std::optional<record> parse_record(std::string_view text) {
   if (rest.take("before ")) found.before = rest.copy();
   if (rest.take("last ")) found.last = rest.copy();
   if (rest.take("part ")) {
-    object_signature part;
+    object_version part;
     part.size = rest.number(' ');
     part.stamp = rest.number(' ');
     found.part = part;

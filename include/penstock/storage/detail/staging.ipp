@@ -158,9 +158,9 @@ class staging_call {
       if (reads_.stopped() || number >= todo_.size()) return;
       object& one = *todo_[number];
       naming(one, [&] {
-        one.signature = far_.session.signature(one.id);
+        one.version = far_.session.version(one.id);
         const found_copy found = folder_.look(one, resumes(one));
-        bytes_ += one.signature.size;
+        bytes_ += one.version.size;
         one.there = found.part;
         if (found.whole) done(one);
       });
@@ -169,20 +169,20 @@ class staging_call {
   void check_room(std::uint64_t room) {
     std::uint64_t needed = 0;
     for (const object& one : objects_)
-      if (!one.whole) needed += one.signature.size - one.there;
+      if (!one.whole) needed += one.version.size - one.there;
     if (needed > room) throw folder_.no_room(needed, {});
   }
 
   /// Half of an object without a stamp may be of another one than what is there now, and the whole would be
   /// neither; a check would find that out.
-  [[nodiscard]] bool resumes(const object& one) const noexcept { return one.signature.stamp != 0 || check_; }
+  [[nodiscard]] bool resumes(const object& one) const noexcept { return one.version.stamp != 0 || check_; }
   void count(object& one, std::uint64_t bytes) noexcept {
     bytes_done_ += bytes - one.counted;  // modulo 2^64: it may be less
     one.counted = bytes;
   }
   void done(object& one) noexcept {
     one.whole = true;
-    count(one, one.signature.size);
+    count(one, one.version.size);
     ++objects_done_;
   }
 
@@ -231,14 +231,14 @@ class staging_call {
     check_view::running check(check_, one.name);
     count(one, from);
     const bool right = recheck(one, part, from, check) && transfer(one, part, from, check);
-    const object_signature now = far_.session.signature(one.id);
-    if (right && now == one.signature && checked(one, [&] { check.finish(); })) {
+    const object_version now = far_.session.version(one.id);
+    if (right && now == one.version && checked(one, [&] { check.finish(); })) {
       folder_.finish(one, part);
       return true;
     }
     folder_.discard_part(one);
     count(one, 0);
-    if (now != one.signature)
+    if (now != one.version)
       throw error(errc::io,
                   "the object was replaced while it was staged; call stage_to again when it is "
                   "no longer written");
@@ -273,7 +273,7 @@ class staging_call {
   [[nodiscard]] bool transfer(object& one, const descriptor& part, std::uint64_t from,
                               check_view::running& check) {
     if (far_.files && !check_) from = copy(one, part, from);
-    reads_in_order parts(reads_, one.id, one.name, from, one.signature.size);
+    reads_in_order parts(reads_, one.id, one.name, from, one.version.size);
     try {
       while (const auto bytes = parts.next()) {
         if (check_ && !checked(one, [&] { check.add(*bytes); })) return false;
@@ -290,12 +290,12 @@ class staging_call {
   /// Copies a file inside the system. Returns how far that went; where it cannot be done, nothing is.
   [[nodiscard]] std::uint64_t copy(object& one, const descriptor& part, std::uint64_t from) {
     const descriptor source(files::open_quietly(std::string(one.name)));
-    if (source.get() < 0 || files::signature_of(source.get(), std::string(one.name)) != one.signature)
+    if (source.get() < 0 || files::version_of(source.get(), std::string(one.name)) != one.version)
       return from;  // reading it says why
-    while (from < one.signature.size) {
+    while (from < one.version.size) {
       reads_.check_stop(one.name);
       const auto copied = folder_.copy(one, source.get(), part.get(), from,
-                                       std::min<std::uint64_t>(options_.part_size, one.signature.size - from));
+                                       std::min<std::uint64_t>(options_.part_size, one.version.size - from));
       if (!copied) break;
       from += *copied;
       reads_.count(*copied);

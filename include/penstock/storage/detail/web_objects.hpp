@@ -74,11 +74,11 @@ class objects {
     for (std::size_t i = 0; i < list_->names.size(); ++i) delete known_[i].load(std::memory_order_relaxed);
   }
 
-  [[nodiscard]] object_signature signature(object_id id) {
+  [[nodiscard]] object_version version(object_id id) {
     const facts& found = find(id);
     return {found.size, found.stamp()};
   }
-  /// Whether equal signatures mean equal bytes: what the object's ETag says, if it has one.
+  /// Whether equal versions mean equal bytes: what the object's ETag says, if it has one.
   [[nodiscard]] bool tagged(object_id id) const {
     const facts* const there = id < list_->urls.size() ? known(id) : nullptr;
     return there != nullptr && !there->tag.empty() && !is_of_time(there->tag, there->size);

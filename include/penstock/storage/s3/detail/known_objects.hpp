@@ -48,7 +48,7 @@ class known_objects {
   }
   /// Notes a signature whose tag an answer to a read will tell. False if it says nothing of the tag, or
   /// another one is known.
-  [[nodiscard]] bool expect(object_id id, object_signature what) {
+  [[nodiscard]] bool expect(object_id id, object_version what) {
     if (what.stamp == 0) return false;
     if ((*this)[id] == nullptr) {
       auto made = std::make_unique<object_facts>();

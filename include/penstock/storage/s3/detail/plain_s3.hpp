@@ -30,11 +30,11 @@ class plain_s3 {
     static constexpr bool views = false;
     static constexpr bool has_latency = true;
 
-    [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
+    [[nodiscard]] std::uint64_t size(object_id id) const { return version(id).size; }
     /// The object's size, and a hash of its ETag. Asked for once.
-    [[nodiscard]] object_signature signature(object_id id) const { return objects_->signature(id); }
+    [[nodiscard]] object_version version(object_id id) const { return objects_->version(id); }
     /// See `expecting_session`.
-    [[nodiscard]] bool expect(object_id id, object_signature what) const {
+    [[nodiscard]] bool expect(object_id id, object_version what) const {
       return objects_->expect(id, what);
     }
     /// See `tagging_session`.

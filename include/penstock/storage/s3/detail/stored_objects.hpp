@@ -65,12 +65,12 @@ class stored_objects {
   stored_objects& operator=(const stored_objects&) = delete;
   ~stored_objects() { store_.reset(); }  // its threads end before what they use
 
-  [[nodiscard]] object_signature signature(object_id id) {
+  [[nodiscard]] object_version version(object_id id) {
     const object_facts& found = find(id);
     return {found.size, found.stamp};
   }
   /// See `expecting_session`.
-  [[nodiscard]] bool expect(object_id id, object_signature what) {
+  [[nodiscard]] bool expect(object_id id, object_version what) {
     return id < list_->names.size() && known_.expect(id, what);
   }
   [[nodiscard]] bool tagged(object_id id) const noexcept {
