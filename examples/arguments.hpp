@@ -63,7 +63,8 @@ class arguments {
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (failure != std::errc{} || end != digits.data() + digits.size())
       wrong("--" + name + " needs a whole number, and '" + digits + "' is none");
-    if (value > maximum) wrong("--" + name + " is at most " + std::to_string(maximum) + ", and not " + digits);
+    if (value > maximum)
+      wrong("--" + name + " is at most " + std::to_string(maximum) + ", and not " + digits);
     return value;
   }
   /// A number from 0 to 1.

@@ -132,8 +132,8 @@ class copy_folder {
   void note(const copied_object& what) {
     const std::scoped_lock held(lock_);
     finished_[what.name] = what.version;
-    const std::string line = std::to_string(what.version.size) + " " +
-                             std::to_string(what.version.stamp) + " " + what.name + "\n";
+    const std::string line =
+        std::to_string(what.version.size) + " " + std::to_string(what.version.stamp) + " " + what.name + "\n";
     notes_.write(penstock::bytes_of(line));
   }
 

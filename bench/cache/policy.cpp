@@ -248,8 +248,8 @@ int main(int argc, char** argv) {
   constexpr std::uint64_t nodes = 32, share = data_blocks / nodes;
   std::uint64_t maximum = 0;
   for (std::uint64_t node = 0; node < nodes; ++node)
-    maximum =
-        std::max(maximum, simulate(reads_of(node, nodes, lanes), share / 2, policy::needed_last).fetched_first);
+    maximum = std::max(maximum,
+                       simulate(reads_of(node, nodes, lanes), share / 2, policy::needed_last).fetched_first);
   std::printf(
       "\nWith lanes and a cache of half its share, a node of %llu fetches at most %.3f times its share of\n"
       "the data in the first epoch.\n",

@@ -173,9 +173,10 @@ void small(const bench::options& o) {
   auto ranges = payloads(files);
   std::shuffle(ranges.begin(), ranges.end(), ps::rng(1, 2, 3));
   const ps::http where(urls(files, store.port()), {.connections = 4});
-  auto run = (ps::webdataset(where) | ps::shuffle(7) | ps::prefetch(256, {.coalesce_gap = 0, .max_coalesced = 1}) |
-              ps::fields<"bin"> | ps::batch(64) | ps::workers(1))
-                 .open();
+  auto run =
+      (ps::webdataset(where) | ps::shuffle(7) | ps::prefetch(256, {.coalesce_gap = 0, .max_coalesced = 1}) |
+       ps::fields<"bin"> | ps::batch(64) | ps::workers(1))
+          .open();
   std::vector<double> ratios, rates;
   for (int pair = -1; pair < std::min(o.pairs, 9); ++pair) {
     const std::uint64_t before = run.counters().storage.requests;
@@ -224,8 +225,8 @@ void far(const bench::options& o) {
     const ps::simulated accelerator({.step = 100ms});
     const ps::http where(urls(files, proxy.port()), {.connections = 64});
     auto run = (ps::npy_rows<std::uint8_t, sample_bytes>(where) | ps::shuffle(7) |
-                ps::prefetch(256, {.coalesce_gap = 0, .max_coalesced = 1}) | ps::batch(64) | ps::pin_and_copy(accelerator) |
-                ps::workers(1))
+                ps::prefetch(256, {.coalesce_gap = 0, .max_coalesced = 1}) | ps::batch(64) |
+                ps::pin_and_copy(accelerator) | ps::workers(1))
                    .open();
     double began = 0, waited = 0;
     int n = 0;
@@ -253,9 +254,10 @@ void late(const bench::options& o) {
                                   {.latency = 20ms, .jitter = 10ms, .stall_one_in = 100, .stall = 2s});
   std::uint64_t requests = 0, hedges = 0;
   const auto p99 = [&](const auto& where) {
-    auto run = (ps::webdataset(where) | ps::shuffle(7) | ps::prefetch(256, {.coalesce_gap = 0, .max_coalesced = 1}) |
-                ps::fields<"bin"> | ps::batch(8) | ps::workers(1))
-                   .open();
+    auto run =
+        (ps::webdataset(where) | ps::shuffle(7) | ps::prefetch(256, {.coalesce_gap = 0, .max_coalesced = 1}) |
+         ps::fields<"bin"> | ps::batch(8) | ps::workers(1))
+            .open();
     std::vector<double> times;
     double last = bench::seconds_now();
     for (auto&& b : run.epoch(0)) {

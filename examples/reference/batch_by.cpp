@@ -70,6 +70,7 @@ int main() {
 
   if (!works) std::puts("wrong: these are not the batches that were promised");
   if (works)
-    std::printf("%llu batches of %zu to %zu texts\n", static_cast<unsigned long long>(steps), fewest, maximum);
+    std::printf("%llu batches of %zu to %zu texts\n", static_cast<unsigned long long>(steps), fewest,
+                maximum);
   return works ? 0 : 1;
 }

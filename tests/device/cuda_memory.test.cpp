@@ -254,8 +254,8 @@ TEST_CASE("device/cuda_memory: memory(bytes) bounds what is pinned") {
   const fresh_fake fake;
   constexpr std::size_t batch_bytes = 16 * (3000 + 8), maximum = 5 * 16 * page;
   for (const unsigned threads : {0u, 2u}) {
-    auto run = (pictures(1600) | ps::workers(threads) | ps::batch(16) | ps::memory(maximum) | ps::prefetch(50) |
-                ps::cuda::pin_and_copy)
+    auto run = (pictures(1600) | ps::workers(threads) | ps::batch(16) | ps::memory(maximum) |
+                ps::prefetch(50) | ps::cuda::pin_and_copy)
                    .open();
     std::size_t pinned = 0;
     for (auto&& b : run) {

@@ -42,8 +42,7 @@ int main() {
   std::size_t rows = 0;
   {
     const auto ranges = ps::raw_ranges<unsigned char>(path, ps::extents(5000));
-    for (auto&& b :
-         ranges | ps::batch(4) | ps::pin_and_copy(ps::cuda{}) | ps::on_device(ps::cufile(ranges)))
+    for (auto&& b : ranges | ps::batch(4) | ps::pin_and_copy(ps::cuda{}) | ps::on_device(ps::cufile(ranges)))
       rows += b.device_view().shape()[0];
   }
   std::remove(path.c_str());

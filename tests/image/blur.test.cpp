@@ -60,7 +60,8 @@ void check_blur(ps::image_size size, int kernel, double sigma) {
   const auto expected = naive_blur(image, kernel, sigma);
   REQUIRE(values.size() == expected.size());
   double maximum = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) maximum = std::max(maximum, std::fabs(values[i] - expected[i]));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    maximum = std::max(maximum, std::fabs(values[i] - expected[i]));
   CHECK(maximum < 0.75);
   CHECK(penstock_test::all_ways_agree(blurred));
   CHECK_FALSE(image.read_outside());

@@ -74,7 +74,9 @@ template <std::size_t Channels>
 void check_kernels() {
   ps::image_scratch scratch;
   ps::rng random(5, 0, Channels);
-  const auto side = [&](std::uint64_t maximum) { return static_cast<std::uint32_t>(1 + random.below(maximum)); };
+  const auto side = [&](std::uint64_t maximum) {
+    return static_cast<std::uint32_t>(1 + random.below(maximum));
+  };
   for (int round = 0; round < 60; ++round) {
     const test_image<std::uint8_t, Channels> image({side(70), side(50)}, random(), round % 3 == 0 ? 0 : 3);
     for (const ps::interpolation how : all_ways) {

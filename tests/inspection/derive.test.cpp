@@ -246,7 +246,8 @@ TEST_CASE("inspection/derive: a full disk is an error, and no file is left") {
   const penstock_test::temp_dir dir;
   const std::string path = (dir / "x").string();
   const auto source = ps::from(numbers(5000));
-  for (const rlim_t maximum : {rlim_t{0}, rlim_t{1}, rlim_t{127}, rlim_t{128}, rlim_t{4096}, rlim_t{40'000}}) {
+  for (const rlim_t maximum :
+       {rlim_t{0}, rlim_t{1}, rlim_t{127}, rlim_t{128}, rlim_t{4096}, rlim_t{40'000}}) {
     const int code = penstock_test::in_child([&] {
       ::signal(SIGXFSZ, SIG_IGN);
       const rlimit limit{maximum, maximum};

@@ -47,7 +47,9 @@ class dice {
  public:
   explicit dice(std::uint64_t seed) : state_(seed) {}
   std::uint64_t below(std::uint64_t n) { return (state_ = ps::mix64(state_ + 1)) % n; }
-  std::uint64_t between(std::uint64_t least, std::uint64_t maximum) { return least + below(maximum - least + 1); }
+  std::uint64_t between(std::uint64_t least, std::uint64_t maximum) {
+    return least + below(maximum - least + 1);
+  }
 
  private:
   std::uint64_t state_;

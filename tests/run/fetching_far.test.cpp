@@ -159,14 +159,16 @@ TEST_CASE("run/fetching_far: nothing is fetched twice, however workers and reque
   REQUIRE(alone.bytes() >= 3 * 400 * 500);
   for (const unsigned workers : {1u, 2u, 4u}) {
     const ps::simulated_storage one_by_one(near, slow);
-    CHECK(hash_of(plan(one_by_one, workers, ps::prefetch(100, {.coalesce_gap = 0, .max_coalesced = 1}))) == expected);
+    CHECK(hash_of(plan(one_by_one, workers, ps::prefetch(100, {.coalesce_gap = 0, .max_coalesced = 1}))) ==
+          expected);
     CHECK(one_by_one.bytes() == alone.bytes());
     CHECK(one_by_one.reads() == alone.reads());
     const ps::simulated_storage together(near, slow);
     CHECK(hash_of(plan(together, workers, ps::prefetch(100, {.coalesce_gap = 20'000}))) == expected);
     CHECK(together.reads() < alone.reads() / 2);
     const ps::simulated_storage few(near, slow);
-    CHECK(hash_of(plan(few, workers, ps::prefetch(100, {.coalesce_gap = 0, .max_coalesced = 1, .max_in_flight = 2}))) ==
+    CHECK(hash_of(plan(few, workers,
+                       ps::prefetch(100, {.coalesce_gap = 0, .max_coalesced = 1, .max_in_flight = 2}))) ==
           expected);
     CHECK(few.bytes() == alone.bytes());
     CHECK(few.peak_in_flight() <= 2 + workers);  // one of each worker, where it came first
@@ -183,7 +185,8 @@ TEST_CASE("run/fetching_far: long samples come in parts") {
   const ps::simulated_storage_options slow{.latency = 2ms};
   const ps::simulated_storage whole(near, slow), parts(near, slow);
   CHECK(hash_of(plan(whole, ps::prefetch(8, {.coalesce_gap = 0, .max_coalesced = 1}))) == expected);
-  CHECK(hash_of(plan(parts, ps::prefetch(8, {.coalesce_gap = 0, .max_coalesced = 1, .part_size = 64_KiB}))) == expected);
+  CHECK(hash_of(plan(parts, ps::prefetch(8, {.coalesce_gap = 0, .max_coalesced = 1, .part_size = 64_KiB}))) ==
+        expected);
   CHECK(parts.bytes() == whole.bytes());
   CHECK(parts.reads() > 4 * 20);  // five for each sample that no worker came for first
 
@@ -202,7 +205,8 @@ TEST_CASE("run/fetching_far: long samples come in parts") {
     };
     const auto alone = outcome(plan(ps::simulated_storage(near, worn), ps::prefetch(0)));
     CHECK_THAT(alone.second, Catch::Contains("rows.npy"));
-    CHECK((outcome(plan(ps::simulated_storage(near, worn), ps::prefetch(8, {.part_size = 64_KiB}))) == alone));
+    CHECK(
+        (outcome(plan(ps::simulated_storage(near, worn), ps::prefetch(8, {.part_size = 64_KiB}))) == alone));
   }
 }
 
@@ -210,7 +214,8 @@ TEST_CASE("run/fetching_far: requests go on into the next epochs, as far as they
   const auto near = rows<1000>(60);
   const ps::simulated_storage storage(near, {.latency = 1ms});
   const auto plan = ps::npy_rows<std::uint8_t, 1000>(storage) | ps::shuffle(5) |
-                    ps::prefetch(1000, {.coalesce_gap = 0, .max_coalesced = 1}) | ps::batch(4) | ps::workers(1);
+                    ps::prefetch(1000, {.coalesce_gap = 0, .max_coalesced = 1}) | ps::batch(4) |
+                    ps::workers(1);
   auto run = plan.open();
   SECTION("all of them") {
     std::uint64_t batches = 0;
@@ -264,8 +269,9 @@ TEST_CASE("run/fetching_far: the watchdog names a late request and its attempt; 
   options.faults.push_back({.object = 0, .begin = 20'200, .end = 20'300, .times = 3});
   const ps::retrying storage(ps::simulated_storage(near, options), {.initial_backoff = 600ms, .seed = 2});
   const ps::timeline trace;
-  const auto plan = ps::npy_rows<std::uint8_t, 1000>(storage) | ps::prefetch(32, {.coalesce_gap = 0, .max_coalesced = 1}) |
-                    ps::batch(4) | ps::workers(1) | ps::watchdog(50ms) | trace;
+  const auto plan = ps::npy_rows<std::uint8_t, 1000>(storage) |
+                    ps::prefetch(32, {.coalesce_gap = 0, .max_coalesced = 1}) | ps::batch(4) |
+                    ps::workers(1) | ps::watchdog(50ms) | trace;
   std::uint64_t hash = 0;
   ps::storage_counters counted;
   const std::string lines = errors_of(dir / "errors", [&] {
@@ -287,7 +293,8 @@ TEST_CASE("run/fetching_far: the watchdog names a late request and its attempt; 
 TEST_CASE("run/fetching_far: a run that ends waits neither for requests in flight nor for those to come") {
   const silent_storage storage{rows<1000>(4000)};
   const auto plan = ps::npy_rows<std::uint8_t, 1000>(storage) | ps::shuffle(5) |
-                    ps::prefetch(1000, {.coalesce_gap = 0, .max_coalesced = 1}) | ps::batch(4) | ps::workers(2);
+                    ps::prefetch(1000, {.coalesce_gap = 0, .max_coalesced = 1}) | ps::batch(4) |
+                    ps::workers(2);
   const auto wait_for_requests = [&] { (void)soon([&] { return storage.kept->begun() == 16; }); };
   SECTION("destroyed") {
     auto run = plan.open();

@@ -437,7 +437,7 @@ TEST_CASE("run/random_moments: changing limits at any moment does not change the
       {
         const ps::run_limits maximum = run.limits();
         const auto move = [&run, maximum, stops, seed = draw.below(1u << 30)](const std::stop_token& end,
-                                                                           std::uint64_t mover) {
+                                                                              std::uint64_t mover) {
           ps::rng moves(seed, mover, 0);
           const auto some = [&moves](std::optional<std::int64_t> limit, std::int64_t least) {
             return least +

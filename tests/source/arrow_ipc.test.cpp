@@ -247,8 +247,7 @@ TEST_CASE("source/arrow_ipc: a folder of Hugging Face's is its files in order, a
   CHECK(source.size() == 14);
   CHECK(source.connect().key(0) == "data-00000-of-00002.arrow:0");
   put("imdb-test.arrow", arrow_oracle("stream.arrow"));
-  CHECK_THROWS_WITH(ps::arrow_ipc(dir.path().string()),
-                    Catch::Contains("the split test, and files of none"));
+  CHECK_THROWS_WITH(ps::arrow_ipc(dir.path().string()), Catch::Contains("the split test, and files of none"));
 }
 
 TEST_CASE("source/arrow_ipc: faults are one sentence with the place") {

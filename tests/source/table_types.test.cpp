@@ -63,9 +63,9 @@ class delta_table {
         << R"({"metaData":{"id":"a","format":{"provider":"parquet"},)"
         << R"("schemaString":"{\"type\":\"struct\",\"fields\":[)"
         << R"({\"name\":\"id\",\"type\":\"long\",\"nullable\":true,\"metadata\":{}},)"
-        << R"({\"name\":\"p\",\"type\":)"
-        << type << R"(,\"nullable\":true,\"metadata\":{}}]}","partitionColumns":[)"
-        << (value.empty() ? "" : "\"p\"") << R"(],"configuration":{"delta.enableDeletionVectors":"true"}}})"
+        << R"({\"name\":\"p\",\"type\":)" << type
+        << R"(,\"nullable\":true,\"metadata\":{}}]}","partitionColumns":[)" << (value.empty() ? "" : "\"p\"")
+        << R"(],"configuration":{"delta.enableDeletionVectors":"true"}}})"
         << "\n"
         << R"({"add":{"path":"a.parquet","partitionValues":{)" << (value.empty() ? "" : "\"p\":" + value)
         << R"(},"size":486,"modificationTime":0,"dataChange":true}})";

@@ -18,8 +18,8 @@
 #include <penstock/storage/sha256_check.hpp>
 #include <penstock/storage/sha256_list.hpp>
 #include <penstock/storage/sibling.hpp>
-#include <penstock/storage/version.hpp>
 #include <penstock/storage/simulated_storage.hpp>
+#include <penstock/storage/version.hpp>
 
 #include "support/catch.hpp"
 #include "support/deadline.hpp"

@@ -132,9 +132,9 @@ TEST_CASE("stage/decode: what a codec returns is made where it stays") {
   using sample = ps::record<ps::field<"x", std::string>, ps::field<"y", std::string>>;
   copies = 0;
   int sum = 0;
-  for (auto&& s :
-       ps::from({sample("a", "12"), sample("b", "34")}) | ps::decode<ps::field<"y", counting_codec>> |
-           ps::map([](const auto& s) { return static_cast<int>(get<"y">(s).size); }))
+  for (auto&& s : ps::from({sample("a", "12"), sample("b", "34")}) |
+                      ps::decode<ps::field<"y", counting_codec>> |
+                      ps::map([](const auto& s) { return static_cast<int>(get<"y">(s).size); }))
     sum += s;
   CHECK(sum == 4);
   CHECK(copies == 0);

@@ -69,8 +69,7 @@ TEST_CASE("stage/prefetch: negative and absurd numbers before batch are one sent
              contains("prefetch(18446744073709551615) is negative or absurd: before batch it takes at most "
                       "4294967296 samples; write a few hundred, as in prefetch(256), or bytes, as in "
                       "prefetch(64_MiB)"));
-  CHECK_THAT(refused(ps::prefetch(ps::prefetch_stage::max_samples + 1)),
-             contains("prefetch(4294967297) is"));
+  CHECK_THAT(refused(ps::prefetch(ps::prefetch_stage::max_samples + 1)), contains("prefetch(4294967297) is"));
   CHECK_THAT(refused(ps::prefetch(ps::byte_count(negative))),
              contains("prefetch(18446744073709551615 bytes) is negative or absurd: before batch it takes at "
                       "most 281474976710656 bytes; write what the machine can spare, as in "
@@ -88,14 +87,19 @@ TEST_CASE(
     "refused") {
   const auto plan = ps::from(first_ints(12));
   const auto options =
-      (plan | ps::prefetch(8, {.coalesce_gap = 100, .part_size = 1_MiB, .max_in_flight = 3}) | ps::batch(4)).open().options();
+      (plan | ps::prefetch(8, {.coalesce_gap = 100, .part_size = 1_MiB, .max_in_flight = 3}) | ps::batch(4))
+          .open()
+          .options();
   CHECK(options.ahead == 8);
   CHECK(options.requests.most_between(true) == 100);
   CHECK(options.requests.max_coalesced_with(true) == 8_MiB);
   CHECK(options.requests.max_coalesced_with(false) == 1_MiB);
   CHECK(options.requests.part_size == 1_MiB);
   CHECK(options.requests.max_in_flight == 3);
-  CHECK((plan | ps::prefetch(1_MiB, {.coalesce_gap = 7}) | ps::batch(4)).open().options().requests.coalesce_gap == 7);
+  CHECK((plan | ps::prefetch(1_MiB, {.coalesce_gap = 7}) | ps::batch(4))
+            .open()
+            .options()
+            .requests.coalesce_gap == 7);
   const auto refused = [&](const ps::request_options& requests) {
     return error_of([&] { (void)(plan | ps::prefetch(8, requests) | ps::batch(4)).open(); });
   };
@@ -103,7 +107,8 @@ TEST_CASE(
              contains("is negative or absurd") && contains(".coalesce_gap = 128_KiB"));
   CHECK_THAT(refused({.max_coalesced = std::uint64_t{1} << 50}), contains("is negative or absurd"));
   CHECK_THAT(refused({.part_size = 100}), contains("parts of 100 bytes") && contains("0 for no parts"));
-  CHECK_THAT(refused({.max_in_flight = 0}), contains(".max_in_flight = 0 requests") && contains("prefetch(0)"));
+  CHECK_THAT(refused({.max_in_flight = 0}),
+             contains(".max_in_flight = 0 requests") && contains("prefetch(0)"));
   CHECK_THAT(refused({.max_in_flight = 5000}), contains("1 to 4096"));
   CHECK(refused({.part_size = 0}).empty());
   CHECK_THAT(error_of([&] { (void)(plan | ps::batch(4) | ps::prefetch(8, {.coalesce_gap = 7})).open(); }),

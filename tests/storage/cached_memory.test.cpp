@@ -333,8 +333,8 @@ TEST_CASE("storage/cached_memory: a failed fetch reaches who asked for it, and w
 
 TEST_CASE("storage/cached_memory: who waits too long reads past the cache, and is not waited for again") {
   const counting_store far;
-  const ps::cached near(
-      far, ps::memory_cache(8_MiB, {.block = block, .max_wait = std::chrono::milliseconds(0)}));
+  const ps::cached near(far,
+                        ps::memory_cache(8_MiB, {.block = block, .max_wait = std::chrono::milliseconds(0)}));
   auto session = near.connect();
   far.seen->hold = true;
   std::thread fetches([&] {

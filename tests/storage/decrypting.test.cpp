@@ -324,7 +324,8 @@ TEST_CASE("storage/decrypting: options that make no sense are errors") {
   for (const std::size_t size : {std::size_t{0}, std::size_t{56}, (std::size_t{1} << 30) + 1})
     CHECK(error_in([&] { (void)decrypted(ps::memory_files(), {.segment_size = size}); }).code() ==
           ps::errc::argument);
-  CHECK(error_in([] { (void)decrypted(ps::memory_files(), {.max_in_flight = 0}); }).code() == ps::errc::argument);
+  CHECK(error_in([] { (void)decrypted(ps::memory_files(), {.max_in_flight = 0}); }).code() ==
+        ps::errc::argument);
 }
 
 TEST_CASE("storage/decrypting: a key provider is asked once for each object of a session") {
@@ -458,7 +459,8 @@ TEST_CASE("storage/decrypting: reads in the background") {
   const deadline limit("reads in the background of decrypting");
   const std::string text = numbered_bytes(100'000);
   const far_memory far(one_object(encrypted(text, {.segment_size = 4096})), {.latency = 2ms});
-  const auto where = ps::decrypting<ps::aes_256_gcm>(far, test_key(), {.segment_size = 4096, .max_in_flight = 16});
+  const auto where =
+      ps::decrypting<ps::aes_256_gcm>(far, test_key(), {.segment_size = 4096, .max_in_flight = 16});
   auto session = where.connect();
   CHECK(session.max_in_flight() == 16);
   std::vector<std::string> into(200, std::string(300, ' '));
@@ -483,7 +485,8 @@ TEST_CASE("storage/decrypting: reads in the background") {
   const far_memory faulty(one_object(encrypted(text, {.segment_size = 4096})),
                           {.latency = 0ms, .faults = {{.object = 0, .begin = 50'000, .times = 1}}});
   auto patient =
-      ps::decrypting(ps::retrying(faulty, {.initial_backoff = 0ms}), test_key(), {.segment_size = 4096}).connect();
+      ps::decrypting(ps::retrying(faulty, {.initial_backoff = 0ms}), test_key(), {.segment_size = 4096})
+          .connect();
   read_outcomes again(1);
   session.cancel();
   patient.read_many(
@@ -500,7 +503,8 @@ TEST_CASE("storage/decrypting: cancel ends the reads, and the session stays usab
   const deadline limit("cancelling reads of decrypting");
   const std::string text = numbered_bytes(10'000);
   const penstock_test::held_storage held(one_object(encrypted(text, {.segment_size = 1024})));
-  const auto where = ps::decrypting<ps::aes_256_gcm>(held, test_key(), {.segment_size = 1024, .max_in_flight = 2});
+  const auto where =
+      ps::decrypting<ps::aes_256_gcm>(held, test_key(), {.segment_size = 1024, .max_in_flight = 2});
   auto session = where.connect();
   CHECK(read_of(session, 0, 1, 1) == text.substr(1, 1));  // the header is known from now on
   std::vector<std::string> into(5, std::string(100, ' '));

@@ -156,8 +156,9 @@ TEST_CASE("storage/http: the address that was reached comes first the next time"
 
 TEST_CASE("storage/http: a host that does not exist is said once, a name server that fails is asked again") {
   const deadline limit("no such host");
-  const ps::http where({"http://nobody.test/a"},
-                       without_proxies({.retries = {.attempts = 3, .initial_backoff = 1ms, .max_backoff = 2ms}}));
+  const ps::http where(
+      {"http://nobody.test/a"},
+      without_proxies({.retries = {.attempts = 3, .initial_backoff = 1ms, .max_backoff = 2ms}}));
   const auto ask = [&](int failure) {
     {
       const std::scoped_lock held(names().lock);

@@ -75,7 +75,8 @@ std::vector<std::string> epoch_of(const Storage& where, unsigned workers, Betwee
 }
 constexpr auto nothing = [](std::size_t) {};
 
-constexpr ps::retrying_options patient{.attempts = 12, .initial_backoff = 5ms, .max_backoff = 200ms, .budget = 0};
+constexpr ps::retrying_options patient{
+    .attempts = 12, .initial_backoff = 5ms, .max_backoff = 200ms, .budget = 0};
 
 }  // namespace
 
@@ -236,13 +237,13 @@ TEST_CASE("storage/http: a request that stalls gets a second one, and its bytes 
   const std::string bytes = web_content(100'000);
   server.put("a", bytes);
   fault_proxy proxy(server.port());
-  auto session =
-      ps::http({proxy.url("a").c_str()},
-               without_proxies(
-                   {.first_byte_time = 1h,
-                    .progress_time = 1h,
-                    .hedges = {.max_extra_requests = 1, .observations = 1, .min_delay = std::chrono::microseconds(0)}}))
-          .connect();
+  auto session = ps::http({proxy.url("a").c_str()},
+                          without_proxies({.first_byte_time = 1h,
+                                           .progress_time = 1h,
+                                           .hedges = {.max_extra_requests = 1,
+                                                      .observations = 1,
+                                                      .min_delay = std::chrono::microseconds(0)}}))
+                     .connect();
   std::string into(20'000, 'x');
   const auto read = [&](std::size_t offset) {
     read_outcomes outcomes(1);

@@ -67,11 +67,12 @@ struct epoch {
   }
 };
 ps::http_options patient() {
-  return without_proxies({.connections = 8,
-                          .first_byte_time = 10s,
-                          .progress_time = 10s,
-                          .retries = {.attempts = 12, .initial_backoff = 2ms, .max_backoff = 50ms, .budget = 0},
-                          .hedges = {.max_extra_requests = 0}});
+  return without_proxies(
+      {.connections = 8,
+       .first_byte_time = 10s,
+       .progress_time = 10s,
+       .retries = {.attempts = 12, .initial_backoff = 2ms, .max_backoff = 50ms, .budget = 0},
+       .hedges = {.max_extra_requests = 0}});
 }
 
 TEST_CASE("storage/http: a run in harm of each kind delivers the bytes of the undisturbed one") {

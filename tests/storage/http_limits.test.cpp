@@ -169,8 +169,11 @@ TEST_CASE("storage/http: a server that cannot be reached is given up sooner") {
   const deadline limit("refused connections");
   const nowhere none;
   ps::http_options options = without_proxies();
-  options.retries = {
-      .attempts = 100'000, .initial_backoff = 1ms, .max_backoff = 5ms, .max_unreachable_time = 60ms, .budget = 0};
+  options.retries = {.attempts = 100'000,
+                     .initial_backoff = 1ms,
+                     .max_backoff = 5ms,
+                     .max_unreachable_time = 60ms,
+                     .budget = 0};
   for (const std::size_t max_in_flight : {0u, 64u}) {  // the second notices that the store is down
     options.throttle.max_in_flight = max_in_flight;
     const ps::error e = web_error_of([&] { first_of(session_of_all(none.url(), options)); });

@@ -370,7 +370,8 @@ TEST_CASE("storage/retrying: once its reads are ended, a session tries nothing a
   const deadline limit("reads after the end");
   const far_memory far(two_files(), {.latency = 0ms, .faults = {first_reads_fail(~0u)}});
   auto session =
-      ps::retrying(ps::throttled(far), {.initial_backoff = 24h, .max_backoff = 24h, .max_time = 24h}).connect();
+      ps::retrying(ps::throttled(far), {.initial_backoff = 24h, .max_backoff = 24h, .max_time = 24h})
+          .connect();
   ps::end_reads(session);
   CHECK(failure_of(session) == "this read fails, as simulated");
   CHECK(session.counters().retries == 0);
@@ -380,7 +381,8 @@ TEST_CASE("storage/retrying: it tells of its oldest read, and which attempt that
   const deadline limit("the oldest read");
   const far_memory far(two_files(), {.latency = 0ms, .faults = {first_reads_fail(~0u)}});
   auto session =
-      ps::throttled(ps::retrying(far, {.initial_backoff = 24h, .max_backoff = 24h, .max_time = 24h})).connect();
+      ps::throttled(ps::retrying(far, {.initial_backoff = 24h, .max_backoff = 24h, .max_time = 24h}))
+          .connect();
   CHECK_FALSE(session.oldest_read().has_value());
   CHECK(session.name(1) == "b");
   const auto told = [&](std::uint64_t offset) {

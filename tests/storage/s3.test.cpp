@@ -424,7 +424,8 @@ TEST_CASE("storage/s3: what may pass is tried again, and single reads can be end
     return asked++ % 2 == 0 ? s3_refusal("503 Slow Down", "SlowDown") : web_object(request, s3_bytes);
   }));
   ps::s3_options options = s3_at("");
-  options.connection.retries = {.attempts = 3, .initial_backoff = 1ms, .max_backoff = 2ms, .max_retry_after = 2ms};
+  options.connection.retries = {
+      .attempts = 3, .initial_backoff = 1ms, .max_backoff = 2ms, .max_retry_after = 2ms};
   {
     const auto session = s3_session_of(server, options);
     CHECK(session.size(0) == 5000);

@@ -148,7 +148,9 @@ TEST_CASE("storage/s3_aistore: what a target refuses is asked of the gateway aga
   CHECK(session.counters().retries == 2);
   CHECK(site.gateway().all().size() == 3);
   const auto plain =
-      by_url(site, {.proxies = false, .retries = {.initial_backoff = 1ms}, .hedges = {.max_extra_requests = 0}}).connect();
+      by_url(site,
+             {.proxies = false, .retries = {.initial_backoff = 1ms}, .hedges = {.max_extra_requests = 0}})
+          .connect();
   site.refuse_then_move(1);
   CHECK((s3_read(plain, 4, 50, 100) == bytes_of(4).substr(50, 100)));
   CHECK(plain.counters().retries == 1);

@@ -269,7 +269,8 @@ TEST_CASE("storage/s3: a page that fails is asked for again, and no page before 
     return instead;
   });
   ps::s3_options options = s3_at(store.endpoint());
-  options.connection.retries = {.attempts = 4, .initial_backoff = 1ms, .max_backoff = 2ms, .max_retry_after = 2ms};
+  options.connection.retries = {
+      .attempts = 4, .initial_backoff = 1ms, .max_backoff = 2ms, .max_retry_after = 2ms};
   CHECK(ps::s3::list("bucket/p/", options).size() == 20);
   CHECK(store.lists() == 12);
   store.clear_requests();

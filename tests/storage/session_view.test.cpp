@@ -98,8 +98,7 @@ TEST_CASE("session_view: a session with views shows its bytes in place") {
   CHECK_THROWS_AS(seen.view(0, 5, 2), error);
 }
 
-TEST_CASE(
-    "session_view: whether an object has a version is asked for, unless the session checks it itself") {
+TEST_CASE("session_view: whether an object has a version is asked for, unless the session checks it itself") {
   recording_session asked;
   CHECK(session_view(asked).has_version(1, {101, 7}));
   CHECK_FALSE(session_view(asked).has_version(1, {101, 8}));

@@ -281,9 +281,10 @@ TEST_CASE("storage/stage_to: an error has the object's name, and the next call g
   staged_store far(staged_counts::make(), {10'000});
   far.counts->special_read = 7;
   far.special = [](const staged_store&) { throw ps::error(ps::errc::io, "the connection broke"); };
-  CHECK_THAT(refusal(ps::errc::io,
-                     [&] { (void)ps::stage_to(far, dir.path().string(), {.max_in_flight = 1, .part_size = 1000}); }),
-             contains("the connection broke") && contains("far/object-0.bin"));
+  CHECK_THAT(
+      refusal(ps::errc::io,
+              [&] { (void)ps::stage_to(far, dir.path().string(), {.max_in_flight = 1, .part_size = 1000}); }),
+      contains("the connection broke") && contains("far/object-0.bin"));
   CHECK_FALSE(fs::exists(dir / "object-0.bin"));
   far.counts->forget();
   far.special = nullptr;
@@ -360,7 +361,8 @@ TEST_CASE("storage/stage_to: a stop ends the call promptly, and the next one goe
   const std::string folder = dir.path().string();
   CHECK_THAT(refusal(ps::errc::stopped,
                      [&] {
-                       (void)ps::stage_to(far, folder, {.max_in_flight = 3, .part_size = 1000, .stop = stop.get_token()},
+                       (void)ps::stage_to(far, folder,
+                                          {.max_in_flight = 3, .part_size = 1000, .stop = stop.get_token()},
                                           any_bytes());
                      }),
              contains("staging was stopped"));

@@ -354,8 +354,8 @@ TEST_CASE("storage/throttled: a run delivers the bytes of an unlimited one") {
   const disturbed_run right(shards, 0);
   for (const unsigned threads : {0u, 1u, 2u}) {
     for (const std::size_t max_in_flight : {1u, 3u}) {
-      const disturbed_run seen(ps::throttled(far_memory(shards, {.latency = 50us}), {.max_in_flight = max_in_flight}),
-                               threads);
+      const disturbed_run seen(
+          ps::throttled(far_memory(shards, {.latency = 50us}), {.max_in_flight = max_in_flight}), threads);
       CHECK((seen.bytes == right.bytes));  // as texts they would fill pages
       CHECK(seen.counters.requests > 0);
       CHECK(seen.counters.bytes > 0);

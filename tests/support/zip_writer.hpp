@@ -56,7 +56,8 @@ class zip_writer {
     }
     const std::uint64_t maximum = wide_end ? ~std::uint64_t{0} : 0;
     all += "PK\5\6" + little(0, 4) + little(maximum | count, 2) + little(maximum | count, 2) +
-           little(maximum | directory.size(), 4) + little(maximum | begin, 4) + little(comment.size(), 2) + comment;
+           little(maximum | directory.size(), 4) + little(maximum | begin, 4) + little(comment.size(), 2) +
+           comment;
     return all;
   }
 

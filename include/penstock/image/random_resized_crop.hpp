@@ -104,7 +104,8 @@ class random_resized_crop_operation : public byte_operation {
   [[nodiscard]] image_part middle(const image_size& input) const {
     const double ratio = static_cast<double>(input.width) / input.height;
     const auto side = [](double length, std::uint32_t maximum) {
-      return static_cast<std::uint32_t>(std::clamp(std::nearbyint(length), 1.0, static_cast<double>(maximum)));
+      return static_cast<std::uint32_t>(
+          std::clamp(std::nearbyint(length), 1.0, static_cast<double>(maximum)));
     };
     std::uint32_t w = input.width, h = input.height;
     if (ratio < options_.ratio.least)

@@ -195,7 +195,8 @@ struct claims {
     }
     const auto* maximum = &groups.begin()->second;
     for (const auto& [said, who] : groups)
-      if (who.size() > maximum->size() || (who.size() == maximum->size() && who[0] < maximum->front())) maximum = &who;
+      if (who.size() > maximum->size() || (who.size() == maximum->size() && who[0] < maximum->front()))
+        maximum = &who;
     split made;
     made.usual = maximum->front();
     for (const auto& [said, who] : groups)

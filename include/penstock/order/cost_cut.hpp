@@ -198,8 +198,9 @@ class cost_cut {
     if (sum <= 0) return std::min<std::uint64_t>(n, 4096);
     const double slots = static_cast<double>(limit_) / sum * seen;
     const std::uint64_t maximum = std::min<std::uint64_t>(n, 65'536);
-    return slots >= static_cast<double>(maximum) ? maximum
-                                              : std::max(std::uint64_t{1}, static_cast<std::uint64_t>(slots));
+    return slots >= static_cast<double>(maximum)
+               ? maximum
+               : std::max(std::uint64_t{1}, static_cast<std::uint64_t>(slots));
   }
 
  private:

@@ -15,7 +15,8 @@ PENSTOCK_INLINE void cut::check() const {
   if (rank >= world) {
     throw error(errc::argument, {"rank ", rank, " is not below the world's size ", world});
   }
-  if (lanes == 0 || lanes > maximum) throw error(errc::argument, {"there are 1 to 2^32 - 1 lanes, not ", lanes});
+  if (lanes == 0 || lanes > maximum)
+    throw error(errc::argument, {"there are 1 to 2^32 - 1 lanes, not ", lanes});
   if (size > std::uint64_t{1} << 63)
     throw error(errc::argument, {"an epoch has at most 2^63 positions, not ", size});
 }

@@ -150,9 +150,10 @@ PENSTOCK_INLINE std::vector<std::uint64_t> mixture::numbers() const {
 
 PENSTOCK_INLINE void mixture::check_epoch(std::uint64_t epoch) const {
   if (epoch >= tables_->epochs) {
-    throw error(errc::argument, {"a mixture of ", size(), " samples per epoch has no epoch ", epoch,
-                                 "; it is beyond 2^63 samples",
-                                 (size() == detail::mixing_plan::maximum ? "; write samples_per_epoch(n)" : "")})
+    throw error(
+        errc::argument,
+        {"a mixture of ", size(), " samples per epoch has no epoch ", epoch, "; it is beyond 2^63 samples",
+         (size() == detail::mixing_plan::maximum ? "; write samples_per_epoch(n)" : "")})
         .in_stage("mix");
   }
 }

@@ -115,7 +115,8 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
         }
     }
     /// Prefetches the first `maximum` bytes of the values of one of these samples, if its file is mapped.
-    [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w, std::uint64_t maximum) const noexcept
+    [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w,
+                                            std::uint64_t maximum) const noexcept
       requires touching_session<session_type>
     {
       if (i >= w.coming_count || w.coming[i].size == 0) return;

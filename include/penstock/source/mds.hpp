@@ -103,7 +103,8 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
       }
     }
     /// Prefetches the first `maximum` bytes of one of these samples, if its shard is mapped.
-    [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w, std::uint64_t maximum) const noexcept
+    [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w,
+                                            std::uint64_t maximum) const noexcept
       requires touching_session<session_type>
     {
       if (i >= w.coming.size() || w.coming[i].entry == nullptr) return;

@@ -18,7 +18,8 @@ PENSTOCK_INLINE void check_requests(const request_options& requests) {
   const auto refuse = [](std::initializer_list<piece> what) {
     throw error(errc::argument, what).in_stage("prefetch");
   };
-  for (const std::uint64_t size : {requests.coalesce_gap.value_or(0), requests.max_coalesced.value_or(0), requests.part_size})
+  for (const std::uint64_t size :
+       {requests.coalesce_gap.value_or(0), requests.max_coalesced.value_or(0), requests.part_size})
     if (size > maximum)
       refuse({"prefetch: a gap, a part or a request of ", size, " bytes is negative or absurd; at most ",
               maximum, ", as in {.coalesce_gap = 128_KiB, .max_coalesced = 8_MiB, .part_size = 16_MiB}"});

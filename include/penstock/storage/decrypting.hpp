@@ -42,8 +42,8 @@ class decrypting_storage {
   decrypting_storage(Storage where, Keys keys, decrypting_options options = {})
       : where_(std::move(where)),
         keys_(std::move(keys)),
-        rules_{detail::segment_layout(options.segment_size), std::move(options.associated), options.max_in_flight,
-               detail::cipher_handle(Cipher::name)} {
+        rules_{detail::segment_layout(options.segment_size), std::move(options.associated),
+               options.max_in_flight, detail::cipher_handle(Cipher::name)} {
     if (options.max_in_flight == 0)
       throw error(errc::argument, "decrypting needs at least one read in the background: max_in_flight is 0");
   }

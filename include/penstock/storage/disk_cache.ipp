@@ -21,8 +21,7 @@ PENSTOCK_INLINE disk_cache::disk_cache(std::string folder, std::uint64_t limit, 
     throw error(errc::argument,
                 {"blocks of a disk_cache have a power of two of bytes from 128 KiB to 16 MiB, not ",
                  options_.block, " bytes"});
-  if (options_.max_wait.count() < 0)
-    throw error(errc::argument, "disk_cache cannot wait for less than 0 ms");
+  if (options_.max_wait.count() < 0) throw error(errc::argument, "disk_cache cannot wait for less than 0 ms");
   if (options_.ahead > 64)
     throw error(errc::argument,
                 {"a disk_cache fetches at most 64 blocks at once ahead, not ", options_.ahead});

@@ -46,8 +46,9 @@ PENSTOCK_INLINE void file::session::read_from_file(object_id id, std::uint64_t o
   }
   std::size_t done = 0;
   while (done < into.size()) {
-    const ssize_t got = ::pread(opened.get(), into.data() + done, std::min(into.size() - done, max_read_bytes),
-                                static_cast<off_t>(offset + done));
+    const ssize_t got =
+        ::pread(opened.get(), into.data() + done, std::min(into.size() - done, max_read_bytes),
+                static_cast<off_t>(offset + done));
     done += advance(id, got, offset, into.size());
   }
 }

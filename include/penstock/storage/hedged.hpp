@@ -22,8 +22,8 @@ namespace penstock::inline v0_1 {
 
 /// When `hedged` starts a second read.
 struct hedged_options {
-  double max_extra_requests = 0.05;            ///< second reads per read, at most
-  std::size_t observations = 32;  ///< reads of similar size that must have ended before the first one
+  double max_extra_requests = 0.05;  ///< second reads per read, at most
+  std::size_t observations = 32;     ///< reads of similar size that must have ended before the first one
   std::chrono::microseconds min_delay{2'000};  ///< after which a read may get a second one
   /// of buffers in use, at most; reads beyond that get no second one
   std::uint64_t bytes = 64_MiB;
@@ -89,7 +89,8 @@ class hedged {
   }
   [[nodiscard]] std::string describe() const {
     return detail::describe_around(
-        "hedged", where_, detail::text({"at most ", std::lround(rules_.max_extra_requests * 100), " % more reads"}));
+        "hedged", where_,
+        detail::text({"at most ", std::lround(rules_.max_extra_requests * 100), " % more reads"}));
   }
 
  private:

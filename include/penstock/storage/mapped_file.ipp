@@ -45,7 +45,7 @@ PENSTOCK_INLINE void mapped_file::session::check(const mapping& found, std::uint
   check_version(found, path, offset);
 }
 PENSTOCK_INLINE void mapped_file::session::check_version(const mapping& found, const std::string& path,
-                                                           std::uint64_t offset) {
+                                                         std::uint64_t offset) {
   struct stat now {};
   if (::stat(path.c_str(), &now) == 0 && detail::files::version_in(now) != found.version())
     throw detail::files::changed_while_mapped(path, offset);

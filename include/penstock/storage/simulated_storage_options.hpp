@@ -33,7 +33,7 @@ struct simulated_storage_options {
   /// a read takes up to this much longer, by its object and offset
   std::chrono::microseconds jitter{0};
   std::uint64_t seed = 0;                     ///< draws the jitter
-  std::size_t max_in_flight = 0;                    ///< reads that make progress; others wait. 0: no limit
+  std::size_t max_in_flight = 0;              ///< reads that make progress; others wait. 0: no limit
   double bytes_per_second = 0;                ///< of all reads together; 0: as fast as the underlying storage
   std::chrono::microseconds size_latency{0};  ///< of `size` and `version`
   std::vector<simulated_fault> faults{};

@@ -12,9 +12,9 @@ namespace penstock::inline v0_1 {
 
 /// How `stage_to` reads, and how to end it.
 struct stage_options {
-  std::size_t max_in_flight = 8;    ///< requests in flight
-  std::size_t part_size = 8_MiB;   ///< bytes of a request
-  std::stop_token stop = {};  ///< ends the call with errc::stopped
+  std::size_t max_in_flight = 8;  ///< requests in flight
+  std::size_t part_size = 8_MiB;  ///< bytes of a request
+  std::stop_token stop = {};      ///< ends the call with errc::stopped
 };
 
 /// How far a call of `stage_to` is.

@@ -13,7 +13,8 @@ PENSTOCK_INLINE detail::relay_rules detail::rules_of(const throttled_options& op
     throw error(errc::argument,
                 {"throttled waits from 0 ms to a day, not ", options.max_retry_after.count(), " ms"});
   if (options.max_in_flight == 0)
-    throw error(errc::argument, "throttled lets at least one read through; write {.max_in_flight = 1} or more");
+    throw error(errc::argument,
+                "throttled lets at least one read through; write {.max_in_flight = 1} or more");
   return {.max_in_flight = options.max_in_flight, .max_pause = options.max_retry_after};
 }
 

@@ -67,8 +67,9 @@ TEST_CASE("run/slot_layout: shapes that a policy cannot place are refused with a
   CHECK_THAT(error_of([] { pitched<64>::check(ps::extents(~std::uint64_t{0} / 8), 8); }), contains("memory"));
   const std::uint64_t half = std::uint64_t{1} << 32, maximum = ~std::uint64_t{0};
   for (const ps::extents& shape :
-       {ps::extents(half, half, 1), ps::extents(maximum), ps::extents(2, maximum - 3), ps::extents(half, half, 0),
-        ps::extents(0, half, half, 1), ps::extents(half, half, half, half, 1), ps::extents(maximum / 2, 3)})
+       {ps::extents(half, half, 1), ps::extents(maximum), ps::extents(2, maximum - 3),
+        ps::extents(half, half, 0), ps::extents(0, half, half, 1), ps::extents(half, half, half, half, 1),
+        ps::extents(maximum / 2, 3)})
     CHECK_THAT(error_of([&] { pitched<64>::check(shape, 4); }), contains("rows of 64 bytes"));
   CHECK_NOTHROW(pitched<64>::check(ps::extents(half, half / 512, 1), 4));
   CHECK_NOTHROW(pitched<64>::check(ps::extents(1, 0, 3), 4));

@@ -200,7 +200,8 @@ TEST_CASE("run/forecast: without a number of epochs the next ones are expected, 
     for (auto&& batch : run.epoch(0)) {
       (void)batch;
       if (++batches == 3)
-        CHECK(what.wait_until([&] { return maximum == 70 ? what.reads.size() >= maximum : what.seen == 540; }));
+        CHECK(
+            what.wait_until([&] { return maximum == 70 ? what.reads.size() >= maximum : what.seen == 540; }));
     }
     const auto all = by_turn(what);
     CHECK(all.size() < (maximum == 70 ? 90 : 541));

@@ -188,7 +188,8 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
           width = reader.width();
           first = part.x - reader.first();
           straight = beside && width == part.width && !four_;
-          if (!straight) some = room_for<std::uint8_t>(scratch_->image.work, width * channels * rows_per_read);
+          if (!straight)
+            some = room_for<std::uint8_t>(scratch_->image.work, width * channels * rows_per_read);
           if (four_) four = room_for<std::uint8_t>(scratch_->image.dense, width * 4 * rows_per_read);
         },
         [&](std::uint32_t y, unsigned n, row_list& list) {

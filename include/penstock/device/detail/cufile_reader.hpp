@@ -151,7 +151,7 @@ class cufile_reader {
   }
 
  private:
-  static constexpr std::uint64_t block = 4096;   // of the disk: direct reads begin and end with one
+  static constexpr std::uint64_t block = 4096;  // of the disk: direct reads begin and end with one
   static constexpr std::size_t max_open = 256;  // files; of more, each is open while a row of it is read
 
   /// A file of the run, opened at its first use.

@@ -134,8 +134,8 @@ struct peers {
     kept->resize(penstock::detail::to_size(*length));
     constexpr std::size_t maximum = std::size_t{1} << 30;  // MPI counts with int
     for (std::size_t at = 0; at < kept->size(); at += maximum) {
-      check(MPI_Ibcast(kept->data() + at, static_cast<int>(std::min(maximum, kept->size() - at)), MPI_BYTE, root,
-                       comm, &request));
+      check(MPI_Ibcast(kept->data() + at, static_cast<int>(std::min(maximum, kept->size() - at)), MPI_BYTE,
+                       root, comm, &request));
       wait(request, kept, deadline, what);
     }
     return std::move(*kept);

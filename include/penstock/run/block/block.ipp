@@ -74,7 +74,8 @@ PENSTOCK_INLINE void block::note_bad(const penstock::bad_slot& one) {
   bad.add(one);
 }
 
-PENSTOCK_INLINE block_pool::block_pool(std::size_t maximum, void (*destroy)(block*) noexcept, bool oldest_first)
+PENSTOCK_INLINE block_pool::block_pool(std::size_t maximum, void (*destroy)(block*) noexcept,
+                                       bool oldest_first)
     : limit_(maximum), destroy_(destroy), oldest_first_(oldest_first) {
   all_.reserve(maximum);
   free_.reserve(maximum);

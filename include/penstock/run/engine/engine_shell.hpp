@@ -247,7 +247,7 @@ class engine_shell {
   std::uint64_t not_sent_at_ = 0;  // its number
   std::uint64_t turn_ = 0;         // slots of all blocks prepared so far
   std::uint64_t largest_ = 0;      // bytes of a block
-  std::uint64_t max_slots_ = 0;   // of a block that was delivered
+  std::uint64_t max_slots_ = 0;    // of a block that was delivered
   bool sizes_known_ = false;
   std::atomic<bool> abandon_{false};
   std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0, warnings_ = 0;

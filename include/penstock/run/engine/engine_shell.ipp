@@ -95,10 +95,9 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
 PENSTOCK_INLINE void engine_setup::settle_ahead(const size_facts& facts) {
   constexpr std::uint64_t without_being_asked = 256, max_by_bytes = 4096, bytes_of_small = 32_MiB;
   if (options.ahead_bytes)
-    options.ahead =
-        facts.sample_bytes == 0
-            ? max_by_bytes
-            : std::clamp<std::uint64_t>(*options.ahead_bytes / facts.sample_bytes, 1, max_by_bytes);
+    options.ahead = facts.sample_bytes == 0 ? max_by_bytes
+                                            : std::clamp<std::uint64_t>(
+                                                  *options.ahead_bytes / facts.sample_bytes, 1, max_by_bytes);
   else if (!options.ahead && facts.latency && *options.workers != 0)
     options.ahead = facts.sample_bytes == 0 ? without_being_asked
                                             : std::clamp<std::uint64_t>(bytes_of_small / facts.sample_bytes,

@@ -48,7 +48,8 @@ class request_queue {
   };
 
   /// Results go to `store`, which must outlive the queue. At most `maximum` requests are in flight at once.
-  request_queue(range_store& store, std::size_t maximum) : store_(&store), limit_(maximum), maximum_(maximum) {}
+  request_queue(range_store& store, std::size_t maximum)
+      : store_(&store), limit_(maximum), maximum_(maximum) {}
   request_queue(const request_queue&) = delete;
   request_queue& operator=(const request_queue&) = delete;
 

@@ -209,7 +209,8 @@ class arrow_rows {
     w.begin = w.end = 0;
   }
   /// Prefetches the first `maximum` bytes of each value of one of these rows.
-  [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w, std::uint64_t maximum) const noexcept {
+  [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w,
+                                          std::uint64_t maximum) const noexcept {
     if (i >= w.count) return;
     for (std::size_t k = i * touched_.size(); k < (i + 1) * touched_.size(); ++k)
       touch_lines(w.values[k].data(), std::min<std::uint64_t>(maximum, w.values[k].size()));

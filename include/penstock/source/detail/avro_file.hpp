@@ -76,7 +76,7 @@ inline avro_file::avro_file(bytes_view file, avro_unpacker unpack, std::uint64_t
     if (count < 0) {
       (void)walk.number();  // the size in bytes
       count = count < -static_cast<std::int64_t>(max_entries) ? static_cast<std::int64_t>(max_entries) + 1
-                                                               : -count;
+                                                              : -count;
     }
     for (; count != 0; --count) {
       if (metadata_.size() == max_entries) walk.damaged("the container of Avro has too many metadata");

@@ -27,8 +27,7 @@ struct roaring_bytes {
 // A bitmap of 32 bits, whose numbers stand behind `high`.
 PENSTOCK_INLINE void add_roaring(roaring_bytes& in, std::uint64_t high, std::uint64_t maximum,
                                  std::vector<std::uint64_t>& into) {
-  constexpr std::uint64_t with_runs = 12347, without_runs = 12346, max_containers = 65536,
-                          array_limit = 4096;
+  constexpr std::uint64_t with_runs = 12347, without_runs = 12346, max_containers = 65536, array_limit = 4096;
   const std::size_t begin = in.at;
   const std::uint64_t cookie = in.number(4);
   std::uint64_t count = 0;

@@ -19,8 +19,8 @@ namespace detail {
 struct known_files {
   manifest shards;
   std::vector<object_version> versions;  // by shard
-  std::vector<object_id> objects;            // by shard; empty if shard `i` is object `i`
-  std::vector<std::uint64_t> ends;           // by object: `ends_of`; 0: not known
+  std::vector<object_id> objects;        // by shard; empty if shard `i` is object `i`
+  std::vector<std::uint64_t> ends;       // by object: `ends_of`; 0: not known
 
   [[nodiscard]] object_id object(std::size_t shard) const noexcept {
     return objects.empty() ? static_cast<object_id>(shard) : objects[shard];

@@ -53,7 +53,7 @@ namespace detail {
     if (!is_decimal && !is_whole) return file;
     constexpr int max_digits = 38;  // of 128 bits
     return digits->all > max_digits ? arrow::decimal256(digits->all, digits->behind)
-                                     : arrow::decimal128(digits->all, digits->behind);
+                                    : arrow::decimal128(digits->all, digits->behind);
   }
   if (format == "g" && (is_whole || (inside && file->id() == arrow::Type::FLOAT))) return arrow::float64();
   if (format.starts_with("ts") && file->id() == arrow::Type::DATE32)

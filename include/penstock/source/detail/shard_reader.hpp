@@ -81,7 +81,8 @@ class shard_reader {
     w.at.coming.touch_members();
   }
   /// Prefetches the first `maximum` bytes of one of these samples, if its shard is mapped.
-  [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w, std::uint64_t maximum) const noexcept
+  [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w,
+                                          std::uint64_t maximum) const noexcept
     requires touching_session<session_type>
   {
     const bytes_in_shard found = w.at.coming.bytes_of(i);

@@ -166,8 +166,7 @@ inline void check_tf_payload(std::uint32_t checksum, bytes_view footer) {
       builder.note_unended(true);
     }
     session.confirm(id);
-    if (session.version(id) != shard)
-      throw error(errc::io, "the file was changed while its index was built");
+    if (session.version(id) != shard) throw error(errc::io, "the file was changed while its index was built");
     return builder.finish(shard);
   } catch (error& e) {
     session.confirm(id);

@@ -28,8 +28,8 @@ PENSTOCK_INLINE std::optional<object_version> version_of_file(const std::string&
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
   return object_version{static_cast<std::uint64_t>(status.st_size),
-                          static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
-                              static_cast<std::uint64_t>(status.st_mtim.tv_nsec)};
+                        static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
+                            static_cast<std::uint64_t>(status.st_mtim.tv_nsec)};
 }
 
 PENSTOCK_INLINE std::uint64_t ends_of_file(const std::string& path) noexcept {

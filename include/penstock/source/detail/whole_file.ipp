@@ -56,13 +56,14 @@ PENSTOCK_INLINE error regular_file::failed(const char* what) const {
       .in_file(*path_);
 }
 
-PENSTOCK_INLINE buffer read_whole_file(const std::string& given, std::uint64_t maximum, std::string_view what) {
+PENSTOCK_INLINE buffer read_whole_file(const std::string& given, std::uint64_t maximum,
+                                       std::string_view what) {
   const std::string path = files::local_path(given);
   const regular_file file(path);
   if (file.size() > maximum) {
     const bool round = maximum % 1_MiB == 0;
-    throw error(errc::limit,
-                {what, " may not have more than ", round ? maximum / 1_MiB : maximum, round ? " MiB" : " bytes"})
+    throw error(errc::limit, {what, " may not have more than ", round ? maximum / 1_MiB : maximum,
+                              round ? " MiB" : " bytes"})
         .in_file(path);
   }
   buffer bytes(detail::to_size(file.size()));

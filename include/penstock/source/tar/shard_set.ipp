@@ -86,7 +86,7 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
   std::vector<manifest::shard> entries(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     entries[i] = {names[i],           headers[i].shard_size, headers[i].samples,     headers[i].payload,
-                  headers[i].content, versions[i].stamp,   headers[i].unended != 0};
+                  headers[i].content, versions[i].stamp,     headers[i].unended != 0};
   }
   shards = manifest(std::move(entries));
 }
@@ -125,8 +125,7 @@ PENSTOCK_INLINE void known_shards::take(storage_facts where, manifest known) {
 }
 
 PENSTOCK_INLINE bool known_shards::has_stamps() const noexcept {
-  return std::all_of(versions.begin(), versions.end(),
-                     [](const object_version& s) { return s.stamp != 0; });
+  return std::all_of(versions.begin(), versions.end(), [](const object_version& s) { return s.stamp != 0; });
 }
 
 PENSTOCK_INLINE void known_shards::learn_stamps(session_view session) {
@@ -134,8 +133,8 @@ PENSTOCK_INLINE void known_shards::learn_stamps(session_view session) {
     if (versions[i].stamp != 0) continue;
     const object_version found = session.version(static_cast<object_id>(i));
     if (found.size != versions[i].size) {
-      throw error(errc::io, {"the shard has ", found.size, " bytes, and the manifest says ",
-                             versions[i].size, "; make the manifest again"})
+      throw error(errc::io, {"the shard has ", found.size, " bytes, and the manifest says ", versions[i].size,
+                             "; make the manifest again"})
           .in_file(shards.shards()[i].name);
     }
     versions[i] = found;

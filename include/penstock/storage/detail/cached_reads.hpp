@@ -58,8 +58,7 @@ class cached_reads {
   cached_reads(const Far& far, const disk_cache& near)
       : far_(far.connect()),
         folder_(near, &xxh3),
-        max_wait_ns_(
-            static_cast<std::uint64_t>(std::chrono::nanoseconds(near.options().max_wait).count())),
+        max_wait_ns_(static_cast<std::uint64_t>(std::chrono::nanoseconds(near.options().max_wait).count())),
         objects_(far_, far.names(), is_local(far), folder_.block_size()),
         planned_(folder_.block_size()),
         plans_(near.options().evict == eviction::needed_last),
@@ -268,8 +267,7 @@ class cached_reads {
         &planned_.plan());
     if (max_ahead_ == 0) return;
     ahead_.start(
-        max_ahead_, [](void* self) noexcept { return static_cast<cached_reads*>(self)->work_ahead(); },
-        this);
+        max_ahead_, [](void* self) noexcept { return static_cast<cached_reads*>(self)->work_ahead(); }, this);
     ahead_.wake();
   }
   void forget() noexcept {
@@ -286,7 +284,8 @@ class cached_reads {
     const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
     if (now < ahead_rests_until_.load(std::memory_order_relaxed)) return false;
     thread_local std::vector<block_plan::coming> coming;
-    planned_.plan().list_coming(to_size(std::clamp<std::uint64_t>(folder_.slots() / part, 1, maximum)), coming);
+    planned_.plan().list_coming(to_size(std::clamp<std::uint64_t>(folder_.slots() / part, 1, maximum)),
+                                coming);
     for (const block_plan::coming& one : coming) {
       const auto [id, number] = planned_.origin_of(one.block);
       cached_object& what = objects_.at(id);

@@ -130,7 +130,7 @@ class hedge_line {
 
   std::chrono::microseconds min_delay_;
   std::int64_t for_each_read_;  // what a read adds to `saved_`
-  std::uint64_t max_bytes_;    // of buffers in use
+  std::uint64_t max_bytes_;     // of buffers in use
   std::span<const std::string> names_;
   std::optional<session_view> session_;
   background_view background_;

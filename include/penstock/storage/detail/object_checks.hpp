@@ -81,8 +81,8 @@ class object_checks {
   struct object {
     std::atomic<bool> passed{false};
     bool listed = false;
-    bool compared_now = false;   // under the lock, as what follows
-    object_version version;  // when it passed
+    bool compared_now = false;  // under the lock, as what follows
+    object_version version;     // when it passed
   };
   /// The right to compare an object, which one thread has.
   class turn {

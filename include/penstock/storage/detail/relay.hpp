@@ -46,8 +46,8 @@ struct relay_rules {
   milliseconds max_time{86'400'000}, max_unreachable_time{86'400'000};  // from first failure to last attempt
   std::uint64_t budget = 0;             // tokens for attempts after the first; 0: no limit
   std::optional<std::uint64_t> seed{};  // draws the waits; none: each relay has its own
-  std::size_t max_in_flight = 0;              // reads in flight, at most; 0: no limit
-  milliseconds max_pause{0};        // of all reads, when the store asked for it
+  std::size_t max_in_flight = 0;        // reads in flight, at most; 0: no limit
+  milliseconds max_pause{0};            // of all reads, when the store asked for it
   std::stop_token stop{};               // ends what waits outside of a relay
 
   /// Whether an attempt that begins at `due` is too late for a read that failed so, first at `failed`.
@@ -170,7 +170,7 @@ class relay {
   using call = void (*)(const session_view&, const read_request&, void* result);
   using counter = std::atomic<std::uint64_t>;
   static constexpr std::size_t max_per_call = 64;
-  static constexpr std::uint32_t max_failed_in_a_row = 8;          // more: the store is down
+  static constexpr std::uint32_t max_failed_in_a_row = 8;           // more: the store is down
   static constexpr std::uint64_t whole_object = ~std::uint64_t{0};  // the offset of `size` and `version`
 
   /// Calls the session in this thread until it succeeds.

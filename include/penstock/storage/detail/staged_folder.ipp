@@ -248,8 +248,7 @@ PENSTOCK_INLINE descriptor staged_folder::open_part(const staged_object& what, s
 PENSTOCK_INLINE error staged_folder::failed_write(const staged_object& what, std::uint64_t offset,
                                                   std::uint64_t size, int code) const {
   if (code == ENOSPC || code == EDQUOT)
-    return no_room(what.version.size - std::min(offset, what.version.size), path_of(what))
-        .at_offset(offset);
+    return no_room(what.version.size - std::min(offset, what.version.size), path_of(what)).at_offset(offset);
   return failure(text({"write ", size, " bytes"}), path_of(what), code).at_offset(offset);
 }
 

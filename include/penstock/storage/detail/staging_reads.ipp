@@ -12,7 +12,8 @@
 namespace penstock::inline v0_1 {
 namespace detail::staging {
 
-PENSTOCK_INLINE staging_reads::staging_reads(const far_storage& far, std::size_t max_in_flight, std::size_t part)
+PENSTOCK_INLINE staging_reads::staging_reads(const far_storage& far, std::size_t max_in_flight,
+                                             std::size_t part)
     : background_(far.background), far_(far), max_in_flight_(max_in_flight), part_(part) {
   if (!background_) threads_.emplace(far.session, far.names, max_in_flight);
 }

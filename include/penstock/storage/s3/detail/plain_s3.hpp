@@ -34,9 +34,7 @@ class plain_s3 {
     /// The object's size, and a hash of its ETag. Asked for once.
     [[nodiscard]] object_version version(object_id id) const { return objects_->version(id); }
     /// See `expecting_session`.
-    [[nodiscard]] bool expect(object_id id, object_version what) const {
-      return objects_->expect(id, what);
-    }
+    [[nodiscard]] bool expect(object_id id, object_version what) const { return objects_->expect(id, what); }
     /// See `tagging_session`.
     [[nodiscard]] bool tagged(object_id id) const { return objects_->tagged(id); }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
