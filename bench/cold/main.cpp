@@ -116,11 +116,11 @@ void measure(const bench::options& o) {
       o, second, [&] { return bench::pass(hinted); }, [&] { return read_in_order(names, members, numbers); },
       cold);
   for (const auto& file : files) (void)::posix_fadvise(file.get(), 0, 0, POSIX_FADV_RANDOM);
-  const auto max_in_flight = [&] { return read_shuffled(members, 32); };
+  const auto at_depth_32 = [&] { return read_shuffled(members, 32); };
   bench::compare(
-      o, limit, max_in_flight, [&] { return read_shuffled(members, 1); }, cold);
+      o, limit, at_depth_32, [&] { return read_shuffled(members, 1); }, cold);
   bench::compare(
-      o, share, [&] { return bench::pass(hinted); }, max_in_flight, cold);
+      o, share, [&] { return bench::pass(hinted); }, at_depth_32, cold);
 }
 
 }  // namespace

@@ -195,9 +195,9 @@ struct web_range {
 /// `bytes`, and after the last one to the first again.
 inline std::uint64_t discard(std::uint16_t port, const std::vector<web_range>& ranges, std::size_t first,
                              std::size_t step, std::vector<char>& bytes) {
-  constexpr std::size_t max_in_flight = 1 << 18;
+  constexpr std::size_t block_size = 1 << 18;
   const connection there = connection::to(port);
-  if (bytes.size() < max_in_flight) bytes.resize(max_in_flight);
+  if (bytes.size() < block_size) bytes.resize(block_size);
   std::uint64_t sum = 0;
   std::size_t place = 0;
   for (std::size_t i = first; i < ranges.size(); i += step) {
@@ -207,9 +207,9 @@ inline std::uint64_t discard(std::uint16_t port, const std::vector<web_range>& r
     std::uint64_t left = ~std::uint64_t{0};
     std::string head;
     while (left != 0) {
-      if (place + max_in_flight > bytes.size()) place = 0;
+      if (place + block_size > bytes.size()) place = 0;
       char* const into = bytes.data() + place;
-      const ssize_t got = ::recv(there.get(), into, max_in_flight, 0);
+      const ssize_t got = ::recv(there.get(), into, block_size, 0);
       if (got <= 0) throw std::runtime_error("recv failed");
       place += static_cast<std::size_t>(got);
       auto came = static_cast<std::uint64_t>(got);

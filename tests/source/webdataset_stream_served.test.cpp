@@ -49,11 +49,11 @@ using penstock_test::temp_dir;
 using lines_type = std::vector<std::string>;
 
 /// A server that has died may take half a minute to come back, on a busy machine more.
-constexpr ps::retrying_options patient{.attempts = 1000,
-                                       .initial_backoff = 5ms,
-                                       .max_backoff = 500ms,
-                                       .max_unreachable_time = 150s,
-                                       .budget = 0};
+constexpr ps::retrying_options untiring{.attempts = 1000,
+                                        .initial_backoff = 5ms,
+                                        .max_backoff = 500ms,
+                                        .max_unreachable_time = 150s,
+                                        .budget = 0};
 
 /// Two shards of several pieces.
 struct two_shards {
@@ -108,8 +108,8 @@ TEST_CASE("source/webdataset_stream_served: a server that does harm, with retrie
     proxy.sometimes(network_fault::cut(100'000), {.one_in = 3, .seed = 5, .max_for_one_request = 3});
     proxy.sometimes(network_fault::reset_before_answer(), {.one_in = 4, .seed = 6, .max_for_one_request = 3});
     proxy.sometimes(network_fault::unavailable(), {.one_in = 4, .seed = 7, .max_for_one_request = 3});
-    CHECK(forward_listing(ps::webdataset_stream(ps::retrying(shards, patient))) == here.lines);
-    CHECK(forward_listing(ps::webdataset_stream(ps::retrying(ps::hedged(shards), patient))) == here.lines);
+    CHECK(forward_listing(ps::webdataset_stream(ps::retrying(shards, untiring))) == here.lines);
+    CHECK(forward_listing(ps::webdataset_stream(ps::retrying(ps::hedged(shards), untiring))) == here.lines);
     CHECK(proxy.faults() != 0);
 
     proxy.behave();  // without retries, one clear error
@@ -186,7 +186,7 @@ TEST_CASE("source/webdataset_stream_served: a server that dies and comes back, a
 
   penstock_test::with_each_server(here.paths, [&](const std::string& kind, store_server& server) {
     INFO(kind);
-    const auto data = ps::webdataset_stream(ps::retrying(server.open(here.names, server.port()), patient),
+    const auto data = ps::webdataset_stream(ps::retrying(server.open(here.names, server.port()), untiring),
                                             {.read_ahead = 0});
     auto run = plan_over(data).open();
     lines_type found;

@@ -145,8 +145,8 @@ TEST_CASE("storage/arrow_files: bytes, size, version and names of three file sys
 TEST_CASE("storage/arrow_files: the example") {
   const auto disk = std::make_shared<arrow::fs::LocalFileSystem>();
   const ps::arrow_files shards(disk, "/data/train-{0000..0127}.tar");
-  const auto patient = ps::retrying(ps::throttled(shards));
-  CHECK(patient.names().size() == 128);
+  const auto retried = ps::retrying(ps::throttled(shards));
+  CHECK(retried.names().size() == 128);
 }
 
 TEST_CASE("storage/arrow_files: a selector lists files, sorted") {
@@ -203,9 +203,9 @@ TEST_CASE("storage/arrow_files: what cannot be read says so, and whether it may 
   CHECK_THROWS_AS(some.connect().size(0), std::bad_alloc);
   disk->how = arrow::Status::IOError("again");
   disk->failures = 3;
-  const auto patient = ps::retrying(some, {.initial_backoff = 0ms}).connect();
-  CHECK(patient.size(0) == 10);
-  CHECK(patient.counters().retries == 3);
+  const auto retried = ps::retrying(some, {.initial_backoff = 0ms}).connect();
+  CHECK(retried.size(0) == 10);
+  CHECK(retried.counters().retries == 3);
 
   CHECK(arrow_error([&] { ps::arrow_files(nullptr, "a"); }).code() == ps::errc::argument);
   CHECK(arrow_error([&] { ps::arrow_files(nullptr, fs::FileSelector()); }).code() == ps::errc::argument);

@@ -484,19 +484,19 @@ TEST_CASE("storage/decrypting: reads in the background") {
 
   const far_memory faulty(one_object(encrypted(text, {.segment_size = 4096})),
                           {.latency = 0ms, .faults = {{.object = 0, .begin = 50'000, .times = 1}}});
-  auto patient =
+  auto retried =
       ps::decrypting(ps::retrying(faulty, {.initial_backoff = 0ms}), test_key(), {.segment_size = 4096})
           .connect();
   read_outcomes again(1);
   session.cancel();
-  patient.read_many(
+  retried.read_many(
       std::vector<ps::read_request>{{0, 49'000, {reinterpret_cast<std::byte*>(into[0].data()), 300}, 0}},
       again.listener());
   again.wait();
   CHECK(again.failures() == 0);
   CHECK(into[0] == text.substr(49'000, 300));
-  CHECK(patient.counters().retries == 1);
-  CHECK_FALSE(patient.oldest_read());
+  CHECK(retried.counters().retries == 1);
+  CHECK_FALSE(retried.oldest_read());
 }
 
 TEST_CASE("storage/decrypting: cancel ends the reads, and the session stays usable") {

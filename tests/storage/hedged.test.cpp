@@ -344,14 +344,14 @@ TEST_CASE("storage/hedged: a run whose reads stall delivers the bytes of an undi
   const auto shards = penstock_test::disturbed_shards();
   const disturbed_run right(shards, 0);
   const ps::hedged_options soon{.max_extra_requests = 0.5, .observations = 4, .min_delay = 0us};
-  const ps::retrying_options patience{.initial_backoff = 1ms, .budget = 0};
+  const ps::retrying_options retries{.initial_backoff = 1ms, .budget = 0};
   for (const unsigned threads : {0u, 1u, 2u}) {
     const far_memory far(
         shards, {.latency = 50us, .jitter = 100us, .failing = 0.1, .stall_one_in = 60, .stall = 20ms});
     for (const auto& seen :
-         {disturbed_run(ps::retrying(ps::throttled(ps::hedged(far, soon)), patience), threads),
-          disturbed_run(ps::hedged(ps::retrying(ps::throttled(far), patience), soon), threads),
-          disturbed_run(ps::retrying(ps::hedged(ps::throttled(far), soon), patience), threads)}) {
+         {disturbed_run(ps::retrying(ps::throttled(ps::hedged(far, soon)), retries), threads),
+          disturbed_run(ps::hedged(ps::retrying(ps::throttled(far), retries), soon), threads),
+          disturbed_run(ps::retrying(ps::hedged(ps::throttled(far), soon), retries), threads)}) {
       CHECK((seen.bytes == right.bytes));  // as texts they would fill pages
       CHECK(seen.counters.requests > 0);
       CHECK(seen.counters.retries > 0);

@@ -75,7 +75,7 @@ std::vector<std::string> epoch_of(const Storage& where, unsigned workers, Betwee
 }
 constexpr auto nothing = [](std::size_t) {};
 
-constexpr ps::retrying_options patient{
+constexpr ps::retrying_options untiring{
     .attempts = 12, .initial_backoff = 5ms, .max_backoff = 200ms, .budget = 0};
 
 }  // namespace
@@ -110,9 +110,9 @@ TEST_CASE("storage/http: each kind of harm, and the read after it") {
   fault_proxy proxy(server.port());
   for (const auto& [fault, sentence] : cases) {
     const bool is_late = fault.kind == fault_kind::silent || std::string(sentence) == "stalled";
-    const std::chrono::milliseconds patience = is_late ? 700ms : 60s;
+    const std::chrono::milliseconds timeout = is_late ? 700ms : 60s;
     const auto session =
-        ps::http({proxy.url("a").c_str()}, direct({.first_byte_time = patience, .progress_time = patience}))
+        ps::http({proxy.url("a").c_str()}, direct({.first_byte_time = timeout, .progress_time = timeout}))
             .connect();
     const auto read = [&](std::size_t offset) {
       std::string into(20'000, 'x');
@@ -199,9 +199,9 @@ TEST_CASE("storage/http: a run over a server that does much harm delivers what t
   const ps::http steady({proxy.url("a.tar").c_str()}, without_proxies({.connections = 8,
                                                                        .first_byte_time = 2s,
                                                                        .progress_time = 2s,
-                                                                       .retries = patient,
+                                                                       .retries = untiring,
                                                                        .hedges = {.max_extra_requests = 0}}));
-  const auto around = ps::retrying(ps::throttled(ps::hedged(far), {.max_in_flight = 8}), patient);
+  const auto around = ps::retrying(ps::throttled(ps::hedged(far), {.max_in_flight = 8}), untiring);
   for (const unsigned workers : {0u, 1u, 2u}) CHECK((epoch_of(steady, workers, nothing) == expected));
   CHECK((epoch_of(around, 2, nothing) == expected));
 }
@@ -225,9 +225,9 @@ TEST_CASE(
   CHECK(all.throttled == 1);
   CHECK(all.requests == 4);
   CHECK(session.max_in_flight() == 32);  // half of the connections
-  const auto patient_object = ps::http({server.url("missing").c_str()}, without_proxies()).connect();
-  CHECK(says(web_error_of([&] { (void)patient_object.size(0); }), "(404)"));
-  CHECK(patient_object.counters().requests == 1);
+  const auto object = ps::http({server.url("missing").c_str()}, without_proxies()).connect();
+  CHECK(says(web_error_of([&] { (void)object.size(0); }), "(404)"));
+  CHECK(object.counters().requests == 1);
 }
 
 TEST_CASE("storage/http: a request that stalls gets a second one, and its bytes are the right ones") {

@@ -66,7 +66,7 @@ struct epoch {
     counted = run.counters().storage;
   }
 };
-ps::http_options patient() {
+ps::http_options untiring() {
   return without_proxies(
       {.connections = 8,
        .first_byte_time = 10s,
@@ -102,7 +102,7 @@ TEST_CASE("storage/http: a run in harm of each kind delivers the bytes of the un
     const fault_proxy::chance often{.one_in = 5, .seed = 3, .max_for_one_request = 2, .method = "GET"};
     for (const unsigned workers : {0u, 2u}) {
       fault_proxy proxy(server.port());
-      const ps::http far({proxy.url("a.tar").c_str()}, patient());
+      const ps::http far({proxy.url("a.tar").c_str()}, untiring());
       const auto loader = batches(ordered(ps::webdataset(far)), workers);
       proxy.sometimes(one.fault, often);
       const epoch seen(loader);
@@ -112,7 +112,7 @@ TEST_CASE("storage/http: a run in harm of each kind delivers the bytes of the un
       CHECK(seen.counted.given_up == 0);
     }
     fault_proxy proxy(server.port());
-    const ps::http far({proxy.url("a.tar").c_str()}, patient());
+    const ps::http far({proxy.url("a.tar").c_str()}, untiring());
     proxy.sometimes(one.fault, {.one_in = 1, .seed = 3, .max_for_one_request = 1, .method = "GET"});
     const epoch seen(batches(ps::webdataset_stream(far), 2));
     CHECK((seen.payloads == streamed.payloads));
@@ -127,7 +127,7 @@ TEST_CASE("storage/http: a server that begins to ignore ranges is one clear erro
   server.put("a.tar", shard());
   for (const unsigned workers : {0u, 2u}) {
     fault_proxy proxy(server.port());
-    const ps::http far({proxy.url("a.tar").c_str()}, patient());
+    const ps::http far({proxy.url("a.tar").c_str()}, untiring());
     const auto loader = batches(ps::webdataset(far) | ps::prefetch(64, {.coalesce_gap = 0}), workers);
     auto run = loader.open();
     std::size_t delivered = 0;
@@ -157,7 +157,7 @@ TEST_CASE("storage/http: over TLS, a byte that is changed on its way breaks its 
   const std::string authority = server.authority().string();
   const epoch expected(batches(ps::webdataset(ps::http({server.url("a.tar").c_str()}, direct())), 2));
   fault_proxy proxy(server.port(certificate::good), proxy_of::connections);
-  ps::http_options options = patient();
+  ps::http_options options = untiring();
   options.ca_file = authority;
   const ps::http far({("https://localhost:" + std::to_string(proxy.port()) + "/a.tar").c_str()}, options);
   const auto loader = batches(ps::webdataset(far) | ps::prefetch(64, {.coalesce_gap = 0}), 2);
@@ -178,7 +178,7 @@ TEST_CASE("storage/http: without TLS, a byte that is changed on its way is notic
   server.put("a.tar", shard());
   const auto stream = [&](std::uint64_t at) {
     fault_proxy proxy(server.port());
-    const ps::http far({proxy.url("a.tar").c_str()}, patient());
+    const ps::http far({proxy.url("a.tar").c_str()}, untiring());
     proxy.sometimes(network_fault::flip(at), {.one_in = 1, .max_for_one_request = 1, .method = "GET"});
     const epoch seen(batches(ps::webdataset_stream(far), 2));
     CHECK(proxy.count(fault_kind::flip) == 1);  // all of the shard is one request

@@ -36,17 +36,19 @@ using penstock_test::eventually;
 using penstock_test::read_outcomes;
 
 using far_memory = ps::simulated_storage<ps::memory_files>;
-using patient_far = ps::retrying<far_memory>;
-using patient_files = ps::retrying<ps::file>;
-using patient_memory = ps::retrying<ps::memory_files>;
-static_assert(ps::storage<patient_far> && ps::background_session<patient_far::session>);
-static_assert(ps::latent_session<patient_far::session> && ps::counting_session<patient_far::session>);
-static_assert(!ps::local_storage<patient_far> && ps::local_storage<patient_files>);
-static_assert(!ps::background_session<patient_files::session> && !ps::latent_session<patient_files::session>);
-static_assert(ps::partly_viewing_session<patient_files::session> &&
-              ps::warming_session<patient_files::session>);
-static_assert(ps::viewing_session<patient_memory::session> && !ps::warming_session<patient_memory::session>);
-static_assert(!std::is_copy_constructible_v<patient_far::session>, "only one session may end its reads");
+using retrying_far = ps::retrying<far_memory>;
+using retrying_files = ps::retrying<ps::file>;
+using retrying_memory = ps::retrying<ps::memory_files>;
+static_assert(ps::storage<retrying_far> && ps::background_session<retrying_far::session>);
+static_assert(ps::latent_session<retrying_far::session> && ps::counting_session<retrying_far::session>);
+static_assert(!ps::local_storage<retrying_far> && ps::local_storage<retrying_files>);
+static_assert(!ps::background_session<retrying_files::session> &&
+              !ps::latent_session<retrying_files::session>);
+static_assert(ps::partly_viewing_session<retrying_files::session> &&
+              ps::warming_session<retrying_files::session>);
+static_assert(ps::viewing_session<retrying_memory::session> &&
+              !ps::warming_session<retrying_memory::session>);
+static_assert(!std::is_copy_constructible_v<retrying_far::session>, "only one session may end its reads");
 
 namespace {
 
@@ -59,7 +61,7 @@ ps::memory_files two_files() { return ps::memory_files().add("a", content(100'00
 ps::simulated_fault first_reads_fail(std::uint32_t times, ps::simulated_failure how = {}) {
   return {.object = 0, .times = times, .how = how};
 }
-constexpr ps::retrying_options max_in_flight{.initial_backoff = 0ms};
+constexpr ps::retrying_options no_wait{.initial_backoff = 0ms};
 
 /// The error of a read of four bytes at offset 10 of the first object.
 template <class Session>
@@ -116,22 +118,22 @@ struct breaking_storage : ps::memory_files {
 
 TEST_CASE("storage/retrying: a read that fails twice succeeds at the third attempt") {
   const far_memory far(two_files(), {.latency = 0ms, .faults = {first_reads_fail(2)}});
-  const ps::retrying patient(far, max_in_flight);
-  const auto session = patient.connect();
+  const ps::retrying retried(far, no_wait);
+  const auto session = retried.connect();
   std::array<std::byte, 4> four{};
   session.read(0, 10, four);
   CHECK(ps::text_of(four) == content(14).substr(10));
   CHECK(session.size(1) == 5);
   CHECK(session.version(1).size == 5);
   CHECK(session.counters() == ps::storage_counters{.requests = 3, .bytes = 4, .retries = 2});
-  CHECK(patient.describe() == "retrying(" + far.describe() + ", 10 attempts)");
-  CHECK(patient.names().size() == 2);
+  CHECK(retried.describe() == "retrying(" + far.describe() + ", 10 attempts)");
+  CHECK(retried.names().size() == 2);
 }
 
 TEST_CASE("storage/retrying: the last error is thrown, with the number of attempts") {
   const far_memory far(two_files(), {.latency = 0ms, .faults = {first_reads_fail(~0u)}});
-  const ps::retrying patient(far, {.attempts = 3, .initial_backoff = 1ms});
-  auto session = patient.connect();
+  const ps::retrying retried(far, {.attempts = 3, .initial_backoff = 1ms});
+  auto session = retried.connect();
   CHECK(failure_of(session) == "this read fails, as simulated, after 3 attempts");
   CHECK(far.reads() == 3);
   std::array<std::byte, 4> four{};
@@ -149,8 +151,8 @@ TEST_CASE("storage/retrying: the last error is thrown, with the number of attemp
 TEST_CASE("storage/retrying: what recurs is not tried again") {
   const far_memory far(two_files(),
                        {.latency = 0ms, .faults = {first_reads_fail(~0u, ps::simulated_failure::missing)}});
-  const ps::retrying patient(far, max_in_flight);
-  auto session = patient.connect();
+  const ps::retrying retried(far, no_wait);
+  auto session = retried.connect();
   CHECK(failure_of(session) == "there is no such object, as simulated");
   CHECK(far.reads() == 1);
   std::array<std::byte, 9> nine{};
@@ -161,7 +163,7 @@ TEST_CASE("storage/retrying: what recurs is not tried again") {
   CHECK(session.counters().given_up == 0);
 
   std::atomic<int> reads{0};
-  const ps::retrying foreign(foreign_storage(two_files(), &reads), max_in_flight);
+  const ps::retrying foreign(foreign_storage(two_files(), &reads), no_wait);
   CHECK_THROWS_WITH(foreign.connect().read(0, 0, nine), "foreign");
   CHECK(reads == 1);
 }
@@ -195,7 +197,7 @@ TEST_CASE("storage/retrying: a budget bounds the retries of all reads") {
 }
 
 TEST_CASE("storage/retrying: waits are drawn by seed, object, offset and attempt") {
-  ps::detail::relay_rules rules{.initial_backoff = 100ms, .max_backoff = 1000ms};
+  ps::detail::retry_rules rules{.initial_backoff = 100ms, .max_backoff = 1000ms};
   const auto wait = [&](ps::object_id object, std::uint64_t offset, std::uint32_t attempt) {
     return ps::detail::retry_wait(rules, {object, offset, {}}, attempt);
   };

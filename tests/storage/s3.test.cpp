@@ -418,7 +418,7 @@ TEST_CASE("storage/s3: Content-Encoding is a property of an object, whose bytes 
 }
 
 TEST_CASE("storage/s3: what may pass is tried again, and single reads can be ended") {
-  const deadline limit("patience");
+  const deadline limit("retries");
   std::atomic<int> asked{0};
   web_server server(answering([&](const web_request& request) {
     return asked++ % 2 == 0 ? s3_refusal("503 Slow Down", "SlowDown") : web_object(request, s3_bytes);

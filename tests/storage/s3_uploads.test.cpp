@@ -110,9 +110,9 @@ class upload_store {
 
 TEST_CASE("storage/s3_writer: an answer that comes before the body was sent is followed, or is the error") {
   const deadline limit("early answers", 120s);
-  for (const bool max_in_flight : {true, false}) {
-    CAPTURE(max_in_flight);
-    std::atomic<bool> closes{max_in_flight};
+  for (const bool closes_first : {true, false}) {
+    CAPTURE(closes_first);
+    std::atomic<bool> closes{closes_first};
     // As AIStore's gateway: another server takes the bytes, by a URL that is signed.
     std::atomic<int> asked{0};
     web_log heads;
@@ -144,11 +144,11 @@ TEST_CASE("storage/s3_writer: an answer that comes before the body was sent is f
       web_request request;
       if (peer.next(request)) peer.send(web_answer("200 OK", "ETag: \"e\"\r\n", ""));
     });
-    ps::s3_writer patient(s3_at(busy.at("")), s3_quick);
-    CHECK(s3_put(patient, s3_large_part().substr(1)).size == s3_large_part().size() - 1);
+    ps::s3_writer retried(s3_at(busy.at("")), s3_quick);
+    CHECK(s3_put(retried, s3_large_part().substr(1)).size == s3_large_part().size() - 1);
     CHECK(asked == 2);
-    CHECK(patient.counters().retries == 1);
-    CHECK(patient.counters().slow_downs == 1);
+    CHECK(retried.counters().retries == 1);
+    CHECK(retried.counters().slow_downs == 1);
 
     asked = 0;
     web_server closed(s3_answering_early(

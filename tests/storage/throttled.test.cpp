@@ -258,11 +258,11 @@ TEST_CASE("storage/throttled: a session that ends reports each of its reads") {
 TEST_CASE("storage/throttled: retries around it reach every byte of a store that refuses most reads") {
   const deadline limit("reads of a store that refuses most");
   const far_memory far(letters(), {.latency = 300us, .slow_down_above = 4, .asks_to_wait = 1ms});
-  const ps::retrying patient(ps::throttled(far, {.max_in_flight = 64}),
+  const ps::retrying retried(ps::throttled(far, {.max_in_flight = 64}),
                              {.attempts = 100, .initial_backoff = 1ms, .max_backoff = 2ms, .budget = 0});
-  CHECK(patient.describe() ==
+  CHECK(retried.describe() ==
         "retrying(throttled(" + far.describe() + ", at most 64 at once), 100 attempts)");
-  auto session = patient.connect();
+  auto session = retried.connect();
   one_byte_reads reads(2000);
   read_outcomes outcomes(2000);
   session.read_many(reads.requests, outcomes.listener());

@@ -78,10 +78,10 @@ class server_process {
     return !ended_;
   }
   /// Asks it to end, kills it if it does not, and waits.
-  void stop(std::chrono::milliseconds patience = std::chrono::seconds(3)) {
+  void stop(std::chrono::milliseconds timeout = std::chrono::seconds(3)) {
     std::unique_lock held(lock_);
     if (!ended_) ::kill(-child_, SIGTERM);
-    if (changed_.wait_for(held, patience, [this] { return ended_; })) return;
+    if (changed_.wait_for(held, timeout, [this] { return ended_; })) return;
     ::kill(-child_, SIGKILL);
     changed_.wait(held, [this] { return ended_; });
   }

@@ -46,8 +46,8 @@ class owned_socket {
   }
   /// Closes a connection with RST, so that the other side gets an error rather than an end.
   void reset() noexcept {
-    const ::linger max_in_flight{1, 0};
-    if (value_ >= 0) ::setsockopt(value_, SOL_SOCKET, SO_LINGER, &max_in_flight, sizeof max_in_flight);
+    const ::linger reset_on_close{1, 0};
+    if (value_ >= 0) ::setsockopt(value_, SOL_SOCKET, SO_LINGER, &reset_on_close, sizeof reset_on_close);
     close();
   }
 

@@ -76,8 +76,8 @@ class web_peer {
   /// With `context`, the peer speaks TLS.
   web_peer(int socket, SSL_CTX* context, const std::atomic<bool>& ends) : socket_(socket), ends_(ends) {
     if (context == nullptr) return;
-    const timeval patience{30, 0};  // for SSL_accept; a client that says nothing ends the test otherwise
-    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    const timeval limit{30, 0};  // for SSL_accept; a client that says nothing ends the test otherwise
+    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     tls_ = SSL_new(context);
     SSL_set_fd(tls_, socket_);
     greeted_ = SSL_accept(tls_) == 1;

@@ -49,10 +49,10 @@
 namespace penstock::inline v0_1::mpi {
 
 /// The default time to wait for the other processes.
-inline constexpr std::chrono::milliseconds patience = std::chrono::minutes(10);
+inline constexpr std::chrono::milliseconds default_timeout = std::chrono::minutes(10);
 
 /// Waits until every process has reached this call; `what` completes the message `processes to <what>`.
-inline void barrier(MPI_Comm comm, std::chrono::milliseconds deadline = patience,
+inline void barrier(MPI_Comm comm, std::chrono::milliseconds deadline = default_timeout,
                     std::string_view what = "reach a barrier") {
   const detail::peers all(comm);
   auto nothing = std::make_unique<char>();
@@ -63,7 +63,7 @@ inline void barrier(MPI_Comm comm, std::chrono::milliseconds deadline = patience
 
 /// The world of a communicator: rank and size are the communicator's, local rank and size count the processes
 /// that share memory with this one, and nodes are numbered by their lowest ranks.
-inline world world_of(MPI_Comm comm, std::chrono::milliseconds deadline = patience) {
+inline world world_of(MPI_Comm comm, std::chrono::milliseconds deadline = default_timeout) {
   const detail::peers all(comm);
   // Splitting has no deadline, so nobody starts before all processes are there.
   barrier(comm, deadline, "find out who shares a machine");
@@ -101,7 +101,7 @@ inline world world_of(MPI_Comm comm, std::chrono::milliseconds deadline = patien
 ///     mpi::stop_together(all, batch.failure);
 ///     if (!batch) break;
 inline void stop_together(MPI_Comm comm, const std::exception_ptr& failure,
-                          std::chrono::milliseconds deadline = patience) {
+                          std::chrono::milliseconds deadline = default_timeout) {
   const detail::peers all(comm);
   const auto none = static_cast<std::uint64_t>(all.size);
   const std::uint64_t failed =
@@ -121,7 +121,7 @@ inline void stop_together(MPI_Comm comm, const std::exception_ptr& failure,
 ///       if (where) save(checkpoint, *where, model);
 ///     });
 template <class F>
-auto together(MPI_Comm comm, F&& f, std::chrono::milliseconds deadline = patience) {
+auto together(MPI_Comm comm, F&& f, std::chrono::milliseconds deadline = default_timeout) {
   using result = std::invoke_result_t<F&>;
   std::exception_ptr failure;
   if constexpr (std::is_void_v<result>) {
@@ -150,7 +150,7 @@ auto together(MPI_Comm comm, F&& f, std::chrono::milliseconds deadline = patienc
 /// With a communicator of the processes of one machine, each machine lists its own copy; `agree` then checks
 /// that the copies are equal.
 template <class F>
-auto on_first_rank(MPI_Comm comm, F&& f, std::chrono::milliseconds deadline = patience) {
+auto on_first_rank(MPI_Comm comm, F&& f, std::chrono::milliseconds deadline = default_timeout) {
   using result = std::remove_cvref_t<std::invoke_result_t<F&>>;
   const detail::peers all(comm);
   std::exception_ptr failure;
@@ -283,12 +283,12 @@ void agree_on(MPI_Comm comm, const Plan& p, std::uint64_t epoch, std::uint64_t s
 /// a process may have been replaced.
 template <class Plan>
   requires requires(const Plan& p) { p.source().fingerprint(); }
-void agree(MPI_Comm comm, const Plan& p, std::chrono::milliseconds deadline = patience) {
+void agree(MPI_Comm comm, const Plan& p, std::chrono::milliseconds deadline = default_timeout) {
   detail::agree_on(comm, p, 0, 0, deadline);
 }
 template <class Run>
   requires requires(const Run& r) { r.plan().source().fingerprint(); }
-void agree(MPI_Comm comm, const Run& r, std::chrono::milliseconds deadline = patience) {
+void agree(MPI_Comm comm, const Run& r, std::chrono::milliseconds deadline = default_timeout) {
   const state where = r.state();
   detail::agree_on(comm, r.plan(), where.epoch, where.step, deadline);
 }
@@ -297,7 +297,7 @@ void agree(MPI_Comm comm, const Run& r, std::chrono::milliseconds deadline = pat
 /// of a group that get the same samples count once. Throws on every process if the states are not of one job
 /// and one step.
 inline std::optional<state> gather_states(MPI_Comm comm, const state& mine, int root = 0,
-                                          std::chrono::milliseconds deadline = patience) {
+                                          std::chrono::milliseconds deadline = default_timeout) {
   const detail::peers all(comm);
   const auto texts = all.collect(root, to_string(mine), deadline, "give their states");
   return together(

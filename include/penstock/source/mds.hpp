@@ -124,7 +124,7 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
     void ranges(std::uint64_t index, Sink&& sink) const {
       if (unread_) return;
       const manifest::place place = known_->locate(index);
-      if constexpr (impatient_range_sink<Sink>)
+      if constexpr (unknown_range_sink<Sink>)
         if (tables_.find(place.shard) == nullptr) return sink.unknown();
       const detail::mds_table& table = tables_.get(session_, place.shard);
       const std::uint64_t begin = table.begins[detail::to_size(place.sample)];

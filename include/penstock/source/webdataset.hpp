@@ -81,7 +81,7 @@ template <storage Storage>
 ///
 ///     auto samples = webdataset("train-{0000..0127}.tar");
 ///     auto mapped = webdataset(mapped_file("train-{0000..0127}.tar"));
-///     auto max_in_flight = webdataset(manifest_from_string(received));
+///     auto here = webdataset(manifest_from_string(received));
 ///
 /// If you pass a manifest that another process made (`to_string`, `manifest_from_string`), no folder is
 /// listed and no index is opened; a shard that does not match the manifest throws `errc::io` at its first

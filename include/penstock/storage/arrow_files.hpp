@@ -40,7 +40,7 @@ struct arrow_files_options {
 ///
 ///     const auto disk = std::make_shared<arrow::fs::LocalFileSystem>();
 ///     const arrow_files shards(disk, "/data/train-{0000..0127}.tar");
-///     const auto patient = retrying(throttled(shards));
+///     const auto retried = retrying(throttled(shards));
 ///
 /// In: a file system, and paths in it, without a scheme: a pattern whose braces are expanded (see
 /// `expand_braces`), a list of paths that are taken as they are, or an `arrow::fs::FileSelector`, whose files

@@ -9,7 +9,7 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/cached_reads.hpp>
 #include <penstock/storage/detail/memory_reads.hpp>
-#include <penstock/storage/detail/relayed.hpp>
+#include <penstock/storage/detail/retried_session.hpp>
 #include <penstock/storage/disk_cache.hpp>
 #include <penstock/storage/memory_cache.hpp>
 #include <penstock/storage/session_view.hpp>

@@ -9,7 +9,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/checked_session.hpp>
-#include <penstock/storage/detail/relayed.hpp>
+#include <penstock/storage/detail/retried_session.hpp>
 #include <penstock/storage/sha256_check.hpp>
 #include <penstock/storage/sha256_list.hpp>
 #include <penstock/storage/sibling.hpp>

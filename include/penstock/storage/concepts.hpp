@@ -199,7 +199,7 @@ concept foreseeing_session = storage_session<S> && requires(S& s, object_id id, 
 /// Receives the ranges of samples, and wants nothing to be read for that: a reader that must read an index
 /// first calls `unknown()` instead.
 template <class Sink>
-concept impatient_range_sink = requires(Sink& sink) { sink.unknown(); };
+concept unknown_range_sink = requires(Sink& sink) { sink.unknown(); };
 
 /// A session that can show bytes in place: mapped files, memory.
 template <class S>

@@ -9,7 +9,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/decrypting_session.hpp>
-#include <penstock/storage/detail/relayed.hpp>
+#include <penstock/storage/detail/retried_session.hpp>
 #include <penstock/storage/encryption.hpp>
 #include <penstock/storage/sibling.hpp>
 

@@ -5,8 +5,8 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/hedge_line.hpp>
-#include <penstock/storage/detail/relayed.hpp>
+#include <penstock/storage/detail/hedged_reads.hpp>
+#include <penstock/storage/detail/retried_session.hpp>
 #include <penstock/storage/sibling.hpp>
 
 #include <chrono>
@@ -66,7 +66,7 @@ class hedged {
 
  public:
   static constexpr bool names_are_paths = local_storage<Storage>;
-  using session = detail::relayed_session<Storage, detail::hedge_line>;
+  using session = detail::retried_session<Storage, detail::hedged_reads>;
 
   explicit hedged(Storage where, hedged_options options = {})
       : where_(std::move(where)), rules_(detail::rules_of(options)) {}

@@ -7,7 +7,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
-#include <penstock/storage/detail/patient.hpp>
+#include <penstock/storage/detail/resilient_session.hpp>
 #include <penstock/storage/detail/web_call.hpp>
 #include <penstock/storage/detail/web_client.hpp>
 #include <penstock/storage/http_error.hpp>
@@ -53,7 +53,7 @@ namespace detail {
 class catalog_calls {
  public:
   explicit catalog_calls(const http_options& options)
-      : headers_(options.headers), client_(options), patience_(retry_rules_of(options)) {
+      : headers_(options.headers), client_(options), retries_(retry_rules_of(options)) {
     for (const auto& [name, value] : headers_) {  // any of them may be one: Authorization, Cookie, X-Api-Key
       keep_secret(value);
       keep_secret(value.substr(value.rfind(' ') + 1));
@@ -63,7 +63,7 @@ class catalog_calls {
 
   /// The object that a URL gives. `missing`: what to say if it is not there.
   [[nodiscard]] nlohmann::json get(const std::string& address, std::string_view missing) {
-    return patiently([&] {
+    return retrying_pages([&] {
       web::call call;
       call.where = parse_url(address);
       call.headers = headers_;
@@ -90,7 +90,7 @@ class catalog_calls {
     if (colon != std::string::npos) add("client_id", std::string_view(as.credential).substr(0, colon));
     add("client_secret", std::string_view(as.credential).substr(colon + 1));
     if (!as.scope.empty()) add("scope", as.scope);
-    const nlohmann::json said = patiently([&] {
+    const nlohmann::json said = retrying_pages([&] {
       web::call call;
       call.method = web::verb::post;
       call.where = parse_url(address);
@@ -109,8 +109,8 @@ class catalog_calls {
 
  private:
   template <class Ask>
-  nlohmann::json patiently(Ask&& ask) {
-    return patience_.insist(ask);
+  nlohmann::json retrying_pages(Ask&& ask) {
+    return retries_.insist(ask);
   }
   [[nodiscard]] nlohmann::json answer(web::call& call, std::string_view doing, std::string_view missing) {
     call.headers_stay = true;
@@ -155,7 +155,7 @@ class catalog_calls {
   std::vector<std::pair<std::string, std::string>> headers_;
   std::vector<std::string> secrets_;  // no error shows them
   web::client client_;
-  s3::page_patience patience_;
+  s3::page_retries retries_;
 };
 
 }  // namespace detail

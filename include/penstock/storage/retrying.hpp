@@ -4,7 +4,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/relayed.hpp>
+#include <penstock/storage/detail/retried_session.hpp>
 #include <penstock/storage/sibling.hpp>
 
 #include <chrono>
@@ -41,13 +41,13 @@ struct retrying_options {
 
 namespace detail {
 /// Throws errc::argument for options that make no sense.
-[[nodiscard]] relay_rules rules_of(const retrying_options& options);
+[[nodiscard]] retry_rules rules_of(const retrying_options& options);
 }  // namespace detail
 
 /// Tries reads of another storage again if their failure may pass.
 ///
 ///     const memory_files shards;
-///     const auto patient = retrying(simulated_storage(shards, {.failing = 0.01}));
+///     const auto retried = retrying(simulated_storage(shards, {.failing = 0.01}));
 ///     const retrying hasty(shards, {.attempts = 2, .initial_backoff = std::chrono::milliseconds(10)});
 ///
 /// In: any storage. What is tried again: `read`, `size`, `version` and the reads of `read_many`, if they
@@ -67,7 +67,7 @@ template <storage Storage>
 class retrying {
  public:
   static constexpr bool names_are_paths = local_storage<Storage>;
-  using session = detail::relayed_session<Storage>;
+  using session = detail::retried_session<Storage>;
 
   explicit retrying(Storage where, retrying_options options = {})
       : where_(std::move(where)), rules_(detail::rules_of(options)) {}
@@ -96,7 +96,7 @@ class retrying {
   retrying(const retrying& like, Storage where) : where_(std::move(where)), rules_(like.rules_) {}
 
   Storage where_;
-  detail::relay_rules rules_;
+  detail::retry_rules rules_;
 };
 
 }  // namespace penstock::inline v0_1

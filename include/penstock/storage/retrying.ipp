@@ -7,7 +7,7 @@
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE detail::relay_rules detail::rules_of(const retrying_options& options) {
+PENSTOCK_INLINE detail::retry_rules detail::rules_of(const retrying_options& options) {
   constexpr std::chrono::milliseconds none{0}, day{86'400'000};
   for (const auto time : {options.initial_backoff, options.max_backoff, options.max_retry_after,
                           options.max_time, options.max_unreachable_time}) {

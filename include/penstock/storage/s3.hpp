@@ -9,7 +9,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/storage/braces.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/patient.hpp>
+#include <penstock/storage/detail/resilient_session.hpp>
 #include <penstock/storage/http_options.hpp>
 #include <penstock/storage/retrying.hpp>
 #include <penstock/storage/s3/detail/names.hpp>
@@ -68,14 +68,15 @@ class s3 {
   static constexpr std::string_view schemes[] = {"s3"};
 
   /// What a run reads through; see `background_session` and `latent_session`.
-  class session : public detail::patient_session<detail::plain_s3> {
+  class session : public detail::resilient_session<detail::plain_s3> {
    public:
     /// Connections opened so far.
     [[nodiscard]] std::uint64_t connections() const noexcept { return inside().connections(); }
 
    private:
     friend s3;
-    session(const detail::plain_s3& where, const detail::patience& rules) : patient_session(where, rules) {}
+    session(const detail::plain_s3& where, const detail::retry_policy& rules)
+        : resilient_session(where, rules) {}
   };
 
   explicit s3(std::string_view pattern, s3_options options = {})
@@ -100,7 +101,7 @@ class s3 {
   [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
   /// Throws errc::argument for a region, an endpoint, a profile or a `ca_file` that cannot be used.
   [[nodiscard]] session connect() const {
-    return {detail::plain_s3(list_, options_), detail::patience_of(options_.connection)};
+    return {detail::plain_s3(list_, options_), detail::retry_policy_of(options_.connection)};
   }
   /// See `sibling_storage`.
   [[nodiscard]] s3 beside(sibling which) const {
@@ -126,7 +127,7 @@ class s3 {
  private:
   s3(std::vector<std::string> names, std::string pattern, s3_options options) : options_(std::move(options)) {
     detail::check(options_.connection);
-    (void)detail::patience_of(options_.connection);
+    (void)detail::retry_policy_of(options_.connection);
     auto list = std::make_unique<detail::s3::object_names>();
     list->pattern = std::move(pattern);
     for (const std::string& one : names) {

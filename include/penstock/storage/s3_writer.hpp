@@ -10,7 +10,7 @@
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/patient.hpp>
+#include <penstock/storage/detail/resilient_session.hpp>
 #include <penstock/storage/s3/detail/names.hpp>
 #include <penstock/storage/s3/detail/store.hpp>
 #include <penstock/storage/s3/detail/store_call.hpp>

@@ -4,7 +4,7 @@
 #include <penstock/base/shared.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/delay_line.hpp>
+#include <penstock/storage/detail/latency_model.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/sibling.hpp>
 #include <penstock/storage/simulated_storage_options.hpp>
@@ -54,7 +54,7 @@ class simulated_storage {
     Storage where;
     simulated_storage_options options;
     typename Storage::session session;
-    detail::delay_line line;
+    detail::latency_model line;
   };
 
  public:
@@ -91,7 +91,7 @@ class simulated_storage {
 
   explicit simulated_storage(Storage where, simulated_storage_options options = {})
       : where_(std::move(where)), options_(std::move(options)) {
-    detail::delay_line::check(options_);
+    detail::latency_model::check(options_);
     account_.reset(new detail::delay_account(options_.faults));
   }
 

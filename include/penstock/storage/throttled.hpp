@@ -4,7 +4,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/relayed.hpp>
+#include <penstock/storage/detail/retried_session.hpp>
 #include <penstock/storage/sibling.hpp>
 
 #include <chrono>
@@ -25,7 +25,7 @@ struct throttled_options {
 
 namespace detail {
 /// Throws errc::argument for options that make no sense.
-[[nodiscard]] relay_rules rules_of(const throttled_options& options);
+[[nodiscard]] retry_rules rules_of(const throttled_options& options);
 }  // namespace detail
 
 /// Limits how many reads of another storage are in flight, and lowers the limit when the store asks for
@@ -33,7 +33,7 @@ namespace detail {
 ///
 ///     const memory_files shards;
 ///     const throttled gentle(simulated_storage(shards, {.slow_down_above = 16}), {.max_in_flight = 32});
-///     const auto patient = retrying(throttled(simulated_storage(shards)));
+///     const auto retried = retrying(throttled(simulated_storage(shards)));
 ///
 /// In: any storage. The limit begins at `max_in_flight`. An `error` that says that the store asked for fewer reads
 /// (`error::retry_after_ms`) halves it, once for all the reads in flight at that time, and if the store named
@@ -50,7 +50,7 @@ template <storage Storage>
 class throttled {
  public:
   static constexpr bool names_are_paths = local_storage<Storage>;
-  using session = detail::relayed_session<Storage>;
+  using session = detail::retried_session<Storage>;
 
   explicit throttled(Storage where, throttled_options options = {})
       : where_(std::move(where)), rules_(detail::rules_of(options)) {}
@@ -80,7 +80,7 @@ class throttled {
   throttled(const throttled& like, Storage where) : where_(std::move(where)), rules_(like.rules_) {}
 
   Storage where_;
-  detail::relay_rules rules_;
+  detail::retry_rules rules_;
 };
 
 }  // namespace penstock::inline v0_1

@@ -7,7 +7,7 @@
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE detail::relay_rules detail::rules_of(const throttled_options& options) {
+PENSTOCK_INLINE detail::retry_rules detail::rules_of(const throttled_options& options) {
   constexpr std::chrono::milliseconds none{0}, day{86'400'000};
   if (options.max_retry_after < none || options.max_retry_after > day)
     throw error(errc::argument,

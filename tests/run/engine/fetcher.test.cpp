@@ -307,9 +307,9 @@ TEST_CASE("run/fetcher: when its reads are ended, those that wait for another at
   const penstock_test::deadline limit("a wait of an hour");
   failing_files files;
   files.add("a", letters(100));
-  const ps::retrying patient(
+  const ps::retrying retried(
       files, {.initial_backoff = std::chrono::hours(1), .max_backoff = std::chrono::hours(1)});
-  const auto session = patient.connect();
+  const auto session = retried.connect();
   ps::range_list list;
   ps::fetcher it(1 << 20, 64);
   list.stand_at(0);

@@ -133,9 +133,9 @@ TEST_CASE("run/consumer_place: rows committed together count as if one by one") 
       slow.take(1);
       slow.count_row();
       slow.commit(delivered, 0);
-      const bool max_in_flight = quick.hand_out_next(delivered);
-      CHECK(max_in_flight == (row != 0));
-      if (!max_in_flight) {
+      const bool handed_out = quick.hand_out_next(delivered);
+      CHECK(handed_out == (row != 0));
+      if (!handed_out) {
         CHECK(quick.passes());
         quick.take(1);
         quick.count_row();

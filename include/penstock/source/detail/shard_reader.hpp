@@ -109,7 +109,7 @@ class shard_reader {
   void ranges(std::uint64_t index, std::uint64_t count, Sink&& sink) const {
     while (count != 0) {
       const manifest::place place = set_->locate(index);
-      if constexpr (impatient_range_sink<Sink>)
+      if constexpr (unknown_range_sink<Sink>)
         if (indexes_.find(place.shard) == nullptr) return sink.unknown();
       const auto& tables = indexes_.get(session_, place.shard);
       const std::uint64_t here = std::min(count, tables.header().samples - place.sample);

@@ -8,7 +8,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/relay.hpp>
+#include <penstock/storage/detail/retry_queue.hpp>
 #include <penstock/storage/detail/sleep_unless_stopped.hpp>
 #include <penstock/storage/s3/detail/names.hpp>
 #include <penstock/storage/s3/detail/store.hpp>
@@ -88,9 +88,9 @@ class bucket_list {
 };
 
 /// Asks for pages again by the rules of reads: as often, with the same waits, and with one budget for all.
-class page_patience {
+class page_retries {
  public:
-  explicit page_patience(const relay_rules& rules) : rules_(rules), budget_(rules.budget) {
+  explicit page_retries(const retry_rules& rules) : rules_(rules), budget_(rules.budget) {
     if (!rules_.seed) rules_.seed = arbitrary_seed();
   }
   /// What `ask()` returns; waits before the next attempt until the rules' token asks to stop.
@@ -139,14 +139,14 @@ class page_patience {
     return retry_wait(rules_, {0, pages_, {}}, attempt) + std::min(rules_.max_retry_after, asked);
   }
 
-  relay_rules rules_;
+  retry_rules rules_;
   retry_budget budget_;
   std::uint64_t pages_ = 0;
 };
 
 /// The names of the objects that begin so; see `s3::list`.
 [[nodiscard]] inline std::vector<std::string> names_in(store& with, std::string_view text_of_prefix,
-                                                       const relay_rules& rules) {
+                                                       const retry_rules& rules) {
   std::string_view rest = text_of_prefix;
   if (rest.starts_with("s3://")) rest.remove_prefix(5);
   const std::size_t slash = std::min(rest.find('/'), rest.size());
@@ -155,9 +155,9 @@ class page_patience {
   if (bucket.empty() || bucket.find_first_of("@:?") != std::string_view::npos)
     throw error(errc::argument, "what is listed is a bucket and perhaps a prefix: write s3://bucket/prefix");
   std::vector<std::string> names;
-  page_patience patience(rules);
+  page_retries retries(rules);
   for (bucket_list list(bucket, prefix); !list.done();) {
-    const list_page page = patience.insist([&] { return list.next(with); });
+    const list_page page = retries.insist([&] { return list.next(with); });
     for (const listed_object& one : page.objects) {
       if (one.size == 0 && one.key.ends_with('/')) continue;
       const std::string_view last = std::string_view(one.key).substr(one.key.rfind('/') + 1);

@@ -59,7 +59,7 @@ class stored_objects {
       : list_(std::move(list)),
         known_(list_->names.size()),
         verifies_(options.verify_checksums),
-        patience_(rules_of(options.connection.retries)),
+        retries_(rules_of(options.connection.retries)),
         store_(std::in_place, options, clock) {}
   stored_objects(const stored_objects&) = delete;
   stored_objects& operator=(const stored_objects&) = delete;
@@ -278,7 +278,7 @@ class stored_objects {
         while (!now.done()) {
           // Who asked tries again what fails at once. Between pages that come, that would be too few attempts
           // for a long list.
-          const list_page page = advances ? patience_.insist(next, wait) : next();
+          const list_page page = advances ? retries_.insist(next, wait) : next();
           now.take(page, [&](object_id id, const listed_object& one) {
             // An object that is another one by now shows at its next read.
             if (!tag_of(one.etag).empty()) (void)known_.settle(id, one.size, one.etag);
@@ -302,7 +302,7 @@ class stored_objects {
   // Used by who asks about `everything`.
   std::vector<bucket_search> searches_;  // to be done
   std::vector<bool> missing_;            // constant once `listed_` is set
-  page_patience patience_;
+  page_retries retries_;
   cancellable_pauses pauses_;
   std::atomic<bool> listed_{false};
   std::optional<store> store_;

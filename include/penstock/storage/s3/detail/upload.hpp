@@ -8,7 +8,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
-#include <penstock/storage/detail/relay.hpp>
+#include <penstock/storage/detail/retry_queue.hpp>
 #include <penstock/storage/detail/sleep_unless_stopped.hpp>
 #include <penstock/storage/s3/detail/dates.hpp>
 #include <penstock/storage/s3/detail/names.hpp>
@@ -40,7 +40,7 @@ struct upload_plan {
   std::size_t max_in_flight = 0;
   unsigned attempts = 0;
   std::chrono::milliseconds initial_backoff{0};
-  relay_rules reads{};  // of the connection: how long a store is obeyed, how long is tried, what stops it
+  retry_rules reads{};  // of the connection: how long a store is obeyed, how long is tried, what stops it
 
   /// The size of part `number`, from 1 on: doubled after each 1000, so that 10,000 parts are enough.
   [[nodiscard]] std::size_t size_of(std::size_t number) const noexcept {

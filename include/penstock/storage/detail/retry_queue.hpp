@@ -37,18 +37,18 @@ struct read_failure {
   [[nodiscard]] static read_failure of(const std::exception_ptr& failed) noexcept;
 };
 
-/// What a relay does beyond passing reads on.
-struct relay_rules {
+/// What a retry_queue does beyond passing reads on.
+struct retry_rules {
   using milliseconds = std::chrono::milliseconds;
 
   std::uint32_t attempts = 1;  // of each read, including the first
   milliseconds initial_backoff{0}, max_backoff{0}, max_retry_after{0};
   milliseconds max_time{86'400'000}, max_unreachable_time{86'400'000};  // from first failure to last attempt
   std::uint64_t budget = 0;             // tokens for attempts after the first; 0: no limit
-  std::optional<std::uint64_t> seed{};  // draws the waits; none: each relay has its own
+  std::optional<std::uint64_t> seed{};  // draws the waits; none: each retry_queue has its own
   std::size_t max_in_flight = 0;        // reads in flight, at most; 0: no limit
   milliseconds max_pause{0};            // of all reads, when the store asked for it
-  std::stop_token stop{};               // ends what waits outside of a relay
+  std::stop_token stop{};               // ends what waits outside of a retry_queue
 
   /// Whether an attempt that begins at `due` is too late for a read that failed so, first at `failed`.
   [[nodiscard]] bool too_late(std::chrono::steady_clock::time_point due,
@@ -80,7 +80,7 @@ class retry_budget {
 
 /// The wait after a failed attempt: exponential back-off with full jitter, drawn from seed, object, offset
 /// and attempt.
-[[nodiscard]] std::chrono::nanoseconds retry_wait(const relay_rules& rules, const read_request& what,
+[[nodiscard]] std::chrono::nanoseconds retry_wait(const retry_rules& rules, const read_request& what,
                                                   std::uint32_t attempt) noexcept;
 
 /// Passes the reads of one session to another: tries them again, and limits how many are in flight. The work
@@ -88,7 +88,7 @@ class retry_budget {
 ///
 /// Reads in the background wait in one of two queues: for room, or for the time of their next attempt. They
 /// are passed on by whichever thread finds that some can be: the caller's, the one that reported a read, or
-/// the relay's own, which the first `read_many` starts and which watches the clock. Only one thread at a time
+/// the retry_queue's own, which the first `read_many` starts and which watches the clock. Only one thread at a time
 /// does so; another leaves its reads to that one.
 /// The limit on reads in flight follows AIMD: each successful round of reads raises it by one; a read that
 /// the store answers by asking for fewer halves it, once for all the reads in flight at that time.
@@ -102,7 +102,7 @@ class retry_budget {
 ///
 /// Cost: no allocation once as many reads were in flight before; a few locks per read.
 /// Threads: as for a session.
-class relay {
+class retry_queue {
   using clock = std::chrono::steady_clock;
 
   /// A read in the background.
@@ -136,14 +136,14 @@ class relay {
   };
 
  public:
-  using rules_type = relay_rules;
+  using rules_type = retry_rules;
 
   /// Refers to the names of the objects, for errors.
-  relay(const relay_rules& rules, std::span<const std::string> names);
-  relay(const relay&) = delete;
-  relay& operator=(const relay&) = delete;
+  retry_queue(const retry_rules& rules, std::span<const std::string> names);
+  retry_queue(const retry_queue&) = delete;
+  retry_queue& operator=(const retry_queue&) = delete;
   /// `stop()` must have been called, and the session that reads are passed to must have ended.
-  ~relay() = default;
+  ~retry_queue() = default;
 
   /// Sets the session that reads are passed to.
   void use(session_view session, background_view background) noexcept;
@@ -201,14 +201,14 @@ class relay {
   void ended(item& one, std::exception_ptr failed) noexcept;
   void work() noexcept;
 
-  relay_rules rules_;
+  retry_rules rules_;
   std::span<const std::string> names_;
   std::optional<session_view> session_;
   background_view background_;
   retry_budget budget_;
 
   mutable std::mutex lock_;
-  std::condition_variable changed_, room_;      // for the relay's thread and `stop`; for blocking reads
+  std::condition_variable changed_, room_;      // for the retry_queue's thread and `stop`; for blocking reads
   std::vector<std::unique_ptr<item[]>> items_;  // `max_per_call` each
   item_list free_, ready_, stopped_;
   blocked* blocked_ = nullptr;
@@ -234,5 +234,5 @@ class relay {
 }  // namespace penstock::inline v0_1
 
 #ifndef PENSTOCK_COMPILED
-#include <penstock/storage/detail/relay.ipp>
+#include <penstock/storage/detail/retry_queue.ipp>
 #endif

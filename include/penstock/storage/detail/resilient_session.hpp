@@ -5,9 +5,9 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/background_view.hpp>
-#include <penstock/storage/detail/hedge_line.hpp>
-#include <penstock/storage/detail/relay.hpp>
-#include <penstock/storage/detail/relayed.hpp>
+#include <penstock/storage/detail/hedged_reads.hpp>
+#include <penstock/storage/detail/retried_session.hpp>
+#include <penstock/storage/detail/retry_queue.hpp>
 #include <penstock/storage/http_options.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/storage_counters.hpp>
@@ -24,36 +24,36 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// What a patient storage does about reads that fail, or are late: one relay tries again and limits, as
+/// What a storage over a network does about reads that fail, or are late: one queue tries again and limits, as
 /// `retrying` around `throttled`, and goes around second reads, as `hedged`.
-struct patience {
-  relay_rules relays;                 // `stop` ends all waits of the session
+struct retry_policy {
+  retry_rules retries;                // `stop` ends all waits of the session
   std::optional<hedge_rules> hedges;  // none: no second reads
 };
 /// Throws errc::argument for options that make no sense. `attempts` of 1, `max_in_flight` of 0 and a `max_extra_requests` of 0
 /// switch them off. No more reads than `connections` are let through in any case: more would wait inside,
 /// where they would look late.
-[[nodiscard]] patience patience_of(const http_options& options);
+[[nodiscard]] retry_policy retry_policy_of(const http_options& options);
 /// How requests that are no reads are tried again.
-[[nodiscard]] relay_rules retry_rules_of(const http_options& options);
+[[nodiscard]] retry_rules retry_rules_of(const http_options& options);
 
 /// The session of a storage over a network, whose reads are tried again, limited and hedged: what
 /// `retrying(throttled(hedged(inner)))` would be, with each part chosen when the storage is made.
 ///
 /// Cost and threads: as for those.
 template <storage Inner>
-class patient_session {
+class resilient_session {
   using inner = typename Inner::session;
-  using hedging = relayed_session<Inner, hedge_line>;
+  using hedging = retried_session<Inner, hedged_reads>;
   static_assert(abandoning_session<inner>, "second reads would copy all bytes once more");
 
   struct state {
-    state(const Inner& given, const patience& rules) : where(given), line(rules.relays, where.names()) {
+    state(const Inner& given, const retry_policy& rules) : where(given), line(rules.retries, where.names()) {
       if (rules.hedges)
         use(session.template emplace<hedging>(where, *rules.hedges));
       else
         use(session.template emplace<opened>(where).session);
-      if (rules.relays.stop.stop_possible()) stops.emplace(rules.relays.stop, stop_line{&line});
+      if (rules.retries.stop.stop_possible()) stops.emplace(rules.retries.stop, stop_line{&line});
     }
     state(const state&) = delete;
     state& operator=(const state&) = delete;
@@ -68,7 +68,7 @@ class patient_session {
     }
 
     struct stop_line {
-      relay* line;
+      retry_queue* line;
       void operator()() const noexcept {
         line->end_waits();
         line->cancel();
@@ -79,7 +79,7 @@ class patient_session {
       inner session;
     };
     Inner where;
-    relay line;
+    retry_queue line;
     std::variant<std::monostate, opened, hedging>
         session;  // ends before the line: it reports its reads to it
     std::optional<std::stop_callback<stop_line>> stops;
@@ -89,7 +89,7 @@ class patient_session {
   static constexpr bool views = false;
   static constexpr bool has_latency = true;
 
-  patient_session(const Inner& where, const patience& rules)
+  resilient_session(const Inner& where, const retry_policy& rules)
       : state_(std::make_unique<state>(where, rules)) {}
 
   [[nodiscard]] std::uint64_t size(object_id id) const { return state_->line.size(id); }
@@ -156,5 +156,5 @@ class patient_session {
 }  // namespace penstock::inline v0_1
 
 #ifndef PENSTOCK_COMPILED
-#include <penstock/storage/detail/patient.ipp>
+#include <penstock/storage/detail/resilient_session.ipp>
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/storage/detail/relay.hpp>
+#include <penstock/storage/detail/retry_queue.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/storage/detail/relayed.hpp>
+#include <penstock/storage/detail/retried_session.hpp>
 #include <penstock/storage/hedged.hpp>
 #include <penstock/storage/retrying.hpp>
 #include <penstock/storage/throttled.hpp>
@@ -29,7 +29,7 @@ using namespace std::chrono_literals;
 using penstock_test::deadline;
 using penstock_test::read_outcomes;
 
-TEST_CASE("storage/detail/relay: without a seed, each session draws its own waits") {
+TEST_CASE("storage/detail/retry_queue: without a seed, each session draws its own waits") {
   CHECK(ps::detail::arbitrary_seed() != ps::detail::arbitrary_seed());
   CHECK_FALSE(ps::detail::rules_of(ps::retrying_options{}).seed);
   CHECK(ps::detail::rules_of(ps::retrying_options{.seed = 0}).seed == 0u);
@@ -98,7 +98,7 @@ void check_late_cancel(const slow_start& far, const Storage& where, bool reads) 
 
 }  // namespace
 
-TEST_CASE("storage/detail/relay: a cancellation ends no read that begins after it") {
+TEST_CASE("storage/detail/retry_queue: a cancellation ends no read that begins after it") {
   const deadline limit("late cancellations");
   for (const bool limits : {false, true}) {
     const slow_start far;
@@ -147,15 +147,16 @@ struct down_at_first {
   [[nodiscard]] session connect() const { return {failures, asked}; }
 };
 
-const ps::detail::relay_rules careful{
+const ps::detail::retry_rules careful{
     .attempts = 6, .initial_backoff = 1ms, .max_backoff = 4ms, .budget = 100, .seed = 1, .max_in_flight = 4};
 
 }  // namespace
 
-TEST_CASE("storage/detail/relay: a store that is down and comes back costs no read, however many wait") {
+TEST_CASE(
+    "storage/detail/retry_queue: a store that is down and comes back costs no read, however many wait") {
   const deadline limit("a store that was down");
   const down_at_first far(11);  // eight, and a few questions
-  const ps::detail::relayed_session<down_at_first> session(far, careful);
+  const ps::detail::retried_session<down_at_first> session(far, careful);
   std::vector<std::byte> into(1000);
   std::vector<ps::read_request> requests;
   for (std::size_t i = 0; i < 1000; ++i) requests.push_back({0, i, std::span(into).subspan(i, 1), i});
@@ -168,10 +169,10 @@ TEST_CASE("storage/detail/relay: a store that is down and comes back costs no re
   session.read(0, 0, into);
 }
 
-TEST_CASE("storage/detail/relay: a store that stays down ends all reads, with few questions for each") {
+TEST_CASE("storage/detail/retry_queue: a store that stays down ends all reads, with few questions for each") {
   const deadline limit("a store that is down");
   const down_at_first far(1'000'000);
-  const ps::detail::relayed_session<down_at_first> session(far, careful);
+  const ps::detail::retried_session<down_at_first> session(far, careful);
   std::vector<std::byte> into(100);
   std::vector<ps::read_request> requests;
   for (std::size_t i = 0; i < 100; ++i) requests.push_back({0, i, std::span(into).subspan(i, 1), i});

@@ -49,12 +49,12 @@ struct hedge_rules {
 /// together have at most so many bytes as the rules say: beyond that, no second read is started, and a read
 /// that would need a buffer is passed on without one.
 ///
-/// Each read is passed on by whichever thread finds it, one at a time, as in `relay`. One thread, started by
+/// Each read is passed on by whichever thread finds it, one at a time, as in `retry_queue`. One thread, started by
 /// the first read, watches the clock.
 /// Cost: two locks per read; an allocation for each second read, and for first reads of more than 1 MiB that
 /// need a buffer; otherwise none once as many reads, of this size, were in flight before.
 /// Threads: as for a session.
-class hedge_line {
+class hedged_reads {
   using clock = std::chrono::steady_clock;
   struct item;
   /// One of the two reads of an item; its address is its tag.
@@ -91,11 +91,11 @@ class hedge_line {
  public:
   using rules_type = hedge_rules;
 
-  hedge_line(const hedge_rules& rules, std::span<const std::string> names);
-  hedge_line(const hedge_line&) = delete;
-  hedge_line& operator=(const hedge_line&) = delete;
+  hedged_reads(const hedge_rules& rules, std::span<const std::string> names);
+  hedged_reads(const hedged_reads&) = delete;
+  hedged_reads& operator=(const hedged_reads&) = delete;
   /// `stop()` must have been called, and the session that reads are passed to must have ended.
-  ~hedge_line() = default;
+  ~hedged_reads() = default;
 
   void use(session_view session, background_view background) noexcept;
 
@@ -144,7 +144,7 @@ class hedge_line {
   std::int64_t saved_ = 0;
   std::uint64_t cancels_ = 0;
   bool passing_ = false, ends_ = false;
-  bool repeats_cancel_ = false;  // as in `relay`
+  bool repeats_cancel_ = false;  // as in `retry_queue`
   std::thread thread_;
 
   counter requests_{0}, bytes_{0}, hedges_{0}, hedges_won_{0}, held_{0};  // held_: changes under the lock
@@ -154,5 +154,5 @@ class hedge_line {
 }  // namespace penstock::inline v0_1
 
 #ifndef PENSTOCK_COMPILED
-#include <penstock/storage/detail/hedge_line.ipp>
+#include <penstock/storage/detail/hedged_reads.ipp>
 #endif

@@ -5,7 +5,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/background_view.hpp>
-#include <penstock/storage/detail/relay.hpp>
+#include <penstock/storage/detail/retry_queue.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/storage_counters.hpp>
 
@@ -22,10 +22,10 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// The session of a storage whose reads go through a `Line`, such as a relay; everything else goes to the
+/// The session of a storage whose reads go through a `Line`, such as a retry_queue; everything else goes to the
 /// session inside.
-template <storage Storage, class Line = relay>
-class relayed_session {
+template <storage Storage, class Line = retry_queue>
+class retried_session {
   using inner = typename Storage::session;
   struct state {
     state(const Storage& given, const typename Line::rules_type& rules)
@@ -45,7 +45,7 @@ class relayed_session {
   static constexpr bool views = inner::views;
   static constexpr bool has_latency = latent_session<inner>;
 
-  relayed_session(const Storage& where, const typename Line::rules_type& rules)
+  retried_session(const Storage& where, const typename Line::rules_type& rules)
       : state_(std::make_unique<state>(where, rules)) {}
 
   [[nodiscard]] std::uint64_t size(object_id id) const { return state_->line.size(id); }

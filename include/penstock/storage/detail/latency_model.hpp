@@ -38,7 +38,7 @@ struct delay_account {
 
 /// Delays the calls of a session. Reads of `read_many` wait in one queue, and one thread, started by the
 /// first of them, performs them.
-class delay_line {
+class latency_model {
   using clock = std::chrono::steady_clock;
   /// What was drawn for a read when it began.
   struct fate {
@@ -54,11 +54,11 @@ class delay_line {
 
  public:
   /// Refers to the session, the names and the options.
-  delay_line(session_view session, std::span<const std::string> names,
-             const simulated_storage_options& options, shared<delay_account> account);
-  delay_line(const delay_line&) = delete;
-  delay_line& operator=(const delay_line&) = delete;
-  ~delay_line();
+  latency_model(session_view session, std::span<const std::string> names,
+                const simulated_storage_options& options, shared<delay_account> account);
+  latency_model(const latency_model&) = delete;
+  latency_model& operator=(const latency_model&) = delete;
+  ~latency_model();
 
   [[nodiscard]] std::uint64_t size(object_id id) const;
   [[nodiscard]] object_version version(object_id id) const;
@@ -109,5 +109,5 @@ class delay_line {
 }  // namespace penstock::inline v0_1
 
 #ifndef PENSTOCK_COMPILED
-#include <penstock/storage/detail/delay_line.ipp>
+#include <penstock/storage/detail/latency_model.ipp>
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/storage/detail/relay.hpp>
+#include <penstock/storage/detail/retry_queue.hpp>
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
@@ -33,7 +33,7 @@ PENSTOCK_INLINE read_failure read_failure::of(const std::exception_ptr& failed) 
   }
 }
 
-PENSTOCK_INLINE bool relay_rules::too_late(std::chrono::steady_clock::time_point due,
+PENSTOCK_INLINE bool retry_rules::too_late(std::chrono::steady_clock::time_point due,
                                            std::chrono::steady_clock::time_point failed,
                                            const read_failure& why) const noexcept {
   return due - failed > (why.unreachable ? std::min(max_time, max_unreachable_time) : max_time);
@@ -76,7 +76,7 @@ PENSTOCK_INLINE std::uint64_t arbitrary_seed() noexcept {
       .value();
 }
 
-PENSTOCK_INLINE std::chrono::nanoseconds retry_wait(const relay_rules& rules, const read_request& what,
+PENSTOCK_INLINE std::chrono::nanoseconds retry_wait(const retry_rules& rules, const read_request& what,
                                                     std::uint32_t attempt) noexcept {
   double maximum = std::chrono::duration<double>(rules.initial_backoff).count();
   const double ceiling = std::chrono::duration<double>(rules.max_backoff).count();
@@ -86,28 +86,28 @@ PENSTOCK_INLINE std::chrono::nanoseconds retry_wait(const relay_rules& rules, co
       std::chrono::duration<double>(std::min(maximum, ceiling) * draw.uniform()));
 }
 
-PENSTOCK_INLINE void relay::item_list::append(item& one) noexcept {
+PENSTOCK_INLINE void retry_queue::item_list::append(item& one) noexcept {
   one.next = nullptr;
   (first == nullptr ? first : last->next) = &one;
   last = &one;
 }
-PENSTOCK_INLINE relay::item* relay::item_list::pop() noexcept {
+PENSTOCK_INLINE retry_queue::item* retry_queue::item_list::pop() noexcept {
   item* const one = first;
   if (one != nullptr) first = one->next;
   return one;
 }
 
-PENSTOCK_INLINE relay::relay(const relay_rules& rules, std::span<const std::string> names)
+PENSTOCK_INLINE retry_queue::retry_queue(const retry_rules& rules, std::span<const std::string> names)
     : rules_(rules), names_(names), budget_(rules.budget), limit_(rules.max_in_flight) {
   if (!rules_.seed) rules_.seed = arbitrary_seed();
 }
 
-PENSTOCK_INLINE void relay::use(session_view session, background_view background) noexcept {
+PENSTOCK_INLINE void retry_queue::use(session_view session, background_view background) noexcept {
   session_ = session;
   background_ = background;
 }
 
-PENSTOCK_INLINE std::uint64_t relay::size(object_id id) {
+PENSTOCK_INLINE std::uint64_t retry_queue::size(object_id id) {
   std::uint64_t found = 0;
   const auto ask = [](const session_view& session, const read_request& what, void* result) {
     *static_cast<std::uint64_t*>(result) = session.size(what.object);
@@ -115,7 +115,7 @@ PENSTOCK_INLINE std::uint64_t relay::size(object_id id) {
   insist({id, whole_object, {}}, ask, &found);
   return found;
 }
-PENSTOCK_INLINE object_version relay::version(object_id id) {
+PENSTOCK_INLINE object_version retry_queue::version(object_id id) {
   object_version found;
   const auto ask = [](const session_view& session, const read_request& what, void* result) {
     *static_cast<object_version*>(result) = session.version(what.object);
@@ -123,7 +123,7 @@ PENSTOCK_INLINE object_version relay::version(object_id id) {
   insist({id, whole_object, {}}, ask, &found);
   return found;
 }
-PENSTOCK_INLINE void relay::read(object_id id, std::uint64_t offset, mutable_bytes into) {
+PENSTOCK_INLINE void retry_queue::read(object_id id, std::uint64_t offset, mutable_bytes into) {
   if (background_ && into.size() > part_reads::longest) return read_by_parts(*this, id, offset, into);
   const auto ask = [](const session_view& session, const read_request& what, void*) {
     session.read(what.object, what.offset, what.into);
@@ -131,12 +131,12 @@ PENSTOCK_INLINE void relay::read(object_id id, std::uint64_t offset, mutable_byt
   insist({id, offset, into}, ask, nullptr);
 }
 
-PENSTOCK_INLINE void relay::insist(const read_request& what, call make, void* result) {
+PENSTOCK_INLINE void retry_queue::insist(const read_request& what, call make, void* result) {
   const std::uint64_t cancels = cancels_.load(std::memory_order_relaxed);
   blocked mine{&what, clock::now()};
   note(mine);
   const struct ending {
-    relay& of;
+    retry_queue& of;
     blocked& one;
     ~ending() { of.forget(one); }
   } forgets{*this, mine};
@@ -165,20 +165,20 @@ PENSTOCK_INLINE void relay::insist(const read_request& what, call make, void* re
   }
 }
 
-PENSTOCK_INLINE void relay::note(blocked& one) noexcept {
+PENSTOCK_INLINE void retry_queue::note(blocked& one) noexcept {
   const std::lock_guard guard(lock_);
   one.next = blocked_;
   if (blocked_ != nullptr) blocked_->before = &one;
   blocked_ = &one;
 }
 
-PENSTOCK_INLINE void relay::forget(blocked& one) noexcept {
+PENSTOCK_INLINE void retry_queue::forget(blocked& one) noexcept {
   const std::lock_guard guard(lock_);
   (one.before == nullptr ? blocked_ : one.before->next) = one.next;
   if (one.next != nullptr) one.next->before = one.before;
 }
 
-PENSTOCK_INLINE std::uint64_t relay::enter(const read_request& what, std::uint64_t cancels) {
+PENSTOCK_INLINE std::uint64_t retry_queue::enter(const read_request& what, std::uint64_t cancels) {
   if (rules_.max_in_flight == 0 && !repeats_cancel_) return 0;
   std::unique_lock held(lock_);
   room_.wait(held, [this] { return !repeats_cancel_; });
@@ -204,8 +204,8 @@ PENSTOCK_INLINE std::uint64_t relay::enter(const read_request& what, std::uint64
   return round_;
 }
 
-PENSTOCK_INLINE void relay::wait_until(clock::time_point due, const read_request& what,
-                                       std::uint64_t cancels) {
+PENSTOCK_INLINE void retry_queue::wait_until(clock::time_point due, const read_request& what,
+                                             std::uint64_t cancels) {
   std::unique_lock held(lock_);
   while (clock::now() < due) {
     if (over_ || cancels_ != cancels) throw_stopped(what);
@@ -213,15 +213,15 @@ PENSTOCK_INLINE void relay::wait_until(clock::time_point due, const read_request
   }
 }
 
-PENSTOCK_INLINE void relay::throw_stopped(const read_request& what) const {
+PENSTOCK_INLINE void retry_queue::throw_stopped(const read_request& what) const {
   read_request named = what;
   if (named.offset == whole_object) named.offset = 0;
   std::rethrow_exception(read_cancelled(named, names_));
 }
 
-PENSTOCK_INLINE relay::decision relay::decide(const read_request& what, std::uint32_t attempt,
-                                              const read_failure& why, bool cancelled,
-                                              clock::time_point& failed) noexcept {
+PENSTOCK_INLINE retry_queue::decision retry_queue::decide(const read_request& what, std::uint32_t attempt,
+                                                          const read_failure& why, bool cancelled,
+                                                          clock::time_point& failed) noexcept {
   decision made;
   const clock::time_point now = clock::now();
   if (failed == clock::time_point{}) failed = now;
@@ -246,7 +246,7 @@ PENSTOCK_INLINE relay::decision relay::decide(const read_request& what, std::uin
 
 // How often in a row nothing could be read, if the store seems to be down. Then one read at a time asks
 // whether it is back, and the others need not spend the budget.
-PENSTOCK_INLINE std::uint32_t relay::note_outage(const read_request& what) noexcept {
+PENSTOCK_INLINE std::uint32_t retry_queue::note_outage(const read_request& what) noexcept {
   if (rules_.max_in_flight == 0) return 0;
   if (failed_in_a_row_ == 0) failing_since_ = clock::now();
   if (++failed_in_a_row_ < max_failed_in_a_row) return 0;
@@ -259,7 +259,7 @@ PENSTOCK_INLINE std::uint32_t relay::note_outage(const read_request& what) noexc
   return outage_;
 }
 
-PENSTOCK_INLINE void relay::leave(std::uint64_t round, const read_failure* why) noexcept {
+PENSTOCK_INLINE void retry_queue::leave(std::uint64_t round, const read_failure* why) noexcept {
   if (rules_.max_in_flight == 0) return;
   --in_flight_;
   if (why == nullptr || !why->may_pass) failed_in_a_row_ = outage_ = 0;  // that it is not there is an answer
@@ -278,13 +278,13 @@ PENSTOCK_INLINE void relay::leave(std::uint64_t round, const read_failure* why) 
     const auto asked = std::chrono::milliseconds(std::min<std::uint64_t>(*why->asked_ms, 1'000'000'000));
     if (asked.count() != 0) {
       paused_until_ = std::max(paused_until_, clock::now() + std::min(asked, rules_.max_pause));
-      changed_.notify_all();  // the relay's thread watches the end of the pause
+      changed_.notify_all();  // the retry_queue's thread watches the end of the pause
     }
   }
   if (waiting_for_room_ != 0) room_.notify_all();
 }
 
-PENSTOCK_INLINE bool relay::pauses() noexcept {
+PENSTOCK_INLINE bool retry_queue::pauses() noexcept {
   if (paused_until_ == clock::time_point{}) return false;
   if (clock::now() < paused_until_) return true;
   paused_until_ = {};
@@ -292,11 +292,11 @@ PENSTOCK_INLINE bool relay::pauses() noexcept {
 }
 
 // A thread that waits in a blocking read needs its bytes now: it comes first.
-PENSTOCK_INLINE bool relay::has_room() noexcept {
+PENSTOCK_INLINE bool retry_queue::has_room() noexcept {
   return rules_.max_in_flight == 0 || over_ || (!pauses() && in_flight_ + waiting_for_room_ < room());
 }
 
-PENSTOCK_INLINE relay::item& relay::make_item() {
+PENSTOCK_INLINE retry_queue::item& retry_queue::make_item() {
   if (free_.first == nullptr) {
     timed_.reserve(made_ + max_per_call);
     items_.reserve(items_.size() + 1);
@@ -308,8 +308,8 @@ PENSTOCK_INLINE relay::item& relay::make_item() {
   return *free_.pop();
 }
 
-PENSTOCK_INLINE void relay::read_many(std::span<const read_request> requests,
-                                      read_listener listener) noexcept {
+PENSTOCK_INLINE void retry_queue::read_many(std::span<const read_request> requests,
+                                            read_listener listener) noexcept {
   std::size_t taken = 0;
   std::exception_ptr failed;
   const clock::time_point now = clock::now();
@@ -336,7 +336,7 @@ PENSTOCK_INLINE void relay::read_many(std::span<const read_request> requests,
     listener.done(listener.self, request.tag, failed);
 }
 
-PENSTOCK_INLINE std::size_t relay::take_ready(std::span<read_request> into) noexcept {
+PENSTOCK_INLINE std::size_t retry_queue::take_ready(std::span<read_request> into) noexcept {
   std::size_t count = 0;
   while (count < into.size() && ready_.first != nullptr && has_room()) {
     item& one = *ready_.pop();
@@ -350,13 +350,13 @@ PENSTOCK_INLINE std::size_t relay::take_ready(std::span<read_request> into) noex
 }
 
 // The lock is released while reads are passed on.
-PENSTOCK_INLINE void relay::pass_on(std::unique_lock<std::mutex>& held) noexcept {
+PENSTOCK_INLINE void retry_queue::pass_on(std::unique_lock<std::mutex>& held) noexcept {
   if (passing_ || ready_.first == nullptr) return;
   passing_ = true;
   std::array<read_request, max_per_call> together;
   const read_listener listener{this, [](void* self, std::uint64_t tag, std::exception_ptr failed) noexcept {
-                                 static_cast<relay*>(self)->ended(*reinterpret_cast<item*>(to_size(tag)),
-                                                                  std::move(failed));
+                                 static_cast<retry_queue*>(self)->ended(
+                                     *reinterpret_cast<item*>(to_size(tag)), std::move(failed));
                                }};
   while (const std::size_t count = take_ready(together)) {
     held.unlock();
@@ -373,7 +373,7 @@ PENSTOCK_INLINE void relay::pass_on(std::unique_lock<std::mutex>& held) noexcept
   if (ends_) changed_.notify_all();
 }
 
-PENSTOCK_INLINE void relay::ended(item& one, std::exception_ptr failed) noexcept {
+PENSTOCK_INLINE void retry_queue::ended(item& one, std::exception_ptr failed) noexcept {
   const read_failure why = failed ? read_failure::of(failed) : read_failure{};
   if (!failed) succeeded(one.what.request.into.size(), one.attempt);
   std::unique_lock held(lock_);
@@ -399,13 +399,13 @@ PENSTOCK_INLINE void relay::ended(item& one, std::exception_ptr failed) noexcept
   what.tell(std::move(failed));
 }
 
-PENSTOCK_INLINE void relay::succeeded(std::size_t bytes, std::uint32_t attempt) noexcept {
+PENSTOCK_INLINE void retry_queue::succeeded(std::size_t bytes, std::uint32_t attempt) noexcept {
   bytes_.fetch_add(bytes, std::memory_order_relaxed);
   if (rules_.attempts > 1) budget_.give(attempt > 1 ? retry_budget::for_retry : 1);
 }
 
-PENSTOCK_INLINE std::exception_ptr relay::finally(std::exception_ptr failed, std::uint32_t attempts,
-                                                  const decision& last) noexcept {
+PENSTOCK_INLINE std::exception_ptr retry_queue::finally(std::exception_ptr failed, std::uint32_t attempts,
+                                                        const decision& last) noexcept {
   if (attempts == 1 && !last.spent && !last.late) return failed;
   try {
     std::rethrow_exception(failed);
@@ -422,7 +422,7 @@ PENSTOCK_INLINE std::exception_ptr relay::finally(std::exception_ptr failed, std
   }
 }
 
-PENSTOCK_INLINE void relay::cancel() noexcept {
+PENSTOCK_INLINE void retry_queue::cancel() noexcept {
   {
     const std::lock_guard guard(lock_);
     ++cancels_;
@@ -436,7 +436,7 @@ PENSTOCK_INLINE void relay::cancel() noexcept {
   if (background_) background_.cancel();
 }
 
-PENSTOCK_INLINE void relay::stop() noexcept {
+PENSTOCK_INLINE void retry_queue::stop() noexcept {
   cancel();
   {
     std::unique_lock held(lock_);
@@ -447,7 +447,7 @@ PENSTOCK_INLINE void relay::stop() noexcept {
   if (thread_.joinable()) thread_.join();
 }
 
-PENSTOCK_INLINE void relay::work() noexcept {
+PENSTOCK_INLINE void retry_queue::work() noexcept {
   const auto later = [](const item* a, const item* b) { return a->due > b->due; };
   std::unique_lock held(lock_);
   for (;;) {
@@ -479,7 +479,7 @@ PENSTOCK_INLINE void relay::work() noexcept {
   }
 }
 
-PENSTOCK_INLINE storage_counters relay::counters() const noexcept {
+PENSTOCK_INLINE storage_counters retry_queue::counters() const noexcept {
   const auto of = [](const counter& one) { return one.load(std::memory_order_relaxed); };
   storage_counters all;
   all.requests = of(requests_);
@@ -491,7 +491,7 @@ PENSTOCK_INLINE storage_counters relay::counters() const noexcept {
   return all;
 }
 
-PENSTOCK_INLINE std::optional<open_read> relay::oldest_read() const {
+PENSTOCK_INLINE std::optional<open_read> retry_queue::oldest_read() const {
   std::optional<open_read> found;
   clock::time_point since = clock::now();
   const clock::time_point now = since;
@@ -510,7 +510,7 @@ PENSTOCK_INLINE std::optional<open_read> relay::oldest_read() const {
   return found;
 }
 
-PENSTOCK_INLINE std::size_t relay::max_in_flight() const {
+PENSTOCK_INLINE std::size_t retry_queue::max_in_flight() const {
   const std::lock_guard guard(lock_);
   return limit_;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/storage/detail/delay_line.hpp>
+#include <penstock/storage/detail/latency_model.hpp>
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
@@ -19,11 +19,11 @@ PENSTOCK_INLINE delay_account::delay_account(std::span<const simulated_fault> fa
   for (std::size_t i = 0; i < faults.size(); ++i) faults_left[i].store(faults[i].times);
 }
 
-PENSTOCK_INLINE delay_line::delay_line(session_view session, std::span<const std::string> names,
-                                       const simulated_storage_options& options,
-                                       shared<delay_account> account)
+PENSTOCK_INLINE latency_model::latency_model(session_view session, std::span<const std::string> names,
+                                             const simulated_storage_options& options,
+                                             shared<delay_account> account)
     : session_(session), names_(names), options_(options), account_(std::move(account)) {}
-PENSTOCK_INLINE delay_line::~delay_line() {
+PENSTOCK_INLINE latency_model::~latency_model() {
   cancel();
   if (!thread_.joinable()) return;
   {
@@ -34,7 +34,7 @@ PENSTOCK_INLINE delay_line::~delay_line() {
   thread_.join();
 }
 
-PENSTOCK_INLINE void delay_line::check(const simulated_storage_options& options) {
+PENSTOCK_INLINE void latency_model::check(const simulated_storage_options& options) {
   constexpr std::chrono::microseconds none{0}, hour{3'600'000'000};
   const std::chrono::microseconds asked = options.asks_to_wait;
   for (const auto time : {options.latency, options.jitter, options.size_latency, options.stall, asked}) {
@@ -52,16 +52,16 @@ PENSTOCK_INLINE void delay_line::check(const simulated_storage_options& options)
   }
 }
 
-PENSTOCK_INLINE std::uint64_t delay_line::size(object_id id) const {
+PENSTOCK_INLINE std::uint64_t latency_model::size(object_id id) const {
   std::this_thread::sleep_for(options_.size_latency);
   return session_.size(id);
 }
-PENSTOCK_INLINE object_version delay_line::version(object_id id) const {
+PENSTOCK_INLINE object_version latency_model::version(object_id id) const {
   std::this_thread::sleep_for(options_.size_latency);
   return session_.version(id);
 }
 
-PENSTOCK_INLINE delay_line::fate delay_line::draw(const read_request& request) {
+PENSTOCK_INLINE latency_model::fate latency_model::draw(const read_request& request) {
   fate drawn;
   drawn.refused = options_.slow_down_above != 0 &&
                   account_->in_flight.load(std::memory_order_relaxed) >= options_.slow_down_above;
@@ -76,9 +76,9 @@ PENSTOCK_INLINE delay_line::fate delay_line::draw(const read_request& request) {
   return drawn;
 }
 
-PENSTOCK_INLINE delay_line::clock::time_point delay_line::reserve(const read_request& request,
-                                                                  clock::duration stall,
-                                                                  clock::time_point begin) {
+PENSTOCK_INLINE latency_model::clock::time_point latency_model::reserve(const read_request& request,
+                                                                        clock::duration stall,
+                                                                        clock::time_point begin) {
   clock::time_point due = begin;
   const bool bounded = options_.max_in_flight != 0;
   if (bounded && places_.size() >= options_.max_in_flight) {
@@ -104,7 +104,7 @@ PENSTOCK_INLINE delay_line::clock::time_point delay_line::reserve(const read_req
   return due;
 }
 
-PENSTOCK_INLINE void delay_line::begin_one() noexcept {
+PENSTOCK_INLINE void latency_model::begin_one() noexcept {
   const std::uint64_t now = account_->in_flight.fetch_add(1, std::memory_order_relaxed) + 1;
   std::uint64_t maximum = account_->peak_in_flight.load(std::memory_order_relaxed);
   while (now > maximum &&
@@ -112,7 +112,7 @@ PENSTOCK_INLINE void delay_line::begin_one() noexcept {
   }
 }
 
-PENSTOCK_INLINE void delay_line::read(object_id id, std::uint64_t offset, mutable_bytes into) {
+PENSTOCK_INLINE void latency_model::read(object_id id, std::uint64_t offset, mutable_bytes into) {
   const read_request request{id, offset, into};
   fate drawn;
   {
@@ -137,8 +137,8 @@ PENSTOCK_INLINE void delay_line::read(object_id id, std::uint64_t offset, mutabl
   account_->in_flight.fetch_sub(1, std::memory_order_relaxed);
 }
 
-PENSTOCK_INLINE void delay_line::read_many(std::span<const read_request> requests,
-                                           read_listener listener) noexcept {
+PENSTOCK_INLINE void latency_model::read_many(std::span<const read_request> requests,
+                                              read_listener listener) noexcept {
   std::size_t begun = 0;
   std::exception_ptr failed;
   try {
@@ -161,7 +161,7 @@ PENSTOCK_INLINE void delay_line::read_many(std::span<const read_request> request
     listener.done(listener.self, request.tag, failed);
 }
 
-PENSTOCK_INLINE void delay_line::cancel() noexcept {
+PENSTOCK_INLINE void latency_model::cancel() noexcept {
   {
     const std::scoped_lock lock(mutex_);
     for (pending& one : queue_) {
@@ -177,7 +177,7 @@ PENSTOCK_INLINE void delay_line::cancel() noexcept {
   cancelled_.notify_all();
 }
 
-PENSTOCK_INLINE void delay_line::abandon(std::uint64_t tag) noexcept {
+PENSTOCK_INLINE void latency_model::abandon(std::uint64_t tag) noexcept {
   {
     const std::scoped_lock lock(mutex_);
     for (pending& one : queue_) {
@@ -190,7 +190,7 @@ PENSTOCK_INLINE void delay_line::abandon(std::uint64_t tag) noexcept {
   queue_changed_.notify_one();
 }
 
-PENSTOCK_INLINE void delay_line::check_faults(const read_request& request) {
+PENSTOCK_INLINE void latency_model::check_faults(const read_request& request) {
   for (std::size_t i = 0; i < options_.faults.size(); ++i) {
     const simulated_fault& fault = options_.faults[i];
     const bool before = fault.begin > request.offset && fault.begin - request.offset >= request.into.size();
@@ -206,7 +206,7 @@ PENSTOCK_INLINE void delay_line::check_faults(const read_request& request) {
   }
 }
 
-PENSTOCK_INLINE void delay_line::fail(const read_request& request, simulated_failure how) {
+PENSTOCK_INLINE void latency_model::fail(const read_request& request, simulated_failure how) {
   const bool slow_down = how == simulated_failure::slow_down;
   error e(errc::io, slow_down                             ? "the store asks for fewer reads, as simulated"
                     : how == simulated_failure::timed_out ? "this read takes too long, as simulated"
@@ -221,7 +221,7 @@ PENSTOCK_INLINE void delay_line::fail(const read_request& request, simulated_fai
   throw std::move(e).recurring(how == simulated_failure::missing);
 }
 
-PENSTOCK_INLINE void delay_line::perform(const read_request& request, const fate& drawn) {
+PENSTOCK_INLINE void latency_model::perform(const read_request& request, const fate& drawn) {
   account_->reads.fetch_add(1, std::memory_order_relaxed);
   requests_.fetch_add(1, std::memory_order_relaxed);
   if (drawn.refused) fail(request, simulated_failure::slow_down);
@@ -232,7 +232,7 @@ PENSTOCK_INLINE void delay_line::perform(const read_request& request, const fate
   bytes_.fetch_add(request.into.size(), std::memory_order_relaxed);
 }
 
-PENSTOCK_INLINE storage_counters delay_line::counters() const noexcept {
+PENSTOCK_INLINE storage_counters latency_model::counters() const noexcept {
   storage_counters all;
   all.requests = requests_.load(std::memory_order_relaxed);
   all.bytes = bytes_.load(std::memory_order_relaxed);
@@ -240,7 +240,7 @@ PENSTOCK_INLINE storage_counters delay_line::counters() const noexcept {
   return all;
 }
 
-PENSTOCK_INLINE void delay_line::finish(const waiting_read& one, const fate& drawn) noexcept {
+PENSTOCK_INLINE void latency_model::finish(const waiting_read& one, const fate& drawn) noexcept {
   std::exception_ptr failed;
   if (one.stopped) {
     failed = read_cancelled(one.request, names_);
@@ -255,7 +255,7 @@ PENSTOCK_INLINE void delay_line::finish(const waiting_read& one, const fate& dra
   one.tell(std::move(failed));
 }
 
-PENSTOCK_INLINE void delay_line::work() noexcept {
+PENSTOCK_INLINE void latency_model::work() noexcept {
   std::unique_lock lock(mutex_);
   for (;;) {
     if (queue_.empty()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/storage/detail/hedge_line.hpp>
+#include <penstock/storage/detail/hedged_reads.hpp>
 
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/detail/part_reads.hpp>
@@ -14,18 +14,18 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-PENSTOCK_INLINE void hedge_line::link_list::append(link& one) noexcept {
+PENSTOCK_INLINE void hedged_reads::link_list::append(link& one) noexcept {
   one.next = nullptr;
   (first == nullptr ? first : last->next) = &one;
   last = &one;
 }
-PENSTOCK_INLINE hedge_line::link* hedge_line::link_list::pop() noexcept {
+PENSTOCK_INLINE hedged_reads::link* hedged_reads::link_list::pop() noexcept {
   link* const one = first;
   if (one != nullptr) first = one->next;
   return one;
 }
 
-PENSTOCK_INLINE hedge_line::hedge_line(const hedge_rules& rules, std::span<const std::string> names)
+PENSTOCK_INLINE hedged_reads::hedged_reads(const hedge_rules& rules, std::span<const std::string> names)
     : min_delay_(rules.min_delay),
       for_each_read_(static_cast<std::int64_t>(rules.max_extra_requests * static_cast<double>(one_hedge))),
       max_bytes_(rules.bytes),
@@ -33,30 +33,30 @@ PENSTOCK_INLINE hedge_line::hedge_line(const hedge_rules& rules, std::span<const
   for (size_group& one : groups_) one.times.need(rules.observations);
 }
 
-PENSTOCK_INLINE void hedge_line::use(session_view session, background_view background) noexcept {
+PENSTOCK_INLINE void hedged_reads::use(session_view session, background_view background) noexcept {
   session_ = session;
   background_ = background;
 }
 
 // What asks the session directly must not be ended by a cancellation that came before.
-PENSTOCK_INLINE void hedge_line::await_cancel() {
+PENSTOCK_INLINE void hedged_reads::await_cancel() {
   std::unique_lock held(lock_);
   changed_.wait(held, [this] { return !repeats_cancel_; });
 }
 
-PENSTOCK_INLINE std::uint64_t hedge_line::size(object_id id) {
+PENSTOCK_INLINE std::uint64_t hedged_reads::size(object_id id) {
   await_cancel();
   return session_->size(id);
 }
-PENSTOCK_INLINE object_version hedge_line::version(object_id id) {
+PENSTOCK_INLINE object_version hedged_reads::version(object_id id) {
   await_cancel();
   return session_->version(id);
 }
-PENSTOCK_INLINE void hedge_line::read(object_id id, std::uint64_t offset, mutable_bytes into) {
+PENSTOCK_INLINE void hedged_reads::read(object_id id, std::uint64_t offset, mutable_bytes into) {
   read_by_parts(*this, id, offset, into);
 }
 
-PENSTOCK_INLINE hedge_line::item& hedge_line::make_item(std::size_t bytes) {
+PENSTOCK_INLINE hedged_reads::item& hedged_reads::make_item(std::size_t bytes) {
   if (free_ == nullptr) {
     items_.reserve(items_.size() + 1);
     auto fresh = std::make_unique<item>();
@@ -76,7 +76,7 @@ PENSTOCK_INLINE hedge_line::item& hedge_line::make_item(std::size_t bytes) {
   return one;
 }
 
-PENSTOCK_INLINE void hedge_line::list(item& one) noexcept {
+PENSTOCK_INLINE void hedged_reads::list(item& one) noexcept {
   size_group& in = groups_[one.group];
   one.listed = true;
   one.newer = nullptr;
@@ -86,7 +86,7 @@ PENSTOCK_INLINE void hedge_line::list(item& one) noexcept {
   if (in.oldest == &one) changed_.notify_all();  // the thread watches the oldest of each group
 }
 
-PENSTOCK_INLINE void hedge_line::unlist(item& one) noexcept {
+PENSTOCK_INLINE void hedged_reads::unlist(item& one) noexcept {
   if (!std::exchange(one.listed, false)) return;
   size_group& in = groups_[one.group];
   (one.older == nullptr ? in.oldest : one.older->newer) = one.newer;
@@ -96,7 +96,7 @@ PENSTOCK_INLINE void hedge_line::unlist(item& one) noexcept {
 
 // Releases an item once both reads have ended and no thread uses it. `unused` gets what need not be kept, so
 // that it can be given back without the lock.
-PENSTOCK_INLINE void hedge_line::unpin(item& one, buffers& unused) noexcept {
+PENSTOCK_INLINE void hedged_reads::unpin(item& one, buffers& unused) noexcept {
   --one.pins;
   if (one.pins != 0 || one.first_runs || one.second_runs) return;
   held_ -= one.second_bytes.size() + (one.buffered ? one.first_bytes.size() : 0);
@@ -107,8 +107,8 @@ PENSTOCK_INLINE void hedge_line::unpin(item& one, buffers& unused) noexcept {
   free_ = &one;
 }
 
-PENSTOCK_INLINE void hedge_line::read_many(std::span<const read_request> requests,
-                                           read_listener listener) noexcept {
+PENSTOCK_INLINE void hedged_reads::read_many(std::span<const read_request> requests,
+                                             read_listener listener) noexcept {
   std::size_t taken = 0;
   std::exception_ptr failed;
   {
@@ -133,7 +133,7 @@ PENSTOCK_INLINE void hedge_line::read_many(std::span<const read_request> request
     listener.done(listener.self, request.tag, failed);
 }
 
-PENSTOCK_INLINE std::size_t hedge_line::take_ready(std::span<read_request> into) noexcept {
+PENSTOCK_INLINE std::size_t hedged_reads::take_ready(std::span<read_request> into) noexcept {
   std::size_t count = 0;
   const clock::time_point now = clock::now();
   while (count < into.size() && ready_.first != nullptr) {
@@ -156,13 +156,13 @@ PENSTOCK_INLINE std::size_t hedge_line::take_ready(std::span<read_request> into)
 }
 
 // The lock is released while reads are passed on.
-PENSTOCK_INLINE void hedge_line::pass_on(std::unique_lock<std::mutex>& held) noexcept {
+PENSTOCK_INLINE void hedged_reads::pass_on(std::unique_lock<std::mutex>& held) noexcept {
   if (passing_ || ready_.first == nullptr) return;
   passing_ = true;
   std::array<read_request, max_per_call> together;
   const read_listener listener{this, [](void* self, std::uint64_t tag, std::exception_ptr failed) noexcept {
-                                 static_cast<hedge_line*>(self)->ended(*reinterpret_cast<link*>(to_size(tag)),
-                                                                       std::move(failed));
+                                 static_cast<hedged_reads*>(self)->ended(
+                                     *reinterpret_cast<link*>(to_size(tag)), std::move(failed));
                                }};
   while (const std::size_t count = take_ready(together)) {
     held.unlock();
@@ -179,7 +179,7 @@ PENSTOCK_INLINE void hedge_line::pass_on(std::unique_lock<std::mutex>& held) noe
   if (ends_) changed_.notify_all();
 }
 
-PENSTOCK_INLINE void hedge_line::ended(link& which, std::exception_ptr failed) noexcept {
+PENSTOCK_INLINE void hedged_reads::ended(link& which, std::exception_ptr failed) noexcept {
   item& one = *which.of;
   const bool direct = background_.abandons();
   const link* loser = nullptr;
@@ -234,7 +234,7 @@ PENSTOCK_INLINE void hedge_line::ended(link& which, std::exception_ptr failed) n
   unpin(one, unused);
 }
 
-PENSTOCK_INLINE void hedge_line::cancel() noexcept {
+PENSTOCK_INLINE void hedged_reads::cancel() noexcept {
   {
     const std::lock_guard guard(lock_);
     ++cancels_;
@@ -245,7 +245,7 @@ PENSTOCK_INLINE void hedge_line::cancel() noexcept {
   background_.cancel();
 }
 
-PENSTOCK_INLINE void hedge_line::stop() noexcept {
+PENSTOCK_INLINE void hedged_reads::stop() noexcept {
   cancel();
   {
     std::unique_lock held(lock_);
@@ -256,7 +256,7 @@ PENSTOCK_INLINE void hedge_line::stop() noexcept {
   if (thread_.joinable()) thread_.join();
 }
 
-PENSTOCK_INLINE hedge_line::clock::time_point hedge_line::hedge_late(clock::time_point now) noexcept {
+PENSTOCK_INLINE hedged_reads::clock::time_point hedged_reads::hedge_late(clock::time_point now) noexcept {
   clock::time_point wake = clock::time_point::max();
   for (size_group& in : groups_) {
     const auto late = in.times.late();
@@ -286,7 +286,7 @@ PENSTOCK_INLINE hedge_line::clock::time_point hedge_line::hedge_late(clock::time
   return wake;
 }
 
-PENSTOCK_INLINE void hedge_line::work() noexcept {
+PENSTOCK_INLINE void hedged_reads::work() noexcept {
   std::unique_lock held(lock_);
   for (;;) {
     while (link* const which = stopped_.pop()) {
@@ -308,7 +308,7 @@ PENSTOCK_INLINE void hedge_line::work() noexcept {
   }
 }
 
-PENSTOCK_INLINE storage_counters hedge_line::counters() const noexcept {
+PENSTOCK_INLINE storage_counters hedged_reads::counters() const noexcept {
   const auto of = [](const counter& one) { return one.load(std::memory_order_relaxed); };
   storage_counters all;
   all.requests = of(requests_);
