@@ -163,8 +163,8 @@ std::string report(const settings& how, const ps::manifest& data, const fs::path
   const std::string unit_name = large ? "GiB" : "MiB";
   const auto in_units = [&](std::uint64_t bytes) { return static_cast<double>(bytes) / unit; };
 
-  const std::vector<std::pair<std::string, ps::eviction>> policies = {
-      {"needed_last", ps::eviction::needed_last}, {"lru", ps::eviction::lru}};
+  const std::vector<std::pair<std::string, ps::eviction>> policies = {{"belady", ps::eviction::belady},
+                                                                      {"lru", ps::eviction::lru}};
   std::vector<line_chart::points> rates, disks;
   for (const auto& [name, evict] : policies) {
     const std::vector<moment> seen = watch(how, data, scratch / name, evict);

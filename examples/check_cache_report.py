@@ -53,9 +53,9 @@ with tempfile.TemporaryDirectory() as place:
     out = run("--out", picture, "--samples", 1000, "--epochs", 3, "--step-us", 500, "--scratch", scratch)
     print(out)
     rates = rates_of(out)
-    check(set(rates) == {"needed_last", "lru"}, "each policy has its line")
-    check(rates["needed_last"][0] > rates["lru"][0] + 10, "what is needed last is the better choice")
-    check(rates["needed_last"][1] < rates["lru"][1], "and so fewer blocks are fetched")
+    check(set(rates) == {"belady", "lru"}, "each policy has its line")
+    check(rates["belady"][0] > rates["lru"][0] + 10, "what is needed last is the better choice")
+    check(rates["belady"][1] < rates["lru"][1], "and so fewer blocks are fetched")
     check(all(evicted > 0 for _, _, evicted, _ in rates.values()), "both caches are too small")
     check(not list(scratch.iterdir()), "the folders of the caches are gone")
     check([p.name for p in folder.iterdir() if p.is_file()] == ["report.svg"], "and only the picture is left")
@@ -64,7 +64,7 @@ with tempfile.TemporaryDirectory() as place:
     texts = [text.text for text in root.iter(SVG + "text")]
     limit = float(next(re.fullmatch(r"its limit, (\S+) MiB", t) for t in texts if t.startswith("its limit"))[1])
     check(all(disk <= limit for *_, disk in rates.values()), f"neither takes more than its limit of {limit} MiB")
-    check({"eviction::needed_last", "eviction::lru", "epochs"} <= set(texts) and
+    check({"eviction::belady", "eviction::lru", "epochs"} <= set(texts) and
           any("%" in t for t in texts) and any(t.endswith("disk, MiB") for t in texts), "legend, axes and units")
     places = [(text.get("x"), text.get("y")) for text in root.iter(SVG + "text")]
     check(len(set(places)) == len(places), "no text is upon another one")

@@ -49,12 +49,12 @@ struct folder {
   /// Says that a run stands at a turn, and will read the objects in some order, twice.
   template <class Session>
   void plan_with(Session& session, std::uint64_t turn, std::size_t order, bool ends) const {
-    const ps::read_foresight plan = session.foresight();
+    const ps::access_plan_sink plan = session.foresight();
     plan.forget(plan.self);
     const std::size_t count = contents.size();
     for (std::size_t i = 0; i < 2 * count; ++i) {
       const auto id = static_cast<ps::object_id>((order + i) % count);
-      session.foresee(id, 0, contents[id].size(), turn + 10 * i);
+      session.plan_read(id, 0, contents[id].size(), turn + 10 * i);
     }
     plan.stand_at(plan.self, turn, turn + 20 * count, ends);
   }

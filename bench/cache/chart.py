@@ -11,7 +11,7 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402, after the choice of what draws
 
 PANELS = (("shuffle", 1), ("window(16)", 4), ("window(16), lanes(64)", 4), ("mix of two shuffles", 32))
-LINES = (("optimum", "#999999", "-", 4), ("needed_last", "#0057b7", "-", 1.8), ("lru", "#c2410c", "--", 1.5),
+LINES = (("optimum", "#999999", "-", 4), ("belady", "#0057b7", "-", 1.8), ("lru", "#c2410c", "--", 1.5),
          ("fifo", "#15803d", ":", 1.8))
 
 
@@ -19,7 +19,7 @@ def main():
     if len(sys.argv) != 3:
         sys.exit("usage: chart.py FIGURES SVG")
     with open(sys.argv[1], newline="", encoding="utf-8") as file:
-        rows = [dict(zip(("order", "nodes", "cache", "fifo", "lru", "needed_last", "optimum", "share"), row))
+        rows = [dict(zip(("order", "nodes", "cache", "fifo", "lru", "belady", "optimum", "share"), row))
                 for row in csv.reader(file, delimiter=";")]
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "cache", "font.size": 9})
     figure, axes = plt.subplots(1, len(PANELS), figsize=(11, 3.2), sharey=True, layout="constrained")

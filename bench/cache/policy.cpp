@@ -149,7 +149,7 @@ result best(const reads_of_node& all, std::size_t slots) {
   return found;
 }
 
-enum class policy { fifo, lru, needed_last };
+enum class policy { fifo, lru, belady };
 
 /// What the cache of a node does, of which the ranks are as fast as each other.
 result simulate(const reads_of_node& all, std::uint64_t slots, policy how) {
@@ -163,7 +163,7 @@ result simulate(const reads_of_node& all, std::uint64_t slots, policy how) {
   for (std::uint64_t block = 0; block < data_blocks; ++block) keys.push_back(key_of(block));
   std::vector<std::unique_ptr<blocks::block_plan>> plans;
   const std::size_t ranks = all.ranks.size(), turns = all.ranks[0].size();
-  if (how == policy::needed_last)
+  if (how == policy::belady)
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       auto& plan = *plans.emplace_back(std::make_unique<blocks::block_plan>());
       (void)plan.add(keys);  // numbered from 0 on
@@ -173,7 +173,7 @@ result simulate(const reads_of_node& all, std::uint64_t slots, policy how) {
   std::vector<std::uint64_t> told(ranks);
   const auto stand_at = [&](std::size_t rank, std::uint64_t turn) {
     const std::uint64_t end = std::min<std::uint64_t>((turn / all.per_epoch + 9) * all.per_epoch, turns);
-    for (; told[rank] < end; ++told[rank]) plans[rank]->foresee(all.ranks[rank][told[rank]], told[rank]);
+    for (; told[rank] < end; ++told[rank]) plans[rank]->plan_read(all.ranks[rank][told[rank]], told[rank]);
     plans[rank]->stand_at(turn, end, end == turns);
     table.stand_at(
         static_cast<std::uint32_t>(rank), turn, 1,
@@ -216,7 +216,7 @@ void line(const char* name, std::uint64_t nodes, const reads_of_node& all, bool 
   for (const unsigned percent : {10u, 25u, 50u, 75u, 90u}) {
     const std::uint64_t slots = std::max<std::uint64_t>(1, of_node * percent / 100);
     const result fifo = simulate(all, slots, policy::fifo), lru = simulate(all, slots, policy::lru),
-                 ours = simulate(all, slots, policy::needed_last), maximum = best(all, slots);
+                 ours = simulate(all, slots, policy::belady), maximum = best(all, slots);
     std::printf(chart ? "%s;%llu;%u;%.4f;%.4f;%.4f;%.4f;%.4f\n"
                       : "| %s | %llu | %u %% | %.3f | %.3f | %.3f | %.3f | %.3f |\n",
                 name, static_cast<unsigned long long>(nodes), percent, fifo.rate(), lru.rate(), ours.rate(),
@@ -236,7 +236,7 @@ int main(int argc, char** argv) {
   };
   if (!chart)
     std::puts(
-        "| order | nodes | cache | fifo | lru | needed_last | optimum | of the optimum |\n"
+        "| order | nodes | cache | fifo | lru | belady | optimum | of the optimum |\n"
         "|---|---:|---:|---:|---:|---:|---:|---:|");
   for (const std::uint64_t nodes : {1u, 4u, 32u}) {
     line("shuffle", nodes, reads_of(0, nodes, full), chart);
@@ -248,8 +248,8 @@ int main(int argc, char** argv) {
   constexpr std::uint64_t nodes = 32, share = data_blocks / nodes;
   std::uint64_t maximum = 0;
   for (std::uint64_t node = 0; node < nodes; ++node)
-    maximum = std::max(maximum,
-                       simulate(reads_of(node, nodes, lanes), share / 2, policy::needed_last).fetched_first);
+    maximum =
+        std::max(maximum, simulate(reads_of(node, nodes, lanes), share / 2, policy::belady).fetched_first);
   std::printf(
       "\nWith lanes and a cache of half its share, a node of %llu fetches at most %.3f times its share of\n"
       "the data in the first epoch.\n",

@@ -6,5 +6,5 @@
 #include <penstock/base/flat_json.hpp>
 #include <penstock/base/name_list.hpp>
 #include <penstock/base/owned.hpp>
+#include <penstock/base/prefetch_lines.hpp>
 #include <penstock/base/shared.hpp>
-#include <penstock/base/touch_lines.hpp>

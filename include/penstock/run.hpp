@@ -28,14 +28,14 @@
 #include <penstock/run/engine/evaluator.hpp>
 #include <penstock/run/engine/fetched_session.hpp>
 #include <penstock/run/engine/fetcher.hpp>
-#include <penstock/run/engine/forecast.hpp>
-#include <penstock/run/engine/foresight_list.hpp>
 #include <penstock/run/engine/home_process.hpp>
 #include <penstock/run/engine/live_limits.hpp>
 #include <penstock/run/engine/machine.hpp>
 #include <penstock/run/engine/observers.hpp>
+#include <penstock/run/engine/planned_reads.hpp>
 #include <penstock/run/engine/range_list.hpp>
 #include <penstock/run/engine/read_ahead.hpp>
+#include <penstock/run/engine/read_planner.hpp>
 #include <penstock/run/engine/request_limit.hpp>
 #include <penstock/run/engine/request_queue.hpp>
 #include <penstock/run/engine/ring.hpp>

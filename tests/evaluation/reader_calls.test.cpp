@@ -52,7 +52,7 @@ struct looking_ahead {
     std::uint64_t last = 0;
   };
   void look_ahead(std::span<const ps::position> next, worker& w) const { w.last = next.back().index; }
-  void touch_ahead(std::size_t, const worker&, std::uint64_t) const {}
+  void prefetch_ahead(std::size_t, const worker&, std::uint64_t) const {}
 };
 
 TEST_CASE("evaluation/reader_calls: who looks ahead is told by its calls") {

@@ -91,7 +91,7 @@ TEST_CASE("source/webdataset_ahead: a reader gives the sample it is asked for, a
     const auto next = std::span(order).subspan(first, std::min<std::size_t>(100, order.size() - first));
     reader.look_ahead(next, worker);
     for (std::size_t i = 0; i < next.size(); ++i) {
-      reader.touch_ahead(i + 4, worker, 1);
+      reader.prefetch_ahead(i + 4, worker, 1);
       if (i % 10 == 3) check(order[random.below(order.size())]);  // one that was not announced
       if (i % 10 != 7) check(next[i]);                            // one that is left out
     }

@@ -36,7 +36,7 @@ TEST_CASE("source/webdataset_over_cached: shards of each store have the same sam
       CHECK(penstock_test::indexed_listing(penstock::webdataset(near, options)) == expected);
       CHECK(penstock_test::indexed_listing(penstock::webdataset(near, options)) == expected);
       auto session = near.connect();
-      CHECK(session.warm(0) == (limit > shard.size()));
+      CHECK(session.resident(0) == (limit > shard.size()));
     }
   });
 }

@@ -109,14 +109,14 @@ using three = ps::any_of<ps::file, shown, far>;
 using near = ps::any_of<ps::file, copied>;
 static_assert(ps::storage<three> && ps::url_storage<ps::file> && !ps::url_storage<ps::memory_files>);
 static_assert(ps::background_session<three::session> && ps::latent_session<three::session>);
-static_assert(ps::partly_viewing_session<three::session> && ps::warming_session<three::session>);
+static_assert(ps::mapped_session<three::session> && ps::residency_session<three::session>);
 static_assert(!ps::viewing_session<three::session> && !ps::local_storage<three>);
 static_assert(!ps::background_session<near::session> && !ps::latent_session<near::session>);
-static_assert(ps::partly_viewing_session<near::session> && ps::storage<near>);
+static_assert(ps::mapped_session<near::session> && ps::storage<near>);
 static_assert(ps::viewing_session<ps::any_of<ps::mapped_file, shown>::session>);
-static_assert(!ps::partly_viewing_session<ps::any_of<ps::mapped_file, shown>::session>);
-static_assert(!ps::partly_viewing_session<ps::any_of<copied, far>::session>);
-static_assert(!ps::warming_session<ps::any_of<copied, far>::session>);
+static_assert(!ps::mapped_session<ps::any_of<ps::mapped_file, shown>::session>);
+static_assert(!ps::mapped_session<ps::any_of<copied, far>::session>);
+static_assert(!ps::residency_session<ps::any_of<copied, far>::session>);
 static_assert(ps::local_storage<ps::any_of<ps::file>> && !ps::latent_session<ps::any_of<ps::file>::session>);
 
 void put(const std::filesystem::path& path, std::string_view bytes) {
@@ -190,7 +190,7 @@ TEST_CASE("storage/any_of: a path, a file:// URL and a list are files, with thei
   CHECK(all_of(list.connect(), 1) == "second");
   CHECK(three(std::vector<std::string>{"file://" + path, other}).names()[0] == path);
   const three mine(ps::file(path, {.access = ps::file_access::map}));
-  CHECK(mine.connect().warm(0));
+  CHECK(mine.connect().resident(0));
   CHECK(mine.describe().find("mapped") != std::string::npos);
   CHECK_THROWS_AS(three(path + "missing").connect().size(0), ps::error);
 }
@@ -208,15 +208,15 @@ TEST_CASE("storage/any_of: the scheme chooses the storage, whatever its case") {
   CHECK(three({"far://b"}).names().size() == 1);
   CHECK(three(std::vector<std::string>{"Mem://b"}).names()[0] == "mem://b");
 
-  const auto shows = in_memory.connect();
-  CHECK(shows.shows(0));
-  CHECK(shows.warm(0));
-  CHECK(ps::text_of(shows.view(0, 3, 6)) == "memory");
-  shows.confirm(0);
-  shows.will_need(0, 0, 9);
+  const auto mapped = in_memory.connect();
+  CHECK(mapped.mapped(0));
+  CHECK(mapped.resident(0));
+  CHECK(ps::text_of(mapped.view(0, 3, 6)) == "memory");
+  mapped.confirm(0);
+  mapped.will_need(0, 0, 9);
   const auto copies = away.connect();
-  CHECK_FALSE(copies.shows(0));
-  CHECK_FALSE(copies.warm(0));
+  CHECK_FALSE(copies.mapped(0));
+  CHECK_FALSE(copies.resident(0));
   CHECK_THROWS_WITH(copies.view(0, 0, 1), contains("is not shown in place; read it"));
   const ps::any_of<copied, far> apart("copied://a");
   CHECK(all_of(apart.connect(), 0) == "of memory");

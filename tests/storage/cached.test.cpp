@@ -108,16 +108,16 @@ std::uint64_t folder_bytes(const std::filesystem::path& folder) {
   }
   return all;
 }
-/// Whether the session says within some calls that all objects are warm.
+/// Whether the session says within some calls that all objects are resident.
 template <class Session>
-bool becomes_warm(Session& session, const objects& all) {
-  bool warm = true;
+bool becomes_resident(Session& session, const objects& all) {
+  bool resident = true;
   for (ps::object_id id = 0; id < all.contents.size(); ++id) {
     bool one = false;
-    for (int i = 0; i < 600 && !one; ++i) one = session.warm(id);
-    warm = warm && one;
+    for (int i = 0; i < 600 && !one; ++i) one = session.resident(id);
+    resident = resident && one;
   }
-  return warm;
+  return resident;
 }
 
 std::string error_of(const std::function<void()>& call) {
@@ -166,7 +166,7 @@ TEST_CASE("storage/cached: any range has its bytes, and each block is fetched on
 
   auto third = near.connect();
   CHECK(all.all_right(third, 3));
-  CHECK(becomes_warm(third, all));
+  CHECK(becomes_resident(third, all));
   CHECK(all.all_right(third, 4));
   read_all(third, all);
   CHECK(third.counters().fetched == 0);
@@ -244,11 +244,11 @@ TEST_CASE("storage/cached: damage is noticed in a cache that is in memory, too")
   const ps::cached near(far, ps::disk_cache(folder.string(), 64_MiB, {.block = piece, .verify = verify}));
   {
     auto session = near.connect();
-    CHECK_FALSE(session.warm(7));
+    CHECK_FALSE(session.resident(7));
     read_all(session, all);
   }
   auto session = near.connect();
-  CHECK(becomes_warm(session, all));
+  CHECK(becomes_resident(session, all));
   change_file(folder / "penstock.blocks", [](std::string& bytes) {
     bytes[4096 + 5 * piece + 1000] ^= 1;
     bytes[4096 + 20 * piece] ^= 64;
@@ -256,7 +256,7 @@ TEST_CASE("storage/cached: damage is noticed in a cache that is in memory, too")
   read_all(session, all);
   CHECK(session.counters().corrupt == 2);
   CHECK(session.counters().refetched == 2);
-  CHECK(becomes_warm(session, all));
+  CHECK(becomes_resident(session, all));
   read_all(session, all);
   CHECK(session.counters().corrupt == 2);
 
@@ -276,7 +276,7 @@ TEST_CASE("storage/cached: whatever is in the index, the bytes are right") {
     {
       auto session = near.connect();
       REQUIRE(all.all_right(session, seed, 20));
-      (void)becomes_warm(session, all);
+      (void)becomes_resident(session, all);
       REQUIRE(all.all_right(session, seed, 10));
     }
     change_file(folder / "penstock.index", [&](std::string& bytes) {

@@ -93,7 +93,7 @@ struct counted_store {
       const std::uint64_t size = session.size(0), offset = random() % size;
       got.resize(std::min<std::uint64_t>(size - offset, 1 + random() % (2 * block)));
       session.read(0, offset, got);
-      (void)session.warm(0);
+      (void)session.resident(0);
       for (std::size_t k = 0; k < got.size(); k += 61)
         if (got[k] != byte_at(offset + k)) ++counts.wrong;
       if (got.back() != byte_at(offset + got.size() - 1)) ++counts.wrong;

@@ -96,7 +96,7 @@ TEST_CASE("storage/cached: when a block is needed next is what a look at all rea
 
   std::uint64_t told = 0;
   for (std::uint64_t turn = 0; turn <= reads.size(); turn += 7) {
-    for (; told < reads.size() && told < turn + 500; ++told) plan.foresee(reads[told], told);
+    for (; told < reads.size() && told < turn + 500; ++told) plan.plan_read(reads[told], told);
     const bool ends = told == reads.size();
     plan.stand_at(turn, told, ends);
     for (std::uint32_t b = 0; b < count; ++b) {
@@ -129,7 +129,7 @@ TEST_CASE("storage/cached: a plan has room for a number of uses, whatever lies b
   std::uint64_t turn = 0;
   for (std::size_t i = 0; i < blocks::block_plan::max_uses; ++i, turn += 10) {
     REQUIRE(plan.has_room());
-    plan.foresee(i % 2 == 0 ? 0 : 1, turn);
+    plan.plan_read(i % 2 == 0 ? 0 : 1, turn);
   }
   CHECK_FALSE(plan.has_room());
   plan.stand_at(25, turn, false);
@@ -149,13 +149,13 @@ TEST_CASE("storage/cached: a plan forgets what is behind it, also if one block i
       REQUIRE(plan.has_room());
       plan.stand_at(turn - std::min<std::uint64_t>(turn, 500), turn, false);
     }
-    plan.foresee(0, turn);
-    plan.foresee(1 + static_cast<std::uint32_t>(turn) % (count - 1), turn);
+    plan.plan_read(0, turn);
+    plan.plan_read(1 + static_cast<std::uint32_t>(turn) % (count - 1), turn);
   }
   // No use is longer, and no turn lies between two of them.
   plan.clear();
   constexpr std::uint64_t longest = blocks::block_plan::longest_use;
-  for (std::uint64_t turn = 0; turn < 3 * longest; ++turn) plan.foresee(0, turn);
+  for (std::uint64_t turn = 0; turn < 3 * longest; ++turn) plan.plan_read(0, turn);
   for (const std::uint64_t turn : {longest - 1, longest, longest + 1, 3 * longest - 1}) {
     plan.stand_at(turn, 3 * longest, false);
     CHECK(plan.next(0) == blocks::next_use::at(turn));
@@ -215,11 +215,11 @@ struct driven {
 
   template <class Session>
   void step(Session& session, std::uint64_t turn, bool ends) {
-    const ps::read_foresight plan = session.foresight();
+    const ps::access_plan_sink plan = session.access_plan();
     const std::uint64_t size = reads.size();
     if (plan.self != nullptr) {
       for (; told < size && told < turn + horizon; ++told)
-        session.foresee(0, reads[told] * block + 7, 3, told);
+        session.plan_read(0, reads[told] * block + 7, 3, told);
       plan.stand_at(plan.self, turn, told, ends && told == size);
     }
     std::byte one[3];
@@ -249,14 +249,14 @@ TEST_CASE("storage/cached: with half of the data, a new shuffle each epoch has t
     return counted.hits;
   };
   const std::size_t best = best_hits(reads, slots), lru = hits_of(ps::eviction::lru, 0);
-  const std::size_t epoch = hits_of(ps::eviction::needed_last, reads.size() / 4);
-  const std::size_t whole = hits_of(ps::eviction::needed_last, reads.size());
+  const std::size_t epoch = hits_of(ps::eviction::belady, reads.size() / 4);
+  const std::size_t whole = hits_of(ps::eviction::belady, reads.size());
   CHECK(static_cast<double>(whole) >= .98 * static_cast<double>(best));
   CHECK(static_cast<double>(epoch) >= .98 * static_cast<double>(best));
   CHECK(whole <= best);
   CHECK(lru * 4 < whole * 3);
   // Without a future it is lru.
-  CHECK(hits_of(ps::eviction::needed_last, 0) <= lru + reads.size() / 100);
+  CHECK(hits_of(ps::eviction::belady, 0) <= lru + reads.size() / 100);
 }
 
 TEST_CASE(
@@ -268,8 +268,8 @@ TEST_CASE(
   const ps::cached near(far,
                         ps::disk_cache(dir.path().string(), 64_MiB, {.block = driven::block, .ahead = 2}));
   auto session = near.connect();
-  const ps::read_foresight plan = session.foresight();
-  for (std::uint32_t b = 0; b < count; ++b) session.foresee(0, b * driven::block, 10, 10 * b);
+  const ps::access_plan_sink plan = session.access_plan();
+  for (std::uint32_t b = 0; b < count; ++b) session.plan_read(0, b * driven::block, 10, 10 * b);
   // Nothing is read, and yet everything comes.
   for (std::uint64_t come = 0; come < count; come = session.counters().fetched) {
     plan.stand_at(plan.self, 10 * come, 10 * count, true);
@@ -285,17 +285,16 @@ TEST_CASE(
 TEST_CASE("storage/cached: a cache that goes by use or by age does not ask to be told the future") {
   const penstock_test::stamped_files far{ps::memory_files().add("a", std::string(4 * driven::block, 'x'))};
   const penstock_test::temp_dir dir;
-  for (const auto evict : {ps::eviction::lru, ps::eviction::fifo, ps::eviction::needed_last}) {
+  for (const auto evict : {ps::eviction::lru, ps::eviction::fifo, ps::eviction::belady}) {
     const ps::disk_cache near(dir.path().string(), 8 * driven::block,
                               {.block = driven::block, .evict = evict});
-    CHECK((ps::cached(far, near).connect().foresight().self != nullptr) ==
-          (evict == ps::eviction::needed_last));
+    CHECK((ps::cached(far, near).connect().access_plan().self != nullptr) == (evict == ps::eviction::belady));
     // Memory around it asks for itself, and keeps what it hears to itself.
     const ps::cached memory(ps::cached(far, near), ps::memory_cache(1_MiB, {.block = driven::block}));
     auto session = memory.connect();
-    const ps::read_foresight plan = session.foresight();
+    const ps::access_plan_sink plan = session.access_plan();
     REQUIRE(plan.self != nullptr);
-    session.foresee(0, 0, 10, 5);
+    session.plan_read(0, 0, 10, 5);
     plan.stand_at(plan.self, 0, 6, true);
     CHECK(plan.has_room(plan.self));
   }
@@ -319,7 +318,7 @@ TEST_CASE("storage/cached: memory over a folder: both know the future") {
     CHECK(counted.uncached == 0);
     return counted;
   };
-  const ps::storage_counters lru = hits_of(ps::eviction::lru), ours = hits_of(ps::eviction::needed_last);
+  const ps::storage_counters lru = hits_of(ps::eviction::lru), ours = hits_of(ps::eviction::belady);
   CHECK(ours.fetched * 4 < lru.fetched * 3);
 }
 
@@ -336,12 +335,12 @@ struct small_cache {
     for (std::uint32_t b = first; b < end; ++b) session.read(0, b * driven::block, one);
   }
   template <class Session>
-  static void foresee(Session& session, std::uint32_t first, std::uint32_t end, std::uint64_t turn) {
-    for (std::uint32_t b = first; b < end; ++b) session.foresee(0, b * driven::block, 1, turn + 10 * b);
+  static void plan_read(Session& session, std::uint32_t first, std::uint32_t end, std::uint64_t turn) {
+    for (std::uint32_t b = first; b < end; ++b) session.plan_read(0, b * driven::block, 1, turn + 10 * b);
   }
   template <class Session>
   static void stand_at(Session& session, std::uint64_t turn, std::uint64_t seen, bool ends) {
-    const ps::read_foresight plan = session.foresight();
+    const ps::access_plan_sink plan = session.access_plan();
     plan.stand_at(plan.self, turn, seen, ends);
   }
 };
@@ -354,7 +353,7 @@ TEST_CASE("storage/cached: a process that died plans for nothing") {
   if (child == 0) {
     auto own = all.near.connect();
     all.read(own, 0, 10);
-    all.foresee(own, 0, 10, 1000);
+    all.plan_read(own, 0, 10, 1000);
     all.stand_at(own, 0, 2000, true);
     ::kill(::getpid(), SIGKILL);
   }
@@ -363,7 +362,7 @@ TEST_CASE("storage/cached: a process that died plans for nothing") {
   REQUIRE(WIFSIGNALED(status));
 
   all.read(session, 20, 30);
-  all.foresee(session, 20, 29, 1000);
+  all.plan_read(session, 20, 29, 1000);
   all.stand_at(session, 0, 2000, true);
   const std::uint64_t hits = session.counters().hits;
   // For these 29 goes, which nobody needs, and then 31. Of what the dead one needs of them nothing is known,
@@ -404,7 +403,7 @@ TEST_CASE("storage/cached: a run that ended and goes on needs its blocks again")
   auto session = all.near.connect();
   all.read(session, 0, 10);
   all.stand_at(session, 50, 100, true);  // none of them again
-  all.foresee(session, 0, 5, 100);
+  all.plan_read(session, 0, 5, 100);
   all.stand_at(session, 60, 200, false);
   all.read(session, 20, 25);  // for which the others go
   const std::uint64_t hits = session.counters().hits;
@@ -416,12 +415,12 @@ TEST_CASE("storage/cached: a run that goes elsewhere goes by what it reads there
   const small_cache all;
   auto session = all.near.connect();
   all.read(session, 0, 10);
-  all.foresee(session, 5, 10, 1000);
-  all.foresee(session, 0, 5, 2000);  // last
+  all.plan_read(session, 5, 10, 1000);
+  all.plan_read(session, 0, 5, 2000);  // last
   all.stand_at(session, 900, 3000, false);
-  const ps::read_foresight plan = session.foresight();
+  const ps::access_plan_sink plan = session.access_plan();
   plan.forget(plan.self);
-  all.foresee(session, 0, 5, 10);  // first
+  all.plan_read(session, 0, 5, 10);  // first
   all.stand_at(session, 0, 200, false);
   all.read(session, 20, 25);
   const std::uint64_t hits = session.counters().hits;
@@ -433,7 +432,7 @@ TEST_CASE("storage/cached: the child of a fork may let a session that plans go")
   const small_cache all;
   auto session = std::make_unique<decltype(all.near.connect())>(all.near.connect());
   all.read(*session, 0, 10);
-  all.foresee(*session, 0, 10, 10);
+  all.plan_read(*session, 0, 10, 10);
   all.stand_at(*session, 0, 200, true);
   const ::pid_t child = ::fork();
   if (child == 0) {
@@ -457,7 +456,7 @@ TEST_CASE("storage/cached: beside a process that is stopped, blocks go by when t
   if (child == 0) {
     auto session = all.near.connect();
     all.read(session, 0, 10);
-    all.foresee(session, 0, 10, 1000);
+    all.plan_read(session, 0, 10, 1000);
     all.stand_at(session, 0, 2000, true);
     ::raise(SIGSTOP);
     ::_exit(0);
@@ -468,7 +467,7 @@ TEST_CASE("storage/cached: beside a process that is stopped, blocks go by when t
   auto session = all.near.connect();
   for (int i = 0; i < 2; ++i) {
     all.read(session, 20, 30);
-    all.foresee(session, 20, 30, 1000 * static_cast<std::uint64_t>(i));
+    all.plan_read(session, 20, 30, 1000 * static_cast<std::uint64_t>(i));
     all.stand_at(session, 0, 2000, true);
   }
   const std::uint64_t hits = session.counters().hits;
@@ -482,7 +481,7 @@ TEST_CASE("storage/cached: what a session reads that does not plan stays no long
   auto plans = all.near.connect();
   auto reads = all.near.connect();
   all.read(plans, 0, 10);
-  all.foresee(plans, 0, 10, 10);
+  all.plan_read(plans, 0, 10, 10);
   all.stand_at(plans, 0, 200, true);
   for (std::uint32_t b = 20; b < 40; ++b) {
     all.read(reads, b, b + 1);
@@ -504,9 +503,9 @@ TEST_CASE("storage/cached: sessions come, plan and go while others choose") {
         auto session = all.near.connect();
         for (std::uint64_t turn = 0; turn < 30; ++turn) {
           const auto block = static_cast<std::uint32_t>(random() % 40);
-          session.foresee(0, block * driven::block, 1, turn);
+          session.plan_read(0, block * driven::block, 1, turn);
           if (turn % 3 == 0) all.stand_at(session, turn, turn + 1, turn % 2 == 0);
-          if (turn % 11 == 10) session.foresight().forget(session.foresight().self);
+          if (turn % 11 == 10) session.access_plan().forget(session.access_plan().self);
           std::byte one[2];
           session.read(0, block * driven::block + 1, one);
           if (one[0] != std::byte{'x'} || one[1] != std::byte{'x'}) wrong = true;
@@ -525,8 +524,8 @@ TEST_CASE("storage/cached: more sessions than can plan have the right bytes, too
   std::vector<decltype(near.connect())> sessions;
   for (std::uint32_t i = 0; i < blocks::next_uses::maximum + 2; ++i) {
     auto& session = sessions.emplace_back(near.connect());
-    const ps::read_foresight plan = session.foresight();
-    session.foresee(0, i % 4 * driven::block, 1, 3);
+    const ps::access_plan_sink plan = session.access_plan();
+    session.plan_read(0, i % 4 * driven::block, 1, 3);
     plan.stand_at(plan.self, 0, 4, false);
     std::byte one[1];
     session.read(0, i % 4 * driven::block, one);
@@ -544,32 +543,32 @@ struct noted_by_url : penstock_test::noting_storage {
   explicit noted_by_url(const penstock_test::noting_storage& same) : penstock_test::noting_storage(same) {}
 };
 
-TEST_CASE("storage/cached: storages around it, or chosen when the program runs, pass on what is foreseen") {
+TEST_CASE("storage/cached: storages around it, or chosen when the program runs, pass on what is planned") {
   const penstock_test::noting_storage noted{ps::memory_files().add("a", std::string(1000, 'x'))};
   using range = penstock_test::noted_range;
   const auto hears = [&](const auto& where) {
-    noted.notes->foreseen.clear();
+    noted.notes->planned.clear();
     noted.notes->plans = true;
     auto session = where.connect();
-    CHECK(session.foresight().self == noted.notes.get());
-    session.foresee(0, 100, 20, 5);
-    CHECK(noted.notes->foreseen == std::vector<range>{{100, 120}});
+    CHECK(session.access_plan().self == noted.notes.get());
+    session.plan_read(0, 100, 20, 5);
+    CHECK(noted.notes->planned == std::vector<range>{{100, 120}});
     noted.notes->plans = false;
-    CHECK(session.foresight().self == nullptr);
+    CHECK(session.access_plan().self == nullptr);
   };
   hears(ps::retrying(noted));
   hears(ps::throttled(noted, {.max_in_flight = 2}));
   hears(ps::any_of<noted_by_url<'a'>, noted_by_url<'b'>>(noted_by_url<'b'>(noted)));
   const ps::memory_cache keeps_recent(1_MiB, {.block = 64_KiB, .evict = ps::eviction::lru});
   const auto recent = ps::cached(noted, keeps_recent).connect();  // which itself does not want to know
-  CHECK(recent.foresight().self == nullptr);
+  CHECK(recent.access_plan().self == nullptr);
   noted.notes->plans = true;
-  noted.notes->foreseen.clear();
-  CHECK(recent.foresight().self != nullptr);
-  recent.foresee(0, 100, 20, 5);
-  CHECK(noted.notes->foreseen == std::vector<range>{{100, 120}});
+  noted.notes->planned.clear();
+  CHECK(recent.access_plan().self != nullptr);
+  recent.plan_read(0, 100, 20, 5);
+  CHECK(noted.notes->planned == std::vector<range>{{100, 120}});
   // None of these plans.
-  static_assert(!ps::foreseeing_session<ps::retrying<ps::memory_files>::session>);
+  static_assert(!ps::planning_session<ps::retrying<ps::memory_files>::session>);
 }
 
 }  // namespace cached_future_test

@@ -160,7 +160,7 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 using memory_session = ps::cached<ps::memory_cache, stamped_files>::session;
 static_assert(ps::background_session<memory_session>);
 static_assert(ps::latent_session<memory_session>);
-static_assert(ps::warming_session<memory_session>);
+static_assert(ps::residency_session<memory_session>);
 static_assert(ps::counting_session<memory_session>);
 
 TEST_CASE("storage/cached_memory: any range has its bytes, and each block is fetched once for all storages") {
@@ -182,7 +182,7 @@ TEST_CASE("storage/cached_memory: any range has its bytes, and each block is fet
   CHECK(first.counters().evicted + second.counters().evicted == 0);
 
   auto third = near.connect();
-  CHECK(third.warm(7));
+  CHECK(third.resident(7));
   all.read_all(third);
   CHECK(all.all_right(third, 3));
   CHECK(third.counters().fetched == 0);
@@ -241,17 +241,17 @@ TEST_CASE("storage/cached_memory: a cache that is too small keeps to its limit")
   }
 }
 
-TEST_CASE("storage/cached_memory: an object that loses a block is no longer warm") {
+TEST_CASE("storage/cached_memory: an object that loses a block is no longer resident") {
   const objects all;
   const ps::cached near(all.files, ps::memory_cache(13 * block + 2000, small));  // 13 blocks
   auto session = near.connect();
-  CHECK_FALSE(session.warm(7));
+  CHECK_FALSE(session.resident(7));
   std::vector<std::byte> got(13 * block);
   session.read(7, 0, got);
-  CHECK(session.warm(7));
+  CHECK(session.resident(7));
   session.read(4, 0, ps::mutable_bytes(got).first(4 * block));
   session.read(7, 0, got);
-  CHECK(session.warm(7));  // the call after the first looks again
+  CHECK(session.resident(7));  // the call after the first looks again
   CHECK((ps::text_of(got) == all.contents[7]));
 }
 

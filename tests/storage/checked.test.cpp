@@ -49,8 +49,8 @@ static_assert(ps::storage<ps::checked<ps::memory_files>> &&
 static_assert(ps::renaming_storage<ps::checked<ps::memory_files>>);
 static_assert(ps::viewing_session<ps::checked<ps::memory_files>::session>);
 static_assert(ps::viewing_session<ps::checked<ps::mapped_file>::session>);
-static_assert(ps::partly_viewing_session<ps::checked<ps::file>::session>);
-static_assert(ps::touching_session<ps::checked<ps::file>::session>);
+static_assert(ps::mapped_session<ps::checked<ps::file>::session>);
+static_assert(ps::prefetching_session<ps::checked<ps::file>::session>);
 static_assert(!ps::local_storage<ps::checked<ps::file>>, "an index beside a file would not be compared");
 static_assert(ps::background_session<ps::checked<far_memory>::session>);
 static_assert(ps::latent_session<ps::checked<far_memory>::session>);
@@ -198,8 +198,8 @@ TEST_CASE("storage/checked: files, mapped files and memory give the same, or the
     CHECK(e.code() == ps::errc::io);
     CHECK(std::string(e.file()).ends_with("a.tar"));
     if constexpr (requires { session.view(0, 1, 2); }) {
-      if constexpr (requires { session.shows(0); })
-        if (!session.shows(0)) return;
+      if constexpr (requires { session.mapped(0); })
+        if (!session.mapped(0)) return;
       CHECK(ps::text_of(session.view(0, 7, 100)) == std::string_view(text).substr(7, 100));
       CHECK(error_in([&] { (void)other.view(0, 7, 100); }).code() == ps::errc::io);
     }

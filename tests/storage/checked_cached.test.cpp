@@ -80,8 +80,8 @@ TEST_CASE("storage/checked_cached: each block is fetched once, by the comparison
   CHECK(far.reads() == blocks);
 
   // what the run will read is of use to the cache
-  CHECK(session.foresight().self != nullptr);
-  session.foresee(0, 0, 100, 3);
+  CHECK(session.access_plan().self != nullptr);
+  session.plan_read(0, 0, 100, 3);
 
   // what does not match is no byte of the list, wherever it lies
   const ps::checked other(ps::cached(far, ps::disk_cache(folder.path().string(), 64_MiB, {.block = block})),

@@ -65,14 +65,14 @@ using far_memory = ps::simulated_storage<ps::memory_files>;
 template <class Storage>
 using around = ps::decrypting_storage<ps::aes_256_gcm, Storage, ps::one_key>;
 static_assert(ps::storage<in_memory> && ps::renaming_storage<in_memory> && ps::sibling_storage<in_memory>);
-static_assert(!in_memory::session::views && !ps::partly_viewing_session<around<ps::file>::session>);
+static_assert(!in_memory::session::views && !ps::mapped_session<around<ps::file>::session>);
 static_assert(!ps::background_session<in_memory::session> && !ps::latent_session<in_memory::session>);
 static_assert(ps::background_session<around<far_memory>::session> &&
               ps::latent_session<around<far_memory>::session>);
 static_assert(ps::counting_session<around<far_memory>::session> && !ps::counting_session<in_memory::session>);
 static_assert(ps::limiting_session<around<far_memory>::session> && ps::naming_session<in_memory::session>);
 static_assert(ps::observant_session<around<ps::retrying<far_memory>>::session>);
-static_assert(ps::warming_session<around<ps::file>::session> && ps::sibling_storage<around<ps::file>>);
+static_assert(ps::residency_session<around<ps::file>::session> && ps::sibling_storage<around<ps::file>>);
 static_assert(!ps::local_storage<around<ps::file>>, "plaintext must not be kept beside the files");
 static_assert(ps::storage<around<around<ps::memory_files>>>, "one may be in another");
 
@@ -388,7 +388,7 @@ TEST_CASE("storage/decrypting: names other objects and those beside them") {
   CHECK(all_of(session) == "of a file");
   CHECK(session.version(0).stamp == ps::file((folder / "s").string()).connect().version(0).stamp);
   CHECK(all_of(local.beside({".idx"}).connect()) == "its index");
-  CHECK_FALSE(session.warm(0));
+  CHECK_FALSE(session.resident(0));
 }
 
 TEST_CASE("storage/decrypting: reads together what lies together, and hints at what is stored") {
@@ -404,11 +404,11 @@ TEST_CASE("storage/decrypting: reads together what lies together, and hints at w
   session.will_need(0, 5000, 0);
   CHECK(inside.notes->hints.size() == 2);
   CHECK(inside.notes->hints.back() == range{4096, 4 * 4096});
-  session.foresee(0, 5000, 10'000, 5);
-  CHECK(inside.notes->foreseen == std::vector<range>{{4096, 4 * 4096}});
-  CHECK(session.foresight().self == nullptr);
+  session.plan_read(0, 5000, 10'000, 5);
+  CHECK(inside.notes->planned == std::vector<range>{{4096, 4 * 4096}});
+  CHECK(session.access_plan().self == nullptr);
   inside.notes->plans = true;
-  CHECK(session.foresight().self == inside.notes.get());
+  CHECK(session.access_plan().self == inside.notes.get());
   inside.notes->clear();
   CHECK(read_of(session, 0, 0, text.size()) == text);  // at most 256 KiB at once
   REQUIRE(inside.notes->reads.size() == 4);

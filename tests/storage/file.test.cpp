@@ -242,12 +242,12 @@ TEST_CASE("storage/file: a large file in memory is mapped after some reads, and 
     const std::size_t at = i * 2999 % (large - 5000);
     CHECK(file_text(session, 0, at, 5000) == content.substr(at, 5000));
     CHECK(file_text(session, 1, i * 11, 700) == content.substr(i * 11, 700));
-    if (i < 7) CHECK_FALSE(session.shows(0));
+    if (i < 7) CHECK_FALSE(session.mapped(0));
   }
   if (!in_memory(dir / "large")) {
     WARN("the file system does not tell what is in memory: everything is read with pread");
   } else {
-    CHECK(session.shows(0));
+    CHECK(session.mapped(0));
     CHECK(penstock::text_of(session.view(0, 100, 300)) == content.substr(100, 300));
     CHECK(session.size(0) == large);
     CHECK(session.version(0) == both.connect().version(0));
@@ -255,9 +255,9 @@ TEST_CASE("storage/file: a large file in memory is mapped after some reads, and 
     session.will_need(0, large + 1, 1);
     session.confirm(0);
   }
-  CHECK_FALSE(session.shows(1));
+  CHECK_FALSE(session.mapped(1));
   session.confirm(1);
-  CHECK_FALSE(session.shows(2));
+  CHECK_FALSE(session.mapped(2));
 }
 
 TEST_CASE("storage/file: a file that is not in memory is read with pread") {
@@ -276,7 +276,7 @@ TEST_CASE("storage/file: a file that is not in memory is read with pread") {
   }
   const auto session = penstock::file((dir / "cold").string()).connect();
   for (int i = 0; i < 3000; ++i) CHECK(file_text(session, 0, 0, 10) == many_bytes(10));
-  CHECK_FALSE(session.shows(0));
+  CHECK_FALSE(session.mapped(0));
 }
 
 TEST_CASE("storage/file: the choice can be made explicitly, and shows in describe") {
@@ -292,11 +292,11 @@ TEST_CASE("storage/file: the choice can be made explicitly, and shows in describ
   CHECK(maps.describe() == "file(2 paths, mapped)");
   const auto reading = reads.connect(), mapping = maps.connect();
   for (int i = 0; i < 20; ++i) CHECK(file_text(reading, 0, 70, 90) == content.substr(70, 90));
-  CHECK_FALSE(reading.shows(0));
-  CHECK_FALSE(mapping.shows(0));
+  CHECK_FALSE(reading.mapped(0));
+  CHECK_FALSE(mapping.mapped(0));
   CHECK_THROWS_AS(mapping.view(0, 0, 1), penstock::error);
   CHECK(file_text(mapping, 0, large - 5, 5) == content.substr(large - 5));
-  CHECK(mapping.shows(0));
+  CHECK(mapping.mapped(0));
   CHECK(error_at(mapping, large - 5, 6).code() == penstock::errc::format);
   CHECK_THROWS_AS(mapping.view(0, large, 1), penstock::error);
   mapping.read(1, 0, {});
@@ -327,7 +327,7 @@ TEST_CASE("storage/file: threads that map files at once see equal bytes") {
     });
   for (auto& t : threads) t.join();
   CHECK(wrong == 0);
-  CHECK(session.shows(0) == in_memory(names[0]));
+  CHECK(session.mapped(0) == in_memory(names[0]));
 }
 
 TEST_CASE("storage/file: the way of reading does not change a run's samples and their order") {

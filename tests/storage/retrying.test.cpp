@@ -44,10 +44,9 @@ static_assert(ps::latent_session<retrying_far::session> && ps::counting_session<
 static_assert(!ps::local_storage<retrying_far> && ps::local_storage<retrying_files>);
 static_assert(!ps::background_session<retrying_files::session> &&
               !ps::latent_session<retrying_files::session>);
-static_assert(ps::partly_viewing_session<retrying_files::session> &&
-              ps::warming_session<retrying_files::session>);
+static_assert(ps::mapped_session<retrying_files::session> && ps::residency_session<retrying_files::session>);
 static_assert(ps::viewing_session<retrying_memory::session> &&
-              !ps::warming_session<retrying_memory::session>);
+              !ps::residency_session<retrying_memory::session>);
 static_assert(!std::is_copy_constructible_v<retrying_far::session>, "only one session may end its reads");
 
 namespace {

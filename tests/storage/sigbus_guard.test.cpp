@@ -304,7 +304,7 @@ TEST_CASE(
     std::ofstream(dir / "a", std::ios::binary) << content;
     auto session = storage.connect();
     CHECK(text_at(session, 0, 10) == content.substr(0, 10));
-    CHECK(session.shows(0));
+    CHECK(session.mapped(0));
     return session;
   };
   {

@@ -40,7 +40,7 @@ using gentle_far = ps::throttled<far_memory>;
 static_assert(ps::storage<gentle_far> && ps::background_session<gentle_far::session>);
 static_assert(ps::latent_session<gentle_far::session> && ps::counting_session<gentle_far::session>);
 static_assert(ps::local_storage<ps::throttled<ps::file>>);
-static_assert(ps::partly_viewing_session<ps::throttled<ps::file>::session>);
+static_assert(ps::mapped_session<ps::throttled<ps::file>::session>);
 static_assert(!ps::background_session<ps::throttled<ps::file>::session>);
 
 namespace {

@@ -44,7 +44,7 @@ using penstock_test::contains;
 using penstock_test::deadline;
 using penstock_test::read_outcomes;
 
-static_assert(ps::local_storage<ps::uring_file> && ps::partly_viewing_session<ps::uring_file::session>);
+static_assert(ps::local_storage<ps::uring_file> && ps::mapped_session<ps::uring_file::session>);
 static_assert(ps::background_session<ps::uring_file::session> &&
               !ps::latent_session<ps::uring_file::session>);
 static_assert(!std::is_copy_constructible_v<ps::uring_file::session>, "only one session may end its reads");
@@ -321,14 +321,14 @@ TEST_CASE("storage/uring_file: files in memory become mapped, also by reads in t
   const deadline limit("mapping files");
   const some_files files({4'000'000});
   auto session = ps::uring_file(files.paths, {.access = ps::file_access::map}).connect();
-  CHECK_FALSE(session.shows(0));
+  CHECK_FALSE(session.mapped(0));
   wishes one;
   one.add(0, 3'999'000, 1000);
   read_outcomes outcomes(1);
   session.read_many(one.requests, outcomes.listener());
   outcomes.wait();
   CHECK(one.right(0, files));
-  REQUIRE(session.shows(0));
+  REQUIRE(session.mapped(0));
   CHECK(ps::text_of(session.view(0, 5, 6)) == files.contents[0].substr(5, 6));
   session.confirm(0);
 }

@@ -24,8 +24,8 @@ struct noted_range {
 struct storage_notes {
   std::mutex busy;
   std::vector<noted_range> reads, hints;
-  std::vector<noted_range> foreseen;  ///< of turn 5
-  bool plans = false;                 ///< whether sessions want to know what is read far ahead
+  std::vector<noted_range> planned;  ///< of turn 5
+  bool plans = false;                ///< whether sessions want to know what is read far ahead
   std::uint64_t versions = 0;
   std::uint64_t worn_begin = 0, worn_end = 0;  ///< bytes that cannot be read
 
@@ -68,14 +68,14 @@ struct noting_storage {
       const std::scoped_lock lock(notes->busy);
       notes->hints.push_back({offset, offset + size});
     }
-    [[nodiscard]] penstock::read_foresight foresight() const {
+    [[nodiscard]] penstock::access_plan_sink access_plan() const {
       if (!notes->plans) return {};
       return {notes.get(), [](void*) { return true; },
               [](void*, std::uint64_t, std::uint64_t, bool) noexcept {}, [](void*) noexcept {}};
     }
-    void foresee(penstock::object_id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const {
+    void plan_read(penstock::object_id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const {
       const std::scoped_lock lock(notes->busy);
-      if (turn == 5) notes->foreseen.push_back({offset, offset + size});
+      if (turn == 5) notes->planned.push_back({offset, offset + size});
     }
   };
   [[nodiscard]] std::span<const std::string> names() const { return files.names(); }

@@ -95,9 +95,9 @@ concept takes_fetched = tells_ranges<Reader> && requires(typename Reader::worker
   w.fetched = &there;
 } && !requires { requires !bool(Reader::takes_fetched); };
 
-/// Whether a session of a reader may be a `foreseeing_session`: unless it declares `foresees = false`.
+/// Whether a session of a reader may be a `planning_session`: unless it declares `plans_reads = false`.
 template <class Reader>
-concept may_foresee = takes_fetched<Reader> && !requires { requires !bool(Reader::foresees); };
+concept may_plan_reads = takes_fetched<Reader> && !requires { requires !bool(Reader::plans_reads); };
 
 /// Whether a reader opens everything that the ranges of samples need, several objects at a time, until all
 /// are open.
@@ -171,13 +171,13 @@ void cancel_reads_of(const Reader& reader) noexcept {
 
 /// Whether a reader can prefetch the memory of a sample ahead of its turn.
 template <class Reader>
-concept touches_memory = requires(const Reader& r, position at) { r.touch(at); };
+concept prefetches_memory = requires(const Reader& r, position at) { r.prefetch(at); };
 
 /// Whether a reader looks up several samples ahead of their turn, and prefetches the first bytes of each.
 template <class Reader>
 concept looks_ahead = requires(const Reader& r, std::span<const position> next, typename Reader::worker& w) {
   r.look_ahead(next, w);
-  r.touch_ahead(std::size_t{}, w, std::uint64_t{});
+  r.prefetch_ahead(std::size_t{}, w, std::uint64_t{});
 };
 
 /// Whether a reader shows samples that lie one behind the other in memory at once, by the first of them, with

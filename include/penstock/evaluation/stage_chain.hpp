@@ -82,10 +82,10 @@ struct source_node {
       reader->look_ahead({w.places.data(), found}, w.own);
       // One line of each: the processor looks up the pages of several at once, and only one after another if
       // the lines of a sample stand between them.
-      for (std::size_t i = 0; i < found; ++i) reader->touch_ahead(i, w.own, 1);
+      for (std::size_t i = 0; i < found; ++i) reader->prefetch_ahead(i, w.own, 1);
     }
     for (std::size_t i = 0; i < look_ahead; ++i) {
-      touch(i, w);
+      prefetch(i, w);
       w.places[found + i] = w.places[found - 1];
     }
     w.next = 0;
@@ -145,13 +145,13 @@ struct source_node {
         root.cost.nanoseconds += root.landing.template share_of_source<std::remove_cvref_t<V>>();
       });
     } else if constexpr (std::is_same_v<Timing, looked_up>) {
-      touch(w.next + look_ahead, w);
+      prefetch(w.next + look_ahead, w);
       if constexpr (calls_functions<Reader>)
         ask(w.places[w.next++], w, std::forward<Sink>(sink));
       else
         reader->evaluate(w.places[w.next++], w.own, std::forward<Sink>(sink));
     } else if constexpr (std::is_same_v<Timing, looked_up_at_turn>) {
-      touch(w.next + look_ahead, w);
+      prefetch(w.next + look_ahead, w);
       ask(w.places[w.next++], w, std::forward<Sink>(sink));
     } else {
       ask((*w.binding)(p.index), w, std::forward<Sink>(sink));
@@ -178,11 +178,11 @@ struct source_node {
     }
   }
   // Not an ordinary function: at -O2 a call that only prefetches counts as having no effect and is removed.
-  [[gnu::always_inline]] void touch(std::size_t next, const worker& w) const noexcept {
+  [[gnu::always_inline]] void prefetch(std::size_t next, const worker& w) const noexcept {
     if constexpr (looks_ahead<Reader>)
-      reader->touch_ahead(next, w.own, ~std::uint64_t{0});
-    else if constexpr (touches_memory<Reader>)
-      reader->touch(w.places[next]);
+      reader->prefetch_ahead(next, w.own, ~std::uint64_t{0});
+    else if constexpr (prefetches_memory<Reader>)
+      reader->prefetch(w.places[next]);
   }
 };
 

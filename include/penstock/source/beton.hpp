@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/prefetch_lines.hpp>
 #include <penstock/base/shared.hpp>
-#include <penstock/base/touch_lines.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/position.hpp>
@@ -97,7 +97,7 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
 
     /// Finds the samples that come next, up to 64, and prefetches their rows.
     void look_ahead(std::span<const position> next, worker& w) const noexcept
-      requires touching_session<session_type>
+      requires prefetching_session<session_type>
     {
       w.coming_count = std::min(next.size(), w.coming.size());
       for (std::size_t i = 0; i < w.coming_count; ++i) {
@@ -115,13 +115,13 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
         }
     }
     /// Prefetches the first `maximum` bytes of the values of one of these samples, if its file is mapped.
-    [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w,
-                                            std::uint64_t maximum) const noexcept
-      requires touching_session<session_type>
+    [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
+                                               std::uint64_t maximum) const noexcept
+      requires prefetching_session<session_type>
     {
       if (i >= w.coming_count || w.coming[i].size == 0) return;
-      open_.unread_session().touch(static_cast<object_id>(w.coming[i].place.shard), w.coming[i].begin,
-                                   std::min(maximum, w.coming[i].size));
+      open_.unread_session().prefetch(static_cast<object_id>(w.coming[i].place.shard), w.coming[i].begin,
+                                      std::min(maximum, w.coming[i].size));
     }
 
     /// The file, and the sample's number in it: "train.beton:17".

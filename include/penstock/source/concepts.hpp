@@ -89,7 +89,7 @@ struct damaged_shard {
 ///   reader::worker.fetched        optional, a `const fetched_sample*`: a worker looks there for the bytes before it
 ///                                 reads them; without it, `ranges` are hints to the session
 ///   reader::takes_fetched         optional: false if the worker never uses that pointer, as for sources in memory
-///   reader::foresees              optional: false if none of its sessions is a `foreseeing_session`
+///   reader::plans_reads              optional: false if none of its sessions is a `planning_session`
 ///   reader::has_latency           optional: true if a run should fetch ahead without being asked
 ///   reader.counters()             optional: what its sessions counted, a storage_counters
 ///   reader.oldest_read()          optional: the oldest read of its sessions that has not ended, an optional

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/prefetch_lines.hpp>
 #include <penstock/base/shared.hpp>
-#include <penstock/base/touch_lines.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
@@ -99,10 +99,10 @@ class from_source : public opens_as_plan<from_source<Range>> {
       }
     }
     /// Prefetches a sample that will be evaluated soon.
-    [[gnu::always_inline]] void touch(position p) const noexcept
+    [[gnu::always_inline]] void prefetch(position p) const noexcept
       requires in_one_piece
     {
-      detail::touch_lines(std::data(*range_) + p.index, sizeof(element));
+      detail::prefetch_lines(std::data(*range_) + p.index, sizeof(element));
     }
     [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
     /// The mean payload of a sample, estimated from a few of them.

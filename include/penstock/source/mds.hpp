@@ -82,9 +82,9 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
       try {
         w.begin(session_, unread_);
         sink(detail::mds_sample<detail::mds_worker<session_type>>(w));
-        if (w.has_shown()) confirm(session_, w.at.shard);
+        if (w.has_mapped()) confirm(session_, w.at.shard);
       } catch (error& e) {
-        if (w.has_shown()) confirm(session_, w.at.shard);
+        if (w.has_mapped()) confirm(session_, w.at.shard);
         w.at.say_where(e);
         throw;
       }
@@ -92,7 +92,7 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
 
     /// Finds the samples that come next, up to 64, and prefetches their table entries.
     void look_ahead(std::span<const position> next, worker& w) const noexcept
-      requires touching_session<session_type>
+      requires prefetching_session<session_type>
     {
       for (std::size_t i = 0; i < std::min(next.size(), w.coming.size()); ++i) {
         const manifest::place place = known_->shards.locate(next[i].index);
@@ -103,13 +103,13 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
       }
     }
     /// Prefetches the first `maximum` bytes of one of these samples, if its shard is mapped.
-    [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w,
-                                            std::uint64_t maximum) const noexcept
-      requires touching_session<session_type>
+    [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
+                                               std::uint64_t maximum) const noexcept
+      requires prefetching_session<session_type>
     {
       if (i >= w.coming.size() || w.coming[i].entry == nullptr) return;
       const std::uint32_t* const entry = w.coming[i].entry;
-      session_.touch(w.coming[i].shard, entry[0], std::min<std::uint64_t>(maximum, entry[1] - entry[0]));
+      session_.prefetch(w.coming[i].shard, entry[0], std::min<std::uint64_t>(maximum, entry[1] - entry[0]));
     }
 
     /// The shard's name in the index and the sample's number in it: "shard.00000.mds:17".

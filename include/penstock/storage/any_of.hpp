@@ -75,7 +75,7 @@ template <class... Storages>
 /// The names, the bytes, the errors and the guarantees are those of the storage that was chosen. What its
 /// session can do depends on the list: it reads in the background if one of them does (the others do it with
 /// eight threads), has latency if one of them has, and shows in place what the chosen one shows. It is a
-/// `viewing_session` only if all of them are. Bytes that are shown in place count as warm, and get no hint.
+/// `viewing_session` only if all of them are. Bytes that are shown in place count as resident, and get no hint.
 /// Errors: errc::argument for a scheme that none of the storages has, with the header and the component to
 /// add, and for URLs of different schemes in one list. No message shows more of a URL than its scheme.
 /// Threads: as for the storages.
@@ -113,11 +113,11 @@ class any_of {
   template <class S>
   static constexpr bool reads_ahead = background_session<typename S::session>;
   template <class S>
-  static constexpr bool shows_all = viewing_session<typename S::session>;
+  static constexpr bool always_mapped = viewing_session<typename S::session>;
   template <class S>
-  static constexpr bool shows_some = shows_all<S> || partly_viewing_session<typename S::session>;
+  static constexpr bool sometimes_mapped = always_mapped<S> || mapped_session<typename S::session>;
   template <class S>
-  static constexpr bool knows_warm = shows_all<S> || warming_session<typename S::session>;
+  static constexpr bool knows_residency = always_mapped<S> || residency_session<typename S::session>;
 
   struct state {
     explicit state(const chosen& given) : where(given) { open<0>(); }
@@ -146,7 +146,7 @@ class any_of {
   /// What a run reads through; see `storage_session`.
   class session {
    public:
-    static constexpr bool views = (shows_all<Storages> && ...);
+    static constexpr bool views = (always_mapped<Storages> && ...);
     static constexpr bool has_latency = (latent_session<typename Storages::session> || ...);
 
     [[nodiscard]] std::uint64_t size(object_id id) const {
@@ -165,21 +165,21 @@ class any_of {
       call([&](auto& s) { penstock::confirm(s, id); });
     }
     /// Empty if the chosen one does not plan.
-    [[nodiscard]] read_foresight foresight() const
-      requires((foreseeing_session<typename Storages::session> || ...))
+    [[nodiscard]] access_plan_sink access_plan() const
+      requires((planning_session<typename Storages::session> || ...))
     {
-      return call([&]([[maybe_unused]] auto& s) -> read_foresight {
-        if constexpr (foreseeing_session<std::remove_reference_t<decltype(s)>>) return s.foresight();
+      return call([&]([[maybe_unused]] auto& s) -> access_plan_sink {
+        if constexpr (planning_session<std::remove_reference_t<decltype(s)>>) return s.access_plan();
         return {};
       });
     }
-    void foresee([[maybe_unused]] object_id id, [[maybe_unused]] std::uint64_t offset,
-                 [[maybe_unused]] std::uint64_t size, [[maybe_unused]] std::uint64_t turn) const
-      requires((foreseeing_session<typename Storages::session> || ...))
+    void plan_read([[maybe_unused]] object_id id, [[maybe_unused]] std::uint64_t offset,
+                   [[maybe_unused]] std::uint64_t size, [[maybe_unused]] std::uint64_t turn) const
+      requires((planning_session<typename Storages::session> || ...))
     {
       call([&]([[maybe_unused]] auto& s) {
-        if constexpr (foreseeing_session<std::remove_reference_t<decltype(s)>>)
-          s.foresee(id, offset, size, turn);
+        if constexpr (planning_session<std::remove_reference_t<decltype(s)>>)
+          s.plan_read(id, offset, size, turn);
       });
     }
 
@@ -261,34 +261,34 @@ class any_of {
     }
 
     /// Whether an object is shown in place now; once true, it stays true.
-    [[nodiscard]] bool shows(object_id id) const
-      requires(!views && (shows_some<Storages> || ...))
+    [[nodiscard]] bool mapped(object_id id) const
+      requires(!views && (sometimes_mapped<Storages> || ...))
     {
       return call([&]([[maybe_unused]] auto& s) -> bool {
         using type = std::remove_reference_t<decltype(s)>;
-        if constexpr (partly_viewing_session<type>) return s.shows(id);
+        if constexpr (mapped_session<type>) return s.mapped(id);
         return viewing_session<type>;
       });
     }
     /// A range in place, of an object that is shown.
     [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const
-      requires((shows_some<Storages> || ...))
+      requires((sometimes_mapped<Storages> || ...))
     {
       return call([&]([[maybe_unused]] auto& s) -> bytes_view {
         using type = std::remove_reference_t<decltype(s)>;
-        if constexpr (viewing_session<type> || partly_viewing_session<type>)
+        if constexpr (viewing_session<type> || mapped_session<type>)
           return s.view(id, offset, size);
         else
           throw error(errc::argument, {"object ", id, " is not shown in place; read it"});
       });
     }
     /// Whether the bytes are in memory, so that fetching them ahead would only make another copy.
-    [[nodiscard]] bool warm(object_id id) const
-      requires(!views && (knows_warm<Storages> || ...))
+    [[nodiscard]] bool resident(object_id id) const
+      requires(!views && (knows_residency<Storages> || ...))
     {
       return call([&]([[maybe_unused]] auto& s) -> bool {
         using type = std::remove_reference_t<decltype(s)>;
-        if constexpr (warming_session<type>) return s.warm(id);
+        if constexpr (residency_session<type>) return s.resident(id);
         return viewing_session<type>;
       });
     }

@@ -121,12 +121,12 @@ class cached {
     [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session.far(), id); }
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
     void confirm(object_id id) const { state_->session.confirm(id); }
-    [[nodiscard]] read_foresight foresight() const noexcept { return state_->session.foresight(); }
-    void foresee(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const {
-      state_->session.foresee(id, offset, size, turn);
+    [[nodiscard]] access_plan_sink access_plan() const noexcept { return state_->session.access_plan(); }
+    void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const {
+      state_->session.plan_read(id, offset, size, turn);
     }
     /// Whether an object's bytes are in memory, so that fetching them ahead would only make another copy.
-    [[nodiscard]] bool warm(object_id id) const { return state_->session.warm(id); }
+    [[nodiscard]] bool resident(object_id id) const { return state_->session.resident(id); }
     void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
       state_->threads.read_many(requests, listener);
     }

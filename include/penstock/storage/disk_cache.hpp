@@ -17,7 +17,7 @@ enum class eviction {
   /// used longest ago. Who fetches ahead knows: a run with workers, and without `prefetch(0)`, over a source
   /// that lists what it will read. What others read goes first. Beside a process that is stopped, and says of
   /// no new block when it needs it, this is `lru`.
-  needed_last,
+  belady,
   lru,  ///< the one that was used longest ago
   fifo  ///< the one that has been there longest
 };
@@ -31,7 +31,7 @@ enum class verify {
 /// How a `disk_cache` keeps its blocks.
 struct disk_cache_options {
   std::uint64_t block = 8_MiB;  ///< bytes of a block: a power of two from 128 KiB to 16 MiB
-  eviction evict = eviction::needed_last;
+  eviction evict = eviction::belady;
   penstock::verify verify = verify::each_read;
   /// How long a read waits for another one that fetches the same block, before it reads past the cache.
   std::chrono::milliseconds max_wait{60'000};

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <penstock/base/fixed_array.hpp>
+#include <penstock/base/prefetch_lines.hpp>
 #include <penstock/base/shared.hpp>
-#include <penstock/base/touch_lines.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/to_size.hpp>
@@ -100,13 +100,13 @@ class file {
   static constexpr bool names_are_paths = true;
   static constexpr std::string_view schemes[] = {"file"};  ///< see `url_storage`
 
-  /// What a run reads through; see `storage_session` and `partly_viewing_session`.
+  /// What a run reads through; see `storage_session` and `mapped_session`.
   class session {
    public:
     static constexpr bool views = false;
 
     [[nodiscard]] std::uint64_t size(object_id id) const {
-      const mapping* const there = mapped(id);
+      const mapping* const there = mapping_of(id);
       return there != nullptr ? there->size() : version(id).size;
     }
     /// The file's current version, even if it is mapped.
@@ -119,7 +119,7 @@ class file {
     /// As above; what is mapped is copied by `copy(into, from)`.
     template <class Copy>
     void read(object_id id, std::uint64_t offset, mutable_bytes into, Copy&& copy) const {
-      if (const mapping* const there = mapped(id)) [[likely]] {
+      if (const mapping* const there = mapping_of(id)) [[likely]] {
         detail::files::check_range(offset, into.size(), there->size(), path(id));
         if (into.empty()) return;
         copy(into, there->data() + offset);
@@ -129,10 +129,10 @@ class file {
       }
     }
     /// Whether an object is mapped by now; once true, it stays true.
-    [[nodiscard]] bool shows(object_id id) const noexcept { return mapped(id) != nullptr; }
+    [[nodiscard]] bool mapped(object_id id) const noexcept { return mapping_of(id) != nullptr; }
     /// A range in place; the object must be mapped.
     [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
-      const mapping* const there = mapped(id);
+      const mapping* const there = mapping_of(id);
       if (there == nullptr) [[unlikely]]
         throw_not_mapped(id);
       detail::files::check_range(offset, size, there->size(), path(id));
@@ -143,19 +143,20 @@ class file {
     /// file was truncated since. A truncation within its last page is not noticed here, but by a read in that
     /// page.
     void confirm(object_id id) const {
-      if (const mapping* const there = mapped(id)) touch_last_page(*there, id);
+      if (const mapping* const there = mapping_of(id)) touch_last_page(*there, id);
     }
 
     /// Prefetches a range that will be read soon into the processor's cache, if the file is mapped by now.
-    [[gnu::always_inline]] void touch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept {
-      const mapping* const there = mapped(id);
+    [[gnu::always_inline]] void prefetch(object_id id, std::uint64_t offset,
+                                         std::uint64_t size) const noexcept {
+      const mapping* const there = mapping_of(id);
       if (there == nullptr || offset >= there->size()) return;
-      detail::touch_lines(there->data() + offset, size);
-      detail::touch_lines(there->data() + last_page(*there), 1);  // which the read checks
+      detail::prefetch_lines(there->data() + offset, size);
+      detail::prefetch_lines(there->data() + last_page(*there), 1);  // which the read checks
     }
     void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept;
     /// Whether a file is in memory and mapped; checks now and then, as `read` does.
-    [[nodiscard]] bool warm(object_id id) const;
+    [[nodiscard]] bool resident(object_id id) const;
 
     /// The number of descriptors open now, and its limit.
     [[nodiscard]] std::size_t descriptors() const { return state_->open_files.open_now(); }
@@ -172,7 +173,7 @@ class file {
 
     [[nodiscard]] const std::string& path(object_id id) const { return state_->names->names[id]; }
     [[noreturn, gnu::cold]] void throw_not_mapped(object_id id) const;
-    [[nodiscard]] const mapping* mapped(object_id id) const noexcept {
+    [[nodiscard]] const mapping* mapping_of(object_id id) const noexcept {
       return id < state_->names->names.size() ? state_->choices[id].mapped.load(std::memory_order_acquire)
                                               : nullptr;
     }

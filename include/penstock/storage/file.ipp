@@ -42,7 +42,7 @@ PENSTOCK_INLINE void file::session::read_from_file(object_id id, std::uint64_t o
   check_offset(id, offset, into.size());
   if (state_->access != file_access::read) {
     think_again(id, opened.get());
-    if (shows(id)) return read(id, offset, into);
+    if (mapped(id)) return read(id, offset, into);
   }
   std::size_t done = 0;
   while (done < into.size()) {
@@ -53,10 +53,10 @@ PENSTOCK_INLINE void file::session::read_from_file(object_id id, std::uint64_t o
   }
 }
 
-PENSTOCK_INLINE bool file::session::warm(object_id id) const {
-  if (state_->access == file_access::read || shows(id)) return shows(id);
+PENSTOCK_INLINE bool file::session::resident(object_id id) const {
+  if (state_->access == file_access::read || mapped(id)) return mapped(id);
   think_again(id, state_->open_files.use(id).get());
-  return shows(id);
+  return mapped(id);
 }
 
 PENSTOCK_INLINE void file::session::think_again(object_id id, int opened) const {
@@ -102,7 +102,7 @@ PENSTOCK_INLINE void file::session::check_end(const mapping& there, object_id id
 PENSTOCK_INLINE void file::session::will_need(object_id id, std::uint64_t offset,
                                               std::uint64_t size) const noexcept {
   try {
-    if (const mapping* const there = mapped(id)) return there->will_need(offset, size);
+    if (const mapping* const there = mapping_of(id)) return there->will_need(offset, size);
     const auto opened = state_->open_files.use(id);
     ::posix_fadvise(opened.get(), static_cast<off_t>(offset), static_cast<off_t>(size), POSIX_FADV_WILLNEED);
   } catch (...) {  // the read itself reports the error

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/base/fixed_array.hpp>
-#include <penstock/base/touch_lines.hpp>
+#include <penstock/base/prefetch_lines.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
@@ -104,10 +104,11 @@ class mapped_file {
       if (state_->options.checked) check_version(*known, path(id), 0);
     }
     /// Prefetches a range that will be read soon into the processor's cache, if the file is mapped by now.
-    [[gnu::always_inline]] void touch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept {
+    [[gnu::always_inline]] void prefetch(object_id id, std::uint64_t offset,
+                                         std::uint64_t size) const noexcept {
       if (id >= state_->names->names.size()) return;
       const mapping* const known = state_->mapped[id].load(std::memory_order_acquire);
-      if (known != nullptr && offset < known->size()) detail::touch_lines(known->data() + offset, size);
+      if (known != nullptr && offset < known->size()) detail::prefetch_lines(known->data() + offset, size);
     }
     void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept;
 

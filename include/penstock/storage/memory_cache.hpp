@@ -20,7 +20,7 @@ class memory_reads;
 /// How a `memory_cache` keeps its blocks.
 struct memory_cache_options {
   std::uint64_t block = 8_MiB;  ///< bytes of a block: a power of two from 64 KiB to 16 MiB
-  eviction evict = eviction::needed_last;
+  eviction evict = eviction::belady;
   /// How long a read waits for another one that fetches the same block, before it reads past the cache.
   std::chrono::milliseconds max_wait{60'000};
 };

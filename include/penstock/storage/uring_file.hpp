@@ -52,7 +52,7 @@ class uring_file {
   static constexpr bool names_are_paths = true;
   static constexpr std::string_view schemes[] = {"file"};  ///< see `url_storage`
 
-  /// What a run reads through; see `background_session` and `partly_viewing_session`.
+  /// What a run reads through; see `background_session` and `mapped_session`.
   class session : public file::session {
    public:
     void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {

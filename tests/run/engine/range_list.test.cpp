@@ -14,10 +14,10 @@ namespace ps = penstock;
 namespace {
 
 /// A session that says of one object that it is in memory.
-struct half_warm : penstock_test::slow_session {
-  [[nodiscard]] static bool warm(ps::object_id id) noexcept { return id == 1; }
+struct half_resident : penstock_test::slow_session {
+  [[nodiscard]] static bool resident(ps::object_id id) noexcept { return id == 1; }
 };
-struct shown : half_warm {
+struct shown : half_resident {
   static constexpr bool views = true;
   std::uint64_t hints = 0;
   [[nodiscard]] ps::bytes_view view(ps::object_id, std::uint64_t, std::uint64_t) const { return {}; }
@@ -28,7 +28,7 @@ struct shown : half_warm {
 }  // namespace
 
 TEST_CASE("run/range_list: lists what must be read, with the turn of its sample") {
-  half_warm session;
+  half_resident session;
   ps::range_list list;
   list.stand_at(7);
   list(session, 0, 10, 4);
@@ -37,7 +37,7 @@ TEST_CASE("run/range_list: lists what must be read, with the turn of its sample"
   list(session, 2, 30, 6);
   REQUIRE(list.entries().size() == 2);
   CHECK(list.bytes() == 10);
-  CHECK(list.warm() == 1);
+  CHECK(list.resident() == 1);
   CHECK(list.entries()[0].turn == 7);
   CHECK(list.entries()[0].offset == 10);
   CHECK(list.entries()[1].turn == 8);
@@ -47,7 +47,7 @@ TEST_CASE("run/range_list: lists what must be read, with the turn of its sample"
   list.clear();
   CHECK(list.entries().empty());
   CHECK(list.bytes() == 0);
-  CHECK(list.warm() == 0);
+  CHECK(list.resident() == 0);
 }
 
 TEST_CASE("run/range_list: a session that shows its bytes in place gets a hint") {

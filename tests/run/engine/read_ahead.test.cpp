@@ -75,7 +75,7 @@ struct warming {
   [[nodiscard]] static ps::object_version version(ps::object_id) { return {}; }
   void read(ps::object_id, std::uint64_t, ps::mutable_bytes) { ++reads; }
   void will_need(ps::object_id, std::uint64_t offset, std::uint64_t) { hinted.push_back(offset); }
-  [[nodiscard]] bool warm(ps::object_id) const { return in_memory; }
+  [[nodiscard]] bool resident(ps::object_id) const { return in_memory; }
 
   ps::hinter ranges() {
     return {this, nullptr, [](void* self, const ps::placement& samples, ps::range_list& into) {
@@ -86,7 +86,7 @@ struct warming {
             }};
   }
 };
-static_assert(ps::warming_session<warming>);
+static_assert(ps::residency_session<warming>);
 
 std::vector<std::uint64_t> numbers_below(std::uint64_t end) {
   std::vector<std::uint64_t> all;

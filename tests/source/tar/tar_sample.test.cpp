@@ -21,13 +21,13 @@ struct showing {
   [[nodiscard]] static ps::object_version version(ps::object_id) { return {}; }
   void read(ps::object_id, std::uint64_t, ps::mutable_bytes) const { ++reads; }
   static void will_need(ps::object_id, std::uint64_t, std::uint64_t) {}
-  [[nodiscard]] static bool shows(ps::object_id) { return true; }
+  [[nodiscard]] static bool mapped(ps::object_id) { return true; }
   [[nodiscard]] ps::bytes_view view(ps::object_id, std::uint64_t offset, std::uint64_t n) const {
     return ps::bytes_view(bytes).subspan(offset, n);
   }
   static void confirm(ps::object_id) {}
 };
-static_assert(ps::partly_viewing_session<showing>);
+static_assert(ps::mapped_session<showing>);
 
 TEST_CASE("source/tar_sample: what is copied from a view in order is confirmed, like what is shown") {
   showing session;

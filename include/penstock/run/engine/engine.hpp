@@ -18,8 +18,8 @@
 #include <penstock/run/engine/device_works.hpp>
 #include <penstock/run/engine/engine_shell.hpp>
 #include <penstock/run/engine/evaluator.hpp>
-#include <penstock/run/engine/foresight_list.hpp>
 #include <penstock/run/engine/observers.hpp>
+#include <penstock/run/engine/planned_reads.hpp>
 #include <penstock/run/engine/range_list.hpp>
 #include <penstock/run/engine/sizes.hpp>
 #include <penstock/run/engine/thread_place.hpp>
@@ -303,7 +303,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
         made.ranges = &list<&engine::ahead_, range_list>;
       else
         made.hint = [](void* e, const placement& samples) { self(e).hint_all(samples); };
-      if constexpr (may_foresee<reader_type>) made.foresee = &list<&engine::far_ahead_, foresight_list>;
+      if constexpr (may_plan_reads<reader_type>) made.plan_read = &list<&engine::far_ahead_, planned_reads>;
     }
     return made;
   }

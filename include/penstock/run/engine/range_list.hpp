@@ -11,13 +11,13 @@
 
 namespace penstock::inline v0_1 {
 
-class foresight_list;
+class planned_reads;
 struct placement;
 
 /// The ranges of bytes that some samples will be read from, as a reader's `ranges` reports them.
 ///
 /// A session that shows its bytes in place is given a hint instead, and a session whose bytes are already in
-/// memory (`warm`) is left alone, since fetching would only make another copy.
+/// memory (`resident`) is left alone, since fetching would only make another copy.
 class range_list {
  public:
   /// A range, and the turn of the sample that is read from it.
@@ -33,15 +33,15 @@ class range_list {
   void stand_at(std::uint64_t turn) noexcept { turn_ = turn; }
   template <class Session>
   void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) {
-    if constexpr (foreseeing_session<Session>) foreseen_ = foreseen_ || session.foresight().self != nullptr;
+    if constexpr (planning_session<Session>) planned_ = planned_ || session.access_plan().self != nullptr;
     if constexpr (viewing_session<Session>) {
       session.will_need(object, offset, size);
     } else if (hints_) {
       session.will_need(object, offset, size);
     } else {
-      if constexpr (warming_session<Session>) {
-        if (session.warm(object)) {
-          ++warm_;
+      if constexpr (residency_session<Session>) {
+        if (session.resident(object)) {
+          ++resident_;
           return;
         }
       }
@@ -50,9 +50,9 @@ class range_list {
   }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   /// How many ranges were left out because they are already in memory.
-  [[nodiscard]] std::uint64_t warm() const noexcept { return warm_; }
-  /// Whether a session wants to know what is read far ahead; see `foreseeing_session`.
-  [[nodiscard]] bool foreseen() const noexcept { return foreseen_; }
+  [[nodiscard]] std::uint64_t resident() const noexcept { return resident_; }
+  /// Whether a session wants to know what is read far ahead; see `planning_session`.
+  [[nodiscard]] bool planned() const noexcept { return planned_; }
   [[nodiscard]] std::vector<entry>& entries() noexcept { return entries_; }
   void clear() noexcept;
 
@@ -60,8 +60,8 @@ class range_list {
   void add(const entry& one);
 
   std::vector<entry> entries_;
-  std::uint64_t turn_ = 0, bytes_ = 0, warm_ = 0;
-  bool foreseen_ = false, hints_ = false;
+  std::uint64_t turn_ = 0, bytes_ = 0, resident_ = 0;
+  bool planned_ = false, hints_ = false;
 };
 
 /// Requests bytes on behalf of `read_ahead`: the plan's code, which knows its reader and its orders.
@@ -71,9 +71,9 @@ struct hinter {
   void (*hint)(void* self, const placement& samples) = nullptr;
   /// For readers that take fetched bytes: lists the ranges of the samples of a placement instead. May throw.
   void (*ranges)(void* self, const placement& samples, range_list& into) = nullptr;
-  /// Tells the `foreseeing_session`s the ranges of the samples of a placement; null if there are none.
+  /// Tells the `planning_session`s the ranges of the samples of a placement; null if there are none.
   /// Another thread calls this one. May throw.
-  void (*foresee)(void* self, const placement& samples, foresight_list& into) = nullptr;
+  void (*plan_read)(void* self, const placement& samples, planned_reads& into) = nullptr;
   /// What the reader's sessions counted.
   storage_counters (*counters)(void* self) = nullptr;
 };

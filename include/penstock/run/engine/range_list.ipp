@@ -7,7 +7,7 @@ namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE void range_list::clear() noexcept {
   entries_.clear();
-  bytes_ = warm_ = 0;
+  bytes_ = resident_ = 0;
 }
 
 PENSTOCK_INLINE void range_list::add(const entry& one) {

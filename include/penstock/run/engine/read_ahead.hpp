@@ -5,10 +5,10 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/options.hpp>
 #include <penstock/run/engine/fetcher.hpp>
-#include <penstock/run/engine/forecast.hpp>
 #include <penstock/run/engine/live_limits.hpp>
 #include <penstock/run/engine/observers.hpp>
 #include <penstock/run/engine/range_list.hpp>
+#include <penstock/run/engine/read_planner.hpp>
 #include <penstock/run/engine/thread.hpp>
 #include <penstock/run/engine/thread_place.hpp>
 #include <penstock/run/feed/feed.hpp>
@@ -35,7 +35,7 @@ struct ahead_sizes {
 /// is opened. If the reader reports ranges and takes fetched bytes, they are read into a store (see
 /// `fetcher`); otherwise they are hints.
 ///
-/// If a session plans by what is read far ahead, a `forecast` tells it.
+/// If a session plans by what is read far ahead, a `read_planner` tells it.
 ///
 /// The order is known, so requests are exact, even across the end of an epoch. Runs in its own thread, or,
 /// for hints in a run without workers, in the consumer's.
@@ -68,7 +68,7 @@ class read_ahead {
     range_store* const there = store();
     if (there == nullptr) return;
     there->passed(turn);
-    forecast_.passed(turn);
+    read_planner_.passed(turn);
   }
   /// Epochs from this one on are not read ahead; `ends`: nor will they be later.
   void limit(std::uint64_t epochs, bool ends = false);
@@ -113,12 +113,12 @@ class read_ahead {
   bool stop_ = false, asking_ = false, restarts_ = false;
   std::uint64_t restarted_ = 0;  // number of restarts so far
   range_list ranges_;
-  unsigned warm_blocks_ = 0;       // consecutive blocks found in memory
+  unsigned resident_blocks_ = 0;   // consecutive blocks found in memory
   std::uint64_t left_out_to_ = 0;  // blocks that begin before this turn are skipped
   detail::owned<fetcher> fetcher_;
   std::atomic<fetcher*> at_work_{nullptr};  // the same, for other threads
-  forecast forecast_;
-  bool foresees_ = false;  // the forecast was started
+  read_planner read_planner_;
+  bool plans_reads_ = false;  // the read_planner was started
   joined_thread thread_;
 };
 

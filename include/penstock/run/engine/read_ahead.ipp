@@ -55,7 +55,7 @@ PENSTOCK_INLINE void read_ahead::limit(std::uint64_t epochs, bool ends) {
   {
     const std::lock_guard guard(lock_);
     feed_.limit(epochs);
-    if (!forecast_.limit(epochs, ends) && foresees_) forecast_.restart(feed_, turn_);
+    if (!read_planner_.limit(epochs, ends) && plans_reads_) read_planner_.restart(feed_, turn_);
   }
   more_.notify_one();
 }
@@ -78,7 +78,7 @@ PENSTOCK_INLINE void read_ahead::restart(const feed& now) {
   }
   feed_ = now;
   opened_ = asked_ = turn_ = left_out_to_ = 0;
-  if (foresees_) forecast_.restart(now, 0);
+  if (plans_reads_) read_planner_.restart(now, 0);
   restarts_ = false;
   more_.notify_one();
 }
@@ -103,7 +103,7 @@ PENSTOCK_INLINE void read_ahead::stop() noexcept {
   }
   more_.notify_one();
   if (thread_.joinable()) thread_.join();
-  forecast_.stop();
+  read_planner_.stop();
   if (fetcher_) fetcher_->end_reads();
 }
 
@@ -172,9 +172,9 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
            feed_.is_cut() && behind());
   if (samples == 0) return;
   const bool in_vain = restarts_ || stop_;
-  if (fetcher_ && ranges_.foreseen() && !in_vain && !foresees_) {
-    forecast_.start(feed_, turn_, who_, place_);
-    foresees_ = true;
+  if (fetcher_ && ranges_.planned() && !in_vain && !plans_reads_) {
+    read_planner_.start(feed_, turn_, who_, place_);
+    plans_reads_ = true;
   }
   const std::uint64_t asked = turn_, epoch = next_.epoch;
   held.unlock();
@@ -184,10 +184,10 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     } catch (...) {  // out of memory: workers read for themselves
     }
     ranges_.clear();
-    if (foresees_ && !in_vain) {
-      forecast_.stands_in(epoch);
+    if (plans_reads_ && !in_vain) {
+      read_planner_.stands_in(epoch);
       // Workers read for themselves what is in memory, and `passed` tells when they are done.
-      if (warm_blocks_ == 0) forecast_.passed(fetcher_->queue().first_turn(asked));
+      if (resident_blocks_ == 0) read_planner_.passed(fetcher_->queue().first_turn(asked));
     }
   }
   if (watch_->any()) {
@@ -206,13 +206,14 @@ PENSTOCK_INLINE void read_ahead::hint_next() {
 // Once several blocks in a row were in memory, most are skipped, so that checking costs almost nothing; the
 // store learns of it in advance, because workers may be there first.
 PENSTOCK_INLINE void read_ahead::list_next() {
-  constexpr unsigned seen_warm = 4, max_left_out = 31;
+  constexpr unsigned seen_resident = 4, max_left_out = 31;
   const std::size_t listed = ranges_.entries().size();
-  const std::uint64_t warm = ranges_.warm();
+  const std::uint64_t resident = ranges_.resident();
   who_.ranges(who_.self, next_, ranges_);
-  warm_blocks_ = ranges_.entries().size() == listed && ranges_.warm() != warm ? warm_blocks_ + 1 : 0;
-  if (warm_blocks_ < seen_warm) return;
-  left_out_to_ = turn_ + std::min(2 * warm_blocks_, max_left_out) * next_.slots;
+  resident_blocks_ =
+      ranges_.entries().size() == listed && ranges_.resident() != resident ? resident_blocks_ + 1 : 0;
+  if (resident_blocks_ < seen_resident) return;
+  left_out_to_ = turn_ + std::min(2 * resident_blocks_, max_left_out) * next_.slots;
   store()->leave_out(next_.turn, left_out_to_);
 }
 

@@ -76,7 +76,7 @@ template <class Plan>
   facts.only_copies = Plan::only_copies;
   facts.copies_in_order = Plan::copies_in_order;
   facts.takes_time =
-      !Plan::only_copies && !(Plan::only_chooses && touches_memory<typename Plan::source_type::reader>);
+      !Plan::only_copies && !(Plan::only_chooses && prefetches_memory<typename Plan::source_type::reader>);
   facts.batch_by_chunk = parts::batched && parts::forward && !parts::decided;
   facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
   facts.latency = has_latency<typename Plan::source_type::reader>;

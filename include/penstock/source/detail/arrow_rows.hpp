@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/prefetch_lines.hpp>
 #include <penstock/base/shared.hpp>
-#include <penstock/base/touch_lines.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/position.hpp>
@@ -10,7 +10,7 @@
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/detail/arrow_batch.hpp>
 #include <penstock/source/detail/arrow_member.hpp>
-#include <penstock/source/detail/touch_arrow.hpp>
+#include <penstock/source/detail/prefetch_arrow.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/storage_counters.hpp>
@@ -200,7 +200,7 @@ class arrow_rows {
       one.batch = batch;
       if (batch == nullptr) continue;
       const std::uint64_t row = known_->row_of(one.place.shard, one.place.sample);
-      for (const std::size_t leaf : touched_) touch_arrow_offsets(batch->leaves[leaf], row);
+      for (const std::size_t leaf : touched_) prefetch_arrow_offsets(batch->leaves[leaf], row);
     }
     find_values(w);
     for (auto& one : w.ahead)
@@ -209,11 +209,11 @@ class arrow_rows {
     w.begin = w.end = 0;
   }
   /// Prefetches the first `maximum` bytes of each value of one of these rows.
-  [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w,
-                                          std::uint64_t maximum) const noexcept {
+  [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
+                                             std::uint64_t maximum) const noexcept {
     if (i >= w.count) return;
     for (std::size_t k = i * touched_.size(); k < (i + 1) * touched_.size(); ++k)
-      touch_lines(w.values[k].data(), std::min<std::uint64_t>(maximum, w.values[k].size()));
+      prefetch_lines(w.values[k].data(), std::min<std::uint64_t>(maximum, w.values[k].size()));
   }
 
   /// The file, and the row's number in it: "data-00000-of-00002.arrow:17".

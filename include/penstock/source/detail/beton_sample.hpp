@@ -92,8 +92,8 @@ class beton_worker : public fetch_link<Session> {
     if constexpr (views) {
       return session_->view(object, where.begin, size);
     } else {
-      if constexpr (partly_viewing_session<Session>)
-        if (session_->shows(object)) return session_->view(object, where.begin, size);
+      if constexpr (mapped_session<Session>)
+        if (session_->mapped(object)) return session_->view(object, where.begin, size);
       if (where.begin >= fetched_begin && where.begin - fetched_begin <= fetched_part.size() &&
           size <= fetched_part.size() - (where.begin - fetched_begin))
         return fetched_part.subspan(to_size(where.begin - fetched_begin), to_size(size));

@@ -355,7 +355,7 @@ struct ipc_batches::state {
   std::vector<bool> widens;              // by object: whether a leaf that is used has another type in it
   ipc_limits limits;
   unpack_call unpack;
-  loaded_once<arrow_batch> shown;
+  loaded_once<arrow_batch> mapped;
   loaded_once<values> dictionaries;
   kept_batches kept;                        // those that are not shown
   fixed_array<std::atomic<bool>> compared;  // by object
@@ -364,7 +364,7 @@ struct ipc_batches::state {
       : files(std::move(known)),
         limits(maximum),
         unpack(call),
-        shown(files->batch_in.size(), files->batch_in.size()),
+        mapped(files->batch_in.size(), files->batch_in.size()),
         dictionaries(files->files.size(), files->files.size()),
         kept(files->batch_in.size(), maximum.keep),
         compared(files->files.size()) {
@@ -384,7 +384,7 @@ struct ipc_batches::state {
     }
     return false;
   }
-  [[nodiscard]] bool shows(session_view session, object_id object) const noexcept {
+  [[nodiscard]] bool mapped(session_view session, object_id object) const noexcept {
     const ipc_file& file = files->files[object];
     return session.views() && !file.compressed && !file.swapped && !widens[object];
   }
@@ -505,15 +505,15 @@ PENSTOCK_INLINE ipc_batches::~ipc_batches() = default;
 PENSTOCK_INLINE const arrow_batch& ipc_batches::get(session_view session, std::size_t shard,
                                                     shared<const arrow_batch>& held) const {
   state& all = *state_;
-  if (const arrow_batch* const known = all.shown.find(shard)) return *known;
-  if (all.shows(session, all.files->object(shard)))
-    return all.shown.get(shard, [&] { return all.load(session, shard); });
+  if (const arrow_batch* const known = all.mapped.find(shard)) return *known;
+  if (all.mapped(session, all.files->object(shard)))
+    return all.mapped.get(shard, [&] { return all.load(session, shard); });
   held = all.kept.get(shard,
                       [&](std::size_t which, kept_batches::sharing&) { return all.load(session, which); });
   return *held;
 }
 PENSTOCK_INLINE const arrow_batch* ipc_batches::find(std::size_t shard) const noexcept {
-  return state_->shown.find(shard);
+  return state_->mapped.find(shard);
 }
 PENSTOCK_INLINE shared<const arrow_batch> ipc_batches::find_kept(std::size_t shard) const noexcept {
   return state_->kept.find(shard);

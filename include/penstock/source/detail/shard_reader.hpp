@@ -53,16 +53,16 @@ class shard_reader {
   using worker = typename worker_for<session_type>::type;
   using element = typename Show::template element<worker>;
   static constexpr bool has_latency = latent_session<session_type>;
-  static constexpr bool foresees = foreseeing_session<session_type>;
+  static constexpr bool plans_reads = planning_session<session_type>;
 
   template <class Sink>
   void evaluate(position p, worker& w, Sink&& sink) const {
     move_to(w, p.index);
     try {
       sink(show_.open(w));
-      if (w.has_shown()) confirm(session_, w.at.shard);
+      if (w.has_mapped()) confirm(session_, w.at.shard);
     } catch (error& e) {
-      if (w.has_shown()) confirm(session_, w.at.shard);
+      if (w.has_mapped()) confirm(session_, w.at.shard);
       Show::say_where(w.at, e);
       throw;
     }
@@ -70,7 +70,7 @@ class shard_reader {
 
   /// Finds the index entries of the samples that come next, up to 64, and prefetches them.
   void look_ahead(std::span<const position> next, worker& w) const noexcept
-    requires touching_session<session_type>
+    requires prefetching_session<session_type>
   {
     w.at.coming.clear();
     for (const position p : next) {
@@ -78,15 +78,15 @@ class shard_reader {
       w.at.coming.add(
           {indexes_.find(place.shard), p.index, place.first, static_cast<object_id>(place.shard)});
     }
-    w.at.coming.touch_members();
+    w.at.coming.prefetch_members();
   }
   /// Prefetches the first `maximum` bytes of one of these samples, if its shard is mapped.
-  [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w,
-                                          std::uint64_t maximum) const noexcept
-    requires touching_session<session_type>
+  [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
+                                             std::uint64_t maximum) const noexcept
+    requires prefetching_session<session_type>
   {
     const bytes_in_shard found = w.at.coming.bytes_of(i);
-    if (found.size != 0) session_.touch(found.shard, found.begin, std::min(maximum, found.size));
+    if (found.size != 0) session_.prefetch(found.shard, found.begin, std::min(maximum, found.size));
   }
 
   [[nodiscard]] std::string key(std::uint64_t index) const {

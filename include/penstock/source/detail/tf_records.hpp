@@ -5,7 +5,7 @@
 #error "penstock/source/detail/tf_records.hpp needs ISA-L: link penstock::tfrecord"
 #endif
 
-#include <penstock/base/touch_lines.hpp>
+#include <penstock/base/prefetch_lines.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/known_formats.hpp>
@@ -77,7 +77,7 @@ inline void end_wide_registers() noexcept {
   for (std::size_t done = 0; done < from.size();) {
     const std::size_t some = std::min<std::size_t>(from.size() - done, 16_KiB);
     std::memcpy(into.data() + done, from.data() + done, some);
-    touch_lines(from.data() + done + some, std::min<std::size_t>(from.size() - done - some, 1024));
+    prefetch_lines(from.data() + done + some, std::min<std::size_t>(from.size() - done - some, 1024));
     crc = more_crc(crc, into.subspan(done, some));
     done += some;
   }

@@ -36,17 +36,17 @@ class coming_samples {
   /// Appends a sample, and prefetches the first table of its shard; further ones than 64 are left out.
   void add(const coming_sample& one) noexcept {
     if (end_ == capacity) return;
-    if (one.tables != nullptr) one.tables->touch_first(one.index - one.shard_begin);
+    if (one.tables != nullptr) one.tables->prefetch_first(one.index - one.shard_begin);
     all_[end_++] = one;
   }
   /// Finds the members of all samples, and prefetches their entries.
-  void touch_members() noexcept {
+  void prefetch_members() noexcept {
     for (std::size_t i = 0; i < end_; ++i) {
       coming_sample& one = all_[i];
       if (one.tables == nullptr) continue;
       one.first = one.tables->first_member(one.index - one.shard_begin);
       one.end = one.tables->end_member(one.index - one.shard_begin);
-      if (one.first != one.end) one.tables->touch_member(one.first);
+      if (one.first != one.end) one.tables->prefetch_member(one.first);
     }
   }
   /// The bytes of a sample's used members; none if its tables are not loaded.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/touch_lines.hpp>
+#include <penstock/base/prefetch_lines.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 
@@ -72,8 +72,8 @@ class shard_index {
     return first_member(sample + 1);
   }
   /// Prefetches what says where a sample's members begin.
-  [[gnu::always_inline]] void touch_first(std::uint64_t sample) const noexcept {
-    if (each_ == 0) touch_lines(base_ + index_header::size + 8 * sample, 16);
+  [[gnu::always_inline]] void prefetch_first(std::uint64_t sample) const noexcept {
+    if (each_ == 0) prefetch_lines(base_ + index_header::size + 8 * sample, 16);
   }
   [[nodiscard]] std::string_view key(std::uint64_t sample) const noexcept {
     const std::uint32_t begin = key_begin(sample);
@@ -82,8 +82,8 @@ class shard_index {
   [[nodiscard]] std::uint64_t offset(std::uint32_t member) const noexcept {
     return place(member) >> 24 << block_bits_;
   }
-  [[gnu::always_inline]] void touch_member(std::uint32_t member) const noexcept {
-    touch_lines(members_ + 16 * std::uint64_t{member}, 16);
+  [[gnu::always_inline]] void prefetch_member(std::uint32_t member) const noexcept {
+    prefetch_lines(members_ + 16 * std::uint64_t{member}, 16);
   }
   [[nodiscard]] std::uint64_t size(std::uint32_t member) const noexcept {
     return load_little<std::uint64_t>(members_ + 16 * std::uint64_t{member} + 8);

@@ -72,12 +72,12 @@ class copying_worker : public fetch_link<Session> {
     session_ = &session;
     in_order_ = in_order;
     pinned_ = false;
-    has_shown_ = false;
+    has_mapped_ = false;
     ++generation_;
   }
 
   /// Whether the current sample has given out views of a file, which only `confirm` makes sure of.
-  [[nodiscard]] bool has_shown() const noexcept { return has_shown_; }
+  [[nodiscard]] bool has_mapped() const noexcept { return has_mapped_; }
 
   void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
     if (into.empty()) return;
@@ -86,7 +86,7 @@ class copying_worker : public fetch_link<Session> {
       std::memcpy(into.data(), there.data(), into.size());
       return;
     }
-    if (shows()) {
+    if (mapped()) {
       if (in_order_ && into.size() < direct_from) return copy_shown(offset, into);
     } else if (into.size() < direct_from) {
       if (!holds(offset, into.size()) && !pinned_) {
@@ -103,7 +103,7 @@ class copying_worker : public fetch_link<Session> {
 
   /// Whether `finish` would read these bytes into memory of the worker, so that `read` saves a copy.
   [[nodiscard]] bool reads_straight(std::uint64_t offset, std::uint64_t size) const {
-    if (size < direct_from || shows()) return false;
+    if (size < direct_from || mapped()) return false;
     return this->find(*session_, at.shard, offset, size).empty();
   }
   /// Reads bytes that belong to those that were read before.
@@ -113,9 +113,9 @@ class copying_worker : public fetch_link<Session> {
     if (size == 0) return {};
     at.touched = offset;
     if (const bytes_view there = this->find(*session_, at.shard, offset, size); !there.empty()) return there;
-    if constexpr (partly_viewing_session<Session>) {
-      if (shows()) {
-        has_shown_ = true;
+    if constexpr (mapped_session<Session>) {
+      if (mapped()) {
+        has_mapped_ = true;
         return session_->view(at.shard, offset, size);
       }
     }
@@ -149,19 +149,19 @@ class copying_worker : public fetch_link<Session> {
   };
 
   /// Whether the session shows the shard in place; then nothing goes through the window.
-  [[nodiscard]] bool shows() const {
-    if constexpr (partly_viewing_session<Session>)
-      return session_->shows(at.shard);
+  [[nodiscard]] bool mapped() const {
+    if constexpr (mapped_session<Session>)
+      return session_->mapped(at.shard);
     else
       return false;
   }
   void copy_shown([[maybe_unused]] std::uint64_t offset, [[maybe_unused]] mutable_bytes into) {
-    if constexpr (!partly_viewing_session<Session>) {
+    if constexpr (!mapped_session<Session>) {
       return;  // shows nothing
     } else if constexpr (requires { session_->read(at.shard, offset, into, copy_); }) {
       session_->read(at.shard, offset, into, copy_);
     } else {
-      has_shown_ = true;  // the session may not know before `confirm` whether these were the file's bytes
+      has_mapped_ = true;  // the session may not know before `confirm` whether these were the file's bytes
       copy_(into, session_->view(at.shard, offset, into.size()).data());
       (void)session_->view(at.shard, offset, into.size());  // in `file`, this also checks the last page
     }
@@ -222,7 +222,7 @@ class copying_worker : public fetch_link<Session> {
   cold_copy copy_;
   bool in_order_ = false;
   bool pinned_ = false;
-  bool has_shown_ = false;
+  bool has_mapped_ = false;
   std::vector<spare_member> spares_;  // by the member's number in its sample
 };
 
@@ -237,7 +237,7 @@ class viewing_worker {
     session_ = &session;
     in_order_ = in_order;
   }
-  [[nodiscard]] static constexpr bool has_shown() noexcept { return true; }
+  [[nodiscard]] static constexpr bool has_mapped() noexcept { return true; }
   [[nodiscard]] static constexpr bool reads_straight(std::uint64_t, std::uint64_t) noexcept { return false; }
   void read_more(std::uint64_t offset, mutable_bytes into) { read(0, offset, into); }
   void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {

@@ -45,9 +45,9 @@ class block_folder {
 
   enum class copied { whole, moved, damaged };
   /// Copies bytes of a block of `size` bytes, from `offset` on. `moved`: something else is in the slot now.
-  /// `warm`: the block is in memory, and a mapping is the faster way to it.
+  /// `resident`: the block is in memory, and a mapping is the faster way to it.
   [[nodiscard]] copied copy(place from, const key& what, std::uint64_t size, std::uint64_t offset,
-                            mutable_bytes into, bool warm);
+                            mutable_bytes into, bool resident);
 
   /// Ends the waits of this session. Members that may wait for the lock of the folder are told when their
   /// caller began; if that wait is ended they do what they do if the lock cannot be had in time.

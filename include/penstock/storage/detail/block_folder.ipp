@@ -46,7 +46,7 @@ struct block_folder::state : block_files {
                      block_index::slots_within(where.limit(), where.options().block, piece_size)}),
         checksum(sum_of),
         once(where.options().verify == verify::once),
-        plans(where.options().evict == eviction::needed_last),
+        plans(where.options().evict == eviction::belady),
         touches(where.options().evict != eviction::fifo),
         waited(to_size(table.of().slots)),
         seen(once ? to_size(table.of().slots * table.of().pieces()) : 0) {
@@ -228,7 +228,8 @@ PENSTOCK_INLINE bool block_folder::in_memory(place where, std::uint64_t offset) 
 }
 
 PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& what, std::uint64_t size,
-                                                        std::uint64_t offset, mutable_bytes into, bool warm) {
+                                                        std::uint64_t offset, mutable_bytes into,
+                                                        bool resident) {
   state& all = *state_;
   const std::uint64_t first = offset / piece_size, last = (offset + into.size() - 1) / piece_size;
   const off_t begin = all.offset_of(from.slot);
@@ -244,7 +245,7 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
   bool known = all.once && all.trusts.load(std::memory_order_relaxed);
   for (std::uint64_t p = first; known && p <= last; ++p)
     known = seen_at(p).load(std::memory_order_relaxed) == from.state;
-  if (warm && all.blocks != nullptr && !all.blocks_guard.lost()) {
+  if (resident && all.blocks != nullptr && !all.blocks_guard.lost()) {
     // A thread that goes on in the piece that it compared last need not compare it again.
     struct compared {
       std::uint64_t session = 0, piece = 0;

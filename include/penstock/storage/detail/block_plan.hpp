@@ -33,7 +33,7 @@ class block_plan {
   /// Adds the blocks of an object; returns the number of the first.
   [[nodiscard]] std::uint32_t add(const std::vector<key>& blocks);
   /// A block will be read at a turn, none earlier than any before.
-  void foresee(std::uint32_t block, std::uint64_t turn);
+  void plan_read(std::uint32_t block, std::uint64_t turn);
   /// Whether it can be told more.
   [[nodiscard]] bool has_room() const;
   /// The run has passed all turns before `turn`; what it reads before `seen` is known, and if `ends`, it

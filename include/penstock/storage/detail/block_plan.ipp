@@ -38,7 +38,7 @@ PENSTOCK_INLINE std::uint32_t block_plan::find(const key& what) const noexcept {
   }
 }
 
-PENSTOCK_INLINE void block_plan::foresee(std::uint32_t block, std::uint64_t turn) {
+PENSTOCK_INLINE void block_plan::plan_read(std::uint32_t block, std::uint64_t turn) {
   const std::scoped_lock lock(mutex_);
   known& one = blocks_[block];
   if (one.tail != none) {

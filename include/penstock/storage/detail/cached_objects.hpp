@@ -47,8 +47,8 @@ struct cached_object {
   object_version version;
   ::XXH128_hash_t hash;                           // of its name and version
   fixed_array<std::atomic<std::uint32_t>> hints;  // where each block was seen last
-  std::atomic<std::uint32_t> calls{0};            // of `warm`
-  std::atomic<bool> is_warm{false};
+  std::atomic<std::uint32_t> calls{0};            // of `resident`
+  std::atomic<bool> is_resident{false};
   static constexpr std::uint32_t not_planned = ~std::uint32_t{0};
   std::atomic<std::uint32_t> first_planned{not_planned};  // the number of its first block in a `block_plan`
 
@@ -58,16 +58,16 @@ struct cached_object {
     const ::XXH128_hash_t made = ::XXH3_128bits(words, sizeof(words));
     return {made.high64, made.low64};
   }
-  /// Whether `warm` looks this time: calls 1, 2, 4, 8 and so on do.
+  /// Whether `resident` looks this time: calls 1, 2, 4, 8 and so on do.
   [[nodiscard]] bool looks() noexcept {
     const std::uint32_t now = calls.fetch_add(1, std::memory_order_relaxed) + 1;
     return (now & (now - 1)) == 0;
   }
-  /// A block is gone, so `warm` begins again.
+  /// A block is gone, so `resident` begins again.
   void cool() noexcept {
-    if (!is_warm.load(std::memory_order_relaxed)) return;
+    if (!is_resident.load(std::memory_order_relaxed)) return;
     calls.store(0, std::memory_order_relaxed);
-    is_warm.store(false, std::memory_order_relaxed);
+    is_resident.store(false, std::memory_order_relaxed);
   }
 };
 

@@ -61,7 +61,7 @@ class cached_reads {
         max_wait_ns_(static_cast<std::uint64_t>(std::chrono::nanoseconds(near.options().max_wait).count())),
         objects_(far_, far.names(), is_local(far), folder_.block_size()),
         planned_(folder_.block_size()),
-        plans_(near.options().evict == eviction::needed_last),
+        plans_(near.options().evict == eviction::belady),
         max_ahead_(near.options().ahead) {}
 
   [[nodiscard]] std::uint64_t size(object_id id) { return objects_.at(id).version.size; }
@@ -71,9 +71,9 @@ class cached_reads {
 
   /// Whether all blocks of an object are in the cache, and the cache in memory. Calls 1, 2, 4, 8 and so on
   /// look, until it is so; after a read that finds a block gone they begin again.
-  [[nodiscard]] bool warm(object_id id) {
+  [[nodiscard]] bool resident(object_id id) {
     cached_object& what = objects_.at(id);
-    if (what.is_warm.load(std::memory_order_relaxed)) return true;
+    if (what.is_resident.load(std::memory_order_relaxed)) return true;
     if (!what.looks()) return false;
     const std::uint64_t calls = what.calls.load(std::memory_order_relaxed);
     constexpr std::uint64_t places = 4;  // of each block
@@ -87,7 +87,7 @@ class cached_reads {
         if (!folder_.in_memory(*found, mix64(calls + number * places + i) % size)) ++missing;
     }
     if (missing * 16 > number * places) return false;
-    what.is_warm.store(true, std::memory_order_relaxed);
+    what.is_resident.store(true, std::memory_order_relaxed);
     return true;
   }
 
@@ -101,12 +101,12 @@ class cached_reads {
                    });
   }
 
-  /// See `foreseeing_session`.
-  void foresee(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) {
-    planned_.foresee(id, objects_.at(id), offset, size, turn);
+  /// See `planning_session`.
+  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) {
+    planned_.plan_read(id, objects_.at(id), offset, size, turn);
   }
   /// With another kind of eviction nobody here wants to know.
-  [[nodiscard]] read_foresight foresight() noexcept {
+  [[nodiscard]] access_plan_sink access_plan() noexcept {
     if (!plans_) return {};
     return {this, [](void* self) { return static_cast<cached_reads*>(self)->planned_.plan().has_room(); },
             [](void* self, std::uint64_t turn, std::uint64_t seen, bool ends) noexcept {
@@ -179,8 +179,8 @@ class cached_reads {
     constexpr unsigned max_damaged = 3, max_moves = 1000;
     for (unsigned damaged = 0, moves = 0; damaged < max_damaged && moves < max_moves;) {
       if (const auto found = folder_.find(wanted, what.hints[to_size(number)])) {
-        switch (
-            folder_.copy(*found, wanted, size, within, into, what.is_warm.load(std::memory_order_relaxed))) {
+        switch (folder_.copy(*found, wanted, size, within, into,
+                             what.is_resident.load(std::memory_order_relaxed))) {
           case block_folder::copied::whole:
             hits_.fetch_add(1, std::memory_order_relaxed);
             return;

@@ -121,21 +121,21 @@ class checked_session {
   void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
     state_->session.will_need(id, offset, size);
   }
-  [[gnu::always_inline]] void touch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept
-    requires touching_session<inner>
+  [[gnu::always_inline]] void prefetch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept
+    requires prefetching_session<inner>
   {
-    state_->session.touch(id, offset, size);
+    state_->session.prefetch(id, offset, size);
   }
   [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const
-    requires viewing_session<inner> || partly_viewing_session<inner>
+    requires viewing_session<inner> || mapped_session<inner>
   {
     state_->checks.pass(state_->session, id);
     return state_->session.view(id, offset, size);
   }
-  [[nodiscard]] bool shows(object_id id) const
-    requires partly_viewing_session<inner>
+  [[nodiscard]] bool mapped(object_id id) const
+    requires mapped_session<inner>
   {
-    return state_->session.shows(id);
+    return state_->session.mapped(id);
   }
   void confirm(object_id id) const
     requires requires(const inner& s) { s.confirm(id); }
@@ -148,21 +148,21 @@ class checked_session {
   {
     return state_->session.expect(id, what);
   }
-  [[nodiscard]] bool warm(object_id id) const
-    requires warming_session<inner>
+  [[nodiscard]] bool resident(object_id id) const
+    requires residency_session<inner>
   {
-    return state_->session.warm(id);
+    return state_->session.resident(id);
   }
 
-  [[nodiscard]] read_foresight foresight() const
-    requires foreseeing_session<inner>
+  [[nodiscard]] access_plan_sink access_plan() const
+    requires planning_session<inner>
   {
-    return state_->session.foresight();
+    return state_->session.access_plan();
   }
-  void foresee(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const
-    requires foreseeing_session<inner>
+  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const
+    requires planning_session<inner>
   {
-    state_->session.foresee(id, offset, size, turn);
+    state_->session.plan_read(id, offset, size, turn);
   }
 
   /// Those of the session inside, and the memory of comparisons.

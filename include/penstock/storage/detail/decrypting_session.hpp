@@ -145,8 +145,8 @@ class decrypting_session {
       if constexpr (viewing_session<inner>) {
         return session.view(id, offset, size);
       } else {
-        if constexpr (partly_viewing_session<inner>)
-          if (std::as_const(session).shows(id)) return std::as_const(session).view(id, offset, size);
+        if constexpr (mapped_session<inner>)
+          if (std::as_const(session).mapped(id)) return std::as_const(session).view(id, offset, size);
         room.sealed.resize_for_overwrite(to_size(size));
         load<Waiting>(id, offset, room.sealed.span());
         return room.sealed.view();
@@ -275,16 +275,16 @@ class decrypting_session {
     const auto [begin, end] = in_file(id, offset, size);
     if (begin < end) state_->session.will_need(id, begin, end - begin);
   }
-  [[nodiscard]] read_foresight foresight() const
-    requires foreseeing_session<inner>
+  [[nodiscard]] access_plan_sink access_plan() const
+    requires planning_session<inner>
   {
-    return state_->session.foresight();
+    return state_->session.access_plan();
   }
-  void foresee(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const
-    requires foreseeing_session<inner>
+  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const
+    requires planning_session<inner>
   {
     const auto [begin, end] = in_file(id, offset, size);
-    if (begin < end) state_->session.foresee(id, begin, end - begin, turn);
+    if (begin < end) state_->session.plan_read(id, begin, end - begin, turn);
   }
 
   [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session, id); }
@@ -294,10 +294,10 @@ class decrypting_session {
   {
     return state_->session.expect(id, {state_->rules.layout.file_size(what.size), what.stamp});
   }
-  [[nodiscard]] bool warm(object_id id) const
-    requires warming_session<inner>
+  [[nodiscard]] bool resident(object_id id) const
+    requires residency_session<inner>
   {
-    return state_->session.warm(id);
+    return state_->session.resident(id);
   }
 
   /// Those of the session inside: they count what is stored.

@@ -37,7 +37,7 @@ PENSTOCK_INLINE std::uint64_t memory_blocks::slots_within(std::uint64_t limit, s
 PENSTOCK_INLINE memory_blocks::memory_blocks(std::uint64_t limit, std::uint64_t block, eviction evict)
     : block_(block),
       count_(slots_within(limit, block)),
-      plans_(evict == eviction::needed_last),
+      plans_(evict == eviction::belady),
       touches_(evict != eviction::fifo) {
   const auto refusal = [&] {
     return error(errc::argument, {"there is no memory for a memory_cache of ", limit,

@@ -80,14 +80,14 @@ class memory_reads {
 
   /// Whether all blocks of an object are here. Calls 1, 2, 4, 8 and so on look, until it is so; after a read
   /// that finds a block gone they begin again.
-  [[nodiscard]] bool warm(object_id id) {
+  [[nodiscard]] bool resident(object_id id) {
     cached_object& what = objects_.at(id);
-    if (what.is_warm.load(std::memory_order_relaxed)) return true;
+    if (what.is_resident.load(std::memory_order_relaxed)) return true;
     if (!what.looks()) return false;
     std::uint64_t number = 0;
     for (std::uint64_t begin = 0; begin < what.version.size; begin += blocks_.block_size(), ++number)
       if (!blocks_.has(what.key_of(number), what.hints[to_size(number)])) return false;
-    what.is_warm.store(true, std::memory_order_relaxed);
+    what.is_resident.store(true, std::memory_order_relaxed);
     return true;
   }
 
@@ -101,30 +101,30 @@ class memory_reads {
                    });
   }
 
-  /// See `foreseeing_session`. The other storage hears of everything, since what goes from here is read
+  /// See `planning_session`. The other storage hears of everything, since what goes from here is read
   /// there.
-  void foresee(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) {
+  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) {
     if (plans_) {
       if (!follows_) blocks_.follow(planned_.plan());
       follows_ = true;
-      planned_.foresee(id, objects_.at(id), offset, size, turn);
+      planned_.plan_read(id, objects_.at(id), offset, size, turn);
     }
-    if constexpr (foreseeing_session<far_session>)
-      if (far_.foresight().self != nullptr) far_.foresee(id, offset, size, turn);
+    if constexpr (planning_session<far_session>)
+      if (far_.access_plan().self != nullptr) far_.plan_read(id, offset, size, turn);
   }
-  [[nodiscard]] read_foresight foresight() noexcept {
+  [[nodiscard]] access_plan_sink access_plan() noexcept {
     if (!plans_ && far_plan().self == nullptr) return {};
     return {this, [](void* self) { return static_cast<memory_reads*>(self)->has_room(); },
             [](void* self, std::uint64_t turn, std::uint64_t seen, bool ends) noexcept {
               auto& me = *static_cast<memory_reads*>(self);
               me.planned_.plan().stand_at(turn, seen, ends);
-              if (const read_foresight far = me.far_plan(); far.self != nullptr)
+              if (const access_plan_sink far = me.far_plan(); far.self != nullptr)
                 far.stand_at(far.self, turn, seen, ends);
             },
             [](void* self) noexcept {
               auto& me = *static_cast<memory_reads*>(self);
               me.planned_.plan().clear();
-              if (const read_foresight far = me.far_plan(); far.self != nullptr) far.forget(far.self);
+              if (const access_plan_sink far = me.far_plan(); far.self != nullptr) far.forget(far.self);
             }};
   }
   [[nodiscard]] far_session& far() noexcept { return far_; }
@@ -148,12 +148,12 @@ class memory_reads {
  private:
   using counter = std::atomic<std::uint64_t>;
 
-  [[nodiscard]] read_foresight far_plan() noexcept {
-    if constexpr (foreseeing_session<far_session>) return far_.foresight();
+  [[nodiscard]] access_plan_sink far_plan() noexcept {
+    if constexpr (planning_session<far_session>) return far_.access_plan();
     return {};
   }
   [[nodiscard]] bool has_room() {
-    const read_foresight far = far_plan();
+    const access_plan_sink far = far_plan();
     return planned_.plan().has_room() && (far.self == nullptr || far.has_room(far.self));
   }
 
@@ -215,8 +215,8 @@ class memory_reads {
   memory_blocks& blocks_;
   cached_objects<far_session> objects_;
   planned_objects planned_;
-  const bool plans_ = near_.options().evict == eviction::needed_last;
-  bool follows_ = false;  // of the thread that foresees
+  const bool plans_ = near_.options().evict == eviction::belady;
+  bool follows_ = false;  // of the thread that plans_reads
   wait_stops stops_;
   counter hits_{0}, fetched_{0}, evicted_{0}, uncached_{0};
 };

@@ -25,7 +25,7 @@ namespace penstock::inline v0_1 {
 namespace detail::blocks {
 
 /// The plan of a session of `cached`, in which an object's blocks are numbered from its first use on.
-/// Threads: `foresee` is called by one at a time; any may call the others.
+/// Threads: `plan_read` is called by one at a time; any may call the others.
 class planned_objects {
  public:
   /// `block`: the bytes of a block.
@@ -34,13 +34,13 @@ class planned_objects {
   [[nodiscard]] block_plan& plan() noexcept { return plan_; }
 
   /// The run reads a range of an object at a turn.
-  void foresee(object_id id, cached_object& what, std::uint64_t offset, std::uint64_t size,
-               std::uint64_t turn) {
+  void plan_read(object_id id, cached_object& what, std::uint64_t offset, std::uint64_t size,
+                 std::uint64_t turn) {
     if (size == 0 || offset >= what.version.size) return;
     const std::uint32_t first = first_of(id, what);
     const std::uint64_t last = offset + std::min(size, what.version.size - offset) - 1;
     for (std::uint64_t n = offset / block_; n <= last / block_; ++n)
-      plan_.foresee(first + static_cast<std::uint32_t>(n), turn);
+      plan_.plan_read(first + static_cast<std::uint32_t>(n), turn);
   }
 
   /// When a block of an object is needed next; not known of one that the plan does not have.

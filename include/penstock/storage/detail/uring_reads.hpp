@@ -177,7 +177,7 @@ class uring_reads {
       it.opened.emplace(files_.state_->open_files.use(request.object));
       files_.check_offset(request.object, request.offset, request.into.size());
       // So that a file in memory gets mapped, for `read` and for views.
-      if (files_.state_->access != file_access::read && !files_.shows(request.object))
+      if (files_.state_->access != file_access::read && !files_.mapped(request.object))
         files_.think_again(request.object, it.opened->get());
     } catch (...) {
       failed = std::current_exception();

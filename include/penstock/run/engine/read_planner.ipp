@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/run/engine/forecast.hpp>
+#include <penstock/run/engine/read_planner.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -10,7 +10,8 @@
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE void forecast::start(const feed& next, std::uint64_t turn, hinter who, thread_place* place) {
+PENSTOCK_INLINE void read_planner::start(const feed& next, std::uint64_t turn, hinter who,
+                                         thread_place* place) {
   const std::lock_guard guard(mutex_);
   if (stop_) return;
   who_ = who;
@@ -20,13 +21,13 @@ PENSTOCK_INLINE void forecast::start(const feed& next, std::uint64_t turn, hinte
   turn_ = turn;
   epoch_ = next.epoch();
   try {
-    thread_.start<&forecast::follow>(*this);
+    thread_.start<&read_planner::follow>(*this);
     started_.store(true, std::memory_order_relaxed);
   } catch (const std::system_error&) {
   }
 }
 
-PENSTOCK_INLINE void forecast::passed(std::uint64_t turn) noexcept {
+PENSTOCK_INLINE void read_planner::passed(std::uint64_t turn) noexcept {
   if (!started_.load(std::memory_order_relaxed)) return;  // in most runs nobody wants to know
   std::uint64_t before = passed_.load(std::memory_order_relaxed);
   do {
@@ -37,7 +38,7 @@ PENSTOCK_INLINE void forecast::passed(std::uint64_t turn) noexcept {
   changed_.notify_one();
 }
 
-PENSTOCK_INLINE bool forecast::limit(std::uint64_t epochs, bool ends) {
+PENSTOCK_INLINE bool read_planner::limit(std::uint64_t epochs, bool ends) {
   bool good = true;
   {
     const std::lock_guard guard(mutex_);
@@ -52,7 +53,7 @@ PENSTOCK_INLINE bool forecast::limit(std::uint64_t epochs, bool ends) {
   return good;
 }
 
-PENSTOCK_INLINE void forecast::restart(const feed& now, std::uint64_t turn) {
+PENSTOCK_INLINE void read_planner::restart(const feed& now, std::uint64_t turn) {
   std::unique_lock held(mutex_);
   ++changes_;
   // otherwise the thread, which has the lock whenever it is not busy, would go on until it waits
@@ -71,7 +72,7 @@ PENSTOCK_INLINE void forecast::restart(const feed& now, std::uint64_t turn) {
   changed_.notify_one();
 }
 
-PENSTOCK_INLINE void forecast::stop() noexcept {
+PENSTOCK_INLINE void read_planner::stop() noexcept {
   {
     const std::lock_guard guard(mutex_);
     stop_ = true;
@@ -81,7 +82,7 @@ PENSTOCK_INLINE void forecast::stop() noexcept {
 }
 
 // Cutting an epoch may take a pass over it, with the lock released meanwhile.
-PENSTOCK_INLINE bool forecast::can_go_on(std::unique_lock<std::mutex>& held) {
+PENSTOCK_INLINE bool read_planner::can_go_on(std::unique_lock<std::mutex>& held) {
   if (!limited_ || !list_.has_room()) return false;
   if (listed_) return true;
   if (feed_.epoch() > epoch_.load(std::memory_order_relaxed) + max_epochs) return false;
@@ -98,7 +99,7 @@ PENSTOCK_INLINE bool forecast::can_go_on(std::unique_lock<std::mutex>& held) {
   return feed_.ready();
 }
 
-PENSTOCK_INLINE bool forecast::go_on(std::unique_lock<std::mutex>& held) {
+PENSTOCK_INLINE bool read_planner::go_on(std::unique_lock<std::mutex>& held) {
   if (!listed_) {
     next_.turn = turn_;
     feed_.prepare(next_, 1);
@@ -108,7 +109,7 @@ PENSTOCK_INLINE bool forecast::go_on(std::unique_lock<std::mutex>& held) {
   held.unlock();
   list_.begin();
   try {
-    who_.foresee(who_.self, next_, list_);
+    who_.plan_read(who_.self, next_, list_);
   } catch (...) {  // advice that could not be given
     failed = true;
   }
@@ -123,7 +124,7 @@ PENSTOCK_INLINE bool forecast::go_on(std::unique_lock<std::mutex>& held) {
   return !listed_;
 }
 
-PENSTOCK_INLINE void forecast::tell(std::unique_lock<std::mutex>& held) noexcept {
+PENSTOCK_INLINE void read_planner::tell(std::unique_lock<std::mutex>& held) noexcept {
   const bool ends = ends_ && !listed_ && feed_.epoch() >= feed_.limit();
   const std::uint64_t seen = turn_;
   busy_ = true;
@@ -138,7 +139,7 @@ PENSTOCK_INLINE void forecast::tell(std::unique_lock<std::mutex>& held) noexcept
 }
 
 // Until the run has gone on; and so long that telling costs little.
-PENSTOCK_INLINE void forecast::wait(std::unique_lock<std::mutex>& held) {
+PENSTOCK_INLINE void read_planner::wait(std::unique_lock<std::mutex>& held) {
   constexpr clock::duration least = std::chrono::microseconds(200), maximum = std::chrono::milliseconds(10),
                             longest = std::chrono::milliseconds(100);
   const clock::duration rest = std::clamp<clock::duration>(50 * took_, least, maximum);
@@ -151,7 +152,7 @@ PENSTOCK_INLINE void forecast::wait(std::unique_lock<std::mutex>& held) {
   wakes_at_.store(no_turn, std::memory_order_relaxed);
 }
 
-PENSTOCK_INLINE void forecast::follow() noexcept {
+PENSTOCK_INLINE void read_planner::follow() noexcept {
   constexpr std::chrono::milliseconds often(10);
   if (place_ != nullptr) place_->enter();
   std::unique_lock held(mutex_);

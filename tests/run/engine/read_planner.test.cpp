@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/run/engine/forecast.hpp>
+#include <penstock/run/engine/read_planner.hpp>
 
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/order/repeat.hpp>
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/take.hpp>
-#include <penstock/run/engine/foresight_list.hpp>
+#include <penstock/run/engine/planned_reads.hpp>
 #include <penstock/run/engine/range_list.hpp>
 #include <penstock/run/feed/facts.hpp>
 #include <penstock/run/feed/feed.hpp>
@@ -46,7 +46,7 @@
 namespace ps = penstock;
 using namespace ps::literals;
 
-namespace forecast_test {
+namespace read_planner_test {
 
 /// What a session was told.
 struct told {
@@ -73,10 +73,10 @@ struct planning_files {
     std::shared_ptr<told> what;
     session(const ps::file& of, std::shared_ptr<told> given)
         : ps::file::session(of.connect()), what(std::move(given)) {}
-    bool warm(ps::object_id) const { return false; }
+    bool resident(ps::object_id) const { return false; }
     bool shows(ps::object_id) const = delete;
 
-    ps::read_foresight foresight() const {
+    ps::access_plan_sink access_plan() const {
       return {what.get(),
               [](void* self) {
                 auto& all = *static_cast<told*>(self);
@@ -100,7 +100,7 @@ struct planning_files {
                 ++all.forgotten;
               }};
     }
-    void foresee(ps::object_id id, std::uint64_t offset, std::uint64_t, std::uint64_t turn) const {
+    void plan_read(ps::object_id id, std::uint64_t offset, std::uint64_t, std::uint64_t turn) const {
       const std::scoped_lock lock(what->mutex);
       what->reads.emplace_back(turn, std::uint64_t{id} << 32 | offset);
     }
@@ -108,8 +108,8 @@ struct planning_files {
   [[nodiscard]] std::span<const std::string> names() const { return files.names(); }
   [[nodiscard]] session connect() const { return {files, what}; }
 };
-static_assert(ps::foreseeing_session<planning_files::session>);
-static_assert(ps::foreseeing_session<ps::retrying<planning_files>::session>);
+static_assert(ps::planning_session<planning_files::session>);
+static_assert(ps::planning_session<ps::retrying<planning_files>::session>);
 
 constexpr std::size_t samples = 60;
 planning_files shards(const penstock_test::temp_dir& dir) {
@@ -153,7 +153,7 @@ bool ends_with(const std::vector<std::uint64_t>& all, const std::vector<std::uin
   return last.size() <= all.size() && std::equal(last.rbegin(), last.rend(), all.rbegin());
 }
 
-TEST_CASE("run/forecast: a session hears what a run of three epochs will read, and that it ends there") {
+TEST_CASE("run/read_planner: a session hears what a run of three epochs will read, and that it ends there") {
   const penstock_test::temp_dir dir;
   const planning_files files = shards(dir);
   const auto loader = [](const auto& source) {
@@ -182,7 +182,8 @@ TEST_CASE("run/forecast: a session hears what a run of three epochs will read, a
   CHECK(what.seen == expected.size());
 }
 
-TEST_CASE("run/forecast: without a number of epochs the next ones are expected, as far as there is room") {
+TEST_CASE(
+    "run/read_planner: without a number of epochs the next ones are expected, as far as there is room") {
   // Without a limit to what is remembered: to the end of the eighth of them.
   for (const std::uint64_t maximum : {70u, 1000u}) {
     const penstock_test::temp_dir dir;
@@ -212,7 +213,7 @@ TEST_CASE("run/forecast: without a number of epochs the next ones are expected, 
   }
 }
 
-TEST_CASE("run/forecast: a number of epochs that is smaller than was expected is heard of, too") {
+TEST_CASE("run/read_planner: a number of epochs that is smaller than was expected is heard of, too") {
   const penstock_test::temp_dir dir;
   const planning_files files = shards(dir);
   auto& what = *files.what;
@@ -237,7 +238,7 @@ TEST_CASE("run/forecast: a number of epochs that is smaller than was expected is
   CHECK(what.seen == 60);
 }
 
-TEST_CASE("run/forecast: after a jump to another epoch it begins again there") {
+TEST_CASE("run/read_planner: after a jump to another epoch it begins again there") {
   const penstock_test::temp_dir dir;
   const planning_files files = shards(dir);
   auto& what = *files.what;
@@ -266,7 +267,7 @@ TEST_CASE("run/forecast: after a jump to another epoch it begins again there") {
   CHECK(begins_with(expected, std::vector(all.begin(), all.begin() + 100)));
 }
 
-TEST_CASE("run/forecast: an index is not loaded before the run comes to its shard") {
+TEST_CASE("run/read_planner: an index is not loaded before the run comes to its shard") {
   const penstock_test::temp_dir dir;
   const planning_files files = shards(dir);
   auto& what = *files.what;
@@ -303,7 +304,7 @@ struct planner {
     planner* into;
     explicit session(planner* given)
         : ps::memory_files::session(ps::memory_files().add("a", "bytes").connect()), into(given) {}
-    [[nodiscard]] ps::read_foresight foresight() const {
+    [[nodiscard]] ps::access_plan_sink access_plan() const {
       return {into, [](void*) { return true; },
               [](void* self, std::uint64_t now, std::uint64_t known, bool) noexcept {
                 auto& all = *static_cast<planner*>(self);
@@ -319,7 +320,7 @@ struct planner {
                 ++all.forgotten;
               }};
     }
-    void foresee(ps::object_id, std::uint64_t, std::uint64_t, std::uint64_t) const {}
+    void plan_read(ps::object_id, std::uint64_t, std::uint64_t, std::uint64_t) const {}
   };
   template <class Condition>
   bool wait_until(Condition met) {
@@ -328,7 +329,7 @@ struct planner {
   }
 };
 
-/// What a run's engine does for a forecast, without a run.
+/// What a run's engine does for a read_planner, without a run.
 struct engine_part {
   planner what;
   planner::session session{&what};
@@ -344,7 +345,7 @@ struct engine_part {
   [[nodiscard]] ps::hinter hints() {
     ps::hinter made;
     made.self = this;
-    made.foresee = [](void* self, const ps::placement& rows, ps::foresight_list& into) {
+    made.plan_read = [](void* self, const ps::placement& rows, ps::planned_reads& into) {
       auto& me = *static_cast<engine_part*>(self);
       into.stand_at(rows.turn);
       into(me.session, 0, 0, 1);
@@ -368,11 +369,11 @@ std::uint64_t resting_at(planner& what, std::uint64_t least) {
   return before;
 }
 
-TEST_CASE("run/forecast: it looks so many rows ahead and no further, and goes on as the run does") {
-  constexpr std::uint64_t batch = std::uint64_t{1} << 18, maximum = ps::forecast::max_rows;
+TEST_CASE("run/read_planner: it looks so many rows ahead and no further, and goes on as the run does") {
+  constexpr std::uint64_t batch = std::uint64_t{1} << 18, maximum = ps::read_planner::max_rows;
   engine_part part(100 * maximum, batch);
   planner& what = part.what;
-  ps::forecast all;
+  ps::read_planner all;
   all.start(part.first, 0, part.hints(), nullptr);
   CHECK(all.limit(1, false));
   CHECK(resting_at(what, maximum) == maximum);
@@ -383,10 +384,10 @@ TEST_CASE("run/forecast: it looks so many rows ahead and no further, and goes on
   CHECK(what.turn == 10 * batch);
 }
 
-TEST_CASE("run/forecast: of blocks that are read all the time it looks so many epochs ahead, too") {
-  constexpr std::uint64_t size = 100, maximum = ps::forecast::max_epochs;
+TEST_CASE("run/read_planner: of blocks that are read all the time it looks so many epochs ahead, too") {
+  constexpr std::uint64_t size = 100, maximum = ps::read_planner::max_epochs;
   engine_part part(size, 10);
-  ps::forecast all;
+  ps::read_planner all;
   all.start(part.first, 0, part.hints(), nullptr);
   CHECK(all.limit(1, false));
   CHECK(resting_at(part.what, (1 + maximum) * size) == (1 + maximum) * size);
@@ -395,10 +396,10 @@ TEST_CASE("run/forecast: of blocks that are read all the time it looks so many e
   CHECK(resting_at(part.what, (3 + maximum) * size) == (3 + maximum) * size);
 }
 
-TEST_CASE("run/forecast: where a run stands that stands still is told again and again") {
+TEST_CASE("run/read_planner: where a run stands that stands still is told again and again") {
   engine_part part(100, 10);
   planner& what = part.what;
-  ps::forecast all;
+  ps::read_planner all;
   all.start(part.first, 0, part.hints(), nullptr);
   CHECK(all.limit(1, true));
   all.passed(40);
@@ -410,11 +411,12 @@ TEST_CASE("run/forecast: where a run stands that stands still is told again and 
   CHECK(what.wait_until([&] { return what.tells >= tells + 3; }));
 }
 
-TEST_CASE("run/forecast: who restarts it waits for one call of the reader, not for all that are to come") {
+TEST_CASE(
+    "run/read_planner: who restarts it waits for one call of the reader, not for all that are to come") {
   engine_part part(1'000'000, 1);
   part.each = std::chrono::microseconds(200);  // so that all of them would take half an hour
   planner& what = part.what;
-  ps::forecast all;
+  ps::read_planner all;
   all.start(part.first, 0, part.hints(), nullptr);
   CHECK(all.limit(1, false));
   CHECK(what.wait_until([&] { return what.tells != 0; }));
@@ -431,10 +433,10 @@ TEST_CASE("run/forecast: who restarts it waits for one call of the reader, not f
   CHECK(what.forgotten == 10);
 }
 
-TEST_CASE("run/forecast: a reader that fails is asked again, for what comes next") {
+TEST_CASE("run/read_planner: a reader that fails is asked again, for what comes next") {
   engine_part part(1000, 1);
   part.fails = true;
-  ps::forecast all;
+  ps::read_planner all;
   all.start(part.first, 0, part.hints(), nullptr);
   CHECK(all.limit(1, true));
   CHECK(part.what.wait_until([&] { return part.calls >= 5; }));
@@ -443,4 +445,4 @@ TEST_CASE("run/forecast: a reader that fails is asked again, for what comes next
   CHECK(part.calls == 1000);
 }
 
-}  // namespace forecast_test
+}  // namespace read_planner_test

@@ -12,10 +12,11 @@
 
 namespace penstock::inline v0_1::detail {
 
-// Always inline, as touch_lines.
+// Always inline, as prefetch_lines.
 
 /// Prefetches the offsets of a row's value, if it has some.
-[[gnu::always_inline]] inline void touch_arrow_offsets(const arrow_leaf& leaf, std::uint64_t row) noexcept {
+[[gnu::always_inline]] inline void prefetch_arrow_offsets(const arrow_leaf& leaf,
+                                                          std::uint64_t row) noexcept {
   if (leaf.rows != 0) return;
   const arrow_column& column = *leaf.column;
   const arrow_layout layout = column.type->layout;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
-#include <penstock/run/engine/foresight_list.hpp>
+#include <penstock/run/engine/planned_reads.hpp>
 #include <penstock/run/engine/range_list.hpp>
 #include <penstock/run/engine/thread.hpp>
 #include <penstock/run/engine/thread_place.hpp>
@@ -28,15 +28,15 @@ namespace penstock::inline v0_1 {
 /// epochs there are.
 /// Cost: for each sample what its `ranges` cost, and a lock; while the run stands still, what it costs to
 /// tell it ten times a second.
-class forecast {
+class read_planner {
  public:
   /// It looks no further ahead than this: so many rows, and epochs after the one where the run stands.
   static constexpr std::uint64_t max_rows = std::uint64_t{1} << 24, max_epochs = 8;
 
-  forecast() = default;
-  forecast(const forecast&) = delete;
-  forecast& operator=(const forecast&) = delete;
-  ~forecast() { stop(); }
+  read_planner() = default;
+  read_planner(const read_planner&) = delete;
+  read_planner& operator=(const read_planner&) = delete;
+  ~read_planner() { stop(); }
 
   /// Begins at a feed, whose next row has this turn. `who` must outlive this. Called once. If no thread can
   /// be started, nobody is told anything.
@@ -69,7 +69,7 @@ class forecast {
   thread_place* place_ = nullptr;
   feed feed_;
   placement next_;
-  foresight_list list_;
+  planned_reads list_;
   std::mutex mutex_;
   std::condition_variable changed_, idle_;
   std::uint64_t turn_ = 0;      // of the next row to tell of
@@ -88,5 +88,5 @@ class forecast {
 }  // namespace penstock::inline v0_1
 
 #ifndef PENSTOCK_COMPILED
-#include <penstock/run/engine/forecast.ipp>
+#include <penstock/run/engine/read_planner.ipp>
 #endif

@@ -12,7 +12,7 @@ namespace penstock::inline v0_1::detail {
 /// processor itself notices what is read next. Does nothing where no memory is mapped.
 // Always inline: at -O2 the call of a function that only prefetches counts as having no effect, and is
 // removed.
-[[gnu::always_inline]] inline void touch_lines(const void* begin, std::uint64_t size) noexcept {
+[[gnu::always_inline]] inline void prefetch_lines(const void* begin, std::uint64_t size) noexcept {
   constexpr std::uint64_t line = 64, maximum = 4096;
   const auto* const bytes = static_cast<const char*>(begin);
   for (std::uint64_t at = 0; at < std::min(size, maximum); at += line) __builtin_prefetch(bytes + at);

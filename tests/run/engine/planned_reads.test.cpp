@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/run/engine/foresight_list.hpp>
+#include <penstock/run/engine/planned_reads.hpp>
 
 #include <penstock/storage/memory_files.hpp>
 
@@ -10,7 +10,7 @@
 
 namespace ps = penstock;
 
-namespace foresight_list_test {
+namespace planned_reads_test {
 
 /// A session that keeps what it is told, or does not want to know.
 struct planning : ps::memory_files::session {
@@ -23,7 +23,7 @@ struct planning : ps::memory_files::session {
 
   explicit planning(heard* given)
       : ps::memory_files::session(ps::memory_files().add("a", "bytes").connect()), into(given) {}
-  [[nodiscard]] ps::read_foresight foresight() const {
+  [[nodiscard]] ps::access_plan_sink access_plan() const {
     return {into, [](void* self) { return static_cast<heard*>(self)->has_room; },
             [](void* self, std::uint64_t turn, std::uint64_t seen, bool ends) noexcept {
               for (const std::uint64_t one : {turn, seen, std::uint64_t{ends}})
@@ -31,16 +31,16 @@ struct planning : ps::memory_files::session {
             },
             [](void* self) noexcept { ++static_cast<heard*>(self)->forgotten; }};
   }
-  void foresee(ps::object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const {
+  void plan_read(ps::object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const {
     for (const std::uint64_t one : {std::uint64_t{id}, offset, size, turn}) into->numbers.push_back(one);
   }
 };
 
-TEST_CASE("run/foresight_list: each session hears of its own ranges, and all of them where the run stands") {
+TEST_CASE("run/planned_reads: each session hears of its own ranges, and all of them where the run stands") {
   planning::heard first, second;
   planning one(&first), other(&second), silent(nullptr);
   auto plain = ps::memory_files().add("a", "bytes").connect();
-  ps::foresight_list all;
+  ps::planned_reads all;
   CHECK(all.has_room());
   all.stand_at(7);
   all(one, 0, 1, 2);
@@ -59,10 +59,10 @@ TEST_CASE("run/foresight_list: each session hears of its own ranges, and all of 
   CHECK(first.forgotten + second.forgotten == 2);
 }
 
-TEST_CASE("run/foresight_list: behind a sample that is not known yet nothing is told, and nothing twice") {
+TEST_CASE("run/planned_reads: behind a sample that is not known yet nothing is told, and nothing twice") {
   planning::heard first;
   planning one(&first);
-  ps::foresight_list all;
+  ps::planned_reads all;
   all.begin();
   for (const std::uint64_t turn : {3u, 4u, 5u, 6u}) {
     all.stand_at(turn);
@@ -88,4 +88,4 @@ TEST_CASE("run/foresight_list: behind a sample that is not known yet nothing is 
   CHECK(first.numbers.size() == 12);
 }
 
-}  // namespace foresight_list_test
+}  // namespace planned_reads_test

@@ -11,7 +11,7 @@ namespace penstock::inline v0_1 {
 
 /// Passes the ranges that a reader's `ranges` reports on to sessions that plan by them, and remembers these
 /// sessions.
-class foresight_list {
+class planned_reads {
  public:
   /// Begins the samples of some turns, of which those before the first unknown one were told, if they were
   /// begun before.
@@ -27,34 +27,34 @@ class foresight_list {
   [[nodiscard]] bool all_known() const noexcept { return !unknown_; }
   template <class Session>
   void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) {
-    if constexpr (foreseeing_session<Session>) {
+    if constexpr (planning_session<Session>) {
       if (unknown_ || turn_ < first_unknown_) return;
-      if (knows(session.foresight())) session.foresee(object, offset, size, turn_);
+      if (knows(session.access_plan())) session.plan_read(object, offset, size, turn_);
     }
   }
 
   [[nodiscard]] bool has_room() const {
-    return std::ranges::all_of(plans_, [](const read_foresight& one) { return one.has_room(one.self); });
+    return std::ranges::all_of(plans_, [](const access_plan_sink& one) { return one.has_room(one.self); });
   }
-  /// Tells all of them; see `read_foresight`.
+  /// Tells all of them; see `access_plan_sink`.
   void tell(std::uint64_t turn, std::uint64_t seen, bool ends) const noexcept {
-    for (const read_foresight& one : plans_) one.stand_at(one.self, turn, seen, ends);
+    for (const access_plan_sink& one : plans_) one.stand_at(one.self, turn, seen, ends);
   }
   void forget() noexcept {
     first_unknown_ = 0;
     unknown_ = false;
-    for (const read_foresight& one : plans_) one.forget(one.self);
+    for (const access_plan_sink& one : plans_) one.forget(one.self);
   }
 
  private:
-  [[nodiscard]] bool knows(const read_foresight& one) {
+  [[nodiscard]] bool knows(const access_plan_sink& one) {
     if (one.self == nullptr) return false;
-    if (!std::ranges::any_of(plans_, [&](const read_foresight& each) { return each.self == one.self; }))
+    if (!std::ranges::any_of(plans_, [&](const access_plan_sink& each) { return each.self == one.self; }))
       plans_.push_back(one);
     return true;
   }
 
-  std::vector<read_foresight> plans_;
+  std::vector<access_plan_sink> plans_;
   std::uint64_t turn_ = 0, first_unknown_ = 0;
   bool unknown_ = false;
 };
