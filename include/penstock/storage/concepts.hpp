@@ -50,12 +50,12 @@ struct read_listener {
 };
 
 /// What a run reads through. Any number of threads may call all members at once.
-///   size(id)                      bytes in the object; errc::io names the object when it cannot be opened
-///   version(id)                   its size and stamp
-///   read(id, offset, into)        blocks until all of `into` is filled, or throws; a range beyond the end is errc::format
+///   size(id)                        bytes in the object; errc::io names the object when it cannot be opened
+///   version(id)                     its size and stamp
+///   read(id, offset, into)          blocks until all of `into` is filled, or throws; a range beyond the end is errc::format
 ///                                   that names object and offset
-///   will_need(id, offset, size)   a hint: these bytes will be read soon; never throws, may do nothing
-///   confirm(id)                   only if views may turn out to be invalid; see `confirm`
+///   will_need(id, offset, size)     a hint: these bytes will be read soon; never throws, may do nothing
+///   confirm(id)                     only if views may turn out to be invalid; see `confirm`
 ///   views                           whether `view(id, offset, size)` returns bytes that live as long as the session
 template <class S>
 concept storage_session = requires(S& s, object_id id, std::uint64_t n, mutable_bytes into) {
@@ -67,11 +67,11 @@ concept storage_session = requires(S& s, object_id id, std::uint64_t n, mutable_
 };
 
 /// A session that can read many ranges at once while the calling threads do other work.
-///   read_many(requests, listener) starts all the reads, in any order, and returns without waiting for them. Does not
+///   read_many(requests, listener)   starts all the reads, in any order, and returns without waiting for them. Does not
 ///                                   throw: the listener gets what `read` would have thrown, also for a request that
 ///                                   could not start. The span need not outlive the call. Called by one thread at a
 ///                                   time, while others call the other members
-///   cancel()                      ends the reads in progress as soon as possible; those that did not happen are
+///   cancel()                        ends the reads in progress as soon as possible; those that did not happen are
 ///                                   reported as errc::stopped. The session stays usable. Destroying it cancels too,
 ///                                   and waits until the last read has been reported
 template <class S>
@@ -82,7 +82,7 @@ concept background_session =
     };
 
 /// A background session that can end one of its reads.
-///   abandon(tag)                  ends the reads with that tag as `cancel` ends all of them; does nothing if there are
+///   abandon(tag)                    ends the reads with that tag as `cancel` ends all of them; does nothing if there are
 ///                                   none. Any thread
 template <class S>
 concept abandoning_session = background_session<S> && requires(S& s, std::uint64_t tag) {
@@ -98,14 +98,14 @@ struct open_read {
 };
 
 /// A session that knows which of its reads have not ended.
-///   oldest_read()                 the one that was requested first, an optional `open_read`; any thread
+///   oldest_read()                   the one that was requested first, an optional `open_read`; any thread
 template <class S>
 concept observant_session = storage_session<S> && requires(const S& s) {
   { s.oldest_read() } -> std::same_as<std::optional<open_read>>;
 };
 
 /// A session that knows the names of its objects.
-///   name(id)                      as in `storage.names()`, for messages; any thread
+///   name(id)                        as in `storage.names()`, for messages; any thread
 template <class S>
 concept naming_session = storage_session<S> && requires(const S& s, object_id id) {
   { s.name(id) } -> std::convertible_to<std::string>;
@@ -144,7 +144,7 @@ template <storage_session S>
 }
 
 /// A session that has a limit for the reads in flight; what is beyond waits in it.
-///   max_in_flight()               the limit now; 0: none. Any thread
+///   max_in_flight()                 the limit now; 0: none. Any thread
 template <class S>
 concept limiting_session = storage_session<S> && requires(const S& s) {
   { s.max_in_flight() } -> std::convertible_to<std::size_t>;
@@ -167,7 +167,7 @@ concept latent_session = storage_session<S> && requires { requires bool(S::has_l
 
 /// A session that knows when an object's bytes are already in memory, so that fetching them ahead would only
 /// make another copy: `file`.
-///   resident(id)                  whether they are, or seem to be; checks now and then, and otherwise costs almost nothing
+///   resident(id)                    whether they are, or seem to be; checks now and then, and otherwise costs almost nothing
 template <class S>
 concept residency_session = storage_session<S> && requires(S& s, object_id id) {
   { s.resident(id) } -> std::same_as<bool>;
@@ -187,7 +187,7 @@ struct access_plan_sink {
 };
 
 /// A session that plans by what a run will read: `cached`.
-///   access_plan()                 the `access_plan_sink`; the same at each call
+///   access_plan()                   the `access_plan_sink`; the same at each call
 ///   plan_read(id, offset, size, turn) the run reads this range at a turn, which is none before the last one; may throw. For
 ///                                   the thread that uses `access_plan`
 template <class S>
@@ -208,10 +208,10 @@ concept viewing_session = storage_session<S> && S::views && requires(S& s, objec
 };
 
 /// A session that can show some of its objects in place, decided while it is in use: `file`.
-///   mapped(id)                    whether `view(id, offset, size)` may be called; once true it stays so
-///   view(id, offset, size)        bytes that live as long as the session
-///   confirm(id)                   when they have been used; see `confirm`
-///   read(id, offset, into, copy)  optional: as `read`, where bytes in place are copied by `copy(into, from)`
+///   mapped(id)                      whether `view(id, offset, size)` may be called; once true it stays so
+///   view(id, offset, size)          bytes that live as long as the session
+///   confirm(id)                     when they have been used; see `confirm`
+///   read(id, offset, into, copy)    optional: as `read`, where bytes in place are copied by `copy(into, from)`
 template <class S>
 concept mapped_session =
     storage_session<S> && !S::views && requires(const S& s, object_id id, std::uint64_t n) {
@@ -222,7 +222,7 @@ concept mapped_session =
 
 /// A session that can prefetch bytes into the processor's cache: `mapped_file`, `file`, and storages around
 /// them.
-///   prefetch(id, offset, size)    a range that will be read soon; does nothing for what is not in memory
+///   prefetch(id, offset, size)      a range that will be read soon; does nothing for what is not in memory
 template <class S>
 concept prefetching_session = storage_session<S> && requires(const S& s, object_id id, std::uint64_t n) {
   { s.prefetch(id, n, n) } noexcept;
@@ -238,7 +238,7 @@ void confirm(const S& session, object_id id) {
 
 /// A session that can check by the answers to its reads that an object is a certain one, so that nobody need
 /// ask for its version first.
-///   expect(id, version)           true: from now on its reads fail if the object has another version. False: it
+///   expect(id, version)             true: from now on its reads fail if the object has another version. False: it
 ///                                   cannot tell by that, or knows the object with another one; ask `version`. Sends
 ///                                   nothing; any thread
 template <class S>
@@ -247,7 +247,7 @@ concept expecting_session = storage_session<S> && requires(S& s, object_id id, o
 };
 
 /// A session that knows which versions are tags of an object's bytes.
-///   tagged(id)                    whether objects with equal versions have equal bytes, as with the ETags of object
+///   tagged(id)                      whether objects with equal versions have equal bytes, as with the ETags of object
 ///                                   stores. A size and a time are no such tag: a file may be replaced by another one that
 ///                                   has both. After `version` or `expect`; sends nothing; any thread
 template <class S>
