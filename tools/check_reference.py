@@ -24,7 +24,7 @@ INTERNALS = PAGES / "internals"
 MEMBERS_PAGE = PAGES / "members.md"
 
 # What programs do not name: folders, single headers, and concepts. USED is what they do name of it.
-INNER = ("base/", "evaluation/", "run/bad/", "run/block/", "run/engine/", "run/feed/", "run/hand_out/")
+INNER = ("base/", "evaluation/", "run/bad/", "run/block/", "run/engine/", "run/feed/", "run/delivery/")
 INNER_HEADERS = {f"{stem}.hpp" for stem in """core/compiled core/element core/fingerprint core/message core/mistake
     core/pack core/part core/projection core/shape_class order/cost_cut order/cut order/order_chain order/step_cut
     device/image/image_places device/image/image_values device/image/image_work storage/fetched

@@ -33,7 +33,7 @@ PLACES = {
     "run/bad": (696, 868, "what happens to bad ones", "#e4ddf1"),
     "run/block": (512, 868, "what workers fill", "#e4ddf1"),
     "run/engine": (512, 868, "who works", "#e4ddf1"),
-    "run/hand_out": (512, 868, "what the consumer gets", "#e4ddf1"),
+    "run/delivery": (512, 868, "what the consumer gets", "#e4ddf1"),
     "run": (512, 868, "what plan.open() gives", "#d6cbea"),
     "inspection": (20, 880, "what you can ask of a plan", "#d9ecea"),
     "integration": (20, 880, "other libraries' vocabulary; may include every room", "#d9ecea"),

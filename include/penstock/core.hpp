@@ -7,6 +7,7 @@
 #include <penstock/core/arrow_column.hpp>
 #include <penstock/core/arrow_type.hpp>
 #include <penstock/core/bytes.hpp>
+#include <penstock/core/cached_form.hpp>
 #include <penstock/core/call.hpp>
 #include <penstock/core/collate.hpp>
 #include <penstock/core/compiled.hpp>
@@ -18,7 +19,6 @@
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/guarantee.hpp>
 #include <penstock/core/half.hpp>
-#include <penstock/core/kept.hpp>
 #include <penstock/core/known_formats.hpp>
 #include <penstock/core/mapped_field.hpp>
 #include <penstock/core/message.hpp>

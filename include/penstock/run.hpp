@@ -17,6 +17,9 @@
 #include <penstock/run/block/row_origins.hpp>
 #include <penstock/run/block/slot_layout.hpp>
 #include <penstock/run/block/slot_memory.hpp>
+#include <penstock/run/delivery/consumer_place.hpp>
+#include <penstock/run/delivery/delivery.hpp>
+#include <penstock/run/delivery/delivery_shell.hpp>
 #include <penstock/run/engine/any_ring.hpp>
 #include <penstock/run/engine/batch_maps.hpp>
 #include <penstock/run/engine/block_budget.hpp>
@@ -52,8 +55,5 @@
 #include <penstock/run/feed/position_buffer.hpp>
 #include <penstock/run/feed/selection.hpp>
 #include <penstock/run/feed/serial_front.hpp>
-#include <penstock/run/hand_out/consumer_place.hpp>
-#include <penstock/run/hand_out/hand_out.hpp>
-#include <penstock/run/hand_out/hand_out_shell.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/run/state.hpp>

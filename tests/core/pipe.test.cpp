@@ -94,7 +94,7 @@ static_assert(!ps::can_connect<joined<ints, filtering>, shuffling> &&
                   !ps::can_connect<joined<ints, filtering>, buffering> &&
                   !ps::can_connect<joined<ints, buffering>, shuffling> &&
                   ps::can_connect<joined<ints, shuffling>, filtering>,
-              "orders stand before deciders and cursors");
+              "orders stand before filters and cursors");
 static_assert(ps::can_connect<texts, decltype(ps::batch(2, ps::ragged))> && !ps::can_connect<texts, batching>,
               "texts need a collate policy");
 static_assert(!ps::can_connect<records, batching> &&

@@ -171,7 +171,7 @@ TEST_CASE("core/plan: which part lost a guarantee") {
   using ps::mistakes::lost_by_shuffle_buffer;
   CHECK(blamed<g::indexed, lost_by_shuffle_buffer>(first));
   CHECK(blamed<g::elastic, lost_by_shuffle_buffer>(first));
-  CHECK(blamed<g::lockstep, ps::mistakes::lost_by_decider>(first));
+  CHECK(blamed<g::lockstep, ps::mistakes::lost_by_filter>(first));
   CHECK(ps::resumable<decltype(first)>);
   CHECK(blamed<g::resumable, ps::mistakes::lost_by_forward>(forward() | ps::batch(2)));
   CHECK(blamed<g::deterministic, ps::mistakes::lost_by_a_stage>(numbers() | lossy{}));

@@ -2,7 +2,7 @@
 
 #include <penstock/image/lazy_image.hpp>
 
-#include <penstock/core/kept.hpp>
+#include <penstock/core/cached_form.hpp>
 
 #include "support/catch.hpp"
 #include "support/test_image.hpp"
@@ -104,7 +104,7 @@ TEST_CASE("image/lazy_image: an image is kept as its pixels, and parts of them a
   ps::make_kept(image(ps::pixel_view<std::uint8_t, 3>(pixels.data(), {5, 4})), kept);
   pixels.assign(pixels.size(), 0);
   static_assert(std::is_same_v<ps::shown_of<image>, image>);
-  const image shown = ps::show_kept(kept);
+  const image shown = ps::show_cached(kept);
   CHECK(shown.size() == ps::image_size{5, 4});
   CHECK(ps::bytes_of_kept(kept) == 60);
   const auto part = shown.read({1, 2, 3, 2});

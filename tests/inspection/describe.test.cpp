@@ -55,7 +55,7 @@ TEST_CASE("inspection/describe: fields one by one, and one more move after a fil
                     ps::filter([](const auto&) { return true; }) | ps::batch(2, ps::ragged) |
                     ps::pin_and_copy(ps::simulated{});
   const auto text = describe(plan);
-  CHECK_THAT(text, contains("decider    loses indexed, loses lockstep"));
+  CHECK_THAT(text, contains("filter     loses indexed, loses lockstep"));
   CHECK_THAT(text, contains("field x: written straight into the batch"));
   CHECK_THAT(text,
              contains("field txt: kept beside the batch until all lengths are known, then copied into it"));

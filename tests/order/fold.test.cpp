@@ -10,7 +10,7 @@
 
 #include "support/catch.hpp"
 #include "support/collect.hpp"
-#include "support/kept_order.hpp"
+#include "support/listed_order.hpp"
 #include "support/order_input.hpp"
 
 namespace ps = penstock;

@@ -14,7 +14,7 @@
 
 #include "support/catch.hpp"
 #include "support/collect.hpp"
-#include "support/kept_order.hpp"
+#include "support/listed_order.hpp"
 #include "support/order_input.hpp"
 #include "support/test_data.hpp"
 

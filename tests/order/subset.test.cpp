@@ -20,7 +20,7 @@
 
 #include "support/catch.hpp"
 #include "support/collect.hpp"
-#include "support/kept_order.hpp"
+#include "support/listed_order.hpp"
 #include "support/order_input.hpp"
 
 namespace ps = penstock;
@@ -32,7 +32,7 @@ using penstock_test::input;
 using penstock_test::plain_input;
 using numbers = std::vector<std::uint64_t>;
 
-static_assert(ps::order<ps::detail::kept_order>, "the order meets the concept");
+static_assert(ps::order<ps::detail::listed_order>, "the order meets the concept");
 static_assert(ps::order_stage<ps::subset_stage>, "subset is an order stage");
 
 namespace {

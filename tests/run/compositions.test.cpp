@@ -181,8 +181,8 @@ TEST_CASE("run/compositions: a buffer before shard") {
   });
 }
 
-TEST_CASE("run/compositions: deciders and steps") {
-  many_times("deciders", [](const choice& c, dice& d) {
+TEST_CASE("run/compositions: filters and steps") {
+  many_times("filters", [](const choice& c, dice& d) {
     if (c.n < 6) return;  // a pass must give every rank a sample
     choice small = c;
     small.global = 1 + c.global % 3;

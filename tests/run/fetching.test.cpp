@@ -301,7 +301,7 @@ TEST_CASE("run/fetching: local files, read and mapped") {
   }
 }
 
-TEST_CASE("run/fetching: with deciders, buffers and joined sources") {
+TEST_CASE("run/fetching: with filters, buffers and joined sources") {
   static const auto near = shards(2), other = shards(3);  // once for all sections
   const auto check = [](const auto& make, const auto& a, const auto& b) {
     const auto expected = samples_of<"jpg">(make(a, b) | ps::workers(1));

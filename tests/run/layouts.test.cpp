@@ -191,7 +191,7 @@ std::vector<std::uint64_t> first_numbers(std::uint64_t n) {
   return all;
 }
 
-/// Checks every way into a batch: in place, set aside, gathered after a decider, with and without padding.
+/// Checks every way into a batch: in place, set aside, gathered after a filter, with and without padding.
 template <class Samples>
 void goes_every_way(const Samples& samples, const ps::extents& shape) {
   const auto ordered = first_numbers(count);

@@ -16,7 +16,7 @@
 
 #include "support/catch.hpp"
 #include "support/collect.hpp"
-#include "support/kept_order.hpp"
+#include "support/listed_order.hpp"
 #include "support/order_input.hpp"
 #include "support/raw_tar.hpp"
 #include "support/temp_dir.hpp"

@@ -24,11 +24,10 @@ using penstock::shard_writer;
 std::string number_key(int i) { return "k" + std::to_string(i); }
 
 /// Keeps what it was given; a name with `refused` in it is refused at the end.
-class shard_keeper {
+class shard_store {
  public:
   using objects = std::map<std::string, std::string>;
-  explicit shard_keeper(objects& all, std::string refused = "no")
-      : all_(&all), refused_(std::move(refused)) {}
+  explicit shard_store(objects& all, std::string refused = "no") : all_(&all), refused_(std::move(refused)) {}
   void open(std::string_view name) {
     abort();
     name_ = name;
@@ -45,7 +44,7 @@ class shard_keeper {
   objects* all_;
   std::string refused_, name_, bytes_;
 };
-static_assert(penstock::object_writer<shard_keeper>);
+static_assert(penstock::object_writer<shard_store>);
 
 }  // namespace
 
@@ -112,10 +111,10 @@ TEST_CASE(
 
 TEST_CASE("source/shard_writer: into a store, the shards are those that files would be") {
   const penstock_test::temp_dir dir;
-  shard_keeper::objects stored;
+  shard_store::objects stored;
   {
     shard_writer files((dir / "a-%02d.tar").string(), {.maxcount = 10});
-    shard_writer out("bucket/a-%02d.tar", shard_keeper(stored), {.maxcount = 10});
+    shard_writer out("bucket/a-%02d.tar", shard_store(stored), {.maxcount = 10});
     for (int i = 0; i < 25; ++i)
       for (shard_writer* one : {&files, &out})
         one->write(number_key(i), {{"txt", number_key(i)}, {"cls", "1"}});
@@ -132,18 +131,18 @@ TEST_CASE("source/shard_writer: into a store, the shards are those that files wo
     CHECK((bytes == std::string(std::istreambuf_iterator<char>(file), {})));
   }
   {
-    shard_writer unfinished("bucket/b-%d.tar", shard_keeper(stored));
+    shard_writer unfinished("bucket/b-%d.tar", shard_store(stored));
     unfinished.write("a", {{"txt", "x"}});
   }
   CHECK(stored.size() == 3);
-  shard_writer refused("bucket/no-%d.tar", shard_keeper(stored));
+  shard_writer refused("bucket/no-%d.tar", shard_store(stored));
   refused.write("a", {{"txt", "x"}});
   CHECK_THROWS_WITH(refused.close(), penstock_test::contains("no room"));
 }
 
 TEST_CASE("source/shard_writer: into a store, each shard's index follows it on request") {
-  shard_keeper::objects stored;
-  shard_writer out("bucket/a-%02d.tar", shard_keeper(stored), {.maxcount = 10, .tar = {.index = true}});
+  shard_store::objects stored;
+  shard_writer out("bucket/a-%02d.tar", shard_store(stored), {.maxcount = 10, .tar = {.index = true}});
   for (int i = 0; i < 25; ++i) {
     out.write(number_key(i), {{"txt", number_key(i)}, {"cls", "1"}});
     CHECK(stored.size() == (i < 10 ? 0 : i < 20 ? 2 : 4));
@@ -162,7 +161,7 @@ TEST_CASE("source/shard_writer: into a store, each shard's index follows it on r
     if (name.ends_with(".tar")) files.add(name, bytes);
   CHECK(penstock::webdataset(files).fingerprint() == made.fingerprint());
 
-  shard_writer refused("bucket/n%d.tar", shard_keeper(stored, "index"), {.tar = {.index = true}});
+  shard_writer refused("bucket/n%d.tar", shard_store(stored, "index"), {.tar = {.index = true}});
   refused.write("a", {{"txt", "x"}});
   CHECK_THROWS_WITH(refused.close(), penstock_test::contains("no room"));
   CHECK(stored.count("bucket/n0.tar") == 1);

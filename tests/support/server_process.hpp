@@ -58,19 +58,19 @@ class server_process {
     }
     // The system kills the child when the thread that forked it ends, so that
     // is a thread of our own.
-    keeper_ = std::thread([this] { keep(); });
+    credential_cache_ = std::thread([this] { keep(); });
     std::unique_lock held(lock_);
     changed_.wait(held, [this] { return started_; });
     if (failed_ == 0) return;
     held.unlock();
-    keeper_.join();
+    credential_cache_.join();
     throw std::runtime_error("cannot start " + command_[0] + ": " + std::generic_category().message(failed_));
   }
   server_process(const server_process&) = delete;
   server_process& operator=(const server_process&) = delete;
   ~server_process() {
     stop();
-    keeper_.join();
+    credential_cache_.join();
   }
 
   [[nodiscard]] bool running() {
@@ -167,7 +167,7 @@ class server_process {
   pid_t child_ = -1;
   int failed_ = 0;
   bool started_ = false, ended_ = false;
-  std::thread keeper_;
+  std::thread credential_cache_;
 };
 
 /// Waits until `ready` says yes; false if the server ends before, or the time is over.

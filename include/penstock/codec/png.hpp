@@ -6,8 +6,8 @@
 #endif
 
 #include <penstock/codec/concepts.hpp>
+#include <penstock/codec/detail/allocation_pool.hpp>
 #include <penstock/codec/detail/damage_count.hpp>
-#include <penstock/codec/detail/kept_memory.hpp>
 #include <penstock/codec/detail/luma.hpp>
 #include <penstock/codec/detail/naming_codec.hpp>
 #include <penstock/codec/detail/png_header.hpp>
@@ -106,7 +106,7 @@ class png_scratch : public detail::damage_count {
   template <class Straight, class Put>
   void decode(const detail::png_job& job, int format, const image_part& part, Straight&& straight,
               Put&& put) {
-    const detail::kept_memory::scope kept(memory_);
+    const detail::allocation_pool::scope kept(memory_);
     memory_.forget_failure();
     std::uint32_t done = 0;
     int fault = rows(job, format, part, false, done, straight, put);
@@ -159,7 +159,7 @@ class png_scratch : public detail::damage_count {
     std::memcpy(file, front.data(), front.size());
     std::memcpy(file + front.size(), chunk.data(), chunk.size());
     std::memcpy(file + front.size() + chunk.size(), back.data(), back.size());
-    const detail::kept_memory::scope kept(memory_);
+    const detail::allocation_pool::scope kept(memory_);
     memory_.forget_failure();
     const detail::spng_context context = detail::new_spng(0);
     constexpr std::size_t largest = 1 << 20;
@@ -261,7 +261,7 @@ class png_scratch : public detail::damage_count {
     return spng_decode_chunks(c) == SPNG_ECHUNK_CRC ? SPNG_ECHUNK_CRC : SPNG_OK;
   }
 
-  detail::kept_memory memory_;
+  detail::allocation_pool memory_;
   buffer row_;
   buffer whole_;
 };

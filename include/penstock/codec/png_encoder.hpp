@@ -5,7 +5,7 @@
 #error "penstock/codec/png_encoder.hpp needs libspng: link penstock::png"
 #endif
 
-#include <penstock/codec/detail/kept_memory.hpp>
+#include <penstock/codec/detail/allocation_pool.hpp>
 #include <penstock/codec/detail/spng_memory.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
@@ -69,7 +69,7 @@ class png_encoder {
                                    " has no pixels; a png image has at least one"});
     if (options.level < 0 || options.level > 9)
       throw error(errc::argument, {"png_encoder: there is no level ", options.level, "; give 0 to 9"});
-    const detail::kept_memory::scope kept(memory_);
+    const detail::allocation_pool::scope kept(memory_);
     memory_.forget_failure();
     no_memory_ = false;
     file_.clear();
@@ -104,7 +104,7 @@ class png_encoder {
     return fault;
   }
 
-  detail::kept_memory memory_;
+  detail::allocation_pool memory_;
   buffer file_;
   bool no_memory_ = false;
 };

@@ -156,7 +156,7 @@ struct order_on_forward {
                   "shuffle_buffer(k), or a source with an index");
   }
 };
-struct order_after_decider {
+struct order_after_filter {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
   static consteval void explain() {
@@ -212,7 +212,7 @@ struct lost_by_a_stage {
                   "remove that stage or the require");
   }
 };
-struct lost_by_decider {
+struct lost_by_filter {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
   static consteval void explain() {

@@ -13,24 +13,24 @@
 /// pointwise_tag;`. There is no base class, so empty parts stay empty however deeply they are nested.
 namespace penstock::inline v0_1 {
 
-struct source_tag {};      ///< a dataset (see source/concepts.hpp)
-struct pointwise_tag {};   ///< computes a value from a value: `apply(value, call) const`
-struct decider_tag {};     ///< keeps or drops values: `keep(value, call) const -> bool`
-struct expander_tag {};    ///< makes several values from one: `expand(value, call, sink) const`, `output<In>`
-struct keeper_tag {};      ///< keeps values in memory: `limit`, see `keep_in_memory`
-struct order_tag {};       ///< computes the next positions arithmetically: `make(order_input) const`
-struct cursor_tag {};      ///< draws the next positions from a cursor with state (`shuffle_buffer`)
-struct shard_tag {};       ///< records the world
-struct batch_tag {};       ///< cuts batches and collates
-struct batch_map_tag {};   ///< works on whole batches: `function`, see `map_batch`
-struct device_tag {};      ///< where batches end up
-struct device_map_tag {};  ///< works on batches where they end up: `operations`, see `on_device`
-struct annotation_tag {};  ///< how to run; does not change the sequence
-struct steps_tag {};       ///< fixes the number of batches per epoch
-struct require_tag {};     ///< asks for a guarantee
-struct segment_tag {};     ///< stages joined without a source
-struct plan_tag {};        ///< a source with stages
-struct poison_tag {};      ///< the result of a wrong expression
+struct source_tag {};     ///< a dataset (see source/concepts.hpp)
+struct pointwise_tag {};  ///< computes a value from a value: `apply(value, call) const`
+struct filter_tag {};     ///< keeps or drops values: `keep(value, call) const -> bool`
+struct flat_map_tag {};   ///< makes several values from one: `expand(value, call, sink) const`, `output<In>`
+struct sample_cache_tag {};  ///< keeps values in memory: `limit`, see `keep_in_memory`
+struct order_tag {};         ///< computes the next positions arithmetically: `make(order_input) const`
+struct cursor_tag {};        ///< draws the next positions from a cursor with state (`shuffle_buffer`)
+struct shard_tag {};         ///< records the world
+struct batch_tag {};         ///< cuts batches and collates
+struct batch_map_tag {};     ///< works on whole batches: `function`, see `map_batch`
+struct device_tag {};        ///< where batches end up
+struct device_map_tag {};    ///< works on batches where they end up: `operations`, see `on_device`
+struct annotation_tag {};    ///< how to run; does not change the sequence
+struct steps_tag {};         ///< fixes the number of batches per epoch
+struct require_tag {};       ///< asks for a guarantee
+struct segment_tag {};       ///< stages joined without a source
+struct plan_tag {};          ///< a source with stages
+struct poison_tag {};        ///< the result of a wrong expression
 
 struct bad_samples_tag {};  ///< what happens to samples that cannot be made
 
@@ -60,8 +60,8 @@ concept stage = part<T> && !part_of_kind<T, source_tag> && !part_of_kind<T, plan
 
 /// Whether a stage works on values, in the workers.
 template <class T>
-concept value_stage = part_of_kind<T, pointwise_tag> || part_of_kind<T, decider_tag> ||
-                      part_of_kind<T, expander_tag> || part_of_kind<T, keeper_tag>;
+concept value_stage = part_of_kind<T, pointwise_tag> || part_of_kind<T, filter_tag> ||
+                      part_of_kind<T, flat_map_tag> || part_of_kind<T, sample_cache_tag>;
 
 // Optional members of a part, each with the concept that detects it.
 

@@ -35,7 +35,7 @@ consteval auto diagnose_stage() {
   } else if constexpr (order && f.forward && !forward_order<Stage>) {
     return mistakes::order_on_forward{};
   } else if constexpr (order && (f.decided || (f.forward && f.batched)) && !counting_order<Stage>) {
-    return mistakes::order_after_decider{};
+    return mistakes::order_after_filter{};
   } else if constexpr (order && f.cursor && !f.batched && !f.forward) {
     return mistakes::order_after_cursor{};
   } else if constexpr (order && f.batched && !forward_order<Stage> && !batch_order<Stage>) {
@@ -54,7 +54,7 @@ consteval auto diagnose_stage() {
       return mistakes::none{};
     else
       return mistakes::wrong_argument{};
-  } else if constexpr (part_of_kind<Stage, decider_tag>) {
+  } else if constexpr (part_of_kind<Stage, filter_tag>) {
     if constexpr (requires(const Stage& s, const std::remove_cvref_t<in>& v, const call_for<Stage>& c) {
                     s.keep(v, c) ? 0 : 1;
                   })

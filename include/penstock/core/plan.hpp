@@ -85,12 +85,12 @@ struct output_of<Stage, In> {
   using type = decltype(std::declval<const Stage&>().apply(std::declval<In>(),
                                                            std::declval<const call_for<Stage>&>()));
 };
-template <part_of_kind<expander_tag> Stage, class In>
+template <part_of_kind<flat_map_tag> Stage, class In>
 struct output_of<Stage, In> {
   using type = typename Stage::template output<In>;
 };
 
-template <part_of_kind<keeper_tag> Stage, class In>
+template <part_of_kind<sample_cache_tag> Stage, class In>
 struct output_of<Stage, In> {
   using type = typename Stage::template output<In>;
 };
@@ -158,7 +158,7 @@ consteval guarantee_set lost_by_kind(place where) {
       return guarantee_set(guarantee::indexed, guarantee::elastic, guarantee::lockstep);
     else
       return guarantee_set(guarantee::indexed, guarantee::resumable, guarantee::elastic, guarantee::lockstep);
-  } else if constexpr (part_of_kind<Part, decider_tag> || part_of_kind<Part, expander_tag>) {
+  } else if constexpr (part_of_kind<Part, filter_tag> || part_of_kind<Part, flat_map_tag>) {
     return where.after_shard ? guarantee_set(guarantee::indexed, guarantee::lockstep, guarantee::elastic)
                              : guarantee_set(guarantee::indexed, guarantee::lockstep);
   } else {
@@ -183,8 +183,8 @@ consteval chain_facts facts_after(chain_facts f) {
   f.lost = f.lost.with(lost_by_itself<Stage>(where)).with(lost_by_kind<Stage>(where));
   if (part_of_kind<Stage, shard_tag>) f.sharded = true;
   if (part_of_kind<Stage, cursor_tag>) f.cursor = true;
-  if (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) f.decided = true;
-  if (part_of_kind<Stage, expander_tag>) f.expanded = true;
+  if (part_of_kind<Stage, filter_tag> || part_of_kind<Stage, flat_map_tag>) f.decided = true;
+  if (part_of_kind<Stage, flat_map_tag>) f.expanded = true;
   if (part_of_kind<Stage, batch_tag>) f.batched = true;
   if (Draws) f.drawn = true;
   if (positional_part<Stage>) f.placed = true;
@@ -221,7 +221,7 @@ struct blame_of {
   using type =
       std::conditional_t<!lost_by_kind<Part>({.after_shard = true}).has(G), mistakes::lost_by_a_stage,
                          std::conditional_t<part_of_kind<Part, source_tag>, mistakes::lost_by_forward,
-                                            mistakes::lost_by_decider>>;
+                                            mistakes::lost_by_filter>>;
 };
 template <class T>
 concept blaming_part = requires { requires mistake<typename T::blame>; };

@@ -40,8 +40,8 @@ struct parts_in<pack<Stages...>> {
     ((part_of_kind<Stages, Tag> && found == count ? (found = i, ++i) : ++i), ...);
     return found;
   }();
-  static constexpr std::size_t decider =
-      place<decider_tag> < place<expander_tag> ? place<decider_tag> : place<expander_tag>;
+  static constexpr std::size_t filter =
+      place<filter_tag> < place<flat_map_tag> ? place<filter_tag> : place<flat_map_tag>;
   static constexpr std::size_t batch = place<batch_tag>;
   static constexpr std::size_t cursor = place<cursor_tag>;
   static constexpr std::size_t shard = place<shard_tag>;
@@ -95,7 +95,7 @@ template <class Stage>
 concept fingerprinted_stage = requires(const Stage& s, fingerprint& h) { s.fingerprint(h); };
 /// A stage that contributes its name to the fingerprint, because it chooses or makes samples.
 template <class Stage>
-concept choosing_stage = part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>;
+concept choosing_stage = part_of_kind<Stage, filter_tag> || part_of_kind<Stage, flat_map_tag>;
 
 /// Calls f<draws, element>(stage) for each stage.
 template <class Context, class F>
@@ -148,12 +148,12 @@ struct plan_parts {
   /// Whether batches are written in place, because their slots are known before anything is evaluated;
   /// otherwise samples go through chunks.
   static constexpr bool direct = batched && !decided && !forward;
-  static constexpr bool shard_before_decider = in::shard < in::decider;
+  static constexpr bool shard_before_filter = in::shard < in::filter;
   static constexpr bool shard_before_cursor = in::shard < in::cursor;
-  static constexpr std::size_t first_orders_end = in::batch < in::decider ? in::batch : in::decider;
+  static constexpr std::size_t first_orders_end = in::batch < in::filter ? in::batch : in::filter;
 };
 
-/// The order chain from the last order stage before batch and deciders down to the source; over a forward
+/// The order chain from the last order stage before batch and filters down to the source; over a forward
 /// source, an empty chain.
 template <class Plan>
 auto make_sample_orders(const Plan& p) {
@@ -204,7 +204,7 @@ run_options options_of(const Plan& p) {
   return options;
 }
 
-/// A fingerprint of everything that determines the sequence of samples: orders, seeds, deciders and global
+/// A fingerprint of everything that determines the sequence of samples: orders, seeds, filters and global
 /// batch, but not workers, depth or device.
 template <class Plan>
 std::uint64_t sequence_fingerprint(const Plan& p) {
@@ -222,10 +222,10 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
   // The place of shard is part of the order only if ranks mix samples or choose among their own.
   using parts = plan_parts<Plan>;
   if constexpr ((parts::has_cursor && parts::shard_before_cursor) ||
-                (parts::decided && parts::shard_before_decider))
-    h.add(parts::has_cursor && parts::shard_before_cursor, parts::decided && parts::shard_before_decider);
+                (parts::decided && parts::shard_before_filter))
+    h.add(parts::has_cursor && parts::shard_before_cursor, parts::decided && parts::shard_before_filter);
   // A state counts rows of the current chunk, so a restored run must treat bad samples the same way.
-  if constexpr (!parts::direct && parts::tolerant && (parts::replaces || in::template has<expander_tag>))
+  if constexpr (!parts::direct && parts::tolerant && (parts::replaces || in::template has<flat_map_tag>))
     h.add("bad_samples", parts::replaces);
   if constexpr (in::template has<batch_tag> && !parts::facts.uneven)
     h.add(detail::at<in::batch>(p.stages()).global_size(world_of(p).size));
@@ -259,7 +259,7 @@ template <class Plan>
 std::vector<std::string> sequence_words(const Plan& p) {
   using parts = plan_parts<Plan>;
   constexpr bool deals_early =
-      (parts::has_cursor && parts::shard_before_cursor) || (parts::decided && parts::shard_before_decider);
+      (parts::has_cursor && parts::shard_before_cursor) || (parts::decided && parts::shard_before_filter);
   std::vector<std::string> words;
   detail::add_text(words, detail::word_of_data(p.source().describe()));
   if constexpr (ordered_source_in_words<typename Plan::source_type>)

@@ -5,8 +5,8 @@
 #include <penstock/core/plan.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/detail/worker_root.hpp>
-#include <penstock/evaluation/keeper_node.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
+#include <penstock/evaluation/sample_cache_node.hpp>
 
 #include <array>
 #include <concepts>
@@ -216,7 +216,7 @@ struct stage_node {
     worker() = default;
   };
   static constexpr std::uint32_t depth = Up::depth + 1;
-  static constexpr bool has_pieces = Up::has_pieces || part_of_kind<Stage, expander_tag>;
+  static constexpr bool has_pieces = Up::has_pieces || part_of_kind<Stage, flat_map_tag>;
   static constexpr bool wants_look_up = Up::wants_look_up;
   static constexpr bool has_runs = Up::depth == 0 && Up::has_runs && reads_runs<Stage>;
 
@@ -271,7 +271,7 @@ struct stage_node {
   void pass(position p, worker& w, Sink& sink, V&& value, Timing timing) const {
     auto& root = detail::root_of(w);
     const detail::call_for<Stage> call{p, Up::has_pieces ? root.piece : 0u, seed, stream, w.own};
-    if constexpr (part_of_kind<Stage, expander_tag>) {
+    if constexpr (part_of_kind<Stage, flat_map_tag>) {
       const piece_scope scope{root.piece, root.piece};
       detail::failure_mark mark{root, depth};
       std::uint32_t piece = scope.before == 0 ? 0 : static_cast<std::uint32_t>(mix64(scope.before));
@@ -289,7 +289,7 @@ struct stage_node {
     } else if constexpr (Timing::value) {
       const std::uint64_t begin = Timing::now();
       detail::failure_mark mark{root, depth};
-      if constexpr (part_of_kind<Stage, decider_tag>) {
+      if constexpr (part_of_kind<Stage, filter_tag>) {
         const bool kept = stage.keep(value, call);
         mark.armed = false;
         count(w, Timing::now() - begin);
@@ -301,7 +301,7 @@ struct stage_node {
         hand_on<V>(w, root.landing, timing, sink, std::forward<decltype(result)>(result));
       }
       root.landing.passed();
-    } else if constexpr (part_of_kind<Stage, decider_tag>) {
+    } else if constexpr (part_of_kind<Stage, filter_tag>) {
       detail::failure_mark mark{root, depth};
       const bool kept = stage.keep(value, call);
       mark.armed = false;
@@ -371,9 +371,10 @@ auto nest(Node node, std::uint64_t, std::uint64_t) {
 template <class Element, class Node, class Stage, class... Rest>
 auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stage, const Rest&... rest) {
   using next_element = typename output_of<Stage, Element>::type;
-  if constexpr (part_of_kind<Stage, keeper_tag>) {
-    return nest<next_element>(keeper_node<Node, std::remove_cvref_t<Element>>(std::move(node), stage.limit),
-                              seed, number, rest...);
+  if constexpr (part_of_kind<Stage, sample_cache_tag>) {
+    return nest<next_element>(
+        sample_cache_node<Node, std::remove_cvref_t<Element>>(std::move(node), stage.limit), seed, number,
+        rest...);
   } else if constexpr (value_stage<Stage>) {
     constexpr bool random = drawing_stage<Stage, Element>;
     std::uint64_t stream = number;

@@ -160,7 +160,7 @@ template <derived_value T, class Plan>
 /// A variable, not a concept: Clang would take more than ten lines to explain why a concept is not satisfied.
 template <class Stage>
 inline constexpr bool derivable_stage =
-    part_of_kind<Stage, pointwise_tag> || part_of_kind<Stage, keeper_tag> ||
+    part_of_kind<Stage, pointwise_tag> || part_of_kind<Stage, sample_cache_tag> ||
     part_of_kind<Stage, annotation_tag>;
 
 }  // namespace detail

@@ -23,11 +23,12 @@ namespace detail {
 
 template <class Stage>
 constexpr std::string_view kind_text() {
-  if constexpr (part_of_kind<Stage, pointwise_tag> || part_of_kind<Stage, keeper_tag>) return "pointwise";
+  if constexpr (part_of_kind<Stage, pointwise_tag> || part_of_kind<Stage, sample_cache_tag>)
+    return "pointwise";
   if constexpr (part_of_kind<Stage, order_tag> || part_of_kind<Stage, cursor_tag> ||
                 part_of_kind<Stage, shard_tag>)
     return "sequencer";
-  if constexpr (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) return "decider";
+  if constexpr (part_of_kind<Stage, filter_tag> || part_of_kind<Stage, flat_map_tag>) return "filter";
   if constexpr (part_of_kind<Stage, batch_tag>) return "batch";
   if constexpr (part_of_kind<Stage, batch_map_tag>) return "batchwise";
   if constexpr (part_of_kind<Stage, device_tag> || part_of_kind<Stage, device_map_tag>) return "device";

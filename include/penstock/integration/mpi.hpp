@@ -260,7 +260,7 @@ void agree_on(MPI_Comm comm, const Plan& p, std::uint64_t epoch, std::uint64_t s
   if (const auto s = said.differ_in({claims::sequence}); !s.others.empty()) {
     refuse(text(
         {list_of(s.others), " of ", all.size, " read the data in another order than process ", s.usual,
-         ": seeds, order stages, deciders, tail or global batch differ; give all of them the same plan"}));
+         ": seeds, order stages, filters, tail or global batch differ; give all of them the same plan"}));
   }
   if (const auto s = said.differ_in({claims::epoch, claims::step}); !s.others.empty()) {
     const std::size_t one = s.others[0];

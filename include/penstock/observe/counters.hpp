@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/cached_form.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/kept.hpp>
 #include <penstock/storage/storage_counters.hpp>
 
 #include <cstdint>

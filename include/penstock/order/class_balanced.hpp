@@ -10,7 +10,7 @@
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/arithmetic.hpp>
 #include <penstock/order/detail/classes.hpp>
-#include <penstock/order/detail/kept_list.hpp>
+#include <penstock/order/detail/position_list.hpp>
 #include <penstock/order/permutation.hpp>
 
 #include <cstdint>

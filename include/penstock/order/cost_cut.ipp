@@ -4,7 +4,7 @@
 #include <penstock/order/cost_cut.hpp>
 
 #include <penstock/core/message.hpp>
-#include <penstock/order/detail/kept_list.hpp>
+#include <penstock/order/detail/position_list.hpp>
 
 namespace penstock::inline v0_1 {
 

@@ -87,7 +87,7 @@ struct skip_fn {
 }  // namespace detail
 
 /// Drops the first n positions of every epoch, counted over all ranks; drops all of them if there are no
-/// more. After `shard` and a decider, each rank counts its own samples, because what the other ranks keep
+/// more. After `shard` and a filter, each rank counts its own samples, because what the other ranks keep
 /// is unknown there.
 ///
 /// A sequencer; keeps every guarantee; costs one addition per sample; throws nothing; thread-safe. Dropped

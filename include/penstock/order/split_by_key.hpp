@@ -8,7 +8,7 @@
 #include <penstock/core/random.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/fraction.hpp>
-#include <penstock/order/detail/kept_list.hpp>
+#include <penstock/order/detail/position_list.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -64,15 +64,15 @@ class split_by_key_stage {
       return static_cast<double>(key_hash(values[i], seed_) >> 11) * 0x1.0p-53 < fraction_;
     };
     const auto until = [&](std::uint64_t i) { return detail::same_until(values, i); };
-    kept_.reset(new const detail::kept_list(values.size(), below, until));
-    others_.reset(new const detail::kept_list(
+    kept_.reset(new const detail::position_list(values.size(), below, until));
+    others_.reset(new const detail::position_list(
         values.size(), [&](std::uint64_t i) { return !kept_->has(i); }, until));
   }
 
   /// The groups that this stage leaves out.
   [[nodiscard]] split_by_key_stage rest() const;
 
-  [[nodiscard]] detail::kept_order make(const order_input& in) const;
+  [[nodiscard]] detail::listed_order make(const order_input& in) const;
   /// The number of samples of the dataset that are kept.
   [[nodiscard]] std::uint64_t size() const noexcept { return kept_->size(); }
   [[nodiscard]] std::string describe() const;
@@ -86,7 +86,7 @@ class split_by_key_stage {
   std::uint64_t seed_, dataset_, mark_;
   bool rest_ = false;
   std::string what_;
-  shared<const detail::kept_list> kept_, others_;
+  shared<const detail::position_list> kept_, others_;
 };
 
 namespace detail {

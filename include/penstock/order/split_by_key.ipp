@@ -14,7 +14,7 @@ PENSTOCK_INLINE split_by_key_stage split_by_key_stage::rest() const {
   return made;
 }
 
-PENSTOCK_INLINE detail::kept_order split_by_key_stage::make(const order_input& in) const {
+PENSTOCK_INLINE detail::listed_order split_by_key_stage::make(const order_input& in) const {
   detail::check_places(in, kept_->upstream(), dataset_, what_, stage_name);
   return {in, kept_};
 }

@@ -7,7 +7,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/fraction.hpp>
-#include <penstock/order/detail/kept_list.hpp>
+#include <penstock/order/detail/position_list.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -205,10 +205,10 @@ class subset_stage {
   static constexpr bool wants_places = true;
 
   /// `says` is the description.
-  subset_stage(shared<const detail::kept_list> kept, std::uint64_t dataset, std::string what,
+  subset_stage(shared<const detail::position_list> kept, std::uint64_t dataset, std::string what,
                std::string says);
 
-  [[nodiscard]] detail::kept_order make(const order_input& in) const;
+  [[nodiscard]] detail::listed_order make(const order_input& in) const;
   /// The number of samples of the dataset for which the predicate holds.
   [[nodiscard]] std::uint64_t size() const noexcept { return kept_->size(); }
   [[nodiscard]] std::string describe() const { return says_; }
@@ -218,7 +218,7 @@ class subset_stage {
   }
 
  private:
-  shared<const detail::kept_list> kept_;
+  shared<const detail::position_list> kept_;
   std::uint64_t dataset_, mark_;
   std::string what_, says_;
 };
@@ -227,8 +227,8 @@ namespace detail {
 
 /// The samples whose values satisfy the predicate.
 template <sample_values Values, class Keep>
-[[nodiscard]] shared<const kept_list> kept_samples(const Values& values, const Keep& keep) {
-  return shared<const kept_list>(new const kept_list(
+[[nodiscard]] shared<const position_list> kept_samples(const Values& values, const Keep& keep) {
+  return shared<const position_list>(new const position_list(
       values.size(), [&](std::uint64_t i) { return static_cast<bool>(keep(values[i])); },
       [&](std::uint64_t i) { return same_until(values, i); }));
 }

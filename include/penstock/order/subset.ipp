@@ -5,7 +5,7 @@
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE subset_stage::subset_stage(shared<const detail::kept_list> kept, std::uint64_t dataset,
+PENSTOCK_INLINE subset_stage::subset_stage(shared<const detail::position_list> kept, std::uint64_t dataset,
                                            std::string what, std::string says)
     : kept_(std::move(kept)),
       dataset_(dataset),
@@ -13,7 +13,7 @@ PENSTOCK_INLINE subset_stage::subset_stage(shared<const detail::kept_list> kept,
       what_(std::move(what)),
       says_(std::move(says)) {}
 
-PENSTOCK_INLINE detail::kept_order subset_stage::make(const order_input& in) const {
+PENSTOCK_INLINE detail::listed_order subset_stage::make(const order_input& in) const {
   detail::check_places(in, kept_->upstream(), dataset_, what_, stage_name);
   return {in, kept_};
 }

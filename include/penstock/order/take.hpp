@@ -80,7 +80,7 @@ struct take_fn {
 }  // namespace detail
 
 /// Keeps the first n positions of every epoch, counted over all ranks; keeps all of them if there are fewer.
-/// After `shard` and a decider, each rank counts its own samples, because what the other ranks keep is
+/// After `shard` and a filter, each rank counts its own samples, because what the other ranks keep is
 /// unknown there.
 ///
 /// A sequencer; keeps every guarantee; costs nothing per sample; throws nothing; thread-safe. After a

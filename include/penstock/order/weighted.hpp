@@ -8,7 +8,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/order/concepts.hpp>
-#include <penstock/order/detail/kept_list.hpp>
+#include <penstock/order/detail/position_list.hpp>
 #include <penstock/order/detail/running_weights.hpp>
 #include <penstock/order/sample_list.hpp>
 

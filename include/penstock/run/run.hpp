@@ -7,9 +7,9 @@
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/whole.hpp>
+#include <penstock/run/delivery/delivery.hpp>
 #include <penstock/run/detail/opening.hpp>
 #include <penstock/run/detail/run_ranges.hpp>
-#include <penstock/run/hand_out/hand_out.hpp>
 #include <penstock/run/state.hpp>
 
 #include <concepts>
@@ -82,7 +82,7 @@ struct row_of_plan<Plan, false> {
 template <class Plan>
 class run {
   using parts = plan_parts<Plan>;
-  using core_type = hand_out<Plan>;
+  using core_type = delivery<Plan>;
   using row_type = typename detail::row_of_plan<Plan>::type;
   friend class detail::run_iterator<run>;
   friend class detail::run_epoch<run>;
@@ -250,7 +250,7 @@ class run {
   struct unopened {};
 
   run(unopened, const Plan& p, const run_options& options, const std::stop_token& token)
-      : core_(hand_out_shell::kept(new core_type(p, options, token), [](hand_out_shell* made) noexcept {
+      : core_(delivery_shell::kept(new core_type(p, options, token), [](delivery_shell* made) noexcept {
           delete static_cast<core_type*>(made);
         })) {
     detail::check_lockstep(p);
@@ -423,7 +423,7 @@ class run {
 
   mutable penstock::state known_;  // common to all states of this run
   mutable bool is_known_ = false;
-  shared<hand_out_shell> core_;
+  shared<delivery_shell> core_;
   std::conditional_t<parts::batched, value_type, std::optional<int>> batch_{};
   row_type* row_ = nullptr;
   std::uint64_t epoch_ = 0, last_epoch_ = 1, allowed_ = 0, first_epoch_ = 0;

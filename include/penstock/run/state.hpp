@@ -48,7 +48,7 @@ struct state {
   /// Chunks: samples of this rank that are done. After `batch_by`: samples of all ranks in the steps done.
   std::uint64_t ordinal = 0;
   std::uint64_t rows = 0;              ///< chunks: rows of the samples after those that are done too
-  std::uint64_t survivors = 0;         ///< chunks: rows that came out of the deciders in this pass
+  std::uint64_t survivors = 0;         ///< chunks: rows that came out of the filters in this pass
   std::uint64_t taken = 0, given = 0;  ///< `shuffle_buffer`: ordinals that went in and came out
   std::uint64_t dealt = 0;             ///< rows of this epoch dealt so far, to all ranks together
   std::uint64_t elastic = 0;           ///< 1: any rank of any world may resume from here

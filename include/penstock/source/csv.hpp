@@ -12,10 +12,10 @@
 #include <penstock/core/projection.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/arrow_rows.hpp>
+#include <penstock/source/detail/batch_cache.hpp>
 #include <penstock/source/detail/csv_files.hpp>
 #include <penstock/source/detail/data_folder.hpp>
 #include <penstock/source/detail/file_pattern.hpp>
-#include <penstock/source/detail/kept_batches.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
@@ -39,14 +39,14 @@ class csv_batches {
 
   template <class Known>
   csv_batches(const shared<const Known>& files, const projection& used)
-      : files_(files), kept_(std::make_unique<kept_batches>(files->pieces.size(), files->options.keep)) {
+      : files_(files), kept_(std::make_unique<batch_cache>(files->pieces.size(), files->options.keep)) {
     for (std::size_t i = 0; i < files->leaves.size(); ++i)
       if (used.uses(files->leaves[i])) wanted_.push_back(i);
   }
 
   [[nodiscard]] const arrow_batch& get(session_view session, std::size_t shard,
                                        shared<const arrow_batch>& held) const {
-    held = kept_->get(shard, [&](std::size_t which, kept_batches::sharing&) {
+    held = kept_->get(shard, [&](std::size_t which, batch_cache::sharing&) {
       return static_cast<const arrow_batch*>(files_->load(session, which, wanted_).release());
     });
     return *held;
@@ -59,7 +59,7 @@ class csv_batches {
  private:
   shared<const csv_files> files_;
   std::vector<std::size_t> wanted_;
-  std::unique_ptr<kept_batches> kept_;
+  std::unique_ptr<batch_cache> kept_;
 };
 
 }  // namespace detail

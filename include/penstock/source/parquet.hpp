@@ -15,9 +15,9 @@
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/dataset_format.hpp>
 #include <penstock/source/detail/arrow_rows.hpp>
+#include <penstock/source/detail/batch_cache.hpp>
 #include <penstock/source/detail/data_folder.hpp>
 #include <penstock/source/detail/file_pattern.hpp>
-#include <penstock/source/detail/kept_batches.hpp>
 #include <penstock/source/detail/parquet_files.hpp>
 #include <penstock/source/detail/parquet_keep.hpp>
 #include <penstock/source/detail/parquet_load.hpp>
@@ -66,7 +66,7 @@ class parquet_groups {
   parquet_groups(const shared<const Known>& files, const projection& used, parquet_limits limits)
       : files_(files),
         limits_(limits),
-        kept_(std::make_unique<kept_batches>(files->group.size(), limits.keep)),
+        kept_(std::make_unique<batch_cache>(files->group.size(), limits.keep)),
         compared_(files->files->size()) {
     check_conflicts(*files->conflicts, files->leaves, used);
     for (std::size_t i = 0; i < files->leaves.size(); ++i)
@@ -75,7 +75,7 @@ class parquet_groups {
 
   [[nodiscard]] const arrow_batch& get(session_view session, std::size_t shard,
                                        shared<const arrow_batch>& held) const {
-    held = kept_->get(shard, [&](std::size_t which, kept_batches::sharing& help) {
+    held = kept_->get(shard, [&](std::size_t which, batch_cache::sharing& help) {
       std::atomic<bool>& compared = compared_[files_->object(which)];
       if (!compared.load(std::memory_order_relaxed)) {
         files_->compare(session, which);
@@ -95,7 +95,7 @@ class parquet_groups {
   shared<const parquet_files> files_;
   parquet_limits limits_;
   std::vector<std::size_t> wanted_;  // the leaves that are read
-  std::unique_ptr<kept_batches> kept_;
+  std::unique_ptr<batch_cache> kept_;
   fixed_array<std::atomic<bool>> compared_;  // by object
 };
 

@@ -12,7 +12,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct enumerate_after_decider {
+struct enumerate_after_filter {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
   static consteval void explain() {
@@ -52,7 +52,7 @@ struct enumerate_stage {
   template <class Context>
   static consteval auto diagnose() {
     if constexpr (Context::facts.decided)
-      return mistakes::enumerate_after_decider{};
+      return mistakes::enumerate_after_filter{};
     else if constexpr (has_field<typename Context::element, name_of<"index">>)
       return mistakes::field_twice{};
     else

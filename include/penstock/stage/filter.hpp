@@ -24,16 +24,16 @@ struct predicate_not_bool {
 
 /// Keeps the samples for which a predicate holds. Made by `filter(f)`.
 ///
-/// In: any element; out: the same. A decider: workers evaluate it in parallel, and survivors keep their
+/// In: any element; out: the same. A filter: workers evaluate it in parallel, and survivors keep their
 /// order. Loses `indexed` and `lockstep` (`steps(n)` restores it), after `shard` also `elastic`.
 /// `f(sample) -> bool` or `f(sample, rng&) -> bool` must be callable when const. If the predicate looks at an
 /// unfinished field, the field is read once for it and again for the batch. Cost: the call; after the last
-/// decider, survivors are copied once more, in runs.
+/// filter, survivors are copied once more, in runs.
 ///
 ///     auto long_ones = from(words) | filter([](std::string_view w) { return w.size() > 3; });
 template <class F>
 struct filter_stage {
-  using penstock_part = decider_tag;
+  using penstock_part = filter_tag;
   static constexpr std::string_view stage_name = "filter";
   using scratch = detail::function_scratch<F>;
   [[no_unique_address]] F function;

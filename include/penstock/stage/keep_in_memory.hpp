@@ -3,7 +3,7 @@
 
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/kept.hpp>
+#include <penstock/core/cached_form.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
 
@@ -123,7 +123,7 @@ struct keep_without_limit {
 ///     auto kept = samples | decode<field<"npy", npy<float>>, field<"cls", integer>> | keep_in_memory(8_GiB) |
 ///                 shuffle(1) | batch(64);
 struct keep_in_memory_stage {
-  using penstock_part = keeper_tag;
+  using penstock_part = sample_cache_tag;
   static constexpr std::string_view stage_name = "keep_in_memory";
   std::uint64_t limit = 0;  ///< in bytes
 
@@ -145,7 +145,7 @@ struct keep_in_memory_stage {
       return mistakes::keep_after_enumerate{};
     else if constexpr (facts.expanded)
       return mistakes::keep_after_unbatch{};
-    else if constexpr (!owned_when_kept<typename Context::element>)
+    else if constexpr (!owned_when_cached<typename Context::element>)
       return mistakes::keep_views{};
     else if constexpr (!keepable<std::remove_cvref_t<typename Context::element>>)
       return mistakes::keep_open_sample{};

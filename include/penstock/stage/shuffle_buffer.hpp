@@ -24,7 +24,7 @@ struct cursor_after_batch {
                   "penstock: shuffle_buffer mixes samples and stands after batch; move it before batch(n)");
   }
 };
-struct cursor_after_decider {
+struct cursor_after_filter {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
   static consteval void explain() {
@@ -86,7 +86,7 @@ struct shuffle_buffer_stage {
     else if constexpr (Context::facts.cursor)
       return mistakes::order_after_cursor{};
     else if constexpr (Context::facts.decided)
-      return mistakes::cursor_after_decider{};
+      return mistakes::cursor_after_filter{};
     else
       return mistakes::none{};
   }

@@ -69,13 +69,13 @@ struct row_of<record<Fields...>> {
 /// Splits containers and arrays: a range yields its elements, an array its rows along the first dimension, a
 /// record of equally long containers a record per row. Made by `unbatch`.
 ///
-/// An expander: loses `indexed` and `lockstep` (`steps(n)` restores it), after `shard` also `elastic`. A
+/// A flat map: loses `indexed` and `lockstep` (`steps(n)` restores it), after `shard` also `elastic`. A
 /// record whose fields have different numbers of rows is `errc::shape`; an array of more than 2^16 empty
 /// rows, which take no bytes, is `errc::limit`. Cost: a copy of each row into its slot.
 ///
 ///     auto numbers = from(std::vector<std::vector<int>>{{1, 2}, {3}}) | unbatch;      // 1, 2, 3
 struct unbatch_stage {
-  using penstock_part = expander_tag;
+  using penstock_part = flat_map_tag;
   static constexpr std::string_view stage_name = "unbatch";
 
   template <class In>

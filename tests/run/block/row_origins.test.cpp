@@ -5,11 +5,11 @@
 #include <penstock/run/bad/bad_slot.hpp>
 #include <penstock/run/bad/bad_tally.hpp>
 #include <penstock/run/block/block.hpp>
+#include <penstock/run/delivery/consumer_place.hpp>
+#include <penstock/run/delivery/delivery_shell.hpp>
 #include <penstock/run/engine/evaluator.hpp>
 #include <penstock/run/engine/ring.hpp>
 #include <penstock/run/feed/feed.hpp>
-#include <penstock/run/hand_out/consumer_place.hpp>
-#include <penstock/run/hand_out/hand_out_shell.hpp>
 
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
@@ -201,7 +201,7 @@ TEST_CASE("run/row_origins: a bad row of two samples puts both in the ledger, an
   CHECK(out.what == nullptr);
   CHECK(out.columns.blanked);
   CHECK(out.bad.holes(0, 3) == 1);
-  CHECK(ps::hand_out_shell::positions(out, 0, 3) == positions{{3, 7}, {3, 9}, {3, 8}, {3, 10}});
+  CHECK(ps::delivery_shell::positions(out, 0, 3) == positions{{3, 7}, {3, 9}, {3, 8}, {3, 10}});
 
   const penstock_test::temp_dir folder;
   const std::string path = (folder.path() / "bad").string();

@@ -186,7 +186,7 @@ TEST_CASE("run/engine: take, skip and repeat before batch count positions, after
                    });
 }
 
-TEST_CASE("run/engine: numbers after a decider, on workers, in reused memory") {
+TEST_CASE("run/engine: numbers after a filter, on workers, in reused memory") {
   const penstock_test::deadline guard("used memory");
   // How chunks are cut depends on whether processors are shared, which must be known by then. Reading it
   // too early shows under the sanitizers.

@@ -5,7 +5,7 @@
 #error "penstock/codec/detail/spng_memory.hpp needs libspng: link penstock::png"
 #endif
 
-#include <penstock/codec/detail/kept_memory.hpp>
+#include <penstock/codec/detail/allocation_pool.hpp>
 
 #include <spng.h>
 
@@ -19,10 +19,10 @@ struct free_spng {
 };
 using spng_context = std::unique_ptr<spng_ctx, free_spng>;
 
-/// A context whose memory, and that of zlib behind it, is the thread's `kept_memory`: only within a scope.
+/// A context whose memory, and that of zlib behind it, is the thread's `allocation_pool`: only within a scope.
 [[nodiscard]] inline spng_context new_spng(int flags) {
-  spng_alloc functions{kept_memory::allocate, kept_memory::reallocate, kept_memory::allocate_zeros,
-                       kept_memory::release};
+  spng_alloc functions{allocation_pool::allocate, allocation_pool::reallocate,
+                       allocation_pool::allocate_zeros, allocation_pool::release};
   spng_context context(spng_ctx_new2(&functions, flags));
   if (!context) throw std::bad_alloc();
   return context;

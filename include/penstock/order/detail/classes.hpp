@@ -5,7 +5,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/order/concepts.hpp>
-#include <penstock/order/detail/kept_list.hpp>
+#include <penstock/order/detail/position_list.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -6,7 +6,7 @@
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/arithmetic.hpp>
 #include <penstock/order/detail/fraction.hpp>
-#include <penstock/order/detail/kept_list.hpp>
+#include <penstock/order/detail/position_list.hpp>
 
 #include <cstdint>
 #include <string>

@@ -4,7 +4,7 @@
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/name.hpp>
 #include <penstock/core/plan.hpp>
-#include <penstock/run/hand_out/hand_out.hpp>
+#include <penstock/run/delivery/delivery.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -190,7 +190,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     });
     all.bytes_held += all.storage.held + all.kept.bytes;
   }
-  /// The order of the samples, from the last order stage before batch and deciders to the source.
+  /// The order of the samples, from the last order stage before batch and filters to the source.
   [[nodiscard]] const orders_type& orders() const noexcept { return this->orders_; }
 
  private:

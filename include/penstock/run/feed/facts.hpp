@@ -63,12 +63,12 @@ struct feed_facts {
   std::uint64_t buffer_capacity = 1, buffer_seed = 0;
   bool has_buffer = false;
   bool shard_before_buffer = false;
-  /// A step is one sample of each rank, and a block holds a run of them: after deciders, over forward
+  /// A step is one sample of each rank, and a block holds a run of them: after filters, over forward
   /// sources, and in loops without batches.
   bool by_sample = false;
   /// The number of samples is unknown.
   bool forward = false;
-  /// A loop without batches or deciders: the total delivered to all ranks determines where each rank stands.
+  /// A loop without batches or filters: the total delivered to all ranks determines where each rank stands.
   bool dealt_in_turn = false;
   /// The cut, if batches have no fixed number of samples. Of `mine`, only size, world and rank apply then.
   any_step_cut uneven;
@@ -121,7 +121,7 @@ feed_facts make_feed_facts(const Plan& p, [[maybe_unused]] const sample_orders_o
     if (made.fixed_steps)
       made.max_steps = detail::select_between<in::batch, in::count>(p.stages()).reaching(*made.fixed_steps);
     if constexpr (!parts::forward) {
-      const world share = parts::shard_before_decider ? world_of(p) : world{};
+      const world share = parts::shard_before_filter ? world_of(p) : world{};
       made.mine = {.size = orders.size(),
                    .global = share.size,
                    .world = share.size,

@@ -59,7 +59,7 @@ class feed {
   }
   /// Whether the current epoch has no more steps.
   [[nodiscard]] bool at_end() { return step_ >= end_ && is_end(); }
-  /// This rank's samples per epoch, before deciders; its slots, with steps(n) and after order stages that
+  /// This rank's samples per epoch, before filters; its slots, with steps(n) and after order stages that
   /// follow batch; an equal share if batches have no fixed number of samples. Empty if an epoch has no end or
   /// its length is unknown.
   [[nodiscard]] std::optional<std::uint64_t> samples_per_epoch() const;

@@ -9,8 +9,8 @@
 #include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/detail/arrow_widen.hpp>
+#include <penstock/source/detail/batch_cache.hpp>
 #include <penstock/source/detail/hash_bytes.hpp>
-#include <penstock/source/detail/kept_batches.hpp>
 #include <penstock/source/detail/loaded_once.hpp>
 
 #include <algorithm>
@@ -357,7 +357,7 @@ struct ipc_batches::state {
   unpack_call unpack;
   loaded_once<arrow_batch> mapped;
   loaded_once<values> dictionaries;
-  kept_batches kept;                        // those that are not shown
+  batch_cache kept;                         // those that are not shown
   fixed_array<std::atomic<bool>> compared;  // by object
 
   state(shared<const ipc_files> known, const projection& wanted, ipc_limits maximum, unpack_call call)
@@ -508,8 +508,8 @@ PENSTOCK_INLINE const arrow_batch& ipc_batches::get(session_view session, std::s
   if (const arrow_batch* const known = all.mapped.find(shard)) return *known;
   if (all.mapped(session, all.files->object(shard)))
     return all.mapped.get(shard, [&] { return all.load(session, shard); });
-  held = all.kept.get(shard,
-                      [&](std::size_t which, kept_batches::sharing&) { return all.load(session, which); });
+  held =
+      all.kept.get(shard, [&](std::size_t which, batch_cache::sharing&) { return all.load(session, which); });
   return *held;
 }
 PENSTOCK_INLINE const arrow_batch* ipc_batches::find(std::size_t shard) const noexcept {

@@ -58,7 +58,7 @@ struct joins_cursor {
                   "shuffle(seed, window(w)) there, or shuffle_buffer after it");
   }
 };
-struct joins_decider {
+struct joins_filter {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
   static consteval void explain() {
@@ -120,7 +120,7 @@ consteval auto wrong_to_join() {
     else if constexpr (f.cursor)
       return mistakes::joins_cursor{};
     else if constexpr (f.decided)
-      return mistakes::joins_decider{};
+      return mistakes::joins_filter{};
     else if constexpr (f.forward)
       return mistakes::joins_forward{};
     else if constexpr (f.bad_samples)

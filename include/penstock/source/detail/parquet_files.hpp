@@ -16,9 +16,9 @@
 #include <penstock/source/detail/arrow_batch.hpp>
 #include <penstock/source/detail/arrow_import.hpp>
 #include <penstock/source/detail/arrow_union.hpp>
+#include <penstock/source/detail/batch_cache.hpp>
 #include <penstock/source/detail/hash_bytes.hpp>
 #include <penstock/source/detail/hive_path.hpp>
-#include <penstock/source/detail/kept_batches.hpp>
 #include <penstock/source/detail/known_files.hpp>
 #include <penstock/source/detail/parallel.hpp>
 #include <penstock/source/detail/parquet_input.hpp>
@@ -139,7 +139,7 @@ struct parquet_files : known_files {
                                                   std::span<const std::size_t> placed,
                                                   std::span<const std::size_t> wanted,
                                                   const parquet_limits& limits,
-                                                  kept_batches::sharing* help = nullptr) const;
+                                                  batch_cache::sharing* help = nullptr) const;
 
  private:
   struct made_of {

@@ -14,7 +14,7 @@
 #include <penstock/source/detail/arrow_batch.hpp>
 #include <penstock/source/detail/arrow_import.hpp>
 #include <penstock/source/detail/arrow_widen.hpp>
-#include <penstock/source/detail/kept_batches.hpp>
+#include <penstock/source/detail/batch_cache.hpp>
 #include <penstock/source/detail/parquet_checks.hpp>
 #include <penstock/source/detail/parquet_files.hpp>
 #include <penstock/source/detail/parquet_input.hpp>
@@ -200,7 +200,7 @@ inline std::unique_ptr<arrow_batch> parquet_files::load(session_view session, st
                                                         std::span<const std::size_t> placed,
                                                         std::span<const std::size_t> wanted,
                                                         const parquet_limits& limits,
-                                                        kept_batches::sharing* help) const {
+                                                        batch_cache::sharing* help) const {
   const object_id object = this->object(shard);
   const parquet_file& file = (*files)[object];
   auto made = std::make_unique<arrow_batch>();

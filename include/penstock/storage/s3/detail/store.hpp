@@ -8,8 +8,8 @@
 #include <penstock/core/error.hpp>
 #include <penstock/storage/detail/web_client.hpp>
 #include <penstock/storage/s3/aws_signature.hpp>
+#include <penstock/storage/s3/credential_cache.hpp>
 #include <penstock/storage/s3/credential_chain.hpp>
-#include <penstock/storage/s3/credential_keeper.hpp>
 #include <penstock/storage/s3/detail/checksum.hpp>
 #include <penstock/storage/s3/detail/own_copy.hpp>
 #include <penstock/storage/s3/detail/store_call.hpp>
@@ -49,8 +49,9 @@ class store {
       : environment_(options.environment ? *options.environment : s3_environment::of_process()),
         clock_(clock),
         credentials_(options.connection),
-        keeper_(credential_chain(options.identity, environment_, credentials_.call(), {this, set_clock}),
-                corrected(), std::random_device{}()),
+        credential_cache_(
+            credential_chain(options.identity, environment_, credentials_.call(), {this, set_clock}),
+            corrected(), std::random_device{}()),
         client_(std::in_place, options.connection) {
     const profile_files files(environment_);
     const std::string profile =
@@ -150,7 +151,7 @@ class store {
   void go(std::span<store_call* const> calls) noexcept {
     std::exception_ptr failed;
     try {
-      if (const auto as = keeper_.ready()) return send(calls, as);
+      if (const auto as = credential_cache_.ready()) return send(calls, as);
       const std::scoped_lock lock(mutex_);
       waiting_.reserve(waiting_.size() + calls.size());
       if (!finder_.joinable() && !ends_) finder_ = std::thread([this]() noexcept { find_credentials(); });
@@ -184,7 +185,7 @@ class store {
       std::shared_ptr<const s3_credentials> as;
       std::optional<error> failure;
       try {
-        as = keeper_.current();
+        as = credential_cache_.current();
       } catch (const error& e) {
         failure = e;
       } catch (const std::exception& e) {
@@ -328,7 +329,7 @@ class store {
     switch (found.remedy) {
       case s3_remedy::refresh_credentials:
         if (std::exchange(what.renewed, true) || what.as->anonymous()) return false;
-        keeper_.expired(what.as);
+        credential_cache_.expired(what.as);
         return true;
       case s3_remedy::resync_clock:
         if (std::exchange(what.resynced, true)) return false;
@@ -396,7 +397,7 @@ class store {
   std::shared_ptr<const endpoint> first_;
   std::vector<name_value> always_;
   web_http_call credentials_;
-  credential_keeper<credential_chain> keeper_;
+  credential_cache<credential_chain> credential_cache_;
 
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/evaluation/kept_table.hpp>
+#include <penstock/evaluation/sample_cache_table.hpp>
 
 #include <penstock/core/error.hpp>
 
@@ -10,8 +10,8 @@
 
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE void kept_table::table::put(std::uint64_t number, std::uint64_t hash,
-                                            const void* object) noexcept {
+PENSTOCK_INLINE void sample_cache_table::table::put(std::uint64_t number, std::uint64_t hash,
+                                                    const void* object) noexcept {
   const std::size_t last = entries.size() - 1;
   std::size_t i = (hash / parts) & last;
   while (entries[i].object.load(std::memory_order_relaxed) != nullptr) i = (i + 1) & last;
@@ -19,7 +19,7 @@ PENSTOCK_INLINE void kept_table::table::put(std::uint64_t number, std::uint64_t 
   entries[i].object.store(object, std::memory_order_release);
 }
 
-PENSTOCK_INLINE bool kept_table::take_room(std::uint64_t bytes) noexcept {
+PENSTOCK_INLINE bool sample_cache_table::take_room(std::uint64_t bytes) noexcept {
   std::uint64_t held = bytes_.load(std::memory_order_relaxed);
   do {
     if (bytes > limit_ || held > limit_ - bytes) {
@@ -32,7 +32,7 @@ PENSTOCK_INLINE bool kept_table::take_room(std::uint64_t bytes) noexcept {
   return true;
 }
 
-PENSTOCK_INLINE bool kept_table::make_place(part& to) {
+PENSTOCK_INLINE bool sample_cache_table::make_place(part& to) {
   const std::size_t now = to.all.empty() ? 0 : to.all.back()->entries.size();
   if ((to.used + 1) * 4 <= now * 3) return true;
   const std::size_t places = now == 0 ? smallest : now * 2;
@@ -54,7 +54,7 @@ PENSTOCK_INLINE bool kept_table::make_place(part& to) {
   return true;
 }
 
-PENSTOCK_INLINE const void* kept_table::add(std::uint64_t number, void* object, std::uint64_t bytes) {
+PENSTOCK_INLINE const void* sample_cache_table::add(std::uint64_t number, void* object, std::uint64_t bytes) {
   const std::uint64_t hash = mix64(number);
   part& to = parts_[hash % parts];
   const std::lock_guard lock(to.adding);
@@ -67,13 +67,13 @@ PENSTOCK_INLINE const void* kept_table::add(std::uint64_t number, void* object, 
   return object;
 }
 
-PENSTOCK_INLINE kept_counters kept_table::counters() const noexcept {
+PENSTOCK_INLINE kept_counters sample_cache_table::counters() const noexcept {
   kept_counters all{samples_.load(std::memory_order_relaxed), bytes_.load(std::memory_order_relaxed), 0};
   for (const part& one : parts_) all.hits += one.hits.load(std::memory_order_relaxed);
   return all;
 }
 
-PENSTOCK_INLINE kept_table::~kept_table() {
+PENSTOCK_INLINE sample_cache_table::~sample_cache_table() {
   for (part& one : parts_) {
     if (one.all.empty()) continue;
     for (const entry& each : one.all.back()->entries)

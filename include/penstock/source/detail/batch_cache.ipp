@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/source/detail/kept_batches.hpp>
+#include <penstock/source/detail/batch_cache.hpp>
 
 #include <algorithm>
 #include <condition_variable>
@@ -11,7 +11,7 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-struct kept_batches::state {
+struct batch_cache::state {
   struct entry {
     shared<const arrow_batch> kept;
     std::uint64_t last_use = 0;
@@ -59,19 +59,19 @@ struct kept_batches::state {
   }
 };
 
-PENSTOCK_INLINE kept_batches::kept_batches(std::size_t count, std::uint64_t keep)
+PENSTOCK_INLINE batch_cache::batch_cache(std::size_t count, std::uint64_t keep)
     : state_(new state{.keep = keep, .entries = std::vector<state::entry>(count)}) {}
-PENSTOCK_INLINE kept_batches::kept_batches(kept_batches&&) noexcept = default;
-PENSTOCK_INLINE kept_batches::~kept_batches() = default;
+PENSTOCK_INLINE batch_cache::batch_cache(batch_cache&&) noexcept = default;
+PENSTOCK_INLINE batch_cache::~batch_cache() = default;
 
-PENSTOCK_INLINE shared<const arrow_batch> kept_batches::find(std::size_t which) noexcept {
+PENSTOCK_INLINE shared<const arrow_batch> batch_cache::find(std::size_t which) noexcept {
   const std::scoped_lock lock(state_->mutex);
   state::entry& mine = state_->entries[which];
   mine.last_use = ++state_->uses;
   return mine.kept;
 }
 
-PENSTOCK_INLINE void kept_batches::sharing::run(shared_loop& loop) {
+PENSTOCK_INLINE void batch_cache::sharing::run(shared_loop& loop) {
   state& all = *all_->state_;
   state::entry& mine = all.entries[which_];
   {
@@ -88,7 +88,7 @@ PENSTOCK_INLINE void kept_batches::sharing::run(shared_loop& loop) {
   loop.end();
 }
 
-PENSTOCK_INLINE shared<const arrow_batch> kept_batches::get(std::size_t which, load_call load, void* what) {
+PENSTOCK_INLINE shared<const arrow_batch> batch_cache::get(std::size_t which, load_call load, void* what) {
   state& all = *state_;
   state::entry& mine = all.entries[which];
   std::unique_lock lock(all.mutex);
@@ -131,8 +131,8 @@ PENSTOCK_INLINE shared<const arrow_batch> kept_batches::get(std::size_t which, l
 }
 
 // Of an entry that says that it is loading.
-PENSTOCK_INLINE shared<const arrow_batch> kept_batches::load_one(std::size_t which, load_call load,
-                                                                 void* what) {
+PENSTOCK_INLINE shared<const arrow_batch> batch_cache::load_one(std::size_t which, load_call load,
+                                                                void* what) {
   state& all = *state_;
   state::entry& mine = all.entries[which];
   shared<const arrow_batch> made;

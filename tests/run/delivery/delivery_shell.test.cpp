@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <penstock/run/hand_out/hand_out_shell.hpp>
+#include <penstock/run/delivery/delivery_shell.hpp>
 
 #include <penstock/order/repeat.hpp>
 #include <penstock/order/shard.hpp>
@@ -29,12 +29,12 @@
 #include <string>
 #include <vector>
 
-namespace hand_out_shell_test {
+namespace delivery_shell_test {
 
 namespace ps = penstock;
 using namespace engine_test;
 
-TEST_CASE("run/hand_out_shell: resumes after every batch, for every stage") {
+TEST_CASE("run/delivery_shell: resumes after every batch, for every stage") {
   const penstock_test::deadline guard("every stage");
   const auto source = ps::generated(41, identity) | ps::map(noisy);
   SECTION("plain") { check_all_stops(source | ps::batch(4)); }
@@ -60,7 +60,7 @@ TEST_CASE("run/hand_out_shell: resumes after every batch, for every stage") {
   SECTION("steps") { check_all_stops(source | ps::shuffle(2) | ps::batch(8) | ps::steps(9)); }
 }
 
-TEST_CASE("run/hand_out_shell: elastic plans with batches in place resume with another number of ranks") {
+TEST_CASE("run/delivery_shell: elastic plans with batches in place resume with another number of ranks") {
   const penstock_test::deadline guard("elastic");
   const auto source = ps::generated(100, identity) | ps::map(noisy) | ps::shuffle(3);
   for (const std::uint64_t before : {1u, 2u, 3u, 6u}) {
@@ -80,7 +80,7 @@ TEST_CASE("run/hand_out_shell: elastic plans with batches in place resume with a
   }
 }
 
-TEST_CASE("run/hand_out_shell: elastic plans with a filter resume with another number of ranks") {
+TEST_CASE("run/delivery_shell: elastic plans with a filter resume with another number of ranks") {
   const penstock_test::deadline guard("elastic");
   const auto source = ps::generated(100, identity) | ps::map(noisy) | ps::shuffle(3);
   for (const std::uint64_t before : {1u, 2u, 3u, 6u}) {
@@ -97,7 +97,7 @@ TEST_CASE("run/hand_out_shell: elastic plans with a filter resume with another n
   }
 }
 
-TEST_CASE("run/hand_out_shell: a loop over rows resumes with another number of ranks") {
+TEST_CASE("run/delivery_shell: a loop over rows resumes with another number of ranks") {
   const penstock_test::deadline guard("elastic rows");
   const auto check = [](auto make) {
     for (const std::uint64_t before : {2u, 3u}) {
@@ -135,4 +135,4 @@ TEST_CASE("run/hand_out_shell: a loop over rows resumes with another number of r
   });
 }
 
-}  // namespace hand_out_shell_test
+}  // namespace delivery_shell_test

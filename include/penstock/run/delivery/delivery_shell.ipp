@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/run/hand_out/hand_out_shell.hpp>
+#include <penstock/run/delivery/delivery_shell.hpp>
 
 #include <algorithm>
 #include <utility>
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE hand_out_shell::hand_out_shell(engine_shell& engine, tolerant_tally* tally,
-                                               const hand_out_calls& calls, void* self, hand_out_setup setup,
+PENSTOCK_INLINE delivery_shell::delivery_shell(engine_shell& engine, tolerant_tally* tally,
+                                               const delivery_calls& calls, void* self, delivery_setup setup,
                                                void (*destroy)(block*) noexcept)
     : setup_(std::move(setup)),
       place_(setup_.rules),
@@ -19,18 +19,18 @@ PENSTOCK_INLINE hand_out_shell::hand_out_shell(engine_shell& engine, tolerant_ta
       calls_(&calls),
       plan_part_(self) {}
 
-PENSTOCK_INLINE hand_out_shell::~hand_out_shell() = default;
+PENSTOCK_INLINE delivery_shell::~delivery_shell() = default;
 
-PENSTOCK_INLINE shared<hand_out_shell> hand_out_shell::kept(hand_out_shell* made,
-                                                            void (*destroy)(hand_out_shell*) noexcept) {
-  return std::shared_ptr<hand_out_shell>(made, destroy);
+PENSTOCK_INLINE shared<delivery_shell> delivery_shell::kept(delivery_shell* made,
+                                                            void (*destroy)(delivery_shell*) noexcept) {
+  return std::shared_ptr<delivery_shell>(made, destroy);
 }
-PENSTOCK_INLINE void hand_out_shell::keep_forever() noexcept { self_ = shared_from_this(); }
+PENSTOCK_INLINE void delivery_shell::keep_forever() noexcept { self_ = shared_from_this(); }
 
-PENSTOCK_INLINE void hand_out_shell::give_up(block& b, std::uint32_t shares) noexcept {
+PENSTOCK_INLINE void delivery_shell::give_up(block& b, std::uint32_t shares) noexcept {
   if (!b.release(shares)) return;
   const shared<void> owner = std::move(b.owner);  // may be the pool's last owner
-  auto& self = *static_cast<hand_out_shell*>(owner.get());
+  auto& self = *static_cast<delivery_shell*>(owner.get());
   if (!self.engine_.home().here()) return;
   self.engine_.watch().let_go(&b);
   if (b.from_batches)
@@ -39,13 +39,13 @@ PENSTOCK_INLINE void hand_out_shell::give_up(block& b, std::uint32_t shares) noe
     self.engine_.give_back(&b);
 }
 
-PENSTOCK_INLINE void hand_out_shell::drop() noexcept {
+PENSTOCK_INLINE void delivery_shell::drop() noexcept {
   if (tally_ != nullptr) tally_->drop();
   leave_block();
   if (filling_ != nullptr) gathered_.give_back(std::exchange(filling_, nullptr));
 }
 
-PENSTOCK_INLINE void hand_out_shell::seek(const state& s) {
+PENSTOCK_INLINE void delivery_shell::seek(const state& s) {
   if (!setup_.in_place && s.step != 0 && has_steps_of_epoch(s.step)) return go_to_epoch(s.epoch + 1);
   drop();
   if (tally_ != nullptr) tally_->restore(s.epoch, share_of_bad(s.bad, s.world, setup_.rules.ranks));
@@ -59,7 +59,7 @@ PENSTOCK_INLINE void hand_out_shell::seek(const state& s) {
   commit();
 }
 
-PENSTOCK_INLINE void hand_out_shell::write_state(state& s) {
+PENSTOCK_INLINE void delivery_shell::write_state(state& s) {
   feed& delivered = engine_.delivered_feed();
   if (!setup_.in_place) {
     place_.write(s, delivered);
@@ -78,7 +78,7 @@ PENSTOCK_INLINE void hand_out_shell::write_state(state& s) {
   write_cursor(s, delivered.cursor());
 }
 
-PENSTOCK_INLINE std::vector<position> hand_out_shell::positions(const block& b, std::size_t first,
+PENSTOCK_INLINE std::vector<position> delivery_shell::positions(const block& b, std::size_t first,
                                                                 std::size_t count) {
   if (b.from_batches) return b.gathered.all();
   std::vector<position> all;
@@ -88,7 +88,7 @@ PENSTOCK_INLINE std::vector<position> hand_out_shell::positions(const block& b, 
   return all;
 }
 
-PENSTOCK_INLINE void hand_out_shell::fail(const std::exception_ptr& what) {
+PENSTOCK_INLINE void delivery_shell::fail(const std::exception_ptr& what) {
   engine_.request_stop();
   try {
     std::rethrow_exception(what);
@@ -100,26 +100,26 @@ PENSTOCK_INLINE void hand_out_shell::fail(const std::exception_ptr& what) {
   }
 }
 
-PENSTOCK_INLINE void hand_out_shell::hold(block& b, std::uint32_t shares) {
+PENSTOCK_INLINE void delivery_shell::hold(block& b, std::uint32_t shares) {
   b.owner = shared_from_this();
   b.shares.store(shares, std::memory_order_relaxed);
   engine_.watch().hold(b);
 }
 
-PENSTOCK_INLINE void hand_out_shell::take_back(block* b) noexcept {
+PENSTOCK_INLINE void delivery_shell::take_back(block* b) noexcept {
   if (b == nullptr) return;
   if (b != block_) return give_up(*b, 1);
   --out_;
   if (used_up()) leave_block();
 }
 
-PENSTOCK_INLINE void hand_out_shell::leave_block() noexcept {
+PENSTOCK_INLINE void delivery_shell::leave_block() noexcept {
   const std::uint32_t left = shares_ - std::exchange(out_, 0);
   block* const b = std::exchange(block_, nullptr);
   if (b != nullptr && left != 0) give_up(*b, left);
 }
 
-PENSTOCK_INLINE bool hand_out_shell::take_block() {
+PENSTOCK_INLINE bool delivery_shell::take_block() {
   leave_block();
   block* const b = engine_.next();
   if (b == nullptr) return false;
@@ -142,7 +142,7 @@ PENSTOCK_INLINE bool hand_out_shell::take_block() {
   return true;
 }
 
-PENSTOCK_INLINE const batch_rows* hand_out_shell::next_in_place(std::uint64_t epoch) {
+PENSTOCK_INLINE const batch_rows* delivery_shell::next_in_place(std::uint64_t epoch) {
   feed& delivered = engine_.delivered_feed();
   if (delivered.epoch() != epoch || engine_.stopped()) return nullptr;
   if (delivered.at_end()) {
@@ -167,7 +167,7 @@ PENSTOCK_INLINE const batch_rows* hand_out_shell::next_in_place(std::uint64_t ep
 }
 
 // Counts the bad samples of a batch about to be delivered. Throws if there are too many.
-PENSTOCK_INLINE void hand_out_shell::pass_bad(block& b, const batch_rows& batch) {
+PENSTOCK_INLINE void delivery_shell::pass_bad(block& b, const batch_rows& batch) {
   const std::uint64_t end = std::min(batch.first + batch.slots, b.bad_slot);
   try {
     for (const bad_slot& one : b.bad.all())
@@ -179,7 +179,7 @@ PENSTOCK_INLINE void hand_out_shell::pass_bad(block& b, const batch_rows& batch)
   }
 }
 
-PENSTOCK_INLINE bool hand_out_shell::look_for_row(std::uint64_t epoch) {
+PENSTOCK_INLINE bool delivery_shell::look_for_row(std::uint64_t epoch) {
   while (engine_.delivered_feed().epoch() == epoch) {
     if (block_ == nullptr && !take_block()) return false;
     const selection::verdict found = find_in_chunk();
@@ -195,7 +195,7 @@ PENSTOCK_INLINE bool hand_out_shell::look_for_row(std::uint64_t epoch) {
 }
 
 // pass: there is a row; drop: this chunk has no more; end: nothing more passes in this pass.
-PENSTOCK_INLINE selection::verdict hand_out_shell::find_in_chunk() {
+PENSTOCK_INLINE selection::verdict delivery_shell::find_in_chunk() {
   for (const std::uint64_t end = good_rows(); place_.row() < end; place_.go_by(1)) {
     see_bad(place_.row() + 1);
     const selection::verdict seen = place_.look();
@@ -207,7 +207,7 @@ PENSTOCK_INLINE selection::verdict hand_out_shell::find_in_chunk() {
 }
 
 // All rows of the chunk are used: reports its failure, or moves to the next chunk.
-PENSTOCK_INLINE void hand_out_shell::leave_chunk() {
+PENSTOCK_INLINE void delivery_shell::leave_chunk() {
   see_bad(good_rows() + 1);
   if (block_->what != nullptr) {
     const std::exception_ptr what = block_->what;
@@ -230,7 +230,7 @@ PENSTOCK_INLINE void hand_out_shell::leave_chunk() {
 }
 
 // Ends this pass, wherever the feed is.
-PENSTOCK_INLINE void hand_out_shell::end_pass() {
+PENSTOCK_INLINE void delivery_shell::end_pass() {
   check_pass();
   feed next = engine_.delivered_feed();
   next.next_pass();
@@ -240,27 +240,27 @@ PENSTOCK_INLINE void hand_out_shell::end_pass() {
   place_.begin_pass(next);
 }
 
-PENSTOCK_INLINE void hand_out_shell::check_pass() {
+PENSTOCK_INLINE void delivery_shell::check_pass() {
   if (!setup_.has_steps || place_.any_passed()) return;
   engine_.request_stop();
   throw error(errc::argument, "steps(n): a whole pass over the data gave this rank no sample")
       .in_stage("steps");
 }
 
-PENSTOCK_INLINE void hand_out_shell::see_bad(std::uint64_t end) {
+PENSTOCK_INLINE void delivery_shell::see_bad(std::uint64_t end) {
   if (tally_ == nullptr) return;
   const auto& all = block_->bad.all();
   for (; bad_ < all.size() && all[bad_].row < end; ++bad_)
     if (!place_.done_before()) see(engine_.delivered_feed().epoch(), all[bad_]);
 }
 
-PENSTOCK_INLINE void hand_out_shell::see_holes(block& out, std::uint64_t epoch) {
+PENSTOCK_INLINE void delivery_shell::see_holes(block& out, std::uint64_t epoch) {
   if (tally_ == nullptr) return;
   calls_->tally->sort(out.bad);
   for (const bad_slot& one : out.bad.all()) see(epoch, one);
 }
 
-PENSTOCK_INLINE void hand_out_shell::see(std::uint64_t epoch, const bad_slot& one) {
+PENSTOCK_INLINE void delivery_shell::see(std::uint64_t epoch, const bad_slot& one) {
   try {
     calls_->tally->see(*tally_, epoch, one);
   } catch (...) {
@@ -268,7 +268,7 @@ PENSTOCK_INLINE void hand_out_shell::see(std::uint64_t epoch, const bad_slot& on
   }
 }
 
-PENSTOCK_INLINE void hand_out_shell::commit_bad(std::uint64_t epoch) {
+PENSTOCK_INLINE void delivery_shell::commit_bad(std::uint64_t epoch) {
   if (tally_ == nullptr) return;
   try {
     count_bad(epoch);
@@ -277,46 +277,46 @@ PENSTOCK_INLINE void hand_out_shell::commit_bad(std::uint64_t epoch) {
   }
 }
 
-PENSTOCK_INLINE void hand_out_shell::count_bad(std::uint64_t epoch) {
+PENSTOCK_INLINE void delivery_shell::count_bad(std::uint64_t epoch) {
   calls_->tally->commit(*tally_, epoch, calls_->place_of, plan_part_);
 }
 
-PENSTOCK_INLINE void hand_out_shell::commit_end(std::uint64_t epoch) {
+PENSTOCK_INLINE void delivery_shell::commit_end(std::uint64_t epoch) {
   if (engine_.stopped()) return;
   commit_bad(epoch);
   commit();
 }
 
-PENSTOCK_INLINE std::uint64_t hand_out_shell::bad_so_far() {
+PENSTOCK_INLINE std::uint64_t delivery_shell::bad_so_far() {
   return tally_ == nullptr ? 0 : tally_->count(epoch());
 }
 
 /// Whether an epoch that has had so many batches gets no more, by steps(n) or by a take after batch.
-PENSTOCK_INLINE bool hand_out_shell::has_steps_of_epoch(std::uint64_t number) {
+PENSTOCK_INLINE bool delivery_shell::has_steps_of_epoch(std::uint64_t number) {
   const auto& fixed = engine_.leading().fixed_steps();
   return setup_.steps.look(number) == selection::verdict::end ||
          (fixed && setup_.steps.passing(number) >= *fixed);
 }
 
-PENSTOCK_INLINE bool hand_out_shell::end_of_steps() {
+PENSTOCK_INLINE bool delivery_shell::end_of_steps() {
   if (!has_steps_of_epoch(place_.number())) return false;
   go_to_epoch(epoch() + 1);
   return true;
 }
 
-PENSTOCK_INLINE void hand_out_shell::go_to_epoch(std::uint64_t epoch) {
+PENSTOCK_INLINE void delivery_shell::go_to_epoch(std::uint64_t epoch) {
   state there;
   there.epoch = epoch;
   seek(there);
 }
 
-PENSTOCK_INLINE bool hand_out_shell::is_at_beginning_of(std::uint64_t epoch) {
+PENSTOCK_INLINE bool delivery_shell::is_at_beginning_of(std::uint64_t epoch) {
   if (!setup_.in_place) return place_.is_at_beginning_of(epoch);
   const feed& delivered = engine_.delivered_feed();
   return delivered.epoch() == epoch && delivered.step() == 0;
 }
 
-PENSTOCK_INLINE block* hand_out_shell::take_piece(std::uint64_t epoch, batch_rows& batch) {
+PENSTOCK_INLINE block* delivery_shell::take_piece(std::uint64_t epoch, batch_rows& batch) {
   if (!setup_.pieces || filling_ != nullptr || !place_.all_pass() || !find_row(epoch) ||
       good_rows() - place_.row() < setup_.batch_size)
     return nullptr;

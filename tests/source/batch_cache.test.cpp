@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/core/error.hpp>
-#include <penstock/source/detail/kept_batches.hpp>
+#include <penstock/source/detail/batch_cache.hpp>
 #include <penstock/source/detail/shared_loop.hpp>
 
 #include "support/catch.hpp"
@@ -13,10 +13,10 @@
 
 namespace ps = penstock;
 using ps::detail::arrow_batch;
-using ps::detail::kept_batches;
+using ps::detail::batch_cache;
 using ps::detail::shared_loop;
 
-namespace kept_batches_test {
+namespace batch_cache_test {
 
 constexpr std::uint64_t each = 1000;
 
@@ -24,7 +24,7 @@ constexpr std::uint64_t each = 1000;
 struct loader {
   std::atomic<std::size_t> loads{0}, failures{0};
 
-  const arrow_batch* operator()(std::size_t which, kept_batches::sharing& help) {
+  const arrow_batch* operator()(std::size_t which, batch_cache::sharing& help) {
     ++loads;
     std::atomic<std::uint64_t> rows{0};
     auto count = [&](std::size_t) {
@@ -47,14 +47,14 @@ void on_threads(std::size_t count, Work work) {
   for (std::thread& one : threads) one.join();
 }
 
-}  // namespace kept_batches_test
+}  // namespace batch_cache_test
 
-using namespace kept_batches_test;
+using namespace batch_cache_test;
 
-TEST_CASE("source/kept_batches: threads that go through batches in order load each one once") {
+TEST_CASE("source/batch_cache: threads that go through batches in order load each one once") {
   constexpr std::size_t count = 60;
   loader load;
-  kept_batches batches(count, count * each);
+  batch_cache batches(count, count * each);
   std::atomic<std::size_t> wrong{0};
   on_threads(4, [&](std::size_t) {
     for (std::size_t i = 0; i < count; ++i)
@@ -65,11 +65,11 @@ TEST_CASE("source/kept_batches: threads that go through batches in order load ea
   for (std::size_t i = 0; i < count; ++i) CHECK(batches.find(i)->root.length == i);
 }
 
-TEST_CASE("source/kept_batches: no more bytes are kept than the limit says, and what is in use stays") {
+TEST_CASE("source/batch_cache: no more bytes are kept than the limit says, and what is in use stays") {
   constexpr std::size_t count = 30;
   for (const std::uint64_t keep : {std::uint64_t{0}, 3 * each, 5 * each + 1}) {
     loader load;
-    kept_batches batches(count, keep);
+    batch_cache batches(count, keep);
     std::atomic<std::size_t> wrong{0};
     on_threads(3, [&](std::size_t thread) {
       for (std::size_t i = 0; i < 200; ++i) {
@@ -87,10 +87,10 @@ TEST_CASE("source/kept_batches: no more bytes are kept than the limit says, and 
   }
 }
 
-TEST_CASE("source/kept_batches: in sequence, the first ones stay for the next epoch") {
+TEST_CASE("source/batch_cache: in sequence, the first ones stay for the next epoch") {
   constexpr std::size_t count = 10;
   loader load;
-  kept_batches batches(count, 5 * each);
+  batch_cache batches(count, 5 * each);
   for (std::size_t i = 0; i < count; ++i) (void)batches.get(i, load);
   CHECK(load.loads == count);
   // Five are kept: the last two may be in use.
@@ -102,11 +102,11 @@ TEST_CASE("source/kept_batches: in sequence, the first ones stay for the next ep
   for (const std::size_t i : {5u, 3u, 7u, 2u, 4u}) CHECK(batches.find(i));
 }
 
-TEST_CASE("source/kept_batches: a failure is told to those who asked, and the batch can be asked for again") {
-  kept_batches batches(4, 10 * each);
+TEST_CASE("source/batch_cache: a failure is told to those who asked, and the batch can be asked for again") {
+  batch_cache batches(4, 10 * each);
   loader load;
   std::atomic<int> attempts{0}, failed{0};
-  const auto fails_first = [&](std::size_t which, kept_batches::sharing& help) -> const arrow_batch* {
+  const auto fails_first = [&](std::size_t which, batch_cache::sharing& help) -> const arrow_batch* {
     auto refuse = [&](std::size_t i) {
       if (i == 3 && attempts++ == 0) throw ps::error(ps::errc::io, "not now");
     };

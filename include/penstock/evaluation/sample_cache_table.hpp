@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/cached_form.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/kept.hpp>
 #include <penstock/core/random.hpp>
 
 #include <array>
@@ -22,14 +22,14 @@ namespace penstock::inline v0_1::detail {
 /// is replaced by one of twice the size when it is three quarters full. Replaced tables stay until the end,
 /// as somebody may still be reading them: as much memory again as the last one, which counts towards the
 /// limit.
-class kept_table {
+class sample_cache_table {
  public:
   using destroyer = void (*)(void*) noexcept;
 
-  kept_table(std::uint64_t limit, destroyer destroy) noexcept : limit_(limit), destroy_(destroy) {}
-  kept_table(const kept_table&) = delete;
-  kept_table& operator=(const kept_table&) = delete;
-  ~kept_table();
+  sample_cache_table(std::uint64_t limit, destroyer destroy) noexcept : limit_(limit), destroy_(destroy) {}
+  sample_cache_table(const sample_cache_table&) = delete;
+  sample_cache_table& operator=(const sample_cache_table&) = delete;
+  ~sample_cache_table();
 
   /// The object of a number, or null.
   [[nodiscard]] const void* find(std::uint64_t number) const noexcept {
@@ -101,5 +101,5 @@ class kept_table {
 }  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
-#include <penstock/evaluation/kept_table.ipp>
+#include <penstock/evaluation/sample_cache_table.ipp>
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/evaluation/kept_table.hpp>
+#include <penstock/evaluation/sample_cache_table.hpp>
 
 #include "support/catch.hpp"
 #include "support/count_allocations.hpp"
@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
-namespace kept_table_test {
+namespace sample_cache_table_test {
 
-using penstock::detail::kept_table;
+using penstock::detail::sample_cache_table;
 
 namespace {
 
@@ -25,10 +25,10 @@ void destroy(void* one) noexcept {
 
 }  // namespace
 
-TEST_CASE("evaluation/kept_table: holds what it is given, finds nothing else, and destroys it") {
+TEST_CASE("evaluation/sample_cache_table: holds what it is given, finds nothing else, and destroys it") {
   destroyed = 0;
   {
-    kept_table table(1 << 20, destroy);
+    sample_cache_table table(1 << 20, destroy);
     for (std::uint64_t i = 0; i < 5000; ++i) {
       auto one = std::make_unique<std::uint64_t>(i);
       REQUIRE(table.find(i * 7) == nullptr);
@@ -51,8 +51,9 @@ TEST_CASE("evaluation/kept_table: holds what it is given, finds nothing else, an
 }
 
 TEST_CASE(
-    "evaluation/kept_table: a number that is there keeps its object, and the other one stays the caller's") {
-  kept_table table(1 << 20, destroy);
+    "evaluation/sample_cache_table: a number that is there keeps its object, and the other one stays the "
+    "caller's") {
+  sample_cache_table table(1 << 20, destroy);
   auto one = std::make_unique<std::uint64_t>(1), two = std::make_unique<std::uint64_t>(2);
   const void* const first = table.add(9, one.get(), 8);
   CHECK(first == one.release());
@@ -61,8 +62,9 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "evaluation/kept_table: the limit is for objects and places together, and what does not fit is refused") {
-  kept_table table(10'000, destroy);
+    "evaluation/sample_cache_table: the limit is for objects and places together, and what does not fit is "
+    "refused") {
+  sample_cache_table table(10'000, destroy);
   std::uint64_t added = 0;
   for (std::uint64_t i = 0; i < 1000; ++i) {
     auto one = std::make_unique<std::uint64_t>(i);
@@ -75,15 +77,15 @@ TEST_CASE(
   CHECK(table.counters().bytes <= 10'000);
   CHECK(table.full());
 
-  kept_table small(10'000, destroy);
+  sample_cache_table small(10'000, destroy);
   auto large = std::make_unique<std::uint64_t>(0);
   CHECK(small.add(1, large.get(), 20'000) == nullptr);
   CHECK(!small.full());  // others may fit
   CHECK(small.add(1, large.get(), ~std::uint64_t{0}) == nullptr);
 }
 
-TEST_CASE("evaluation/kept_table: where memory is short, nothing is counted that it does not hold") {
-  kept_table table(1 << 20, destroy);
+TEST_CASE("evaluation/sample_cache_table: where memory is short, nothing is counted that it does not hold") {
+  sample_cache_table table(1 << 20, destroy);
   auto one = std::make_unique<std::uint64_t>(1);
   const std::uint64_t failed =
       penstock_test::fail_each_allocation([&] { (void)table.add(7, one.get(), 100); },
@@ -94,11 +96,11 @@ TEST_CASE("evaluation/kept_table: where memory is short, nothing is counted that
   CHECK(table.find(7) == one.release());
 }
 
-TEST_CASE("evaluation/kept_table: many threads add and find the same numbers") {
+TEST_CASE("evaluation/sample_cache_table: many threads add and find the same numbers") {
   destroyed = 0;
   std::atomic<std::uint64_t> kept{0};
   {
-    kept_table table(8 << 20, destroy);
+    sample_cache_table table(8 << 20, destroy);
     std::vector<std::thread> threads;
     std::atomic<bool> wrong{false};
     for (unsigned t = 0; t < 4; ++t)
@@ -123,4 +125,4 @@ TEST_CASE("evaluation/kept_table: many threads add and find the same numbers") {
   CHECK(static_cast<std::uint64_t>(destroyed) == kept);
 }
 
-}  // namespace kept_table_test
+}  // namespace sample_cache_table_test

@@ -50,7 +50,7 @@ namespace detail {
 
 /// Owns the values of a `shown_array`.
 template <class Of>
-class kept_array {
+class cached_array {
  public:
   void assign(const Of& array) { make_whole(array, values_); }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return whole_size(values_.values()); }
@@ -61,28 +61,28 @@ class kept_array {
 };
 
 template <class T>
-struct kept_form {
+struct cached_form {
   using type = whole<T>;
 };
 /// Also of a mapped file: what is kept does not depend on the page cache.
 template <blob T>
-struct kept_form<T> {
+struct cached_form<T> {
   using type = whole_bytes;
 };
 template <static_array_expression T>
   requires(!requires { typename kept_as<T>::type; })
-struct kept_form<T> {
-  using type = kept_array<T>;
+struct cached_form<T> {
+  using type = cached_array<T>;
 };
 template <class T>
   requires requires { typename kept_as<T>::type; }
-struct kept_form<T> {
+struct cached_form<T> {
   using type = typename kept_as<T>::type;
 };
 template <class... Fields>
-struct kept_form<record<Fields...>> {
+struct cached_form<record<Fields...>> {
   using type = record<basic_field<typename Fields::name_type,
-                                  typename kept_form<std::remove_cvref_t<typename Fields::type>>::type>...>;
+                                  typename cached_form<std::remove_cvref_t<typename Fields::type>>::type>...>;
 };
 
 template <class K>
@@ -163,17 +163,17 @@ concept shows_itself = requires(const K& k) {
 
 /// The form in which an element of type `T` is kept: it owns everything that its `shown_of` refers to.
 template <class T>
-using kept = typename detail::kept_form<std::remove_cvref_t<T>>::type;
+using kept = typename detail::cached_form<std::remove_cvref_t<T>>::type;
 
 /// Whether an element's kept form owns all that it refers to. Views are copied, and so are those in records;
 /// those in other types, such as `std::optional<std::string_view>`, are not.
 template <class T>
-inline constexpr bool owned_when_kept = !detail::lends<kept<T>>;
+inline constexpr bool owned_when_cached = !detail::lends<kept<T>>;
 
 /// Whether an element can be kept: all but samples whose members are known only at run time, and those that
 /// would not own what they refer to.
 template <class T>
-inline constexpr bool keepable = !open_sample<T> && owned_when_kept<T>;
+inline constexpr bool keepable = !open_sample<T> && owned_when_cached<T>;
 template <class... Fields>
 inline constexpr bool keepable<record<Fields...>> =
     (keepable<std::remove_cvref_t<typename Fields::type>> && ...);
@@ -214,12 +214,12 @@ template <class K>
 /// What a kept element is shown as, valid as long as it is kept: bytes, texts, lists and arrays as views of
 /// them, numbers as copies, anything else in place.
 template <class K>
-[[nodiscard]] decltype(auto) show_kept(const K& kept) {
+[[nodiscard]] decltype(auto) show_cached(const K& kept) {
   if constexpr (any_record<K>) {
     return [&]<class... Fields, std::size_t... Is>(const record<Fields...>& all, std::index_sequence<Is...>) {
-      return record<
-          basic_field<typename Fields::name_type, std::remove_cvref_t<decltype(show_kept(get<Is>(all)))>>...>(
-          show_kept(get<Is>(all))...);
+      return record<basic_field<typename Fields::name_type,
+                                std::remove_cvref_t<decltype(show_cached(get<Is>(all)))>>...>(
+          show_cached(get<Is>(all))...);
     }(kept, std::make_index_sequence<K::size>{});
   } else if constexpr (detail::shows_itself<K>) {
     return kept.shown();
@@ -240,7 +240,7 @@ template <class K>
 
 /// The type of elements behind a stage that keeps those of type `T`.
 template <class T>
-using shown_of = decltype(show_kept(std::declval<const kept<T>&>()));
+using shown_of = decltype(show_cached(std::declval<const kept<T>&>()));
 
 /// The samples that a run keeps in memory.
 struct kept_counters {

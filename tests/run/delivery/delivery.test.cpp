@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <penstock/run/hand_out/hand_out.hpp>
+#include <penstock/run/delivery/delivery.hpp>
 
 #include <penstock/order/repeat.hpp>
 #include <penstock/order/shard.hpp>
@@ -31,7 +31,7 @@
 #include <string>
 #include <vector>
 
-namespace hand_out_test {
+namespace delivery_test {
 
 namespace ps = penstock;
 using namespace engine_test;
@@ -90,7 +90,7 @@ batches first_batches(const std::function<numbers(std::uint64_t)>& pass, std::ui
 
 }  // namespace
 
-TEST_CASE("run/hand_out: filtered batches match the naive loop") {
+TEST_CASE("run/delivery: filtered batches match the naive loop") {
   const penstock_test::deadline guard("filter");
   for (const std::uint64_t n : {0u, 1u, 2u, 60u, 301u}) {
     for (const auto policy : {ps::tail::keep, ps::tail::drop, ps::tail::pad}) {
@@ -111,7 +111,7 @@ TEST_CASE("run/hand_out: filtered batches match the naive loop") {
   }
 }
 
-TEST_CASE("run/hand_out: unbatch makes rows of rows, in order") {
+TEST_CASE("run/delivery: unbatch makes rows of rows, in order") {
   const penstock_test::deadline guard("unbatch");
   for (const std::uint64_t n : {0u, 1u, 100u, 400u}) {
     const numbers rows = unfolded(shuffled(n, 5, 0)), rows1 = unfolded(shuffled(n, 5, 1));
@@ -140,7 +140,7 @@ TEST_CASE("run/hand_out: unbatch makes rows of rows, in order") {
   }
 }
 
-TEST_CASE("run/hand_out: take and skip after a filter and after batch") {
+TEST_CASE("run/delivery: take and skip after a filter and after batch") {
   const penstock_test::deadline guard("take and skip after filter");
   const auto kept = [](std::uint64_t epoch) { return filtered(shuffled(200, 4, epoch), one_in_three); };
   const auto source =
@@ -169,7 +169,7 @@ TEST_CASE("run/hand_out: take and skip after a filter and after batch") {
   CHECK(read_plan(source | ps::batch(6) | ps::take(0), 2) == std::vector<batches>(2));
 }
 
-TEST_CASE("run/hand_out: steps(n) continues through passes, batches straddle them") {
+TEST_CASE("run/delivery: steps(n) continues through passes, batches straddle them") {
   const penstock_test::deadline guard("steps");
   const auto source =
       ps::generated(20, itself) | ps::shuffle(6) | ps::map(slowly{}) | ps::filter(one_in_three);
@@ -195,7 +195,7 @@ TEST_CASE("run/hand_out: steps(n) continues through passes, batches straddle the
 }
 
 TEST_CASE(
-    "run/hand_out: a filter before shard deals survivors to the ranks; the steps do not depend on the "
+    "run/delivery: a filter before shard deals survivors to the ranks; the steps do not depend on the "
     "ranks") {
   const penstock_test::deadline guard("filter before shard");
   const auto kept = [](std::uint64_t pass) { return filtered(shuffled(50, 7, pass << 32), one_in_three); };
@@ -224,7 +224,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "run/hand_out: a filter after shard chooses among this rank's samples; steps makes the ranks equal") {
+    "run/delivery: a filter after shard chooses among this rank's samples; steps makes the ranks equal") {
   const penstock_test::deadline guard("filter after shard");
   for (const std::uint64_t world : {1u, 2u, 5u}) {
     numbers everything;
@@ -242,7 +242,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("run/hand_out: a pass that gives this rank nothing is an error, not an endless search") {
+TEST_CASE("run/delivery: a pass that gives this rank nothing is an error, not an endless search") {
   const penstock_test::deadline guard("nothing in a pass");
   const auto source = ps::generated(50, itself);
   const auto none = source | ps::filter([](std::uint64_t) { return false; }) | ps::batch(2) | ps::steps(2);
@@ -254,7 +254,7 @@ TEST_CASE("run/hand_out: a pass that gives this rank nothing is an error, not an
   CHECK(read_plan(one, 1)[0] == batches(2, numbers(2, 7)));  // every other pass has a sample for this rank
 }
 
-TEST_CASE("run/hand_out: forward sources") {
+TEST_CASE("run/delivery: forward sources") {
   const penstock_test::deadline guard("forward");
   const auto epoch_of = [](std::uint64_t n, std::uint64_t epoch) {
     numbers all;
@@ -307,7 +307,7 @@ TEST_CASE("run/hand_out: forward sources") {
   CHECK(read_plan(indexed, 1) == read_plan(forward | ps::workers(3), 1));
 }
 
-TEST_CASE("run/hand_out: rows of a loop without batches") {
+TEST_CASE("run/delivery: rows of a loop without batches") {
   const penstock_test::deadline guard("rows");
   on_each_setting(ps::generated(70, itself) | ps::shuffle(1) | ps::map(slowly{}),
                   [&](const auto& plan, const std::string& setting) {
@@ -321,7 +321,7 @@ TEST_CASE("run/hand_out: rows of a loop without batches") {
   CHECK(truths == std::vector<bool>{true, false, true, false, true});
 }
 
-TEST_CASE("run/hand_out: holding every chunk is an error, and nothing is lost") {
+TEST_CASE("run/delivery: holding every chunk is an error, and nothing is lost") {
   const penstock_test::deadline guard("holding all");
   const auto plan = ps::generated(100'000, itself) | ps::filter([](std::uint64_t) { return true; }) |
                     ps::batch(3000) | ps::workers(2) | ps::prefetch(1);
@@ -375,7 +375,7 @@ struct stingy {
 
 }  // namespace
 
-TEST_CASE("run/hand_out: a failed allocation for a batch is one error, and the next call starts afresh") {
+TEST_CASE("run/delivery: a failed allocation for a batch is one error, and the next call starts afresh") {
   const penstock_test::deadline guard("memory");
   const std::uint64_t size = GENERATE(std::uint64_t{512}, std::uint64_t{150'000});
   bool all = false;
@@ -410,4 +410,4 @@ TEST_CASE("run/hand_out: a failed allocation for a batch is one error, and the n
   }
 }
 
-}  // namespace hand_out_test
+}  // namespace delivery_test

@@ -14,13 +14,13 @@ namespace penstock::inline v0_1 {
 
 /// Which rows of chunks belong to the consumer: a plan's rules, in numbers.
 struct row_rules {
-  selection rows;              ///< take, skip and shard after deciders
+  selection rows;              ///< take, skip and shard after filters
   std::uint64_t ranks = 1;     ///< in the plan's world
   std::uint64_t rank = 0;      ///< this rank
   std::uint64_t global = 1;    ///< rows of a global step
   bool batched = false;        ///< false: a loop without batches
-  bool deals = false;          ///< the ranks share what deciders keep
-  bool dealt_in_turn = false;  ///< a loop without batches or deciders over an indexed source
+  bool deals = false;          ///< the ranks share what filters keep
+  bool dealt_in_turn = false;  ///< a loop without batches or filters over an indexed source
 };
 
 /// The consumer's place among the rows of chunks. It advances row by row; a state records the place at the
@@ -82,7 +82,7 @@ class consumer_place {
   void commit(const feed& delivered, std::uint64_t bad);
   /// In a loop without batches: delivers and commits the next row if nothing lies between it and the previous
   /// one in its chunk; otherwise does nothing and returns false.
-  [[nodiscard]] bool hand_out_next(const feed& delivered) noexcept {
+  [[nodiscard]] bool deliver_next(const feed& delivered) noexcept {
     if (row_ == 0 || row_ != committed_.rows || committed_.ordinal != delivered.step() || !passes())
       return false;
     take(1);
@@ -128,5 +128,5 @@ void write_cursor(state& s, const position_buffer& cursor);
 }  // namespace penstock::inline v0_1
 
 #ifndef PENSTOCK_COMPILED
-#include <penstock/run/hand_out/consumer_place.ipp>
+#include <penstock/run/delivery/consumer_place.ipp>
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/core/kept.hpp>
+#include <penstock/core/cached_form.hpp>
 
 #include "support/catch.hpp"
 
@@ -59,42 +59,42 @@ ps::kept<T> keep(const T& value) {
 
 }  // namespace
 
-TEST_CASE("core/kept: views become owned, and are shown as views of what is owned") {
+TEST_CASE("core/cached_form: views become owned, and are shown as views of what is owned") {
   std::string text = "some words";
   const auto kept_text = keep(std::string_view(text));
   text.assign(10, '?');
   static_assert(std::is_same_v<ps::shown_of<std::string_view>, std::string_view>);
-  CHECK(ps::show_kept(kept_text) == "some words");
+  CHECK(ps::show_cached(kept_text) == "some words");
   CHECK(ps::bytes_of_kept(kept_text) == 10);
 
   std::vector<int> numbers{1, 2, 3};
   const auto kept_span = keep(std::span<const int>(numbers));
   numbers.assign(3, 0);
   static_assert(std::is_same_v<ps::shown_of<std::vector<int>>, std::span<const int>>);
-  CHECK(ps::show_kept(kept_span)[2] == 3);
+  CHECK(ps::show_cached(kept_span)[2] == 3);
   CHECK(ps::bytes_of_kept(kept_span) == 12);
 
   std::vector<float> values{1, 2, 3, 4};
   const auto kept_tensor = keep(ps::tensor_view<const float>(values.data(), ps::extents(2, 2)));
   values.assign(4, 0.0f);
   static_assert(std::is_same_v<ps::shown_of<ps::tensor_view<const float>>, ps::tensor_view<const float>>);
-  CHECK(ps::show_kept(kept_tensor).shape() == ps::extents(2, 2));
-  CHECK(ps::show_kept(kept_tensor).data()[3] == 4);
+  CHECK(ps::show_cached(kept_tensor).shape() == ps::extents(2, 2));
+  CHECK(ps::show_cached(kept_tensor).data()[3] == 4);
   CHECK(ps::bytes_of_kept(kept_tensor) == 16);
 }
 
-TEST_CASE("core/kept: bytes are copied even if they would last") {
+TEST_CASE("core/cached_form: bytes are copied even if they would last") {
   std::string bytes = "abc";
   const auto kept = keep(mapped{bytes});
   bytes = "xyz";
   static_assert(std::is_same_v<ps::shown_of<mapped>, ps::bytes_view>);
-  CHECK(std::ranges::equal(ps::show_kept(kept), ps::bytes_of(std::string_view("abc"))));
+  CHECK(std::ranges::equal(ps::show_cached(kept), ps::bytes_of(std::string_view("abc"))));
   CHECK(ps::bytes_of_kept(kept) == 3);
 }
 
-TEST_CASE("core/kept: an array whose type knows its shape still does") {
+TEST_CASE("core/cached_form: an array whose type knows its shape still does") {
   const auto kept = keep(halves{4});
-  const auto shown = ps::show_kept(kept);
+  const auto shown = ps::show_cached(kept);
   static_assert(ps::static_array_expression<std::remove_cvref_t<decltype(shown)>>);
   static_assert(std::remove_cvref_t<decltype(shown)>::static_shape == ps::extents(3));
   float to[3] = {};
@@ -104,7 +104,7 @@ TEST_CASE("core/kept: an array whose type knows its shape still does") {
   CHECK(ps::bytes_of_kept(kept) == 12);
 }
 
-TEST_CASE("core/kept: numbers are copies, records are kept field by field, anything else in place") {
+TEST_CASE("core/cached_form: numbers are copies, records are kept field by field, anything else in place") {
   static_assert(std::is_same_v<ps::shown_of<int>, int>);
   static_assert(std::is_same_v<ps::shown_of<point>, point>);
   static_assert(std::is_same_v<ps::shown_of<std::array<float, 4>>, std::array<float, 4>>);
@@ -114,15 +114,15 @@ TEST_CASE("core/kept: numbers are copies, records are kept field by field, anyth
   using sample = ps::record<ps::field<"text", std::string_view>, ps::field<"cls", int>>;
   const auto kept = keep(sample(std::string_view(text), 7));
   text = "other!";
-  const auto shown = ps::show_kept(kept);
+  const auto shown = ps::show_cached(kept);
   CHECK(ps::get<"text">(shown) == "a text");
   CHECK(ps::get<"cls">(shown) == 7);
   static_assert(std::is_same_v<std::remove_cvref_t<decltype(shown)>, sample>);
   CHECK(ps::bytes_of_kept(kept) == 6);
-  CHECK(ps::show_kept(keep(list{"a", "b"}))[1] == "b");
+  CHECK(ps::show_cached(keep(list{"a", "b"}))[1] == "b");
 }
 
-TEST_CASE("core/kept: the bytes of containers are those of what they hold, too") {
+TEST_CASE("core/cached_form: the bytes of containers are those of what they hold, too") {
   using list = std::vector<std::string>;
   const list words{std::string(1000, 'a'), std::string(500, 'b')};
   CHECK(ps::bytes_of_kept(keep(words)) == 2 * sizeof(std::string) + 1500);
@@ -136,7 +136,7 @@ TEST_CASE("core/kept: the bytes of containers are those of what they hold, too")
   CHECK(ps::bytes_of_kept(keep(std::vector<bool>(64))) >= 8);
 }
 
-TEST_CASE("core/kept: views in types that are kept as they are cannot be kept") {
+TEST_CASE("core/cached_form: views in types that are kept as they are cannot be kept") {
   using text = std::string_view;
   static_assert(ps::keepable<text> && ps::keepable<std::span<const float>> && ps::keepable<mapped>);
   static_assert(ps::keepable<std::optional<std::string>> && ps::keepable<std::array<int, 3>>);
@@ -148,7 +148,7 @@ TEST_CASE("core/kept: views in types that are kept as they are cannot be kept") 
   static_assert(!ps::keepable<ps::record<ps::field<"a", text>, ps::field<"b", std::optional<text>>>>);
 }
 
-TEST_CASE("core/kept: what is kept is added up") {
+TEST_CASE("core/cached_form: what is kept is added up") {
   ps::kept_counters all{1, 2, 3};
   all += ps::kept_counters{10, 20, 30};
   CHECK(all == ps::kept_counters{11, 22, 33});

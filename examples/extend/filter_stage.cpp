@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// A decider of your own: it keeps or drops values. The workers call it in parallel; survivors keep their
+// A filter of your own: it keeps or drops values. The workers call it in parallel; survivors keep their
 // order.
 
 #include <penstock/order/shuffle.hpp>
@@ -22,7 +22,7 @@ namespace mine {
 
 /// Keeps a text with probability 1 if it is short, less if it is long: min(1, length / its own length).
 struct prefer_short_stage {
-  using penstock_part = ps::decider_tag;
+  using penstock_part = ps::filter_tag;
   static constexpr std::string_view stage_name = "prefer_short";
   template <class Element>
   static constexpr bool draws = true;
@@ -48,7 +48,7 @@ int main() {
   for (std::size_t i = 0; i < 4000; ++i) texts.emplace_back(1 + i % 40, 'x');
   const auto plan = ps::from(texts) | ps::shuffle(1) | mine::prefer_short(10) | ps::batch(32, ps::ragged);
   static_assert(!ps::indexed<decltype(plan)> && !ps::lockstep<decltype(plan)> && ps::elastic<decltype(plan)>,
-                "a decider costs indexed and lockstep, and nobody had to say so");
+                "a filter costs indexed and lockstep, and nobody had to say so");
 
   const auto kept = [&](unsigned workers) {
     std::vector<std::size_t> lengths;

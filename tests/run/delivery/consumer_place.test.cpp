@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <penstock/run/hand_out/consumer_place.hpp>
+#include <penstock/run/delivery/consumer_place.hpp>
 
 #include "support/catch.hpp"
 
@@ -99,7 +99,7 @@ TEST_CASE("run/consumer_place: without batches every rank resumes after the samp
 }
 
 TEST_CASE(
-    "run/consumer_place: deciders' survivors are dealt to ranks, and finished steps are not dealt again") {
+    "run/consumer_place: filters' survivors are dealt to ranks, and finished steps are not dealt again") {
   ps::row_rules rules;
   rules.ranks = 2;
   rules.rank = 1;
@@ -133,7 +133,7 @@ TEST_CASE("run/consumer_place: rows committed together count as if one by one") 
       slow.take(1);
       slow.count_row();
       slow.commit(delivered, 0);
-      const bool handed_out = quick.hand_out_next(delivered);
+      const bool handed_out = quick.deliver_next(delivered);
       CHECK(handed_out == (row != 0));
       if (!handed_out) {
         CHECK(quick.passes());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/evaluation/keeper_node.hpp>
+#include <penstock/evaluation/sample_cache_node.hpp>
 
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/projection.hpp>
@@ -14,11 +14,12 @@
 #include <type_traits>
 #include <utility>
 
-namespace keeper_node_test {
+namespace sample_cache_node_test {
 
 namespace ps = penstock;
 
-TEST_CASE("evaluation/keeper_node: evaluates what is before it once, timed or not, and says what it has") {
+TEST_CASE(
+    "evaluation/sample_cache_node: evaluates what is before it once, timed or not, and says what it has") {
   std::uint64_t calls = 0;
   const auto plan = ps::generated(100, [](std::uint64_t i) { return i; }) |
                     ps::map([&calls](std::uint64_t i) {
@@ -70,4 +71,4 @@ TEST_CASE("evaluation/keeper_node: evaluates what is before it once, timed or no
   CHECK(timed == 2);
 }
 
-}  // namespace keeper_node_test
+}  // namespace sample_cache_node_test

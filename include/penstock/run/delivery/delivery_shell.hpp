@@ -8,10 +8,10 @@
 #include <penstock/order/tail.hpp>
 #include <penstock/run/bad/bad_tally.hpp>
 #include <penstock/run/block/block.hpp>
+#include <penstock/run/delivery/consumer_place.hpp>
 #include <penstock/run/engine/engine_shell.hpp>
 #include <penstock/run/feed/placement.hpp>
 #include <penstock/run/feed/selection.hpp>
-#include <penstock/run/hand_out/consumer_place.hpp>
 #include <penstock/run/state.hpp>
 
 #include <cstddef>
@@ -23,7 +23,7 @@
 namespace penstock::inline v0_1 {
 
 /// What the shell of a hand-out is given at construction.
-struct hand_out_setup {
+struct delivery_setup {
   row_rules rules;
   selection steps;               ///< take and skip after `batch`, if batches are gathered
   std::uint64_t batch_size = 1;  ///< rows of a gathered batch
@@ -35,7 +35,7 @@ struct hand_out_setup {
 };
 
 /// The plan-specific operations of a hand-out. `self` is the plan's part, which created the shell.
-struct hand_out_calls {
+struct delivery_calls {
   void (*learn_from)(void* self, block&);                                      ///< the shapes of a block
   void (*see_dealt)(void* self, block&, std::uint64_t row, bool begins_step);  ///< a row, of any rank
   void (*name_sample)(void* self, error&, position) noexcept;                  ///< adds which sample failed
@@ -48,17 +48,17 @@ struct hand_out_calls {
 /// Where batches are written in place, the batches of a block are delivered one after another. Otherwise the
 /// rows of chunks are found in order: they are the elements of a loop without batches, or are gathered into
 /// batches. One thread at a time is the consumer.
-class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
+class delivery_shell : public std::enable_shared_from_this<delivery_shell> {
  public:
   /// `tally`: null if bad samples are fatal.
-  hand_out_shell(engine_shell& engine, tolerant_tally* tally, const hand_out_calls& calls, void* self,
-                 hand_out_setup setup, void (*destroy)(block*) noexcept);
-  hand_out_shell(const hand_out_shell&) = delete;
-  hand_out_shell& operator=(const hand_out_shell&) = delete;
-  ~hand_out_shell();
+  delivery_shell(engine_shell& engine, tolerant_tally* tally, const delivery_calls& calls, void* self,
+                 delivery_setup setup, void (*destroy)(block*) noexcept);
+  delivery_shell(const delivery_shell&) = delete;
+  delivery_shell& operator=(const delivery_shell&) = delete;
+  ~delivery_shell();
   /// Shares ownership of `made`; every block that is held shares it too.
-  [[nodiscard]] static shared<hand_out_shell> kept(hand_out_shell* made,
-                                                   void (*destroy)(hand_out_shell*) noexcept);
+  [[nodiscard]] static shared<delivery_shell> kept(delivery_shell* made,
+                                                   void (*destroy)(delivery_shell*) noexcept);
 
   /// Gives up shares of a block; the last one returns it to its pool. Any thread. Not in a child after fork,
   /// where another thread of the parent may have held the pool's lock.
@@ -122,7 +122,7 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
   /// A batch made of part of the current chunk without a copy; null if it does not fit or must be copied.
   [[nodiscard]] block* take_piece(std::uint64_t epoch, batch_rows& batch);
 
-  hand_out_setup setup_;
+  delivery_setup setup_;
   consumer_place place_;
   block* block_ = nullptr;    // the current block
   block* filling_ = nullptr;  // a batch in progress
@@ -148,17 +148,17 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
 
   engine_shell& engine_;
   tolerant_tally* tally_;
-  const hand_out_calls* calls_;
+  const delivery_calls* calls_;
   void* plan_part_;
   std::size_t next_ = 0;      // batches in place: the next one of the block
   std::size_t bad_ = 0;       // bad samples of the chunk already seen
   std::uint32_t shares_ = 0;  // of the block
   std::uint32_t out_ = 0;     // of `shares_`, those delivered and not taken back
-  shared<hand_out_shell> self_;
+  shared<delivery_shell> self_;
 };
 
 }  // namespace penstock::inline v0_1
 
 #ifndef PENSTOCK_COMPILED
-#include <penstock/run/hand_out/hand_out_shell.ipp>
+#include <penstock/run/delivery/delivery_shell.ipp>
 #endif

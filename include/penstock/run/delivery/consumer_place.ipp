@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/run/hand_out/consumer_place.hpp>
+#include <penstock/run/delivery/consumer_place.hpp>
 
 #include <algorithm>
 

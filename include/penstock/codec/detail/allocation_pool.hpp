@@ -11,30 +11,30 @@ namespace penstock::inline v0_1::detail {
 
 /// Memory for libraries in C that allocate for each image: what they free is kept for the next one, in lists
 /// of blocks whose sizes are powers of two. Their functions for memory get no pointer of their own, so the
-/// memory that they are to use is set for the thread, with `kept_memory::scope`.
-class kept_memory {
+/// memory that they are to use is set for the thread, with `allocation_pool::scope`.
+class allocation_pool {
  public:
-  kept_memory() = default;
-  kept_memory(kept_memory&& other) noexcept
+  allocation_pool() = default;
+  allocation_pool(allocation_pool&& other) noexcept
       : free_(std::exchange(other.free_, {})), failed_(std::exchange(other.failed_, false)) {}
-  kept_memory& operator=(kept_memory&& other) noexcept {
+  allocation_pool& operator=(allocation_pool&& other) noexcept {
     std::swap(free_, other.free_);
     std::swap(failed_, other.failed_);
     return *this;
   }
   /// All blocks must have been freed.
-  ~kept_memory();
+  ~allocation_pool();
 
   /// Uses this memory in this thread while the scope lasts.
   class scope {
    public:
-    explicit scope(kept_memory& memory) noexcept;
+    explicit scope(allocation_pool& memory) noexcept;
     scope(const scope&) = delete;
     scope& operator=(const scope&) = delete;
     ~scope();
 
    private:
-    kept_memory* before_;
+    allocation_pool* before_;
   };
 
   /// Whether an allocation has failed since the last `forget_failure`: the libraries do not always say so.
@@ -50,7 +50,7 @@ class kept_memory {
  private:
   struct block;
   static constexpr std::size_t classes = 48;
-  [[nodiscard]] static kept_memory*& current() noexcept;
+  [[nodiscard]] static allocation_pool*& current() noexcept;
   [[nodiscard]] static block* block_of(void* memory) noexcept;
   [[nodiscard]] void* take(std::size_t size) noexcept;
 
@@ -61,5 +61,5 @@ class kept_memory {
 }  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
-#include <penstock/codec/detail/kept_memory.ipp>
+#include <penstock/codec/detail/allocation_pool.ipp>
 #endif

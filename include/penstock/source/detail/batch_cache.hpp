@@ -20,12 +20,12 @@ namespace detail {
 /// asked for one after another, and three fit in the limit, one of them loads the next one; then they wait.
 ///
 /// Threads: any number at once.
-class kept_batches {
+class batch_cache {
  public:
   /// Of `count` batches, keeps up to `keep` bytes, and always the one that was asked for last.
-  kept_batches(std::size_t count, std::uint64_t keep);
-  kept_batches(kept_batches&&) noexcept;
-  ~kept_batches();
+  batch_cache(std::size_t count, std::uint64_t keep);
+  batch_cache(batch_cache&&) noexcept;
+  ~batch_cache();
 
   /// Shares a loop with the threads that wait for a batch.
   class sharing {
@@ -34,9 +34,9 @@ class kept_batches {
     void run(shared_loop& loop);
 
    private:
-    friend kept_batches;
-    sharing(kept_batches& all, std::size_t which) noexcept : all_(&all), which_(which) {}
-    kept_batches* all_;
+    friend batch_cache;
+    sharing(batch_cache& all, std::size_t which) noexcept : all_(&all), which_(which) {}
+    batch_cache* all_;
     std::size_t which_;
   };
 
@@ -67,5 +67,5 @@ class kept_batches {
 }  // namespace penstock::inline v0_1
 
 #ifndef PENSTOCK_COMPILED
-#include <penstock/source/detail/kept_batches.ipp>
+#include <penstock/source/detail/batch_cache.ipp>
 #endif

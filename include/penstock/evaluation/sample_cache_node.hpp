@@ -2,10 +2,10 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
-#include <penstock/core/kept.hpp>
+#include <penstock/core/cached_form.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/evaluation/detail/worker_root.hpp>
-#include <penstock/evaluation/kept_table.hpp>
+#include <penstock/evaluation/sample_cache_table.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace penstock::inline v0_1 {
 /// A node that shows samples from memory where they are kept, and keeps others. `Element` is what arrives
 /// from `Up`.
 template <class Up, class Element>
-class keeper_node {
+class sample_cache_node {
   using form = kept<Element>;
 
  public:
@@ -37,8 +37,8 @@ class keeper_node {
 
   Up up;
 
-  keeper_node(Up inner, std::uint64_t limit)
-      : up(std::move(inner)), table_(new detail::kept_table(limit, destroy)) {}
+  sample_cache_node(Up inner, std::uint64_t limit)
+      : up(std::move(inner)), table_(new detail::sample_cache_table(limit, destroy)) {}
 
   template <class IndexOf>
   std::uint64_t look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
@@ -73,7 +73,7 @@ class keeper_node {
               const std::uint64_t arrived = Timing::now();
               const form& here = make(std::forward<V>(value), made, w.own);
               w.cost.nanoseconds += Timing::now() - arrived;
-              root.landing.hand_on(timing, sink, show_kept(here));
+              root.landing.hand_on(timing, sink, show_cached(here));
               w.cost.nanoseconds += root.landing.template share_of_stage<form, shown_of<Element>>();
               root.landing.passed();
             },
@@ -83,7 +83,7 @@ class keeper_node {
         w.cost.nanoseconds += Timing::now() - evaluated;
       } else {
         up.pass_over(w.up, timing);
-        root.landing.hand_on(timing, sink, show_kept(*found));
+        root.landing.hand_on(timing, sink, show_cached(*found));
         w.cost.nanoseconds += root.landing.template share_of_stage<form, shown_of<Element>>();
         root.landing.passed();
       }
@@ -91,11 +91,12 @@ class keeper_node {
       const position source = up.source_of(p, w.up, timing);
       if (const form* const found = find(source); found != nullptr) {
         up.pass_over(w.up, timing);
-        sink(show_kept(*found));
+        sink(show_cached(*found));
       } else {
         std::unique_ptr<form> made;
         up.evaluate(
-            p, w.up, [&]<class V>(V&& value) { sink(show_kept(make(std::forward<V>(value), made, w.own))); },
+            p, w.up,
+            [&]<class V>(V&& value) { sink(show_cached(make(std::forward<V>(value), made, w.own))); },
             timing);
         add(source, made);
       }
@@ -127,7 +128,7 @@ class keeper_node {
     ++w.cost.timed;
   }
 
-  shared<detail::kept_table> table_;
+  shared<detail::sample_cache_table> table_;
 };
 
 /// Whether a node, or one below it, keeps samples.

@@ -10,9 +10,9 @@
 #include <penstock/order/tail.hpp>
 #include <penstock/run/bad/bad_tally.hpp>
 #include <penstock/run/block/batch_handle.hpp>
+#include <penstock/run/delivery/delivery_shell.hpp>
 #include <penstock/run/engine/engine.hpp>
 #include <penstock/run/feed/selection.hpp>
-#include <penstock/run/hand_out/hand_out_shell.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -29,10 +29,10 @@ namespace detail {
 
 /// What a hand-out has before its shell: the engine, and the tally of bad samples.
 template <class Plan>
-struct hand_out_basis {
+struct delivery_basis {
   using engine_type = penstock::engine<Plan>;
 
-  hand_out_basis(const Plan& p, const run_options& options, const std::stop_token& token)
+  delivery_basis(const Plan& p, const run_options& options, const std::stop_token& token)
       : engine(p, options, token), tally(p, engine.leading().samples_per_epoch()) {}
 
   engine_type engine;
@@ -41,11 +41,11 @@ struct hand_out_basis {
 
 /// What the shell of a hand-out needs to know of a plan.
 template <class Plan>
-hand_out_setup hand_out_setup_of(const Plan& p) {
+delivery_setup delivery_setup_of(const Plan& p) {
   using parts = plan_parts<Plan>;
   using in = typename parts::in;
   const world share = world_of(p);
-  hand_out_setup made;
+  delivery_setup made;
   made.in_place = parts::direct;
   made.forward = parts::forward;
   made.has_steps = in::template has<steps_tag>;
@@ -53,9 +53,9 @@ hand_out_setup hand_out_setup_of(const Plan& p) {
   made.rules.ranks = share.size;
   made.rules.rank = share.rank;
   made.rules.batched = parts::batched;
-  made.rules.deals = parts::decided && !parts::shard_before_decider;
+  made.rules.deals = parts::decided && !parts::shard_before_filter;
   made.rules.dealt_in_turn = !parts::batched && !parts::decided && !parts::forward;
-  if constexpr (parts::decided) made.rules.rows = select_between<in::decider, in::batch>(p.stages());
+  if constexpr (parts::decided) made.rules.rows = select_between<in::filter, in::batch>(p.stages());
   if constexpr (parts::batched && !parts::direct) {
     made.steps = select_between<in::batch, in::count>(p.stages());
     const auto& batch = at<in::batch>(p.stages());
@@ -71,34 +71,34 @@ hand_out_setup hand_out_setup_of(const Plan& p) {
 
 /// What a run delivers: batches, or the rows of a loop without batches.
 ///
-/// Batches that are known before anything is evaluated are written in place. After deciders and over forward
+/// Batches that are known before anything is evaluated are written in place. After filters and over forward
 /// sources they are gathered: a batch of numbers that lies within one chunk is delivered without a copy;
 /// others are copied, row by row of each column.
 template <class Plan>
-class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
-  using basis = detail::hand_out_basis<Plan>;
+class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
+  using basis = detail::delivery_basis<Plan>;
   using parts = plan_parts<Plan>;
 
  public:
   using plan_type = Plan;
   using engine_type = typename basis::engine_type;
   using block_type = typename engine_type::block_type;
-  using batch_type = batch_handle<hand_out>;
+  using batch_type = batch_handle<delivery>;
   using basis::engine;
 
-  hand_out(const Plan& p, const run_options& options, const std::stop_token& token)
+  delivery(const Plan& p, const run_options& options, const std::stop_token& token)
       : basis(p, options, token),
-        hand_out_shell(engine, tally_of(this->tally), calls, this, detail::hand_out_setup_of(p),
+        delivery_shell(engine, tally_of(this->tally), calls, this, detail::delivery_setup_of(p),
                        engine_type::destroy_block) {
     if constexpr (parts::batched && !parts::direct) check_steps();
   }
 
   /// The hand-out that owns a block.
-  [[nodiscard]] static hand_out& of(const block& b) noexcept {
-    return static_cast<hand_out&>(*static_cast<hand_out_shell*>(b.owner.get()));
+  [[nodiscard]] static delivery& of(const block& b) noexcept {
+    return static_cast<delivery&>(*static_cast<delivery_shell*>(b.owner.get()));
   }
   /// Takes back a batch that the consumer has finished with, in the consumer's thread.
-  void take_back(batch_type& b) noexcept { hand_out_shell::take_back(b.forget()); }
+  void take_back(batch_type& b) noexcept { delivery_shell::take_back(b.forget()); }
 
   /// The next batch of `epoch`; an empty handle at its end or if the run was stopped. Throws the error that
   /// belongs to that batch.
@@ -136,7 +136,7 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
       return &value;
     };
     const std::uint64_t next = place_.row();
-    if (at_row(epoch) && !engine.stopped() && place_.hand_out_next(engine.delivered_feed()))
+    if (at_row(epoch) && !engine.stopped() && place_.deliver_next(engine.delivered_feed()))
       return handed(next);
     if (engine.stopped() || !find_row(epoch)) {
       commit_end(epoch);
@@ -160,14 +160,14 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
  private:
   using reader_type = typename Plan::source_type::reader;
 
-  static hand_out& self(void* h) noexcept { return *static_cast<hand_out*>(h); }
+  static delivery& self(void* h) noexcept { return *static_cast<delivery*>(h); }
   static block_type& own(block& b) noexcept { return static_cast<block_type&>(b); }
   static tolerant_tally* tally_of([[maybe_unused]] bad_tally<Plan>& tally) noexcept {
     if constexpr (parts::tolerant) return &tally;
     return nullptr;
   }
 
-  static constexpr hand_out_calls calls{
+  static constexpr delivery_calls calls{
       .learn_from = [](void* h, block& b) { self(h).engine.learn_from(own(b)); },
       .see_dealt = [](void* h, block& b, std::uint64_t row,
                       bool begins_step) { self(h).see_lead(own(b), detail::to_size(row), begins_step); },
@@ -179,7 +179,7 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
           },
       .tally = tally_functions_of<Plan>()};
 
-  // Ranks that share what deciders keep compare shapes with the first row of the step, whichever rank has it.
+  // Ranks that share what filters keep compare shapes with the first row of the step, whichever rank has it.
   void see_lead([[maybe_unused]] block_type& b, [[maybe_unused]] std::size_t row, bool begins_step) {
     if constexpr (parts::batched && !parts::direct && parts::tolerant) {
       if (begins_step) has_lead_ = false;

@@ -53,12 +53,12 @@ class packed_numbers {
 };
 
 /// An ascending list of positions, stored as runs if they are long, otherwise one by one.
-class kept_list {
+class position_list {
  public:
   /// The positions below `size` that `keep` accepts; `until(i)` is the end of the range in which `keep`
   /// answers as it does for i.
   template <class Keep, class Until>
-  kept_list(std::uint64_t size, const Keep& keep, const Until& until) : upstream_(size), singles_(size) {
+  position_list(std::uint64_t size, const Keep& keep, const Until& until) : upstream_(size), singles_(size) {
     for (std::uint64_t i = 0; i < size;) {
       const std::uint64_t end = std::clamp(until(i), i + 1, size);
       if (keep(i)) add(i, end);
@@ -104,16 +104,16 @@ void check_places(const order_input& in, std::uint64_t values, std::uint64_t dat
                   std::string_view stage);
 
 /// The order of `subset` and `split_by_key`, defined by a list of positions.
-class kept_order {
+class listed_order {
  public:
   struct bound {
     std::uint64_t epoch = 0;
-    shared<const kept_list> list;
+    shared<const position_list> list;
     [[nodiscard]] position operator()(std::uint64_t index) const noexcept { return {epoch, (*list)[index]}; }
   };
 
   /// `samples` are the samples of the source that are kept.
-  kept_order(const order_input& in, shared<const kept_list> samples);
+  listed_order(const order_input& in, shared<const position_list> samples);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return kept_->size(); }
   [[nodiscard]] order_input output() const { return {size(), starts_, places_}; }
@@ -122,7 +122,7 @@ class kept_order {
   [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept;
 
  private:
-  shared<const kept_list> kept_;
+  shared<const position_list> kept_;
   shared<const std::vector<std::uint64_t>> starts_;
   shared<const source_places> places_;
 };
@@ -139,5 +139,5 @@ template <sample_values Values>
 }  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
-#include <penstock/order/detail/kept_list.ipp>
+#include <penstock/order/detail/position_list.ipp>
 #endif

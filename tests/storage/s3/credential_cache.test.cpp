@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/storage/s3/credential_keeper.hpp>
+#include <penstock/storage/s3/credential_cache.hpp>
 
 #include "support/catch.hpp"
 
@@ -23,7 +23,7 @@ namespace s3 = penstock::detail::s3;
 using namespace std::chrono_literals;
 using penstock_test::contains;
 
-constexpr s3::wall_time keeper_start{std::chrono::hours(500'000)};
+constexpr s3::wall_time cache_start{std::chrono::hours(500'000)};
 
 /// What happens at the place that credentials come from.
 struct credential_script {
@@ -37,7 +37,7 @@ struct credential_script {
 
   [[nodiscard]] s3::wall_clock clock() {
     return {this, [](void* self) {
-              return keeper_start +
+              return cache_start +
                      std::chrono::seconds(static_cast<credential_script*>(self)->seconds.load());
             }};
   }
@@ -66,33 +66,33 @@ struct scripted_source {
     return {"id", "secret" + std::to_string(number), "token", now + script->lifetime};
   }
 };
-using scripted_keeper = s3::credential_keeper<scripted_source>;
+using scripted_cache = s3::credential_cache<scripted_source>;
 
 }  // namespace
 
-TEST_CASE("storage/s3/credential_keeper: credentials are renewed before they expire, and not sooner") {
+TEST_CASE("storage/s3/credential_cache: credentials are renewed before they expire, and not sooner") {
   credential_script script;
-  scripted_keeper keeper({&script}, script.clock());
-  CHECK(keeper.current()->secret() == "secret1");
+  scripted_cache cache({&script}, script.clock());
+  CHECK(cache.current()->secret() == "secret1");
   script.seconds = 3299;
-  CHECK(keeper.current()->secret() == "secret1");
+  CHECK(cache.current()->secret() == "secret1");
   CHECK(script.asked.size() == 1);
   script.seconds = 3300;  // five minutes before
-  CHECK(keeper.current()->secret() == "secret2");
-  CHECK(script.asked == std::vector{keeper_start, keeper_start + 3300s});
+  CHECK(cache.current()->secret() == "secret2");
+  CHECK(script.asked == std::vector{cache_start, cache_start + 3300s});
 }
 
 TEST_CASE(
-    "storage/s3/credential_keeper: the seed moves the renewal ahead by up to a minute, a short life by a "
+    "storage/s3/credential_cache: the seed moves the renewal ahead by up to a minute, a short life by a "
     "quarter") {
   std::set<int> renewed;
   for (const std::uint64_t seed : {1u, 2u, 3u, 4711u}) {
     credential_script script;
-    scripted_keeper keeper({&script}, script.clock(), seed);
-    (void)keeper.current();
+    scripted_cache cache({&script}, script.clock(), seed);
+    (void)cache.current();
     for (int second = 3300 - 64; script.asked.size() == 1 && second <= 3301; ++second) {
       script.seconds = second;
-      (void)keeper.current();
+      (void)cache.current();
       if (script.asked.size() == 2) renewed.insert(second);
     }
   }
@@ -101,36 +101,36 @@ TEST_CASE(
   CHECK(*renewed.rbegin() < 3300);
   credential_script script;
   script.lifetime = 100s;
-  scripted_keeper keeper({&script}, script.clock());
-  (void)keeper.current();
+  scripted_cache cache({&script}, script.clock());
+  (void)cache.current();
   script.seconds = 74;
-  CHECK(keeper.current()->secret() == "secret1");
+  CHECK(cache.current()->secret() == "secret1");
   script.seconds = 75;
-  CHECK(keeper.current()->secret() == "secret2");
+  CHECK(cache.current()->secret() == "secret2");
 }
 
-TEST_CASE("storage/s3/credential_keeper: credentials without an end are kept until a server refuses them") {
+TEST_CASE("storage/s3/credential_cache: credentials without an end are kept until a server refuses them") {
   credential_script script;
   script.lifetime = 0s;
-  scripted_keeper keeper({&script}, script.clock());
-  const auto first = keeper.current();
+  scripted_cache cache({&script}, script.clock());
+  const auto first = cache.current();
   script.seconds = 1'000'000'000;
-  CHECK(keeper.current() == first);
-  keeper.expired(first);
-  CHECK(keeper.current()->secret() == "secret2");
-  keeper.expired(first);  // those of before: the new ones stay
-  CHECK(keeper.current()->secret() == "secret2");
+  CHECK(cache.current() == first);
+  cache.expired(first);
+  CHECK(cache.current()->secret() == "secret2");
+  cache.expired(first);  // those of before: the new ones stay
+  CHECK(cache.current()->secret() == "secret2");
   CHECK(script.asked.size() == 2);
 }
 
-TEST_CASE("storage/s3/credential_keeper: what was refused is not given again") {
+TEST_CASE("storage/s3/credential_cache: what was refused is not given again") {
   credential_script script;
   script.lifetime = 0s;
   script.repeats = true;
-  scripted_keeper keeper({&script}, script.clock());
-  keeper.expired(keeper.current());
+  scripted_cache cache({&script}, script.clock());
+  cache.expired(cache.current());
   for (int i = 0; i < 2; ++i) try {
-      (void)keeper.current();
+      (void)cache.current();
       FAIL("they were given again");
     } catch (const ps::error& e) {
       CHECK_THAT(e.what(), contains("there are no newer ones where they came from"));
@@ -138,46 +138,46 @@ TEST_CASE("storage/s3/credential_keeper: what was refused is not given again") {
       CHECK(e.recurs());
     }
   script.repeats = false;  // somebody renewed them
-  CHECK(keeper.current()->secret() == "secret2");
+  CHECK(cache.current()->secret() == "secret2");
 }
 
-TEST_CASE("storage/s3/credential_keeper: if renewing fails, the old ones stay while they are valid") {
+TEST_CASE("storage/s3/credential_cache: if renewing fails, the old ones stay while they are valid") {
   credential_script script;
-  scripted_keeper keeper({&script}, script.clock());
-  (void)keeper.current();
+  scripted_cache cache({&script}, script.clock());
+  (void)cache.current();
   script.fails = true;
   script.seconds = 3300;
-  CHECK(keeper.current()->secret() == "secret1");
-  CHECK(keeper.current()->secret() == "secret1");
+  CHECK(cache.current()->secret() == "secret1");
+  CHECK(cache.current()->secret() == "secret1");
   CHECK(script.asked.size() == 2);  // and not at every request
   script.seconds = 3330;
-  CHECK(keeper.current()->secret() == "secret1");
+  CHECK(cache.current()->secret() == "secret1");
   CHECK(script.asked.size() == 3);
   script.seconds = 3600;
-  CHECK_THROWS_WITH(keeper.current(), contains("nobody answers"));
+  CHECK_THROWS_WITH(cache.current(), contains("nobody answers"));
   script.fails = false;
-  CHECK(keeper.current()->secret() == "secret2");
+  CHECK(cache.current()->secret() == "secret2");
   script.fails = true;
-  keeper.expired(keeper.current());
-  CHECK_THROWS_WITH(keeper.current(), contains("nobody answers"));
+  cache.expired(cache.current());
+  CHECK_THROWS_WITH(cache.current(), contains("nobody answers"));
 }
 
-TEST_CASE("storage/s3/credential_keeper: credentials that are old when they come are an error") {
+TEST_CASE("storage/s3/credential_cache: credentials that are old when they come are an error") {
   credential_script script;
   script.lifetime = -1s;
-  scripted_keeper keeper({&script}, script.clock());
-  CHECK_THROWS_WITH(keeper.current(), contains("check this machine's clock"));
+  scripted_cache cache({&script}, script.clock());
+  CHECK_THROWS_WITH(cache.current(), contains("check this machine's clock"));
   script.lifetime = 1s;
-  CHECK(keeper.current()->secret() == "secret2");
+  CHECK(cache.current()->secret() == "secret2");
 }
 
-TEST_CASE("storage/s3/credential_keeper: the first ones are fetched once, for all that wait") {
+TEST_CASE("storage/s3/credential_cache: the first ones are fetched once, for all that wait") {
   credential_script script;
   script.holds = true;
-  scripted_keeper keeper({&script}, script.clock());
+  scripted_cache cache({&script}, script.clock());
   std::vector<std::thread> threads;
   std::atomic<int> right{0};
-  for (int i = 0; i < 8; ++i) threads.emplace_back([&] { right += keeper.current()->secret() == "secret1"; });
+  for (int i = 0; i < 8; ++i) threads.emplace_back([&] { right += cache.current()->secret() == "secret1"; });
   script.wait_for(1);
   script.let_go();
   for (std::thread& one : threads) one.join();
@@ -185,33 +185,33 @@ TEST_CASE("storage/s3/credential_keeper: the first ones are fetched once, for al
   CHECK(script.asked.size() == 1);
 }
 
-TEST_CASE("storage/s3/credential_keeper: while one thread renews, others take the old ones and do not wait") {
+TEST_CASE("storage/s3/credential_cache: while one thread renews, others take the old ones and do not wait") {
   credential_script script;
-  scripted_keeper keeper({&script}, script.clock());
-  (void)keeper.current();
+  scripted_cache cache({&script}, script.clock());
+  (void)cache.current();
   script.holds = true;
   script.seconds = 3400;
   std::string renewed;
-  std::thread renewing([&] { renewed = keeper.current()->secret(); });
+  std::thread renewing([&] { renewed = cache.current()->secret(); });
   script.wait_for(2);
-  for (int i = 0; i < 100; ++i) CHECK(keeper.current()->secret() == "secret1");
+  for (int i = 0; i < 100; ++i) CHECK(cache.current()->secret() == "secret1");
   script.let_go();
   renewing.join();
   CHECK(renewed == "secret2");
-  CHECK(keeper.current()->secret() == "secret2");
+  CHECK(cache.current()->secret() == "secret2");
   CHECK(script.asked.size() == 2);
 }
 
-TEST_CASE("storage/s3/credential_keeper: all that wait get the error, each one of its own") {
+TEST_CASE("storage/s3/credential_cache: all that wait get the error, each one of its own") {
   credential_script script;
   script.holds = script.fails = true;
-  scripted_keeper keeper({&script}, script.clock());
+  scripted_cache cache({&script}, script.clock());
   std::vector<std::thread> threads;
   std::atomic<int> told{0};
   for (int i = 0; i < 8; ++i)
     threads.emplace_back([&] {
       try {
-        (void)keeper.current();
+        (void)cache.current();
       } catch (ps::error& e) {
         told += e.file() == "the token" && e.recurs() && e.for_key("mine").key() == "mine";
       }
@@ -222,27 +222,27 @@ TEST_CASE("storage/s3/credential_keeper: all that wait get the error, each one o
   CHECK(told == 8);
 }
 
-TEST_CASE("storage/s3/credential_keeper: a lack of memory ends a round, and the next one succeeds") {
+TEST_CASE("storage/s3/credential_cache: a lack of memory ends a round, and the next one succeeds") {
   credential_script script;
   script.throws_other = true;
-  scripted_keeper keeper({&script}, script.clock());
-  CHECK_THROWS_AS(keeper.current(), std::bad_alloc);
+  scripted_cache cache({&script}, script.clock());
+  CHECK_THROWS_AS(cache.current(), std::bad_alloc);
   script.throws_other = false;
-  CHECK(keeper.current()->secret() == "secret1");
+  CHECK(cache.current()->secret() == "secret1");
 }
 
-TEST_CASE("storage/s3/credential_keeper: many threads, servers that refuse, and a clock that runs") {
+TEST_CASE("storage/s3/credential_cache: many threads, servers that refuse, and a clock that runs") {
   credential_script script;
   script.lifetime = 8s;
-  scripted_keeper keeper({&script}, script.clock());
+  scripted_cache cache({&script}, script.clock());
   std::vector<std::thread> threads;
   std::atomic<int> given{0};
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
       for (int i = 0; i < 500; ++i) {
-        const auto held = keeper.current();
+        const auto held = cache.current();
         given += !held->anonymous();
-        if (i % 50 == t) keeper.expired(held);
+        if (i % 50 == t) cache.expired(held);
         if (i % 10 == 0) ++script.seconds;
       }
     });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/codec/detail/kept_memory.hpp>
+#include <penstock/codec/detail/allocation_pool.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -11,14 +11,14 @@
 namespace penstock::inline v0_1::detail {
 
 /// What stands before the memory of a block.
-struct alignas(std::max_align_t) kept_memory::block {
+struct alignas(std::max_align_t) allocation_pool::block {
   block* next;
   std::size_t size_class;  // the memory has 64 << size_class bytes
 
   [[nodiscard]] std::size_t size() const noexcept { return std::size_t{64} << size_class; }
 };
 
-PENSTOCK_INLINE kept_memory::~kept_memory() {
+PENSTOCK_INLINE allocation_pool::~allocation_pool() {
   for (block*& list : free_)
     while (list != nullptr) {
       block* const next = list->next;
@@ -27,20 +27,20 @@ PENSTOCK_INLINE kept_memory::~kept_memory() {
     }
 }
 
-PENSTOCK_INLINE kept_memory*& kept_memory::current() noexcept {
-  thread_local kept_memory* memory = nullptr;
+PENSTOCK_INLINE allocation_pool*& allocation_pool::current() noexcept {
+  thread_local allocation_pool* memory = nullptr;
   return memory;
 }
 
-PENSTOCK_INLINE kept_memory::scope::scope(kept_memory& memory) noexcept
+PENSTOCK_INLINE allocation_pool::scope::scope(allocation_pool& memory) noexcept
     : before_(std::exchange(current(), &memory)) {}
-PENSTOCK_INLINE kept_memory::scope::~scope() { current() = before_; }
+PENSTOCK_INLINE allocation_pool::scope::~scope() { current() = before_; }
 
-PENSTOCK_INLINE kept_memory::block* kept_memory::block_of(void* memory) noexcept {
+PENSTOCK_INLINE allocation_pool::block* allocation_pool::block_of(void* memory) noexcept {
   return static_cast<block*>(memory) - 1;
 }
 
-PENSTOCK_INLINE void* kept_memory::take(std::size_t size) noexcept {
+PENSTOCK_INLINE void* allocation_pool::take(std::size_t size) noexcept {
   const std::size_t size_class = std::bit_width((std::max<std::size_t>(size, 1) - 1) >> 6);
   if (size_class >= classes) {
     failed_ = true;
@@ -58,16 +58,16 @@ PENSTOCK_INLINE void* kept_memory::take(std::size_t size) noexcept {
   return new (fresh) block{nullptr, size_class} + 1;
 }
 
-PENSTOCK_INLINE void* kept_memory::allocate(std::size_t size) noexcept { return current()->take(size); }
+PENSTOCK_INLINE void* allocation_pool::allocate(std::size_t size) noexcept { return current()->take(size); }
 
-PENSTOCK_INLINE void* kept_memory::allocate_zeros(std::size_t count, std::size_t size) noexcept {
+PENSTOCK_INLINE void* allocation_pool::allocate_zeros(std::size_t count, std::size_t size) noexcept {
   if (size != 0 && count > static_cast<std::size_t>(-1) / size) return nullptr;
   void* const memory = allocate(count * size);
   if (memory != nullptr) std::memset(memory, 0, count * size);
   return memory;
 }
 
-PENSTOCK_INLINE void* kept_memory::reallocate(void* memory, std::size_t size) noexcept {
+PENSTOCK_INLINE void* allocation_pool::reallocate(void* memory, std::size_t size) noexcept {
   if (memory == nullptr) return allocate(size);
   const std::size_t has = block_of(memory)->size();
   if (size <= has) return memory;
@@ -79,7 +79,7 @@ PENSTOCK_INLINE void* kept_memory::reallocate(void* memory, std::size_t size) no
   return moved;
 }
 
-PENSTOCK_INLINE void kept_memory::release(void* memory) noexcept {
+PENSTOCK_INLINE void allocation_pool::release(void* memory) noexcept {
   if (memory == nullptr) return;
   block* const freed = block_of(memory);
   block*& list = current()->free_[freed->size_class];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/order/detail/kept_list.hpp>
+#include <penstock/order/detail/position_list.hpp>
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
@@ -31,7 +31,7 @@ PENSTOCK_INLINE std::uint64_t packed_numbers::below(std::uint64_t first, std::ui
   return first - begin;
 }
 
-PENSTOCK_INLINE std::uint64_t kept_list::fingerprint() const noexcept {
+PENSTOCK_INLINE std::uint64_t position_list::fingerprint() const noexcept {
   class fingerprint h;
   h.add(upstream_, kept_);
   for (std::uint64_t i = 0; i < kept_;) {
@@ -47,7 +47,7 @@ PENSTOCK_INLINE std::uint64_t kept_list::fingerprint() const noexcept {
   return h.value();
 }
 
-PENSTOCK_INLINE void kept_list::add(std::uint64_t begin, std::uint64_t end) {
+PENSTOCK_INLINE void position_list::add(std::uint64_t begin, std::uint64_t end) {
   if (runs_.empty() || runs_.back() + length(runs_.size() - 1) != begin) {
     runs_.push_back(begin);
     before_.push_back(kept_);
@@ -55,7 +55,7 @@ PENSTOCK_INLINE void kept_list::add(std::uint64_t begin, std::uint64_t end) {
   kept_ += end - begin;
 }
 
-PENSTOCK_INLINE void kept_list::choose_form() {
+PENSTOCK_INLINE void position_list::choose_form() {
   // A run takes 16 bytes, a position 4 or 8.
   if (runs_.size() * 4 <= kept_) return;
   singles_.resize(kept_);
@@ -90,23 +90,23 @@ PENSTOCK_INLINE void check_places(const order_input& in, std::uint64_t values, s
   }
 }
 
-PENSTOCK_INLINE kept_order::kept_order(const order_input& in, shared<const kept_list> samples)
+PENSTOCK_INLINE listed_order::listed_order(const order_input& in, shared<const position_list> samples)
     : kept_(std::move(samples)) {
   if (!in.places->as_stored() || in.size != kept_->upstream()) {
-    const kept_list& all = *kept_;
+    const position_list& all = *kept_;
     const source_places& places = *in.places;
-    kept_.reset(new const kept_list(
+    kept_.reset(new const position_list(
         in.size, [&](std::uint64_t i) { return all.has(places(i)); }, [](std::uint64_t i) { return i + 1; }));
   }
   starts_ = starts_behind(in.starts, [this](std::uint64_t p) { return kept_->kept_before(p); });
   places_ = places_behind(in.places, bound{0, kept_});
 }
 
-PENSTOCK_INLINE position_range kept_order::reach(position_range after) const noexcept {
+PENSTOCK_INLINE position_range listed_order::reach(position_range after) const noexcept {
   return {{after.first.epoch, (*kept_)[after.first.index]}, {after.last.epoch, (*kept_)[after.last.index]}};
 }
 
-PENSTOCK_INLINE std::optional<position> kept_order::position_of(position upstream) const noexcept {
+PENSTOCK_INLINE std::optional<position> listed_order::position_of(position upstream) const noexcept {
   if (upstream.index >= kept_->upstream() || !kept_->has(upstream.index)) return std::nullopt;
   return position{upstream.epoch, kept_->kept_before(upstream.index)};
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #if !__has_include(<openssl/crypto.h>)
-#error "penstock/storage/s3/credential_keeper.hpp needs OpenSSL: link penstock::s3"
+#error "penstock/storage/s3/credential_cache.hpp needs OpenSSL: link penstock::s3"
 #endif
 
 #include <penstock/core/error.hpp>
@@ -35,10 +35,10 @@ struct wall_clock {
 ///
 /// `Source` has `find(now)`, as `credential_chain`. Threads: any number.
 template <class Source>
-class credential_keeper {
+class credential_cache {
  public:
   /// `seed` spreads renewals, so that a thousand processes do not all ask in the same second.
-  explicit credential_keeper(Source source, wall_clock clock = {}, std::uint64_t seed = 0)
+  explicit credential_cache(Source source, wall_clock clock = {}, std::uint64_t seed = 0)
       : source_(std::move(source)),
         clock_(clock),
         spread_(static_cast<std::int64_t>(seed * 0x9E3779B97F4A7C15u >> 58)) {}
