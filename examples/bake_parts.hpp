@@ -82,7 +82,7 @@ struct bake_image {
     penstock::jpeg_encoder encoder;
   };
   template <class>
-  static constexpr bool draws = true;
+  static constexpr bool uses_random = true;
 
   std::uint32_t max_side = 0;  ///< of the longer side, in pixels, FFCV's max_resolution; 0: any
   int quality = 90;            ///< of a JPEG, 1 to 100

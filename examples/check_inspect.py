@@ -141,7 +141,7 @@ def litdata(folder):
     return folder
 
 
-def beton(path):
+def ffcv(path):
     field = (b"\x01label".ljust(17, b"\0")).ljust(1041, b"\0")
     end = 24 + 1041 + 8 * COUNT
     head = struct.pack("<HHIQQ", 2, 1, 1 << 21, COUNT, end)
@@ -163,7 +163,7 @@ def datasets(root):
         yield mds(root / f"mds_{packed[0]}", packed), "mds", mds_fields, []
     yield (litdata(root / "litdata"), "litdata", {"weight": "float64", "seen": "uint8", "flat": "no_header_numpy:4",
                                                   "array": "numpy", "image": "bytes", "text": "str"}, [])
-    yield beton(root / "numbers.beton"), "beton", {"label": "int64"}, []
+    yield ffcv(root / "numbers.beton"), "ffcv", {"label": "int64"}, []
     rows = bytes(COUNT * 16 * 16)
     yield write(root / "rows.npy", npy("|u1", (COUNT, 16, 16), rows)), "npy_rows", {"": "std::uint8_t (16, 16)"}, []
     with zipfile.ZipFile(root / "two.npz", "w") as out:

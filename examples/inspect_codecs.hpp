@@ -99,10 +99,10 @@ inline codec_choice codec_of_litdata(const std::string& format, const std::set<s
 }
 
 /// For a field of FFCV. `raw`: whether all images that were looked at are pixels.
-inline codec_choice codec_of_beton(const std::string& type, const std::set<std::string>& kinds) {
+inline codec_choice codec_of_ffcv(const std::string& type, const std::set<std::string>& kinds) {
   if (type == "int64") return raw_number_of("std::int64_t");
   if (type == "float64") return raw_number_of("double");
-  if (type == "image") return {"ps::beton_image<ps::jpeg>", "penstock/codec/beton_image.hpp"};
+  if (type == "image") return {"ps::ffcv_image<ps::jpeg>", "penstock/codec/ffcv_image.hpp"};
   if (type == "json") return simple_codec("json");
   if (type == "bytes") return codec_of_kinds(kinds);
   return codec_of_mds(type, kinds);

@@ -325,8 +325,8 @@ inline void spell(report& all, const std::string& source) {
         add(one, codec_of_mds(one.type, one.kinds));
       else if (format == "litdata")
         add(one, codec_of_litdata(one.type, one.kinds));
-      else if (format == "beton")
-        add(one, codec_of_beton(one.type, one.kinds));
+      else if (format == "ffcv")
+        add(one, codec_of_ffcv(one.type, one.kinds));
       else if (format == "arrow_ipc" || format == "litdata_rows" || format == "parquet" ||
                format == "delta" || format == "iceberg")
         add(one, codec_of_arrow(one.type, one.kinds, one.nulls != 0, one.nulls_inside));

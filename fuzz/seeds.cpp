@@ -24,7 +24,7 @@
 
 #include "support/arrow_text.hpp"
 #include "support/avro_bytes.hpp"
-#include "support/beton_files.hpp"
+#include "support/ffcv_files.hpp"
 #include "support/litdata_files.hpp"
 #include "support/raw_png.hpp"
 #include "support/raw_tar.hpp"
@@ -407,8 +407,8 @@ void litdata(folder& out) {
   out.add("litdata", little(index.size(), 2) + index + chunk);
 }
 
-void beton(folder& out) {
-  using writer = penstock_test::beton_writer;
+void ffcv(folder& out) {
+  using writer = penstock_test::ffcv_writer;
   const writer all({{2, "image"},
                     {1, "label"},
                     {0, "weight"},
@@ -420,8 +420,8 @@ void beton(folder& out) {
   for (std::uint64_t i = 0; i < 3; ++i)
     samples.push_back({writer::image(i != 1, 1, 2, "abcdef"), writer::number(i), writer::real(0.5), "bytes",
                        "12345678", "1234", "{}"});
-  out.add("beton", all.file(samples, true));
-  out.add("beton", writer({{1, "label"}}).file({{writer::number(std::uint64_t{7})}}, true));
+  out.add("ffcv", all.file(samples, true));
+  out.add("ffcv", writer({{1, "label"}}).file({{writer::number(std::uint64_t{7})}}, true));
 }
 
 void arrow_ipc(folder& out) {
@@ -804,7 +804,7 @@ int main(int argc, char** argv) {
   arrow_ipc(out);
   avro(out);
   delta(out);
-  beton(out);
+  ffcv(out);
   tf_records(out);
   encrypted_objects(out);
   tensors(out);

@@ -59,7 +59,7 @@ MEMBERS = {
 }
 # Members that the engine alone uses.
 UNLISTED = {"batch_handle": {"batch_handle", "forget"}, "timeline": {"stage_name", "session", "connect", "apply"},
-            "error": {"error", "in_stage", "in_file", "for_key", "at_offset", "at_position", "in_part", "within"},
+            "error": {"error", "in_stage", "in_file", "for_key", "at_offset", "add_context", "in_part", "within"},
             "any_loader": {"iterator", "epoch_range", "epochs_range"}}
 
 KIND = re.compile(r"(?:class|struct|enum(?: class)?|concept|using)\s+(?:alignas\(\w+\)\s*)?(\w+)(<)?")

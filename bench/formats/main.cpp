@@ -17,7 +17,7 @@
 #include <penstock/order/shuffle.hpp>
 #include <penstock/run.hpp>
 #include <penstock/source/arrow_ipc.hpp>
-#include <penstock/source/beton.hpp>
+#include <penstock/source/ffcv.hpp>
 #include <penstock/source/litdata.hpp>
 #include <penstock/source/mds.hpp>
 #include <penstock/source/mds_writer.hpp>
@@ -69,9 +69,9 @@ struct look_at_values {
 
 /// Writes a file of FFCV with one field of bytes, "bin", as its writer lays it out: pages of 8 MiB, and no
 /// sample in two of them.
-class beton_file {
+class ffcv_file {
  public:
-  beton_file(const std::string& path, std::uint64_t samples)
+  ffcv_file(const std::string& path, std::uint64_t samples)
       : out_(path, std::ios::binary), rows_(ps::detail::to_size(samples) * 16, '\0') {
     out_.seekp(static_cast<std::streamoff>(pages_begin()));
   }
@@ -178,7 +178,7 @@ struct same_samples {
       paths.push_back(folder.file(std::to_string(paths.size()) + ending));
       writers.push_back(std::make_unique<ps::tfrecord_writer>(paths.back()));
     };
-    beton_file beton(folder.file("all.beton"), samples);
+    ffcv_file ffcv(folder.file("all.beton"), samples);
     litdata_folder litdata(folder.file("litdata"));
     std::uint64_t number = 0;
     for (auto&& one : (ps::webdataset(tar) | ps::fields<"bin"> | ps::workers(0)).epoch(0)) {
@@ -189,7 +189,7 @@ struct same_samples {
       }
       const ps::bytes_view content = ps::as_bytes(ps::get<"bin">(one));
       mds.write({{"bin", content}});
-      beton.write(content);
+      ffcv.write(content);
       litdata.write(content);
       plain.back()->write(content);
       packed.back()->write(ps::tf_example_bytes({{"bin", content}}));
@@ -198,7 +198,7 @@ struct same_samples {
     litdata.end_chunk();
     litdata.close();
     mds.close();
-    beton.close();
+    ffcv.close();
     for (auto& one : plain) one->close();
     for (auto& one : packed) one->close();
   }
@@ -232,7 +232,7 @@ void measure_size(const bench::options& o, std::string_view size, std::uint64_t 
   const auto id = [&](std::size_t i) { return std::string(ids[i]); };
   using example = ps::tf_example<ps::feature<"bin", ps::bytes>>;
   const auto mds = ps::mds(made.folder.file("mds")) | ps::fields<"bin"> | ps::shuffle(7);
-  const auto beton = ps::beton(made.folder.file("all.beton")) | ps::fields<"bin"> | ps::shuffle(7);
+  const auto ffcv = ps::ffcv(made.folder.file("all.beton")) | ps::fields<"bin"> | ps::shuffle(7);
   const auto litdata = ps::litdata(made.folder.file("litdata")) | ps::fields<"bin"> | ps::shuffle(7);
   const auto records = ps::tfrecord(made.records) | ps::shuffle(7);
   const auto unchecked = ps::tfrecord(made.records, {.check = false}) | ps::shuffle(7);
@@ -246,7 +246,7 @@ void measure_size(const bench::options& o, std::string_view size, std::uint64_t 
   against_its_reader(o, {id(4), what + "MDS, 1 worker / StreamingDataset, 1 worker", times}, mds,
                      look_at_field{}, samples, "BENCH_STREAMING_PYTHON",
                      "mds '" + made.folder.file("mds") + "'");
-  against_tar(o, {id(6), what + "FFCV's beton, 2 workers / our own tar", 0.9}, made, beton, look_at_field{});
+  against_tar(o, {id(6), what + "FFCV's file, 2 workers / our own tar", 0.9}, made, ffcv, look_at_field{});
   std::string paths;
   for (const std::string& one : made.examples) paths += " '" + one + "'";
   against_its_reader(o,
@@ -256,7 +256,7 @@ void measure_size(const bench::options& o, std::string_view size, std::uint64_t 
   against_its_reader(o, {id(8), what + "LitData, 1 worker / its StreamingDataset, 1 worker", times}, litdata,
                      look_at_field{}, samples, "BENCH_LITDATA_PYTHON",
                      "litdata '" + made.folder.file("litdata") + "'");
-  against_its_reader(o, {id(9), what + "FFCV's beton, 1 worker / its Loader, 1 worker", times}, beton,
+  against_its_reader(o, {id(9), what + "FFCV's file, 1 worker / its Loader, 1 worker", times}, ffcv,
                      look_at_field{}, samples, "BENCH_FFCV_PYTHON",
                      "ffcv '" + made.folder.file("all.beton") + "'");
 }

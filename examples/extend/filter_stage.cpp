@@ -25,7 +25,7 @@ struct prefer_short_stage {
   using penstock_part = ps::filter_tag;
   static constexpr std::string_view stage_name = "prefer_short";
   template <class Element>
-  static constexpr bool draws = true;
+  static constexpr bool uses_random = true;
 
   std::uint64_t length = 1;
 

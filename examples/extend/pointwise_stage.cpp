@@ -35,8 +35,8 @@ struct noise_stage {
   using penstock_part = ps::pointwise_tag;                 // what makes a type a stage
   static constexpr std::string_view stage_name = "noise";  // its name in messages
   template <class Element>
-  static constexpr bool draws = true;  // give it a stream of its own
-  using scratch = std::vector<float>;  // one for each worker, kept from sample to sample
+  static constexpr bool uses_random = true;  // give it a stream of its own
+  using scratch = std::vector<float>;        // one for each worker, kept from sample to sample
 
   float amount = 0;
 

@@ -4,7 +4,7 @@
 #include "names.hpp"
 
 #include "support/arrow_text.hpp"
-#include "support/beton_files.hpp"
+#include "support/ffcv_files.hpp"
 
 #include <penstock/codec/gzip.hpp>
 #include <penstock/codec/jpeg.hpp>
@@ -20,7 +20,7 @@
 #include <penstock/codec/unpack_xz.hpp>
 #include <penstock/codec/zstd.hpp>
 #include <penstock/source/arrow_ipc.hpp>
-#include <penstock/source/beton.hpp>
+#include <penstock/source/ffcv.hpp>
 #include <penstock/source/mds.hpp>
 #include <penstock/source/mds_writer.hpp>
 #include <penstock/source/tfrecord.hpp>
@@ -60,8 +60,8 @@ const bool has_files = [] {
   penstock::mds_writer packed("packed", {{"label", "int"}});
   packed.write({{"label", penstock::mds_number(std::int64_t{7})}});
   packed.close();
-  using beton = penstock_test::beton_writer;
-  write_file("imagenet_train.beton", beton({{2, "image"}}).file({{beton::image(true, 1, 1, "rgb")}}));
+  using ffcv = penstock_test::ffcv_writer;
+  write_file("imagenet_train.beton", ffcv({{2, "image"}}).file({{ffcv::image(true, 1, 1, "rgb")}}));
   write_file("train.arrow", penstock_test::arrow_oracle("file.arrow"));
   return true;
 }();

@@ -4,12 +4,12 @@
 #include "names.hpp"
 
 #include "support/arrow_text.hpp"
-#include "support/beton_files.hpp"
+#include "support/ffcv_files.hpp"
 #include "support/litdata_files.hpp"
 #include "support/zip_writer.hpp"
 
 #include <penstock/codec/arrow_value.hpp>
-#include <penstock/codec/beton_image.hpp>
+#include <penstock/codec/ffcv_image.hpp>
 #include <penstock/codec/jpeg.hpp>
 #include <penstock/codec/json_field.hpp>
 #include <penstock/codec/tf_example.hpp>
@@ -163,10 +163,10 @@ const bool has_files = [] {
   for (const std::string& name : penstock::expand_braces("part-{00..15}.feather"))
     write_file(name, penstock_test::arrow_oracle("zstd.feather"));
   write_file("imagenet/train/data-00000-of-00001.arrow", penstock_test::arrow_oracle("stream.arrow"));
-  using beton = penstock_test::beton_writer;
+  using ffcv = penstock_test::ffcv_writer;
   write_file("imagenet_train.beton",
-             beton({{2, "image"}, {1, "label"}})
-                 .file({{beton::image(true, 1, 1, "rgb"), beton::number(std::int64_t{7})}}));
+             ffcv({{2, "image"}, {1, "label"}})
+                 .file({{ffcv::image(true, 1, 1, "rgb"), ffcv::number(std::int64_t{7})}}));
   write_idx("train-images-idx3-ubyte", "\0\0\10\3\0\0\0\2\0\0\0\1\0\0\0\3"s + "123456");
   write_idx("train-labels-idx1-ubyte", "\0\0\10\1\0\0\0\2"s + "12");
   return true;

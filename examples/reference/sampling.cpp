@@ -76,7 +76,7 @@ int main() {
   std::vector<double> weights;
   for (std::uint64_t i = 0; i < label.size(); ++i) weights.push_back(label[i] == 7 ? 12 : 1);
   std::size_t sevens = 0, drawn = 0;
-  for (const std::string& key : keys_of(source | ps::weighted(weights, 3, {.draws = 1000}))) {
+  for (const std::string& key : keys_of(source | ps::weighted(weights, 3, {.num_samples = 1000}))) {
     sevens += std::stoi(key) % 10 == 7 ? 1u : 0u;
     ++drawn;
   }

@@ -4,10 +4,10 @@
 /// Every codec that needs the standard library alone.
 
 #include <penstock/codec/arrow_value.hpp>
-#include <penstock/codec/beton_image.hpp>
 #include <penstock/codec/chain.hpp>
 #include <penstock/codec/components.hpp>
 #include <penstock/codec/concepts.hpp>
+#include <penstock/codec/ffcv_image.hpp>
 #include <penstock/codec/floating.hpp>
 #include <penstock/codec/identity.hpp>
 #include <penstock/codec/image_of.hpp>

@@ -11,6 +11,7 @@
 #include <penstock/core/call.hpp>
 #include <penstock/core/collate.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/contiguous_values.hpp>
 #include <penstock/core/cpp20.hpp>
 #include <penstock/core/destination.hpp>
 #include <penstock/core/element.hpp>
@@ -42,6 +43,5 @@
 #include <penstock/core/tensor.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/core/uneven_views.hpp>
-#include <penstock/core/value_run.hpp>
 #include <penstock/core/version.hpp>
 #include <penstock/core/whole.hpp>

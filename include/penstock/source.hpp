@@ -3,7 +3,6 @@
 
 #include <penstock/source/arrow_ipc.hpp>
 #include <penstock/source/arrow_stream.hpp>
-#include <penstock/source/beton.hpp>
 #include <penstock/source/concat.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/core_formats.hpp>
@@ -11,6 +10,7 @@
 #include <penstock/source/dataset_format.hpp>
 #include <penstock/source/derived_index.hpp>
 #include <penstock/source/directory.hpp>
+#include <penstock/source/ffcv.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>
 #include <penstock/source/idx.hpp>

@@ -23,7 +23,7 @@
 #include <penstock/storage/retrying.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/sha256_list.hpp>
-#include <penstock/storage/sibling.hpp>
+#include <penstock/storage/sidecar.hpp>
 #include <penstock/storage/sigbus_guard.hpp>
 #include <penstock/storage/simulated_storage.hpp>
 #include <penstock/storage/simulated_storage_options.hpp>

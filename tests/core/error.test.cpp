@@ -26,7 +26,7 @@ TEST_CASE("core/error: what() is one line, the sentence first, then the facts") 
   CHECK(!plain.at());
 
   const auto full = ps::error(ps::errc::checksum, "sums differ")
-                        .at_position({3, 17})
+                        .add_context({3, 17})
                         .at_offset(512)
                         .for_key("a/b")
                         .in_file("x.tar")
@@ -42,8 +42,8 @@ TEST_CASE("core/error: what() is one line, the sentence first, then the facts") 
 
 TEST_CASE("core/error: a fact once set is kept") {
   ps::error e(ps::errc::io, "no disk");
-  e.in_file("inner").at_offset(0).at_position({0, 0});
-  e.in_file("outer").at_offset(9).at_position({1, 1}).in_stage("outer");
+  e.in_file("inner").at_offset(0).add_context({0, 0});
+  e.in_file("outer").at_offset(9).add_context({1, 1}).in_stage("outer");
   CHECK(std::string_view(e.what()) == "penstock: no disk [stage outer, file inner, offset 0, position 0:0]");
 }
 

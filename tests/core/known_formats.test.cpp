@@ -8,7 +8,7 @@
 #include "support/temp_dir.hpp"
 
 #include <penstock/source/arrow_ipc.hpp>
-#include <penstock/source/beton.hpp>
+#include <penstock/source/ffcv.hpp>
 #include <penstock/source/idx.hpp>
 #include <penstock/source/lines.hpp>
 #include <penstock/source/npy_rows.hpp>
@@ -93,7 +93,7 @@ TEST_CASE("core/known_formats: every source says what a file is that is not its 
   using namespace known_formats_test;
   says_what_it_is("not a tar archive", [](auto files) { (void)ps::webdataset(files); });
   says_what_it_is("not an Arrow file", [](auto files) { (void)ps::arrow_ipc(files); });
-  says_what_it_is("not a file of FFCV", [](auto files) { (void)ps::beton(files); });
+  says_what_it_is("not a file of FFCV", [](auto files) { (void)ps::ffcv(files); });
   says_what_it_is("not an npy file", [](auto files) { (void)ps::npy_rows<float>(files); });
   says_what_it_is("not a zip archive", [](auto files) { (void)ps::npz_rows<float>(files, "x"); });
   says_what_it_is("not a file of tokens",

@@ -66,7 +66,7 @@ struct told_all {
 struct draws_for_numbers {
   using penstock_part = ps::pointwise_tag;
   template <class Element>
-  static constexpr bool draws = std::is_arithmetic_v<Element>;
+  static constexpr bool uses_random = std::is_arithmetic_v<Element>;
   [[nodiscard]] std::uint64_t stream_address() const { return 3; }
 };
 static_assert(!ps::seeding_part<told_nothing> && !ps::forward_order<told_nothing> &&
@@ -77,8 +77,9 @@ static_assert(ps::seeding_part<told_all> && ps::seeding_part<const told_all&> &&
                   ps::described_part<told_all>,
               "what it says it has");
 static_assert(!ps::seed_annotation<told_all>, "an order with a seed is not an annotation");
-static_assert(ps::drawing_stage<draws_for_numbers, int> &&
-                  !ps::drawing_stage<draws_for_numbers, std::string> && !ps::drawing_stage<pointwise, int>,
+static_assert(ps::random_value_stage<draws_for_numbers, int> &&
+                  !ps::random_value_stage<draws_for_numbers, std::string> &&
+                  !ps::random_stage<pointwise, int>,
               "whether a stage draws may depend on the element");
 static_assert(ps::addressed_stage<draws_for_numbers> && !ps::addressed_stage<pointwise>,
               "an address is told too");

@@ -85,8 +85,8 @@ TEST_CASE("core/random: below(n) stays below n and is uniform") {
   CHECK(r.below(0) == 0);
   CHECK(r.below(1) == 0);
   std::array<int, 6> faces{};
-  const int draws = 60'000;
-  for (int i = 0; i < draws; ++i) {
+  const int uses_random = 60'000;
+  for (int i = 0; i < uses_random; ++i) {
     const auto face = r.below(6);
     REQUIRE(face < 6);
     ++faces[static_cast<std::size_t>(face)];
@@ -109,8 +109,8 @@ TEST_CASE("core/random: below(n) stays below n and is uniform") {
 TEST_CASE("core/random: uniform is in [0, 1), and in the requested interval") {
   ps::rng r(8, 0, 0);
   double sum = 0, least = 1, maximum = 0;
-  const int draws = 50'000;
-  for (int i = 0; i < draws; ++i) {
+  const int uses_random = 50'000;
+  for (int i = 0; i < uses_random; ++i) {
     const double x = r.uniform();
     REQUIRE((x >= 0 && x < 1));
     sum += x;
@@ -119,7 +119,7 @@ TEST_CASE("core/random: uniform is in [0, 1), and in the requested interval") {
     const double y = r.uniform(-3, 5);
     REQUIRE((y >= -3 && y < 5));
   }
-  CHECK(std::abs(sum / draws - 0.5) < 0.006);
+  CHECK(std::abs(sum / uses_random - 0.5) < 0.006);
   CHECK(least < 0.001);
   CHECK(maximum > 0.999);
 }

@@ -76,7 +76,7 @@ struct lazy {
 /// Shows up to three numbers at once, for 300, and one for 10.
 struct run_reader {
   struct worker {};
-  static constexpr bool shows_runs = true;
+  static constexpr bool shows_contiguous = true;
   template <class Sink>
   void evaluate(ps::position at, worker&, Sink&& sink) const {
     fake_clock::work(10);
@@ -93,7 +93,7 @@ struct run_reader {
 /// Takes runs that begin with an even number, for 60.
 struct run_stage {
   using penstock_part = ps::pointwise_tag;
-  static constexpr bool reads_runs = true;
+  static constexpr bool reads_contiguous = true;
   template <class Call>
   int apply(int value, const Call&) const {
     return value;

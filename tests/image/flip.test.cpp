@@ -156,7 +156,7 @@ TEST_CASE("image/flip: a probability is from 0 to 1") {
   CHECK_THROWS_AS(ps::horizontal_flip(-0.1), ps::error);
   CHECK_THROWS_AS(ps::horizontal_flip(1.1), ps::error);
   CHECK_THROWS_AS(ps::vertical_flip(std::numeric_limits<double>::quiet_NaN()), ps::error);
-  static_assert(ps::flip_operation::draws<int>);
+  static_assert(ps::flip_operation::uses_random<int>);
   SUCCEED();
 }
 

@@ -39,7 +39,7 @@ class one_row : public ps::image_expression<one_row<I>, std::uint8_t, I::channel
 };
 struct random_row : ps::image_operation {
   template <class>
-  static constexpr bool draws = true;
+  static constexpr bool uses_random = true;
   template <ps::byte_image I>
   [[nodiscard]] auto operator()(const I& image, const ps::call<ps::image_scratch>& c) const {
     return one_row<I>(image, static_cast<std::uint32_t>(c.random().below(image.size().height)));

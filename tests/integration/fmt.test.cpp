@@ -58,7 +58,7 @@ TEST_CASE("integration/fmt: an error prints its one line, with the known place")
   const auto wrong = ps::error(ps::errc::format, "seven bytes too many")
                          .in_file("a{}b.tar")
                          .at_offset(512)
-                         .at_position({2, 7});
+                         .add_context({2, 7});
   CHECK(fmt::format("{}", wrong) == wrong.what());
   CHECK(fmt::format("{}", wrong) ==
         "penstock: seven bytes too many [file a{}b.tar, offset 512, position 2:7]");

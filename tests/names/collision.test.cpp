@@ -117,7 +117,7 @@ TEST_CASE("names: parts of a dataset too") {
   CHECK(samples_of(source | subset(last, one_of({1, 2})) | batch(4)) == 12);
   CHECK(samples_of(source | split_by_key(last, 0.5, 1) | subset(last, equals(3)) | batch(4)) <= 6);
   CHECK(samples_of(source | class_balanced(last, 1) | batch(4)) == 60);
-  CHECK(samples_of(source | weighted(sample_list(numbers(60)), 1, {.draws = 8}) | batch(4)) == 8);
+  CHECK(samples_of(source | weighted(sample_list(numbers(60)), 1, {.num_samples = 8}) | batch(4)) == 8);
 }
 
 TEST_CASE("names: sources, fields and codecs too") {

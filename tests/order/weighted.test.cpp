@@ -31,8 +31,8 @@ static_assert(ps::order_stage<ps::weighted_stage<ps::sample_list<double>>>, "wei
 namespace {
 
 template <class T>
-auto order_of_weights(const std::vector<T>& weights, std::uint64_t seed, std::uint64_t draws = 0) {
-  return ps::weighted(weights, seed, {.draws = draws}).make(plain_input(weights.size()));
+auto order_of_weights(const std::vector<T>& weights, std::uint64_t seed, std::uint64_t num_samples = 0) {
+  return ps::weighted(weights, seed, {.num_samples = num_samples}).make(plain_input(weights.size()));
 }
 
 template <class T>
@@ -40,17 +40,17 @@ std::string refusal(const std::vector<T>& weights) {
   return error_of([&] { (void)order_of_weights(weights, 1); });
 }
 
-/// Chi-squared of the draws of some epochs, divided by its mean.
+/// Chi-squared of the num_samples of some epochs, divided by its mean.
 template <class T>
-double unevenness(const std::vector<T>& weights, std::uint64_t draws) {
-  const auto made = order_of_weights(weights, 5, draws);
+double unevenness(const std::vector<T>& weights, std::uint64_t num_samples) {
+  const auto made = order_of_weights(weights, 5, num_samples);
   std::vector<double> met(weights.size());
   for (std::uint64_t epoch = 0; epoch < 3; ++epoch)
     for (const std::uint64_t p : epoch_of(made, epoch)) met[static_cast<std::size_t>(p)] += 1;
   double sum = 0, chi = 0, freedom = -1;
   for (const T w : weights) sum += static_cast<double>(w);
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    const double wanted = static_cast<double>(weights[i]) / sum * 3 * static_cast<double>(draws);
+    const double wanted = static_cast<double>(weights[i]) / sum * 3 * static_cast<double>(num_samples);
     if (weights[i] == 0) CHECK(met[i] == 0);
     if (weights[i] == 0) continue;
     chi += (met[i] - wanted) * (met[i] - wanted) / wanted;
@@ -114,7 +114,7 @@ TEST_CASE("order/weighted: after a split only the remaining samples are drawn") 
   reals weights;
   for (int i = 0; i < 100; ++i) weights.push_back(i);
   const auto part = ps::split(0.4, 1).make(plain_input(100));
-  const auto made = ps::weighted(weights, 2, {.draws = 20'000}).make(part.output());
+  const auto made = ps::weighted(weights, 2, {.num_samples = 20'000}).make(part.output());
   CHECK(ps::weighted(weights, 2).make(part.output()).size() == 40);
   std::vector<double> met(100);
   for (const std::uint64_t p : epoch_of(made)) met[static_cast<std::size_t>(part.bind(0)(p).index)] += 1;
@@ -151,5 +151,6 @@ TEST_CASE("order/weighted: invalid weights are refused with their sample") {
 
 TEST_CASE("order/weighted: describes itself") {
   CHECK(ps::weighted(reals{1}, 7).describe() == "weighted(a list of 1, seed 7)");
-  CHECK(ps::weighted(reals{1}, 7, {.draws = 9}).describe() == "weighted(a list of 1, seed 7, draws 9)");
+  CHECK(ps::weighted(reals{1}, 7, {.num_samples = 9}).describe() ==
+        "weighted(a list of 1, seed 7, num_samples 9)");
 }

@@ -93,15 +93,15 @@ TEST_CASE("source/core_formats: Arrow's files and streams, and Hugging Face's fo
 }
 
 TEST_CASE("source/core_formats: FFCV's files") {
-  const std::string bytes = beton_bytes();
-  CHECK(look<ps::beton_format>("x", bytes) == fit::content);
-  CHECK(size_of(opened<ps::beton_format>("x", bytes)) == 3);
+  const std::string bytes = ffcv_bytes();
+  CHECK(look<ps::ffcv_format>("x", bytes) == fit::content);
+  CHECK(size_of(opened<ps::ffcv_format>("x", bytes)) == 3);
   for (const std::size_t place : {0u, 4u}) {  // another version, another size of pages
     std::string other = bytes;
     other[place] ^= 1;
-    CHECK(look<ps::beton_format>("x.beton", other) == fit::none);
+    CHECK(look<ps::ffcv_format>("x.beton", other) == fit::none);
   }
-  CHECK(look<ps::beton_format>("x.beton", bytes.substr(0, 23)) == fit::none);
+  CHECK(look<ps::ffcv_format>("x.beton", bytes.substr(0, 23)) == fit::none);
 }
 
 TEST_CASE("source/core_formats: npy and npz files, of the types that are listed") {

@@ -68,7 +68,7 @@ TEST_CASE("source/dataset: each format of the core library from bytes, whatever 
   };
   CHECK(found("a", shard_bytes(3)) == "webdataset 3");
   CHECK(found("b", arrow_oracle("stream.arrow")).starts_with("arrow_ipc "));
-  CHECK(found("c", beton_bytes()) == "beton 3");
+  CHECK(found("c", ffcv_bytes()) == "ffcv 3");
   CHECK(found("d", npy_text<double>(ps::extents(5, 2))) == "npy_rows 5");
   CHECK(found("e", zip_writer().add("x.npy", npy_text<float>(ps::extents(6))).text()) == "npz_rows 6");
   CHECK(found("f", idx_bytes({3, 2}, 6)) == "idx 3");
@@ -100,17 +100,17 @@ TEST_CASE("source/dataset: one lambda is a pipeline for every format") {
   CHECK(sum(ps::dataset(folder())) == all);
   CHECK(sum(ps::dataset(folder("train-{0..1}.tar"))) == all);
   CHECK(sum(ps::dataset(folder(), ps::webdataset_format{})) == all);
-  CHECK(sum(ps::dataset(folder(), ps::beton_format{}, ps::pack<ps::webdataset_format<>>{})) == all);
+  CHECK(sum(ps::dataset(folder(), ps::ffcv_format{}, ps::pack<ps::webdataset_format<>>{})) == all);
 }
 
 TEST_CASE("source/dataset: as in docs/formats.md") {
   using namespace ps;
   const dataset_folder folder;
-  const std::string path = folder.write("numbers.beton", beton_bytes());
+  const std::string path = folder.write("numbers.beton", ffcv_bytes());
   std::size_t rows = 0;
   const auto use = [&](const auto& batch) { rows += batch.size(); };
   // clang-format off
-const auto sources = dataset(path, webdataset_format{}, beton_format{});
+const auto sources = dataset(path, webdataset_format{}, ffcv_format{});
 std::visit([&](const auto& source) {
   for (auto&& batch : source | decode<field<"label", raw_number<std::int64_t>>> | batch(8)) use(batch);
 }, sources);
@@ -137,7 +137,7 @@ TEST_CASE("source/dataset: what is no dataset, or two") {
     return error_of([&] { static_cast<void>(ps::dataset(path)); });
   };
   CHECK_THAT(said(folder()), contains("no dataset is recognised here; found nothing; looked for webdataset, "
-                                      "arrow_ipc, beton, npy_rows, npz_rows, idx, tokens, directory, lines"));
+                                      "arrow_ipc, ffcv, npy_rows, npz_rows, idx, tokens, directory, lines"));
   folder.write("a.tar", shard_bytes(1));
   folder.write("b.npy", npy_text<float>(ps::extents(2)));
   CHECK_THAT(said(folder()),
@@ -160,7 +160,7 @@ TEST_CASE("source/dataset: in a storage") {
       std::same_as<std::remove_const_t<decltype(ps::dataset(tar, ps::webdataset_format{}, ps::idx_format{}))>,
                    std::variant<ps::webdataset<ps::memory_files>>>);
   CHECK(name_of(ps::dataset(ps::memory_files().add("x", npy_text<float>(ps::extents(3))))) == "npy_rows");
-  CHECK(name_of(ps::dataset(ps::memory_files().add("x", beton_bytes()))) == "beton");
+  CHECK(name_of(ps::dataset(ps::memory_files().add("x", ffcv_bytes()))) == "ffcv");
   CHECK(name_of(ps::dataset(ps::memory_files().add("x", arrow_oracle("file.arrow")))) == "arrow_ipc");
   CHECK(name_of(ps::dataset(ps::memory_files().add("x", "[1]\n[2]\n"))) == "lines");
   CHECK(samples_in(ps::dataset(

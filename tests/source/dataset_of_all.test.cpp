@@ -14,9 +14,9 @@
 #include <penstock/codec/unpack_gzip.hpp>
 #include <penstock/codec/unpack_zstd.hpp>
 #include <penstock/source/arrow_ipc.hpp>
-#include <penstock/source/beton.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/energon.hpp>
+#include <penstock/source/ffcv.hpp>
 #include <penstock/source/idx_gz.hpp>
 #include <penstock/source/litdata.hpp>
 #include <penstock/source/mds.hpp>
@@ -84,7 +84,7 @@ TEST_CASE(
 
 TEST_CASE("source/dataset_of_all: sources that know the fields of their samples") {
   static_assert(ps::described_source<ps::mds_source<ps::file>> &&
-                ps::described_source<ps::beton_source<ps::file>> &&
+                ps::described_source<ps::ffcv_source<ps::file>> &&
                 ps::described_source<ps::arrow_ipc_source<ps::mapped_file>> &&
                 !ps::described_source<ps::webdataset<ps::file>>);
   const auto text_of = [](const auto& source) {
@@ -98,7 +98,7 @@ TEST_CASE("source/dataset_of_all: sources that know the fields of their samples"
     CHECK_THAT(images.describe(), contains(one.name + " (" + one.type + ")"));
   CHECK(!images.fields().empty());
   const dataset_folder folder;
-  CHECK(text_of(ps::beton(folder.write("x", beton_bytes()))) == "label int64, ");
+  CHECK(text_of(ps::ffcv(folder.write("x", ffcv_bytes()))) == "label int64, ");
   const std::string rows = folder.write("x.arrow", arrow_oracle("stream.arrow"));
   CHECK_THAT(text_of(ps::arrow_ipc(rows)), contains("image.bytes binary, image.path string, "));
 }

@@ -5,8 +5,8 @@
 // source that looks at memory it has given back finds something else there in each of them.
 
 #include <penstock/source/arrow_ipc.hpp>
-#include <penstock/source/beton.hpp>
 #include <penstock/source/directory.hpp>
+#include <penstock/source/ffcv.hpp>
 #include <penstock/source/idx.hpp>
 #include <penstock/source/lines.hpp>
 #include <penstock/source/litdata.hpp>
@@ -53,15 +53,15 @@ namespace fingerprints_test {
 using prints = std::map<std::string, std::uint64_t>;
 
 /// A table with enough rows that they do not fit where the descriptions of its fields were.
-std::string large_beton(bool images) {
-  std::vector<beton_writer::field> fields{{1, "label"}, {0, "weight"}};
+std::string large_ffcv(bool images) {
+  std::vector<ffcv_writer::field> fields{{1, "label"}, {0, "weight"}};
   if (images) fields.push_back({2, "image"});
-  std::vector<beton_writer::sample> samples;
+  std::vector<ffcv_writer::sample> samples;
   for (std::uint64_t i = 0; i < 2000; ++i) {
-    samples.push_back({beton_writer::number(i * i), beton_writer::real(static_cast<double>(i) / 7)});
-    if (images) samples.back().push_back(beton_writer::image(false, 1, 1, std::string(i % 50, 'x')));
+    samples.push_back({ffcv_writer::number(i * i), ffcv_writer::real(static_cast<double>(i) / 7)});
+    if (images) samples.back().push_back(ffcv_writer::image(false, 1, 1, std::string(i % 50, 'x')));
   }
-  return beton_writer(fields).file(samples, true);
+  return ffcv_writer(fields).file(samples, true);
 }
 
 /// Arrays whose header does not fit where a shorter one was.
@@ -86,8 +86,8 @@ std::vector<std::pair<std::string, std::string>> stored_files() {
   std::string tokens;
   for (int i = 0; i < 100'000; ++i)
     tokens += static_cast<char>(static_cast<unsigned>(i) * static_cast<unsigned>(i));
-  return {{"big.beton", large_beton(false)},
-          {"images.beton", large_beton(true)},
+  return {{"big.beton", large_ffcv(false)},
+          {"images.beton", large_ffcv(true)},
           {"shard.tar", shard_bytes(500)},
           {"x.tfrecord", tf_records_of(numbered_payloads(0, 500))},
           {"x.npy", npy_text<double>(ps::extents{1000, 3})},
@@ -106,8 +106,8 @@ template <class Stored>
 void add_all(prints& found, const Stored& stored) {
   const auto add = [&found](const char* name, const auto& source) { found[name] = source.fingerprint(); };
   constexpr ps::index_policy none = ps::index_policy::transient;
-  add("beton", ps::beton(stored("big.beton")));
-  add("beton of images", ps::beton(stored("images.beton")));
+  add("ffcv", ps::ffcv(stored("big.beton")));
+  add("ffcv of images", ps::ffcv(stored("images.beton")));
   add("webdataset", ps::webdataset(stored("shard.tar"), {.index = none}));
   add("tfrecord", ps::tfrecord(stored("x.tfrecord"), {.index = none}));
   add("npy_rows", ps::npy_rows<double>(stored("x.npy")));
@@ -200,9 +200,9 @@ TEST_CASE("source/fingerprints: a dataset has one in every process, however its 
 
 TEST_CASE("source/fingerprints: a table of FFCV that differs in one row has another one") {
   const dataset_folder folder;
-  std::string bytes = large_beton(false);
+  std::string bytes = large_ffcv(false);
   const auto print_of = [&] {
-    return ps::beton(ps::file(std::vector{folder.write("x.beton", bytes)}, {.access = ps::file_access::read}))
+    return ps::ffcv(ps::file(std::vector{folder.write("x.beton", bytes)}, {.access = ps::file_access::read}))
         .fingerprint();
   };
   const std::uint64_t before = print_of();

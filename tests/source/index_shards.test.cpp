@@ -46,9 +46,9 @@ struct stamped_files {
   };
   [[nodiscard]] std::span<const std::string> names() const { return files.names(); }
   [[nodiscard]] session connect() const { return {files.connect(), stamp}; }
-  [[nodiscard]] stamped_files beside(ps::sibling which) const { return {files.beside(which), stamp}; }
+  [[nodiscard]] stamped_files sidecars(ps::sidecar which) const { return {files.sidecars(which), stamp}; }
 };
-static_assert(ps::sibling_storage<stamped_files>);
+static_assert(ps::sidecar_storage<stamped_files>);
 
 ps::memory_files two_shards() {
   return ps::memory_files()
@@ -78,7 +78,7 @@ TEST_CASE("source/index_shards: makes what is missing, and leaves the rest alone
     using session = ps::simulated_storage<stamped_files>::session;
     [[nodiscard]] std::span<const std::string> names() const { return where.names().first(2); }
     [[nodiscard]] session connect() const { return where.connect(); }
-    [[nodiscard]] first_two beside(ps::sibling which) const { return {where.beside(which)}; }
+    [[nodiscard]] first_two sidecars(ps::sidecar which) const { return {where.sidecars(which)}; }
   };
   made.clear();
   CHECK(ps::index_shards(first_two{store}, put) == ps::indexed_shards{1, 1});

@@ -123,6 +123,6 @@ TEST_CASE("source/manifest: read from any storage, with errors that name it") {
                     penstock_test::contains("[file m, offset 22]"));
   CHECK_THROWS_WITH(penstock::read_manifest(penstock::memory_files()),
                     penstock_test::contains("the storage has 0; name the one"));
-  CHECK_THROWS_WITH(penstock::read_manifest(there.beside({".gone"})),
+  CHECK_THROWS_WITH(penstock::read_manifest(there.sidecars({".gone"})),
                     penstock_test::contains("no such object was added [file d/manifest.gone]"));
 }

@@ -93,7 +93,7 @@ std::optional<std::string> oracle_program() {
 /// Counts how often it is asked for one value, and for all in a row.
 struct counting_codec {
   static constexpr std::string_view codec_name = "counting";
-  static constexpr bool reads_columns = true, reads_runs = true;
+  static constexpr bool reads_columns = true, reads_contiguous = true;
   static inline std::atomic<int> ones{0}, runs{0};
   using scratch = ps::arrow_value<std::int64_t>::scratch;
   template <class Value>
@@ -354,8 +354,9 @@ TEST_CASE("source/parquet: rows one behind the other are read at once, and are t
   using real = ps::field<"x", ps::arrow_value<double>>;
   using maybe = ps::field<"m", ps::arrow_value<std::int32_t, -1>>;
   using wider = ps::field<"m", ps::arrow_value<std::int64_t, -1>>;
-  static_assert(decltype(ps::decode<number, real, maybe>)::reads_runs);
-  static_assert(!decltype(ps::decode<number, ps::field<"s", ps::arrow_value<std::string>>>)::reads_runs);
+  static_assert(decltype(ps::decode<number, real, maybe>)::reads_contiguous);
+  static_assert(
+      !decltype(ps::decode<number, ps::field<"s", ps::arrow_value<std::string>>>)::reads_contiguous);
   const auto one_by_one = ps::map([](const auto& row) { return row; });
   const auto text = [](const auto& plan, std::uint64_t from = 0) {
     std::string all;

@@ -4,11 +4,11 @@
 
 #include <penstock/codec/unpack_gzip.hpp>
 #include <penstock/source/arrow_ipc.hpp>
-#include <penstock/source/beton.hpp>
 #include <penstock/source/core_formats.hpp>
 #include <penstock/source/dataset.hpp>
 #include <penstock/source/directory.hpp>
 #include <penstock/source/energon.hpp>
+#include <penstock/source/ffcv.hpp>
 #include <penstock/source/idx.hpp>
 #include <penstock/source/lines.hpp>
 #include <penstock/source/litdata.hpp>
@@ -65,7 +65,7 @@ std::vector<opened> all_sources() {
        [](const auto& p) { return ps::raw_tokens<std::uint16_t>(p, ps::token_window<4>{}).size(); }},
       {"megatron_tokens", "mega",
        [](const auto& p) { return ps::megatron_tokens<std::uint16_t>(p, ps::token_window<4>{}).size(); }},
-      {"beton", "a.beton", [](const auto& p) { return ps::beton(p).size(); }},
+      {"ffcv", "a.beton", [](const auto& p) { return ps::ffcv(p).size(); }},
       {"arrow_ipc", "a.arrow", [](const auto& p) { return ps::arrow_ipc(p).size(); }},
       {"arrow_ipc, a folder", "arrow", [](const auto& p) { return ps::arrow_ipc(p).size(); }},
       {"idx", "a-idx", [](const auto& p) { return ps::idx(p).size(); }},
@@ -128,7 +128,7 @@ TEST_CASE("source/paths: ~/ is the home folder") {
   folder.write("a.bin", std::string(100, '\1'));
   folder.write("mega.bin", std::string(200, '\1'));
   folder.write("mega.idx", megatron_index(100, 8));
-  folder.write("a.beton", beton_bytes());
+  folder.write("a.beton", ffcv_bytes());
   folder.write("a.arrow", arrow_oracle("file.arrow"));
   folder.write("arrow/a.arrow", arrow_oracle("file.arrow"));
   folder.write("a-idx", idx_bytes({5, 2}, 10));

@@ -7,7 +7,7 @@
 #include <penstock/codec/unpack_gzip.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/arrow_ipc.hpp>
-#include <penstock/source/beton.hpp>
+#include <penstock/source/ffcv.hpp>
 #include <penstock/source/lines.hpp>
 #include <penstock/source/npy_rows.hpp>
 #include <penstock/source/tfrecord.hpp>
@@ -247,15 +247,14 @@ TEST_CASE("source/replaced_files: files of rows, lines, tokens and tables") {
                contains(std::string(said)));
   }
   SECTION("FFCV") {
-    const beton_writer writer({{1, "label"}});
+    const ffcv_writer writer({{1, "label"}});
     const auto of = [&](std::uint64_t label) {
-      return writer.file({{beton_writer::number(label)}, {beton_writer::number(label + 1)}}, true);
+      return writer.file({{ffcv_writer::number(label)}, {ffcv_writer::number(label + 1)}}, true);
     };
     const fixed_file file("x.beton", of(5));
-    CHECK_THAT(
-        error_after_plan(file, of(7),
-                         [](const std::string& path) { return ps::beton(path) | ps::fields<"label">; }),
-        contains(std::string(said)));
+    CHECK_THAT(error_after_plan(file, of(7),
+                                [](const std::string& path) { return ps::ffcv(path) | ps::fields<"label">; }),
+               contains(std::string(said)));
   }
   SECTION("Arrow") {
     const std::string bytes(arrow_oracle("file.arrow"));

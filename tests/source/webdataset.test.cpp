@@ -374,7 +374,7 @@ TEST_CASE("source/webdataset: shards that are missing, not files, or not readabl
     INFO(kind);
     raw_tar().member("b.txt", "2").end().save((dir / "s-1.tar").string());
     const auto where = open({(dir / "s-0.tar").string(), (dir / "s-1.tar").string()});
-    const auto gone = where.beside({".gone"});
+    const auto gone = where.sidecars({".gone"});
     const auto e = penstock_test::web_error_of([&] { (void)webdataset(gone); });
     CHECK(e.code() == errc::io);
     CHECK(e.recurs());

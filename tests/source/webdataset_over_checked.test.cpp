@@ -17,7 +17,7 @@
 #include <penstock/storage/retrying.hpp>
 #include <penstock/storage/sha256_check.hpp>
 #include <penstock/storage/sha256_list.hpp>
-#include <penstock/storage/sibling.hpp>
+#include <penstock/storage/sidecar.hpp>
 #include <penstock/storage/simulated_storage.hpp>
 #include <penstock/storage/version.hpp>
 
@@ -60,7 +60,7 @@ struct compared_files {
     }
     return ps::checked(files, ps::sha256_list(std::move(entries))).connect();
   }
-  [[nodiscard]] compared_files beside(ps::sibling which) const {
+  [[nodiscard]] compared_files sidecars(ps::sidecar which) const {
     std::vector<std::string> all;
     for (const std::string& name : names()) all.push_back(which.of(name));
     return {files.with_names(std::move(all))};

@@ -374,7 +374,7 @@ TEST_CASE("source/webdataset_stream_stored: a piece that fails is an error when 
   CHECK(forward_listing(ps::webdataset_stream(
             ps::retrying(often, {.initial_backoff = std::chrono::milliseconds(1), .budget = 0}))) == lines);
 
-  const auto missing = files.beside(ps::sibling{".gone"});
+  const auto missing = files.sidecars(ps::sidecar{".gone"});
   const auto e = web_error_of([&] { (void)forward_listing(ps::webdataset_stream(far_of(missing))); });
   CHECK(e.file() == "0.tar.gone");
 }

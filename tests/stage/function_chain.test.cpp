@@ -33,7 +33,7 @@ struct counted {
     std::uint64_t calls = 0;
   };
   template <class>
-  static constexpr bool draws = true;
+  static constexpr bool uses_random = true;
 
   std::uint64_t operator()(int, const ps::call<scratch>& c) const {
     ++c.scratch.calls;
@@ -98,7 +98,7 @@ TEST_CASE("stage/function_chain: functions with memory stand among others") {
   CHECK(alone.size() == 64);
   for (const unsigned workers : {1u, 4u}) CHECK(values_of(plan, workers) == alone);
   using chain = ps::function_chain<decltype(plus_one), counted>;
-  STATIC_REQUIRE(chain::draws<int>);
+  STATIC_REQUIRE(chain::uses_random<int>);
   chain::scratch room;
   const ps::call<chain::scratch> call{{}, 0, 1, 2, room};
   const chain functions(plus_one, counted{});

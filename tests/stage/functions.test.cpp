@@ -32,7 +32,7 @@ struct sum_so_far {
 struct drawing {
   using accepts_call = void;
   template <class>
-  static constexpr bool draws = true;
+  static constexpr bool uses_random = true;
   template <class Scratch>
   bool operator()(int, const ps::call<Scratch>& c) const {
     return c.random().chance(0.5);

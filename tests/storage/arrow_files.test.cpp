@@ -308,7 +308,7 @@ TEST_CASE("storage/arrow_files: indexes lie beside the shards, in any file syste
     }
     const ps::arrow_files shards(where, prefix + "a-{0..1}.tar");
     INFO(shards.describe());
-    const auto beside = shards.beside({".penstock-index"});
+    const auto beside = shards.sidecars({".penstock-index"});
     CHECK(beside.names()[1] == prefix + "a-1.tar.penstock-index");
     CHECK(shards.with_names({prefix + "b"}).names()[0] == prefix + "b");
     CHECK(arrow_error([&] { (void)beside.connect().size(0); }).recurs());

@@ -45,7 +45,7 @@ constexpr std::size_t piece = std::size_t{4} << 20;
 
 using far_memory = ps::simulated_storage<ps::memory_files>;
 static_assert(ps::storage<ps::checked<ps::memory_files>> &&
-              ps::sibling_storage<ps::checked<ps::memory_files>>);
+              ps::sidecar_storage<ps::checked<ps::memory_files>>);
 static_assert(ps::renaming_storage<ps::checked<ps::memory_files>>);
 static_assert(ps::viewing_session<ps::checked<ps::memory_files>::session>);
 static_assert(ps::viewing_session<ps::checked<ps::mapped_file>::session>);
@@ -252,11 +252,11 @@ TEST_CASE("storage/checked: an object that the list does not have is an error, a
     CHECK(e.recurs());
     CHECK(e.file() == "b");
   }
-  const auto beside = where.beside({".idx"});
+  const auto beside = where.sidecars({".idx"});
   CHECK(beside.names()[0] == "a.idx");
   CHECK(error_in([&] { (void)beside.connect().size(0); }).recurs());
   const ps::checked all(files, ps::sha256_of(files));
-  CHECK(read_of(all.beside({".idx"}).connect(), 0, 0, 1) == "3");
+  CHECK(read_of(all.sidecars({".idx"}).connect(), 0, 0, 1) == "3");
 }
 
 TEST_CASE("storage/checked: threads that want the same object wait for the one that compares it") {

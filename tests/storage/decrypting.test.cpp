@@ -64,7 +64,7 @@ using in_memory = decltype(decrypted(ps::memory_files()));
 using far_memory = ps::simulated_storage<ps::memory_files>;
 template <class Storage>
 using around = ps::decrypting_storage<ps::aes_256_gcm, Storage, ps::one_key>;
-static_assert(ps::storage<in_memory> && ps::renaming_storage<in_memory> && ps::sibling_storage<in_memory>);
+static_assert(ps::storage<in_memory> && ps::renaming_storage<in_memory> && ps::sidecar_storage<in_memory>);
 static_assert(!in_memory::session::views && !ps::mapped_session<around<ps::file>::session>);
 static_assert(!ps::background_session<in_memory::session> && !ps::latent_session<in_memory::session>);
 static_assert(ps::background_session<around<far_memory>::session> &&
@@ -72,7 +72,7 @@ static_assert(ps::background_session<around<far_memory>::session> &&
 static_assert(ps::counting_session<around<far_memory>::session> && !ps::counting_session<in_memory::session>);
 static_assert(ps::limiting_session<around<far_memory>::session> && ps::naming_session<in_memory::session>);
 static_assert(ps::observant_session<around<ps::retrying<far_memory>>::session>);
-static_assert(ps::residency_session<around<ps::file>::session> && ps::sibling_storage<around<ps::file>>);
+static_assert(ps::residency_session<around<ps::file>::session> && ps::sidecar_storage<around<ps::file>>);
 static_assert(!ps::local_storage<around<ps::file>>, "plaintext must not be kept beside the files");
 static_assert(ps::storage<around<around<ps::memory_files>>>, "one may be in another");
 
@@ -376,7 +376,7 @@ TEST_CASE("storage/decrypting: names other objects and those beside them") {
                          .add("b", encrypted("b"));
   const auto where = decrypted(files);
   CHECK(all_of(where.with_names({"b"}).connect()) == "b");
-  CHECK(all_of(where.beside({".idx"}).connect()) == "index");
+  CHECK(all_of(where.sidecars({".idx"}).connect()) == "index");
   const auto missing = where.with_names({"c"}).connect();
   CHECK(error_in([&] { (void)missing.size(0); }).code() == ps::errc::io);
 
@@ -387,7 +387,7 @@ TEST_CASE("storage/decrypting: names other objects and those beside them") {
   const auto session = local.connect();
   CHECK(all_of(session) == "of a file");
   CHECK(session.version(0).stamp == ps::file((folder / "s").string()).connect().version(0).stamp);
-  CHECK(all_of(local.beside({".idx"}).connect()) == "its index");
+  CHECK(all_of(local.sidecars({".idx"}).connect()) == "its index");
   CHECK_FALSE(session.resident(0));
 }
 

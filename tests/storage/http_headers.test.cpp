@@ -40,7 +40,7 @@ TEST_CASE("storage/http: headers of one's own go with each request") {
   const auto session = where.connect();
   CHECK(session.size(0) == bytes.size());
   CHECK(first_of(session) == bytes.substr(0, 10));
-  CHECK(first_of(where.beside({".idx"}).connect()) == bytes.substr(0, 10));
+  CHECK(first_of(where.sidecars({".idx"}).connect()) == bytes.substr(0, 10));
   const std::string sent = std::string(" Bearer ") + secret + " data";
   CHECK(seen.all() == std::vector<std::string>{"HEAD" + sent, "GET" + sent, "GET" + sent});
 }

@@ -436,7 +436,7 @@ TEST_CASE("storage/s3: what may pass is tried again, and single reads can be end
   options.connection.retries = {.attempts = 0};
   const ps::error e = s3_error_of([&] { (void)ps::s3({"bucket/key"}, options); });
   CHECK(e.code() == ps::errc::argument);
-  CHECK(ps::s3({"bucket/a.tar"}).beside({".idx", true}).names()[0] == "s3://bucket/a.idx");
+  CHECK(ps::s3({"bucket/a.tar"}).sidecars({".idx", true}).names()[0] == "s3://bucket/a.idx");
   const std::string location = "s3://bucket/t/metadata/00007-0a1b.metadata.json";  // as a catalogue names it
   CHECK(ps::s3(location).names()[0] == location);
   CHECK(ps::s3({"bucket/a.tar"}).with_names({"s3://other/b{0..1}"}).names()[0] == "s3://other/b{0..1}");

@@ -35,7 +35,7 @@ struct store {
   using session = ps::memory_files::session;
   [[nodiscard]] std::span<const std::string> names() const { return chosen; }
   [[nodiscard]] session connect() const { return all.with_names(chosen).connect(); }
-  [[nodiscard]] store beside(ps::sibling which) const {
+  [[nodiscard]] store sidecars(ps::sidecar which) const {
     store made{all, {}};
     for (const std::string& name : chosen) made.chosen.push_back(which.of(name));
     return made;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "support/beton_files.hpp"
+#include "support/ffcv_files.hpp"
 #include "support/raw_tar.hpp"
 #include "support/temp_dir.hpp"
 #include "support/zip_writer.hpp"
@@ -76,11 +76,11 @@ template <class T>
          little_bytes(std::uint64_t{0}) + little_bytes(std::uint64_t{0}) + little_bytes(std::uint64_t{1});
 }
 /// A file of FFCV of three numbers.
-[[nodiscard]] inline std::string beton_bytes() {
-  return beton_writer({{1, "label"}})
-      .file({{beton_writer::number(std::uint64_t{1})},
-             {beton_writer::number(std::uint64_t{2})},
-             {beton_writer::number(std::uint64_t{3})}},
+[[nodiscard]] inline std::string ffcv_bytes() {
+  return ffcv_writer({{1, "label"}})
+      .file({{ffcv_writer::number(std::uint64_t{1})},
+             {ffcv_writer::number(std::uint64_t{2})},
+             {ffcv_writer::number(std::uint64_t{3})}},
             true);
 }
 /// The beginnings of images, which are enough to be recognised.

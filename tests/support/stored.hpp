@@ -5,7 +5,7 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/session_view.hpp>
-#include <penstock/storage/sibling.hpp>
+#include <penstock/storage/sidecar.hpp>
 #include <penstock/storage/threaded_reads.hpp>
 
 #include "support/temp_dir.hpp"
@@ -39,7 +39,7 @@ class stored {
     [[nodiscard]] virtual std::span<const std::string> names() const = 0;
     [[nodiscard]] virtual bool local() const = 0;
     [[nodiscard]] virtual std::unique_ptr<any_session> connect() const = 0;
-    [[nodiscard]] virtual stored beside(penstock::sibling) const = 0;
+    [[nodiscard]] virtual stored sidecars(penstock::sidecar) const = 0;
   };
   template <class S>
   struct session_of final : any_session {
@@ -74,9 +74,9 @@ class stored {
     std::span<const std::string> names() const override { return where.names(); }
     bool local() const override { return penstock::is_local(where); }
     std::unique_ptr<any_session> connect() const override { return std::make_unique<session_of<S>>(where); }
-    stored beside(penstock::sibling which) const override {
-      if constexpr (penstock::sibling_storage<S>) {
-        return stored(where.beside(which));
+    stored sidecars(penstock::sidecar which) const override {
+      if constexpr (penstock::sidecar_storage<S>) {
+        return stored(where.sidecars(which));
       } else {
         std::vector<std::string> paths;
         for (const std::string& one : where.names()) paths.push_back(which.of(one));
@@ -118,12 +118,12 @@ class stored {
   [[nodiscard]] std::span<const std::string> names() const { return where_->names(); }
   [[nodiscard]] bool local() const { return where_->local(); }
   [[nodiscard]] session connect() const { return session(where_->connect()); }
-  [[nodiscard]] stored beside(penstock::sibling which) const { return where_->beside(which); }
+  [[nodiscard]] stored sidecars(penstock::sidecar which) const { return where_->sidecars(which); }
 
  private:
   std::shared_ptr<const any_storage> where_;
 };
-static_assert(penstock::sibling_storage<stored> && penstock::background_session<stored::session>);
+static_assert(penstock::sidecar_storage<stored> && penstock::background_session<stored::session>);
 
 /// A server of objects that a test has for itself, so that it may be killed.
 class store_server {

@@ -9,11 +9,11 @@
 #include <penstock/core/arrow_column.hpp>
 #include <penstock/core/arrow_type.hpp>
 #include <penstock/core/bytes.hpp>
+#include <penstock/core/contiguous_values.hpp>
 #include <penstock/core/half.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/core/to_size.hpp>
-#include <penstock/core/value_run.hpp>
 
 #include <algorithm>
 #include <array>
@@ -91,11 +91,11 @@ struct arrow_value {
     detail::arrow_room room;
   };
 
-  static constexpr bool reads_runs = detail::arrow_numeric<T>;
+  static constexpr bool reads_contiguous = detail::arrow_numeric<T>;
   /// The value and those of the rows behind it, if the column is nothing but numbers of this type.
   template <class Value>
-    requires reads_runs
-  [[nodiscard]] detail::value_run<T> values_of(const Value& in) const noexcept {
+    requires reads_contiguous
+  [[nodiscard]] detail::contiguous_values<T> values_of(const Value& in) const noexcept {
     return {in.plain(arrow_number_of<T>)};
   }
 

@@ -110,12 +110,12 @@ class error : public std::exception {
   error&& in_file(std::string_view name) && { return std::move(set(file_, name)); }
   error&& for_key(std::string_view name) && { return std::move(set(key_, name)); }
   error&& at_offset(std::uint64_t offset) && { return std::move(set(offset_, offset)); }
-  error&& at_position(position where) && { return std::move(set(at_, where)); }
+  error&& add_context(position where) && { return std::move(set(at_, where)); }
   error& in_stage(std::string_view name) & { return set(stage_, name); }
   error& in_file(std::string_view name) & { return set(file_, name); }
   error& for_key(std::string_view name) & { return set(key_, name); }
   error& at_offset(std::uint64_t offset) & { return set(offset_, offset); }
-  error& at_position(position where) & { return set(at_, where); }
+  error& add_context(position where) & { return set(at_, where); }
 
   /// Says that trying again would not help, or that it may.
   error&& recurring(bool yes = true) && {

@@ -154,9 +154,9 @@ concept batch_order =
     part_of_kind<T, order_tag> && requires { requires std::remove_cvref_t<T>::works_on_batches; };
 
 /// A value stage that draws random numbers for this element: `template <class Element> static constexpr bool
-/// draws = true`. It gets a stream of its own.
+/// uses_random = true`. It gets a stream of its own.
 template <class T, class Element>
-concept drawing_stage = value_stage<T> && requires { requires T::template draws<Element>; };
+concept random_value_stage = value_stage<T> && requires { requires T::template uses_random<Element>; };
 
 /// A value stage whose random stream may have an address: `stream_address() const`, which returns 0 for
 /// none.

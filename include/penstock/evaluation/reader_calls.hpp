@@ -183,7 +183,7 @@ concept looks_ahead = requires(const Reader& r, std::span<const position> next, 
 /// Whether a reader shows samples that lie one behind the other in memory at once, by the first of them, with
 /// `evaluate_run(first, count, worker, sink)`.
 template <class Reader>
-concept shows_runs = requires { requires bool(Reader::shows_runs); };
+concept shows_contiguous = requires { requires bool(Reader::shows_contiguous); };
 
 /// Calls `sink(session, object, offset, size)` for each byte range of a sample.
 template <tells_ranges Reader, class Sink>

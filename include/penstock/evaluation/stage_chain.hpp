@@ -30,7 +30,7 @@ using fetched_for = std::conditional_t<takes_fetched<Reader>, fetched_sample, no
 
 /// A stage that makes values of many samples at once, where a source shows such.
 template <class Stage>
-concept reads_runs = requires { requires bool(Stage::reads_runs); };
+concept reads_contiguous = requires { requires bool(Stage::reads_contiguous); };
 
 /// The innermost node over an indexed source: maps the position to a source position and asks its reader.
 template <class Reader, class Binding>
@@ -62,7 +62,7 @@ struct source_node {
   static constexpr bool has_pieces = false;
   /// Whether looking up several samples at once pays, even if each is slow to evaluate.
   static constexpr bool wants_look_up = looks_ahead<Reader>;
-  static constexpr bool has_runs = shows_runs<Reader>;
+  static constexpr bool has_runs = shows_contiguous<Reader>;
 
   const Reader* reader = nullptr;
 
@@ -218,7 +218,7 @@ struct stage_node {
   static constexpr std::uint32_t depth = Up::depth + 1;
   static constexpr bool has_pieces = Up::has_pieces || part_of_kind<Stage, flat_map_tag>;
   static constexpr bool wants_look_up = Up::wants_look_up;
-  static constexpr bool has_runs = Up::depth == 0 && Up::has_runs && reads_runs<Stage>;
+  static constexpr bool has_runs = Up::depth == 0 && Up::has_runs && reads_contiguous<Stage>;
 
   [[no_unique_address]] Up up;
   [[no_unique_address]] Stage stage;
@@ -376,7 +376,7 @@ auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stag
         sample_cache_node<Node, std::remove_cvref_t<Element>>(std::move(node), stage.limit), seed, number,
         rest...);
   } else if constexpr (value_stage<Stage>) {
-    constexpr bool random = drawing_stage<Stage, Element>;
+    constexpr bool random = random_value_stage<Stage, Element>;
     std::uint64_t stream = number;
     if constexpr (addressed_stage<Stage>) {
       if (stage.stream_address() != 0) stream = stage.stream_address();

@@ -213,7 +213,7 @@ class trivial_augment_operation : public byte_operation {
  public:
   using scratch = augment_scratch;
   template <class>
-  static constexpr bool draws = true;
+  static constexpr bool uses_random = true;
 
   explicit trivial_augment_operation(const trivial_augment_options& options) : options_(options) {
     detail::check_augment(options);
@@ -232,7 +232,7 @@ class rand_augment_operation : public byte_operation {
  public:
   using scratch = augment_scratch;
   template <class>
-  static constexpr bool draws = true;
+  static constexpr bool uses_random = true;
 
   explicit rand_augment_operation(const rand_augment_options& options) : options_(options) {
     detail::check_augment(options);

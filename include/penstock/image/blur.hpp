@@ -178,7 +178,7 @@ class gaussian_blur_operation : public byte_operation {
  public:
   using keeps_places = void;
   template <class>
-  static constexpr bool draws = true;
+  static constexpr bool uses_random = true;
 
   gaussian_blur_operation(int kernel, double lowest, double highest);
   template <byte_image I>
@@ -208,7 +208,7 @@ class random_sharpness_operation : public byte_operation {
  public:
   using keeps_places = void;
   template <class>
-  static constexpr bool draws = true;
+  static constexpr bool uses_random = true;
 
   random_sharpness_operation(double factor, double p);
   template <byte_image I>

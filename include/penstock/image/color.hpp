@@ -186,7 +186,7 @@ class random_grayscale_operation : public byte_operation {
  public:
   using keeps_places = void;
   template <class>
-  static constexpr bool draws = true;
+  static constexpr bool uses_random = true;
 
   explicit random_grayscale_operation(double p) : p_(p) {
     detail::check_range("random_grayscale", "the probability", p, 0, 1);
@@ -241,7 +241,7 @@ class color_jitter_operation : public byte_operation {
  public:
   using keeps_places = void;
   template <class>
-  static constexpr bool draws = true;
+  static constexpr bool uses_random = true;
 
   color_jitter_operation(double brightness, double contrast, double saturation, double hue);
   template <byte_image I>

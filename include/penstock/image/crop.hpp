@@ -178,7 +178,7 @@ class random_crop_operation : public image_operation {
  public:
   using moves_places = void;
   template <class>
-  static constexpr bool draws = true;
+  static constexpr bool uses_random = true;
 
   random_crop_operation(const image_size& size, const random_crop_options& options)
       : size_(size), options_(options) {}

@@ -140,7 +140,7 @@ class erase_operation : public image_operation {
  public:
   using keeps_places = void;
   template <class>
-  static constexpr bool draws = true;
+  static constexpr bool uses_random = true;
 
   constexpr erase_operation(const image_part& box, const erase_value& value) : box_(box), value_(value) {}
 

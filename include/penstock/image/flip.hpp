@@ -103,7 +103,7 @@ class flip_operation : public image_operation {
  public:
   using moves_places = void;
   template <class>
-  static constexpr bool draws = true;
+  static constexpr bool uses_random = true;
 
   /// Throws `errc::argument` unless p is in [0, 1].
   flip_operation(mirroring how, double p) : how_(how), p_(p) {

@@ -146,7 +146,7 @@ class random_lookup_operation : public byte_operation {
  public:
   using keeps_places = void;
   template <class>
-  static constexpr bool draws = true;
+  static constexpr bool uses_random = true;
 
   constexpr random_lookup_operation(const Table& table, double p) : table_(table), p_(p) {}
   template <byte_image I>

@@ -34,7 +34,7 @@ class random_erasing_operation : public image_operation {
  public:
   using keeps_places = void;
   template <class>
-  static constexpr bool draws = true;
+  static constexpr bool uses_random = true;
 
   explicit random_erasing_operation(const random_erasing_options& options) : options_(options) {
     detail::check_random_erasing(options_);

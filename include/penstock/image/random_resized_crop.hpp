@@ -38,7 +38,7 @@ class random_resized_crop_operation : public byte_operation {
  public:
   using moves_places = void;
   template <class>
-  static constexpr bool draws = true;
+  static constexpr bool uses_random = true;
 
   random_resized_crop_operation(const image_size& size, const random_resized_crop_options& options)
       : size_(size), options_(options) {

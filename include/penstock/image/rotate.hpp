@@ -42,7 +42,7 @@ class rotate_operation : public image_operation {
  public:
   using moves_places = void;
   template <class>
-  static constexpr bool draws = Random;
+  static constexpr bool uses_random = Random;
 
   rotate_operation(const std::array<double, 2>& degrees, const rotate_options& options)
       : degrees_(degrees), options_(options) {
@@ -90,7 +90,7 @@ class affine_operation : public image_operation {
  public:
   using moves_places = void;
   template <class>
-  static constexpr bool draws = true;
+  static constexpr bool uses_random = true;
 
   explicit affine_operation(const affine_options& options) : options_(options) {
     detail::check_affine(options);

@@ -83,7 +83,7 @@ template <class Source, class... Stages>
     try {
       chain.evaluate({0, index}, worker, sink, untimed{});
     } catch (error& e) {
-      e.at_position({0, index});
+      e.add_context({0, index});
       throw;
     }
     return detail::text({"sample at position 0:", index, ", key ", key_of(reader, binding(index)), "\n",

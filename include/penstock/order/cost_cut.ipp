@@ -14,7 +14,7 @@ PENSTOCK_INLINE void dealt_batches::refuse() const {
   throw error(errc::argument, {"sample ", found.sample, " costs ", found.cost, ", but a batch holds ", limit_,
                                " at most; raise the limit, or leave the sample out with subset"})
       .in_stage("batch_by")
-      .at_position(found.at);
+      .add_context(found.at);
 }
 
 PENSTOCK_INLINE void detail::check_cost_cut(std::uint64_t positions, std::uint64_t limit) {
@@ -32,7 +32,7 @@ PENSTOCK_INLINE void detail::check_cost_cut(std::uint64_t positions, std::uint64
 }
 
 PENSTOCK_INLINE void detail::rethrow_cost(error& e, position at, std::uint64_t sample) {
-  e.in_part(text({"the cost of sample ", sample})).in_stage("batch_by").at_position(at);
+  e.in_part(text({"the cost of sample ", sample})).in_stage("batch_by").add_context(at);
   throw;
 }
 

@@ -204,7 +204,7 @@ class order_chain {
   [[nodiscard]] position sample_at(position after) const {
     if (after.index >= size()) {
       throw error(errc::argument, {"index ", after.index, " is not below the epoch's size ", size()})
-          .at_position(after);
+          .add_context(after);
     }
     return back<count>(after);
   }

@@ -24,10 +24,10 @@ namespace penstock::inline v0_1 {
 
 /// The options of `weighted`.
 struct weighted_options {
-  std::uint64_t draws = 0;  ///< positions per epoch, up to 2^62; 0: as many as before the stage
+  std::uint64_t num_samples = 0;  ///< positions per epoch, up to 2^62; 0: as many as before the stage
 };
 
-/// The order of `weighted(values, seed)`: draws with replacement.
+/// The order of `weighted(values, seed)`: num_samples with replacement.
 class weighted_order {
  public:
   static constexpr bool repeats = true;
@@ -41,12 +41,13 @@ class weighted_order {
     }
   };
 
-  weighted_order(shared<const detail::running_weights> weights, std::uint64_t seed, std::uint64_t draws);
+  weighted_order(shared<const detail::running_weights> weights, std::uint64_t seed,
+                 std::uint64_t num_samples);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] order_input output() const { return {size_, nullptr}; }
   [[nodiscard]] bound bind(std::uint64_t epoch) const { return {epoch, seed_, weights_}; }
-  /// The first position at which the epoch draws a sample; empty if it does not. Searches the draws.
+  /// The first position at which the epoch num_samples a sample; empty if it does not. Searches the num_samples.
   [[nodiscard]] std::optional<position> position_of(position upstream) const;
 
  private:
@@ -68,21 +69,21 @@ struct weighted_stage {
 
   [[nodiscard]] weighted_order make(const order_input& in) const {
     detail::check_places(in, values.size(), values.dataset(), values.describe(), stage_name);
-    return {detail::run_up(values, in), seed, draws == 0 || in.size == 0 ? in.size : draws};
+    return {detail::run_up(values, in), seed, num_samples == 0 || in.size == 0 ? in.size : num_samples};
   }
   [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
   [[nodiscard]] std::string describe() const {
     return detail::text({"weighted(", values.describe(), ", seed ", seed,
-                         draws == 0 ? "" : ", draws " + std::to_string(draws), ")"});
+                         num_samples == 0 ? "" : ", num_samples " + std::to_string(num_samples), ")"});
   }
   template <class Hash>
   void fingerprint(Hash& h) const {
-    h.add(stage_name, seed, draws, values.fingerprint());
+    h.add(stage_name, seed, num_samples, values.fingerprint());
   }
 
   Values values;
   std::uint64_t seed = 0;
-  std::uint64_t draws = 0;
+  std::uint64_t num_samples = 0;
 };
 
 namespace detail {
@@ -90,18 +91,18 @@ struct weighted_fn {
   template <sample_values Values>
   [[nodiscard]] weighted_stage<Values> operator()(const Values& values, any_seed seed,
                                                   const weighted_options& options = {}) const {
-    return {values, seed.value(), options.draws};
+    return {values, seed.value(), options.num_samples};
   }
   template <class T>
   [[nodiscard]] weighted_stage<sample_list<T>> operator()(std::vector<T> weights, any_seed seed,
                                                           const weighted_options& options = {}) const {
-    return {sample_list<T>(std::move(weights)), seed.value(), options.draws};
+    return {sample_list<T>(std::move(weights)), seed.value(), options.num_samples};
   }
 };
 }  // namespace detail
 
 /// Draws samples with replacement, in proportion to their weights: `weighted(weights, seed)`, or with
-/// `{.draws = k}` for an epoch of k positions instead of one per sample.
+/// `{.num_samples = k}` for an epoch of k positions instead of one per sample.
 ///
 /// Draw i of epoch e depends only on (seed, e, i): no generator state is advanced.
 /// In: weights, given like the values of `subset` or as a vector; finite, not negative, not all 0. Whole
@@ -110,12 +111,12 @@ struct weighted_fn {
 /// are single and random. It replaces `shuffle` and may appear wherever `subset` may.
 /// A sequencer; keeps every guarantee. Uses at most 16 bytes per sample, built when the plan is opened; a
 /// position costs a random number and a short search (docs/order.md). `position_of` returns the first draw of
-/// a sample and searches the draws.
+/// a sample and searches the num_samples.
 /// Throws `error(errc::argument)` as `subset` does; for a weight that is negative, NaN or infinite, naming
 /// its sample; for weights that are all 0; and for whole-number weights whose sum is 2^63 or more.
 /// Thread-safe.
 ///
-///     auto loader = source | weighted(importance, 7, {.draws = 100'000}) | shard(rank, world_size) | batch(256);
+///     auto loader = source | weighted(importance, 7, {.num_samples = 100'000}) | shard(rank, world_size) | batch(256);
 inline constexpr detail::weighted_fn weighted{};
 
 }  // namespace penstock::inline v0_1

@@ -6,10 +6,11 @@
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE weighted_order::weighted_order(shared<const detail::running_weights> weights,
-                                               std::uint64_t seed, std::uint64_t draws)
-    : seed_(seed), size_(draws), weights_(std::move(weights)) {
+                                               std::uint64_t seed, std::uint64_t num_samples)
+    : seed_(seed), size_(num_samples), weights_(std::move(weights)) {
   if (size_ > maximum) {
-    throw error(errc::argument, {size_, " draws are more than 2^62; write repeat() for epochs without end"})
+    throw error(errc::argument,
+                {size_, " num_samples are more than 2^62; write repeat() for epochs without end"})
         .in_stage("weighted");
   }
 }

@@ -5,12 +5,12 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/source/arrow_ipc.hpp>
-#include <penstock/source/beton.hpp>
 #include <penstock/source/dataset_format.hpp>
 #include <penstock/source/detail/format_types.hpp>
 #include <penstock/source/detail/idx_listing.hpp>
 #include <penstock/source/detail/stored_npy.hpp>
 #include <penstock/source/directory.hpp>
+#include <penstock/source/ffcv.hpp>
 #include <penstock/source/idx.hpp>
 #include <penstock/source/lines.hpp>
 #include <penstock/source/npy_rows.hpp>
@@ -52,7 +52,7 @@ struct stored_tokens {
 
 [[nodiscard]] bool is_tar(const listed_files& some);
 [[nodiscard]] bool is_arrow(const listed_files& some);
-[[nodiscard]] bool is_beton(const listed_files& some);
+[[nodiscard]] bool is_ffcv(const listed_files& some);
 [[nodiscard]] bool is_npy(const listed_files& some);
 [[nodiscard]] bool is_npz(const listed_files& some);
 [[nodiscard]] bool is_image(const listed_files& some);
@@ -120,21 +120,21 @@ struct arrow_ipc_format {
 };
 
 /// FFCV's files, recognised by their version and the size of their pages.
-struct beton_format {
-  static constexpr std::string_view name = "beton";
-  using sources = std::variant<beton_source<file>>;
+struct ffcv_format {
+  static constexpr std::string_view name = "ffcv";
+  using sources = std::variant<ffcv_source<file>>;
   template <storage Storage>
-  using stored_sources = std::variant<beton_source<Storage>>;
+  using stored_sources = std::variant<ffcv_source<Storage>>;
 
   [[nodiscard]] static format_fit look(const dataset_listing& there) {
-    return there.fit_of(&detail::is_beton);
+    return there.fit_of(&detail::is_ffcv);
   }
   [[nodiscard]] static sources open(const dataset_listing& there) {
-    return beton(file(there.paths_of(&detail::is_beton)));
+    return ffcv(file(there.paths_of(&detail::is_ffcv)));
   }
   template <storage Storage>
   [[nodiscard]] static stored_sources<Storage> open_in(Storage where, const dataset_listing&) {
-    return beton(std::move(where));
+    return ffcv(std::move(where));
   }
 };
 
@@ -277,7 +277,7 @@ struct lines_format {
 };
 
 /// The formats that need the standard library alone.
-using core_formats = pack<webdataset_format<>, arrow_ipc_format<>, beton_format, npy_rows_format<>,
+using core_formats = pack<webdataset_format<>, arrow_ipc_format<>, ffcv_format, npy_rows_format<>,
                           npz_rows_format<>, idx_format<>, tokens_format<>, directory_format, lines_format>;
 
 }  // namespace penstock::inline v0_1

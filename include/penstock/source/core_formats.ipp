@@ -43,7 +43,7 @@ PENSTOCK_INLINE bool is_arrow(const listed_files& some) {
          number_in<std::uint32_t>(some, 8) < length;
 }
 
-PENSTOCK_INLINE bool is_beton(const listed_files& some) {
+PENSTOCK_INLINE bool is_ffcv(const listed_files& some) {
   constexpr std::size_t head_size = 24;
   const auto fields = number_in<std::uint16_t>(some, 2);
   const auto page = number_in<std::uint32_t>(some, 4);

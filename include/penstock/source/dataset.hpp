@@ -161,7 +161,7 @@ template <class... Formats>
 ///
 ///     auto found = dataset("train-{0000..0127}.tar");
 ///     const std::uint64_t samples = std::visit([](const auto& source) { return source.size(); }, found);
-///     auto some = dataset("train-{0000..0127}.tar", webdataset_format{}, beton_format{});    // only these
+///     auto some = dataset("train-{0000..0127}.tar", webdataset_format{}, ffcv_format{});    // only these
 ///     std::visit([](const auto& source) {
 ///       for (auto&& batch : source | decode<field<"txt", identity>> | batch(32, ragged)) train(batch);
 ///     }, some);

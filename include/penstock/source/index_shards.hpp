@@ -3,7 +3,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/source/detail/objects_beside.hpp>
+#include <penstock/source/detail/sidecar_objects.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
@@ -36,7 +36,7 @@ struct index_sink {
   void* self;
   void (*put)(void* self, std::size_t number, const std::string& name, bytes_view index);
 };
-[[nodiscard]] indexed_shards index_all(storage_facts where, session_view session, objects_beside& near,
+[[nodiscard]] indexed_shards index_all(storage_facts where, session_view session, sidecar_objects& near,
                                        bool latent, const index_shards_options& options, index_sink sink);
 
 }  // namespace detail::tar
@@ -63,7 +63,7 @@ template <storage Storage, class Put>
   requires std::invocable<Put&, std::size_t, const std::string&, bytes_view>
 indexed_shards index_shards(const Storage& where, Put&& put, index_shards_options options = {}) {
   using put_type = std::remove_reference_t<Put>;
-  detail::objects_beside near(where);
+  detail::sidecar_objects near(where);
   auto session = where.connect();
   return detail::tar::index_all(
       facts_of(where), session, near, latent_session<typename Storage::session> && !is_local(where), options,

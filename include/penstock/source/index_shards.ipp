@@ -19,7 +19,7 @@
 namespace penstock::inline v0_1::detail::tar {
 
 // Whether the index beside the shard was made for it as it is.
-PENSTOCK_INLINE bool index_is_there(object_version there, object_id id, objects_beside& near) {
+PENSTOCK_INLINE bool index_is_there(object_version there, object_id id, sidecar_objects& near) {
   const auto own = near.read(id, own_index, max_index_bytes(there.size));
   const auto tables = own ? shard_index::over(own->view()) : std::nullopt;
   return tables && there.stamp != 0 &&
@@ -32,7 +32,7 @@ PENSTOCK_INLINE std::string index_name(std::string_view shard) {
   return own_index.of(shard);
 }
 
-PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view session, objects_beside& near,
+PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view session, sidecar_objects& near,
                                          bool latent, const index_shards_options& options, index_sink sink) {
   if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
   if (where.local)

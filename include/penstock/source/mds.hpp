@@ -85,7 +85,7 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
         if (w.has_mapped()) confirm(session_, w.at.shard);
       } catch (error& e) {
         if (w.has_mapped()) confirm(session_, w.at.shard);
-        w.at.say_where(e);
+        w.at.add_context(e);
         throw;
       }
     }

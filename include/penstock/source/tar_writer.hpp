@@ -68,7 +68,7 @@ class archive_writing {
     return entry(index);
   }
   [[nodiscard]] manifest::shard finish(object_version written) {
-    return finish(written, [this](const std::string& path, bytes_view index) { keep_beside(path, index); });
+    return finish(written, [this](const std::string& path, bytes_view index) { write_beside(path, index); });
   }
 
   [[nodiscard]] const index_builder& index() const noexcept { return index_; }
@@ -76,7 +76,7 @@ class archive_writing {
 
  private:
   [[nodiscard]] manifest::shard entry(const buffer& index) const;
-  void keep_beside(const std::string& path, bytes_view index) const;
+  void write_beside(const std::string& path, bytes_view index) const;
   /// Throws unless readers would read back exactly this sample.
   void check(std::string_view key, std::span<const tar_member> members);
   void put(bytes_view bytes, const archive_sink& sink);

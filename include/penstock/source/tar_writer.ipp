@@ -40,7 +40,7 @@ PENSTOCK_INLINE void archive_writing::end(const archive_sink& sink) {
   for (const bytes_view part : end_of_archive(written_)) put(part, sink);
 }
 
-PENSTOCK_INLINE void archive_writing::keep_beside(const std::string& path, bytes_view index) const {
+PENSTOCK_INLINE void archive_writing::write_beside(const std::string& path, bytes_view index) const {
   if (!keep_index(path, index)) throw error(errc::io, {"cannot write the index ", path}).in_file(name_);
 }
 

@@ -116,7 +116,7 @@ struct show_tf_records {
                                        std::uint64_t record) {
     return text({path, ":", record});
   }
-  static void say_where(const tar::sample_cursor& at, error& e) {
+  static void add_context(const tar::sample_cursor& at, error& e) {
     const std::uint64_t payload = at.tables->offset(at.first);
     // An offset without a file comes from a codec, and counts from the payload's first byte, or a feature's.
     if (e.file().empty() && e.offset()) e.within("what its stage was given", payload);

@@ -190,7 +190,7 @@ std::size_t member_for(const S& sample) {
 
 /// A codec that shows numbers of samples one behind the other where they lie, if its bytes tell where.
 template <class C>
-concept codec_of_runs = requires { requires bool(C::reads_runs); };
+concept codec_of_runs = requires { requires bool(C::reads_contiguous); };
 
 /// A codec that lets pass what is decoded already.
 template <class C>
@@ -261,7 +261,7 @@ struct decode_stage {
   }
 
   /// Whether all codecs can show values of samples one behind the other where they lie.
-  static constexpr bool reads_runs =
+  static constexpr bool reads_contiguous =
       by_name && (detail::codec_of_runs<typename detail::field_codec<Codecs>::codec_type> && ...);
   /// Calls `sink` with a record of value runs, that of `first` and of the samples behind it in memory;
   /// returns what it returns, or false if there is no such run for each member.

@@ -48,7 +48,7 @@ struct joint_function {
   template <class>
   static constexpr std::uint64_t streams = Streams;
   template <class>
-  static constexpr bool draws = Streams != 0;
+  static constexpr bool uses_random = Streams != 0;
   template <class V>
   using wrong_argument_for = typename function_check<F, V>::wrong;
 

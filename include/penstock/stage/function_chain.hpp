@@ -20,7 +20,7 @@ consteval std::uint64_t streams_of() {
   if constexpr (requires { F::template streams<V>; })
     return F::template streams<V>;
   else
-    return drawing_function<F, V> ? 1 : 0;
+    return randomized_function<F, V> ? 1 : 0;
 }
 
 /// The call of a function that comes after others, which drew `drawn` streams of random numbers.
@@ -64,7 +64,7 @@ class function_chain {
   template <class V>
   static constexpr std::uint64_t streams = detail::chain_check<V, Fs...>::streams;
   template <class V>
-  static constexpr bool draws = streams<V> != 0;
+  static constexpr bool uses_random = streams<V> != 0;
   template <class V>
   using wrong_argument_for = typename detail::chain_check<V, Fs...>::wrong;
 

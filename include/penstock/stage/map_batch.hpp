@@ -135,10 +135,10 @@ struct map_batch_stage {
 
   /// Whether it draws random numbers for columns of this type.
   template <class Views>
-  static constexpr bool draws = detail::random_batch_function<F, Views>;
+  static constexpr bool uses_random = detail::random_batch_function<F, Views>;
   /// Whether it draws random numbers at this place in the chain.
   template <class Context>
-  static constexpr bool draws_in = draws<detail::views_in<Context>>;
+  static constexpr bool draws_in = uses_random<detail::views_in<Context>>;
   [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
   /// What it returns for columns of this type, without reference.
   template <class Views>

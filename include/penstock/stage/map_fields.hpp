@@ -113,7 +113,7 @@ struct map_fields_stage<pack<Fields...>, Fs...> {
   template <class R>
   static constexpr std::uint64_t streams = detail::chain_check<first_of<R>, Fs...>::streams;
   template <class R>
-  static constexpr bool draws = streams<R> != 0;
+  static constexpr bool uses_random = streams<R> != 0;
   [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
 
   template <any_record R, class Call>

@@ -7,7 +7,7 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/url_scheme.hpp>
 #include <penstock/storage/session_view.hpp>
-#include <penstock/storage/sibling.hpp>
+#include <penstock/storage/sidecar.hpp>
 #include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/threaded_reads.hpp>
 
@@ -318,13 +318,13 @@ class any_of {
     return with<0>(where_, [](const auto& s) -> std::span<const std::string> { return s.names(); });
   }
   [[nodiscard]] session connect() const { return session(where_); }
-  /// See `sibling_storage`. Local files have none: what belongs to them is found by their paths.
-  [[nodiscard]] any_of beside(sibling which) const
-    requires((sibling_storage<Storages> || local_storage<Storages>) && ...)
+  /// See `sidecar_storage`. Local files have none: what belongs to them is found by their paths.
+  [[nodiscard]] any_of sidecars(sidecar which) const
+    requires((sidecar_storage<Storages> || local_storage<Storages>) && ...)
   {
     return with<0>(where_, [&](const auto& s) -> any_of {
-      if constexpr (sibling_storage<std::remove_cvref_t<decltype(s)>>)
-        return any_of(s.beside(which));
+      if constexpr (sidecar_storage<std::remove_cvref_t<decltype(s)>>)
+        return any_of(s.sidecars(which));
       else
         throw error(errc::argument, "the files beside local files are found by their paths");
     });

@@ -13,7 +13,7 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/arrow_session.hpp>
 #include <penstock/storage/session_view.hpp>
-#include <penstock/storage/sibling.hpp>
+#include <penstock/storage/sidecar.hpp>
 #include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/threaded_reads.hpp>
 
@@ -111,11 +111,11 @@ class arrow_files {
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return *names_; }
   [[nodiscard]] session connect() const { return {names_, where_, options_}; }
-  /// See `sibling_storage`.
-  [[nodiscard]] arrow_files beside(sibling which) const {
-    std::vector<std::string> beside_them;
-    for (const std::string& one : *names_) beside_them.push_back(which.of(one));
-    return with_names(std::move(beside_them));
+  /// See `sidecar_storage`.
+  [[nodiscard]] arrow_files sidecars(sidecar which) const {
+    std::vector<std::string> sidecar_names;
+    for (const std::string& one : *names_) sidecar_names.push_back(which.of(one));
+    return with_names(std::move(sidecar_names));
   }
   /// See `renaming_storage`.
   [[nodiscard]] arrow_files with_names(std::vector<std::string> names) const {
@@ -165,7 +165,7 @@ class arrow_files {
   arrow_files_options options_;
 };
 
-static_assert(sibling_storage<arrow_files> && background_session<arrow_files::session> &&
+static_assert(sidecar_storage<arrow_files> && background_session<arrow_files::session> &&
                   latent_session<arrow_files::session> && counting_session<arrow_files::session>,
               "arrow_files is a storage that reads in the background");
 

@@ -13,7 +13,7 @@
 #include <penstock/storage/disk_cache.hpp>
 #include <penstock/storage/memory_cache.hpp>
 #include <penstock/storage/session_view.hpp>
-#include <penstock/storage/sibling.hpp>
+#include <penstock/storage/sidecar.hpp>
 #include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/threaded_reads.hpp>
 
@@ -157,11 +157,11 @@ class cached {
   /// Whether the names are paths in the local file system.
   [[nodiscard]] bool local() const { return is_local(far_); }
   [[nodiscard]] session connect() const { return session(far_, near_); }
-  /// See `sibling_storage`.
-  [[nodiscard]] cached beside(sibling which) const
-    requires sibling_storage<Far>
+  /// See `sidecar_storage`.
+  [[nodiscard]] cached sidecars(sidecar which) const
+    requires sidecar_storage<Far>
   {
-    return cached(far_.beside(which), near_);
+    return cached(far_.sidecars(which), near_);
   }
   /// See `renaming_storage`.
   [[nodiscard]] cached with_names(std::vector<std::string> names) const

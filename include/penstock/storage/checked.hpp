@@ -12,7 +12,7 @@
 #include <penstock/storage/detail/retried_session.hpp>
 #include <penstock/storage/sha256_check.hpp>
 #include <penstock/storage/sha256_list.hpp>
-#include <penstock/storage/sibling.hpp>
+#include <penstock/storage/sidecar.hpp>
 
 #include <cstddef>
 #include <span>
@@ -70,16 +70,16 @@ class checked {
 
   [[nodiscard]] std::span<const std::string> names() const { return far_.names(); }
   [[nodiscard]] session connect() const { return session(far_, check_, options_.max_checks_in_flight); }
-  /// See `sibling_storage`.
-  [[nodiscard]] checked beside(sibling which) const
-    requires(sibling_storage<Far> || renaming_storage<Far>)
+  /// See `sidecar_storage`.
+  [[nodiscard]] checked sidecars(sidecar which) const
+    requires(sidecar_storage<Far> || renaming_storage<Far>)
   {
-    if constexpr (sibling_storage<Far>) {
-      return checked(far_.beside(which), check_.list(), options_);
+    if constexpr (sidecar_storage<Far>) {
+      return checked(far_.sidecars(which), check_.list(), options_);
     } else {
-      std::vector<std::string> beside_them;
-      for (const std::string& name : names()) beside_them.push_back(which.of(name));
-      return with_names(std::move(beside_them));
+      std::vector<std::string> sidecar_names;
+      for (const std::string& name : names()) sidecar_names.push_back(which.of(name));
+      return with_names(std::move(sidecar_names));
     }
   }
   /// See `renaming_storage`.

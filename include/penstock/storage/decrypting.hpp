@@ -11,7 +11,7 @@
 #include <penstock/storage/detail/decrypting_session.hpp>
 #include <penstock/storage/detail/retried_session.hpp>
 #include <penstock/storage/encryption.hpp>
-#include <penstock/storage/sibling.hpp>
+#include <penstock/storage/sidecar.hpp>
 
 #include <cstddef>
 #include <span>
@@ -50,16 +50,16 @@ class decrypting_storage {
 
   [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
   [[nodiscard]] session connect() const { return session(where_, keys_, rules_); }
-  /// See `sibling_storage`: siblings are encrypted as well.
-  [[nodiscard]] decrypting_storage beside(sibling which) const
-    requires(sibling_storage<Storage> || renaming_storage<Storage>)
+  /// See `sidecar_storage`: sidecars are encrypted as well.
+  [[nodiscard]] decrypting_storage sidecars(sidecar which) const
+    requires(sidecar_storage<Storage> || renaming_storage<Storage>)
   {
-    if constexpr (sibling_storage<Storage>) {
-      return decrypting_storage(*this, where_.beside(which));
+    if constexpr (sidecar_storage<Storage>) {
+      return decrypting_storage(*this, where_.sidecars(which));
     } else {
-      std::vector<std::string> beside_them;
-      for (const std::string& name : names()) beside_them.push_back(which.of(name));
-      return with_names(std::move(beside_them));
+      std::vector<std::string> sidecar_names;
+      for (const std::string& name : names()) sidecar_names.push_back(which.of(name));
+      return with_names(std::move(sidecar_names));
     }
   }
   /// See `renaming_storage`.

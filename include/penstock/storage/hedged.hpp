@@ -7,7 +7,7 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/hedged_reads.hpp>
 #include <penstock/storage/detail/retried_session.hpp>
-#include <penstock/storage/sibling.hpp>
+#include <penstock/storage/sidecar.hpp>
 
 #include <chrono>
 #include <cmath>
@@ -75,11 +75,11 @@ class hedged {
   /// Whether the names are paths in the local file system.
   [[nodiscard]] bool local() const { return is_local(where_); }
   [[nodiscard]] session connect() const { return session(where_, rules_); }
-  /// See `sibling_storage`.
-  [[nodiscard]] hedged beside(sibling which) const
-    requires sibling_storage<Storage>
+  /// See `sidecar_storage`.
+  [[nodiscard]] hedged sidecars(sidecar which) const
+    requires sidecar_storage<Storage>
   {
-    return hedged(*this, where_.beside(which));
+    return hedged(*this, where_.sidecars(which));
   }
   /// See `renaming_storage`.
   [[nodiscard]] hedged with_names(std::vector<std::string> names) const

@@ -14,7 +14,7 @@
 #include <penstock/storage/detail/resilient_session.hpp>
 #include <penstock/storage/detail/web_objects.hpp>
 #include <penstock/storage/http_options.hpp>
-#include <penstock/storage/sibling.hpp>
+#include <penstock/storage/sidecar.hpp>
 #include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/url.hpp>
 
@@ -104,8 +104,8 @@ class http {
   [[nodiscard]] session connect() const {
     return {detail::plain_http(list_, options_), detail::retry_policy_of(options_)};
   }
-  /// See `sibling_storage`; queries stay as they are.
-  [[nodiscard]] http beside(sibling which) const {
+  /// See `sidecar_storage`; queries stay as they are.
+  [[nodiscard]] http sidecars(sidecar which) const {
     std::vector<std::string> urls;
     for (url one : list_->urls) {
       one.path = which.of(one.path);
@@ -158,7 +158,7 @@ class http {
   http_options options_;
 };
 
-static_assert(sibling_storage<http> && background_session<http::session> && latent_session<http::session> &&
+static_assert(sidecar_storage<http> && background_session<http::session> && latent_session<http::session> &&
                   counting_session<http::session>,
               "http is a storage that reads in the background");
 

@@ -6,7 +6,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/sibling.hpp>
+#include <penstock/storage/sidecar.hpp>
 
 #include <cstdint>
 #include <cstring>
@@ -30,7 +30,7 @@ class memory_files {
     std::vector<std::string> names;
     std::vector<bytes_view> contents;
     std::vector<std::shared_ptr<const buffer>> owned;
-    std::vector<bool> absent;  // of siblings: which are not there; empty if all are
+    std::vector<bool> absent;  // of sidecars: which are not there; empty if all are
   };
 
  public:
@@ -83,8 +83,8 @@ class memory_files {
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return table_->names; }
   [[nodiscard]] session connect() const { return session(table_); }
-  /// See `sibling_storage`: those that were added under their names.
-  [[nodiscard]] memory_files beside(sibling which) const;
+  /// See `sidecar_storage`: those that were added under their names.
+  [[nodiscard]] memory_files sidecars(sidecar which) const;
   /// See `renaming_storage`: those that were added under these names.
   [[nodiscard]] memory_files with_names(std::vector<std::string> names) const;
   [[nodiscard]] std::string describe() const;

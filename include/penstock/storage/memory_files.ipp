@@ -35,10 +35,10 @@ PENSTOCK_INLINE memory_files& memory_files::add_view(std::string_view name, byte
   return *this;
 }
 
-PENSTOCK_INLINE memory_files memory_files::beside(sibling which) const {
-  std::vector<std::string> beside_them;
-  for (const std::string& name : table_->names) beside_them.push_back(which.of(name));
-  return with_names(std::move(beside_them));
+PENSTOCK_INLINE memory_files memory_files::sidecars(sidecar which) const {
+  std::vector<std::string> sidecar_names;
+  for (const std::string& name : table_->names) sidecar_names.push_back(which.of(name));
+  return with_names(std::move(sidecar_names));
 }
 PENSTOCK_INLINE memory_files memory_files::with_names(std::vector<std::string> names) const {
   std::unordered_map<std::string_view, std::size_t> places;

@@ -5,7 +5,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/retried_session.hpp>
-#include <penstock/storage/sibling.hpp>
+#include <penstock/storage/sidecar.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -76,11 +76,11 @@ class retrying {
   /// Whether the names are paths in the local file system.
   [[nodiscard]] bool local() const { return is_local(where_); }
   [[nodiscard]] session connect() const { return session(where_, rules_); }
-  /// See `sibling_storage`.
-  [[nodiscard]] retrying beside(sibling which) const
-    requires sibling_storage<Storage>
+  /// See `sidecar_storage`.
+  [[nodiscard]] retrying sidecars(sidecar which) const
+    requires sidecar_storage<Storage>
   {
-    return retrying(*this, where_.beside(which));
+    return retrying(*this, where_.sidecars(which));
   }
   /// See `renaming_storage`.
   [[nodiscard]] retrying with_names(std::vector<std::string> names) const

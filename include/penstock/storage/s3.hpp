@@ -17,7 +17,7 @@
 #include <penstock/storage/s3/detail/plain_s3.hpp>
 #include <penstock/storage/s3/detail/store.hpp>
 #include <penstock/storage/s3_options.hpp>
-#include <penstock/storage/sibling.hpp>
+#include <penstock/storage/sidecar.hpp>
 #include <penstock/storage/storage_counters.hpp>
 
 #include <algorithm>
@@ -103,11 +103,11 @@ class s3 {
   [[nodiscard]] session connect() const {
     return {detail::plain_s3(list_, options_), detail::retry_policy_of(options_.connection)};
   }
-  /// See `sibling_storage`.
-  [[nodiscard]] s3 beside(sibling which) const {
-    std::vector<std::string> beside_them;
-    for (const std::string& one : list_->names) beside_them.push_back(which.of(one));
-    return with_names(std::move(beside_them));
+  /// See `sidecar_storage`.
+  [[nodiscard]] s3 sidecars(sidecar which) const {
+    std::vector<std::string> sidecar_names;
+    for (const std::string& one : list_->names) sidecar_names.push_back(which.of(one));
+    return with_names(std::move(sidecar_names));
   }
   /// See `renaming_storage`.
   [[nodiscard]] s3 with_names(std::vector<std::string> names) const {
@@ -159,7 +159,7 @@ class s3 {
   s3_options options_;
 };
 
-static_assert(sibling_storage<s3> && background_session<s3::session> && latent_session<s3::session> &&
+static_assert(sidecar_storage<s3> && background_session<s3::session> && latent_session<s3::session> &&
                   counting_session<s3::session>,
               "s3 is a storage that reads in the background");
 

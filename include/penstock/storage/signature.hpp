@@ -12,7 +12,7 @@
 #include <penstock/storage/ed25519.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/sha256_list.hpp>
-#include <penstock/storage/sibling.hpp>
+#include <penstock/storage/sidecar.hpp>
 
 #include <cstdint>
 #include <string>
@@ -44,7 +44,7 @@ struct required_signature {
 
 /// A storage whose objects' signatures can be found: beside them, or by other names.
 template <class S>
-concept signed_storage = sibling_storage<S> || renaming_storage<S>;
+concept signed_storage = sidecar_storage<S> || renaming_storage<S>;
 
 namespace detail {
 
@@ -52,7 +52,7 @@ namespace detail {
 [[nodiscard]] inline buffer signed_bytes(session_view session, session_view beside, storage_facts where,
                                          const required_signature& rule, std::string_view called) {
   buffer bytes = only_object(session, where, called);
-  const std::string name = sibling{".sig"}.of(where.names[0]);
+  const std::string name = sidecar{".sig"}.of(where.names[0]);
   ed25519_signature signature;
   try {
     const std::uint64_t size = beside.size(0);
@@ -76,12 +76,12 @@ namespace detail {
 /// The storage of the signature.
 template <signed_storage Storage>
 [[nodiscard]] Storage signature_of(const Storage& where) {
-  const sibling which{".sig"};
+  const sidecar which{".sig"};
   if constexpr (!renaming_storage<Storage>) {
-    return where.beside(which);
+    return where.sidecars(which);
   } else {
-    if constexpr (sibling_storage<Storage>)
-      if (!is_local(where)) return where.beside(which);
+    if constexpr (sidecar_storage<Storage>)
+      if (!is_local(where)) return where.sidecars(which);
     std::vector<std::string> names;
     for (const std::string& name : where.names()) names.push_back(which.of(name));
     return where.with_names(std::move(names));

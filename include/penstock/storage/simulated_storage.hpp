@@ -6,7 +6,7 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/latency_model.hpp>
 #include <penstock/storage/session_view.hpp>
-#include <penstock/storage/sibling.hpp>
+#include <penstock/storage/sidecar.hpp>
 #include <penstock/storage/simulated_storage_options.hpp>
 #include <penstock/storage/storage_counters.hpp>
 
@@ -99,11 +99,11 @@ class simulated_storage {
   [[nodiscard]] session connect() const {
     return session(std::make_unique<state>(where_, options_, account_));
   }
-  /// See `sibling_storage`. The siblings share the account, and none of them is in `faults`.
-  [[nodiscard]] simulated_storage beside(sibling which) const
-    requires sibling_storage<Storage>
+  /// See `sidecar_storage`. The sidecars share the account, and none of them is in `faults`.
+  [[nodiscard]] simulated_storage sidecars(sidecar which) const
+    requires sidecar_storage<Storage>
   {
-    return simulated_storage(*this, where_.beside(which));
+    return simulated_storage(*this, where_.sidecars(which));
   }
   /// See `renaming_storage`. They share the account, and none of them is in `faults`.
   [[nodiscard]] simulated_storage with_names(std::vector<std::string> names) const

@@ -72,7 +72,7 @@ TEST_CASE("run/bad_slot: a substitute is another position, a pure function of it
 
 TEST_CASE("run/bad_slot: another kind of error at the position has its facts too") {
   auto e = ps::error(ps::errc::limit, "one");
-  e.in_stage("s").in_file("f").for_key("k").at_offset(3).at_position({1, 2});
+  e.in_stage("s").in_file("f").for_key("k").at_offset(3).add_context({1, 2});
   const auto made = ps::detail::error_like(e, {"two"});
   CHECK(std::string(made.what()) == "penstock: two [stage s, file f, key k, offset 3, position 1:2]");
   CHECK((made.code() == ps::errc::limit));

@@ -48,14 +48,14 @@ TEST_CASE("run/column_set: numbers that lie one behind the other are written at 
   rows.begin(5);
   const int a[] = {1, 2, 3};
   const double b[] = {0.5, 1.5, 2.5};
-  using ints = ps::field<"a", ps::detail::value_run<int>>;
-  using runs = ps::record<ints, ps::field<"b", ps::detail::value_run<double>>>;
-  const ps::detail::value_run<int> as{reinterpret_cast<const std::byte*>(a)};
-  const ps::detail::value_run<double> bs{reinterpret_cast<const std::byte*>(b)};
-  rows.write_run(2, 3, runs(as, bs));
+  using ints = ps::field<"a", ps::detail::contiguous_values<int>>;
+  using runs = ps::record<ints, ps::field<"b", ps::detail::contiguous_values<double>>>;
+  const ps::detail::contiguous_values<int> as{reinterpret_cast<const std::byte*>(a)};
+  const ps::detail::contiguous_values<double> bs{reinterpret_cast<const std::byte*>(b)};
+  rows.write_contiguous(2, 3, runs(as, bs));
   CHECK(std::ranges::equal(rows.column<0>().view(2, 3), a));
   CHECK(std::ranges::equal(rows.column<1>().view(2, 3), b));
-  using others = ps::record<ints, ps::field<"b", ps::detail::value_run<float>>>;
+  using others = ps::record<ints, ps::field<"b", ps::detail::contiguous_values<float>>>;
   static_assert(ps::detail::take_runs<ps::pack<ps::fixed_column<int>, ps::fixed_column<double>>, runs>);
   static_assert(!ps::detail::take_runs<ps::pack<ps::fixed_column<int>, ps::fixed_column<double>>, others>);
 }

@@ -113,7 +113,7 @@ inline constexpr std::size_t channels_of_all = [] {
 }();
 
 template <class Op>
-inline constexpr bool draws_for_image = requires { requires Op::template draws<image_in_slot<3>>; };
+inline constexpr bool draws_for_image = requires { requires Op::template uses_random<image_in_slot<3>>; };
 
 /// What operations, one after another, make of an image on the host, or why they cannot.
 template <class Value, class... Ops>

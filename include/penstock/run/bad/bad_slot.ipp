@@ -21,7 +21,7 @@ PENSTOCK_INLINE error error_like(const error& e, std::initializer_list<piece> me
   if (!e.file().empty()) made.in_file(e.file());
   if (!e.key().empty()) made.for_key(e.key());
   if (e.offset()) made.at_offset(*e.offset());
-  if (e.at()) made.at_position(*e.at());
+  if (e.at()) made.add_context(*e.at());
   return made;
 }
 

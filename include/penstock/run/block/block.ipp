@@ -53,7 +53,7 @@ PENSTOCK_INLINE void block::fail_at(std::uint64_t slot, position at, std::string
     throw;
   } catch (error& e) {
     try {
-      e.at_position(at);
+      e.add_context(at);
     } catch (...) {  // out of memory: keep it without the position
     }
     fail(slot, std::current_exception());
@@ -61,7 +61,7 @@ PENSTOCK_INLINE void block::fail_at(std::uint64_t slot, position at, std::string
     try {
       nested_error made;
       if (!stage.empty()) made.in_stage(stage);
-      made.at_position(at);
+      made.add_context(at);
       fail(slot, std::make_exception_ptr(made));
     } catch (...) {
       fail(slot, std::current_exception());

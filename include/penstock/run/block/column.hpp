@@ -2,11 +2,11 @@
 #pragma once
 
 #include <penstock/core/collate.hpp>
+#include <penstock/core/contiguous_values.hpp>
 #include <penstock/core/destination.hpp>
 #include <penstock/core/shape_class.hpp>
 #include <penstock/core/strided_view.hpp>
 #include <penstock/core/uneven_views.hpp>
-#include <penstock/core/value_run.hpp>
 #include <penstock/core/whole.hpp>
 #include <penstock/run/block/batch_view.hpp>
 #include <penstock/run/block/flexible_values.hpp>
@@ -133,7 +133,7 @@ class fixed_column {
       copy_row(into, value.data());
   }
   /// Writes `count` slots at once.
-  void write_run(std::size_t slot, std::size_t count, detail::value_run<value_type> values)
+  void write_contiguous(std::size_t slot, std::size_t count, detail::contiguous_values<value_type> values)
     requires(stored::scalar && !detail::arranges<Policy>)
   {
     std::memcpy(row(slot), values.first, count * row_bytes);

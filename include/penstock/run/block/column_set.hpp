@@ -53,7 +53,7 @@ inline constexpr std::uint64_t row_bytes_of<pack<Columns...>> =
 
 template <class Column, class Run>
 inline constexpr bool takes_run =
-    requires(Column& column, const Run& run) { column.write_run(std::size_t{}, std::size_t{}, run); };
+    requires(Column& column, const Run& run) { column.write_contiguous(std::size_t{}, std::size_t{}, run); };
 /// Whether columns take a record of value runs.
 template <class Columns, class Runs>
 inline constexpr bool take_runs = false;
@@ -102,9 +102,9 @@ class column_set {
   /// Writes `count` slots at once, from a record of value runs.
   template <class Runs>
     requires detail::take_runs<Columns, Runs>
-  void write_run(std::size_t slot, std::size_t count, const Runs& values) {
+  void write_contiguous(std::size_t slot, std::size_t count, const Runs& values) {
     [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      (detail::at<Is>(columns_).write_run(slot, count, get<Is>(values)), ...);
+      (detail::at<Is>(columns_).write_contiguous(slot, count, get<Is>(values)), ...);
     }(std::make_index_sequence<size>{});
   }
   /// Leaves a slot without a value: zeros, or an empty row.

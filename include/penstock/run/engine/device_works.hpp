@@ -33,10 +33,10 @@ template <class Context, std::size_t Count, class Stage, class... Rest>
 constexpr void number_device_stages(std::array<std::uint64_t, Count>& numbers, std::uint64_t number,
                                     std::size_t found) {
   if constexpr (part_of_kind<Stage, device_map_tag>) numbers[found++] = number;
-  constexpr bool draws = drawing_stage<Stage, typename Context::element> ||
-                         (part_of_kind<Stage, device_map_tag> && random_stage<Stage, Context>);
+  constexpr bool uses_random = random_value_stage<Stage, typename Context::element> ||
+                               (part_of_kind<Stage, device_map_tag> && random_stage<Stage, Context>);
   number_device_stages<typename fold_context<Context, Stage>::type, Count, Rest...>(
-      numbers, number + (draws ? 1 : 0), found);
+      numbers, number + (uses_random ? 1 : 0), found);
 }
 
 }  // namespace detail
@@ -90,7 +90,7 @@ class device_works<Plan, pack<First, Rest...>> {
     detail::number_device_stages<detail::context_of<typename Plan::source_type>, count, All...>(found, 1, 0);
     return found;
   }(static_cast<const typename Plan::stages_type*>(nullptr));
-  static constexpr bool draws = First::own_streams + (Rest::own_streams + ... + std::uint64_t{0}) != 0;
+  static constexpr bool uses_random = First::own_streams + (Rest::own_streams + ... + std::uint64_t{0}) != 0;
 
   template <class Session>
   static int device_of(const Session& session) {
@@ -141,7 +141,7 @@ class device_works<Plan, pack<First, Rest...>> {
         if (one.hole && one.row < b.slots) work.mask[detail::to_size(one.row)] = 0;
       work.facts.mask = work.mask;
     }
-    if constexpr (draws) {
+    if constexpr (uses_random) {
       work.positions.clear();
       for (std::size_t row = 0; row < valid; ++row)
         work.positions.push_back(b.from_batches ? b.gathered.first_of(row) : position{b.epoch, b.index(row)});

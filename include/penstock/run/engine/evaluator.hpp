@@ -176,9 +176,9 @@ class evaluator {
       return aside.can_lead(0);
     } catch (const slot_error& e) {
       if constexpr (Bad::tolerates) return false;
-      throw error(e.what).at_position(at);
+      throw error(e.what).add_context(at);
     } catch (error& e) {
-      e.at_position(at);
+      e.add_context(at);
       (void)failed_stage(w);
       if constexpr (Bad::tolerates) {
         if (!depends_on_bytes(e.code())) throw;
@@ -250,7 +250,7 @@ class evaluator {
           throw;
         } catch (error& e) {
           if (!depends_on_bytes(e.code())) throw;
-          e.at_position(at);
+          e.add_context(at);
           rows.take_back();
           bad_slot one{rows.row(), at, e};
           if constexpr (Bad::replaces) {
@@ -311,7 +311,7 @@ class evaluator {
           std::span<const position> origins(&at, 1);
           if (p.from_batches) origins = p.gathered.of(detail::to_size(e.slot));
           at = origins.front();
-          e.what.at_position(at);
+          e.what.add_context(at);
           if (bad_slot* const known = p.bad.find_replaced(e.slot)) {
             settle(*known);
           } else {
@@ -406,7 +406,7 @@ class evaluator {
     if constexpr (!Ordered && writes_runs<Rows>) {
       if (rows.p.listed || !batch.view.contiguous()) return false;
       const std::uint64_t index = batch.view[rows.slot - batch.first];
-      return write_run(rows, counts, index, {rows.p.epoch, index}, last - rows.slot, timing);
+      return write_contiguous(rows, counts, index, {rows.p.epoch, index}, last - rows.slot, timing);
     } else {
       return false;
     }
@@ -416,20 +416,20 @@ class evaluator {
   bool write_looked_up(Rows& rows, Counts& counts, std::uint64_t index, std::uint64_t n) const {
     if constexpr (writes_runs<Rows>) {
       const auto& found = detail::innermost(rows.w);
-      return found.in_sequence(n) && write_run(rows, counts, index, found.places[0], n, untimed{});
+      return found.in_sequence(n) && write_contiguous(rows, counts, index, found.places[0], n, untimed{});
     } else {
       return false;
     }
   }
   template <class Rows, class Counts, class Timing>
-  bool write_run(Rows& rows, Counts& counts, std::uint64_t index, position first, std::uint64_t n,
-                 Timing timing) const {
+  bool write_contiguous(Rows& rows, Counts& counts, std::uint64_t index, position first, std::uint64_t n,
+                        Timing timing) const {
     counts.begin_run(index, n);
     const std::uint64_t taken = chain_.evaluate_run(
         first, n, rows.w,
         [&](const auto& values, std::uint64_t count) {
-          if constexpr (requires { rows.p.columns.write_run(std::size_t{}, std::size_t{}, values); }) {
-            rows.p.columns.write_run(detail::to_size(rows.slot), detail::to_size(count), values);
+          if constexpr (requires { rows.p.columns.write_contiguous(std::size_t{}, std::size_t{}, values); }) {
+            rows.p.columns.write_contiguous(detail::to_size(rows.slot), detail::to_size(count), values);
             return true;
           } else {
             return false;

@@ -83,7 +83,7 @@ class arrow_rows {
   using session_type = typename Storage::session;
 
  public:
-  static constexpr bool shows_runs = true;
+  static constexpr bool shows_contiguous = true;
 
   struct worker {
     std::uint64_t begin = 0, end = 0;  // the rows of the current batch, in the dataset

@@ -3,7 +3,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/source/detail/size_questions.hpp>
+#include <penstock/source/detail/size_requests.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
@@ -125,7 +125,7 @@ class forward_pieces {
   std::size_t next_object_ = 0;
   std::uint64_t next_offset_ = 0, next_size_ = 0;
   bool stuck_ = false;  // the size of the object after that was not to be had
-  std::optional<size_questions> sizes_;
+  std::optional<size_requests> sizes_;
   std::vector<read_request> requests_;
   std::mutex mutex_;
   std::condition_variable changed_;

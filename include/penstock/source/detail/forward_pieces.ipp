@@ -27,8 +27,8 @@ PENSTOCK_INLINE forward_pieces::~forward_pieces() {
 
 PENSTOCK_INLINE void forward_pieces::open(std::size_t object) {
   bool follows = open_ && object == object_ + 1;
-  const auto known = follows && sizes_ ? sizes_->answer(object) : size_questions::answer_type{};
-  const std::uint64_t size = known.is == size_questions::state::known
+  const auto known = follows && sizes_ ? sizes_->answer(object) : size_requests::answer_type{};
+  const std::uint64_t size = known.is == size_requests::state::known
                                  ? known.size
                                  : session_.view().size(static_cast<object_id>(object));
   while (follows && count_ != 0 && at(0).object < object) drop_first();
@@ -149,8 +149,8 @@ PENSTOCK_INLINE std::optional<std::uint64_t> forward_pieces::size_ahead(std::siz
     if (!sizes_) return session_.view().size(static_cast<object_id>(object));
     sizes_->ask_from(object);
     const auto answer = sizes_->answer(object);
-    if (answer.is == size_questions::state::known) return answer.size;
-    stuck_ = answer.is == size_questions::state::failed;
+    if (answer.is == size_requests::state::known) return answer.size;
+    stuck_ = answer.is == size_requests::state::failed;
   } catch (...) {
     stuck_ = true;  // `open` says why, when it is the object's turn
   }

@@ -67,7 +67,7 @@ struct mds_cursor {
   /// The shard's name and the sample's number in it: "shard.00000.mds:17".
   [[nodiscard]] std::string_view key() const;
   /// Adds shard, offset and key to an error.
-  void say_where(error& e) const;
+  void add_context(error& e) const;
   [[nodiscard]] bool knows_codec(std::size_t column, std::string_view codec) const noexcept {
     return column < codecs.size() && codecs[column].data() == codec.data() &&
            codecs[column].size() == codec.size() && codec.data() != nullptr;

@@ -94,7 +94,7 @@ PENSTOCK_INLINE std::string_view mds_cursor::key() const {
   return key_text;
 }
 
-PENSTOCK_INLINE void mds_cursor::say_where(error& e) const {
+PENSTOCK_INLINE void mds_cursor::add_context(error& e) const {
   // An offset without a file comes from a codec and counts from the value's first byte.
   const bool asked = touched != nothing_touched;
   if (e.file().empty() && e.offset() && asked) e.within("the value", begin + touched);

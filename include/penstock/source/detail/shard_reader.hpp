@@ -37,7 +37,7 @@ struct show_samples {
   [[nodiscard]] static std::string key(const std::string&, const shard_index& tables, std::uint64_t sample) {
     return std::string(tables.key(sample));
   }
-  static void say_where(const sample_cursor& at, error& e) { at.say_where(e); }
+  static void add_context(const sample_cursor& at, error& e) { at.add_context(e); }
 };
 
 /// A run's reader of shards with indexes: a session, and the indexes of the shards used so far. `Show` makes
@@ -63,7 +63,7 @@ class shard_reader {
       if (w.has_mapped()) confirm(session_, w.at.shard);
     } catch (error& e) {
       if (w.has_mapped()) confirm(session_, w.at.shard);
-      Show::say_where(w.at, e);
+      Show::add_context(w.at, e);
       throw;
     }
   }

@@ -3,13 +3,13 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/source/detail/objects_beside.hpp>
+#include <penstock/source/detail/sidecar_objects.hpp>
 #include <penstock/source/index_policy.hpp>
 #include <penstock/source/tar/tar_scan.hpp>
 #include <penstock/source/tar/tar_walk.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
-#include <penstock/storage/sibling.hpp>
+#include <penstock/storage/sidecar.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace detail::tar {
 
 /// The names of the files that hold an index: `train-0.tar.penstock-index`, DALI's `train-0.idx`, Energon's
 /// `train-0.tar.idx`.
-inline constexpr sibling own_index{".penstock-index"}, dali_index{".idx", true}, energon_index{".idx"};
+inline constexpr sidecar own_index{".penstock-index"}, dali_index{".idx", true}, energon_index{".idx"};
 
 /// The number of headers that are compared with an index from a store, besides the first and the last.
 inline constexpr std::size_t stored_index_checks = 4;
@@ -55,7 +55,7 @@ struct disagreement {
 /// Makes the index of a shard from the one that `policy` names. Null `near`: a file beside the shard; else an
 /// object beside it in its store, of whose headers fewer are compared.
 [[nodiscard]] buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
-                                         index_policy policy, objects_beside* near,
+                                         index_policy policy, sidecar_objects* near,
                                          std::uint64_t extension_limit = default_extension_limit,
                                          scan_pace pace = {}, bool skip_apple_double = true);
 

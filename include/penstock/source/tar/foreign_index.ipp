@@ -283,11 +283,11 @@ PENSTOCK_INLINE buffer index_from_energon(session_view session, object_id id, ob
 }
 
 PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
-                                           index_policy policy, objects_beside* near,
+                                           index_policy policy, sidecar_objects* near,
                                            std::uint64_t extension_limit, scan_pace pace,
                                            bool skip_apple_double) {
   const bool dali = policy == index_policy::dali;
-  const sibling which = dali ? dali_index : energon_index;
+  const sidecar which = dali ? dali_index : energon_index;
   const std::string path = which.of(shard);
   const std::string both =
       detail::text({dali ? "the DALI" : "the Energon", " index ", path, " of the shard ", shard});

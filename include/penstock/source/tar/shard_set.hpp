@@ -10,7 +10,7 @@
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/known_files.hpp>
 #include <penstock/source/detail/loaded_once.hpp>
-#include <penstock/source/detail/objects_beside.hpp>
+#include <penstock/source/detail/sidecar_objects.hpp>
 #include <penstock/source/index_policy.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/tar/index_file.hpp>
@@ -66,7 +66,7 @@ struct known_shards : known_files {
   void check_ends() const;
   /// Reads the index headers of all shards, and builds the indexes that are missing. `near`: the files beside
   /// the shards, if they are not local.
-  void look(storage_facts where, session_view session, objects_beside& near);
+  void look(storage_facts where, session_view session, sidecar_objects& near);
   /// Takes the manifest of another process: nothing is listed or read. If a shard has no index file, its
   /// index is built at its first use.
   void take(storage_facts where, manifest known);
@@ -76,7 +76,7 @@ struct known_shards : known_files {
 
   /// Gets the index of a shard according to the policy: from the store, or by building it. `damage`: what was
   /// wrong with the shard, if what is there may be taken.
-  [[nodiscard]] shared<const buffer> build(session_view session, objects_beside& near, std::size_t shard,
+  [[nodiscard]] shared<const buffer> build(session_view session, sidecar_objects& near, std::size_t shard,
                                            const std::string& name, shard_damage& damage) const;
   /// The files that may hold the index of a shard, in the order in which they are tried.
   [[nodiscard]] std::vector<std::string> index_files(const std::string& name, object_version shard) const;
@@ -99,7 +99,7 @@ struct shard_set : known_shards {
   shard_set(Storage given, index_rules chosen)
       : known_shards(std::move(chosen), latent && !is_local(given)), where(std::move(given)) {
     check_any(where.names().size());
-    objects_beside near(where);
+    sidecar_objects near(where);
     auto session = where.connect();
     look(facts_of(where), session, near);
   }
@@ -118,7 +118,7 @@ class open_indexes {
  public:
   template <storage Storage>
   open_indexes(shared<const shard_set<Storage>> set, const projection& used)
-      : open_indexes(set, used, detail::owned(new objects_beside(set->where))) {}
+      : open_indexes(set, used, detail::owned(new sidecar_objects(set->where))) {}
 
   open_indexes(open_indexes&&) noexcept;
   ~open_indexes();
@@ -143,7 +143,7 @@ class open_indexes {
   void end_reads() const noexcept { near_->end_reads(); }
 
  private:
-  open_indexes(shared<const known_shards> set, const projection& used, detail::owned<objects_beside> near);
+  open_indexes(shared<const known_shards> set, const projection& used, detail::owned<sidecar_objects> near);
 
   [[nodiscard]] const shard_index& load(session_view session, std::size_t shard) const;
   /// Throws errc::io if the shard is not the one that its index was made from.
@@ -153,7 +153,7 @@ class open_indexes {
 
   shared<const known_shards> set_;
   projection used_;
-  detail::owned<objects_beside> near_;  // of a storage that `set_` has
+  detail::owned<sidecar_objects> near_;  // of a storage that `set_` has
   detail::owned<loaded_once<loaded_index>> loaded_;
 };
 

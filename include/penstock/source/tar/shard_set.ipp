@@ -38,7 +38,7 @@ PENSTOCK_INLINE void known_shards::check_any(std::size_t shards) {
   if (shards == 0) throw error(errc::argument, "a dataset needs at least one shard");
 }
 
-PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view session, objects_beside& near) {
+PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view session, sidecar_objects& near) {
   local = where.local;
   const std::span<const std::string> names = where.names;
   // Threads that wait for a distant store cost little.
@@ -141,7 +141,7 @@ PENSTOCK_INLINE void known_shards::learn_stamps(session_view session) {
   }
 }
 
-PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, objects_beside& near,
+PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, sidecar_objects& near,
                                                          std::size_t shard, const std::string& name,
                                                          shard_damage& damage) const {
   const auto id = static_cast<object_id>(shard);
@@ -211,7 +211,7 @@ PENSTOCK_INLINE std::vector<std::string> names_in(const manifest& known) {
 }
 
 PENSTOCK_INLINE open_indexes::open_indexes(shared<const known_shards> set, const projection& used,
-                                           detail::owned<objects_beside> near)
+                                           detail::owned<sidecar_objects> near)
     : set_(std::move(set)),
       used_(used),
       near_(std::move(near)),

@@ -3,7 +3,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/source/detail/objects_beside.hpp>
+#include <penstock/source/detail/sidecar_objects.hpp>
 #include <penstock/source/tar/shard_index.hpp>
 #include <penstock/source/tar/shard_kind.hpp>
 #include <penstock/source/tar/tar_scan.hpp>
@@ -27,7 +27,7 @@ namespace detail::tar {
 /// Penstock's is taken as it is if it was made for this version; one that was made elsewhere, from a copy
 /// of the shard with another stamp, and DALI's are compared with a few headers of the shard. Nothing if there
 /// is none that agrees; `why` then gets what is wrong with Penstock's.
-[[nodiscard]] std::optional<buffer> index_in_store(session_view session, object_id id, objects_beside& near,
+[[nodiscard]] std::optional<buffer> index_in_store(session_view session, object_id id, sidecar_objects& near,
                                                    const shard_kind& kind, scan_pace pace,
                                                    std::uint64_t extension_limit, std::string& why,
                                                    bool skip_apple_double = true);

@@ -155,10 +155,10 @@ PENSTOCK_INLINE bool adopt(buffer& bytes, session_view session, object_id id, ob
   return true;
 }
 
-PENSTOCK_INLINE std::optional<buffer> index_in_store(session_view session, object_id id, objects_beside& near,
-                                                     const shard_kind& kind, scan_pace pace,
-                                                     std::uint64_t extension_limit, std::string& why,
-                                                     bool skip_apple_double) {
+PENSTOCK_INLINE std::optional<buffer> index_in_store(session_view session, object_id id,
+                                                     sidecar_objects& near, const shard_kind& kind,
+                                                     scan_pace pace, std::uint64_t extension_limit,
+                                                     std::string& why, bool skip_apple_double) {
   const object_version shard = session.version(id);
   const std::uint64_t maximum = max_index_bytes(shard.size);
   try {

@@ -40,7 +40,7 @@ struct sample_cursor {
   coming_samples coming;
 
   /// Adds shard, offset and key to an error.
-  void say_where(error& e) const;
+  void add_context(error& e) const;
 };
 
 /// Throws the error for a buffer whose size is not the member's.

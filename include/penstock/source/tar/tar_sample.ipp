@@ -6,7 +6,7 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-PENSTOCK_INLINE void sample_cursor::say_where(error& e) const {
+PENSTOCK_INLINE void sample_cursor::add_context(error& e) const {
   // An offset without a file comes from a codec and counts from the field's first byte.
   if (e.file().empty() && e.offset() && touched != no_offset) e.within("the field", touched);
   e.in_file(*url).for_key(tables->key(sample));

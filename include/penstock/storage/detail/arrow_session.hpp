@@ -11,7 +11,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/shared_questions.hpp>
+#include <penstock/storage/detail/single_flight.hpp>
 #include <penstock/storage/storage_counters.hpp>
 
 // The headers of Arrow warn where ours do not.
@@ -149,7 +149,7 @@ class arrow_session {
   [[nodiscard]] opened open(object_id id) const {
     opened found = kept(id);
     while (!found) {
-      questions_.ask(id, [&] {
+      flight_.ask(id, [&] {
         found = kept(id);
         if (!found) found = open_anew(id);
       });
@@ -196,7 +196,7 @@ class arrow_session {
   std::shared_ptr<arrow::fs::FileSystem> where_;
   std::span<const std::string> names_;
   std::size_t max_open_;
-  mutable shared_questions questions_;
+  mutable single_flight flight_;
   mutable std::mutex lock_;
   mutable fixed_array<facts> facts_;
   mutable std::list<object_id> recent_;  // of the files that are open, the one used last first

@@ -11,7 +11,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/shared_questions.hpp>
+#include <penstock/storage/detail/single_flight.hpp>
 #include <penstock/storage/detail/web_call.hpp>
 #include <penstock/storage/detail/web_client.hpp>
 #include <penstock/storage/detail/web_range.hpp>
@@ -120,13 +120,13 @@ class objects {
       for (call* const one : begun) read_done(static_cast<reading*>(one), *one, failed);
   }
   void cancel() noexcept {
-    questions_.cancel();
+    flight_.cancel();
     client_->cancel();
   }
   /// Ends the reads of `read_many` with that tag.
   void abandon(std::uint64_t tag) noexcept { client_->abandon(tag); }
   void end_reads() noexcept {
-    questions_.cancel();
+    flight_.cancel();
     client_->refuse();
   }
   [[nodiscard]] const counts& counted() const noexcept { return client_->counted(); }
@@ -229,7 +229,7 @@ class objects {
   const facts& find(object_id id) {
     if (id >= list_->urls.size()) throw error(errc::argument, {"there is no object ", id});
     if (known(id) == nullptr)
-      questions_.ask(id, [&] {
+      flight_.ask(id, [&] {
         if (known(id) == nullptr) (void)find_by_head(id);
       });
     return *known(id);
@@ -278,7 +278,7 @@ class objects {
 
   shared<const object_list> list_;
   fixed_array<std::atomic<const facts*>> known_;
-  shared_questions questions_;
+  single_flight flight_;
   std::size_t connections_;
   std::vector<call::header> headers_;
   std::optional<client> client_;

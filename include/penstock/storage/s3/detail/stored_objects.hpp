@@ -10,7 +10,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/shared_questions.hpp>
+#include <penstock/storage/detail/single_flight.hpp>
 #include <penstock/storage/detail/web_range.hpp>
 #include <penstock/storage/retrying.hpp>
 #include <penstock/storage/s3/detail/bucket_search.hpp>
@@ -107,14 +107,14 @@ class stored_objects {
     if (!begun.empty()) store_->begin(begun);
   }
   void cancel() noexcept {
-    questions_.cancel();
+    flight_.cancel();
     pauses_.cancel();
     store_->cancel();
   }
   /// Ends the reads of `read_many` with that tag.
   void abandon(std::uint64_t tag) noexcept { store_->abandon(tag); }
   void end_reads() noexcept {
-    questions_.cancel();
+    flight_.cancel();
     pauses_.cancel();
     store_->refuse();
   }
@@ -220,7 +220,7 @@ class stored_objects {
   const object_facts& find(object_id id) {
     if (id >= list_->names.size()) throw error(errc::argument, {"there is no object ", id});
     if (known(id) == nullptr && list_->names.size() > few && !listed_.load())
-      questions_.ask(everything, [&] {
+      flight_.ask(everything, [&] {
         if (!listed_.load()) list_all();
       });
     if (known(id) == nullptr && listed_.load() && missing_[id])
@@ -228,7 +228,7 @@ class stored_objects {
           .recurring()
           .in_file(list_->names[id]);
     if (known(id) == nullptr)
-      questions_.ask(id, [&] {
+      flight_.ask(id, [&] {
         if (known(id) == nullptr) find_by_head(id);
       });
     return *known(id);
@@ -298,7 +298,7 @@ class stored_objects {
   known_objects known_;
   bool verifies_;
   std::atomic<std::uint64_t> bytes_{0};
-  shared_questions questions_;
+  single_flight flight_;
   // Used by who asks about `everything`.
   std::vector<bucket_search> searches_;  // to be done
   std::vector<bool> missing_;            // constant once `listed_` is set

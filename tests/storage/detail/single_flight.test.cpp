@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/storage/detail/shared_questions.hpp>
+#include <penstock/storage/detail/single_flight.hpp>
 
 #include <penstock/core/error.hpp>
 
@@ -13,14 +13,14 @@
 namespace ps = penstock;
 using namespace std::chrono_literals;
 
-TEST_CASE("storage/detail/shared_questions: an error goes to all who wait, and the next one asks again") {
+TEST_CASE("storage/detail/single_flight: an error goes to all who wait, and the next one asks again") {
   const penstock_test::deadline limit("a question");
-  ps::detail::shared_questions questions;
+  ps::detail::single_flight flight;
   std::atomic<int> asked{0}, failed{0};
   std::atomic<bool> answers{false};
   const auto ask = [&] {
     try {
-      questions.ask(3, [&] {
+      flight.ask(3, [&] {
         ++asked;
         while (!answers) std::this_thread::sleep_for(1ms);
         throw ps::error(ps::errc::io, "no answer");
@@ -32,7 +32,7 @@ TEST_CASE("storage/detail/shared_questions: an error goes to all who wait, and t
   {
     std::jthread first(ask);
     while (asked == 0) std::this_thread::sleep_for(1ms);
-    questions.ask(4, [] {});  // another object does not wait
+    flight.ask(4, [] {});  // another object does not wait
     std::jthread second(ask), third(ask);
     std::this_thread::sleep_for(20ms);  // so that they wait
     answers = true;
@@ -43,14 +43,14 @@ TEST_CASE("storage/detail/shared_questions: an error goes to all who wait, and t
   CHECK(asked == 2);
 }
 
-TEST_CASE("storage/detail/shared_questions: who comes after a cancellation asks again") {
+TEST_CASE("storage/detail/single_flight: who comes after a cancellation asks again") {
   const penstock_test::deadline limit("a cancelled question");
-  ps::detail::shared_questions questions;
+  ps::detail::single_flight flight;
   std::atomic<int> asked{0};
   std::atomic<bool> answers{false}, stopped{false};
   std::jthread first([&] {
     try {
-      questions.ask(3, [&] {
+      flight.ask(3, [&] {
         ++asked;
         while (!answers) std::this_thread::sleep_for(1ms);
         throw ps::error(ps::errc::stopped, "the read was cancelled");
@@ -60,8 +60,8 @@ TEST_CASE("storage/detail/shared_questions: who comes after a cancellation asks 
     }
   });
   while (asked == 0) std::this_thread::sleep_for(1ms);
-  questions.cancel();
-  std::jthread second([&] { questions.ask(3, [&] { ++asked; }); });
+  flight.cancel();
+  std::jthread second([&] { flight.ask(3, [&] { ++asked; }); });
   std::this_thread::sleep_for(20ms);
   answers = true;
   first.join();

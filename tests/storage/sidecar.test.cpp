@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/storage/sibling.hpp>
+#include <penstock/storage/sidecar.hpp>
 
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
@@ -26,20 +26,20 @@
 
 namespace {
 
-using penstock::sibling;
+using penstock::sidecar;
 using far_files = penstock::simulated_storage<penstock::memory_files>;
 
-static_assert(penstock::sibling_storage<penstock::http> && penstock::sibling_storage<far_files> &&
-              penstock::sibling_storage<penstock::any_of<penstock::file, penstock::http>>);
-static_assert(!penstock::sibling_storage<penstock::file> &&
-              !penstock::sibling_storage<penstock::retrying<penstock::file>>);
+static_assert(penstock::sidecar_storage<penstock::http> && penstock::sidecar_storage<far_files> &&
+              penstock::sidecar_storage<penstock::any_of<penstock::file, penstock::http>>);
+static_assert(!penstock::sidecar_storage<penstock::file> &&
+              !penstock::sidecar_storage<penstock::retrying<penstock::file>>);
 
 static_assert(penstock::renaming_storage<penstock::file> &&
               penstock::renaming_storage<penstock::mapped_file> &&
               penstock::renaming_storage<penstock::retrying<penstock::uring_file>> &&
               penstock::renaming_storage<penstock::any_of<penstock::file, penstock::http>>);
 
-penstock::memory_files beside_files() {
+penstock::memory_files sidecar_files() {
   return penstock::memory_files().add("a.tar", "one").add("a.tar.idx", "index of a").add("b.tar", "two");
 }
 std::string all_of(auto& session, penstock::object_id id) {
@@ -51,8 +51,8 @@ std::vector<std::string> names_of(const auto& where) { return {where.names().beg
 
 }  // namespace
 
-TEST_CASE("storage/sibling: names of files beside an object") {
-  const sibling added{".idx"}, instead{".idx", true};
+TEST_CASE("storage/sidecar: names of files beside an object") {
+  const sidecar added{".idx"}, instead{".idx", true};
   CHECK(added.of("a/train-0.tar") == "a/train-0.tar.idx");
   CHECK(instead.of("a/train-0.tar") == "a/train-0.idx");
   CHECK(instead.of("a.b/train.v1-0.tar.gz") == "a.b/train.idx");
@@ -62,10 +62,10 @@ TEST_CASE("storage/sibling: names of files beside an object") {
   CHECK(instead.of("http://127.0.0.1:80/a.tar?...") == "http://127.0.0.1:80/a.idx");
 }
 
-TEST_CASE("storage/sibling: storages around another one pass it on") {
+TEST_CASE("storage/sidecar: storages around another one pass it on") {
   const auto check = [](const auto& where) {
     INFO(where.describe());
-    const auto near = where.beside(sibling{".idx"});
+    const auto near = where.sidecars(sidecar{".idx"});
     CHECK(names_of(near) == std::vector<std::string>{"a.tar.idx", "a.tar.idx.idx", "b.tar.idx"});
     auto session = near.connect();
     CHECK(all_of(session, 0) == "index of a");
@@ -75,13 +75,13 @@ TEST_CASE("storage/sibling: storages around another one pass it on") {
     CHECK(missing.file() == "b.tar.idx");
     CHECK_THROWS_AS(all_of(session, 1), penstock::error);
   };
-  const far_files far(beside_files(), {.latency = std::chrono::microseconds(1)});
-  check(beside_files());
+  const far_files far(sidecar_files(), {.latency = std::chrono::microseconds(1)});
+  check(sidecar_files());
   check(far);
   check(penstock::retrying(penstock::throttled(penstock::hedged(far))));
 }
 
-TEST_CASE("storage/sibling: a storage can name other objects, and keeps its options") {
+TEST_CASE("storage/sidecar: a storage can name other objects, and keeps its options") {
   const auto check = [](const auto& where) {
     INFO(where.describe());
     const auto others = where.with_names({"b.tar", "gone", "a.tar.idx"});
@@ -94,8 +94,8 @@ TEST_CASE("storage/sibling: a storage can name other objects, and keeps its opti
     CHECK(missing.recurs());
     CHECK(missing.file() == "gone");
   };
-  const far_files far(beside_files(), {.latency = std::chrono::microseconds(1)});
-  check(beside_files());
+  const far_files far(sidecar_files(), {.latency = std::chrono::microseconds(1)});
+  check(sidecar_files());
   check(far);
   check(penstock::retrying(penstock::throttled(penstock::hedged(far))));
 
@@ -120,17 +120,17 @@ TEST_CASE("storage/sibling: a storage can name other objects, and keeps its opti
   CHECK_THAT(web.with_names({"http://h.example/b"}).describe(), penstock_test::contains("3 connections"));
 }
 
-TEST_CASE("storage/sibling: the reads of siblings count as the storage's own, and have no faults") {
-  const far_files far(beside_files(), {.latency = std::chrono::microseconds(0), .faults = {{.object = 0}}});
-  auto session = far.beside(sibling{".idx"}).connect();
+TEST_CASE("storage/sidecar: the reads of sidecars count as the storage's own, and have no faults") {
+  const far_files far(sidecar_files(), {.latency = std::chrono::microseconds(0), .faults = {{.object = 0}}});
+  auto session = far.sidecars(sidecar{".idx"}).connect();
   CHECK(all_of(session, 0) == "index of a");
   CHECK(far.reads() == 1);
   auto own = far.connect();
   CHECK_THROWS_AS(all_of(own, 0), penstock::error);
 }
 
-TEST_CASE("storage/sibling: memory files that are added later stay beside those there are") {
-  auto near = beside_files().beside(sibling{".idx", true});
+TEST_CASE("storage/sidecar: memory files that are added later stay beside those there are") {
+  auto near = sidecar_files().sidecars(sidecar{".idx", true});
   near.add("c.idx", "new");
   auto session = near.connect();
   CHECK(all_of(session, 3) == "new");
@@ -138,15 +138,15 @@ TEST_CASE("storage/sibling: memory files that are added later stay beside those 
   CHECK_THROWS_WITH(session.size(4), penstock_test::contains("there is no object 4"));
 }
 
-TEST_CASE("storage/sibling: http puts it before the query, which stays secret") {
+TEST_CASE("storage/sidecar: http puts it before the query, which stays secret") {
   const penstock::http where({"http://h.example:81/d/a.tar?sig=secret", "https://h.example/b%20c.tar"},
                              penstock_test::direct({.connections = 3}));
-  const auto near = where.beside(sibling{".penstock-index"});
+  const auto near = where.sidecars(sidecar{".penstock-index"});
   CHECK(names_of(near) == std::vector<std::string>{"http://h.example:81/d/a.tar.penstock-index?...",
                                                    "https://h.example/b%20c.tar.penstock-index"});
   CHECK_THAT(near.describe(), penstock_test::contains("3 connections"));
   const penstock::any_of<penstock::file, penstock::http> any(where);
-  CHECK(names_of(any.beside(sibling{".penstock-index"})) == names_of(near));
+  CHECK(names_of(any.sidecars(sidecar{".penstock-index"})) == names_of(near));
   const penstock::any_of<penstock::file, penstock::http> path("a.tar");
-  CHECK_THROWS_WITH(path.beside(sibling{".idx"}), penstock_test::contains("found by their paths"));
+  CHECK_THROWS_WITH(path.sidecars(sidecar{".idx"}), penstock_test::contains("found by their paths"));
 }

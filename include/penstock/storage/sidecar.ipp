@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/storage/sibling.hpp>
+#include <penstock/storage/sidecar.hpp>
 
 #include <cstddef>
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE std::string sibling::of(std::string_view name) const {
+PENSTOCK_INLINE std::string sidecar::of(std::string_view name) const {
   if (instead) {
     const std::size_t slash = name.rfind('/');
     const std::size_t second = slash == std::string_view::npos ? 1 : slash + 2;

@@ -4,7 +4,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
-#include <penstock/source/detail/beton_files.hpp>
+#include <penstock/source/detail/ffcv_files.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/fetched.hpp>
 
@@ -22,19 +22,19 @@ namespace detail {
 /// The state of one worker, and its current sample. Values are shown in place where the session can, and read
 /// one by one otherwise.
 template <class Session>
-class beton_worker : public fetch_link<Session> {
+class ffcv_worker : public fetch_link<Session> {
  public:
   static constexpr bool views = viewing_session<Session>;
 
   std::size_t shard = 0;
-  std::uint64_t sample = 0;          // in the shard
-  const beton_file* file = nullptr;  // of the current sample
-  const beton_files* files = nullptr;
+  std::uint64_t sample = 0;         // in the shard
+  const ffcv_file* file = nullptr;  // of the current sample
+  const ffcv_files* files = nullptr;
   bytes_view fetched_part;  // of the file, from `fetched_begin`
   std::uint64_t fetched_begin = 0;
   mutable std::string key;
 
-  void begin(Session& session, const beton_files& all) {
+  void begin(Session& session, const ffcv_files& all) {
     session_ = &session;
     files = &all;
     file = &all.files[shard];
@@ -45,7 +45,7 @@ class beton_worker : public fetch_link<Session> {
     }
     for (part& one : parts_) one = {};
   }
-  [[nodiscard]] const beton_place& place(std::size_t field) {
+  [[nodiscard]] const ffcv_place& place(std::size_t field) {
     part& one = parts_[field];
     if (!one.found) {
       file->find_place(sample, field, one.place);
@@ -54,7 +54,7 @@ class beton_worker : public fetch_link<Session> {
     return one.place;
   }
   void read(std::size_t field, mutable_bytes into) {
-    const beton_place& where = place(field);
+    const ffcv_place& where = place(field);
     if (into.empty()) return;
     if (const bytes_view shown = show(where, into.size()); !shown.empty())
       std::memcpy(into.data(), shown.data(), into.size());
@@ -62,7 +62,7 @@ class beton_worker : public fetch_link<Session> {
       session_->read(static_cast<object_id>(shard), where.begin, into);
   }
   [[nodiscard]] bytes_view bytes(std::size_t field, std::uint64_t size) {
-    const beton_place& where = place(field);
+    const ffcv_place& where = place(field);
     if (size == 0) return {};
     if (const bytes_view shown = show(where, size); !shown.empty()) return shown;
     part& one = parts_[field];
@@ -77,17 +77,17 @@ class beton_worker : public fetch_link<Session> {
   void check_codec(std::size_t field, std::string_view codec) {
     if (checked_.size() <= field) checked_.resize(field + 1);
     if (checked_[field].data() == codec.data() && checked_[field].size() == codec.size()) return;
-    check_beton_codec(file->fields[field], codec);
+    check_ffcv_codec(file->fields[field], codec);
     checked_[field] = codec;
   }
 
  private:
   struct part {
-    beton_place place;
+    ffcv_place place;
     bool found = false, read = false;
   };
 
-  [[nodiscard]] bytes_view show(const beton_place& where, std::uint64_t size) {
+  [[nodiscard]] bytes_view show(const ffcv_place& where, std::uint64_t size) {
     const auto object = static_cast<object_id>(shard);
     if constexpr (views) {
       return session_->view(object, where.begin, size);
@@ -109,20 +109,20 @@ class beton_worker : public fetch_link<Session> {
 
 /// A value of a field. Valid during the call that delivers its sample.
 template <class Worker>
-class beton_value {
+class ffcv_value {
  public:
   using unfinished = void;
   /// Views of mapped files are valid as long as the run, so holding one needs no copy.
   static constexpr bool lasting = Worker::views;
 
-  beton_value() = default;
-  beton_value(Worker& worker, std::size_t field) noexcept : worker_(&worker), field_(field) {}
+  ffcv_value() = default;
+  ffcv_value(Worker& worker, std::size_t field) noexcept : worker_(&worker), field_(field) {}
 
   [[nodiscard]] std::uint64_t size() const {
     if (!field().points()) return 8;
     const std::uint64_t stored = worker_->place(field_).size;
     // The writer ends a text of JSON with a NUL.
-    return field().kind == beton_kind::json && stored != 0 ? stored - 1 : stored;
+    return field().kind == ffcv_kind::json && stored != 0 ? stored - 1 : stored;
   }
   /// The offset of the bytes in the file.
   [[nodiscard]] std::uint64_t offset() const { return field().points() ? worker_->place(field_).begin : 0; }
@@ -141,12 +141,12 @@ class beton_value {
   /// The field's type: "float64", "int64", "image", "bytes", "json", "ndarray:float32:2,3".
   [[nodiscard]] std::string_view encoding() const noexcept { return field().encoding; }
   /// Of an image.
-  [[nodiscard]] const beton_place& image() const { return worker_->place(field_); }
+  [[nodiscard]] const ffcv_place& image() const { return worker_->place(field_); }
   /// Throws `errc::format` if a codec of this name cannot read the field.
   void check_codec(std::string_view codec) const { worker_->check_codec(field_, codec); }
 
  private:
-  [[nodiscard]] const beton_field& field() const noexcept { return worker_->file->fields[field_]; }
+  [[nodiscard]] const ffcv_field& field() const noexcept { return worker_->file->fields[field_]; }
   [[nodiscard]] const std::byte* in_row() const noexcept {
     return worker_->file->row(worker_->sample) + field().offset;
   }
@@ -157,12 +157,12 @@ class beton_value {
 
 /// An open sample of a file of FFCV: a member for each field.
 template <class Worker>
-class beton_sample {
+class ffcv_sample {
  public:
   using is_open_sample = void;
-  using blob_type = beton_value<Worker>;
+  using blob_type = ffcv_value<Worker>;
 
-  explicit beton_sample(Worker& worker) noexcept : worker_(&worker) {}
+  explicit ffcv_sample(Worker& worker) noexcept : worker_(&worker) {}
 
   [[nodiscard]] std::string_view key() const {
     return worker_->key = worker_->files->key_of(worker_->shard, worker_->sample);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/codec/beton_image.hpp>
+#include <penstock/codec/ffcv_image.hpp>
 
 #include <penstock/codec/jpeg.hpp>
 #include <penstock/codec/jpeg_encoder.hpp>
@@ -16,10 +16,10 @@
 
 namespace ps = penstock;
 
-static_assert(ps::codec<ps::beton_image<>> && ps::codec<ps::beton_image<ps::jpeg>>);
-static_assert(ps::beton_image<ps::jpeg>::one_at_a_time && !ps::beton_image<>::one_at_a_time);
+static_assert(ps::codec<ps::ffcv_image<>> && ps::codec<ps::ffcv_image<ps::jpeg>>);
+static_assert(ps::ffcv_image<ps::jpeg>::one_at_a_time && !ps::ffcv_image<>::one_at_a_time);
 
-namespace beton_image_test {
+namespace ffcv_image_test {
 
 /// An image as a source gives it.
 struct stored_image {
@@ -39,14 +39,14 @@ struct stored_image {
   [[nodiscard]] const facts& image() const { return about; }
 };
 
-}  // namespace beton_image_test
+}  // namespace ffcv_image_test
 
-using namespace beton_image_test;
+using namespace ffcv_image_test;
 
-TEST_CASE("codec/beton_image: pixels as they are, and compressed images by their codec") {
+TEST_CASE("codec/ffcv_image: pixels as they are, and compressed images by their codec") {
   const stored_image raw{{true, 2, 1}, "abcdef"};
-  ps::beton_image<ps::jpeg>::scratch scratch;
-  const ps::beton_image<ps::jpeg> any;
+  ps::ffcv_image<ps::jpeg>::scratch scratch;
+  const ps::ffcv_image<ps::jpeg> any;
   const auto pixels = any.decode(raw, scratch);
   CHECK(pixels.size() == ps::image_size{2, 1});
   CHECK(pixels.index() == 0);
@@ -69,8 +69,8 @@ TEST_CASE("codec/beton_image: pixels as they are, and compressed images by their
   CHECK(std::equal(found.flat().begin(), found.flat().end(), expected.flat().begin()));
   CHECK(any.decode(std::string_view(file), scratch).index() == 1);
 
-  ps::beton_image<>::scratch none;
-  CHECK(ps::beton_image<>{}.decode(raw, none).size() == ps::image_size{2, 1});
-  CHECK_THROWS_WITH(ps::beton_image<>{}.decode(compressed, none),
-                    Catch::Contains("write beton_image<jpeg>, and link penstock::jpeg"));
+  ps::ffcv_image<>::scratch none;
+  CHECK(ps::ffcv_image<>{}.decode(raw, none).size() == ps::image_size{2, 1});
+  CHECK_THROWS_WITH(ps::ffcv_image<>{}.decode(compressed, none),
+                    Catch::Contains("write ffcv_image<jpeg>, and link penstock::jpeg"));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/source/detail/objects_beside.hpp>
+#include <penstock/source/detail/sidecar_objects.hpp>
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
@@ -9,10 +9,10 @@
 
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE objects_beside::~objects_beside() = default;
+PENSTOCK_INLINE sidecar_objects::~sidecar_objects() = default;
 
-PENSTOCK_INLINE std::optional<buffer> objects_beside::read(object_id object, sibling which,
-                                                           std::uint64_t maximum, std::string* why) {
+PENSTOCK_INLINE std::optional<buffer> sidecar_objects::read(object_id object, sidecar which,
+                                                            std::uint64_t maximum, std::string* why) {
   if (connect_ == nullptr) {
     if (why != nullptr) *why = "this storage cannot name the files beside its objects";
     return std::nullopt;
@@ -34,7 +34,7 @@ PENSTOCK_INLINE std::optional<buffer> objects_beside::read(object_id object, sib
   }
 }
 
-PENSTOCK_INLINE session_view objects_beside::session_of(sibling which) {
+PENSTOCK_INLINE session_view sidecar_objects::session_of(sidecar which) {
   const std::scoped_lock held(mutex_);
   if (ended_) throw error(errc::stopped, "the run was stopped");
   for (const connection& one : open_)
@@ -42,7 +42,7 @@ PENSTOCK_INLINE session_view objects_beside::session_of(sibling which) {
   return open_.emplace_back(connect_(where_, which)).session;
 }
 
-PENSTOCK_INLINE void objects_beside::end_reads() noexcept {
+PENSTOCK_INLINE void sidecar_objects::end_reads() noexcept {
   const std::scoped_lock held(mutex_);
   ended_ = true;
   for (const connection& one : open_) one.end(one.owner.get());

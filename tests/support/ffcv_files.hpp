@@ -17,7 +17,7 @@ namespace penstock_test {
 /// Makes files as FFCV does, from what its writer does: a sample's values lie in one page, pages are filled
 /// by several processes in turn, so that samples are not in their order, and the table of values is in no
 /// order at all.
-class beton_writer {
+class ffcv_writer {
  public:
   struct field {
     std::uint8_t type;
@@ -30,7 +30,7 @@ class beton_writer {
 
   static constexpr std::size_t page = std::size_t{1} << 21;
 
-  explicit beton_writer(std::vector<field> fields) : fields_(std::move(fields)) {}
+  explicit ffcv_writer(std::vector<field> fields) : fields_(std::move(fields)) {}
 
   template <class T>
   [[nodiscard]] static std::string number(T value) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/source/beton.hpp>
+#include <penstock/source/ffcv.hpp>
 
 #include "support/catch.hpp"
 #include "support/format_peers.hpp"
 #include "support/temp_dir.hpp"
 
-#include <penstock/codec/beton_image.hpp>
+#include <penstock/codec/ffcv_image.hpp>
 #include <penstock/codec/mds_array.hpp>
 #include <penstock/codec/text.hpp>
 
@@ -18,7 +18,7 @@
 
 namespace ps = penstock;
 
-namespace beton_agreement_test {
+namespace ffcv_agreement_test {
 
 constexpr int seeds = 24;
 
@@ -49,23 +49,23 @@ const auto value_text = [](std::string_view kind, const auto& value) -> std::str
     return decoded_text(ps::text{}, value,
                         [](std::string_view one) { return quoted_hex(ps::bytes_of(one)); });
   const auto array = [](const auto& one) { return array_text(one); };
-  if (kind == "im") return decoded_text(ps::beton_image<hashed_image>{}, value, array);
+  if (kind == "im") return decoded_text(ps::ffcv_image<hashed_image>{}, value, array);
   if (kind.front() == 'a')
     return with_dtype(kind.substr(1),
                       [&]<class T>() { return decoded_text(ps::mds_array<T>{}, value, array); });
   return raw_number_text(kind, value);
 };
 
-}  // namespace beton_agreement_test
+}  // namespace ffcv_agreement_test
 
-TEST_CASE("source/beton: what FFCV writes, value for value") {
+TEST_CASE("source/ffcv: what FFCV writes, value for value") {
   const auto peer = penstock_test::format_peer::find("ffcv");
   if (!peer) return;
   const penstock_test::temp_dir dir;
-  peer->run("write ffcv", dir.path(), 0, beton_agreement_test::seeds);
-  for (int seed = 0; seed < beton_agreement_test::seeds; ++seed) {
+  peer->run("write ffcv", dir.path(), 0, ffcv_agreement_test::seeds);
+  for (int seed = 0; seed < ffcv_agreement_test::seeds; ++seed) {
     INFO("seed " << seed);
-    penstock_test::check_peer_values(ps::beton((dir / std::to_string(seed)).string()), dir.path(), seed,
-                                     beton_agreement_test::value_text);
+    penstock_test::check_peer_values(ps::ffcv((dir / std::to_string(seed)).string()), dir.path(), seed,
+                                     ffcv_agreement_test::value_text);
   }
 }

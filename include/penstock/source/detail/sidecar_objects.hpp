@@ -6,7 +6,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
-#include <penstock/storage/sibling.hpp>
+#include <penstock/storage/sidecar.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -22,27 +22,27 @@ namespace detail {
 
 /// The files beside the objects of a storage that is not local, such as their indexes in a store. Connected
 /// at their first use. The storage must outlive it.
-class objects_beside {
+class sidecar_objects {
  public:
-  /// Of a storage whose siblings cannot be reached: there are none.
-  objects_beside() = default;
+  /// Of a storage whose sidecars cannot be reached: there are none.
+  sidecar_objects() = default;
   template <storage Storage>
-  explicit objects_beside([[maybe_unused]] const Storage& where) {
-    if constexpr (sibling_storage<Storage>) {
+  explicit sidecar_objects([[maybe_unused]] const Storage& where) {
+    if constexpr (sidecar_storage<Storage>) {
       if (is_local(where)) return;
       where_ = &where;
       connect_ = connected_to<Storage>;
     }
   }
-  objects_beside(const objects_beside&) = delete;
-  objects_beside& operator=(const objects_beside&) = delete;
-  ~objects_beside();
+  sidecar_objects(const sidecar_objects&) = delete;
+  sidecar_objects& operator=(const sidecar_objects&) = delete;
+  ~sidecar_objects();
 
-  /// All bytes of a sibling of an object. Nothing if it cannot be had: reading it fails with errc::io that
+  /// All bytes of a sidecar of an object. Nothing if it cannot be had: reading it fails with errc::io that
   /// recurs, or it has more than `maximum` bytes; `why` then gets the reason. Stores that do not let everybody
   /// list them, and signed URLs, answer 403 for what does not exist, so any failure that recurs means that
-  /// there is none; what may pass is thrown, with the sibling's name. Any thread.
-  [[nodiscard]] std::optional<buffer> read(object_id object, sibling which, std::uint64_t maximum,
+  /// there is none; what may pass is thrown, with the sidecar's name. Any thread.
+  [[nodiscard]] std::optional<buffer> read(object_id object, sidecar which, std::uint64_t maximum,
                                            std::string* why = nullptr);
 
   /// Ends what is being read, and lets reads that begin later fail.
@@ -50,7 +50,7 @@ class objects_beside {
 
  private:
   struct connection {
-    sibling which;
+    sidecar which;
     session_view session;
     void (*end)(void* owner) noexcept;
     shared<void> owner;
@@ -62,17 +62,17 @@ class objects_beside {
     typename Storage::session session;
   };
   template <class Storage>
-  [[nodiscard]] static connection connected_to(const void* where, sibling which) {
-    shared<opened<Storage>> made(new opened<Storage>(static_cast<const Storage*>(where)->beside(which)));
+  [[nodiscard]] static connection connected_to(const void* where, sidecar which) {
+    shared<opened<Storage>> made(new opened<Storage>(static_cast<const Storage*>(where)->sidecars(which)));
     const session_view session(made->session);
     return {which, session,
             [](void* owner) noexcept { penstock::end_reads(static_cast<opened<Storage>*>(owner)->session); },
             std::move(made)};
   }
-  [[nodiscard]] session_view session_of(sibling which);
+  [[nodiscard]] session_view session_of(sidecar which);
 
   const void* where_ = nullptr;
-  connection (*connect_)(const void* where, sibling which) = nullptr;
+  connection (*connect_)(const void* where, sidecar which) = nullptr;
   std::mutex mutex_;
   std::vector<connection> open_;
   bool ended_ = false;
@@ -82,5 +82,5 @@ class objects_beside {
 }  // namespace penstock::inline v0_1
 
 #ifndef PENSTOCK_COMPILED
-#include <penstock/source/detail/objects_beside.ipp>
+#include <penstock/source/detail/sidecar_objects.ipp>
 #endif

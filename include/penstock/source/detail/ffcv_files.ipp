@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/source/detail/beton_files.hpp>
+#include <penstock/source/detail/ffcv_files.hpp>
 
 #include <penstock/core/known_formats.hpp>
 #include <penstock/core/message.hpp>
@@ -18,7 +18,7 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-namespace betons {
+namespace ffcv_tables {
 
 constexpr std::size_t head_size = 24, field_size = 1041, name_size = 16, entry_size = 24;
 
@@ -58,7 +58,7 @@ PENSTOCK_INLINE std::string_view dtype_of(std::string_view descr, std::uint64_t&
 }
 
 // `arguments`: shape[32], the length of the type, and the type as JSON: [["", "<f4"]].
-PENSTOCK_INLINE void read_array(beton_field& field, const std::byte* arguments, std::uint64_t offset) {
+PENSTOCK_INLINE void read_array(ffcv_field& field, const std::byte* arguments, std::uint64_t offset) {
   constexpr std::size_t dimensions = 32, maximum = 1024 - 8 * dimensions - 8;
   std::size_t count = dimensions;
   while (count != 0 && number(arguments + 8 * (count - 1), 8) == 0) --count;
@@ -90,32 +90,32 @@ struct kind_facts {
   std::string_view encoding;
   std::size_t size, alignment;  // in a row
 };
-PENSTOCK_INLINE kind_facts facts_of_kind(beton_kind kind) noexcept {
+PENSTOCK_INLINE kind_facts facts_of_kind(ffcv_kind kind) noexcept {
   switch (kind) {
-    case beton_kind::real:
+    case ffcv_kind::real:
       return {"float64", 8, 8};
-    case beton_kind::whole:
+    case ffcv_kind::whole:
       return {"int64", 8, 8};
-    case beton_kind::image:
+    case ffcv_kind::image:
       return {"image", 13, 1};
-    case beton_kind::bytes:
+    case ffcv_kind::bytes:
       return {"bytes", 16, 1};
-    case beton_kind::json:
+    case ffcv_kind::json:
       return {"json", 16, 1};
-    case beton_kind::array:
-    case beton_kind::tensor:
+    case ffcv_kind::array:
+    case ffcv_kind::tensor:
       return {"ndarray", 8, 8};
     default:
       return {"custom", 0, 1};
   }
 }
 
-}  // namespace betons
+}  // namespace ffcv_tables
 
-PENSTOCK_INLINE beton_file beton_file::read(session_view session, object_id object) {
-  using betons::bad, betons::number, betons::head_size, betons::field_size, betons::name_size,
-      betons::entry_size;
-  beton_file made;
+PENSTOCK_INLINE ffcv_file ffcv_file::read(session_view session, object_id object) {
+  using ffcv_tables::bad, ffcv_tables::number, ffcv_tables::head_size, ffcv_tables::field_size,
+      ffcv_tables::name_size, ffcv_tables::entry_size;
+  ffcv_file made;
   made.size = session.size(object);
   if (const object_bytes some = session.range(object, 0, std::min<std::uint64_t>(made.size, 512));
       !known_format(some).empty())
@@ -142,19 +142,19 @@ PENSTOCK_INLINE beton_file beton_file::read(session_view session, object_id obje
   std::size_t alignment = 1;
   for (std::size_t i = 0; i < count; ++i) {
     const std::byte* const at = described.data() + field_size * i;
-    beton_field one;
+    ffcv_field one;
     const std::string_view name(reinterpret_cast<const char*>(at + 1), name_size);
     one.name = name.substr(0, name.find('\0'));
-    one.kind = static_cast<beton_kind>(number(at, 1));
-    const betons::kind_facts facts = betons::facts_of_kind(one.kind);
+    one.kind = static_cast<ffcv_kind>(number(at, 1));
+    const ffcv_tables::kind_facts facts = ffcv_tables::facts_of_kind(one.kind);
     if (facts.size == 0)
       bad({"the field '", one.name, "' is of FFCV's type ", number(at, 1),
            ", of which only the program that wrote it knows the size: write the dataset without it"},
           head_size + field_size * i);
     one.encoding = facts.encoding;
-    if (one.kind == beton_kind::array || one.kind == beton_kind::tensor)
-      betons::read_array(one, at + 1 + name_size, head_size + field_size * i + 1 + name_size);
-    if (one.kind == beton_kind::image) one.image_place = made.images++;
+    if (one.kind == ffcv_kind::array || one.kind == ffcv_kind::tensor)
+      ffcv_tables::read_array(one, at + 1 + name_size, head_size + field_size * i + 1 + name_size);
+    if (one.kind == ffcv_kind::image) one.image_place = made.images++;
     one.offset = (made.row_size + facts.alignment - 1) / facts.alignment * facts.alignment;
     made.row_size = one.offset + facts.size;
     alignment = std::max(alignment, facts.alignment);
@@ -188,8 +188,8 @@ PENSTOCK_INLINE beton_file beton_file::read(session_view session, object_id obje
   std::ranges::sort(entries, {}, [](const entry& one) { return std::pair(one.begin, one.size); });
   made.image_sizes.assign(to_size(made.samples) * made.images, no_size);
   for (std::uint64_t sample = 0; sample < made.samples; ++sample)
-    for (const beton_field& field : made.fields) {
-      if (field.kind != beton_kind::image) continue;
+    for (const ffcv_field& field : made.fields) {
+      if (field.kind != ffcv_kind::image) continue;
       const std::uint64_t begin = number(made.row(sample) + field.offset + 5, 8);
       const auto after = std::ranges::upper_bound(entries, begin, {}, &entry::begin);
       if (after == entries.begin()) continue;
@@ -204,12 +204,11 @@ PENSTOCK_INLINE beton_file beton_file::read(session_view session, object_id obje
   return made;
 }
 
-PENSTOCK_INLINE void beton_file::find_place(std::uint64_t sample, std::size_t which,
-                                            beton_place& found) const {
-  const beton_field& field = fields[which];
+PENSTOCK_INLINE void ffcv_file::find_place(std::uint64_t sample, std::size_t which, ffcv_place& found) const {
+  const ffcv_field& field = fields[which];
   const std::byte* const at = row(sample) + field.offset;
   switch (field.kind) {
-    case beton_kind::image: {
+    case ffcv_kind::image: {
       found.begin = load_little<std::uint64_t>(at + 5);
       found.size = image_sizes[to_size(sample) * images + field.image_place];
       const unsigned mode = load_little<std::uint8_t>(at);
@@ -226,8 +225,8 @@ PENSTOCK_INLINE void beton_file::find_place(std::uint64_t sample, std::size_t wh
                                    " has ", found.size, " bytes"});
       break;
     }
-    case beton_kind::bytes:
-    case beton_kind::json:
+    case ffcv_kind::bytes:
+    case ffcv_kind::json:
       found.begin = load_little<std::uint64_t>(at);
       found.size = load_little<std::uint64_t>(at + 8);
       break;
@@ -240,17 +239,17 @@ PENSTOCK_INLINE void beton_file::find_place(std::uint64_t sample, std::size_t wh
                                found.size, " bytes, and the file has ", size});
 }
 
-PENSTOCK_INLINE beton_files::beton_files(storage_facts where, session_view session) {
+PENSTOCK_INLINE ffcv_files::ffcv_files(storage_facts where, session_view session) {
   if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one file");
   std::vector<manifest::shard> entries;
   for (std::size_t i = 0; i < where.names.size(); ++i) {
     const auto object = static_cast<object_id>(i);
     try {
       const object_version version = session.version(object);
-      files.push_back(beton_file::read(session, object));
+      files.push_back(ffcv_file::read(session, object));
       learn_ends(object, ends_of(session, object, version.size));
       session.confirm(object);
-      const beton_file& file = files.back();
+      const ffcv_file& file = files.back();
       if (file.fields != fields())
         throw error(errc::format, {"the file has other fields than the first one, '", where.names[0], "'"});
       entries.push_back({where.names[i], file.size, file.samples, file.payload, file.mark, version.stamp});
@@ -265,39 +264,39 @@ PENSTOCK_INLINE beton_files::beton_files(storage_facts where, session_view sessi
   mark = mix64(shards.fingerprint() ^ 0x6265746f6eu);
 }
 
-PENSTOCK_INLINE std::string beton_files::key_of(std::size_t shard, std::uint64_t sample) const {
+PENSTOCK_INLINE std::string ffcv_files::key_of(std::size_t shard, std::uint64_t sample) const {
   const std::string_view name = path(shard);
   return text({name.substr(name.rfind('/') + 1), ":", sample});
 }
-PENSTOCK_INLINE std::string beton_files::describe() const {
-  std::string line = text({"beton(", files.size(), files.size() == 1 ? " file, " : " files, ", shards.bytes(),
+PENSTOCK_INLINE std::string ffcv_files::describe() const {
+  std::string line = text({"ffcv(", files.size(), files.size() == 1 ? " file, " : " files, ", shards.bytes(),
                            " bytes): ", shards.samples(), " samples of "});
   for (std::size_t i = 0; i < fields().size(); ++i)
     append(line, {i == 0 ? "" : ", ", fields()[i].name, " (", fields()[i].encoding, ")"});
   return line;
 }
 
-PENSTOCK_INLINE void check_beton_codec(const beton_field& field, std::string_view codec) {
+PENSTOCK_INLINE void check_ffcv_codec(const ffcv_field& field, std::string_view codec) {
   std::string_view good;
   switch (field.kind) {
-    case beton_kind::real:
-    case beton_kind::whole:
+    case ffcv_kind::real:
+    case ffcv_kind::whole:
       if (codec == "raw_number") return;
-      good = field.kind == beton_kind::real ? "raw_number<double>" : "raw_number<std::int64_t>";
+      good = field.kind == ffcv_kind::real ? "raw_number<double>" : "raw_number<std::int64_t>";
       break;
-    case beton_kind::image:
-      if (codec == "beton_image") return;
-      good = "beton_image<jpeg>, or beton_image<> if no image is compressed";
+    case ffcv_kind::image:
+      if (codec == "ffcv_image") return;
+      good = "ffcv_image<jpeg>, or ffcv_image<> if no image is compressed";
       break;
-    case beton_kind::array:
-    case beton_kind::tensor:
+    case ffcv_kind::array:
+    case ffcv_kind::tensor:
       if (codec == "mds_array") return;
       good = "mds_array<T>";
       break;
     default:
-      if (codec != "raw_number" && codec != "mds_array" && codec != "beton_image") return;
-      good = field.kind == beton_kind::json ? "json, json_field or text"
-                                            : "identity, or the codec that they are for";
+      if (codec != "raw_number" && codec != "mds_array" && codec != "ffcv_image") return;
+      good = field.kind == ffcv_kind::json ? "json, json_field or text"
+                                           : "identity, or the codec that they are for";
   }
   throw error(errc::format, {"the field '", field.name, "' is of type ", field.encoding, ", which ", codec,
                              " does not read: use ", good});

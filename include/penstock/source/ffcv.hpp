@@ -9,8 +9,8 @@
 #include <penstock/core/projection.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/beton_files.hpp>
-#include <penstock/source/detail/beton_sample.hpp>
+#include <penstock/source/detail/ffcv_files.hpp>
+#include <penstock/source/detail/ffcv_sample.hpp>
 #include <penstock/source/detail/file_pattern.hpp>
 #include <penstock/source/detail/known_files.hpp>
 #include <penstock/source/detail/stored_files.hpp>
@@ -34,17 +34,17 @@
 
 namespace penstock::inline v0_1 {
 
-/// The source that `beton` makes of FFCV's files.
+/// The source that `ffcv` makes of FFCV's files.
 template <storage Storage>
-class beton_source : public opens_as_plan<beton_source<Storage>> {
+class ffcv_source : public opens_as_plan<ffcv_source<Storage>> {
   using session_type = typename Storage::session;
-  using files = detail::stored_in<detail::beton_files, Storage>;
-  using worker_type = detail::beton_worker<session_type>;
+  using files = detail::stored_in<detail::ffcv_files, Storage>;
+  using worker_type = detail::ffcv_worker<session_type>;
 
  public:
   using penstock_part = source_tag;
-  using element = detail::beton_sample<worker_type>;
-  static constexpr std::string_view source_name = "beton";
+  using element = detail::ffcv_sample<worker_type>;
+  static constexpr std::string_view source_name = "ffcv";
 
   /// A run's reader: a session.
   class reader {
@@ -103,7 +103,7 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
       for (std::size_t i = 0; i < w.coming_count; ++i) {
         const manifest::place place = known_->shards.locate(next[i].index);
         w.coming[i] = {place};
-        const detail::beton_file& file = known_->files[place.shard];
+        const detail::ffcv_file& file = known_->files[place.shard];
         __builtin_prefetch(file.row(place.sample));
         if (file.images != 0)
           __builtin_prefetch(file.image_sizes.data() + detail::to_size(place.sample) * file.images);
@@ -156,7 +156,7 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
       std::uint64_t begin = std::numeric_limits<std::uint64_t>::max(), end = 0, sum = 0;
       try {
         for (const std::size_t field : used_) {
-          const detail::beton_place place = known_->files[which].place(sample, field);
+          const detail::ffcv_place place = known_->files[which].place(sample, field);
           if (place.size == 0) continue;
           begin = std::min(begin, place.begin);
           end = std::max(end, place.begin + place.size);
@@ -174,9 +174,9 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
     std::vector<std::size_t> used_;  // the fields whose values lie in pages
   };
 
-  explicit beton_source(Storage where) {
+  explicit ffcv_source(Storage where) {
     auto session = where.connect();
-    detail::beton_files found(facts_of(where), session);
+    detail::ffcv_files found(facts_of(where), session);
     known_.reset(new const files(std::move(where), std::move(found)));
   }
 
@@ -191,7 +191,7 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
   [[nodiscard]] std::string describe() const { return known_->describe(); }
   [[nodiscard]] std::vector<source_field> fields() const {
     std::vector<source_field> made;
-    for (const detail::beton_field& one : known_->fields()) made.push_back({one.name, one.encoding});
+    for (const detail::ffcv_field& one : known_->fields()) made.push_back({one.name, one.encoding});
     return made;
   }
   [[nodiscard]] reader connect(const projection& used = {}) const { return reader(known_, used); }
@@ -202,13 +202,13 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
 
 /// FFCV's files.
 ///
-///     auto samples = beton("imagenet_train.beton") | shuffle(seed) |
-///                    decode<field<"image", beton_image<>>, field<"label", raw_number<std::int64_t>>>;
+///     auto samples = ffcv("imagenet_train.beton") | shuffle(seed) |
+///                    decode<field<"image", ffcv_image<>>, field<"label", raw_number<std::int64_t>>>;
 ///
 /// In: a path or a pattern (with `::` between patterns), which is `file`; or any storage, whose objects are
 /// the files, all of the same fields.
 /// Out: an open sample with a member for each field. `raw_number<double>` reads FFCV's floats and
-/// `raw_number<std::int64_t>` its ints, `beton_image<jpeg>` its images, compressed or not, `mds_array<T>` its
+/// `raw_number<std::int64_t>` its ints, `ffcv_image<jpeg>` its images, compressed or not, `mds_array<T>` its
 /// arrays and PyTorch tensors, `json`, `json_field` and `text` its JSON, and any other codec its bytes. Names
 /// have at most 16 bytes there.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. FFCV's order SEQUENTIAL is no stage,
@@ -224,12 +224,12 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
 /// Threads: any number may evaluate, each with its own worker.
 /// Source: FFCV, ffcv/{types,writer,reader}.py and ffcv/fields, version 2 of the format.
 template <storage Storage>
-[[nodiscard]] beton_source<Storage> beton(Storage where) {
-  return beton_source<Storage>(std::move(where));
+[[nodiscard]] ffcv_source<Storage> ffcv(Storage where) {
+  return ffcv_source<Storage>(std::move(where));
 }
 template <detail::tar::pattern_text Text>
-[[nodiscard]] beton_source<file> beton(const Text& pattern) {
-  return beton_source<file>(detail::tar::files_of(detail::tar::to_pattern(pattern)));
+[[nodiscard]] ffcv_source<file> ffcv(const Text& pattern) {
+  return ffcv_source<file>(detail::tar::files_of(detail::tar::to_pattern(pattern)));
 }
 
 }  // namespace penstock::inline v0_1

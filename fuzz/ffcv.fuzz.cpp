@@ -2,9 +2,9 @@
 
 // A file of FFCV: [file]
 
-#include <penstock/codec/beton_image.hpp>
+#include <penstock/codec/ffcv_image.hpp>
 #include <penstock/codec/mds_array.hpp>
-#include <penstock/source/beton.hpp>
+#include <penstock/source/ffcv.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/memory_files.hpp>
 
@@ -36,9 +36,9 @@ std::string values_of(const Source& all, std::size_t file_size) {
             found += outcome([&] {
               must(value.size() <= file_size, "a value is not larger than its file");
               found += ps::text_of(value.finish().first(std::min<std::size_t>(value.finish().size(), 64)));
-              ps::beton_image<>::scratch scratch;
+              ps::ffcv_image<>::scratch scratch;
               if (value.encoding() == "image") {
-                const auto image = ps::beton_image<>{}.decode(value, scratch);
+                const auto image = ps::ffcv_image<>{}.decode(value, scratch);
                 must(std::uint64_t{3} * image.size().width * image.size().height == value.size(),
                      "an image has the bytes of its pixels");
               }
@@ -62,11 +62,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const ps::bytes_view bytes = input(data, size).rest();
   std::string shown, copied;
   const std::string refused =
-      outcome([&] { shown = values_of(ps::beton(ps::memory_files().add_view("x", bytes)), bytes.size()); });
+      outcome([&] { shown = values_of(ps::ffcv(ps::memory_files().add_view("x", bytes)), bytes.size()); });
   if (!refused.empty()) return 0;
   file.write(bytes);
   const std::string other = outcome([&] {
-    copied = values_of(ps::beton(ps::file(std::vector{file.path()}, {.access = ps::file_access::read})),
+    copied = values_of(ps::ffcv(ps::file(std::vector{file.path()}, {.access = ps::file_access::read})),
                        bytes.size());
   });
   must(other.empty(), "both storages give samples");

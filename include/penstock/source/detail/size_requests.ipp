@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/source/detail/size_questions.hpp>
+#include <penstock/source/detail/size_requests.hpp>
 
 #include <penstock/storage/concepts.hpp>
 
@@ -10,12 +10,12 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-PENSTOCK_INLINE size_questions::~size_questions() {
+PENSTOCK_INLINE size_requests::~size_requests() {
   stop();
   if (thread_.joinable()) thread_.join();
 }
 
-PENSTOCK_INLINE void size_questions::ask_from(std::size_t object) {
+PENSTOCK_INLINE void size_requests::ask_from(std::size_t object) {
   {
     const std::lock_guard guard(lock_);
     if (stopped_ || object >= objects_) return;
@@ -28,20 +28,20 @@ PENSTOCK_INLINE void size_questions::ask_from(std::size_t object) {
   changed_.notify_one();
 }
 
-PENSTOCK_INLINE size_questions::answer_type size_questions::answer(std::size_t object) {
+PENSTOCK_INLINE size_requests::answer_type size_requests::answer(std::size_t object) {
   const std::lock_guard guard(lock_);
   const place& there = places_[object % ahead];
   return there.object == object ? there.answer : answer_type{};
 }
 
-PENSTOCK_INLINE void size_questions::forget() noexcept {
+PENSTOCK_INLINE void size_requests::forget() noexcept {
   const std::lock_guard guard(lock_);
   places_ = {};
   from_ = next_ = end_ = 0;
   ++times_forgotten_;
 }
 
-PENSTOCK_INLINE void size_questions::stop() noexcept {
+PENSTOCK_INLINE void size_requests::stop() noexcept {
   {
     const std::lock_guard guard(lock_);
     stopped_ = true;
@@ -49,7 +49,7 @@ PENSTOCK_INLINE void size_questions::stop() noexcept {
   changed_.notify_one();
 }
 
-PENSTOCK_INLINE void size_questions::work() noexcept {
+PENSTOCK_INLINE void size_requests::work() noexcept {
   std::unique_lock held(lock_);
   for (;;) {
     changed_.wait(held, [this] { return stopped_ || next_ < end_; });

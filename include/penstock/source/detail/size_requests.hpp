@@ -19,7 +19,7 @@ namespace detail {
 /// whoever reads them one after another waits for no answer.
 ///
 /// Threads: one calls `ask_from`, `answer` and `forget`; any may call `stop`.
-class size_questions {
+class size_requests {
  public:
   enum class state : std::uint8_t { open, known, failed };
   struct answer_type {
@@ -27,11 +27,11 @@ class size_questions {
     std::uint64_t size = 0;
   };
 
-  size_questions(session_view session, std::size_t objects) noexcept : session_(session), objects_(objects) {}
-  size_questions(const size_questions&) = delete;
-  size_questions& operator=(const size_questions&) = delete;
+  size_requests(session_view session, std::size_t objects) noexcept : session_(session), objects_(objects) {}
+  size_requests(const size_requests&) = delete;
+  size_requests& operator=(const size_requests&) = delete;
   /// Waits for the question in progress; `stop`, and then end the session's reads, to make that short.
-  ~size_questions();
+  ~size_requests();
 
   /// Asks for this object and some of those after it. What is known already is not asked for again.
   void ask_from(std::size_t object);
@@ -66,5 +66,5 @@ class size_questions {
 }  // namespace penstock::inline v0_1
 
 #ifndef PENSTOCK_COMPILED
-#include <penstock/source/detail/size_questions.ipp>
+#include <penstock/source/detail/size_requests.ipp>
 #endif

@@ -19,7 +19,7 @@ namespace detail {
 /// answer of the first.
 ///
 /// Threads: any number may call.
-class shared_questions {
+class single_flight {
   struct question {
     object_id about;
     bool over = false;

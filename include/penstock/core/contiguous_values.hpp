@@ -10,7 +10,7 @@ namespace penstock::inline v0_1::detail {
 /// Numbers of samples one behind the other that lie one behind the other in memory, perhaps not aligned; null
 /// if they do not.
 template <class T>
-struct value_run {
+struct contiguous_values {
   const std::byte* first = nullptr;
 };
 
