@@ -77,7 +77,7 @@ struct byte_image_mistake<V> {
 /// The base of operations on images: functions for `map` that wrap a lazy image in another, and have a
 /// scratch per worker. An operation has `operator()(const I& image, const call<image_scratch>& c) const` for
 /// a `lazy_image` I. One that draws random numbers, from `c.random()`, also has
-/// `template <class> static constexpr bool draws = true;`.
+/// `template <class> static constexpr bool uses_random = true;`.
 ///
 /// For a `map` of several fields it also says what becomes of the places in an image. One that leaves them
 /// where they are has `using keeps_places = void;`. One that moves them has `using moves_places = void;`, and

@@ -117,7 +117,7 @@ class batch_maps {
       using stage_type = detail::type_at<I, stages>;
       if constexpr (part_of_kind<stage_type, batch_map_tag>) {
         constexpr bool returns = stage_type::template returns<Views>;
-        constexpr std::size_t drawn = Drawn + (stage_type::template draws<Views> ? 1 : 0);
+        constexpr std::size_t drawn = Drawn + (stage_type::template uses_random<Views> ? 1 : 0);
         const auto& stage = detail::at<I>(plan_->stages());
         batch_columns<Views> columns(views, facts);
         rng random(seed_, facts.place.epoch, facts.place.index, stage.stream(Drawn, rank_));
@@ -148,7 +148,7 @@ class batch_maps {
   static decltype(auto) call(const Stage& stage, batch_columns<Views>& columns,
                              [[maybe_unused]] rng& random) {
     try {
-      if constexpr (Stage::template draws<Views>)
+      if constexpr (Stage::template uses_random<Views>)
         return stage.function(columns, random);
       else
         return stage.function(columns);
