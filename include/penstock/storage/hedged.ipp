@@ -8,7 +8,7 @@
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE detail::hedge_rules detail::rules_of(const hedged_options& options) {
-  if (!(options.max_extra_requests >= 0 && options.share <= 1))
+  if (!(options.max_extra_requests >= 0 && options.max_extra_requests <= 1))
     throw error(errc::argument,
                 "hedged starts from 0 to 1 second reads per read; max_extra_requests must be between them");
   constexpr std::chrono::microseconds none{0}, hour{3'600'000'000};

@@ -236,7 +236,7 @@ inline csv_files::found_file csv_files::look(session_view session, object_id obj
                                              std::uint64_t size) const {
   found_file made;
   made.columns = options.columns;
-  csv_row_ends ends(marks());
+  csv_row_ends row_ends(marks());
   std::string pending;  // rows that have no end yet
   std::uint64_t at = 0, begin = 0;
   const auto add = [&](std::size_t count) {
@@ -277,7 +277,7 @@ inline csv_files::found_file csv_files::look(session_view session, object_id obj
       std::size_t head = 0;
       std::size_t from_here = seen;
       while (from_here < pending.size()) {
-        const std::size_t end = ends.find(std::string_view(pending).substr(from_here), true);
+        const std::size_t end = row_ends.find(std::string_view(pending).substr(from_here), true);
         if (end == 0) break;
         from_here += end;
         if (pending.find_first_not_of("\r\n") < from_here) {
@@ -291,13 +291,13 @@ inline csv_files::found_file csv_files::look(session_view session, object_id obj
         for (const auto& field : named->schema()->fields()) made.columns.push_back(field->name());
         pending.erase(0, head);
         begin += head;
-        done = ends.find(pending, false);
+        done = row_ends.find(pending, false);
       }
     } else {
-      done = seen + ends.find(std::string_view(pending).substr(seen), false);
+      done = seen + row_ends.find(std::string_view(pending).substr(seen), false);
       if (done == seen) done = 0;
     }
-    if (whole && ends.quoted())
+    if (whole && row_ends.quoted())
       throw error(errc::format, "a value begins with a quote that nothing closes").at_offset(begin);
     if (whole) done = pending.size();
     if (done != 0) add(done);

@@ -384,7 +384,7 @@ struct ipc_batches::state {
     }
     return false;
   }
-  [[nodiscard]] bool mapped(session_view session, object_id object) const noexcept {
+  [[nodiscard]] bool is_mapped(session_view session, object_id object) const noexcept {
     const ipc_file& file = files->files[object];
     return session.views() && !file.compressed && !file.swapped && !widens[object];
   }
@@ -506,7 +506,7 @@ PENSTOCK_INLINE const arrow_batch& ipc_batches::get(session_view session, std::s
                                                     shared<const arrow_batch>& held) const {
   state& all = *state_;
   if (const arrow_batch* const known = all.mapped.find(shard)) return *known;
-  if (all.mapped(session, all.files->object(shard)))
+  if (all.is_mapped(session, all.files->object(shard)))
     return all.mapped.get(shard, [&] { return all.load(session, shard); });
   held =
       all.kept.get(shard, [&](std::size_t which, batch_cache::sharing&) { return all.load(session, which); });
