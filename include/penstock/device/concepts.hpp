@@ -140,27 +140,27 @@ class device_batch {
   device_batch() = default;
   /// `stream` is that of the stage; the operations before this one drew `drawn` streams of it.
   device_batch(const facts& known, std::uint64_t stream, std::uint64_t drawn) noexcept
-      : known_(known), stream_(stream), drawn_(drawn) {}
+      : facts_(known), stream_(stream), drawn_(drawn) {}
 
   /// All slots, padding included.
-  [[nodiscard]] std::size_t slots() const noexcept { return known_.slots; }
+  [[nodiscard]] std::size_t slots() const noexcept { return facts_.slots; }
   /// Slots with a sample come first; `bad_samples::skip` leaves holes among them.
-  [[nodiscard]] std::size_t valid() const noexcept { return known_.valid; }
-  [[nodiscard]] bool has_holes() const noexcept { return !known_.mask.empty(); }
+  [[nodiscard]] std::size_t valid() const noexcept { return facts_.valid; }
+  [[nodiscard]] bool has_holes() const noexcept { return !facts_.mask.empty(); }
   /// Whether a slot holds a sample. What an operation writes to others is 0, as on the host.
   [[nodiscard]] bool holds(std::size_t slot) const noexcept {
-    return slot < known_.valid && (known_.mask.empty() || known_.mask[slot] != 0);
+    return slot < facts_.valid && (facts_.mask.empty() || facts_.mask[slot] != 0);
   }
   /// The random numbers of a slot that holds a sample: the same that a `map` in place of this operation gets
   /// for it. An operation that draws several streams says with `number` which.
   [[nodiscard]] rng random(std::size_t slot, std::uint64_t number = 0) const noexcept {
-    const position at = known_.positions[slot];
+    const position at = facts_.positions[slot];
     const std::uint64_t before = drawn_ + number;
-    return {known_.seed, at.epoch, at.index, before == 0 ? stream_ : mix64(mix64(stream_) + before)};
+    return {facts_.seed, at.epoch, at.index, before == 0 ? stream_ : mix64(mix64(stream_) + before)};
   }
 
  private:
-  facts known_;
+  facts facts_;
   std::uint64_t stream_ = 0, drawn_ = 0;
 };
 

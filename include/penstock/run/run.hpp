@@ -112,7 +112,7 @@ class run {
   run& operator=(run&& other) noexcept {
     if (this == &other) return *this;
     close();
-    known_ = std::move(other.known_);
+    common_state_ = std::move(other.common_state_);
     is_known_ = std::exchange(other.is_known_, false);
     core_ = std::move(other.core_);
     batch_ = std::move(other.batch_);
@@ -272,16 +272,16 @@ class run {
     if (!is_known_) {
       const Plan& p = plan();
       const world share = world_of(p);
-      known_.dataset = p.source().fingerprint();
-      known_.sequence = sequence_fingerprint(p);
-      known_.random = random_fingerprint(p);
-      known_.world = share.size;
-      known_.rank = share.rank;
-      known_.elastic = elastic<Plan> ? 1 : 0;
-      known_.plan = sequence_words(p);
+      common_state_.dataset = p.source().fingerprint();
+      common_state_.sequence = sequence_fingerprint(p);
+      common_state_.random = random_fingerprint(p);
+      common_state_.world = share.size;
+      common_state_.rank = share.rank;
+      common_state_.elastic = elastic<Plan> ? 1 : 0;
+      common_state_.plan = sequence_words(p);
       is_known_ = true;
     }
-    return known_;
+    return common_state_;
   }
 
   void close() noexcept {
@@ -421,7 +421,7 @@ class run {
     resumes_ = true;
   }
 
-  mutable penstock::state known_;  // common to all states of this run
+  mutable penstock::state common_state_;  // common to all states of this run
   mutable bool is_known_ = false;
   shared<delivery_shell> core_;
   std::conditional_t<parts::batched, value_type, std::optional<int>> batch_{};

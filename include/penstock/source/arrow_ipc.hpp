@@ -76,31 +76,31 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
   using reader = detail::arrow_rows<Storage, detail::ipc_files, files, detail::ipc_batches>;
 
   arrow_ipc_source(Storage where, arrow_ipc_options options, detail::ipc_batches::unpack_call unpack)
-      : known_(made(std::move(where))), options_(options), unpack_(unpack) {}
+      : table_(made(std::move(where))), options_(options), unpack_(unpack) {}
 
   /// The rows of all files.
-  [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
+  [[nodiscard]] std::uint64_t size() const noexcept { return table_->shards.samples(); }
   /// Where batches of rows begin.
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return known_->shards.starts();
+    return table_->shards.starts();
   }
   /// The batches, as shards.
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return table_->shards; }
   /// Covers the columns, and each batch's file, place, size and rows.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return known_->mark; }
-  [[nodiscard]] std::string describe() const { return known_->describe(); }
-  [[nodiscard]] std::vector<source_field> fields() const { return known_->fields(); }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return table_->mark; }
+  [[nodiscard]] std::string describe() const { return table_->describe(); }
+  [[nodiscard]] std::vector<source_field> fields() const { return table_->fields(); }
   /// The columns' types, as the children of a struct.
-  [[nodiscard]] const arrow_type& schema() const noexcept { return known_->schema; }
+  [[nodiscard]] const arrow_type& schema() const noexcept { return table_->schema; }
   [[nodiscard]] reader connect(const projection& used = {}) const {
-    return reader(known_, used, detail::ipc_limits{options_.keep, options_.limit}, unpack_);
+    return reader(table_, used, detail::ipc_limits{options_.keep, options_.limit}, unpack_);
   }
 
   /// Only these columns; see `columns`.
   [[nodiscard]] friend arrow_ipc_source operator|(arrow_ipc_source source, column_list names) {
-    files changed(*source.known_);
+    files changed(*source.table_);
     changed.show(names.names);
-    source.known_.reset(new const files(std::move(changed)));
+    source.table_.reset(new const files(std::move(changed)));
     return source;
   }
 
@@ -112,7 +112,7 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
     return shared<const files>(new const files(std::move(where), std::move(found)));
   }
 
-  shared<const files> known_;
+  shared<const files> table_;
   arrow_ipc_options options_;
   detail::ipc_batches::unpack_call unpack_;
 };

@@ -78,27 +78,27 @@ class csv_source : public opens_as_plan<csv_source<Storage>> {
   csv_source(Storage where, csv_options options) {
     auto session = where.connect();
     detail::csv_files found(facts_of(where), session, std::move(options));
-    known_.reset(new const files(std::move(where), std::move(found)));
+    table_.reset(new const files(std::move(where), std::move(found)));
   }
 
   /// The rows of all files.
-  [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
+  [[nodiscard]] std::uint64_t size() const noexcept { return table_->shards.samples(); }
   /// Where the pieces of about 1 MiB begin that are parsed together.
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return known_->shards.starts();
+    return table_->shards.starts();
   }
   /// The pieces, as shards.
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return table_->shards; }
   /// Covers the names and bytes of all files, the columns' types, and the options that say what values are.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return known_->mark; }
-  [[nodiscard]] std::string describe() const { return known_->describe(); }
-  [[nodiscard]] std::vector<source_field> fields() const { return known_->fields(); }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return table_->mark; }
+  [[nodiscard]] std::string describe() const { return table_->describe(); }
+  [[nodiscard]] std::vector<source_field> fields() const { return table_->fields(); }
   /// The columns' types, as the children of a struct.
-  [[nodiscard]] const arrow_type& schema() const noexcept { return known_->schema; }
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(known_, used); }
+  [[nodiscard]] const arrow_type& schema() const noexcept { return table_->schema; }
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(table_, used); }
 
  private:
-  shared<const files> known_;
+  shared<const files> table_;
 };
 
 /// The rows of CSV files, in any order.

@@ -61,25 +61,25 @@ class ffcv_source : public opens_as_plan<ffcv_source<Storage>> {
     static constexpr bool has_latency = latent_session<session_type>;
 
     reader(shared<const files> known, const projection& used)
-        : known_(std::move(known)), open_(*known_, known_->where) {
-      for (std::size_t i = 0; i < known_->fields().size(); ++i)
-        if (known_->fields()[i].points() && used.uses(known_->fields()[i].name)) used_.push_back(i);
+        : files_(std::move(known)), open_(*files_, files_->where) {
+      for (std::size_t i = 0; i < files_->fields().size(); ++i)
+        if (files_->fields()[i].points() && used.uses(files_->fields()[i].name)) used_.push_back(i);
     }
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
       if (w.file == nullptr || p.index < w.begin_of || p.index >= w.end_of) {
-        const manifest::place place = known_->locate(p.index);
+        const manifest::place place = files_->locate(p.index);
         (void)open_.session(place.shard);  // compares the file with what the plan knows
         w.shard = place.shard;
         w.begin_of = place.first;
-        w.end_of = place.first + known_->files[place.shard].samples;
+        w.end_of = place.first + files_->files[place.shard].samples;
       }
       w.sample = p.index - w.begin_of;
       const auto object = static_cast<object_id>(w.shard);
       try {
         session_type& session = open_.unread_session();
-        w.begin(session, *known_);
+        w.begin(session, *files_);
         if constexpr (!worker_type::views)
           if (w.fetched != nullptr)
             if (const auto range = range_of(w.shard, w.sample)) {
@@ -90,7 +90,7 @@ class ffcv_source : public opens_as_plan<ffcv_source<Storage>> {
         open_.confirm(w.shard);
       } catch (error& e) {
         open_.confirm(w.shard);
-        e.in_file(known_->path(w.shard)).for_key(known_->key_of(w.shard, w.sample));
+        e.in_file(files_->path(w.shard)).for_key(files_->key_of(w.shard, w.sample));
         throw;
       }
     }
@@ -101,9 +101,9 @@ class ffcv_source : public opens_as_plan<ffcv_source<Storage>> {
     {
       w.coming_count = std::min(next.size(), w.coming.size());
       for (std::size_t i = 0; i < w.coming_count; ++i) {
-        const manifest::place place = known_->shards.locate(next[i].index);
+        const manifest::place place = files_->shards.locate(next[i].index);
         w.coming[i] = {place};
-        const detail::ffcv_file& file = known_->files[place.shard];
+        const detail::ffcv_file& file = files_->files[place.shard];
         __builtin_prefetch(file.row(place.sample));
         if (file.images != 0)
           __builtin_prefetch(file.image_sizes.data() + detail::to_size(place.sample) * file.images);
@@ -126,13 +126,13 @@ class ffcv_source : public opens_as_plan<ffcv_source<Storage>> {
 
     /// The file, and the sample's number in it: "train.beton:17".
     [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = known_->locate(index);
-      return known_->key_of(place.shard, place.sample);
+      const manifest::place place = files_->locate(index);
+      return files_->key_of(place.shard, place.sample);
     }
     /// The bytes from the first to the last value that is used.
     template <class Sink>
     void ranges(std::uint64_t index, Sink&& sink) const {
-      const manifest::place place = known_->locate(index);
+      const manifest::place place = files_->locate(index);
       if (const auto range = range_of(place.shard, place.sample))
         open_.range(place.shard, range->first, range->second - range->first, sink);
     }
@@ -145,8 +145,8 @@ class ffcv_source : public opens_as_plan<ffcv_source<Storage>> {
     void cancel_reads() const noexcept { open_.cancel_reads(); }
     /// The mean size of a sample.
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
-      const std::uint64_t count = known_->shards.samples();
-      return used_.empty() || count == 0 ? 0 : known_->shards.bytes() / count;
+      const std::uint64_t count = files_->shards.samples();
+      return used_.empty() || count == 0 ? 0 : files_->shards.bytes() / count;
     }
 
    private:
@@ -156,7 +156,7 @@ class ffcv_source : public opens_as_plan<ffcv_source<Storage>> {
       std::uint64_t begin = std::numeric_limits<std::uint64_t>::max(), end = 0, sum = 0;
       try {
         for (const std::size_t field : used_) {
-          const detail::ffcv_place place = known_->files[which].place(sample, field);
+          const detail::ffcv_place place = files_->files[which].place(sample, field);
           if (place.size == 0) continue;
           begin = std::min(begin, place.begin);
           end = std::max(end, place.begin + place.size);
@@ -169,7 +169,7 @@ class ffcv_source : public opens_as_plan<ffcv_source<Storage>> {
       return std::pair{begin, end};
     }
 
-    shared<const files> known_;
+    shared<const files> files_;
     detail::open_files<Storage> open_;
     std::vector<std::size_t> used_;  // the fields whose values lie in pages
   };
@@ -177,27 +177,27 @@ class ffcv_source : public opens_as_plan<ffcv_source<Storage>> {
   explicit ffcv_source(Storage where) {
     auto session = where.connect();
     detail::ffcv_files found(facts_of(where), session);
-    known_.reset(new const files(std::move(where), std::move(found)));
+    files_.reset(new const files(std::move(where), std::move(found)));
   }
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
+  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
   /// Where files begin.
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return known_->shards.starts();
+    return files_->shards.starts();
   }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
   /// Covers the fields, and where each value is; not the values.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return known_->mark; }
-  [[nodiscard]] std::string describe() const { return known_->describe(); }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->mark; }
+  [[nodiscard]] std::string describe() const { return files_->describe(); }
   [[nodiscard]] std::vector<source_field> fields() const {
     std::vector<source_field> made;
-    for (const detail::ffcv_field& one : known_->fields()) made.push_back({one.name, one.encoding});
+    for (const detail::ffcv_field& one : files_->fields()) made.push_back({one.name, one.encoding});
     return made;
   }
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(known_, used); }
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(files_, used); }
 
  private:
-  shared<const files> known_;
+  shared<const files> files_;
 };
 
 /// FFCV's files.

@@ -61,14 +61,14 @@ class line_source : public opens_as_plan<line_source<Storage>> {
       std::uint64_t next = 0;
       std::size_t offset = 0;
     };
-    explicit reader(shared<const files> known) : known_(std::move(known)), open_(*known_, known_->where) {}
+    explicit reader(shared<const files> known) : files_(std::move(known)), open_(*files_, files_->where) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
-      const manifest::place place = known_->locate(p.index);
+      const manifest::place place = files_->locate(p.index);
       const std::string_view text = content(place.shard);
       const std::size_t begin = w.shard == place.shard && w.next == place.sample
-                                    ? known_->tables[place.shard].next_begin(text, w.offset)
+                                    ? files_->tables[place.shard].next_begin(text, w.offset)
                                     : find(text, place);
       const std::size_t end = detail::line_table::end_of(text, begin);
       w = {place.shard, place.sample + 1, end};
@@ -84,49 +84,49 @@ class line_source : public opens_as_plan<line_source<Storage>> {
         open_.confirm(place.shard);
         // an offset without a file comes from a codec and counts from the first byte of the line
         if (e.file().empty() && e.offset()) e.within("the line", begin);
-        e.in_file(known_->path(place.shard)).for_key(key(p.index)).at_offset(begin);
+        e.in_file(files_->path(place.shard)).for_key(key(p.index)).at_offset(begin);
         throw;
       }
     }
     /// The file and the line number in it, counted from 1: "corpus.txt:17". Lines that are left out count.
     [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = known_->locate(index);
-      const detail::line_table& table = known_->tables[place.shard];
+      const manifest::place place = files_->locate(index);
+      const detail::line_table& table = files_->tables[place.shard];
       const std::uint64_t before =
           table.blank == 0 ? place.sample : table.number(content(place.shard), place.sample);
-      return detail::text({known_->path(place.shard), ":", before + 1});
+      return detail::text({files_->path(place.shard), ":", before + 1});
     }
     /// The stretch of the file between the two table entries around this line.
     template <class Sink>
     void ranges(std::uint64_t index, Sink&& sink) const {
-      if (index >= known_->shards.samples()) return;
-      const manifest::place place = known_->shards.locate(index);
-      const detail::line_table& table = known_->tables[place.shard];
+      if (index >= files_->shards.samples()) return;
+      const manifest::place place = files_->shards.locate(index);
+      const detail::line_table& table = files_->tables[place.shard];
       const std::size_t i = table.entry(place.sample);
       const std::uint64_t end =
-          i + 1 < table.begins.size() ? table.begins[i + 1] : known_->versions[place.shard].size;
+          i + 1 < table.begins.size() ? table.begins[i + 1] : files_->versions[place.shard].size;
       open_.range(place.shard, table.begins[i], end - table.begins[i], sink);
     }
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
-      return known_->shards.payload() / known_->shards.samples();
+      return files_->shards.payload() / files_->shards.samples();
     }
 
    private:
     [[nodiscard]] std::string_view content(std::size_t number) const {
-      return text_of(open_.session(number).view(known_->object(number), 0, known_->versions[number].size));
+      return text_of(open_.session(number).view(files_->object(number), 0, files_->versions[number].size));
     }
     [[nodiscard]] std::size_t find(std::string_view text, const manifest::place& place) const {
-      const detail::line_table& table = known_->tables[place.shard];
+      const detail::line_table& table = files_->tables[place.shard];
       auto at = static_cast<std::size_t>(table.begins[table.entry(place.sample)]);
       for (std::uint64_t n = table.beyond(place.sample); n != 0 && at < text.size(); --n)
         at = table.next_begin(text, detail::line_table::end_of(text, at));
       if (at >= text.size())
         throw error(errc::io, "the file was changed while it was in use; open the dataset again")
-            .in_file(known_->path(place.shard));
+            .in_file(files_->path(place.shard));
       return at;
     }
 
-    shared<const files> known_;
+    shared<const files> files_;
     detail::open_files<Storage> open_;
   };
 
@@ -134,30 +134,30 @@ class line_source : public opens_as_plan<line_source<Storage>> {
     shared<files> known(new files(std::move(where)));
     auto session = known->where.connect();
     known->read(facts_of(known->where), session, options.threads, options.skip_blank);
-    known_ = std::move(known);
+    files_ = std::move(known);
   }
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
+  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return known_->shards.starts();
+    return files_->shards.starts();
   }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
   /// Covers each file's name, size, first and last 4 KiB, and where lines begin.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return mix64(known_->shards.fingerprint() ^ 0x6c696e6573);
+    return mix64(files_->shards.fingerprint() ^ 0x6c696e6573);
   }
   [[nodiscard]] std::string describe() const {
     std::uint64_t blank = 0;
-    for (const detail::line_table& table : known_->tables) blank += table.blank;
-    std::string line = detail::text({"lines(", known_->versions.size(), " files, ", known_->shards.bytes(),
+    for (const detail::line_table& table : files_->tables) blank += table.blank;
+    std::string line = detail::text({"lines(", files_->versions.size(), " files, ", files_->shards.bytes(),
                                      " bytes): ", size(), " lines"});
     if (blank != 0) detail::append(line, {", ", blank, " blank ones left out"});
     return line;
   }
-  [[nodiscard]] reader connect() const { return reader(known_); }
+  [[nodiscard]] reader connect() const { return reader(files_); }
 
  private:
-  shared<const files> known_;
+  shared<const files> files_;
 };
 
 /// The lines of text files, one sample per line.

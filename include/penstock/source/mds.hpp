@@ -74,7 +74,7 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
     static constexpr bool has_latency = latent_session<session_type>;
 
     reader(shared<const files> known, bool unread)
-        : known_(std::move(known)), session_(known_->where.connect()), tables_(known_), unread_(unread) {}
+        : files_(std::move(known)), session_(files_->where.connect()), tables_(files_), unread_(unread) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
@@ -95,7 +95,7 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
       requires prefetching_session<session_type>
     {
       for (std::size_t i = 0; i < std::min(next.size(), w.coming.size()); ++i) {
-        const manifest::place place = known_->shards.locate(next[i].index);
+        const manifest::place place = files_->shards.locate(next[i].index);
         const detail::mds_table* const table = tables_.find(place.shard);
         const std::uint32_t* const entry = table == nullptr ? nullptr : table->begins.data() + place.sample;
         w.coming[i] = {entry, static_cast<object_id>(place.shard)};
@@ -114,8 +114,8 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
 
     /// The shard's name in the index and the sample's number in it: "shard.00000.mds:17".
     [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = known_->locate(index);
-      return detail::text({known_->names[place.shard], ":", place.sample});
+      const manifest::place place = files_->locate(index);
+      return detail::text({files_->names[place.shard], ":", place.sample});
     }
     void get_ready(std::span<const position> samples) const { tables_.get_ready(session_, samples); }
     [[nodiscard]] bool is_ready() const noexcept { return tables_.are_ready(); }
@@ -123,7 +123,7 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
     template <class Sink>
     void ranges(std::uint64_t index, Sink&& sink) const {
       if (unread_) return;
-      const manifest::place place = known_->locate(index);
+      const manifest::place place = files_->locate(index);
       if constexpr (unknown_range_sink<Sink>)
         if (tables_.find(place.shard) == nullptr) return sink.unknown();
       const detail::mds_table& table = tables_.get(session_, place.shard);
@@ -140,18 +140,18 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
     void cancel_reads() const noexcept { end_reads(session_); }
     /// The mean size of a sample.
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
-      return unread_ || known_->shards.samples() == 0 ? 0 : known_->shards.bytes() / known_->shards.samples();
+      return unread_ || files_->shards.samples() == 0 ? 0 : files_->shards.bytes() / files_->shards.samples();
     }
 
    private:
     void move_to(worker& w, std::uint64_t index) const {
       if (w.table == nullptr || index < w.shard_begin || index >= w.shard_end) {
-        const manifest::place place = known_->locate(index);
+        const manifest::place place = files_->locate(index);
         w.table = &tables_.get(session_, place.shard);
         w.shard_begin = place.first;
         w.shard_end = place.first + w.table->begins.size() - 1;
-        w.at.enter(known_->columns[known_->columns_of[place.shard]], known_->path(place.shard),
-                   known_->names[place.shard], static_cast<object_id>(place.shard));
+        w.at.enter(files_->columns[files_->columns_of[place.shard]], files_->path(place.shard),
+                   files_->names[place.shard], static_cast<object_id>(place.shard));
       }
       w.at.sample = index - w.shard_begin;
       const std::uint32_t* const entry = w.table->begins.data() + w.at.sample;
@@ -159,7 +159,7 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
       w.at.size = entry[1] - entry[0];
     }
 
-    shared<const files> known_;
+    shared<const files> files_;
     mutable session_type session_;  // a session may be used by many threads
     detail::mds_tables tables_;
     bool unread_;
@@ -168,34 +168,34 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
   using element = detail::mds_sample<detail::mds_worker<session_type>>;
 
   mds_source(Storage where, const mds_index& index)
-      : known_(new const files(where, index, where.names(), Kind::kind)) {}
+      : files_(new const files(where, index, where.names(), Kind::kind)) {}
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
+  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return known_->shards.starts();
+    return files_->shards.starts();
   }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
   /// Covers what the index says: each shard's name, size and samples, the columns, and checksums if there are
   /// some. Whether shards are compressed, and where they lie, makes no difference.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return known_->mark; }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->mark; }
   [[nodiscard]] std::string describe() const {
-    std::string line = detail::text({source_name, "(", known_->shards.shards().size(), " shards, ",
-                                     known_->shards.bytes(), " bytes): ", size(), " samples of "});
-    const std::vector<mds_column>& first = known_->columns.front().all;
+    std::string line = detail::text({source_name, "(", files_->shards.shards().size(), " shards, ",
+                                     files_->shards.bytes(), " bytes): ", size(), " samples of "});
+    const std::vector<mds_column>& first = files_->columns.front().all;
     for (std::size_t i = 0; i < first.size(); ++i)
       detail::append(line, {i == 0 ? "" : ", ", first[i].name, " (", first[i].encoding, ")"});
     return line;
   }
   [[nodiscard]] std::vector<source_field> fields() const {
     std::vector<source_field> made;
-    for (const mds_column& one : known_->columns.front().all) made.push_back({one.name, one.encoding});
+    for (const mds_column& one : files_->columns.front().all) made.push_back({one.name, one.encoding});
     return made;
   }
   /// Returns the reader. If no column is used, it reads the shards' tables alone.
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(known_, used.nothing()); }
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(files_, used.nothing()); }
 
  private:
-  shared<const files> known_;
+  shared<const files> files_;
 };
 
 namespace detail {

@@ -119,38 +119,38 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
       : options_(options) {
     auto session = where.connect();
     detail::parquet_files found(facts_of(where), session, options.coerce_int96_timestamp_unit, table);
-    known_.reset(new const files(std::move(where), std::move(found)));
+    table_.reset(new const files(std::move(where), std::move(found)));
   }
 
   /// The rows of all files, or those that filters left.
-  [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
+  [[nodiscard]] std::uint64_t size() const noexcept { return table_->shards.samples(); }
   /// Where row groups begin.
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return known_->shards.starts();
+    return table_->shards.starts();
   }
   /// The row groups, as shards.
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return table_->shards; }
   /// Covers the columns that are shown, the filters, and each row group's file, place, size and rows.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return known_->mark; }
-  [[nodiscard]] std::string describe() const { return known_->describe(); }
-  [[nodiscard]] std::vector<source_field> fields() const { return known_->fields(); }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return table_->mark; }
+  [[nodiscard]] std::string describe() const { return table_->describe(); }
+  [[nodiscard]] std::vector<source_field> fields() const { return table_->fields(); }
   /// The types of the files' columns, as the children of a struct.
-  [[nodiscard]] const arrow_type& schema() const noexcept { return *known_->schema; }
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(known_, used, limits()); }
+  [[nodiscard]] const arrow_type& schema() const noexcept { return *table_->schema; }
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(table_, used, limits()); }
 
   /// Only the rows that pass a filter; see `where`.
   [[nodiscard]] friend parquet_source operator|(parquet_source source, column_filter filter) {
-    auto session = source.known_->where.connect();
-    files changed(*source.known_);
+    auto session = source.table_->where.connect();
+    files changed(*source.table_);
     changed.keep(filter, session, source.limits());
-    source.known_.reset(new const files(std::move(changed)));
+    source.table_.reset(new const files(std::move(changed)));
     return source;
   }
   /// Only these columns; see `columns`.
   [[nodiscard]] friend parquet_source operator|(parquet_source source, column_list names) {
-    files changed(*source.known_);
+    files changed(*source.table_);
     changed.show(names.names);
-    source.known_.reset(new const files(std::move(changed)));
+    source.table_.reset(new const files(std::move(changed)));
     return source;
   }
 
@@ -159,7 +159,7 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
     return {options_.keep, options_.limit, options_.page_checksum_verification};
   }
 
-  shared<const files> known_;
+  shared<const files> table_;
   parquet_options options_;
 };
 

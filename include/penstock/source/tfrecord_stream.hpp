@@ -186,19 +186,19 @@ class tfrecord_stream_source : public opens_as_plan<tfrecord_stream_source<Stora
   };
 
   tfrecord_stream_source(Storage where, tfrecord_stream_options options)
-      : where_(std::move(where)),
+      : storage_(std::move(where)),
         ahead_(options.read_ahead),
         set_(std::make_shared<detail::tar::stream_shards>(
-            std::vector<std::string>(where_.names().begin(), where_.names().end()), options.limit, 0, true,
-            source_name)) {}
+            std::vector<std::string>(storage_.names().begin(), storage_.names().end()), options.limit, 0,
+            true, source_name)) {}
 
   [[nodiscard]] std::string describe() const { return set_->describe(); }
   /// Covers the files' names without their folders: their contents are not known until they are read.
   [[nodiscard]] std::uint64_t fingerprint() const { return set_->fingerprint(); }
-  [[nodiscard]] reader connect() const { return reader(where_, set_, ahead_); }
+  [[nodiscard]] reader connect() const { return reader(storage_, set_, ahead_); }
 
  private:
-  Storage where_;
+  Storage storage_;
   std::uint64_t ahead_;
   shared<detail::tar::stream_shards> set_;
 };

@@ -105,37 +105,37 @@ class token_source : public opens_as_plan<token_source<T, Window, Storage>> {
     };
     static constexpr bool has_latency = latent_session<session_type>;
 
-    explicit reader(shared<const files> known) : known_(std::move(known)), open_(*known_, known_->where) {}
+    explicit reader(shared<const files> known) : files_(std::move(known)), open_(*files_, files_->where) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
-      const manifest::place place = known_->locate(p.index);
+      const manifest::place place = files_->locate(p.index);
       const std::uint64_t token = first_token(p.index, place, w.document);
-      const std::uint64_t offset = known_->begins[place.shard] + token * sizeof(T);
+      const std::uint64_t offset = files_->begins[place.shard] + token * sizeof(T);
       try {
-        sink(element(shape::of(known_->window), open_.session(place.shard), known_->object(place.shard),
+        sink(element(shape::of(files_->window), open_.session(place.shard), files_->object(place.shard),
                      offset, w, std::endian::native != std::endian::little));
         open_.confirm(place.shard);
       } catch (error& e) {
         open_.confirm(place.shard);
-        e.in_file(known_->path(place.shard)).at_offset(offset);
+        e.in_file(files_->path(place.shard)).at_offset(offset);
         throw;
       }
     }
     /// The file and the number of the window's first token within it: "train.bin:1024".
     [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = known_->locate(index);
+      const manifest::place place = files_->locate(index);
       std::size_t document = 0;
-      return detail::text({known_->path(place.shard), ":", first_token(index, place, document)});
+      return detail::text({files_->path(place.shard), ":", first_token(index, place, document)});
     }
     /// The bytes of the window.
     template <class Sink>
     void ranges(std::uint64_t index, Sink&& sink) const {
-      if (index >= known_->shards.samples()) return;
-      const manifest::place place = known_->shards.locate(index);
+      if (index >= files_->shards.samples()) return;
+      const manifest::place place = files_->shards.locate(index);
       std::size_t document = 0;
-      open_.range(place.shard, known_->begins[place.shard] + first_token(index, place, document) * sizeof(T),
-                  known_->span * sizeof(T), sink);
+      open_.range(place.shard, files_->begins[place.shard] + first_token(index, place, document) * sizeof(T),
+                  files_->span * sizeof(T), sink);
     }
     void cancel_reads() const noexcept { open_.cancel_reads(); }
     [[nodiscard]] std::optional<named_read> oldest_read() const { return open_.oldest_read(); }
@@ -144,23 +144,23 @@ class token_source : public opens_as_plan<token_source<T, Window, Storage>> {
     {
       return open_.counters();
     }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return known_->span * sizeof(T); }
+    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return files_->span * sizeof(T); }
 
    private:
     // The window's first token within its file. `document` remembers the last document found, because samples
     // are often consecutive.
     [[nodiscard]] std::uint64_t first_token(std::uint64_t index, const manifest::place& place,
                                             std::size_t& document) const noexcept {
-      if (!known_->window.within_documents) return place.sample * known_->window.stride;
-      const auto& firsts = known_->first_windows;
+      if (!files_->window.within_documents) return place.sample * files_->window.stride;
+      const auto& firsts = files_->first_windows;
       if (index < firsts[document] || index >= firsts[document + 1])
         document =
             static_cast<std::size_t>(std::upper_bound(firsts.begin(), firsts.end(), index) - firsts.begin()) -
             1;
-      return known_->first_tokens[document] + (index - firsts[document]) * known_->window.stride;
+      return files_->first_tokens[document] + (index - firsts[document]) * files_->window.stride;
     }
 
-    shared<const files> known_;
+    shared<const files> files_;
     detail::open_files<Storage> open_;
   };
 
@@ -172,26 +172,26 @@ class token_source : public opens_as_plan<token_source<T, Window, Storage>> {
         format));
     auto session = known->where.connect();
     known->read(facts_of(known->where), session, detail::token_type::of<T>());
-    known_ = known;
+    files_ = known;
   }
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
+  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return known_->shards.starts();
+    return files_->shards.starts();
   }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
   /// The number of tokens in all files, including those in no window.
-  [[nodiscard]] std::uint64_t tokens() const noexcept { return known_->tokens; }
+  [[nodiscard]] std::uint64_t tokens() const noexcept { return files_->tokens; }
   /// Covers the windows, each file's name, size and first and last 4 KiB, and the whole of Megatron's
   /// indexes.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return mix64(known_->shards.fingerprint() ^ known_->span);
+    return mix64(files_->shards.fingerprint() ^ files_->span);
   }
-  [[nodiscard]] std::string describe() const { return known_->describe(); }
-  [[nodiscard]] reader connect() const { return reader(known_); }
+  [[nodiscard]] std::string describe() const { return files_->describe(); }
+  [[nodiscard]] reader connect() const { return reader(files_); }
 
  private:
-  shared<const files> known_;
+  shared<const files> files_;
 };
 
 /// Token files without a header, such as nanoGPT's `train.bin`.

@@ -86,7 +86,7 @@ class load_stage {
 
   load_stage(Storage where, Codec with, load_options options)
       : folder_(detail::load_folder(where.names())),
-        where_(std::move(where)),
+        storage_(std::move(where)),
         codec_(std::move(with)),
         options_(options) {}
 
@@ -126,7 +126,7 @@ class load_stage {
   decltype(auto) loaded(std::string_view path, scratch& room) const {
     std::string name = detail::loaded_name(folder_, path, options_);
     try {
-      const Storage one = where_.with_names(std::vector<std::string>{name});
+      const Storage one = storage_.with_names(std::vector<std::string>{name});
       auto session = one.connect();
       const std::uint64_t size = session.size(0);
       if (size > options_.max_bytes) detail::too_long_to_load(size, options_);
@@ -140,7 +140,7 @@ class load_stage {
   }
 
   std::string folder_;
-  Storage where_;
+  Storage storage_;
   Codec codec_;
   load_options options_;
 };

@@ -305,24 +305,24 @@ class any_of {
     std::unique_ptr<state> state_;
   };
 
-  explicit any_of(std::string_view url) : where_(of_url<0>(url, detail::scheme_of(url))) {}
-  explicit any_of(std::vector<std::string> urls) : where_(of_list<0>(urls, detail::common_scheme(urls))) {}
+  explicit any_of(std::string_view url) : storage_(of_url<0>(url, detail::scheme_of(url))) {}
+  explicit any_of(std::vector<std::string> urls) : storage_(of_list<0>(urls, detail::common_scheme(urls))) {}
   any_of(std::initializer_list<const char*> urls)
       : any_of(std::vector<std::string>(urls.begin(), urls.end())) {}
   /// One of the storages as it is.
   template <class S>
     requires(std::same_as<S, Storages> || ...)
-  explicit any_of(S where) : where_(std::move(where)) {}
+  explicit any_of(S where) : storage_(std::move(where)) {}
 
   [[nodiscard]] std::span<const std::string> names() const {
-    return with<0>(where_, [](const auto& s) -> std::span<const std::string> { return s.names(); });
+    return with<0>(storage_, [](const auto& s) -> std::span<const std::string> { return s.names(); });
   }
-  [[nodiscard]] session connect() const { return session(where_); }
+  [[nodiscard]] session connect() const { return session(storage_); }
   /// See `sidecar_storage`. Local files have none: what belongs to them is found by their paths.
   [[nodiscard]] any_of sidecars(sidecar which) const
     requires((sidecar_storage<Storages> || local_storage<Storages>) && ...)
   {
-    return with<0>(where_, [&](const auto& s) -> any_of {
+    return with<0>(storage_, [&](const auto& s) -> any_of {
       if constexpr (sidecar_storage<std::remove_cvref_t<decltype(s)>>)
         return any_of(s.sidecars(which));
       else
@@ -333,15 +333,15 @@ class any_of {
   [[nodiscard]] any_of with_names(std::vector<std::string> names) const
     requires(renaming_storage<Storages> && ...)
   {
-    return with<0>(where_, [&](const auto& s) { return any_of(s.with_names(std::move(names))); });
+    return with<0>(storage_, [&](const auto& s) { return any_of(s.with_names(std::move(names))); });
   }
   /// Whether the names are paths in the local file system; see `is_local`.
   [[nodiscard]] bool local() const {
-    return with<0>(where_, [](const auto& s) -> bool { return is_local(s); });
+    return with<0>(storage_, [](const auto& s) -> bool { return is_local(s); });
   }
   /// What the chosen storage says of itself.
   [[nodiscard]] std::string describe() const {
-    return with<0>(where_, [](const auto& s) -> std::string {
+    return with<0>(storage_, [](const auto& s) -> std::string {
       if constexpr (requires {
                       { s.describe() } -> std::convertible_to<std::string>;
                     })
@@ -395,7 +395,7 @@ class any_of {
     }
   }
 
-  chosen where_;
+  chosen storage_;
 };
 
 }  // namespace penstock::inline v0_1

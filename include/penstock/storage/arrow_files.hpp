@@ -110,7 +110,7 @@ class arrow_files {
       : arrow_files(where, listed(where, which), options, which.base_dir) {}
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return *names_; }
-  [[nodiscard]] session connect() const { return {names_, where_, options_}; }
+  [[nodiscard]] session connect() const { return {names_, file_system_, options_}; }
   /// See `sidecar_storage`.
   [[nodiscard]] arrow_files sidecars(sidecar which) const {
     std::vector<std::string> sidecar_names;
@@ -119,18 +119,18 @@ class arrow_files {
   }
   /// See `renaming_storage`.
   [[nodiscard]] arrow_files with_names(std::vector<std::string> names) const {
-    return arrow_files(where_, std::move(names), options_);
+    return arrow_files(file_system_, std::move(names), options_);
   }
   [[nodiscard]] std::string describe() const {
     const std::string what = pattern_.empty() ? detail::text({names_->size(), " files"}) : pattern_;
-    return detail::text({"arrow_files(", where_->type_name(), ", ", what, ")"});
+    return detail::text({"arrow_files(", file_system_->type_name(), ", ", what, ")"});
   }
 
  private:
   arrow_files(std::shared_ptr<arrow::fs::FileSystem> where, std::vector<std::string> paths,
               const arrow_files_options& options, std::string pattern)
-      : where_(std::move(where)), pattern_(std::move(pattern)), options_(options) {
-    if (!where_) throw error(errc::argument, "arrow_files got no file system, but a null pointer");
+      : file_system_(std::move(where)), pattern_(std::move(pattern)), options_(options) {
+    if (!file_system_) throw error(errc::argument, "arrow_files got no file system, but a null pointer");
     if (options_.threads == 0 || options_.threads > 1024 || options_.open_files == 0)
       throw error(errc::argument,
                   {"arrow_files reads with 1 to 1024 threads and keeps at least one file open, not ",
@@ -159,7 +159,7 @@ class arrow_files {
     return paths;
   }
 
-  std::shared_ptr<arrow::fs::FileSystem> where_;
+  std::shared_ptr<arrow::fs::FileSystem> file_system_;
   shared<const std::vector<std::string>> names_;
   std::string pattern_;
   arrow_files_options options_;

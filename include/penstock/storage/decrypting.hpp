@@ -40,7 +40,7 @@ class decrypting_storage {
   using session = detail::decrypting_session<Storage, Keys>;
 
   decrypting_storage(Storage where, Keys keys, decrypting_options options = {})
-      : where_(std::move(where)),
+      : inner_(std::move(where)),
         keys_(std::move(keys)),
         rules_{detail::segment_layout(options.segment_size), std::move(options.associated),
                options.max_in_flight, detail::cipher_handle(Cipher::name)} {
@@ -48,14 +48,14 @@ class decrypting_storage {
       throw error(errc::argument, "decrypting needs at least one read in the background: max_in_flight is 0");
   }
 
-  [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
-  [[nodiscard]] session connect() const { return session(where_, keys_, rules_); }
+  [[nodiscard]] std::span<const std::string> names() const { return inner_.names(); }
+  [[nodiscard]] session connect() const { return session(inner_, keys_, rules_); }
   /// See `sidecar_storage`: sidecars are encrypted as well.
   [[nodiscard]] decrypting_storage sidecars(sidecar which) const
     requires(sidecar_storage<Storage> || renaming_storage<Storage>)
   {
     if constexpr (sidecar_storage<Storage>) {
-      return decrypting_storage(*this, where_.sidecars(which));
+      return decrypting_storage(*this, inner_.sidecars(which));
     } else {
       std::vector<std::string> sidecar_names;
       for (const std::string& name : names()) sidecar_names.push_back(which.of(name));
@@ -66,19 +66,19 @@ class decrypting_storage {
   [[nodiscard]] decrypting_storage with_names(std::vector<std::string> names) const
     requires renaming_storage<Storage>
   {
-    return decrypting_storage(*this, where_.with_names(std::move(names)));
+    return decrypting_storage(*this, inner_.with_names(std::move(names)));
   }
   [[nodiscard]] std::string describe() const {
     return detail::describe_around(
-        "decrypting", where_,
+        "decrypting", inner_,
         detail::text({Cipher::name, ", segments of ", rules_.layout.segment_size(), " bytes"}));
   }
 
  private:
   decrypting_storage(const decrypting_storage& like, Storage where)
-      : where_(std::move(where)), keys_(like.keys_), rules_(like.rules_) {}
+      : inner_(std::move(where)), keys_(like.keys_), rules_(like.rules_) {}
 
-  Storage where_;
+  Storage inner_;
   Keys keys_;
   detail::decrypting_rules rules_;
 };

@@ -69,34 +69,34 @@ class hedged {
   using session = detail::retried_session<Storage, detail::hedged_reads>;
 
   explicit hedged(Storage where, hedged_options options = {})
-      : where_(std::move(where)), rules_(detail::rules_of(options)) {}
+      : inner_(std::move(where)), rules_(detail::rules_of(options)) {}
 
-  [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
+  [[nodiscard]] std::span<const std::string> names() const { return inner_.names(); }
   /// Whether the names are paths in the local file system.
-  [[nodiscard]] bool local() const { return is_local(where_); }
-  [[nodiscard]] session connect() const { return session(where_, rules_); }
+  [[nodiscard]] bool local() const { return is_local(inner_); }
+  [[nodiscard]] session connect() const { return session(inner_, rules_); }
   /// See `sidecar_storage`.
   [[nodiscard]] hedged sidecars(sidecar which) const
     requires sidecar_storage<Storage>
   {
-    return hedged(*this, where_.sidecars(which));
+    return hedged(*this, inner_.sidecars(which));
   }
   /// See `renaming_storage`.
   [[nodiscard]] hedged with_names(std::vector<std::string> names) const
     requires renaming_storage<Storage>
   {
-    return hedged(*this, where_.with_names(std::move(names)));
+    return hedged(*this, inner_.with_names(std::move(names)));
   }
   [[nodiscard]] std::string describe() const {
     return detail::describe_around(
-        "hedged", where_,
+        "hedged", inner_,
         detail::text({"at most ", std::lround(rules_.max_extra_requests * 100), " % more reads"}));
   }
 
  private:
-  hedged(const hedged& like, Storage where) : where_(std::move(where)), rules_(like.rules_) {}
+  hedged(const hedged& like, Storage where) : inner_(std::move(where)), rules_(like.rules_) {}
 
-  Storage where_;
+  Storage inner_;
   detail::hedge_rules rules_;
 };
 

@@ -70,32 +70,32 @@ class retrying {
   using session = detail::retried_session<Storage>;
 
   explicit retrying(Storage where, retrying_options options = {})
-      : where_(std::move(where)), rules_(detail::rules_of(options)) {}
+      : inner_(std::move(where)), rules_(detail::rules_of(options)) {}
 
-  [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
+  [[nodiscard]] std::span<const std::string> names() const { return inner_.names(); }
   /// Whether the names are paths in the local file system.
-  [[nodiscard]] bool local() const { return is_local(where_); }
-  [[nodiscard]] session connect() const { return session(where_, rules_); }
+  [[nodiscard]] bool local() const { return is_local(inner_); }
+  [[nodiscard]] session connect() const { return session(inner_, rules_); }
   /// See `sidecar_storage`.
   [[nodiscard]] retrying sidecars(sidecar which) const
     requires sidecar_storage<Storage>
   {
-    return retrying(*this, where_.sidecars(which));
+    return retrying(*this, inner_.sidecars(which));
   }
   /// See `renaming_storage`.
   [[nodiscard]] retrying with_names(std::vector<std::string> names) const
     requires renaming_storage<Storage>
   {
-    return retrying(*this, where_.with_names(std::move(names)));
+    return retrying(*this, inner_.with_names(std::move(names)));
   }
   [[nodiscard]] std::string describe() const {
-    return detail::describe_around("retrying", where_, detail::text({rules_.attempts, " attempts"}));
+    return detail::describe_around("retrying", inner_, detail::text({rules_.attempts, " attempts"}));
   }
 
  private:
-  retrying(const retrying& like, Storage where) : where_(std::move(where)), rules_(like.rules_) {}
+  retrying(const retrying& like, Storage where) : inner_(std::move(where)), rules_(like.rules_) {}
 
-  Storage where_;
+  Storage inner_;
   detail::retry_rules rules_;
 };
 

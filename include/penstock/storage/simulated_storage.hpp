@@ -90,32 +90,32 @@ class simulated_storage {
   };
 
   explicit simulated_storage(Storage where, simulated_storage_options options = {})
-      : where_(std::move(where)), options_(std::move(options)) {
+      : inner_(std::move(where)), options_(std::move(options)) {
     detail::latency_model::check(options_);
     account_.reset(new detail::delay_account(options_.faults));
   }
 
-  [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
+  [[nodiscard]] std::span<const std::string> names() const { return inner_.names(); }
   [[nodiscard]] session connect() const {
-    return session(std::make_unique<state>(where_, options_, account_));
+    return session(std::make_unique<state>(inner_, options_, account_));
   }
   /// See `sidecar_storage`. The sidecars share the account, and none of them is in `faults`.
   [[nodiscard]] simulated_storage sidecars(sidecar which) const
     requires sidecar_storage<Storage>
   {
-    return simulated_storage(*this, where_.sidecars(which));
+    return simulated_storage(*this, inner_.sidecars(which));
   }
   /// See `renaming_storage`. They share the account, and none of them is in `faults`.
   [[nodiscard]] simulated_storage with_names(std::vector<std::string> names) const
     requires renaming_storage<Storage>
   {
-    return simulated_storage(*this, where_.with_names(std::move(names)));
+    return simulated_storage(*this, inner_.with_names(std::move(names)));
   }
   /// Whether the names are paths; see `is_local`.
-  [[nodiscard]] bool local() const { return is_local(where_); }
+  [[nodiscard]] bool local() const { return is_local(inner_); }
   [[nodiscard]] std::string describe() const {
     std::string behind;
-    if constexpr (requires { where_.describe(); }) behind = where_.describe() + ", ";
+    if constexpr (requires { inner_.describe(); }) behind = inner_.describe() + ", ";
     return detail::text({"simulated_storage(", behind, options_.latency.count(), " us a read)"});
   }
 
@@ -128,11 +128,11 @@ class simulated_storage {
 
  private:
   simulated_storage(const simulated_storage& like, Storage where)
-      : where_(std::move(where)), options_(like.options_), account_(like.account_) {
+      : inner_(std::move(where)), options_(like.options_), account_(like.account_) {
     options_.faults.clear();
   }
 
-  Storage where_;
+  Storage inner_;
   simulated_storage_options options_;
   shared<detail::delay_account> account_;
 };

@@ -53,33 +53,33 @@ class throttled {
   using session = detail::retried_session<Storage>;
 
   explicit throttled(Storage where, throttled_options options = {})
-      : where_(std::move(where)), rules_(detail::rules_of(options)) {}
+      : inner_(std::move(where)), rules_(detail::rules_of(options)) {}
 
-  [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
+  [[nodiscard]] std::span<const std::string> names() const { return inner_.names(); }
   /// Whether the names are paths in the local file system.
-  [[nodiscard]] bool local() const { return is_local(where_); }
-  [[nodiscard]] session connect() const { return session(where_, rules_); }
+  [[nodiscard]] bool local() const { return is_local(inner_); }
+  [[nodiscard]] session connect() const { return session(inner_, rules_); }
   /// See `sidecar_storage`.
   [[nodiscard]] throttled sidecars(sidecar which) const
     requires sidecar_storage<Storage>
   {
-    return throttled(*this, where_.sidecars(which));
+    return throttled(*this, inner_.sidecars(which));
   }
   /// See `renaming_storage`.
   [[nodiscard]] throttled with_names(std::vector<std::string> names) const
     requires renaming_storage<Storage>
   {
-    return throttled(*this, where_.with_names(std::move(names)));
+    return throttled(*this, inner_.with_names(std::move(names)));
   }
   [[nodiscard]] std::string describe() const {
-    return detail::describe_around("throttled", where_,
+    return detail::describe_around("throttled", inner_,
                                    detail::text({"at most ", rules_.max_in_flight, " at once"}));
   }
 
  private:
-  throttled(const throttled& like, Storage where) : where_(std::move(where)), rules_(like.rules_) {}
+  throttled(const throttled& like, Storage where) : inner_(std::move(where)), rules_(like.rules_) {}
 
-  Storage where_;
+  Storage inner_;
   detail::retry_rules rules_;
 };
 

@@ -46,21 +46,21 @@ class npy_memo {
   /// The header of a complete file, if its size and header are those of the last one, else null.
   [[nodiscard]] const npy_header* find(bytes_view file) const noexcept {
     const bool same = size_ == file.size() && size_ != 0 &&
-                      std::memcmp(file.data(), bytes_.data(), known_.data_offset) == 0;
-    return same ? &known_ : nullptr;
+                      std::memcmp(file.data(), bytes_.data(), last_header_.data_offset) == 0;
+    return same ? &last_header_ : nullptr;
   }
   /// Keeps what `whole_npy` returned for a file, and returns it.
   const npy_header& keep(bytes_view file, const npy_header& header) noexcept {
-    known_ = header;
-    known_.descr = {};
+    last_header_ = header;
+    last_header_.descr = {};
     const bool fits = header.data_offset <= bytes_.size();
     if (fits) std::memcpy(bytes_.data(), file.data(), header.data_offset);
     size_ = fits ? file.size() : 0;
-    return known_;
+    return last_header_;
   }
 
  private:
-  npy_header known_;
+  npy_header last_header_;
   std::array<std::byte, 256> bytes_{};
   std::size_t size_ = 0;
 };

@@ -59,14 +59,14 @@ class zip_archive {
 
  private:
   [[nodiscard]] bytes_view range(std::uint64_t offset, std::uint64_t size, buffer& room) const {
-    return where_.range(where_.from, offset, size, room);
+    return archive_.range(archive_.from, offset, size, room);
   }
   void find_directory(std::uint64_t end);
   void read_wide_end(std::uint64_t at, std::uint64_t locator, std::uint64_t& disks);
   [[nodiscard]] zip_entry entry_at(bytes_view all, std::uint64_t& at) const;
   [[nodiscard]] zip_entry placed(zip_entry e) const;
 
-  bytes_of where_;
+  bytes_of archive_;
   buffer room_;           // of the directory, if it is not shown in place
   bytes_view directory_;  // to which the entries' names refer, so it is loaded once
   std::uint64_t begin_ = 0, size_ = 0, entries_ = 0;

@@ -71,7 +71,7 @@ PENSTOCK_INLINE void zip_entry::refuse(std::string_view why) const {
   throw error(errc::format, {"the member '", name.substr(0, 80), "' of the npz file ", why}).at_offset(at);
 }
 
-PENSTOCK_INLINE zip_archive::zip_archive(bytes_of where, std::uint64_t size) : where_(where) {
+PENSTOCK_INLINE zip_archive::zip_archive(bytes_of where, std::uint64_t size) : archive_(where) {
   const std::uint64_t tail = std::min(size, zips::end_size + zips::longest_comment);
   std::uint64_t end = 0;
   {

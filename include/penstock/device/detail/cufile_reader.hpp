@@ -104,7 +104,7 @@ class cufile_reader {
       : tally_(tally),
         device_(device),
         files_(std::move(files)),
-        known_(files_->files.size() > max_open ? 0 : files_->files.size()) {
+        registered_(files_->files.size() > max_open ? 0 : files_->files.size()) {
     const cuda_on_device here(device);
     here.check();
     if (modules != nullptr) driver_ = std::make_unique<cufile_driver>(modules);
@@ -117,7 +117,7 @@ class cufile_reader {
     const cuda_on_device here(device_);
     lanes_.reset();
     rooms_.clear();
-    known_.clear();
+    registered_.clear();
   }
 
   [[nodiscard]] bool direct() const noexcept { return driver_ != nullptr && driver_->direct(); }
@@ -193,7 +193,7 @@ class cufile_reader {
                                    "; give cufile the source that the ranges are from"});
     const located_files::entry& entry = files_->files[range.file];
     std::optional<known_file> once;
-    known_file& file = known_.empty() ? once.emplace() : known_[to_size(range.file)];
+    known_file& file = registered_.empty() ? once.emplace() : registered_[to_size(range.file)];
     open(file, entry);
     if (range.bytes != bytes || range.offset > entry.bytes || entry.bytes - range.offset < bytes)
       throw error(errc::argument, {"a row of ", range.bytes, " bytes where rows have ", bytes,
@@ -262,7 +262,7 @@ class cufile_reader {
   int device_;
   std::shared_ptr<const located_files> files_;
   std::unique_ptr<cufile_driver> driver_;  // outlives what it registered
-  std::vector<known_file> known_;
+  std::vector<known_file> registered_;
   std::vector<std::unique_ptr<cufile_room>> rooms_;
   std::unique_ptr<cuda_lanes> lanes_;  // last: its threads use the rest
 };

@@ -20,19 +20,19 @@ class epoch_tables {
   /// The table of an epoch; calls `make()` if there is none.
   template <class Make>
   [[nodiscard]] std::shared_ptr<const Table> get(std::uint64_t epoch, const Make& make) const {
-    std::unique_lock lock(known_->guard);
+    std::unique_lock lock(tables_->guard);
     const std::shared_ptr<entry> mine = entry_of(epoch);
     if (std::shared_ptr<const Table> there = mine->made.lock()) return there;
     lock.unlock();
     const std::lock_guard making(mine->making);
     lock.lock();
     if (std::shared_ptr<const Table> there = mine->made.lock()) return there;
-    known_->last.reset();  // first, because memory may not hold both tables
+    tables_->last.reset();  // first, because memory may not hold both tables
     lock.unlock();
     std::shared_ptr<const Table> made(new const Table(make()));
     lock.lock();
     mine->made = made;
-    known_->last = made;
+    tables_->last = made;
     return made;
   }
 
@@ -52,14 +52,14 @@ class epoch_tables {
   // Call with `guard` held. Drops entries whose table is gone, unless a thread is building or waiting for
   // it.
   [[nodiscard]] std::shared_ptr<entry> entry_of(std::uint64_t epoch) const {
-    auto& all = known_->entries;
+    auto& all = tables_->entries;
     std::erase_if(all, [](const auto& one) { return one.use_count() == 1 && one->made.expired(); });
     for (const auto& one : all)
       if (one->epoch == epoch) return one;
     return all.emplace_back(new entry(epoch));
   }
 
-  std::shared_ptr<known> known_{new known()};
+  std::shared_ptr<known> tables_{new known()};
 };
 
 }  // namespace penstock::inline v0_1::detail

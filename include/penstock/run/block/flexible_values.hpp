@@ -86,10 +86,10 @@ class flexible_values {
   /// the longest, with its length; for enlarged ones, that of their slots. Empty if no value has shown a
   /// shape yet.
   [[nodiscard]] std::optional<extents> known_shape() const noexcept {
-    return known_ ? std::optional(shape_) : std::nullopt;
+    return has_shape_ ? std::optional(shape_) : std::nullopt;
   }
   void expect(const std::optional<extents>& shape) {
-    known_ = shape.has_value();
+    has_shape_ = shape.has_value();
     shape_ = shape.value_or(extents());
   }
   [[nodiscard]] const extents& shape() const noexcept { return shape_; }
@@ -110,7 +110,7 @@ class flexible_values {
     return memory_.data() + slot * stride_;
   }
   /// Whether a shape is known to show.
-  [[nodiscard]] bool shows_shape() const noexcept { return known_; }
+  [[nodiscard]] bool shows_shape() const noexcept { return has_shape_; }
   /// Allocates from the side arena for the value of a slot, laid out as it will be in the slot. Workers share
   /// the arena, which keeps its memory for the next round.
   [[nodiscard]] std::byte* put_aside(std::size_t slot, const extents& shape);
@@ -160,7 +160,7 @@ class flexible_values {
   detail::owned<std::mutex> lock_;
   collation how_;
   bool aside_ = false;
-  bool known_ = false;  // `shape_` comes from values, of this round or an earlier one
+  bool has_shape_ = false;  // `shape_` comes from values, of this round or an earlier one
   std::size_t element_bytes_;
   std::size_t row_alignment_;
   const std::byte* fill_;

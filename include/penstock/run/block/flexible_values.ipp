@@ -59,7 +59,7 @@ PENSTOCK_INLINE void flexible_values::begin(std::size_t slots) {
   ++round_;
   lead_ = 0;
   lead_shape_.reset();
-  stride_ = stacks && known_ ? slot_bytes(shape_) : 0;
+  stride_ = stacks && has_shape_ ? slot_bytes(shape_) : 0;
   if (stacks) memory_.reserve(slots * stride_);
   aside_ = false;
 }
@@ -100,10 +100,10 @@ PENSTOCK_INLINE void flexible_values::choose_lead(std::size_t valid) noexcept {
 /// was.
 PENSTOCK_INLINE void flexible_values::show_no_values(std::size_t slots) {
   expect(lead_shape_);
-  if (known_ && how_ == collation::padded) shape_ = shape_.drop_front().prepend(0);
+  if (has_shape_ && how_ == collation::padded) shape_ = shape_.drop_front().prepend(0);
   if (how_ == collation::padded) offsets_.assign(slots, 0), mask_.clear();
   if (how_ == collation::enlarged) shapes_.assign(slots, detail::zeros_like(shape_));
-  stride_ = known_ && how_ != collation::padded ? slot_bytes(shape_) : 0;
+  stride_ = has_shape_ && how_ != collation::padded ? slot_bytes(shape_) : 0;
   if (slots * stride_ == 0) return;
   memory_.reserve(slots * stride_);
   std::memset(memory_.data(), 0, slots * stride_);
@@ -134,7 +134,7 @@ PENSTOCK_INLINE void flexible_values::release() noexcept {
 }
 
 PENSTOCK_INLINE bytes_view flexible_values::bytes(std::size_t slots) const noexcept {
-  if (memory_.data() == nullptr || (how_ != collation::appended && !known_)) return {};
+  if (memory_.data() == nullptr || (how_ != collation::appended && !has_shape_)) return {};
   if (how_ != collation::appended) return {memory_.data(), slots * slot_bytes(shape_)};
   return {memory_.data(), slots == 0 ? 0 : static_cast<std::size_t>(offsets_[slots]) * element_bytes_};
 }
@@ -208,7 +208,7 @@ PENSTOCK_INLINE void flexible_values::put_in_place(std::size_t slots, std::size_
     if (stride_ != 0 && (!holes || (is_aside(i) && !is_blank(i))))
       std::memcpy(in_place(i), entries_[i].where, stride_);
   shape_ = first;
-  known_ = true;
+  has_shape_ = true;
 }
 
 PENSTOCK_INLINE void flexible_values::fill_holes(std::size_t valid) {
@@ -251,7 +251,7 @@ PENSTOCK_INLINE void flexible_values::finish_padded(std::size_t slots, std::size
     }
   }
   shape_ = inner.prepend(longest);
-  known_ = true;
+  has_shape_ = true;
   const std::size_t row = detail::to_size(shape_.elements()) * element_bytes_;
   memory_.reserve(slots * row);
   offsets_.assign(slots, 0);
@@ -302,7 +302,7 @@ PENSTOCK_INLINE extents flexible_values::largest_shape(std::size_t slots, std::s
 
 PENSTOCK_INLINE void flexible_values::finish_enlarged(std::size_t slots, std::size_t valid, bool holes) {
   if (holes ? lead_of(valid) == valid : valid == 0) return show_no_values(slots);
-  known_ = true;
+  has_shape_ = true;
   shape_ = largest_shape(slots, valid, holes);
   shapes_.assign(slots, detail::zeros_like(shape_));
   const std::size_t row = detail::to_size(shape_.elements()) * element_bytes_;

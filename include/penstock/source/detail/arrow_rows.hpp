@@ -110,12 +110,12 @@ class arrow_rows {
 
   template <class... Args>
   explicit arrow_rows(shared<const Known> known, const projection& used, Args&&... args)
-      : known_(std::move(known)),
-        session_(known_->where.connect()),
-        batches_(known_, used, std::forward<Args>(args)...) {
-    for (const std::string_view name : used.names()) (void)find_arrow_leaf(known_->leaves, name);
-    for (std::size_t i = 0; i < known_->leaves.size(); ++i)
-      if (used.uses(known_->leaves[i])) touched_.push_back(i);
+      : table_(std::move(known)),
+        session_(table_->where.connect()),
+        batches_(table_, used, std::forward<Args>(args)...) {
+    for (const std::string_view name : used.names()) (void)find_arrow_leaf(table_->leaves, name);
+    for (std::size_t i = 0; i < table_->leaves.size(); ++i)
+      if (used.uses(table_->leaves[i])) touched_.push_back(i);
     if (used.everything()) touched_.clear();
   }
 
@@ -135,11 +135,11 @@ class arrow_rows {
       batch = w.batch;
     }
     try {
-      sink(arrow_row<Files>(*known_, shard, *batch, known_->row_of(shard, sample), w.memory));
-      if constexpr (Batches::in_place) confirm(session_, known_->object(shard));
+      sink(arrow_row<Files>(*table_, shard, *batch, table_->row_of(shard, sample), w.memory));
+      if constexpr (Batches::in_place) confirm(session_, table_->object(shard));
     } catch (error& e) {
-      if constexpr (Batches::in_place) confirm(session_, known_->object(shard));
-      e.in_file(known_->path(shard)).for_key(key(p.index));
+      if constexpr (Batches::in_place) confirm(session_, table_->object(shard));
+      e.in_file(table_->path(shard)).for_key(key(p.index));
       throw;
     }
   }
@@ -151,13 +151,13 @@ class arrow_rows {
   [[nodiscard]] std::uint64_t evaluate_run(position first, std::uint64_t count, worker& w,
                                            Sink&& sink) const {
     if (first.index < w.begin || first.index >= w.end) move_to(w, first.index);
-    const std::uint64_t at = first.index - w.begin, row = known_->row_of(w.shard, at);
+    const std::uint64_t at = first.index - w.begin, row = table_->row_of(w.shard, at);
     count = std::min(count, w.end - first.index);
-    if (known_->row_of(w.shard, at + count - 1) != row + count - 1) return 0;
-    if (!sink(arrow_row<Files>(*known_, w.shard, *w.batch, row, w.memory), count)) return 0;
+    if (table_->row_of(w.shard, at + count - 1) != row + count - 1) return 0;
+    if (!sink(arrow_row<Files>(*table_, w.shard, *w.batch, row, w.memory), count)) return 0;
     if constexpr (Batches::in_place) {
       try {
-        confirm(session_, known_->object(w.shard));
+        confirm(session_, table_->object(w.shard));
       } catch (const error&) {  // one of them will throw it
         return 0;
       }
@@ -180,7 +180,7 @@ class arrow_rows {
     w.turn = 0;
     for (auto& one : w.ahead) one.used = false;
     w.count = std::min(next.size(), w.next.size());
-    const std::uint64_t all = known_->shards.samples();
+    const std::uint64_t all = table_->shards.samples();
     manifest::place found;  // of the row before
     std::uint64_t count = 0;
     const arrow_batch* batch = nullptr;
@@ -192,14 +192,14 @@ class arrow_rows {
       if (one.index - found.first < count) [[likely]] {
         one.place = {found.shard, one.index - found.first, found.first};
       } else {
-        found = one.place = known_->shards.locate(one.index);
-        count = known_->shards.shards()[found.shard].samples;
+        found = one.place = table_->shards.locate(one.index);
+        count = table_->shards.shards()[found.shard].samples;
         batch = batches_.find(found.shard);
         if (batch == nullptr) batch = find_ahead(found.shard, w);
       }
       one.batch = batch;
       if (batch == nullptr) continue;
-      const std::uint64_t row = known_->row_of(one.place.shard, one.place.sample);
+      const std::uint64_t row = table_->row_of(one.place.shard, one.place.sample);
       for (const std::size_t leaf : touched_) prefetch_arrow_offsets(batch->leaves[leaf], row);
     }
     find_values(w);
@@ -218,11 +218,11 @@ class arrow_rows {
 
   /// The file, and the row's number in it: "data-00000-of-00002.arrow:17".
   [[nodiscard]] std::string key(std::uint64_t index) const {
-    const manifest::place place = known_->locate(index);
-    return known_->key_of(place.shard, known_->row_of(place.shard, place.sample));
+    const manifest::place place = table_->locate(index);
+    return table_->key_of(place.shard, table_->row_of(place.shard, place.sample));
   }
   [[nodiscard]] std::string url(std::uint64_t index) const {
-    return known_->path(known_->locate(index).shard);
+    return table_->path(table_->locate(index).shard);
   }
   [[nodiscard]] storage_counters counters() const
     requires counting_session<session_type>
@@ -233,8 +233,8 @@ class arrow_rows {
   void cancel_reads() const noexcept { end_reads(session_); }
   /// The mean size of a row.
   [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
-    const std::uint64_t rows = known_->shards.samples();
-    return rows == 0 ? 0 : known_->shards.payload() / rows;
+    const std::uint64_t rows = table_->shards.samples();
+    return rows == 0 ? 0 : table_->shards.payload() / rows;
   }
 
  private:
@@ -242,7 +242,7 @@ class arrow_rows {
   void find_values(worker& w) const noexcept {
     auto value = w.values.begin();
     for (const auto& one : std::span(w.next).first(w.count)) {
-      const std::uint64_t row = one.batch ? known_->row_of(one.place.shard, one.place.sample) : 0;
+      const std::uint64_t row = one.batch ? table_->row_of(one.place.shard, one.place.sample) : 0;
       for (const std::size_t leaf : touched_)
         *value++ = one.batch ? arrow_value_bytes(one.batch->leaves[leaf], row) : bytes_view();
     }
@@ -264,15 +264,15 @@ class arrow_rows {
     return nullptr;
   }
   void move_to(worker& w, std::uint64_t index) const {
-    const manifest::place place = known_->locate(index);
+    const manifest::place place = table_->locate(index);
     w.begin = w.end = 0;  // if it cannot be read, the worker has none
     w.batch = &batches_.get(session_, place.shard, w.held);
     w.shard = place.shard;
     w.begin = place.first;
-    w.end = place.first + known_->shards.shards()[place.shard].samples;
+    w.end = place.first + table_->shards.shards()[place.shard].samples;
   }
 
-  shared<const Known> known_;
+  shared<const Known> table_;
   mutable session_type session_;  // a session may be used by many threads
   Batches batches_;
   std::vector<std::size_t> touched_;  // the leaves whose memory is prefetched

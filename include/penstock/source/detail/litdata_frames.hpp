@@ -28,7 +28,7 @@ class litdata_frame_head {
   [[nodiscard]] std::optional<unpack_step> step(bytes_view in, mutable_bytes out, bool last);
 
  private:
-  bool known_ = false;
+  bool measured_ = false;
   std::size_t number_left_ = 0;     // bytes of the number of samples that have yet to be written
   std::uint64_t offsets_left_ = 0;  // bytes of where samples begin
   std::uint64_t frames_left_ = 0;   // bytes of the list of frames

@@ -21,8 +21,8 @@ PENSTOCK_INLINE std::optional<unpack_step> litdata_frame_head::step(bytes_view i
     done.taken += bytes;
   };
   const auto put = [&](unsigned byte) { out[done.made++] = static_cast<std::byte>(byte & 255); };
-  if (!known_) {
-    known_ = true;
+  if (!measured_) {
+    measured_ = true;
     if (!text_of(in).starts_with(magic)) return std::nullopt;
     if (in.size() < prefix) throw error(errc::format, "the chunk ends within its head: it is cut off");
     const auto version = load_little<std::uint16_t>(in.data() + 8);

@@ -39,23 +39,23 @@ class range_source : public opens_as_plan<range_source<Format, T>> {
    public:
     struct worker {};
 
-    explicit reader(shared<const row_files> known) noexcept : known_(std::move(known)) {}
+    explicit reader(shared<const row_files> known) noexcept : files_(std::move(known)) {}
 
     template <class Sink>
     void evaluate(position p, worker& /*w*/, Sink&& sink) const {
-      const manifest::place place = known_->locate(p.index);
-      sink(file_range{place.shard, known_->begins[place.shard] + place.sample * known_->row_bytes,
-                      known_->row_bytes});
+      const manifest::place place = files_->locate(p.index);
+      sink(file_range{place.shard, files_->begins[place.shard] + place.sample * files_->row_bytes,
+                      files_->row_bytes});
     }
     /// The file and the number of the row within it: "features.npy:17".
     [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = known_->locate(index);
-      return detail::text({known_->path(place.shard), ":", place.sample});
+      const manifest::place place = files_->locate(index);
+      return detail::text({files_->path(place.shard), ":", place.sample});
     }
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return sizeof(file_range); }
 
    private:
-    shared<const row_files> known_;
+    shared<const row_files> files_;
   };
 
   range_source(const file& where, const Format& format, const extents* wanted) {
@@ -79,30 +79,30 @@ class range_source : public opens_as_plan<range_source<Format, T>> {
       located->files.push_back({known->path(i), known->versions[i].size, known->versions[i].stamp});
     }
     located_ = std::move(located);
-    known_ = std::move(known);
+    files_ = std::move(known);
   }
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
+  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return known_->shards.starts();
+    return files_->shards.starts();
   }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
   /// The shape of a row: the shape of the files minus their first dimension.
-  [[nodiscard]] const extents& row() const noexcept { return known_->row; }
+  [[nodiscard]] const extents& row() const noexcept { return files_->row; }
   /// The files that the ranges are of; whoever reads them keeps it.
   [[nodiscard]] const std::shared_ptr<const located_files>& located() const noexcept { return located_; }
   /// Covers each file's name, size, rows and first and last 4 KiB.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return mix64(known_->shards.fingerprint() ^ Format::mark());
+    return mix64(files_->shards.fingerprint() ^ Format::mark());
   }
   [[nodiscard]] std::string describe() const {
-    return detail::text({source_name, "(", known_->versions.size(), " files): ", size(), " rows of ",
-                         to_string(known_->row), " '", Format::type_name(), "', not read"});
+    return detail::text({source_name, "(", files_->versions.size(), " files): ", size(), " rows of ",
+                         to_string(files_->row), " '", Format::type_name(), "', not read"});
   }
-  [[nodiscard]] reader connect() const noexcept { return reader(known_); }
+  [[nodiscard]] reader connect() const noexcept { return reader(files_); }
 
  private:
-  shared<const row_files> known_;
+  shared<const row_files> files_;
   std::shared_ptr<const located_files> located_;
 };
 

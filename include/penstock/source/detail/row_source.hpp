@@ -66,34 +66,34 @@ class row_source : public opens_as_plan<row_source<Format, T, Storage, Lengths..
     static constexpr bool has_latency = latent_session<typename Storage::session>;
 
     reader(shared<const files> known, bool used)
-        : known_(std::move(known)), open_(*known_, known_->where), used_(used) {}
+        : files_(std::move(known)), open_(*files_, files_->where), used_(used) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
-      const manifest::place place = known_->locate(p.index);
-      const std::uint64_t offset = known_->begins[place.shard] + place.sample * known_->row_bytes;
+      const manifest::place place = files_->locate(p.index);
+      const std::uint64_t offset = files_->begins[place.shard] + place.sample * files_->row_bytes;
       try {
-        sink(element(shape::of(known_->row), used_ ? open_.session(place.shard) : open_.unread_session(),
-                     known_->object(place.shard), offset, w, known_->swapped[place.shard]));
+        sink(element(shape::of(files_->row), used_ ? open_.session(place.shard) : open_.unread_session(),
+                     files_->object(place.shard), offset, w, files_->swapped[place.shard]));
         if (used_) open_.confirm(place.shard);
       } catch (error& e) {
         if (used_) open_.confirm(place.shard);
-        e.in_file(known_->path(place.shard)).at_offset(offset);
+        e.in_file(files_->path(place.shard)).at_offset(offset);
         throw;
       }
     }
     /// The file and the number of the row within it: "features.npy:17".
     [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = known_->locate(index);
-      return detail::text({known_->path(place.shard), ":", place.sample});
+      const manifest::place place = files_->locate(index);
+      return detail::text({files_->path(place.shard), ":", place.sample});
     }
     /// The bytes of the row; none if the row is not used.
     template <class Sink>
     void ranges(std::uint64_t index, Sink&& sink) const {
-      if (!used_ || index >= known_->shards.samples()) return;
-      const manifest::place place = known_->shards.locate(index);
-      open_.range(place.shard, known_->begins[place.shard] + place.sample * known_->row_bytes,
-                  known_->row_bytes, sink);
+      if (!used_ || index >= files_->shards.samples()) return;
+      const manifest::place place = files_->shards.locate(index);
+      open_.range(place.shard, files_->begins[place.shard] + place.sample * files_->row_bytes,
+                  files_->row_bytes, sink);
     }
     void cancel_reads() const noexcept { open_.cancel_reads(); }
     [[nodiscard]] std::optional<named_read> oldest_read() const { return open_.oldest_read(); }
@@ -102,10 +102,10 @@ class row_source : public opens_as_plan<row_source<Format, T, Storage, Lengths..
     {
       return open_.counters();
     }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return used_ ? known_->row_bytes : 0; }
+    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return used_ ? files_->row_bytes : 0; }
 
    private:
-    shared<const files> known_;
+    shared<const files> files_;
     open_files<Storage> open_;
     bool used_;
   };
@@ -119,37 +119,37 @@ class row_source : public opens_as_plan<row_source<Format, T, Storage, Lengths..
                    return static_cast<const Format*>(chosen)->find(opened, object, bytes);
                  },
                  Format::holder, sizeof(T)});
-    known_ = std::move(known);
+    files_ = std::move(known);
   }
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
+  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return known_->shards.starts();
+    return files_->shards.starts();
   }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
   /// The shape of a row: the shape of the files minus their first dimension.
-  [[nodiscard]] const extents& row() const noexcept { return known_->row; }
+  [[nodiscard]] const extents& row() const noexcept { return files_->row; }
   /// The name of the array in files that hold several.
   [[nodiscard]] const std::string& array() const noexcept
     requires requires(const Format& which) { which.name; }
   {
-    return known_->format.name;
+    return files_->format.name;
   }
   /// Covers each file's name, size, rows and first and last 4 KiB, and the array's name if files hold
   /// several.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return mix64(known_->shards.fingerprint() ^ known_->format.mark());
+    return mix64(files_->shards.fingerprint() ^ files_->format.mark());
   }
   [[nodiscard]] std::string describe() const {
-    return detail::text({source_name, "(", known_->versions.size(), " files): ", size(), " rows of ",
-                         to_string(known_->row), " '", Format::type_name(), "'"});
+    return detail::text({source_name, "(", files_->versions.size(), " files): ", size(), " rows of ",
+                         to_string(files_->row), " '", Format::type_name(), "'"});
   }
   /// Returns the reader. If the rows are not used, as in `zip<"a", "b">(...) | fields<"a">`, it never opens
   /// the files.
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(known_, !used.nothing()); }
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(files_, !used.nothing()); }
 
  private:
-  shared<const files> known_;
+  shared<const files> files_;
 };
 
 }  // namespace detail

@@ -30,7 +30,7 @@ class sidecar_objects {
   explicit sidecar_objects([[maybe_unused]] const Storage& where) {
     if constexpr (sidecar_storage<Storage>) {
       if (is_local(where)) return;
-      where_ = &where;
+      storage_ = &where;
       connect_ = connected_to<Storage>;
     }
   }
@@ -71,7 +71,7 @@ class sidecar_objects {
   }
   [[nodiscard]] session_view session_of(sidecar which);
 
-  const void* where_ = nullptr;
+  const void* storage_ = nullptr;
   connection (*connect_)(const void* where, sidecar which) = nullptr;
   std::mutex mutex_;
   std::vector<connection> open_;

@@ -39,7 +39,7 @@ PENSTOCK_INLINE session_view sidecar_objects::session_of(sidecar which) {
   if (ended_) throw error(errc::stopped, "the run was stopped");
   for (const connection& one : open_)
     if (one.which == which) return one.session;
-  return open_.emplace_back(connect_(where_, which)).session;
+  return open_.emplace_back(connect_(storage_, which)).session;
 }
 
 PENSTOCK_INLINE void sidecar_objects::end_reads() noexcept {

@@ -30,12 +30,12 @@ class open_files {
   using session_type = typename Storage::session;
 
   open_files(const known_files& known, const Storage& where)
-      : known_(&known), session_(where.connect()), seen_(known.versions.size()) {}
+      : files_(&known), session_(where.connect()), seen_(known.versions.size()) {}
 
   /// The session, for reads of that shard. Takes no lock.
   [[nodiscard]] session_type& session(std::size_t shard) const {
     if (!seen_[shard].load(std::memory_order_relaxed)) [[unlikely]] {
-      known_->compare(session_, shard);
+      files_->compare(session_, shard);
       seen_[shard].store(true, std::memory_order_relaxed);
     }
     return session_;
@@ -43,7 +43,7 @@ class open_files {
   /// The session, for samples that are never read.
   [[nodiscard]] session_type& unread_session() const noexcept { return session_; }
   /// Call after a sample of that shard has been used, or using it failed; see `penstock::confirm`.
-  void confirm(std::size_t shard) const { penstock::confirm(session_, known_->object(shard)); }
+  void confirm(std::size_t shard) const { penstock::confirm(session_, files_->object(shard)); }
   /// What the session counted.
   [[nodiscard]] storage_counters counters() const
     requires counting_session<session_type>
@@ -55,11 +55,11 @@ class open_files {
   /// Calls `sink` for a range of a shard; see `ranges` in source/concepts.hpp.
   template <class Sink>
   void range(std::size_t shard, std::uint64_t offset, std::uint64_t size, Sink&& sink) const {
-    sink(session_, known_->object(shard), offset, size);
+    sink(session_, files_->object(shard), offset, size);
   }
 
  private:
-  const known_files* known_;      // belongs to the plan, which the reader holds
+  const known_files* files_;      // belongs to the plan, which the reader holds
   mutable session_type session_;  // a session may be used by many threads
   fixed_array<std::atomic<bool>> seen_;
 };

@@ -28,7 +28,7 @@ class table_objects {
     requires(!std::same_as<Storage, table_objects>) && renaming_storage<Storage>
   explicit table_objects(Storage like)
       : local_(is_local(like)),
-        where_(std::make_shared<const Storage>(std::move(like))),
+        storage_(std::make_shared<const Storage>(std::move(like))),
         open_([](const void* where, std::vector<std::string>&& names, void* what,
                  void (*work)(void*, session_view)) {
           const Storage opened = static_cast<const Storage*>(where)->with_names(std::move(names));
@@ -42,7 +42,7 @@ class table_objects {
   template <class Work>
   void open(std::vector<std::string> names, Work&& work) const {
     using type = std::remove_reference_t<Work>;
-    open_(where_.get(), std::move(names), const_cast<std::remove_const_t<type>*>(&work),
+    open_(storage_.get(), std::move(names), const_cast<std::remove_const_t<type>*>(&work),
           [](void* what, session_view session) { (*static_cast<type*>(what))(session); });
   }
   /// Calls `work(i, bytes)` for what each file holds, in their order, until it returns false; returns whether
@@ -71,7 +71,7 @@ class table_objects {
                  bool (*work)(void*, std::size_t, std::vector<std::byte>&)) const;
 
   bool local_;
-  std::shared_ptr<const void> where_;
+  std::shared_ptr<const void> storage_;
   void (*open_)(const void*, std::vector<std::string>&&, void*, void (*)(void*, session_view));
 };
 

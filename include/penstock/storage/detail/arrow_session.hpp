@@ -92,7 +92,7 @@ class arrow_session {
 
   arrow_session(std::shared_ptr<arrow::fs::FileSystem> where, std::span<const std::string> names,
                 std::size_t max_open)
-      : where_(std::move(where)), names_(names), max_open_(max_open), facts_(names.size()) {}
+      : file_system_(std::move(where)), names_(names), max_open_(max_open), facts_(names.size()) {}
   arrow_session(const arrow_session&) = delete;
   arrow_session& operator=(const arrow_session&) = delete;
 
@@ -159,7 +159,7 @@ class arrow_session {
   }
   [[nodiscard]] opened open_anew(object_id id) const {
     const std::string& path = names_[id];
-    const auto info = where_->GetFileInfo(path);
+    const auto info = file_system_->GetFileInfo(path);
     if (!info.ok()) throw_arrow(info.status(), path);
     if (info->type() != arrow::fs::FileType::File) {
       const bool missing = info->type() == arrow::fs::FileType::NotFound;
@@ -167,7 +167,7 @@ class arrow_session {
           .recurring()
           .in_file(path);
     }
-    auto made = where_->OpenInputFile(*info);
+    auto made = file_system_->OpenInputFile(*info);
     if (!made.ok()) throw_arrow(made.status(), path);
     const auto size = info->size() >= 0 ? arrow::Result<std::int64_t>(info->size()) : (*made)->GetSize();
     if (!size.ok()) throw_arrow(size.status(), path);
@@ -193,7 +193,7 @@ class arrow_session {
     return one.file;
   }
 
-  std::shared_ptr<arrow::fs::FileSystem> where_;
+  std::shared_ptr<arrow::fs::FileSystem> file_system_;
   std::span<const std::string> names_;
   std::size_t max_open_;
   mutable single_flight flight_;

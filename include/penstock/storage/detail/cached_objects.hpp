@@ -77,16 +77,16 @@ class cached_objects {
  public:
   /// Refers to all of them; `block`: the bytes of a block.
   cached_objects(const Session& far, std::span<const std::string> names, bool local, std::uint64_t block)
-      : far_(far), names_(names), local_(local), block_(block), known_(names.size()) {}
+      : far_(far), names_(names), local_(local), block_(block), objects_(names.size()) {}
 
   [[nodiscard]] const std::string& name(object_id id) const noexcept { return names_[id]; }
 
   /// Throws what the other storage throws if asked for a version.
   [[nodiscard]] cached_object& at(object_id id) {
-    if (cached_object* const known = known_[id].load(std::memory_order_acquire)) return *known;
+    if (cached_object* const known = objects_[id].load(std::memory_order_acquire)) return *known;
     const object_version version = far_.version(id);
     const std::scoped_lock lock(mutex_);
-    if (cached_object* const known = known_[id].load(std::memory_order_acquire)) return *known;
+    if (cached_object* const known = objects_[id].load(std::memory_order_acquire)) return *known;
     std::string text = local_ ? std::filesystem::absolute(names_[id]).string() : names_[id];
     for (const std::uint64_t number : {version.size, version.stamp, version.stamp == 0 ? salt_ : 0})
       text += '\0' + std::to_string(number);
@@ -96,7 +96,7 @@ class cached_objects {
     const std::uint64_t blocks = version.size / block_ + (version.size % block_ != 0 ? 1 : 0);
     made->hints = fixed_array<std::atomic<std::uint32_t>>(to_size(blocks));
     owned_.push_back(std::move(made));
-    known_[id].store(owned_.back().get(), std::memory_order_release);
+    objects_[id].store(owned_.back().get(), std::memory_order_release);
     return *owned_.back();
   }
 
@@ -107,7 +107,7 @@ class cached_objects {
   std::uint64_t block_;
   // An object without a stamp may be another one at the next run, so its blocks are of this session alone.
   const std::uint64_t salt_ = std::uint64_t{std::random_device()()} << 32 | std::random_device()();
-  fixed_array<std::atomic<cached_object*>> known_;
+  fixed_array<std::atomic<cached_object*>> objects_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<cached_object>> owned_;
 };

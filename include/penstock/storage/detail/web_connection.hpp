@@ -60,7 +60,7 @@ class address_book {
   explicit address_book(net::io_context& io) : resolver_(io) {}
   /// Tells the listener later, unless the addresses are known: then at once.
   void find(const std::string& host, std::uint16_t port, listener who) {
-    entry& one = known_[{host, port}];
+    entry& one = hosts_[{host, port}];
     if (one.waiting.empty() && clock::now() < one.until) {
       const addresses found = one.found;
       return who.told(who.self.get(), who.turn, {}, found);
@@ -80,8 +80,8 @@ class address_book {
   }
   /// Notes which of a host's addresses was reached.
   void reached(const std::string& host, std::uint16_t port, const address& where) {
-    const auto one = known_.find({host, port});
-    if (one == known_.end()) return;
+    const auto one = hosts_.find({host, port});
+    if (one == hosts_.end()) return;
     one->second.good = where;
     one->second.put_good_first(one->second.found);
   }
@@ -114,7 +114,7 @@ class address_book {
     }
   };
   net::ip::tcp::resolver resolver_;
-  std::map<std::pair<std::string, std::uint16_t>, entry> known_;
+  std::map<std::pair<std::string, std::uint16_t>, entry> hosts_;
 };
 
 /// What all connections of a client share. All of it belongs to the client's

@@ -61,7 +61,7 @@ class objects {
  public:
   objects(shared<const object_list> list, const http_options& options)
       : list_(std::move(list)),
-        known_(list_->names.size()),
+        answers_(list_->names.size()),
         connections_(options.connections),
         headers_(options.headers),
         client_(std::in_place, options) {
@@ -71,7 +71,7 @@ class objects {
   objects& operator=(const objects&) = delete;
   ~objects() {
     client_.reset();  // its thread ends before what it uses
-    for (std::size_t i = 0; i < list_->names.size(); ++i) delete known_[i].load(std::memory_order_relaxed);
+    for (std::size_t i = 0; i < list_->names.size(); ++i) delete answers_[i].load(std::memory_order_relaxed);
   }
 
   [[nodiscard]] object_version version(object_id id) {
@@ -134,7 +134,7 @@ class objects {
 
  private:
   [[nodiscard]] const facts* known(object_id id) const noexcept {
-    return known_[id].load(std::memory_order_acquire);
+    return answers_[id].load(std::memory_order_acquire);
   }
   void address(call& what, object_id id) const {
     if (id >= list_->urls.size()) throw error(errc::argument, {"there is no object ", id});
@@ -214,7 +214,7 @@ class objects {
     fresh->modified = what.reply.header("Last-Modified");
     if (tag.size() > 2 && tag.starts_with('"') && tag.ends_with('"')) fresh->if_match = fresh->tag;
     const facts* there = nullptr;
-    if (known_[id].compare_exchange_strong(there, fresh.get(), std::memory_order_acq_rel))
+    if (answers_[id].compare_exchange_strong(there, fresh.get(), std::memory_order_acq_rel))
       return *fresh.release();
     const bool tags = !there->tag.empty() && !fresh->tag.empty();
     const bool dates = (!tags || weak) && !there->modified.empty() && !fresh->modified.empty();
@@ -277,7 +277,7 @@ class objects {
   }
 
   shared<const object_list> list_;
-  fixed_array<std::atomic<const facts*>> known_;
+  fixed_array<std::atomic<const facts*>> answers_;
   single_flight flight_;
   std::size_t connections_;
   std::vector<call::header> headers_;

@@ -57,7 +57,7 @@ class stored_objects {
  public:
   stored_objects(shared<const object_names> list, const s3_options& options, wall_clock clock = {})
       : list_(std::move(list)),
-        known_(list_->names.size()),
+        objects_(list_->names.size()),
         verifies_(options.verify_checksums),
         retries_(rules_of(options.connection.retries)),
         store_(std::in_place, options, clock) {}
@@ -71,7 +71,7 @@ class stored_objects {
   }
   /// See `expecting_session`.
   [[nodiscard]] bool expect(object_id id, object_version what) {
-    return id < list_->names.size() && known_.expect(id, what);
+    return id < list_->names.size() && objects_.expect(id, what);
   }
   [[nodiscard]] bool tagged(object_id id) const noexcept {
     const object_facts* const there = id < list_->names.size() ? known(id) : nullptr;
@@ -127,7 +127,7 @@ class stored_objects {
   [[nodiscard]] std::uint64_t connections() const noexcept { return store_->counted().connections.load(); }
 
  private:
-  [[nodiscard]] const object_facts* known(object_id id) const noexcept { return known_[id]; }
+  [[nodiscard]] const object_facts* known(object_id id) const noexcept { return objects_[id]; }
   void address(store_call& what, object_id id) const {
     if (id >= list_->names.size()) throw error(errc::argument, {"there is no object ", id});
     const object_name object = (*list_)[id];
@@ -208,7 +208,7 @@ class stored_objects {
 
   /// Notes what a store tells of an object, or compares it with what is known.
   void pin(const store_call& what, object_id id, std::uint64_t size) {
-    if (known_.settle(id, size, what.reply.header("ETag"))) return;
+    if (objects_.settle(id, size, what.reply.header("ETag"))) return;
     std::string line = "the object was replaced while it was read";
     if (known(id)->size != size)
       append(line, {": it had ", known(id)->size, " bytes, and has ", size});
@@ -281,7 +281,7 @@ class stored_objects {
           const list_page page = advances ? retries_.insist(next, wait) : next();
           now.take(page, [&](object_id id, const listed_object& one) {
             // An object that is another one by now shows at its next read.
-            if (!tag_of(one.etag).empty()) (void)known_.settle(id, one.size, one.etag);
+            if (!tag_of(one.etag).empty()) (void)objects_.settle(id, one.size, one.etag);
           });
           advances = true;
         }
@@ -295,7 +295,7 @@ class stored_objects {
   }
 
   shared<const object_names> list_;
-  known_objects known_;
+  known_objects objects_;
   bool verifies_;
   std::atomic<std::uint64_t> bytes_{0};
   single_flight flight_;
