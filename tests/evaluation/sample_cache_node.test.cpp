@@ -57,7 +57,7 @@ TEST_CASE(
   ps::detail::innermost(worker).next = 0;
   chain.evaluate({3, 0}, worker, sink, ps::looked_up{});
   CHECK(seen == 22);
-  chain.evaluate({3, 1}, worker, sink, ps::looked_up_at_turn{});
+  chain.evaluate({3, 1}, worker, sink, ps::looked_up_in_order{});
   CHECK(seen == 28);
   CHECK(calls == 3);
 

@@ -95,12 +95,12 @@ TEST_CASE("storage/cached: when a block is needed next is what a look at all rea
   CHECK(plan.add({keys.begin() + 15, keys.end()}) == 15);
 
   std::uint64_t told = 0;
-  for (std::uint64_t turn = 0; turn <= reads.size(); turn += 7) {
-    for (; told < reads.size() && told < turn + 500; ++told) plan.plan_read(reads[told], told);
+  for (std::uint64_t row = 0; row <= reads.size(); row += 7) {
+    for (; told < reads.size() && told < row + 500; ++told) plan.plan_read(reads[told], told);
     const bool ends = told == reads.size();
-    plan.stand_at(turn, told, ends);
+    plan.stand_at(row, told, ends);
     for (std::uint32_t b = 0; b < count; ++b) {
-      std::uint64_t at = turn;
+      std::uint64_t at = row;
       while (at < told && reads[at] != b) ++at;
       const blocks::next_use found = plan.next(b);
       REQUIRE(plan.next(keys[b]) == found);
@@ -108,15 +108,15 @@ TEST_CASE("storage/cached: when a block is needed next is what a look at all rea
         REQUIRE(found == (ends ? blocks::next_use::never() : blocks::next_use::not_before(told)));
       } else {
         // Reads that follow each other closely are one use, which may have begun before.
-        REQUIRE(found.turns_from(0) <= at);
-        REQUIRE(found.turns_from(0) + blocks::block_plan::close >= at);
+        REQUIRE(found.rows_from(0) <= at);
+        REQUIRE(found.rows_from(0) + blocks::block_plan::close >= at);
       }
     }
     std::vector<blocks::block_plan::coming> coming;
     plan.list_coming(10, coming);
     REQUIRE(coming.size() <= 10);
-    for (std::size_t i = 1; i < coming.size(); ++i) REQUIRE(coming[i - 1].turn <= coming[i].turn);
-    for (const auto& one : coming) REQUIRE(blocks::next_use::at(one.turn) == plan.next(one.block));
+    for (std::size_t i = 1; i < coming.size(); ++i) REQUIRE(coming[i - 1].row <= coming[i].row);
+    for (const auto& one : coming) REQUIRE(blocks::next_use::at(one.row) == plan.next(one.block));
   }
   CHECK(plan.next(blocks::key{9, 9}) == blocks::next_use::never());
   plan.clear();
@@ -126,13 +126,13 @@ TEST_CASE("storage/cached: when a block is needed next is what a look at all rea
 TEST_CASE("storage/cached: a plan has room for a number of uses, whatever lies between them") {
   blocks::block_plan plan;
   (void)plan.add(std::vector<blocks::key>{{1, 1}, {2, 2}});
-  std::uint64_t turn = 0;
-  for (std::size_t i = 0; i < blocks::block_plan::max_uses; ++i, turn += 10) {
+  std::uint64_t row = 0;
+  for (std::size_t i = 0; i < blocks::block_plan::max_uses; ++i, row += 10) {
     REQUIRE(plan.has_room());
-    plan.plan_read(i % 2 == 0 ? 0 : 1, turn);
+    plan.plan_read(i % 2 == 0 ? 0 : 1, row);
   }
   CHECK_FALSE(plan.has_room());
-  plan.stand_at(25, turn, false);
+  plan.stand_at(25, row, false);
   CHECK(plan.has_room());
   CHECK(plan.next(0) == blocks::next_use::at(40));
   CHECK(plan.next(1) == blocks::next_use::at(30));
@@ -144,21 +144,21 @@ TEST_CASE("storage/cached: a plan forgets what is behind it, also if one block i
   std::vector<blocks::key> keys;
   for (std::uint64_t b = 0; b < count; ++b) keys.push_back({b, b});
   (void)plan.add(keys);
-  for (std::uint64_t turn = 0; turn < blocks::block_plan::max_uses + 10'000; ++turn) {
-    if (turn % 1000 == 0) {
+  for (std::uint64_t row = 0; row < blocks::block_plan::max_uses + 10'000; ++row) {
+    if (row % 1000 == 0) {
       REQUIRE(plan.has_room());
-      plan.stand_at(turn - std::min<std::uint64_t>(turn, 500), turn, false);
+      plan.stand_at(row - std::min<std::uint64_t>(row, 500), row, false);
     }
-    plan.plan_read(0, turn);
-    plan.plan_read(1 + static_cast<std::uint32_t>(turn) % (count - 1), turn);
+    plan.plan_read(0, row);
+    plan.plan_read(1 + static_cast<std::uint32_t>(row) % (count - 1), row);
   }
   // No use is longer, and no turn lies between two of them.
   plan.clear();
   constexpr std::uint64_t longest = blocks::block_plan::longest_use;
-  for (std::uint64_t turn = 0; turn < 3 * longest; ++turn) plan.plan_read(0, turn);
-  for (const std::uint64_t turn : {longest - 1, longest, longest + 1, 3 * longest - 1}) {
-    plan.stand_at(turn, 3 * longest, false);
-    CHECK(plan.next(0) == blocks::next_use::at(turn));
+  for (std::uint64_t row = 0; row < 3 * longest; ++row) plan.plan_read(0, row);
+  for (const std::uint64_t row : {longest - 1, longest, longest + 1, 3 * longest - 1}) {
+    plan.stand_at(row, 3 * longest, false);
+    CHECK(plan.next(0) == blocks::next_use::at(row));
   }
 }
 
@@ -171,7 +171,7 @@ TEST_CASE("storage/cached: the block goes that nobody needs, then the one that i
   uses.stand_at(3, 100, 0);
   uses.stand_at(9, 1000, 0);
   const auto never = blocks::next_use::never();
-  const auto at = [](std::uint64_t turn) { return blocks::next_use::at(turn); };
+  const auto at = [](std::uint64_t row) { return blocks::next_use::at(row); };
   uses.set(3, 0, at(150)), uses.set(9, 0, at(2000));  // 50
   uses.set(3, 1, never), uses.set(9, 1, at(1070));    // 70
   uses.set(3, 2, never), uses.set(9, 2, never);
@@ -214,16 +214,16 @@ struct driven {
   std::uint64_t told = 0;
 
   template <class Session>
-  void step(Session& session, std::uint64_t turn, bool ends) {
+  void step(Session& session, std::uint64_t row, bool ends) {
     const ps::access_plan_sink plan = session.access_plan();
     const std::uint64_t size = reads.size();
     if (plan.self != nullptr) {
-      for (; told < size && told < turn + horizon; ++told)
+      for (; told < size && told < row + horizon; ++told)
         session.plan_read(0, reads[told] * block + 7, 3, told);
-      plan.stand_at(plan.self, turn, told, ends && told == size);
+      plan.stand_at(plan.self, row, told, ends && told == size);
     }
     std::byte one[3];
-    session.read(0, reads[turn] * block + 7, one);
+    session.read(0, reads[row] * block + 7, one);
   }
 };
 
@@ -242,7 +242,7 @@ TEST_CASE("storage/cached: with half of the data, a new shuffle each epoch has t
                                               {.block = driven::block, .evict = evict, .ahead = 0}));
     auto session = near.connect();
     driven all{reads, horizon};
-    for (std::uint64_t turn = 0; turn < reads.size(); ++turn) all.step(session, turn, true);
+    for (std::uint64_t row = 0; row < reads.size(); ++row) all.step(session, row, true);
     const ps::storage_counters counted = session.counters();
     CHECK(counted.hits + counted.fetched == reads.size());
     CHECK(counted.uncached == 0);
@@ -313,7 +313,7 @@ TEST_CASE("storage/cached: memory over a folder: both know the future") {
     const ps::cached near(disk, ps::memory_cache(limit, {.block = driven::block, .evict = evict}));
     auto session = near.connect();
     driven all{reads, reads.size() / 4};
-    for (std::uint64_t turn = 0; turn < reads.size(); ++turn) all.step(session, turn, true);
+    for (std::uint64_t row = 0; row < reads.size(); ++row) all.step(session, row, true);
     const ps::storage_counters counted = session.counters();  // of both
     CHECK(counted.uncached == 0);
     return counted;
@@ -335,13 +335,13 @@ struct small_cache {
     for (std::uint32_t b = first; b < end; ++b) session.read(0, b * driven::block, one);
   }
   template <class Session>
-  static void plan_read(Session& session, std::uint32_t first, std::uint32_t end, std::uint64_t turn) {
-    for (std::uint32_t b = first; b < end; ++b) session.plan_read(0, b * driven::block, 1, turn + 10 * b);
+  static void plan_read(Session& session, std::uint32_t first, std::uint32_t end, std::uint64_t row) {
+    for (std::uint32_t b = first; b < end; ++b) session.plan_read(0, b * driven::block, 1, row + 10 * b);
   }
   template <class Session>
-  static void stand_at(Session& session, std::uint64_t turn, std::uint64_t seen, bool ends) {
+  static void stand_at(Session& session, std::uint64_t row, std::uint64_t seen, bool ends) {
     const ps::access_plan_sink plan = session.access_plan();
-    plan.stand_at(plan.self, turn, seen, ends);
+    plan.stand_at(plan.self, row, seen, ends);
   }
 };
 
@@ -501,11 +501,11 @@ TEST_CASE("storage/cached: sessions come, plan and go while others choose") {
       std::mt19937 random(t);
       for (int i = 0; i < 20; ++i) {
         auto session = all.near.connect();
-        for (std::uint64_t turn = 0; turn < 30; ++turn) {
+        for (std::uint64_t row = 0; row < 30; ++row) {
           const auto block = static_cast<std::uint32_t>(random() % 40);
-          session.plan_read(0, block * driven::block, 1, turn);
-          if (turn % 3 == 0) all.stand_at(session, turn, turn + 1, turn % 2 == 0);
-          if (turn % 11 == 10) session.access_plan().forget(session.access_plan().self);
+          session.plan_read(0, block * driven::block, 1, row);
+          if (row % 3 == 0) all.stand_at(session, row, row + 1, row % 2 == 0);
+          if (row % 11 == 10) session.access_plan().forget(session.access_plan().self);
           std::byte one[2];
           session.read(0, block * driven::block + 1, one);
           if (one[0] != std::byte{'x'} || one[1] != std::byte{'x'}) wrong = true;

@@ -24,17 +24,17 @@ ps::fetched_part part_of(ps::range_store::read& from, std::uint64_t offset, std:
 }
 
 /// Fetches a turn of one part and shows it; the read is loading.
-ps::range_store::read* show(ps::range_store& store, std::uint64_t turn, std::uint64_t bytes) {
+ps::range_store::read* show(ps::range_store& store, std::uint64_t row, std::uint64_t bytes) {
   auto* const room = store.reserve(bytes, 1);
   if (room == nullptr) return nullptr;
-  if (!store.claim(turn)) {
+  if (!store.claim(row)) {
     store.release(*room);
     store.release(*room);
     return nullptr;
   }
-  CHECK(store.add(turn, part_of(*room, 10 * turn, bytes)));
+  CHECK(store.add(row, part_of(*room, 10 * row, bytes)));
   store.begin(1);
-  store.publish(turn);
+  store.publish(row);
   return room;
 }
 
@@ -111,7 +111,7 @@ TEST_CASE("storage/range_store: its memory is bounded, contiguous for each read,
   CHECK(store.capacity() == 1024);
   CHECK(store.largest() == 256);
   std::vector<ps::range_store::read*> all;
-  for (std::uint64_t turn = 0; auto* const one = show(store, turn, 192); ++turn) all.push_back(one);
+  for (std::uint64_t row = 0; auto* const one = show(store, row, 192); ++row) all.push_back(one);
   CHECK(all.size() == 5);  // of 192 bytes; the rest is too small
   for (auto* one : all) store.end(*one, true);
   CHECK(store.reserve(192, 1) == nullptr);
@@ -129,7 +129,7 @@ TEST_CASE("storage/range_store: its memory is bounded, contiguous for each read,
 
 TEST_CASE("storage/range_store: it tells how many turns it has places for, and which have passed") {
   ps::range_store store(4096, 9);
-  CHECK(store.turns() >= 9);
+  CHECK(store.rows() >= 9);
   CHECK(store.capacity() == 4096);
   CHECK(store.largest() == 1024);
   CHECK(store.passed() == 0);
@@ -142,7 +142,7 @@ TEST_CASE("storage/range_store: it tells how many turns it has places for, and w
 TEST_CASE("storage/range_store: turns that no worker takes are released when all workers have passed them") {
   ps::range_store store(1024, 4);
   std::vector<ps::range_store::read*> all;
-  for (std::uint64_t turn = 0; turn < 4; ++turn) all.push_back(show(store, turn, 192));
+  for (std::uint64_t row = 0; row < 4; ++row) all.push_back(show(store, row, 192));
   for (auto* one : all) store.end(*one, true);
   store.passed(2);
   store.sweep();
@@ -241,10 +241,10 @@ TEST_CASE("storage/range_store: a stop ends all waiting; a halt only the fetcher
 }
 
 TEST_CASE("storage/range_store: a fetcher, a storage and workers at once") {
-  constexpr std::uint64_t turns = 20'000, depth = 32, workers = 3;
+  constexpr std::uint64_t rows = 20'000, depth = 32, workers = 3;
   ps::range_store store(16'384, 2 * depth);
   std::atomic<std::uint64_t> next{0}, fetched{0};
-  std::vector<std::atomic<bool>> done(turns);
+  std::vector<std::atomic<bool>> done(rows);
   std::mutex lock;
   std::deque<ps::range_store::read*> queue;
   bool ended = false;
@@ -264,56 +264,56 @@ TEST_CASE("storage/range_store: a fetcher, a storage and workers at once") {
         std::this_thread::yield();
         continue;
       }
-      std::uint64_t turn = 0;
-      std::memcpy(&turn, one->bytes, 8);
-      for (std::uint64_t i = 0; i < 16; ++i) std::memcpy(one->bytes + 8 * i, &turn, 8);
-      store.end(*one, turn % 13 != 0);
+      std::uint64_t row = 0;
+      std::memcpy(&row, one->bytes, 8);
+      for (std::uint64_t i = 0; i < 16; ++i) std::memcpy(one->bytes + 8 * i, &row, 8);
+      store.end(*one, row % 13 != 0);
     }
   });
   std::vector<std::thread> all;
   for (std::uint64_t w = 0; w < workers; ++w)
     all.emplace_back([&, w] {
-      for (std::uint64_t turn = w; turn < turns; turn += workers) {
-        while (turn >= next.load(std::memory_order_acquire) + depth / 2) std::this_thread::yield();
-        if (ps::mix64(turn) % 17 != 0) {  // some turns are never taken
-          for (const auto& part : store.take(turn)) {
+      for (std::uint64_t row = w; row < rows; row += workers) {
+        while (row >= next.load(std::memory_order_acquire) + depth / 2) std::this_thread::yield();
+        if (ps::mix64(row) % 17 != 0) {  // some turns are never taken
+          for (const auto& part : store.take(row)) {
             if (store.wait(part)) {
               std::uint64_t first = 0, last = 0;
               std::memcpy(&first, part.bytes, 8);
               std::memcpy(&last, part.bytes + part.size - 8, 8);
-              if (first != turn || last != turn) std::abort();
+              if (first != row || last != row) std::abort();
               fetched.fetch_add(1, std::memory_order_relaxed);
             }
             store.release(*part.from);
           }
         }
-        done[turn].store(true, std::memory_order_release);
+        done[row].store(true, std::memory_order_release);
       }
     });
   std::thread consumer([&] {
-    for (std::uint64_t turn = 0; turn < turns; ++turn) {
-      while (!done[turn].load(std::memory_order_acquire)) std::this_thread::yield();
-      store.passed(turn + 1);
-      next.store(turn + 1, std::memory_order_release);
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      while (!done[row].load(std::memory_order_acquire)) std::this_thread::yield();
+      store.passed(row + 1);
+      next.store(row + 1, std::memory_order_release);
     }
   });
-  for (std::uint64_t turn = 0; turn < turns; ++turn) {
-    while (turn >= next.load(std::memory_order_acquire) + depth) std::this_thread::yield();
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    while (row >= next.load(std::memory_order_acquire) + depth) std::this_thread::yield();
     store.sweep();
     ps::range_store::read* room = nullptr;
-    while ((room = store.reserve(128 + 8 * (turn % 5), 1)) == nullptr) {
+    while ((room = store.reserve(128 + 8 * (row % 5), 1)) == nullptr) {
       if (!store.wait_for_room()) std::abort();
       store.sweep();
     }
-    std::memcpy(room->bytes, &turn, 8);
-    if (!store.claim(turn)) {
+    std::memcpy(room->bytes, &row, 8);
+    if (!store.claim(row)) {
       store.release(*room);
       store.release(*room);
       continue;
     }
-    (void)store.add(turn, part_of(*room, 0, 128));
+    (void)store.add(row, part_of(*room, 0, 128));
     store.begin(1);
-    store.publish(turn);
+    store.publish(row);
     const std::lock_guard guard(lock);
     queue.push_back(room);
   }

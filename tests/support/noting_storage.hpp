@@ -73,9 +73,9 @@ struct noting_storage {
       return {notes.get(), [](void*) { return true; },
               [](void*, std::uint64_t, std::uint64_t, bool) noexcept {}, [](void*) noexcept {}};
     }
-    void plan_read(penstock::object_id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const {
+    void plan_read(penstock::object_id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const {
       const std::scoped_lock lock(notes->busy);
-      if (turn == 5) notes->planned.push_back({offset, offset + size});
+      if (row == 5) notes->planned.push_back({offset, offset + size});
     }
   };
   [[nodiscard]] std::span<const std::string> names() const { return files.names(); }

@@ -92,14 +92,14 @@ struct slow_fetching {
     session.text = letters(2'000'000);
   }
   ~slow_fetching() { session.allows = 0; }
-  void want(std::uint64_t turn, std::uint64_t offset, std::uint64_t size) {
-    list.stand_at(turn);
+  void want(std::uint64_t row, std::uint64_t offset, std::uint64_t size) {
+    list.stand_at(row);
     list(session, 0, offset, size);
   }
-  std::string take(std::uint64_t turn, std::uint64_t offset, std::uint64_t size) {
+  std::string take(std::uint64_t row, std::uint64_t offset, std::uint64_t size) {
     penstock::fetched_sample mine;
     mine.use(&it.store());
-    mine.stand_at(turn);
+    mine.stand_at(row);
     const penstock::fetched_sample::scope held(mine);
     return std::string(penstock::text_of(mine.find(&session, 0, offset, size)));
   }

@@ -150,7 +150,7 @@ struct source_node {
         ask(w.places[w.next++], w, std::forward<Sink>(sink));
       else
         reader->evaluate(w.places[w.next++], w.own, std::forward<Sink>(sink));
-    } else if constexpr (std::is_same_v<Timing, looked_up_at_turn>) {
+    } else if constexpr (std::is_same_v<Timing, looked_up_in_order>) {
       prefetch(w.next + look_ahead, w);
       ask(w.places[w.next++], w, std::forward<Sink>(sink));
     } else {
@@ -336,7 +336,7 @@ namespace detail {
 
 /// Whether an innermost worker takes the bytes fetched for its sample's turn.
 template <class W>
-concept stands_at_turns = requires(W& w) { w.fetched.stand_at(std::uint64_t{}); };
+concept stands_at_rows = requires(W& w) { w.fetched.stand_at(std::uint64_t{}); };
 
 /// The innermost worker, where the engine puts the binding or the item.
 template <class W>

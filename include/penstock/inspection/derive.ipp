@@ -4,7 +4,7 @@
 #include <penstock/inspection/derive.hpp>
 
 #include <penstock/core/message.hpp>
-#include <penstock/source/detail/values_turn.hpp>
+#include <penstock/source/detail/values_lock.hpp>
 
 #include <sys/stat.h>
 
@@ -56,7 +56,7 @@ PENSTOCK_INLINE found_index found_or_made(const wanted_index& wanted, const deri
   found_index found = find_index(wanted, options);
   if (!found.file) {
     const derived_from origin = found.origin;
-    const making_turn turn(wanted.path);
+    const making_lock lock(wanted.path);
     found = find_index(wanted, options);
     if (!found.file) {
       const derived_values all = pass.values(pass.plan, wanted.samples);

@@ -56,17 +56,17 @@ namespace detail {
 }
 
 /// Reads the records of files one after another.
-class tf_stream_reader : public tar::shard_turns {
+class tf_stream_reader : public tar::shard_sequence {
  public:
   tf_stream_reader(shared<tar::stream_shards> set, tar::unpacker_calls unpack, forward_pieces* objects)
-      : shard_turns(std::move(set), unpack, objects, tf_record_streams()) {}
+      : shard_sequence(std::move(set), unpack, objects, tf_record_streams()) {}
 
   [[nodiscard]] bool next(std::string& payload) {
     return next_of([] {}, [&](const std::string&) { return read(payload); }, [this] { close_input(); });
   }
   void rewind() noexcept {
     close_input();
-    rewind_turns();
+    rewind_shards();
   }
   void seek(source_mark place) {
     rewind();

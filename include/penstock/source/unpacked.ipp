@@ -39,13 +39,13 @@ PENSTOCK_INLINE std::string copied_path(const std::string& packed, const unpacke
                  "; name another folder in unpacked_options::folder"})
         .in_file(folder_of(copy));
   }
-  const copy_turn turn(copy);
-  if (turn.current({packed, before})) return copy;
-  turn.begin();
+  const copy_lock lock(copy);
+  if (lock.current({packed, before})) return copy;
+  lock.begin();
   output_file output(copy);
   work.write(work.of, output);
   if (state_of() != before) throw error(errc::io, "the file was changed while it was unpacked; try again");
-  turn.finish({before, output.commit(), ends_of_file(packed)});
+  lock.finish({before, output.commit(), ends_of_file(packed)});
   return copy;
 }
 

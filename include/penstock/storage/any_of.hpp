@@ -174,12 +174,12 @@ class any_of {
       });
     }
     void plan_read([[maybe_unused]] object_id id, [[maybe_unused]] std::uint64_t offset,
-                   [[maybe_unused]] std::uint64_t size, [[maybe_unused]] std::uint64_t turn) const
+                   [[maybe_unused]] std::uint64_t size, [[maybe_unused]] std::uint64_t row) const
       requires((planning_session<typename Storages::session> || ...))
     {
       call([&]([[maybe_unused]] auto& s) {
         if constexpr (planning_session<std::remove_reference_t<decltype(s)>>)
-          s.plan_read(id, offset, size, turn);
+          s.plan_read(id, offset, size, row);
       });
     }
 

@@ -122,8 +122,8 @@ class cached {
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
     void confirm(object_id id) const { state_->session.confirm(id); }
     [[nodiscard]] access_plan_sink access_plan() const noexcept { return state_->session.access_plan(); }
-    void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const {
-      state_->session.plan_read(id, offset, size, turn);
+    void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const {
+      state_->session.plan_read(id, offset, size, row);
     }
     /// Whether an object's bytes are in memory, so that fetching them ahead would only make another copy.
     [[nodiscard]] bool resident(object_id id) const { return state_->session.resident(id); }

@@ -173,22 +173,22 @@ concept residency_session = storage_session<S> && requires(S& s, object_id id) {
   { s.resident(id) } -> std::same_as<bool>;
 };
 
-/// How somebody is told what a run will read, far ahead. Turns are the rows of the run, counted on through
+/// How somebody is told what a run will read, far ahead. Its rows are numbered on through
 /// its epochs. Called by one thread at a time, while others read.
 struct access_plan_sink {
   void* self = nullptr;  ///< null: it does not want to know
   /// Whether it can keep more reads; if not, some must be passed first.
   bool (*has_room)(void* self) = nullptr;
-  /// All turns before `turn` are over; all reads before `seen` have been told, and if `ends`, the run reads
+  /// All rows before `row` are over; all reads before `seen` have been told, and if `ends`, the run reads
   /// nothing after that.
-  void (*stand_at)(void* self, std::uint64_t turn, std::uint64_t seen, bool ends) noexcept = nullptr;
-  /// What it was told is void, and turns may be smaller from now on: the run goes on elsewhere.
+  void (*stand_at)(void* self, std::uint64_t row, std::uint64_t seen, bool ends) noexcept = nullptr;
+  /// What it was told is void, and rows may be smaller from now on: the run goes on elsewhere.
   void (*forget)(void* self) noexcept = nullptr;
 };
 
 /// A session that plans by what a run will read: `cached`.
 ///   access_plan()                   the `access_plan_sink`; the same at each call
-///   plan_read(id, offset, size, turn) the run reads this range at a turn, which is none before the last one; may throw. For
+///   plan_read(id, offset, size, row) the run reads this range at a row, which is none before the last one; may throw. For
 ///                                   the thread that uses `access_plan`
 template <class S>
 concept planning_session = storage_session<S> && requires(S& s, object_id id, std::uint64_t n) {

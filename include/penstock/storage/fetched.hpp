@@ -15,15 +15,15 @@ class range_store;
 
 /// A worker's part of a `range_store`: the ranges that were fetched for the sample it is evaluating.
 ///
-/// The engine sets the turn, `fetched_sample::scope` holds it while the sample is evaluated, and readers look
+/// The engine sets the row, `fetched_sample::scope` holds it while the sample is evaluated, and readers look
 /// for their bytes with `find` before they ask their session.
 /// Threads: one worker's.
 class fetched_sample {
  public:
   /// Sets the store that workers take from; null if nothing is fetched.
   void use(range_store* store) noexcept { store_ = store; }
-  /// Sets the turn of the sample evaluated next.
-  void stand_at(std::uint64_t turn) noexcept { turn_ = turn; }
+  /// Sets the row of the sample evaluated next.
+  void stand_at(std::uint64_t row) noexcept { row_ = row; }
 
   /// Bytes of an object of that session, if they were fetched for this sample; waits until they arrive. Empty
   /// if they were not fetched or could not be read: the caller then reads them and gets the error there.
@@ -57,7 +57,7 @@ class fetched_sample {
                                 std::uint64_t size) const;
 
   range_store* store_ = nullptr;
-  std::uint64_t turn_ = 0;
+  std::uint64_t row_ = 0;
   std::span<const fetched_part> parts_;
 };
 

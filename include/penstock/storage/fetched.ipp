@@ -8,7 +8,7 @@
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE void fetched_sample::take() noexcept { parts_ = store_->take(turn_); }
+PENSTOCK_INLINE void fetched_sample::take() noexcept { parts_ = store_->take(row_); }
 
 PENSTOCK_INLINE void fetched_sample::release() noexcept {
   for (const fetched_part& part : parts_) store_->release(*part.from);

@@ -11,11 +11,11 @@
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE range_store::range_store(std::uint64_t bytes, std::uint64_t turns)
+PENSTOCK_INLINE range_store::range_store(std::uint64_t bytes, std::uint64_t rows)
     : capacity_(std::max<std::uint64_t>(bytes / 64, 4) * 64),
-      turns_(std::bit_ceil(std::max<std::uint64_t>(turns, 2))),
-      slots_(detail::to_size(turns_)),
-      reads_(detail::to_size(2 * turns_)) {
+      rows_(std::bit_ceil(std::max<std::uint64_t>(rows, 2))),
+      slots_(detail::to_size(rows_)),
+      reads_(detail::to_size(2 * rows_)) {
   memory_.resize_for_overwrite(detail::to_size(capacity_));
 }
 
@@ -37,7 +37,7 @@ PENSTOCK_INLINE range_store::read* range_store::reserve(std::uint64_t bytes, std
   const std::uint64_t place = reserved_to_ % capacity_, room = (bytes + 63) / 64 * 64;
   // A read is contiguous: if it does not fit before the end of the memory, it starts at the beginning.
   const std::uint64_t begin = place + room > capacity_ ? reserved_to_ + (capacity_ - place) : reserved_to_;
-  if (begin + room - free_from_ > capacity_ || next_ - oldest_ == 2 * turns_) return nullptr;
+  if (begin + room - free_from_ > capacity_ || next_ - oldest_ == 2 * rows_) return nullptr;
   read& one = read_at(next_++);
   one.bytes = memory_.data() + begin % capacity_;
   one.end = reserved_to_ = begin + room;
@@ -69,44 +69,44 @@ PENSTOCK_INLINE void range_store::let_go(const slot& of) noexcept {
   for (std::uint32_t i = 0; i < of.count; ++i) release(*of.parts[i].from);
 }
 
-PENSTOCK_INLINE bool range_store::is_taken(std::uint64_t turn) noexcept {
-  if (turn < passed()) return true;
-  const std::uint64_t seen = at(turn).word.load(std::memory_order_acquire);
-  return turn_of(seen) > turn || seen == word(turn, taken);
+PENSTOCK_INLINE bool range_store::is_taken(std::uint64_t row) noexcept {
+  if (row < passed()) return true;
+  const std::uint64_t seen = at(row).word.load(std::memory_order_acquire);
+  return row_of(seen) > row || seen == word(row, taken);
 }
 
-PENSTOCK_INLINE bool range_store::claim(std::uint64_t turn) {
-  if (turn < swept_) return false;
-  slot& here = at(turn);
+PENSTOCK_INLINE bool range_store::claim(std::uint64_t row) {
+  if (row < swept_) return false;
+  slot& here = at(row);
   std::uint64_t seen = here.word.load(std::memory_order_acquire);
   do {
-    if (condition_of(seen) != unseen && turn_of(seen) >= turn) return false;
-  } while (!here.word.compare_exchange_weak(seen, word(turn, claimed), std::memory_order_acq_rel,
+    if (condition_of(seen) != unseen && row_of(seen) >= row) return false;
+  } while (!here.word.compare_exchange_weak(seen, word(row, claimed), std::memory_order_acq_rel,
                                             std::memory_order_acquire));
   if (condition_of(seen) == there) let_go(here);
   here.count = 0;
   return true;
 }
 
-PENSTOCK_INLINE bool range_store::add(std::uint64_t turn, const fetched_part& part) {
-  slot& here = at(turn);
+PENSTOCK_INLINE bool range_store::add(std::uint64_t row, const fetched_part& part) {
+  slot& here = at(row);
   if (here.count == max_parts) return false;
   here.parts[here.count++] = part;
   return true;
 }
 
-PENSTOCK_INLINE void range_store::publish(std::uint64_t turn) {
-  slot& here = at(turn);
-  std::uint64_t expected = word(turn, claimed);
-  const condition now = turn < swept_ ? taken : there;  // no later sweep would see it
-  if (!here.word.compare_exchange_strong(expected, word(turn, now), std::memory_order_acq_rel,
+PENSTOCK_INLINE void range_store::publish(std::uint64_t row) {
+  slot& here = at(row);
+  std::uint64_t expected = word(row, claimed);
+  const condition now = row < swept_ ? taken : there;  // no later sweep would see it
+  if (!here.word.compare_exchange_strong(expected, word(row, now), std::memory_order_acq_rel,
                                          std::memory_order_acquire) ||
       now == taken)
     let_go(here);
 }
 
-PENSTOCK_INLINE bool range_store::needs_oldest(std::uint64_t turn) noexcept {
-  const slot& here = at(turn);
+PENSTOCK_INLINE bool range_store::needs_oldest(std::uint64_t row) noexcept {
+  const slot& here = at(row);
   return std::any_of(here.parts.begin(), here.parts.begin() + here.count,
                      [this](const fetched_part& part) { return part.from == &read_at(oldest_); });
 }
@@ -139,17 +139,17 @@ PENSTOCK_INLINE void range_store::end(read& one, bool good) noexcept {
 
 PENSTOCK_INLINE void range_store::sweep() {
   const std::uint64_t end = passed();
-  for (swept_ = std::max(swept_, end - std::min(end, turns_)); swept_ < end; ++swept_) {
+  for (swept_ = std::max(swept_, end - std::min(end, rows_)); swept_ < end; ++swept_) {
     slot& here = at(swept_);
     std::uint64_t seen = here.word.load(std::memory_order_relaxed);
-    if (condition_of(seen) == there && turn_of(seen) <= swept_ &&
-        here.word.compare_exchange_strong(seen, word(turn_of(seen), taken), std::memory_order_acq_rel))
+    if (condition_of(seen) == there && row_of(seen) <= swept_ &&
+        here.word.compare_exchange_strong(seen, word(row_of(seen), taken), std::memory_order_acq_rel))
       let_go(here);
   }
 }
 
-PENSTOCK_INLINE void range_store::passed(std::uint64_t turn) noexcept {
-  passed_.store(turn, std::memory_order_seq_cst);
+PENSTOCK_INLINE void range_store::passed(std::uint64_t row) noexcept {
+  passed_.store(row, std::memory_order_seq_cst);
   say_room();
 }
 
@@ -166,8 +166,8 @@ PENSTOCK_INLINE void range_store::wait_for_reads() {
 }
 
 PENSTOCK_INLINE void range_store::clear() {
-  for (std::uint64_t i = 0; i < turns_; ++i) at(i).word.store(0, std::memory_order_relaxed);
-  for (std::uint64_t i = 0; i < 2 * turns_; ++i) read_at(i).users.store(0, std::memory_order_relaxed);
+  for (std::uint64_t i = 0; i < rows_; ++i) at(i).word.store(0, std::memory_order_relaxed);
+  for (std::uint64_t i = 0; i < 2 * rows_; ++i) read_at(i).users.store(0, std::memory_order_relaxed);
   oldest_ = next_ = free_from_ = reserved_to_ = swept_ = 0;
   passed_.store(0, std::memory_order_release);
   left_out_.store(0, std::memory_order_relaxed);
@@ -175,16 +175,16 @@ PENSTOCK_INLINE void range_store::clear() {
   halted_ = false;
 }
 
-PENSTOCK_INLINE std::span<const fetched_part> range_store::take(std::uint64_t turn) noexcept {
-  slot& here = at(turn);
+PENSTOCK_INLINE std::span<const fetched_part> range_store::take(std::uint64_t row) noexcept {
+  slot& here = at(row);
   std::uint64_t seen = here.word.load(std::memory_order_acquire);
   do {
-    if (condition_of(seen) != unseen && (turn_of(seen) > turn || seen == word(turn, taken))) return {};
-  } while (!here.word.compare_exchange_weak(seen, word(turn, taken), std::memory_order_acq_rel,
+    if (condition_of(seen) != unseen && (row_of(seen) > row || seen == word(row, taken))) return {};
+  } while (!here.word.compare_exchange_weak(seen, word(row, taken), std::memory_order_acq_rel,
                                             std::memory_order_acquire));
   if (condition_of(seen) != there) return {};
-  if (turn_of(seen) == turn) return {here.parts.data(), here.count};
-  let_go(here);  // belongs to an older turn that no worker took
+  if (row_of(seen) == row) return {here.parts.data(), here.count};
+  let_go(here);  // belongs to an older row that no worker took
   return {};
 }
 

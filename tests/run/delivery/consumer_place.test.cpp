@@ -18,7 +18,7 @@ namespace {
 ps::feed feed_of(std::uint64_t size, std::uint64_t world = 1, std::uint64_t rank = 0) {
   ps::feed_facts facts;
   facts.mine = {.size = size, .global = world, .world = world, .rank = rank, .policy = ps::tail::pad};
-  facts.by_sample = facts.dealt_in_turn = true;
+  facts.by_sample = facts.dealt_in_rotation = true;
   facts.chunk = 4;
   return ps::feed(facts);
 }
@@ -83,7 +83,7 @@ TEST_CASE("run/consumer_place: without batches every rank resumes after the samp
     ps::row_rules rules;
     rules.ranks = 3;
     rules.rank = rank;
-    rules.dealt_in_turn = true;
+    rules.dealt_in_rotation = true;
     ps::consumer_place place(rules);
     ps::feed at = feed_of(20, 3, rank);
     ps::state s;
@@ -124,7 +124,7 @@ TEST_CASE(
 TEST_CASE("run/consumer_place: rows committed together count as if one by one") {
   ps::row_rules rules;
   rules.ranks = 2;
-  rules.dealt_in_turn = true;
+  rules.dealt_in_rotation = true;
   ps::consumer_place quick(rules), slow(rules);
   ps::feed delivered = feed_of(20, 2);
   for (int chunk = 0; chunk < 2; ++chunk) {

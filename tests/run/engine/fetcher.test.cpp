@@ -40,11 +40,11 @@ struct fetching {
   ps::range_list list;
   ps::fetcher it;
 
-  explicit fetching(std::uint64_t bytes = 1 << 20, std::uint64_t turns = 64,
+  explicit fetching(std::uint64_t bytes = 1 << 20, std::uint64_t rows = 64,
                     const ps::request_options& requests = {})
-      : it(bytes, turns, requests) {}
-  void want(std::uint64_t turn, ps::object_id object, std::uint64_t offset, std::uint64_t size) {
-    list.stand_at(turn);
+      : it(bytes, rows, requests) {}
+  void want(std::uint64_t row, ps::object_id object, std::uint64_t offset, std::uint64_t size) {
+    list.stand_at(row);
     list(session, object, offset, size);
   }
   /// The reads, once all have finished, sorted by offset.
@@ -56,10 +56,10 @@ struct fetching {
     return all;
   }
   /// The bytes that a worker finds at its turn.
-  std::string take(std::uint64_t turn, ps::object_id object, std::uint64_t offset, std::uint64_t size) {
+  std::string take(std::uint64_t row, ps::object_id object, std::uint64_t offset, std::uint64_t size) {
     ps::fetched_sample mine;
     mine.use(&it.store());
-    mine.stand_at(turn);
+    mine.stand_at(row);
     const ps::fetched_sample::scope held(mine);
     return std::string(ps::text_of(mine.find(&session, object, offset, size)));
   }
@@ -123,14 +123,14 @@ TEST_CASE("run/fetcher: a range too large for the store is left to the worker") 
 
 TEST_CASE("run/fetcher: it waits for room, and resumes when workers release it, or is halted") {
   fetching all(4096);
-  for (std::uint64_t turn = 0; turn < 8; ++turn) all.want(turn, 0, 20'000 * turn, 1000);
+  for (std::uint64_t row = 0; row < 8; ++row) all.want(row, 0, 20'000 * row, 1000);
   SECTION("resumes") {
     std::thread fetches([&] { all.it.fetch(all.list); });
-    for (std::uint64_t turn = 0; turn < 8; ++turn) {
+    for (std::uint64_t row = 0; row < 8; ++row) {
       // or nothing, if the worker was earlier
-      const std::string found = all.take(turn, 0, 20'000 * turn, 1000);
-      if (!found.empty()) CHECK(found == all.text.substr(20'000 * turn, 1000));
-      all.it.store().passed(turn + 1);
+      const std::string found = all.take(row, 0, 20'000 * row, 1000);
+      if (!found.empty()) CHECK(found == all.text.substr(20'000 * row, 1000));
+      all.it.store().passed(row + 1);
     }
     fetches.join();
     CHECK(all.read().size() <= 8);
@@ -160,7 +160,7 @@ TEST_CASE("run/fetcher: a turn in a read that others wait for is shown without i
     fetching all(4096);
     all.want(0, 0, 0, 500);
     all.want(5, 0, 500, 500);  // in one read with the first
-    for (std::uint64_t turn = 1; turn < 6; ++turn) all.want(turn, 0, 20'000 * turn, 1000);
+    for (std::uint64_t row = 1; row < 6; ++row) all.want(row, 0, 20'000 * row, 1000);
     std::atomic<bool> over{false};
     std::thread fetches([&] {
       all.it.fetch(all.list);
@@ -176,8 +176,8 @@ TEST_CASE("run/fetcher: a turn in a read that others wait for is shown without i
     const std::string part = all.take(5, 0, 500, 500);
     shown = !part.empty();
     if (shown) CHECK(part == all.text.substr(500, 500));
-    for (std::uint64_t turn = 1; turn < 4; ++turn)
-      CHECK(all.take(turn, 0, 20'000 * turn, 1000) == all.text.substr(20'000 * turn, 1000));
+    for (std::uint64_t row = 1; row < 4; ++row)
+      CHECK(all.take(row, 0, 20'000 * row, 1000) == all.text.substr(20'000 * row, 1000));
     for (int i = 0; i < 5000 && !over; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(2));
     CHECK(over);
     if (!over) all.it.store().stop();
@@ -269,8 +269,8 @@ TEST_CASE("run/fetcher: by default parts have from 8 to 16 MiB") {
   }
   CHECK(end == size + large + fits);
   for (std::size_t i = 0; i < parts.size(); ++i) all.session.end_next();
-  const auto is_right = [&](std::uint64_t turn, std::uint64_t at, std::uint64_t bytes) {
-    return all.take(turn, at, bytes) == all.session.text.substr(at, bytes);
+  const auto is_right = [&](std::uint64_t row, std::uint64_t at, std::uint64_t bytes) {
+    return all.take(row, at, bytes) == all.session.text.substr(at, bytes);
   };
   CHECK(is_right(0, 0, size));
   CHECK(is_right(1, size, large));

@@ -25,14 +25,14 @@ struct planning : ps::memory_files::session {
       : ps::memory_files::session(ps::memory_files().add("a", "bytes").connect()), into(given) {}
   [[nodiscard]] ps::access_plan_sink access_plan() const {
     return {into, [](void* self) { return static_cast<heard*>(self)->has_room; },
-            [](void* self, std::uint64_t turn, std::uint64_t seen, bool ends) noexcept {
-              for (const std::uint64_t one : {turn, seen, std::uint64_t{ends}})
+            [](void* self, std::uint64_t row, std::uint64_t seen, bool ends) noexcept {
+              for (const std::uint64_t one : {row, seen, std::uint64_t{ends}})
                 static_cast<heard*>(self)->numbers.push_back(one);
             },
             [](void* self) noexcept { ++static_cast<heard*>(self)->forgotten; }};
   }
-  void plan_read(ps::object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const {
-    for (const std::uint64_t one : {std::uint64_t{id}, offset, size, turn}) into->numbers.push_back(one);
+  void plan_read(ps::object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const {
+    for (const std::uint64_t one : {std::uint64_t{id}, offset, size, row}) into->numbers.push_back(one);
   }
 };
 
@@ -64,20 +64,20 @@ TEST_CASE("run/planned_reads: behind a sample that is not known yet nothing is t
   planning one(&first);
   ps::planned_reads all;
   all.begin();
-  for (const std::uint64_t turn : {3u, 4u, 5u, 6u}) {
-    all.stand_at(turn);
-    if (turn == 5)
+  for (const std::uint64_t row : {3u, 4u, 5u, 6u}) {
+    all.stand_at(row);
+    if (row == 5)
       all.unknown();
     else
-      all(one, 0, turn, 1);
+      all(one, 0, row, 1);
   }
   CHECK_FALSE(all.all_known());
   CHECK(first.numbers == std::vector<std::uint64_t>{0, 3, 1, 3, 0, 4, 1, 4});
   first.numbers.clear();
   all.begin();
-  for (const std::uint64_t turn : {3u, 4u, 5u, 6u}) {
-    all.stand_at(turn);
-    all(one, 0, turn, 1);
+  for (const std::uint64_t row : {3u, 4u, 5u, 6u}) {
+    all.stand_at(row);
+    all(one, 0, row, 1);
   }
   CHECK(all.all_known());
   CHECK(first.numbers == std::vector<std::uint64_t>{0, 5, 1, 5, 0, 6, 1, 6});

@@ -38,9 +38,9 @@ TEST_CASE("run/range_list: lists what must be read, with the turn of its sample"
   REQUIRE(list.entries().size() == 2);
   CHECK(list.bytes() == 10);
   CHECK(list.resident() == 1);
-  CHECK(list.entries()[0].turn == 7);
+  CHECK(list.entries()[0].row == 7);
   CHECK(list.entries()[0].offset == 10);
-  CHECK(list.entries()[1].turn == 8);
+  CHECK(list.entries()[1].row == 8);
   CHECK(list.entries()[1].object == 2);
   CHECK(list.entries()[1].from.self() == &session);
 

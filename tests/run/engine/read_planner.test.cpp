@@ -53,7 +53,7 @@ struct told {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> reads;  // turn, object and offset
-  std::uint64_t turn = 0, seen = 0, forgotten = 0, maximum = 1'000'000;
+  std::uint64_t row = 0, seen = 0, forgotten = 0, maximum = 1'000'000;
   bool ends = false;
 
   template <class Condition>
@@ -83,10 +83,10 @@ struct planning_files {
                 const std::scoped_lock lock(all.mutex);
                 return all.reads.size() < all.maximum;
               },
-              [](void* self, std::uint64_t turn, std::uint64_t seen, bool ends) noexcept {
+              [](void* self, std::uint64_t row, std::uint64_t seen, bool ends) noexcept {
                 auto& all = *static_cast<told*>(self);
                 const std::scoped_lock lock(all.mutex);
-                all.turn = turn;
+                all.row = row;
                 all.seen = seen;
                 all.ends = ends;
                 all.changed.notify_all();
@@ -95,14 +95,14 @@ struct planning_files {
                 auto& all = *static_cast<told*>(self);
                 const std::scoped_lock lock(all.mutex);
                 all.reads.clear();
-                all.turn = all.seen = 0;
+                all.row = all.seen = 0;
                 all.ends = false;
                 ++all.forgotten;
               }};
     }
-    void plan_read(ps::object_id id, std::uint64_t offset, std::uint64_t, std::uint64_t turn) const {
+    void plan_read(ps::object_id id, std::uint64_t offset, std::uint64_t, std::uint64_t row) const {
       const std::scoped_lock lock(what->mutex);
-      what->reads.emplace_back(turn, std::uint64_t{id} << 32 | offset);
+      what->reads.emplace_back(row, std::uint64_t{id} << 32 | offset);
     }
   };
   [[nodiscard]] std::span<const std::string> names() const { return files.names(); }
@@ -135,13 +135,13 @@ std::vector<std::uint64_t> places(const Plan& plan, std::uint64_t epochs, std::u
   return all;
 }
 /// The places by turn; a turn without a read is left out, and each has one.
-std::vector<std::uint64_t> by_turn(told& what) {
+std::vector<std::uint64_t> by_row(told& what) {
   const std::scoped_lock lock(what.mutex);
   std::vector<std::uint64_t> all;
-  std::uint64_t turn = 0;
+  std::uint64_t row = 0;
   for (const auto& [at, place] : what.reads) {
-    CHECK(at >= turn);
-    turn = at;
+    CHECK(at >= row);
+    row = at;
     all.push_back(place);
   }
   return all;
@@ -174,7 +174,7 @@ TEST_CASE("run/read_planner: a session hears what a run of three epochs will rea
       if (++batches == 3) CHECK(what.wait_until([&] { return what.seen >= 60; }));
       if (batches == 9) CHECK(what.wait_until([&] { return what.ends; }));
     }
-  const auto all = by_turn(what);
+  const auto all = by_row(what);
   CHECK(all.size() >= 30);
   CHECK(ends_with(expected, all));
   const std::scoped_lock lock(what.mutex);
@@ -204,7 +204,7 @@ TEST_CASE(
         CHECK(
             what.wait_until([&] { return maximum == 70 ? what.reads.size() >= maximum : what.seen == 540; }));
     }
-    const auto all = by_turn(what);
+    const auto all = by_row(what);
     CHECK(all.size() < (maximum == 70 ? 90 : 541));
     const std::scoped_lock lock(what.mutex);
     CHECK_FALSE(what.ends);
@@ -232,7 +232,7 @@ TEST_CASE("run/read_planner: a number of epochs that is smaller than was expecte
     CHECK(what.wait_until([&] { return what.ends; }));
   }
   CHECK(batches == 15);
-  CHECK(ends_with(expected, by_turn(what)));
+  CHECK(ends_with(expected, by_row(what)));
   const std::scoped_lock lock(what.mutex);
   CHECK(what.forgotten == 1);
   CHECK(what.seen == 60);
@@ -259,7 +259,7 @@ TEST_CASE("run/read_planner: after a jump to another epoch it begins again there
     (void)batch;
     if (++batches == 12) CHECK(what.wait_until([&] { return what.reads.size() >= 100; }));
   }
-  const auto all = by_turn(what);
+  const auto all = by_row(what);
   {
     const std::scoped_lock lock(what.mutex);
     CHECK(what.forgotten == 1);
@@ -283,12 +283,12 @@ TEST_CASE("run/read_planner: an index is not loaded before the run comes to its 
       ++batches;
       if (batches == 1) {
         CHECK(what.wait_until([&] { return what.seen != 0; }));
-        CHECK(by_turn(what).size() <= 20);
+        CHECK(by_row(what).size() <= 20);
       }
       if (batches == 11) CHECK(what.wait_until([&] { return what.seen >= 40; }));
     }
   CHECK(batches == 15);
-  const auto all = by_turn(what);
+  const auto all = by_row(what);
   REQUIRE_FALSE(all.empty());
   const auto at = std::find(expected.begin(), expected.end(), all.front());
   CHECK(begins_with({at, expected.end()}, all));
@@ -298,7 +298,7 @@ TEST_CASE("run/read_planner: an index is not loaded before the run comes to its 
 struct planner {
   std::mutex mutex;
   std::condition_variable changed;
-  std::uint64_t turn = 0, seen = 0, tells = 0, forgotten = 0;
+  std::uint64_t row = 0, seen = 0, tells = 0, forgotten = 0;
 
   struct session : ps::memory_files::session {
     planner* into;
@@ -310,7 +310,7 @@ struct planner {
                 auto& all = *static_cast<planner*>(self);
                 const std::scoped_lock lock(all.mutex);
                 ++all.tells;
-                all.turn = now;
+                all.row = now;
                 all.seen = known;
                 all.changed.notify_all();
               },
@@ -347,7 +347,7 @@ struct engine_part {
     made.self = this;
     made.plan_read = [](void* self, const ps::placement& rows, ps::planned_reads& into) {
       auto& me = *static_cast<engine_part*>(self);
-      into.stand_at(rows.turn);
+      into.stand_at(rows.row);
       into(me.session, 0, 0, 1);
       ++me.calls;
       std::this_thread::sleep_for(me.each);
@@ -381,7 +381,7 @@ TEST_CASE("run/read_planner: it looks so many rows ahead and no further, and goe
   all.passed(3 * batch);  // which is less
   CHECK(resting_at(what, maximum + 10 * batch) == maximum + 10 * batch);
   all.stop();
-  CHECK(what.turn == 10 * batch);
+  CHECK(what.row == 10 * batch);
 }
 
 TEST_CASE("run/read_planner: of blocks that are read all the time it looks so many epochs ahead, too") {
@@ -403,7 +403,7 @@ TEST_CASE("run/read_planner: where a run stands that stands still is told again 
   all.start(part.first, 0, part.hints(), nullptr);
   CHECK(all.limit(1, true));
   all.passed(40);
-  CHECK(what.wait_until([&] { return what.turn == 40 && what.seen == 100; }));
+  CHECK(what.wait_until([&] { return what.row == 40 && what.seen == 100; }));
   const std::uint64_t tells = [&] {
     const std::scoped_lock lock(what.mutex);
     return what.tells;

@@ -17,9 +17,9 @@ TEST_CASE(
     "one") {
   slow_fetching all({.coalesce_gap = 0, .max_in_flight = 3});
   penstock_test::range_pairs expected;
-  for (std::uint64_t turn = 0; turn < 10; ++turn) {
-    const std::uint64_t place = turn * 7 % 10;  // not the order in the object
-    all.want(turn, 1000 * place, 500);
+  for (std::uint64_t row = 0; row < 10; ++row) {
+    const std::uint64_t place = row * 7 % 10;  // not the order in the object
+    all.want(row, 1000 * place, 500);
     expected.emplace_back(1000 * place, 1000 * place + 500);
   }
   all.it.fetch(all.list);
@@ -36,7 +36,7 @@ TEST_CASE(
     "run/request_queue: a session that allows fewer requests gets no more, and one that slows down fewer") {
   slow_fetching all({.coalesce_gap = 0});
   all.session.allows = 5;
-  for (std::uint64_t turn = 0; turn < 60; ++turn) all.want(turn, 1000 * turn, 500);
+  for (std::uint64_t row = 0; row < 60; ++row) all.want(row, 1000 * row, 500);
   all.it.fetch(all.list);
   CHECK(all.session.in_flight() == 5);
   all.session.allows = 0;
@@ -51,7 +51,7 @@ TEST_CASE(
 
 TEST_CASE("run/request_queue: what waits ends with the reads in flight; after a stop nothing begins") {
   slow_fetching all({.coalesce_gap = 0, .max_in_flight = 2});
-  for (std::uint64_t turn = 0; turn < 10; ++turn) all.want(turn, 1000 * turn, 500);
+  for (std::uint64_t row = 0; row < 10; ++row) all.want(row, 1000 * row, 500);
   all.it.fetch(all.list);
   const auto oldest = all.it.queue().oldest();
   REQUIRE(oldest.has_value());

@@ -61,7 +61,7 @@ TEST_CASE("run/feed_facts: without batch a step has one sample per rank") {
   const auto source = ps::from(first_ints(50)) | ps::shuffle_buffer(7, 3) | ps::shard(1, 3);
   const auto rows = facts_of(source);
   CHECK(rows.by_sample);
-  CHECK(rows.dealt_in_turn);
+  CHECK(rows.dealt_in_rotation);
   CHECK(rows.chunk == 16);
   CHECK(rows.mine.global == 3);
   CHECK(rows.buffer_capacity == 7);
@@ -70,7 +70,7 @@ TEST_CASE("run/feed_facts: without batch a step has one sample per rank") {
   const auto kept = facts_of(ps::from(first_ints(50)) | ps::filter(odd) | ps::shard(1, 3) | ps::batch(2) |
                              ps::skip(3) | ps::steps(4));
   CHECK(kept.mine.world == 1);
-  CHECK_FALSE(kept.dealt_in_turn);
+  CHECK_FALSE(kept.dealt_in_rotation);
   CHECK(kept.max_steps == 7);
 }
 

@@ -23,7 +23,7 @@ using untimed = std::false_type;
 /// Untimed, with source positions computed in advance by `look_up`.
 struct looked_up : std::false_type {};
 /// Like `looked_up`, for samples whose bytes may have been fetched before their turn.
-struct looked_up_at_turn : looked_up {};
+struct looked_up_in_order : looked_up {};
 
 namespace detail {
 

@@ -14,13 +14,13 @@ namespace penstock::inline v0_1 {
 
 /// Which rows of chunks belong to the consumer: a plan's rules, in numbers.
 struct row_rules {
-  selection rows;              ///< take, skip and shard after filters
-  std::uint64_t ranks = 1;     ///< in the plan's world
-  std::uint64_t rank = 0;      ///< this rank
-  std::uint64_t global = 1;    ///< rows of a global step
-  bool batched = false;        ///< false: a loop without batches
-  bool deals = false;          ///< the ranks share what filters keep
-  bool dealt_in_turn = false;  ///< a loop without batches or filters over an indexed source
+  selection rows;                  ///< take, skip and shard after filters
+  std::uint64_t ranks = 1;         ///< in the plan's world
+  std::uint64_t rank = 0;          ///< this rank
+  std::uint64_t global = 1;        ///< rows of a global step
+  bool batched = false;            ///< false: a loop without batches
+  bool deals = false;              ///< the ranks share what filters keep
+  bool dealt_in_rotation = false;  ///< a loop without batches or filters over an indexed source
 };
 
 /// The consumer's place among the rows of chunks. It advances row by row; a state records the place at the

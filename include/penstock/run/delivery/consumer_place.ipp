@@ -30,7 +30,7 @@ PENSTOCK_INLINE void consumer_place::begin_pass(const feed& at) noexcept {
 }
 
 PENSTOCK_INLINE void consumer_place::seek(feed& at, state s) {
-  if (rules_.dealt_in_turn) {
+  if (rules_.dealt_in_rotation) {
     const std::uint64_t mine = at.ordinals_below(s.dealt);
     if (s.world != rules_.ranks || (s.rank != rules_.rank && mine != s.ordinal + s.rows)) {
       s.ordinal = mine;

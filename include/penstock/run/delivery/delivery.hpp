@@ -54,7 +54,7 @@ delivery_setup delivery_setup_of(const Plan& p) {
   made.rules.rank = share.rank;
   made.rules.batched = parts::batched;
   made.rules.deals = parts::decided && !parts::shard_before_filter;
-  made.rules.dealt_in_turn = !parts::batched && !parts::decided && !parts::forward;
+  made.rules.dealt_in_rotation = !parts::batched && !parts::decided && !parts::forward;
   if constexpr (parts::decided) made.rules.rows = select_between<in::filter, in::batch>(p.stages());
   if constexpr (parts::batched && !parts::direct) {
     made.steps = select_between<in::batch, in::count>(p.stages());

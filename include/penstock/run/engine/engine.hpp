@@ -338,7 +338,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     std::exception_ptr failure;
     for (std::size_t slot = 0; slot < at.listed.size(); ++slot) {
       if (is_kept_in(evaluator_.chain(), at.listed[slot])) continue;
-      into.stand_at(samples.turn + slot);
+      into.stand_at(samples.run_row + slot);
       try {
         ranges_of(*this->reader_, at.listed[slot], at.scout, into);
       } catch (...) {  // the worker that reads the sample reports the error
@@ -381,7 +381,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
                           last = parts::direct ? first + b.grain_slots : b.slots;
       if constexpr (takes_fetched<reader_type>)
         detail::innermost(w.scratch).fetched.use(
-            this->fetched(b.turn + first, b.turn + std::min(last, b.slots)));
+            this->fetched(b.run_row + first, b.run_row + std::min(last, b.slots)));
       if constexpr (!parts::direct) {
         evaluator_.write_rows(b, w.scratch, *w.counts, times);
         return b.batches[0].valid;
@@ -407,19 +407,19 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
                                 bool abandoned) noexcept {
     if constexpr (parts::forward) {
       batch_rows& batch = b.batches[0];
-      std::uint64_t turn = watch().now();
+      std::uint64_t begun = watch().now();
       const auto* items = front_.pull(
           s, b.epoch, b.slots, abandoned, stop_state(), batch.valid, b.last,
           [&b](std::uint64_t count) {
             b.fail_at(after_all_rows, {b.epoch, b.batches[0].view[count]}, {});
           },
-          [this, &w, &turn](std::uint64_t ns) {
+          [this, &w, &begun](std::uint64_t ns) {
             w.counts->input_ns.fetch_add(ns, std::memory_order_relaxed);
-            turn = watch().now();
-            watch().worker(w.number, {turn - ns, turn, activity::wait_for_input});
+            begun = watch().now();
+            watch().worker(w.number, {begun - ns, begun, activity::wait_for_input});
           },
           &b.after);
-      watch().worker(w.number, {turn, watch().now(), activity::read, 0, s});
+      watch().worker(w.number, {begun, watch().now(), activity::read, 0, s});
       if (items == nullptr) return 0;
       evaluator_.write_items(b, w.scratch, *w.counts, *items, times);
       if (b.bad_slot == after_all_rows) b.bad_slot = b.rows;

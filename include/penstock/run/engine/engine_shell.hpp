@@ -194,7 +194,7 @@ class engine_shell {
   [[nodiscard]] const std::vector<std::string>& stages() const noexcept { return setup_.stages; }
   /// Blocks in the ring.
   [[nodiscard]] std::size_t ring_blocks() const noexcept { return ring_.blocks(); }
-  /// The store that has what was fetched ahead for the turns from `first` to before `end`; null if nothing
+  /// The store that has what was fetched ahead for the rows from `first` to before `end`; null if nothing
   /// is.
   [[nodiscard]] range_store* fetched(std::uint64_t first, std::uint64_t end) const noexcept;
   /// The maximum number of blocks in flight, including those that the consumer holds.
@@ -245,7 +245,7 @@ class engine_shell {
   consumer_pace pace_;
   std::exception_ptr not_sent_;    // why the copy of a block could not be started ahead of its delivery
   std::uint64_t not_sent_at_ = 0;  // its number
-  std::uint64_t turn_ = 0;         // slots of all blocks prepared so far
+  std::uint64_t row_ = 0;          // slots of all blocks prepared so far
   std::uint64_t largest_ = 0;      // bytes of a block
   std::uint64_t max_slots_ = 0;    // of a block that was delivered
   bool sizes_known_ = false;

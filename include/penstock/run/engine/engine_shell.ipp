@@ -196,8 +196,8 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
 /// the whole run may use.
 PENSTOCK_INLINE ahead_sizes engine_shell::sizes_ahead() const noexcept {
   const std::uint64_t slots = leading_.slots_per_block() * setup_.batches_per_block;
-  const std::uint64_t turns =
-      std::min(limits_.ahead(), read_ahead::max_turns) + slots * (ring_blocks() + 2) + 128;
+  const std::uint64_t rows =
+      std::min(limits_.ahead(), read_ahead::max_rows_ahead) + slots * (ring_blocks() + 2) + 128;
   // Large samples go in parts, side by side: five have room, up to 1 GiB.
   const std::uint64_t maximum =
       setup_.latency ? std::clamp<std::uint64_t>(5 * setup_.sample_bytes, 256_MiB, 1_GiB) : 256_MiB;
@@ -205,14 +205,14 @@ PENSTOCK_INLINE ahead_sizes engine_shell::sizes_ahead() const noexcept {
   if (setup_.options.ahead_bytes)
     bytes = *setup_.options.ahead_bytes;
   else if (setup_.sample_bytes != 0)
-    bytes = std::clamp<std::uint64_t>(setup_.sample_bytes / 4 * 5 * turns, 8_MiB, maximum);
+    bytes = std::clamp<std::uint64_t>(setup_.sample_bytes / 4 * 5 * rows, 8_MiB, maximum);
   if (setup_.options.memory) bytes = std::min(bytes, *setup_.options.memory / 4);
   request_options requests = setup_.options.requests;
-  const std::uint64_t ahead = setup_.sample_bytes * std::min(limits_.ahead(), read_ahead::max_turns);
+  const std::uint64_t ahead = setup_.sample_bytes * std::min(limits_.ahead(), read_ahead::max_rows_ahead);
   if (!requests.max_coalesced && setup_.latency)  // in requests of which 16 make up what is read ahead
     requests.max_coalesced = std::clamp<std::uint64_t>(
         (setup_.options.ahead_bytes ? bytes : std::min(bytes, ahead)) / 16, 64_KiB, 8_MiB);
-  return {bytes, turns, setup_.latency, requests};
+  return {bytes, rows, setup_.latency, requests};
 }
 
 PENSTOCK_INLINE void engine_shell::request_stop() noexcept {
@@ -286,10 +286,10 @@ PENSTOCK_INLINE void engine_shell::open_more() {
   if (setup_.copies) leave_returned(inner_->pool);
   // Without workers the ring has one block. The device would wait for itself if that were always the same
   // one.
-  const bool turns = setup_.copies && *setup_.options.workers == 0;
+  const bool rows = setup_.copies && *setup_.options.workers == 0;
   while (may_open() && !stopped() && goes_on()) {
     const bool may_make = inner_->pool.made() < inner_->pool.maximum();
-    block* b = turns && may_make && room_for_another() ? nullptr : inner_->pool.take();
+    block* b = rows && may_make && room_for_another() ? nullptr : inner_->pool.take();
     if (b == nullptr) {
       if (!may_make || !room_for_another()) return;
       b = inner_->pool.make([this] { return calls_->make(engine_); });
@@ -339,9 +339,9 @@ PENSTOCK_INLINE void engine_shell::prepare(block& b) {
 PENSTOCK_INLINE void engine_shell::place(block& b) {
   b.clear_failure();
   b.rows = 0;
-  b.turn = turn_;
+  b.run_row = row_;
   leading_.prepare(b, budget_.batches());
-  turn_ += b.slots;
+  row_ += b.slots;
   b.grain_slots = budget_.grain(b.slots, grains_, setup_.grain_slots);
   b.room = room_ == 1 ? 0 : leading_.slots_per_block() * room_;
   b.work_ns.store(0, std::memory_order_relaxed);
@@ -376,7 +376,7 @@ PENSTOCK_INLINE block* engine_shell::next() {
   block* const b = inner_->block_of(delivered_++);
   budget_.took(b->work_ns.load(std::memory_order_relaxed), b->slots, b->batches.size());
   warnings_ += b->warnings.load(std::memory_order_relaxed);
-  inner_->ahead.passed(b->turn + b->slots);
+  inner_->ahead.passed(b->row + b->slots);
   if (watch_.any() && inner_->ahead.store() == nullptr) note_counters();
   // The first batches of a run take more, and the first chunks are smaller than those to come.
   max_slots_ = std::max(max_slots_, b->slots);
@@ -432,7 +432,7 @@ PENSTOCK_INLINE void engine_shell::begin_again(std::span<const std::uint64_t> fr
   if (delivered_ == opened_) {
     calls_->restart_front(engine_, front);
     inner_->ahead.restart(leading_);
-    turn_ = 0;
+    row_ = 0;
   }
   delivered_feed_ = leading_;
 }

@@ -354,7 +354,7 @@ class evaluator {
     const auto one = [&](auto timing) {
       const std::uint64_t index = index_of(rows.slot);
       bring(rows.slot);
-      if constexpr (at_turns) detail::innermost(rows.w).fetched.stand_at(p.turn + rows.slot);
+      if constexpr (at_rows) detail::innermost(rows.w).fetched.stand_at(p.run_row + rows.slot);
       counts.begin_run(index, 1);
       chain_.evaluate({p.epoch, index}, rows.w, rows, timing);
       ++rows.slot;
@@ -382,7 +382,7 @@ class evaluator {
             const std::uint64_t found = look_up();
             if (write_looked_up(rows, counts, index_of(rows.slot), found)) continue;
             const std::uint64_t end = rows.slot + found;
-            while (rows.slot < end && !ring_.stopped()) one(looked_up_at_turn{});
+            while (rows.slot < end && !ring_.stopped()) one(looked_up_in_order{});
           } else {
             one(untimed{});
           }
@@ -486,8 +486,8 @@ class evaluator {
   static constexpr bool writes_runs = Chain::has_runs && std::is_same_v<Rows, in_place>;
   /// Whether a worker looks up several samples before it evaluates them one by one.
   static constexpr bool looks_up = ((Ordered && Chain::wants_look_up) || Chain::has_runs) && !Plain;
-  static constexpr bool at_turns =
-      detail::stands_at_turns<std::remove_reference_t<decltype(detail::innermost(std::declval<worker&>()))>>;
+  static constexpr bool at_rows =
+      detail::stands_at_rows<std::remove_reference_t<decltype(detail::innermost(std::declval<worker&>()))>>;
 
   Chain chain_;
   const Ring& ring_;

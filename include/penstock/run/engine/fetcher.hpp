@@ -24,8 +24,8 @@ namespace penstock::inline v0_1 {
 class fetcher {
  public:
   /// See `range_store` and `request_options`.
-  fetcher(std::uint64_t bytes, std::uint64_t turns, const request_options& requests = {})
-      : options_(requests), store_(bytes, turns), queue_(store_, requests.max_in_flight) {}
+  fetcher(std::uint64_t bytes, std::uint64_t rows, const request_options& requests = {})
+      : options_(requests), store_(bytes, rows), queue_(store_, requests.max_in_flight) {}
   fetcher(const fetcher&) = delete;
   fetcher& operator=(const fetcher&) = delete;
   ~fetcher() { end_reads(); }
@@ -43,7 +43,7 @@ class fetcher {
   /// Entries close together, which one read covers.
   struct piece {
     std::size_t first, last;
-    std::uint64_t begin, end, turn;
+    std::uint64_t begin, end, row;
   };
   void leave_out_taken(std::vector<range_list::entry>& wanted);
   void plan(std::vector<range_list::entry>& wanted);
@@ -52,20 +52,20 @@ class fetcher {
   [[nodiscard]] std::uint32_t requests_for(const piece& one, const range_list::entry& first) const noexcept;
   [[nodiscard]] bool fetch(const piece& one, const std::vector<range_list::entry>& wanted);
   void request(const piece& one, const range_list::entry& first, range_store::read& room) noexcept;
-  void settle(std::uint64_t turn, const fetched_part* part);
-  void show_turns_of_oldest();
+  void settle(std::uint64_t row, const fetched_part* part);
+  void show_rows_of_oldest();
 
   request_options options_;
   range_store store_;
   request_queue queue_;
   std::vector<piece> pieces_;
-  /// A turn of the current list: how many entries remain, and whether they are left to its worker.
-  struct turn_state {
+  /// A row of the current list: how many entries remain, and whether they are left to its worker.
+  struct row_state {
     std::uint32_t left = 0;
     bool claimed = false, dropped = false;
   };
-  std::vector<turn_state> turns_;
-  std::uint64_t first_turn_ = 0;
+  std::vector<row_state> rows_;
+  std::uint64_t first_row_ = 0;
 };
 
 }  // namespace penstock::inline v0_1

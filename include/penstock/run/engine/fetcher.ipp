@@ -12,7 +12,7 @@ namespace penstock::inline v0_1 {
 
 // Leaves out what workers have come for already.
 PENSTOCK_INLINE void fetcher::leave_out_taken(std::vector<range_list::entry>& wanted) {
-  std::erase_if(wanted, [this](const range_list::entry& one) { return store_.is_taken(one.turn); });
+  std::erase_if(wanted, [this](const range_list::entry& one) { return store_.is_taken(one.row); });
 }
 
 // Whether a range is read together with those before it.
@@ -30,7 +30,7 @@ PENSTOCK_INLINE void fetcher::plan(std::vector<range_list::entry>& wanted) {
   std::sort(wanted.begin(), wanted.end(), [](const entry& a, const entry& b) {
     if (a.from.self() != b.from.self()) return std::less<>{}(a.from.self(), b.from.self());
     if (a.object != b.object) return a.object < b.object;
-    return a.offset != b.offset ? a.offset < b.offset : a.turn < b.turn;
+    return a.offset != b.offset ? a.offset < b.offset : a.row < b.row;
   });
   pieces_.clear();
   for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -40,13 +40,13 @@ PENSTOCK_INLINE void fetcher::plan(std::vector<range_list::entry>& wanted) {
       piece& before = pieces_.back();
       before.last = i + 1;
       before.end = std::max(before.end, end);
-      before.turn = std::min(before.turn, one.turn);
+      before.row = std::min(before.row, one.row);
     } else {
-      pieces_.push_back({i, i + 1, one.offset, end, one.turn});
+      pieces_.push_back({i, i + 1, one.offset, end, one.row});
     }
   }
   std::sort(pieces_.begin(), pieces_.end(), [](const piece& a, const piece& b) {
-    return a.turn != b.turn ? a.turn < b.turn : a.first < b.first;
+    return a.row != b.row ? a.row < b.row : a.first < b.first;
   });
 }
 
@@ -56,10 +56,10 @@ PENSTOCK_INLINE void fetcher::fetch(range_list& list) {
   leave_out_taken(wanted);
   if (wanted.empty()) return list.clear();
   const auto [low, high] = std::minmax_element(wanted.begin(), wanted.end(),
-                                               [](const auto& a, const auto& b) { return a.turn < b.turn; });
-  first_turn_ = low->turn;
-  turns_.assign(detail::to_size(high->turn - first_turn_ + 1), {});
-  for (const auto& one : wanted) ++turns_[detail::to_size(one.turn - first_turn_)].left;
+                                               [](const auto& a, const auto& b) { return a.row < b.row; });
+  first_row_ = low->row;
+  rows_.assign(detail::to_size(high->row - first_row_ + 1), {});
+  for (const auto& one : wanted) ++rows_[detail::to_size(one.row - first_row_)].left;
   plan(wanted);
   std::size_t requests = 0;
   for (const piece& one : pieces_) requests += requests_for(one, wanted[one.first]);
@@ -68,29 +68,29 @@ PENSTOCK_INLINE void fetcher::fetch(range_list& list) {
   for (const piece& one : pieces_) {
     if (goes_on) goes_on = fetch(one, wanted);
     if (!goes_on)  // publish what was claimed, without the rest
-      for (std::size_t i = one.first; i != one.last; ++i) settle(wanted[i].turn, nullptr);
+      for (std::size_t i = one.first; i != one.last; ++i) settle(wanted[i].row, nullptr);
   }
   queue_.start();
   list.clear();
 }
 
-// Counts off a range of a turn, with its part of a read or without one; the last one publishes the turn.
-PENSTOCK_INLINE void fetcher::settle(std::uint64_t turn, const fetched_part* part) {
-  turn_state& state = turns_[detail::to_size(turn - first_turn_)];
+// Counts off a range of a row, with its part of a read or without one; the last one publishes the row.
+PENSTOCK_INLINE void fetcher::settle(std::uint64_t row, const fetched_part* part) {
+  row_state& state = rows_[detail::to_size(row - first_row_)];
   if (part != nullptr) {
-    if (!state.claimed && !state.dropped) (store_.claim(turn) ? state.claimed : state.dropped) = true;
-    if (state.dropped || !store_.add(turn, *part)) store_.release(*part->from);
+    if (!state.claimed && !state.dropped) (store_.claim(row) ? state.claimed : state.dropped) = true;
+    if (state.dropped || !store_.add(row, *part)) store_.release(*part->from);
   }
-  if (--state.left == 0 && state.claimed) store_.publish(turn);
+  if (--state.left == 0 && state.claimed) store_.publish(row);
 }
 
-// Publishes the turns that hold a part of the oldest read and still wait for another part: otherwise that
+// Publishes the rows that hold a part of the oldest read and still wait for another part: otherwise that
 // read would never be released while the fetcher waits for room. Their workers read the rest.
-PENSTOCK_INLINE void fetcher::show_turns_of_oldest() {
-  for (std::size_t i = 0; i < turns_.size(); ++i) {
-    turn_state& state = turns_[i];
-    if (state.left == 0 || !state.claimed || !store_.needs_oldest(first_turn_ + i)) continue;
-    store_.publish(first_turn_ + i);
+PENSTOCK_INLINE void fetcher::show_rows_of_oldest() {
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    row_state& state = rows_[i];
+    if (state.left == 0 || !state.claimed || !store_.needs_oldest(first_row_ + i)) continue;
+    store_.publish(first_row_ + i);
     state.claimed = false;
     state.dropped = true;
   }
@@ -99,7 +99,7 @@ PENSTOCK_INLINE void fetcher::show_turns_of_oldest() {
 PENSTOCK_INLINE bool fetcher::fetch(const piece& one, const std::vector<range_list::entry>& wanted) {
   const auto users = static_cast<std::uint32_t>(one.last - one.first);
   if (one.end - one.begin > store_.largest()) {  // a worker reads it
-    for (std::size_t i = one.first; i != one.last; ++i) settle(wanted[i].turn, nullptr);
+    for (std::size_t i = one.first; i != one.last; ++i) settle(wanted[i].row, nullptr);
     return true;
   }
   const range_list::entry& first = wanted[one.first];
@@ -107,7 +107,7 @@ PENSTOCK_INLINE bool fetcher::fetch(const piece& one, const std::vector<range_li
   range_store::read* room = store_.reserve(one.end - one.begin, users, requests);
   while (room == nullptr) {
     queue_.start();
-    show_turns_of_oldest();
+    show_rows_of_oldest();
     if (!store_.wait_for_room()) return false;
     store_.sweep();
     room = store_.reserve(one.end - one.begin, users, requests);
@@ -116,7 +116,7 @@ PENSTOCK_INLINE bool fetcher::fetch(const piece& one, const std::vector<range_li
     const range_list::entry& each = wanted[i];
     const fetched_part part{
         each.from.self(), each.offset, each.size, room->bytes + (each.offset - one.begin), room, each.object};
-    settle(each.turn, &part);
+    settle(each.row, &part);
   }
   if (room->users.load(std::memory_order_acquire) == 1)  // every user has already passed
     store_.release(*room);
@@ -145,7 +145,7 @@ PENSTOCK_INLINE void fetcher::request(const piece& one, const range_list::entry&
       store_.end(room, false);
     else
       queue_.add(*to, first.object, one.begin + begin, {room.bytes + begin, detail::to_size(end - begin)},
-                 room, one.turn);
+                 room, one.row);
   }
 }
 

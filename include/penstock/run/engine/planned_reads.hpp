@@ -13,23 +13,23 @@ namespace penstock::inline v0_1 {
 /// sessions.
 class planned_reads {
  public:
-  /// Begins the samples of some turns, of which those before the first unknown one were told, if they were
+  /// Begins the samples of some rows, of which those before the first unknown one were told, if they were
   /// begun before.
   void begin() noexcept { unknown_ = false; }
-  /// Sets the turn of the ranges that follow.
-  void stand_at(std::uint64_t turn) noexcept { turn_ = turn; }
-  /// Only reading can tell where the sample of this turn is: later ones are left out, so that they can be
+  /// Sets the row of the ranges that follow.
+  void stand_at(std::uint64_t row) noexcept { row_ = row; }
+  /// Only reading can tell where the sample of this row is: later ones are left out, so that they can be
   /// told in order another time.
   void unknown() noexcept {
-    if (!unknown_) first_unknown_ = turn_;
+    if (!unknown_) first_unknown_ = row_;
     unknown_ = true;
   }
   [[nodiscard]] bool all_known() const noexcept { return !unknown_; }
   template <class Session>
   void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) {
     if constexpr (planning_session<Session>) {
-      if (unknown_ || turn_ < first_unknown_) return;
-      if (knows(session.access_plan())) session.plan_read(object, offset, size, turn_);
+      if (unknown_ || row_ < first_unknown_) return;
+      if (knows(session.access_plan())) session.plan_read(object, offset, size, row_);
     }
   }
 
@@ -37,8 +37,8 @@ class planned_reads {
     return std::ranges::all_of(plans_, [](const access_plan_sink& one) { return one.has_room(one.self); });
   }
   /// Tells all of them; see `access_plan_sink`.
-  void tell(std::uint64_t turn, std::uint64_t seen, bool ends) const noexcept {
-    for (const access_plan_sink& one : plans_) one.stand_at(one.self, turn, seen, ends);
+  void tell(std::uint64_t row, std::uint64_t seen, bool ends) const noexcept {
+    for (const access_plan_sink& one : plans_) one.stand_at(one.self, row, seen, ends);
   }
   void forget() noexcept {
     first_unknown_ = 0;
@@ -55,7 +55,7 @@ class planned_reads {
   }
 
   std::vector<access_plan_sink> plans_;
-  std::uint64_t turn_ = 0, first_unknown_ = 0;
+  std::uint64_t row_ = 0, first_unknown_ = 0;
   bool unknown_ = false;
 };
 

@@ -20,17 +20,17 @@ struct placement;
 /// memory (`resident`) is left alone, since fetching would only make another copy.
 class range_list {
  public:
-  /// A range, and the turn of the sample that is read from it.
+  /// A range, and the row of the sample that is read from it.
   struct entry {
     fetched_session from;
-    std::uint64_t offset, size, turn;
+    std::uint64_t offset, size, row;
     object_id object;
   };
 
   /// From now on, gives every session a hint instead: nothing will be fetched.
   void only_hint() noexcept { hints_ = true; }
-  /// Sets the turn of the ranges that follow.
-  void stand_at(std::uint64_t turn) noexcept { turn_ = turn; }
+  /// Sets the row of the ranges that follow.
+  void stand_at(std::uint64_t row) noexcept { row_ = row; }
   template <class Session>
   void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) {
     if constexpr (planning_session<Session>) planned_ = planned_ || session.access_plan().self != nullptr;
@@ -45,7 +45,7 @@ class range_list {
           return;
         }
       }
-      add({fetched_session(session), offset, size, turn_, object});
+      add({fetched_session(session), offset, size, row_, object});
     }
   }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
@@ -60,7 +60,7 @@ class range_list {
   void add(const entry& one);
 
   std::vector<entry> entries_;
-  std::uint64_t turn_ = 0, bytes_ = 0, resident_ = 0;
+  std::uint64_t row_ = 0, bytes_ = 0, resident_ = 0;
   bool planned_ = false, hints_ = false;
 };
 

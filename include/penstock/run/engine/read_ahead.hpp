@@ -26,12 +26,12 @@ namespace penstock::inline v0_1 {
 /// How far a run reads ahead.
 struct ahead_sizes {
   std::uint64_t bytes = 0;  ///< kept at once
-  std::uint64_t turns = 0;  ///< the maximum number of rows opened or requested at once
+  std::uint64_t rows = 0;   ///< the maximum number of rows opened or requested at once
   bool latency = false;     ///< whether the source has latency
   request_options requests{};
 };
 
-/// Requests the bytes of samples before their turn: follows the feed a given number of samples ahead of what
+/// Requests the bytes of samples before their row: follows the feed a given number of samples ahead of what
 /// is opened. If the reader reports ranges and takes fetched bytes, they are read into a store (see
 /// `fetcher`); otherwise they are hints.
 ///
@@ -42,7 +42,7 @@ struct ahead_sizes {
 class read_ahead {
  public:
   /// The maximum number of samples fetched ahead, whatever the limit.
-  static constexpr std::uint64_t max_turns = 1u << 16;
+  static constexpr std::uint64_t max_rows_ahead = 1u << 16;
 
   read_ahead() = default;
   read_ahead(const read_ahead&) = delete;
@@ -64,11 +64,11 @@ class read_ahead {
   /// A block of so many slots was opened.
   void opened(std::uint64_t slots);
   /// All rows before this one have been evaluated.
-  void passed(std::uint64_t turn) noexcept {
+  void passed(std::uint64_t row) noexcept {
     range_store* const there = store();
     if (there == nullptr) return;
-    there->passed(turn);
-    read_planner_.passed(turn);
+    there->passed(row);
+    read_planner_.passed(row);
   }
   /// Epochs from this one on are not read ahead; `ends`: nor will they be later.
   void limit(std::uint64_t epochs, bool ends = false);
@@ -107,14 +107,14 @@ class read_ahead {
   std::uint64_t max_rows_ = max_rows, max_bytes_ = 0;  // requested together
   std::uint64_t opened_ = 0, asked_ = 0;
   std::uint64_t wakes_at_ = 0;  // so many slots must be opened before the thread has anything to do
-  std::uint64_t turn_ = 0;      // of the next row to request
+  std::uint64_t row_ = 0;       // of the next row to request
   std::mutex lock_;
   std::condition_variable more_, idle_;
   bool stop_ = false, asking_ = false, restarts_ = false;
   std::uint64_t restarted_ = 0;  // number of restarts so far
   range_list ranges_;
   unsigned resident_blocks_ = 0;   // consecutive blocks found in memory
-  std::uint64_t left_out_to_ = 0;  // blocks that begin before this turn are skipped
+  std::uint64_t left_out_to_ = 0;  // blocks that begin before this row are skipped
   detail::owned<fetcher> fetcher_;
   std::atomic<fetcher*> at_work_{nullptr};  // the same, for other threads
   read_planner read_planner_;

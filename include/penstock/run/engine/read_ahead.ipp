@@ -23,7 +23,7 @@ PENSTOCK_INLINE void read_ahead::start(const feed& first, hinter who, const run_
   max_bytes_ = sizes.requests.max_coalesced_with(sizes.latency);
   if (who_.ranges != nullptr && own_thread) {
     try {
-      fetcher_ = detail::owned(new fetcher(sizes.bytes, sizes.turns, sizes.requests));
+      fetcher_ = detail::owned(new fetcher(sizes.bytes, sizes.rows, sizes.requests));
     } catch (const std::bad_alloc&) {
       throw error(errc::io, {"the machine does not give ", sizes.bytes,
                              " bytes to keep what is fetched ahead; write fewer, as in prefetch(64_MiB) "
@@ -55,7 +55,7 @@ PENSTOCK_INLINE void read_ahead::limit(std::uint64_t epochs, bool ends) {
   {
     const std::lock_guard guard(lock_);
     feed_.limit(epochs);
-    if (!read_planner_.limit(epochs, ends) && plans_reads_) read_planner_.restart(feed_, turn_);
+    if (!read_planner_.limit(epochs, ends) && plans_reads_) read_planner_.restart(feed_, row_);
   }
   more_.notify_one();
 }
@@ -77,7 +77,7 @@ PENSTOCK_INLINE void read_ahead::restart(const feed& now) {
     fetcher_->store().clear();
   }
   feed_ = now;
-  opened_ = asked_ = turn_ = left_out_to_ = 0;
+  opened_ = asked_ = row_ = left_out_to_ = 0;
   if (plans_reads_) read_planner_.restart(now, 0);
   restarts_ = false;
   more_.notify_one();
@@ -129,7 +129,7 @@ PENSTOCK_INLINE std::uint64_t read_ahead::step() const noexcept {
 
 PENSTOCK_INLINE bool read_ahead::behind() {
   if (!feed_.ready()) return false;
-  const std::uint64_t ahead = fetcher_ ? std::min(limits_->ahead(), max_turns) : limits_->ahead();
+  const std::uint64_t ahead = fetcher_ ? std::min(limits_->ahead(), max_rows_ahead) : limits_->ahead();
   return asked_ + step() <= opened_ + ahead;
 }
 
@@ -138,8 +138,8 @@ PENSTOCK_INLINE bool read_ahead::behind() {
 PENSTOCK_INLINE void read_ahead::wait_for_more(std::unique_lock<std::mutex>& held) {
   wakes_at_ = 0;
   if (feed_.ready()) {
-    const std::uint64_t ahead = fetcher_ ? std::min(limits_->ahead(), max_turns) : limits_->ahead();
-    const std::uint64_t next = asked_ + step() + (left_out_to_ - std::min(left_out_to_, turn_));
+    const std::uint64_t ahead = fetcher_ ? std::min(limits_->ahead(), max_rows_ahead) : limits_->ahead();
+    const std::uint64_t next = asked_ + step() + (left_out_to_ - std::min(left_out_to_, row_));
     wakes_at_ = next - std::min(next, ahead);
   }
   more_.wait(held);
@@ -150,11 +150,11 @@ PENSTOCK_INLINE void read_ahead::wait_for_more(std::unique_lock<std::mutex>& hel
 // released while the source is asked.
 PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
   const std::uint64_t begin = watch_->now();
-  std::uint64_t samples = 0, first = turn_;
+  std::uint64_t samples = 0, first = row_;
   do {
-    next_.turn = turn_;
+    next_.run_row = row_;
     feed_.prepare(next_, 1);
-    turn_ += next_.slots;
+    row_ += next_.slots;
     asked_ += next_.slots == 0 ? 1 : next_.slots;
     if (limits_->ahead() == 0) break;  // it is being evaluated already
     samples += next_.batches[0].valid;
@@ -163,20 +163,20 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
       // A batch far longer than usual has no room in the store: workers read it themselves.
       if (!fetcher_)
         hint_next();
-      else if (next_.turn >= left_out_to_ && turn_ - store()->passed() <= store()->turns())
+      else if (next_.run_row >= left_out_to_ && row_ - store()->passed() <= store()->rows())
         list_next();
     } catch (...) {  // a hint may fail: the worker that reads the sample reports the error
     }
     held.lock();
-  } while (fetcher_ && !restarts_ && !stop_ && turn_ - first < max_rows_ && ranges_.bytes() < max_bytes_ &&
+  } while (fetcher_ && !restarts_ && !stop_ && row_ - first < max_rows_ && ranges_.bytes() < max_bytes_ &&
            feed_.is_cut() && behind());
   if (samples == 0) return;
   const bool in_vain = restarts_ || stop_;
   if (fetcher_ && ranges_.planned() && !in_vain && !plans_reads_) {
-    read_planner_.start(feed_, turn_, who_, place_);
+    read_planner_.start(feed_, row_, who_, place_);
     plans_reads_ = true;
   }
-  const std::uint64_t asked = turn_, epoch = next_.epoch;
+  const std::uint64_t asked = row_, epoch = next_.epoch;
   held.unlock();
   if (fetcher_) {
     try {
@@ -187,7 +187,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     if (plans_reads_ && !in_vain) {
       read_planner_.stands_in(epoch);
       // Workers read for themselves what is in memory, and `passed` tells when they are done.
-      if (resident_blocks_ == 0) read_planner_.passed(fetcher_->queue().first_turn(asked));
+      if (resident_blocks_ == 0) read_planner_.passed(fetcher_->queue().first_row(asked));
     }
   }
   if (watch_->any()) {
@@ -213,8 +213,8 @@ PENSTOCK_INLINE void read_ahead::list_next() {
   resident_blocks_ =
       ranges_.entries().size() == listed && ranges_.resident() != resident ? resident_blocks_ + 1 : 0;
   if (resident_blocks_ < seen_resident) return;
-  left_out_to_ = turn_ + std::min(2 * resident_blocks_, max_left_out) * next_.slots;
-  store()->leave_out(next_.turn, left_out_to_);
+  left_out_to_ = row_ + std::min(2 * resident_blocks_, max_left_out) * next_.slots;
+  store()->leave_out(next_.run_row, left_out_to_);
 }
 
 PENSTOCK_INLINE void read_ahead::catch_up() {

@@ -38,24 +38,24 @@ class read_planner {
   read_planner& operator=(const read_planner&) = delete;
   ~read_planner() { stop(); }
 
-  /// Begins at a feed, whose next row has this turn. `who` must outlive this. Called once. If no thread can
+  /// Begins at a feed, whose next row has this row. `who` must outlive this. Called once. If no thread can
   /// be started, nobody is told anything.
-  void start(const feed& next, std::uint64_t turn, hinter who, thread_place* place);
-  /// The run has read everything that the rows before this one need. A smaller turn than before changes
+  void start(const feed& next, std::uint64_t row, hinter who, thread_place* place);
+  /// The run has read everything that the rows before this one need. A smaller row than before changes
   /// nothing, and nor does any before `start`. Any thread.
-  void passed(std::uint64_t turn) noexcept;
+  void passed(std::uint64_t row) noexcept;
   /// The rows that are requested now are of this epoch. Any thread.
   void stands_in(std::uint64_t epoch) noexcept { epoch_.store(epoch, std::memory_order_relaxed); }
   /// The run has at least so many epochs, and if `ends`, no more; nothing is told before this was called.
   /// False if more was told already, so that `restart` is due. Any thread.
   [[nodiscard]] bool limit(std::uint64_t epochs, bool ends);
-  /// Everything told so far is void: the run goes on at this feed, whose next row has this turn.
-  void restart(const feed& now, std::uint64_t turn);
+  /// Everything told so far is void: the run goes on at this feed, whose next row has this row.
+  void restart(const feed& now, std::uint64_t row);
   void stop() noexcept;
 
  private:
   using clock = std::chrono::steady_clock;
-  static constexpr std::uint64_t no_turn = std::numeric_limits<std::uint64_t>::max();
+  static constexpr std::uint64_t no_row = std::numeric_limits<std::uint64_t>::max();
 
   void follow() noexcept;
   [[nodiscard]] bool can_go_on(std::unique_lock<std::mutex>& held);
@@ -63,7 +63,7 @@ class read_planner {
   [[nodiscard]] bool go_on(std::unique_lock<std::mutex>& held);
   void tell(std::unique_lock<std::mutex>& held) noexcept;
   void wait(std::unique_lock<std::mutex>& held);
-  [[nodiscard]] std::uint64_t limit_of_feed() const noexcept { return ends_ ? limit_ : no_turn; }
+  [[nodiscard]] std::uint64_t limit_of_feed() const noexcept { return ends_ ? limit_ : no_row; }
 
   hinter who_;
   thread_place* place_ = nullptr;
@@ -72,7 +72,7 @@ class read_planner {
   planned_reads list_;
   std::mutex mutex_;
   std::condition_variable changed_, idle_;
-  std::uint64_t turn_ = 0;      // of the next row to tell of
+  std::uint64_t row_ = 0;       // of the next row to tell of
   std::uint64_t limit_ = 1;     // epochs
   std::uint64_t changes_ = 0;   // of the feed or its limit, by others
   std::uint64_t restarts_ = 0;  // that wait for the thread
@@ -80,7 +80,7 @@ class read_planner {
   bool limited_ = false, ends_ = false, stop_ = false, busy_ = false;
   clock::time_point told_;  // these two are of the thread
   clock::duration took_{0};
-  std::atomic<std::uint64_t> passed_{0}, epoch_{0}, wakes_at_{no_turn};
+  std::atomic<std::uint64_t> passed_{0}, epoch_{0}, wakes_at_{no_row};
   std::atomic<bool> started_{false};
   joined_thread thread_;
 };

@@ -10,7 +10,7 @@
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE void read_planner::start(const feed& next, std::uint64_t turn, hinter who,
+PENSTOCK_INLINE void read_planner::start(const feed& next, std::uint64_t row, hinter who,
                                          thread_place* place) {
   const std::lock_guard guard(mutex_);
   if (stop_) return;
@@ -18,7 +18,7 @@ PENSTOCK_INLINE void read_planner::start(const feed& next, std::uint64_t turn, h
   place_ = place;
   feed_ = next;
   feed_.limit(limit_of_feed());
-  turn_ = turn;
+  row_ = row;
   epoch_ = next.epoch();
   try {
     thread_.start<&read_planner::follow>(*this);
@@ -27,13 +27,13 @@ PENSTOCK_INLINE void read_planner::start(const feed& next, std::uint64_t turn, h
   }
 }
 
-PENSTOCK_INLINE void read_planner::passed(std::uint64_t turn) noexcept {
+PENSTOCK_INLINE void read_planner::passed(std::uint64_t row) noexcept {
   if (!started_.load(std::memory_order_relaxed)) return;  // in most runs nobody wants to know
   std::uint64_t before = passed_.load(std::memory_order_relaxed);
   do {
-    if (before >= turn) return;
-  } while (!passed_.compare_exchange_weak(before, turn, std::memory_order_seq_cst));
-  if (turn < wakes_at_.load(std::memory_order_seq_cst)) return;
+    if (before >= row) return;
+  } while (!passed_.compare_exchange_weak(before, row, std::memory_order_seq_cst));
+  if (row < wakes_at_.load(std::memory_order_seq_cst)) return;
   { const std::lock_guard guard(mutex_); }  // it either waits or has not looked yet
   changed_.notify_one();
 }
@@ -53,7 +53,7 @@ PENSTOCK_INLINE bool read_planner::limit(std::uint64_t epochs, bool ends) {
   return good;
 }
 
-PENSTOCK_INLINE void read_planner::restart(const feed& now, std::uint64_t turn) {
+PENSTOCK_INLINE void read_planner::restart(const feed& now, std::uint64_t row) {
   std::unique_lock held(mutex_);
   ++changes_;
   // otherwise the thread, which has the lock whenever it is not busy, would go on until it waits
@@ -65,8 +65,8 @@ PENSTOCK_INLINE void read_planner::restart(const feed& now, std::uint64_t turn) 
   listed_ = false;
   feed_ = now;
   feed_.limit(limit_of_feed());
-  turn_ = turn;
-  passed_.store(std::min(turn, passed_.load(std::memory_order_relaxed)), std::memory_order_seq_cst);
+  row_ = row;
+  passed_.store(std::min(row, passed_.load(std::memory_order_relaxed)), std::memory_order_seq_cst);
   epoch_ = now.epoch();
   held.unlock();
   changed_.notify_one();
@@ -86,7 +86,7 @@ PENSTOCK_INLINE bool read_planner::can_go_on(std::unique_lock<std::mutex>& held)
   if (!limited_ || !list_.has_room()) return false;
   if (listed_) return true;
   if (feed_.epoch() > epoch_.load(std::memory_order_relaxed) + max_epochs) return false;
-  if (turn_ >= passed_.load(std::memory_order_relaxed) + max_rows) return false;
+  if (row_ >= passed_.load(std::memory_order_relaxed) + max_rows) return false;
   if (!feed_.is_cut()) {
     feed next = feed_;
     const std::uint64_t changes = changes_;
@@ -101,7 +101,7 @@ PENSTOCK_INLINE bool read_planner::can_go_on(std::unique_lock<std::mutex>& held)
 
 PENSTOCK_INLINE bool read_planner::go_on(std::unique_lock<std::mutex>& held) {
   if (!listed_) {
-    next_.turn = turn_;
+    next_.run_row = row_;
     feed_.prepare(next_, 1);
   }
   bool failed = false;
@@ -115,7 +115,7 @@ PENSTOCK_INLINE bool read_planner::go_on(std::unique_lock<std::mutex>& held) {
   }
   held.lock();
   listed_ = !list_.all_known();
-  if (!listed_) turn_ += next_.slots;
+  if (!listed_) row_ += next_.slots;
   busy_ = false;
   idle_.notify_all();
   // A storage that fails is not asked again and again as fast as it can say no.
@@ -126,7 +126,7 @@ PENSTOCK_INLINE bool read_planner::go_on(std::unique_lock<std::mutex>& held) {
 
 PENSTOCK_INLINE void read_planner::tell(std::unique_lock<std::mutex>& held) noexcept {
   const bool ends = ends_ && !listed_ && feed_.epoch() >= feed_.limit();
-  const std::uint64_t seen = turn_;
+  const std::uint64_t seen = row_;
   busy_ = true;
   held.unlock();
   const auto begin = clock::now();
@@ -149,7 +149,7 @@ PENSTOCK_INLINE void read_planner::wait(std::unique_lock<std::mutex>& held) {
   wakes_at_.store(stood + 1, std::memory_order_seq_cst);
   changed_.wait_for(held, std::max<clock::duration>(longest, 50 * took_),
                     [&] { return changed() || passed_.load(std::memory_order_seq_cst) != stood; });
-  wakes_at_.store(no_turn, std::memory_order_relaxed);
+  wakes_at_.store(no_row, std::memory_order_relaxed);
 }
 
 PENSTOCK_INLINE void read_planner::follow() noexcept {

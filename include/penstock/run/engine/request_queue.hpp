@@ -59,10 +59,10 @@ class request_queue {
   [[nodiscard]] target* target_of(const fetched_session& session) noexcept;
   /// Makes room for so many more requests. May throw std::bad_alloc.
   void make_room(std::size_t requests);
-  /// Adds a request for this turn and later ones, which is none before that of the last one; it begins at the
+  /// Adds a request for this row and later ones, which is none before that of the last one; it begins at the
   /// next `start`, or later. The store must know of it (`begin`).
   void add(target& to, object_id object, std::uint64_t offset, mutable_bytes into, range_store::read& read,
-           std::uint64_t turn) noexcept;
+           std::uint64_t row) noexcept;
   /// Begins what may begin.
   void start() noexcept;
   /// Ends what waits here, and cancels what is in flight.
@@ -72,8 +72,8 @@ class request_queue {
 
   /// How many requests may be in flight now.
   [[nodiscard]] std::size_t max_in_flight() const;
-  /// The first turn of a request that has not ended; `none` if all have.
-  [[nodiscard]] std::uint64_t first_turn(std::uint64_t none) const;
+  /// The first row of a request that has not ended; `none` if all have.
+  [[nodiscard]] std::uint64_t first_row(std::uint64_t none) const;
   /// The oldest request in flight, or the oldest read of a session that says so (`observant_session`).
   [[nodiscard]] std::optional<named_read> oldest() const;
 
@@ -81,7 +81,7 @@ class request_queue {
   struct item {
     target* to = nullptr;
     object_id object = 0;
-    std::uint64_t offset = 0, turn = 0, begun_ns = 0;
+    std::uint64_t offset = 0, row = 0, begun_ns = 0;
     mutable_bytes bytes;
     range_store::read* read = nullptr;
     item *next = nullptr, *before = nullptr;

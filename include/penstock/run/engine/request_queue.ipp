@@ -74,7 +74,7 @@ PENSTOCK_INLINE void request_queue::make_room(std::size_t requests) {
 
 PENSTOCK_INLINE void request_queue::add(target& to, object_id object, std::uint64_t offset,
                                         mutable_bytes into, range_store::read& read,
-                                        std::uint64_t turn) noexcept {
+                                        std::uint64_t row) noexcept {
   std::unique_lock held(lock_);
   if (stopped_) {
     held.unlock();
@@ -84,7 +84,7 @@ PENSTOCK_INLINE void request_queue::add(target& to, object_id object, std::uint6
   item& one = *free_;
   free_ = one.next;
   ++used_;
-  one = {&to, object, offset, turn, 0, into, &read};
+  one = {&to, object, offset, row, 0, into, &read};
   (waiting_ == nullptr ? waiting_ : last_waiting_->next) = &one;
   last_waiting_ = &one;
 }
@@ -223,10 +223,10 @@ PENSTOCK_INLINE std::size_t request_queue::max_in_flight() const {
 }
 
 // Requests begin in the order in which they were added.
-PENSTOCK_INLINE std::uint64_t request_queue::first_turn(std::uint64_t none) const {
+PENSTOCK_INLINE std::uint64_t request_queue::first_row(std::uint64_t none) const {
   const std::lock_guard guard(lock_);
   const item* const first = oldest_ != nullptr ? oldest_ : waiting_;
-  return first == nullptr ? none : std::min(first->turn, none);
+  return first == nullptr ? none : std::min(first->row, none);
 }
 
 PENSTOCK_INLINE std::optional<named_read> request_queue::oldest() const {

@@ -28,13 +28,13 @@ inline void relax() noexcept {
 ///   ticket    a worker takes the next one: s = t / g, grain = t mod g. Tickets are issued in order: a
 ///             thread that waits for a later block never holds an earlier one, so there is no deadlock, even
 ///             with one block.
-///   turn[r]   the consumer stores the word of s once everything that workers read in the block is prepared
+///   sequence[r] the consumer stores the word of s once everything that workers read in the block is prepared
 ///             and the block's last batch has been returned. A worker waits for equality.
 ///   done[r]   counts finished grains; the thread that finishes the last one resets it, then publishes
 ///             `ready`.
 ///   ready[r]  the word of s: the block may be delivered. The consumer waits for it.
 /// The consumer may take tickets too, but only of blocks that it has opened: it never waits with one.
-/// Stop is a flag and the word STOP in every `turn` and `ready`. Flag and words are sequentially consistent,
+/// Stop is a flag and the word STOP in every `sequence` and `ready`. Flag and words are sequentially consistent,
 /// because a store of the consumer may overwrite STOP: it checks the flag afterwards. The words of one block
 /// do not repeat within 2^32 rounds, so a wait misses nothing. Cost: one atomic increment each of ticket and
 /// done per grain, and two stores per block.
@@ -76,9 +76,9 @@ class ring {
       const std::uint64_t ticket = ticket_.fetch_add(1, std::memory_order_relaxed);
       const std::uint64_t s = ticket / grains_;
       slot& block = slots_[s % blocks_];
-      if (block.turn.load(std::memory_order_acquire) != word(s)) {
+      if (block.sequence.load(std::memory_order_acquire) != word(s)) {
         work.waiting(true);
-        const bool go = wait(block.turn, word(s));
+        const bool go = wait(block.sequence, word(s));
         work.waiting(false);
         if (!go) return;
       }
@@ -117,7 +117,7 @@ class ring {
   static constexpr std::uint32_t stop_word = 0xffffffffu;
 
   struct slot {
-    alignas(64) std::atomic<std::uint32_t> turn{0};
+    alignas(64) std::atomic<std::uint32_t> sequence{0};
     alignas(64) std::atomic<std::uint32_t> ready{0};
     alignas(64) std::atomic<std::uint32_t> done{0};
   };

@@ -9,17 +9,17 @@ PENSTOCK_INLINE ring::ring(std::size_t blocks, std::uint64_t grains, unsigned sp
     : blocks_(blocks), grains_(grains), spins_(spins), slots_(blocks) {}
 
 PENSTOCK_INLINE void ring::open(std::uint64_t s) noexcept {
-  auto& turn = slots_[s % blocks_].turn;
-  turn.store(word(s), std::memory_order_seq_cst);
-  if (stop_.load(std::memory_order_seq_cst)) turn.store(stop_word, std::memory_order_seq_cst);
-  turn.notify_all();
+  auto& sequence = slots_[s % blocks_].sequence;
+  sequence.store(word(s), std::memory_order_seq_cst);
+  if (stop_.load(std::memory_order_seq_cst)) sequence.store(stop_word, std::memory_order_seq_cst);
+  sequence.notify_all();
 }
 
 PENSTOCK_INLINE void ring::stop() noexcept {
   stop_.store(true, std::memory_order_seq_cst);
   for (std::size_t r = 0; r < blocks_; ++r) {
-    slots_[r].turn.store(stop_word, std::memory_order_seq_cst);
-    slots_[r].turn.notify_all();
+    slots_[r].sequence.store(stop_word, std::memory_order_seq_cst);
+    slots_[r].sequence.notify_all();
     slots_[r].ready.store(stop_word, std::memory_order_seq_cst);
     slots_[r].ready.notify_all();
   }

@@ -69,7 +69,7 @@ struct feed_facts {
   /// The number of samples is unknown.
   bool forward = false;
   /// A loop without batches or filters: the total delivered to all ranks determines where each rank stands.
-  bool dealt_in_turn = false;
+  bool dealt_in_rotation = false;
   /// The cut, if batches have no fixed number of samples. Of `mine`, only size, world and rank apply then.
   any_step_cut uneven;
 };
@@ -84,7 +84,7 @@ feed_facts make_feed_facts(const Plan& p, [[maybe_unused]] const sample_orders_o
   made.chunk = chunk;
   made.by_sample = !parts::direct;
   made.forward = parts::forward;
-  made.dealt_in_turn = !parts::batched && !parts::decided && !parts::forward;
+  made.dealt_in_rotation = !parts::batched && !parts::decided && !parts::forward;
   if constexpr (in::template has<steps_tag>)
     made.fixed_steps = detail::at<in::template place<steps_tag>>(p.stages()).count;
   if constexpr (parts::has_cursor && !parts::forward) {

@@ -100,7 +100,7 @@ PENSTOCK_INLINE std::string_view feed::wrong_with(const state& s) const {
     if (s.front.empty() ? facts_.forward && s.ordinal != 0 : !facts_.forward)
       return "the place of the source does not match its samples";
     if (facts_.forward) return {};  // the number of samples is unknown
-    same_world = !facts_.dealt_in_turn || s.world == c.world;
+    same_world = !facts_.dealt_in_rotation || s.world == c.world;
     if (same_world ? s.ordinal > in_pass_ : s.ordinal > c.size || s.rows > c.size)
       return "it has more samples than the data";
   }

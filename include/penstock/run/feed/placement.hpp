@@ -41,7 +41,7 @@ struct placement {
   bool last = false;                // chunks: the last one of its pass
   std::uint64_t epoch = 0;          // of the positions
   std::uint64_t slots = 0;          // rows of all batches together
-  std::uint64_t turn = 0;           // rows placed before: the number of the first row
+  std::uint64_t run_row = 0;        // rows placed before: the number of the first row
   std::uint64_t low = 0, high = 0;  // the orders are to be bound for [low, high); empty if low >= high
   // The positions of the last batch's global step, of all ranks: consecutive ones, or a list.
   std::uint64_t step_first = 0, step_count = 0;

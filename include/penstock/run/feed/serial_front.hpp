@@ -34,8 +34,8 @@ class serial_front {
   }
   /// Releases all waiters for good; the ring must have been stopped before.
   void stop() noexcept {
-    turn_.store(stop_turn, std::memory_order_seq_cst);
-    turn_.notify_all();
+    next_chunk_.store(stop_mark, std::memory_order_seq_cst);
+    next_chunk_.notify_all();
   }
 
   /// Takes up to `maximum` samples for chunk `s` of `epoch`. Returns the items and their number, or null if the
@@ -46,13 +46,13 @@ class serial_front {
   const std::vector<Item>* pull(std::uint64_t s, std::uint64_t epoch, std::uint64_t maximum, bool abandoned,
                                 const Ring& r, std::uint64_t& count, bool& ended, Failed failed,
                                 Waited waited, std::vector<std::uint64_t>* after = nullptr) noexcept {
-    const auto mine = static_cast<std::uint32_t>(s % stop_turn);
+    const auto mine = static_cast<std::uint32_t>(s % stop_mark);
     const std::uint64_t begin = detail::now_ns();
     while (true) {
-      const std::uint32_t seen = turn_.load(std::memory_order_seq_cst);
+      const std::uint32_t seen = next_chunk_.load(std::memory_order_seq_cst);
       if (r.stopped_for_sure()) return nullptr;
       if (seen == mine) break;
-      turn_.wait(seen, std::memory_order_seq_cst);
+      next_chunk_.wait(seen, std::memory_order_seq_cst);
     }
     waited(detail::now_ns() - begin);
     auto& items = items_[static_cast<std::size_t>(s % items_.size())];
@@ -83,9 +83,9 @@ class serial_front {
       }
     }
     ended = ended_;
-    turn_.store(static_cast<std::uint32_t>((s + 1) % stop_turn), std::memory_order_seq_cst);
-    if (r.stopped_for_sure()) turn_.store(stop_turn, std::memory_order_seq_cst);
-    turn_.notify_all();
+    next_chunk_.store(static_cast<std::uint32_t>((s + 1) % stop_mark), std::memory_order_seq_cst);
+    if (r.stopped_for_sure()) next_chunk_.store(stop_mark, std::memory_order_seq_cst);
+    next_chunk_.notify_all();
     return &items;
   }
 
@@ -108,12 +108,12 @@ class serial_front {
     front_.rewind(epoch);
   }
 
-  static constexpr std::uint32_t stop_turn = 0xffffffffu;
+  static constexpr std::uint32_t stop_mark = 0xffffffffu;
   static constexpr std::uint64_t no_epoch = std::numeric_limits<std::uint64_t>::max();
 
   Front front_;
   std::vector<std::vector<Item>> items_;
-  std::atomic<std::uint32_t> turn_{0};
+  std::atomic<std::uint32_t> next_chunk_{0};
   std::vector<std::uint64_t> begin_at_;
   std::uint64_t epoch_ = no_epoch;
   bool ended_ = false;

@@ -98,7 +98,7 @@ class arrow_rows {
     };
     std::array<coming, 64> next{};   // the rows that come next
     std::size_t count = 0;           // of those
-    std::size_t turn = 0;            // of the one that is evaluated next
+    std::size_t next_row = 0;        // of the one that is evaluated next
     std::vector<bytes_view> values;  // of these rows, those that are prefetched
     struct kept {
       std::size_t shard = 0;
@@ -121,14 +121,15 @@ class arrow_rows {
 
   template <class Sink>
   void evaluate(position p, worker& w, Sink&& sink) const {
-    std::size_t turn = w.turn;  // rows before it may not have been evaluated, because they are kept in memory
-    while (turn < w.count && w.next[turn].index != p.index) ++turn;
-    if (turn < w.count) w.turn = turn + 1;
-    const auto& looked_up = w.next[turn % w.next.size()];
+    std::size_t next_row =
+        w.next_row;  // rows before it may not have been evaluated, because they are kept in memory
+    while (next_row < w.count && w.next[next_row].index != p.index) ++next_row;
+    if (next_row < w.count) w.next_row = next_row + 1;
+    const auto& looked_up = w.next[next_row % w.next.size()];
     std::size_t shard = looked_up.place.shard;
     std::uint64_t sample = looked_up.place.sample;
     const arrow_batch* batch = looked_up.batch;
-    if (turn >= w.count || batch == nullptr) [[unlikely]] {
+    if (next_row >= w.count || batch == nullptr) [[unlikely]] {
       if (p.index < w.begin || p.index >= w.end) move_to(w, p.index);
       shard = w.shard;
       sample = p.index - w.begin;
@@ -177,7 +178,7 @@ class arrow_rows {
       return;
     }
     w.values.resize(w.next.size() * touched_.size());  // once
-    w.turn = 0;
+    w.next_row = 0;
     for (auto& one : w.ahead) one.used = false;
     w.count = std::min(next.size(), w.next.size());
     const std::uint64_t all = table_->shards.samples();

@@ -65,10 +65,10 @@ struct packed_state {
 /// The right to make a copy, which one thread of one process on the machine holds at a time. The lock ends
 /// with the process, however that ends. The copy is renamed into place, so the lock only saves duplicate
 /// work.
-class copy_turn {
+class copy_lock {
  public:
   /// Waits for the others.
-  explicit copy_turn(std::string copy);
+  explicit copy_lock(std::string copy);
 
   [[nodiscard]] bool current(const packed_state& packed) const;
   /// Records that there is no copy, and removes leftovers of earlier ones.

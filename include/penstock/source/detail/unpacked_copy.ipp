@@ -116,7 +116,7 @@ PENSTOCK_INLINE bool copy_is_current(const std::string& copy, const packed_state
   return record.get() >= 0 && copy_is_current(record.get(), copy, packed);
 }
 
-PENSTOCK_INLINE copy_turn::copy_turn(std::string copy) : copy_(std::move(copy)) {
+PENSTOCK_INLINE copy_lock::copy_lock(std::string copy) : copy_(std::move(copy)) {
   const std::string name = record_path(copy_);
   opened_ = owned_descriptor(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666));
   if (opened_.get() < 0) throw failure("create", name);
@@ -125,11 +125,11 @@ PENSTOCK_INLINE copy_turn::copy_turn(std::string copy) : copy_(std::move(copy)) 
   }
 }
 
-PENSTOCK_INLINE bool copy_turn::current(const packed_state& packed) const {
+PENSTOCK_INLINE bool copy_lock::current(const packed_state& packed) const {
   return copy_is_current(opened_.get(), copy_, packed);
 }
 
-PENSTOCK_INLINE void copy_turn::begin() const {
+PENSTOCK_INLINE void copy_lock::begin() const {
   if (::ftruncate(opened_.get(), 0) != 0) throw failure("write", record_path(copy_));
   const std::string folder = folder_of(copy_), start = name_of(copy_) + ".tmp-";
   const std::unique_ptr<DIR, int (*)(DIR*)> listed(::opendir(folder.c_str()), &::closedir);
@@ -140,7 +140,7 @@ PENSTOCK_INLINE void copy_turn::begin() const {
   }
 }
 
-PENSTOCK_INLINE void copy_turn::finish(const copy_record& record) const {
+PENSTOCK_INLINE void copy_lock::finish(const copy_record& record) const {
   const owned_descriptor parent(::open(folder_of(copy_).c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY));
   if (parent.get() >= 0) (void)::fsync(parent.get());
   const auto bytes = record.bytes();
@@ -150,7 +150,7 @@ PENSTOCK_INLINE void copy_turn::finish(const copy_record& record) const {
   }
 }
 
-PENSTOCK_INLINE error copy_turn::failure(std::string_view doing, const std::string& path) {
+PENSTOCK_INLINE error copy_lock::failure(std::string_view doing, const std::string& path) {
   const int code = errno;
   return error(errc::io,
                {"cannot ", doing, " the record of an unpacked copy: ", std::generic_category().message(code),

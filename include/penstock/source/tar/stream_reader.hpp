@@ -41,17 +41,17 @@ struct stream_shards {
 
 /// Shards that are read one after another: which one it is, and how much of it was delivered. It must not be
 /// moved: others refer to its input.
-class shard_turns {
+class shard_sequence {
  public:
-  shard_turns(const shard_turns&) = delete;
-  shard_turns& operator=(const shard_turns&) = delete;
+  shard_sequence(const shard_sequence&) = delete;
+  shard_sequence& operator=(const shard_sequence&) = delete;
 
   [[nodiscard]] source_mark mark() const noexcept { return {shard_, given_}; }
 
  protected:
   /// With `objects`, the shards are those, and otherwise files.
-  shard_turns(shared<stream_shards> set, unpacker_calls unpack, forward_pieces* objects,
-              const stream_kind& kind)
+  shard_sequence(shared<stream_shards> set, unpacker_calls unpack, forward_pieces* objects,
+                 const stream_kind& kind)
       : set_(std::move(set)), stored_(objects != nullptr), input_(unpack, objects, kind) {}
 
   /// Delivers the next sample. `read(url)` reads it from the input, or returns false at the end of the shard;
@@ -89,7 +89,7 @@ class shard_turns {
       if (!pass() || shard_ != place.shard) too_few(place);
   }
 
-  void rewind_turns() noexcept { shard_ = given_ = 0; }
+  void rewind_shards() noexcept { shard_ = given_ = 0; }
   void close_input() noexcept {
     input_.close();
     open_ = false;
@@ -112,10 +112,10 @@ class shard_turns {
 };
 
 /// Reads the samples of tar shards one after another.
-class stream_reader : public shard_turns {
+class stream_reader : public shard_sequence {
  public:
   stream_reader(shared<stream_shards> set, unpacker_calls unpack, forward_pieces* objects = nullptr)
-      : shard_turns(std::move(set), unpack, objects, tar_streams()),
+      : shard_sequence(std::move(set), unpack, objects, tar_streams()),
         walk_(walk_input::of(input()), this->set().extension_limit) {}
 
   [[nodiscard]] bool next(stream_sample& e);

@@ -40,20 +40,20 @@ PENSTOCK_INLINE std::uint64_t stream_shards::fingerprint() const {
   return mark.value();
 }
 
-PENSTOCK_INLINE void shard_turns::enter(source_mark place) {
+PENSTOCK_INLINE void shard_sequence::enter(source_mark place) {
   const std::uint64_t shards = set_->names.size();
   if (place.shard > shards || (place.shard == shards && place.sample != 0))
     throw error(errc::state, {"there is no shard ", place.shard, "; the dataset has ", shards});
   shard_ = detail::to_size(place.shard);
 }
 
-PENSTOCK_INLINE void shard_turns::too_few(source_mark place) const {
+PENSTOCK_INLINE void shard_sequence::too_few(source_mark place) const {
   throw error(errc::state, {"the shard has fewer than the ", place.sample,
                             " samples that the state counts; it was changed"})
       .in_file(set_->names[detail::to_size(place.shard)]);
 }
 
-PENSTOCK_INLINE void shard_turns::open(const std::string& url) {
+PENSTOCK_INLINE void shard_sequence::open(const std::string& url) {
   if (stored_) {
     input_.open(shard_, set_->source_name);
   } else {
@@ -72,7 +72,7 @@ PENSTOCK_INLINE bool stream_reader::next(stream_sample& e) {
 
 PENSTOCK_INLINE void stream_reader::rewind() noexcept {
   close();
-  rewind_turns();
+  rewind_shards();
 }
 
 PENSTOCK_INLINE void stream_reader::seek(source_mark place) {

@@ -425,7 +425,7 @@ PENSTOCK_INLINE bool block_folder::wait(place other, std::uint64_t max_ns) noexc
 PENSTOCK_INLINE void block_folder::waited_in_vain(place other) noexcept {
   state_->waited[other.slot].store(other.state, std::memory_order_relaxed);
 }
-PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t turn, std::uint64_t ns_per_turn,
+PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t run_row, std::uint64_t ns_per_row,
                                             next_use (*next)(const void* who, const key& block),
                                             const void* who) {
   state& all = *state_;
@@ -438,7 +438,7 @@ PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t turn, std::uint64_t ns
     all.wants_row = false;
     if (all.row == state::no_row) return;  // of more sessions than there are rows nobody knows
   }
-  all.table.stand_at(all.row, turn, ns_per_turn, next, who);
+  all.table.stand_at(all.row, run_row, ns_per_row, next, who);
 }
 PENSTOCK_INLINE wait_stops& block_folder::stops() noexcept { return state_->stops; }
 PENSTOCK_INLINE void block_folder::forget() noexcept {

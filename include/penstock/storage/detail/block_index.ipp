@@ -172,13 +172,13 @@ PENSTOCK_INLINE std::optional<place> block_index::full_of(std::uint32_t slot,
 PENSTOCK_INLINE std::uint64_t block_index::sum(std::uint32_t slot, std::uint64_t piece) const noexcept {
   return get(sum_at(slot, piece), std::memory_order_acquire);
 }
-PENSTOCK_INLINE void block_index::stand_at(std::uint32_t row, std::uint64_t turn, std::uint64_t ns_per_turn,
+PENSTOCK_INLINE void block_index::stand_at(std::uint32_t row, std::uint64_t run_row, std::uint64_t ns_per_row,
                                            next_use (*when)(const void* who, const key& block),
                                            const void* who) const {
   const next_uses uses = next();
-  uses.stand_at(row, turn, ns_per_turn);
+  uses.stand_at(row, run_row, ns_per_row);
   for (std::uint32_t slot = 0; slot < shape_.slots; ++slot) {
-    if (!uses.get(row, slot).is_stale(turn)) continue;
+    if (!uses.get(row, slot).is_stale(run_row)) continue;
     const place seen = look_at(slot);
     const std::optional<key> block = block_in(seen);
     if (!block) continue;

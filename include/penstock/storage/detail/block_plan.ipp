@@ -38,22 +38,22 @@ PENSTOCK_INLINE std::uint32_t block_plan::find(const key& what) const noexcept {
   }
 }
 
-PENSTOCK_INLINE void block_plan::plan_read(std::uint32_t block, std::uint64_t turn) {
+PENSTOCK_INLINE void block_plan::plan_read(std::uint32_t block, std::uint64_t row) {
   const std::scoped_lock lock(mutex_);
   known& one = blocks_[block];
   if (one.tail != none) {
     use& last = uses_[one.tail];
-    if (turn <= last.last + close && turn - last.first < longest_use) {
-      last.last = std::max(last.last, turn);
+    if (row <= last.last + close && row - last.first < longest_use) {
+      last.last = std::max(last.last, row);
       return;
     }
   }
-  append(block, turn);
+  append(block, row);
 }
-PENSTOCK_INLINE void block_plan::append(std::uint32_t block, std::uint64_t turn) {
+PENSTOCK_INLINE void block_plan::append(std::uint32_t block, std::uint64_t row) {
   if (end_ - begin_ == uses_.size()) grow();
   const auto here = static_cast<std::uint32_t>(end_ & (uses_.size() - 1));
-  uses_[here] = {turn, turn, block, none};
+  uses_[here] = {row, row, block, none};
   known& one = blocks_[block];
   if (one.tail == none)
     one.head = here;
@@ -79,12 +79,12 @@ PENSTOCK_INLINE bool block_plan::has_room() const {
   return end_ - begin_ < max_uses;
 }
 
-PENSTOCK_INLINE void block_plan::stand_at(std::uint64_t turn, std::uint64_t seen, bool ends) {
+PENSTOCK_INLINE void block_plan::stand_at(std::uint64_t row, std::uint64_t seen, bool ends) {
   const std::scoped_lock lock(mutex_);
-  turn_ = turn;
+  row_ = row;
   seen_ = seen;
   ends_ = ends;
-  for (; begin_ != end_ && at(begin_).last < turn; ++begin_) {
+  for (; begin_ != end_ && at(begin_).last < row; ++begin_) {
     known& one = blocks_[at(begin_).block];
     // Uses of a block are in order, so this is its first one.
     one.head = at(begin_).next;
@@ -94,15 +94,15 @@ PENSTOCK_INLINE void block_plan::stand_at(std::uint64_t turn, std::uint64_t seen
 PENSTOCK_INLINE void block_plan::clear() {
   const std::scoped_lock lock(mutex_);
   for (known& one : blocks_) one = {};
-  begin_ = end_ = turn_ = seen_ = 0;
+  begin_ = end_ = row_ = seen_ = 0;
   ends_ = false;
 }
 
 PENSTOCK_INLINE next_use block_plan::next_locked(std::uint32_t block) const noexcept {
   if (block != none)
     for (std::uint32_t i = blocks_[block].head; i != none; i = uses_[i].next)
-      if (uses_[i].last >= turn_) return next_use::at(std::max(uses_[i].first, turn_));
-  return ends_ ? next_use::never() : next_use::not_before(std::max(seen_, turn_));
+      if (uses_[i].last >= row_) return next_use::at(std::max(uses_[i].first, row_));
+  return ends_ ? next_use::never() : next_use::not_before(std::max(seen_, row_));
 }
 PENSTOCK_INLINE next_use block_plan::next_locked(const key& what) const noexcept {
   return next_locked(find(what));
@@ -118,7 +118,7 @@ PENSTOCK_INLINE next_use block_plan::next(const key& what) const {
 PENSTOCK_INLINE std::uint64_t block_plan::distance(const key& what) const {
   const std::scoped_lock lock(mutex_);
   const next_use found = next_locked(what);
-  return found.is_never() ? next_uses::farthest : found.turns_from(turn_);
+  return found.is_never() ? next_uses::farthest : found.rows_from(row_);
 }
 
 PENSTOCK_INLINE void block_plan::list_coming(std::size_t maximum, std::vector<coming>& into) const {
@@ -128,8 +128,8 @@ PENSTOCK_INLINE void block_plan::list_coming(std::size_t maximum, std::vector<co
   for (std::uint64_t i = begin_; i != end_ && i - begin_ < max_looks && into.size() < maximum; ++i) {
     const use& one = at(i);
     const auto here = static_cast<std::uint32_t>(i & (uses_.size() - 1));
-    if (one.last >= turn_ && blocks_[one.block].head == here)
-      into.push_back({one.block, std::max(one.first, turn_)});
+    if (one.last >= row_ && blocks_[one.block].head == here)
+      into.push_back({one.block, std::max(one.first, row_)});
   }
 }
 

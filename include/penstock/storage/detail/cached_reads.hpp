@@ -102,15 +102,15 @@ class cached_reads {
   }
 
   /// See `planning_session`.
-  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) {
-    planned_.plan_read(id, objects_.at(id), offset, size, turn);
+  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) {
+    planned_.plan_read(id, objects_.at(id), offset, size, row);
   }
   /// With another kind of eviction nobody here wants to know.
   [[nodiscard]] access_plan_sink access_plan() noexcept {
     if (!plans_) return {};
     return {this, [](void* self) { return static_cast<cached_reads*>(self)->planned_.plan().has_room(); },
-            [](void* self, std::uint64_t turn, std::uint64_t seen, bool ends) noexcept {
-              static_cast<cached_reads*>(self)->stand_at(turn, seen, ends);
+            [](void* self, std::uint64_t row, std::uint64_t seen, bool ends) noexcept {
+              static_cast<cached_reads*>(self)->stand_at(row, seen, ends);
             },
             [](void* self) noexcept { static_cast<cached_reads*>(self)->forget(); }};
   }
@@ -249,20 +249,20 @@ class cached_reads {
     fetched_.fetch_add(1, std::memory_order_relaxed);
   }
 
-  void stand_at(std::uint64_t turn, std::uint64_t seen, bool ends) noexcept {
+  void stand_at(std::uint64_t row, std::uint64_t seen, bool ends) noexcept {
     const auto now = std::chrono::steady_clock::now();
     if (!stands_) {
       stands_ = true;
-      first_turn_ = turn;
+      first_row_ = row;
       first_time_ = now;
     }
     const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now - first_time_).count();
-    const std::uint64_t turns = turn - std::min(turn, first_turn_);
-    planned_.plan().stand_at(turn, seen, ends);
+    const std::uint64_t rows = row - std::min(row, first_row_);
+    planned_.plan().stand_at(row, seen, ends);
     if (ended_ && !ends) folder_.forget();  // blocks that were never needed again may be, now
     ended_ = ends;
     folder_.stand_at(
-        turn, turns == 0 ? 0 : static_cast<std::uint64_t>(ns) / turns,
+        row, rows == 0 ? 0 : static_cast<std::uint64_t>(ns) / rows,
         [](const void* plan, const key& block) { return static_cast<const block_plan*>(plan)->next(block); },
         &planned_.plan());
     if (max_ahead_ == 0) return;
@@ -291,7 +291,7 @@ class cached_reads {
       cached_object& what = objects_.at(id);
       const key wanted = what.key_of(number);
       if (folder_.find(wanted, what.hints[to_size(number)])) continue;
-      const block_folder::answer got = folder_.ask(wanted, begun, next_use::at(one.turn), true);
+      const block_folder::answer got = folder_.ask(wanted, begun, next_use::at(one.row), true);
       if (got.is == block_folder::answer::nothing) return false;
       if (got.is != block_folder::answer::mine) continue;
       ahead_.wake();  // another thread looks for the next one meanwhile
@@ -318,7 +318,7 @@ class cached_reads {
   std::vector<std::unique_ptr<std::byte[]>> rooms_;
   planned_objects planned_;
   bool stands_ = false, ended_ = false;  // of the thread that plans, and so are these:
-  std::uint64_t first_turn_ = 0;
+  std::uint64_t first_row_ = 0;
   std::chrono::steady_clock::time_point first_time_;
   bool plans_;
   std::size_t max_ahead_;

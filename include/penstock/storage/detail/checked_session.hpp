@@ -159,10 +159,10 @@ class checked_session {
   {
     return state_->session.access_plan();
   }
-  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const
+  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const
     requires planning_session<inner>
   {
-    state_->session.plan_read(id, offset, size, turn);
+    state_->session.plan_read(id, offset, size, row);
   }
 
   /// Those of the session inside, and the memory of comparisons.

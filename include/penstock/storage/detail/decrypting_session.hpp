@@ -280,11 +280,11 @@ class decrypting_session {
   {
     return state_->session.access_plan();
   }
-  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const
+  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const
     requires planning_session<inner>
   {
     const auto [begin, end] = in_file(id, offset, size);
-    if (begin < end) state_->session.plan_read(id, begin, end - begin, turn);
+    if (begin < end) state_->session.plan_read(id, begin, end - begin, row);
   }
 
   [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session, id); }

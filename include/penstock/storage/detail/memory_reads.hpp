@@ -103,23 +103,23 @@ class memory_reads {
 
   /// See `planning_session`. The other storage hears of everything, since what goes from here is read
   /// there.
-  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) {
+  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) {
     if (plans_) {
       if (!follows_) blocks_.follow(planned_.plan());
       follows_ = true;
-      planned_.plan_read(id, objects_.at(id), offset, size, turn);
+      planned_.plan_read(id, objects_.at(id), offset, size, row);
     }
     if constexpr (planning_session<far_session>)
-      if (far_.access_plan().self != nullptr) far_.plan_read(id, offset, size, turn);
+      if (far_.access_plan().self != nullptr) far_.plan_read(id, offset, size, row);
   }
   [[nodiscard]] access_plan_sink access_plan() noexcept {
     if (!plans_ && far_plan().self == nullptr) return {};
     return {this, [](void* self) { return static_cast<memory_reads*>(self)->has_room(); },
-            [](void* self, std::uint64_t turn, std::uint64_t seen, bool ends) noexcept {
+            [](void* self, std::uint64_t row, std::uint64_t seen, bool ends) noexcept {
               auto& me = *static_cast<memory_reads*>(self);
-              me.planned_.plan().stand_at(turn, seen, ends);
+              me.planned_.plan().stand_at(row, seen, ends);
               if (const access_plan_sink far = me.far_plan(); far.self != nullptr)
-                far.stand_at(far.self, turn, seen, ends);
+                far.stand_at(far.self, row, seen, ends);
             },
             [](void* self) noexcept {
               auto& me = *static_cast<memory_reads*>(self);

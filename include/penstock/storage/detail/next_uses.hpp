@@ -10,14 +10,14 @@
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
 
-/// When a process needs a block next: a turn of its run, or one of the others.
+/// When a process needs a block next: a row of its run, or one of the others.
 class next_use {
  public:
   constexpr next_use() = default;  // unknown
-  [[nodiscard]] static constexpr next_use at(std::uint64_t turn) noexcept { return next_use(turn + 1); }
-  /// Not before this turn: so far it knows what it will read.
-  [[nodiscard]] static constexpr next_use not_before(std::uint64_t turn) noexcept {
-    return next_use((turn + 1) | open);
+  [[nodiscard]] static constexpr next_use at(std::uint64_t run_row) noexcept { return next_use(run_row + 1); }
+  /// Not before this row: so far it knows what it will read.
+  [[nodiscard]] static constexpr next_use not_before(std::uint64_t run_row) noexcept {
+    return next_use((run_row + 1) | open);
   }
   /// Not in this run.
   [[nodiscard]] static constexpr next_use never() noexcept { return next_use(~std::uint64_t{0}); }
@@ -25,15 +25,15 @@ class next_use {
   [[nodiscard]] constexpr std::uint64_t word() const noexcept { return word_; }
 
   [[nodiscard]] constexpr bool is_never() const noexcept { return word_ == ~std::uint64_t{0}; }
-  /// Whether a process that stands at a turn has to look again.
-  [[nodiscard]] constexpr bool is_stale(std::uint64_t turn) const noexcept {
-    return word_ == 0 || (!is_never() && ((word_ & open) != 0 || word_ <= turn));
+  /// Whether a process that stands at a row has to look again.
+  [[nodiscard]] constexpr bool is_stale(std::uint64_t run_row) const noexcept {
+    return word_ == 0 || (!is_never() && ((word_ & open) != 0 || word_ <= run_row));
   }
-  /// How many turns from this one on; none if it is not known, since it may be soon.
-  [[nodiscard]] constexpr std::uint64_t turns_from(std::uint64_t turn) const noexcept {
+  /// How many rows from this one on; none if it is not known, since it may be soon.
+  [[nodiscard]] constexpr std::uint64_t rows_from(std::uint64_t run_row) const noexcept {
     if (word_ == 0) return 0;
     const std::uint64_t when = (word_ & ~open) - 1;
-    return when > turn ? when - turn : 0;
+    return when > run_row ? when - run_row : 0;
   }
   friend constexpr bool operator==(next_use, next_use) = default;
 
@@ -69,8 +69,8 @@ class next_uses {
   void end(std::uint32_t row) const noexcept;
 
   // ---- the process whose row it is
-  /// Where its run stands, and how long a turn takes; 0 if that is not known yet.
-  void stand_at(std::uint32_t row, std::uint64_t turn, std::uint64_t ns_per_turn) const noexcept;
+  /// Where its run stands, and how long a row takes; 0 if that is not known yet.
+  void stand_at(std::uint32_t row, std::uint64_t run_row, std::uint64_t ns_per_row) const noexcept;
   [[nodiscard]] next_use get(std::uint32_t row, std::uint32_t slot) const noexcept;
   void set(std::uint32_t row, std::uint32_t slot, next_use when) const noexcept;
   /// Nothing is known any more.
@@ -82,7 +82,7 @@ class next_uses {
  private:
   friend class outlook;
   struct row_record {
-    std::uint64_t used, turn, ns_per_turn, unused[5];
+    std::uint64_t used, run_row, ns_per_row, unused[5];
   };
 
   [[nodiscard]] row_record& record(std::uint32_t row) const noexcept;
@@ -108,7 +108,7 @@ class outlook {
 
  private:
   struct row_seen {
-    std::uint64_t turn = 0, ns_per_turn = 1;
+    std::uint64_t run_row = 0, ns_per_row = 1;
     const std::uint64_t* words = nullptr;
     std::uint32_t number = 0;
     [[nodiscard]] std::uint64_t to(next_use when) const noexcept;

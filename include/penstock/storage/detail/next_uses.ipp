@@ -28,10 +28,10 @@ PENSTOCK_INLINE void next_uses::end(std::uint32_t row) const noexcept {
   std::atomic_ref(record(row).used).store(0, std::memory_order_release);
 }
 
-PENSTOCK_INLINE void next_uses::stand_at(std::uint32_t row, std::uint64_t turn,
-                                         std::uint64_t ns_per_turn) const noexcept {
-  std::atomic_ref(record(row).turn).store(turn, std::memory_order_relaxed);
-  std::atomic_ref(record(row).ns_per_turn).store(ns_per_turn, std::memory_order_relaxed);
+PENSTOCK_INLINE void next_uses::stand_at(std::uint32_t row, std::uint64_t run_row,
+                                         std::uint64_t ns_per_row) const noexcept {
+  std::atomic_ref(record(row).run_row).store(run_row, std::memory_order_relaxed);
+  std::atomic_ref(record(row).ns_per_row).store(ns_per_row, std::memory_order_relaxed);
 }
 PENSTOCK_INLINE next_use next_uses::get(std::uint32_t row, std::uint32_t slot) const noexcept {
   return next_use::of_word(std::atomic_ref(word(row, slot)).load(std::memory_order_relaxed));
@@ -54,26 +54,26 @@ PENSTOCK_INLINE void outlook::add(const next_uses& all, std::uint32_t row) noexc
   const auto read = [](const std::uint64_t& word) {
     return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(std::memory_order_relaxed);
   };
-  rows_[count_++] = {read(one.turn), read(one.ns_per_turn), &all.word(row, 0), row};
+  rows_[count_++] = {read(one.run_row), read(one.ns_per_row), &all.word(row, 0), row};
 }
 
-// The ranks of one job are as fast as each other, and their turns can be compared as they are: what the clock
+// The ranks of one job are as fast as each other, and their rows can be compared as they are: what the clock
 // says of each would only add noise.
 PENSTOCK_INLINE void outlook::settle() noexcept {
   constexpr std::uint64_t alike = 4;
   std::uint64_t least = ~std::uint64_t{0}, greatest = 0;
   for (std::uint32_t i = 0; i < count_; ++i) {
-    least = std::min(least, rows_[i].ns_per_turn);
-    greatest = std::max(greatest, rows_[i].ns_per_turn);
+    least = std::min(least, rows_[i].ns_per_row);
+    greatest = std::max(greatest, rows_[i].ns_per_row);
   }
   const bool as_they_are = count_ == 0 || least == 0 || greatest / alike <= least;
-  for (std::uint32_t i = 0; as_they_are && i < count_; ++i) rows_[i].ns_per_turn = 1;
+  for (std::uint32_t i = 0; as_they_are && i < count_; ++i) rows_[i].ns_per_row = 1;
 }
 
 PENSTOCK_INLINE std::uint64_t outlook::row_seen::to(next_use when) const noexcept {
   if (when.is_never()) return next_uses::farthest;
-  constexpr std::uint64_t max_turns = std::uint64_t{1} << 32, max_ns = std::uint64_t{1} << 31;
-  return std::min(when.turns_from(turn), max_turns) * std::min(ns_per_turn, max_ns);
+  constexpr std::uint64_t max_rows_ahead = std::uint64_t{1} << 32, max_ns = std::uint64_t{1} << 31;
+  return std::min(when.rows_from(run_row), max_rows_ahead) * std::min(ns_per_row, max_ns);
 }
 PENSTOCK_INLINE std::uint64_t outlook::distance(std::uint32_t slot) const noexcept {
   std::uint64_t least = next_uses::farthest;

@@ -85,15 +85,15 @@ class object_checks {
     object_version version;     // when it passed
   };
   /// The right to compare an object, which one thread has.
-  class turn {
+  class lock {
    public:
-    turn(object_checks& of, object& what) noexcept : of_(of), what_(what) {
+    lock(object_checks& of, object& what) noexcept : of_(of), what_(what) {
       what_.compared_now = true;
       ++of_.running_;
     }
-    turn(const turn&) = delete;
-    turn& operator=(const turn&) = delete;
-    ~turn() {
+    lock(const lock&) = delete;
+    lock& operator=(const lock&) = delete;
+    ~lock() {
       {
         const std::scoped_lock held(of_.lock_);
         what_.compared_now = false;
@@ -129,7 +129,7 @@ class object_checks {
       if (!what.compared_now && running_ < limit_) break;
       changed_.wait(held);
     }
-    turn mine(*this, what);
+    lock mine(*this, what);
     held.unlock();
     mine.passes(compared(session, id, stops));
   }

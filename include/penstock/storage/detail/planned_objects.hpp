@@ -33,14 +33,14 @@ class planned_objects {
 
   [[nodiscard]] block_plan& plan() noexcept { return plan_; }
 
-  /// The run reads a range of an object at a turn.
+  /// The run reads a range of an object at a row.
   void plan_read(object_id id, cached_object& what, std::uint64_t offset, std::uint64_t size,
-                 std::uint64_t turn) {
+                 std::uint64_t row) {
     if (size == 0 || offset >= what.version.size) return;
     const std::uint32_t first = first_of(id, what);
     const std::uint64_t last = offset + std::min(size, what.version.size - offset) - 1;
     for (std::uint64_t n = offset / block_; n <= last / block_; ++n)
-      plan_.plan_read(first + static_cast<std::uint32_t>(n), turn);
+      plan_.plan_read(first + static_cast<std::uint32_t>(n), row);
   }
 
   /// When a block of an object is needed next; not known of one that the plan does not have.

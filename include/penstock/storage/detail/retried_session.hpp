@@ -116,10 +116,10 @@ class retried_session {
   {
     return state_->session.access_plan();
   }
-  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const
+  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const
     requires planning_session<inner>
   {
-    state_->session.plan_read(id, offset, size, turn);
+    state_->session.plan_read(id, offset, size, row);
   }
 
   /// See `storage_counters`.

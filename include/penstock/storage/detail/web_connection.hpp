@@ -53,8 +53,8 @@ class address_book {
   /// Whom to tell, and what it knows the look-up by.
   struct listener {
     std::shared_ptr<void> self;
-    std::uint64_t turn;
-    void (*told)(void* self, std::uint64_t turn, const error_code&, const addresses&) noexcept;
+    std::uint64_t lookup;
+    void (*told)(void* self, std::uint64_t lookup, const error_code&, const addresses&) noexcept;
   };
 
   explicit address_book(net::io_context& io) : resolver_(io) {}
@@ -63,7 +63,7 @@ class address_book {
     entry& one = hosts_[{host, port}];
     if (one.waiting.empty() && clock::now() < one.until) {
       const addresses found = one.found;
-      return who.told(who.self.get(), who.turn, {}, found);
+      return who.told(who.self.get(), who.lookup, {}, found);
     }
     one.waiting.push_back(std::move(who));
     if (one.waiting.size() != 1) return;
@@ -110,7 +110,7 @@ class address_book {
       }
       until = code ? clock::time_point() : clock::now() + kept;
       for (const listener& each : std::exchange(waiting, {}))
-        each.told(each.self.get(), each.turn, code, now);
+        each.told(each.self.get(), each.lookup, code, now);
     }
   };
   net::ip::tcp::resolver resolver_;
@@ -173,9 +173,9 @@ class transport : public std::enable_shared_from_this<Self> {
     if (why_ != reason::none) return;
     why_ = why;
     if (resolving_) {  // the look-up itself cannot be ended; its result is ignored
-      net::post(all_.io, [self = this->shared_from_this(), turn = turn_] {
-        if (turn != self->turn_ || !self->resolving_) return;
-        ++self->turn_;
+      net::post(all_.io, [self = this->shared_from_this(), lookup = lookup_] {
+        if (lookup != self->lookup_ || !self->resolving_) return;
+        ++self->lookup_;
         self->resolving_ = false;
         self->failed(net::error::operation_aborted);
       });
@@ -220,10 +220,10 @@ class transport : public std::enable_shared_from_this<Self> {
     }
     resolving_ = true;
     all_.names.find(to.host, to.port_number(),
-                    {this->shared_from_this(), ++turn_,
-                     [](void* self, std::uint64_t turn, const error_code& code,
+                    {this->shared_from_this(), ++lookup_,
+                     [](void* self, std::uint64_t lookup, const error_code& code,
                         const address_book::addresses& found) noexcept {
-                       static_cast<Self*>(self)->looked_up(turn, code, found);
+                       static_cast<Self*>(self)->looked_up(lookup, code, found);
                      }});
   }
 
@@ -293,8 +293,9 @@ class transport : public std::enable_shared_from_this<Self> {
  private:
   Self& self() noexcept { return static_cast<Self&>(*this); }
 
-  void looked_up(std::uint64_t turn, const error_code& code, const address_book::addresses& found) noexcept {
-    if (turn != turn_) return;
+  void looked_up(std::uint64_t lookup, const error_code& code,
+                 const address_book::addresses& found) noexcept {
+    if (lookup != lookup_) return;
     resolving_ = false;
     guard([&] {
       if (code || why_ != reason::none) return self().failed(code);
@@ -354,7 +355,7 @@ class transport : public std::enable_shared_from_this<Self> {
   address_book::addresses addresses_;
   std::vector<std::unique_ptr<net::ip::tcp::socket>> attempts_;  // to connect, one for each address
   std::size_t pending_ = 0;                                      // of them
-  std::uint64_t turn_ = 0;
+  std::uint64_t lookup_ = 0;
   bool resolving_ = false, connecting_ = false;
   clock::time_point until_ = clock::time_point::max(), next_at_{};
   reason late_ = reason::none;

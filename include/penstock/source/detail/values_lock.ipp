@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/source/detail/values_turn.hpp>
+#include <penstock/source/detail/values_lock.hpp>
 
 #include <penstock/core/error.hpp>
 #include <penstock/source/detail/unpacked_copy.hpp>
@@ -18,7 +18,7 @@
 
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE making_turn::making_turn(const std::string& path) : path_(path), lock_(path + ".lock") {
+PENSTOCK_INLINE making_lock::making_lock(const std::string& path) : path_(path), lock_(path + ".lock") {
   do {
     opened_ = tar::owned_descriptor(::open(lock_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666));
     if (opened_.get() < 0) {
@@ -36,16 +36,16 @@ PENSTOCK_INLINE making_turn::making_turn(const std::string& path) : path_(path),
   remove_leftovers();
 }
 
-PENSTOCK_INLINE making_turn::~making_turn() { ::unlink(lock_.c_str()); }
+PENSTOCK_INLINE making_lock::~making_lock() { ::unlink(lock_.c_str()); }
 
-PENSTOCK_INLINE bool making_turn::still_there() const noexcept {
+PENSTOCK_INLINE bool making_lock::still_there() const noexcept {
   struct stat ours {
   }, named{};
   return ::fstat(opened_.get(), &ours) == 0 && ::stat(lock_.c_str(), &named) == 0 &&
          ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
 }
 
-PENSTOCK_INLINE void making_turn::remove_leftovers() const {
+PENSTOCK_INLINE void making_lock::remove_leftovers() const {
   const std::string folder = tar::folder_of(path_), start = tar::name_of(path_) + ".tmp-";
   const std::unique_ptr<DIR, int (*)(DIR*)> listed(::opendir(folder.c_str()), &::closedir);
   if (!listed) return;

@@ -12,13 +12,13 @@ namespace detail {
 /// The right to make one file, which one thread of one process on the machine holds at a time. The lock
 /// ends with the process, however that ends. The file is renamed into place, so a file system without locks
 /// costs duplicate work and nothing else.
-class making_turn {
+class making_lock {
  public:
   /// Waits for the others.
-  explicit making_turn(const std::string& path);
-  making_turn(const making_turn&) = delete;
-  making_turn& operator=(const making_turn&) = delete;
-  ~making_turn();
+  explicit making_lock(const std::string& path);
+  making_lock(const making_lock&) = delete;
+  making_lock& operator=(const making_lock&) = delete;
+  ~making_lock();
 
  private:
   [[nodiscard]] bool still_there() const noexcept;
@@ -32,5 +32,5 @@ class making_turn {
 }  // namespace penstock::inline v0_1
 
 #ifndef PENSTOCK_COMPILED
-#include <penstock/source/detail/values_turn.ipp>
+#include <penstock/source/detail/values_lock.ipp>
 #endif
