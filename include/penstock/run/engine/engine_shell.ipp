@@ -376,7 +376,7 @@ PENSTOCK_INLINE block* engine_shell::next() {
   block* const b = inner_->block_of(delivered_++);
   budget_.took(b->work_ns.load(std::memory_order_relaxed), b->slots, b->batches.size());
   warnings_ += b->warnings.load(std::memory_order_relaxed);
-  inner_->ahead.passed(b->row + b->slots);
+  inner_->ahead.passed(b->run_row + b->slots);
   if (watch_.any() && inner_->ahead.store() == nullptr) note_counters();
   // The first batches of a run take more, and the first chunks are smaller than those to come.
   max_slots_ = std::max(max_slots_, b->slots);
