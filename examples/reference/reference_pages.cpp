@@ -50,9 +50,9 @@ void storage() {
   expect(ps::expand_braces("train-{00..02}.tar").size() == 3, "three names");
 
   const ps::simulated_storage far(files, {.latency = std::chrono::microseconds(50), .failing = 0.1});
-  const auto patient = ps::retrying(ps::throttled(ps::hedged(far), {.max_in_flight = 32}), {.attempts = 5});
+  const auto retried = ps::retrying(ps::throttled(ps::hedged(far), {.max_in_flight = 32}), {.attempts = 5});
   std::byte one{};
-  patient.connect().read(0, 0, {&one, 1});
+  retried.connect().read(0, 0, {&one, 1});
   expect(one == std::byte{'x'}, "the bytes of the store");
 }
 

@@ -140,7 +140,7 @@ class arrow_session {
   using opened = std::shared_ptr<arrow::io::RandomAccessFile>;
   /// What is known of a file; once it is, it holds for the session.
   struct facts {
-    std::optional<object_signature> signature;
+    std::optional<object_version> version;
     opened file;
     std::list<object_id>::iterator place;  // if there is a file
   };
@@ -149,21 +149,21 @@ class arrow_session {
   static constexpr bool views = false;
 
   arrow_session(std::shared_ptr<arrow::fs::FileSystem> where, std::span<const std::string> names,
-                std::size_t most_open)
-      : where_(std::move(where)), names_(names), most_open_(most_open), facts_(names.size()) {}
+                std::size_t max_open)
+      : file_system_(std::move(where)), names_(names), max_open_(max_open), facts_(names.size()) {}
   arrow_session(const arrow_session&) = delete;
   arrow_session& operator=(const arrow_session&) = delete;
 
-  [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
-  [[nodiscard]] object_signature signature(object_id id) const {
+  [[nodiscard]] std::uint64_t size(object_id id) const { return version(id).size; }
+  [[nodiscard]] object_version version(object_id id) const {
     check(id);
     {
       const std::scoped_lock held(lock_);
-      if (facts_[id].signature) return *facts_[id].signature;
+      if (facts_[id].version) return *facts_[id].version;
     }
     (void)open(id);
     const std::scoped_lock held(lock_);
-    return *facts_[id].signature;
+    return *facts_[id].version;
   }
   void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
     check(id);
@@ -207,7 +207,7 @@ class arrow_session {
   [[nodiscard]] opened open(object_id id) const {
     opened found = kept(id);
     while (!found) {
-      questions_.ask(id, [&] {
+      flight_.ask(id, [&] {
         found = kept(id);
         if (!found) found = open_anew(id);
       });
@@ -217,7 +217,7 @@ class arrow_session {
   }
   [[nodiscard]] opened open_anew(object_id id) const {
     const std::string& path = names_[id];
-    const auto info = where_->GetFileInfo(path);
+    const auto info = file_system_->GetFileInfo(path);
     if (!info.ok()) throw_arrow(info.status(), path);
     if (info->type() != arrow::fs::FileType::File) {
       const bool missing = info->type() == arrow::fs::FileType::NotFound;
@@ -225,36 +225,36 @@ class arrow_session {
           .recurring()
           .in_file(path);
     }
-    auto made = where_->OpenInputFile(*info);
+    auto made = file_system_->OpenInputFile(*info);
     if (!made.ok()) throw_arrow(made.status(), path);
     const auto size = info->size() >= 0 ? arrow::Result<std::int64_t>(info->size()) : (*made)->GetSize();
     if (!size.ok()) throw_arrow(size.status(), path);
     const auto changed = info->mtime();
-    const object_signature now{
+    const object_version now{
         static_cast<std::uint64_t>(*size),
         changed == arrow::fs::kNoTime ? 0 : static_cast<std::uint64_t>(changed.time_since_epoch().count())};
     opened oldest;  // is closed without the lock
     const std::scoped_lock held(lock_);
     facts& one = facts_[id];
-    if (one.signature && *one.signature != now)
+    if (one.version && *one.version != now)
       throw error(errc::io, "the object was replaced while it was read; start again with the new one")
           .recurring()
           .in_file(path);
     recent_.push_front(id);
-    one.signature = now;
+    one.version = now;
     one.file = *std::move(made);
     one.place = recent_.begin();
-    if (recent_.size() > most_open_) {
+    if (recent_.size() > max_open_) {
       oldest = std::exchange(facts_[recent_.back()].file, nullptr);
       recent_.pop_back();
     }
     return one.file;
   }
 
-  std::shared_ptr<arrow::fs::FileSystem> where_;
+  std::shared_ptr<arrow::fs::FileSystem> file_system_;
   std::span<const std::string> names_;
-  std::size_t most_open_;
-  mutable shared_questions questions_;
+  std::size_t max_open_;
+  mutable single_flight flight_;
   mutable std::mutex lock_;
   mutable fixed_array<facts> facts_;
   mutable std::list<object_id> recent_;  // of the files that are open, the one used last first
@@ -331,7 +331,7 @@ struct csv_files : known_files {
 
  private:
   static constexpr std::size_t piece_size = 1 << 20;
-  static constexpr std::uint64_t most_of_row = 256_MiB;
+  static constexpr std::uint64_t max_of_row = 256_MiB;
 
   /// What a pass over a file found.
   struct found_file {
@@ -457,7 +457,7 @@ inline csv_files::found_file csv_files::look(session_view session, object_id obj
                                              std::uint64_t size) const {
   found_file made;
   made.columns = options.columns;
-  csv_row_ends ends(marks());
+  csv_row_ends row_ends(marks());
   std::string pending;  // rows that have no end yet
   std::uint64_t at = 0, begin = 0;
   const auto add = [&](std::size_t count) {
@@ -498,7 +498,7 @@ inline csv_files::found_file csv_files::look(session_view session, object_id obj
       std::size_t head = 0;
       std::size_t from_here = seen;
       while (from_here < pending.size()) {
-        const std::size_t end = ends.find(std::string_view(pending).substr(from_here), true);
+        const std::size_t end = row_ends.find(std::string_view(pending).substr(from_here), true);
         if (end == 0) break;
         from_here += end;
         if (pending.find_first_not_of("\r\n") < from_here) {
@@ -512,18 +512,18 @@ inline csv_files::found_file csv_files::look(session_view session, object_id obj
         for (const auto& field : named->schema()->fields()) made.columns.push_back(field->name());
         pending.erase(0, head);
         begin += head;
-        done = ends.find(pending, false);
+        done = row_ends.find(pending, false);
       }
     } else {
-      done = seen + ends.find(std::string_view(pending).substr(seen), false);
+      done = seen + row_ends.find(std::string_view(pending).substr(seen), false);
       if (done == seen) done = 0;
     }
-    if (whole && ends.quoted())
+    if (whole && row_ends.quoted())
       throw error(errc::format, "a value begins with a quote that nothing closes").at_offset(begin);
     if (whole) done = pending.size();
     if (done != 0) add(done);
-    if (pending.size() > most_of_row)
-      throw error(errc::limit, {"a row has more than ", most_of_row,
+    if (pending.size() > max_of_row)
+      throw error(errc::limit, {"a row has more than ", max_of_row,
                                 " bytes: a quote may be missing, or csv_options::quote be another character"})
           .at_offset(begin);
     if (whole) break;
@@ -538,12 +538,12 @@ inline csv_files::csv_files(storage_facts where, session_view session, csv_optio
   if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one file");
   const std::size_t count = where.names.size();
   std::vector<found_file> found(count);
-  std::vector<object_signature> known(count);
+  std::vector<object_version> known(count);
   constexpr std::size_t max_threads = 16;
   tar::for_each_in_parallel(count, std::min(count, max_threads), [&](std::size_t i) {
     const auto object = static_cast<object_id>(i);
     try {
-      known[i] = session.signature(object);
+      known[i] = session.version(object);
       found[i] = look(session, object, known[i].size);
       session.confirm(object);
     } catch (error& e) {
@@ -598,7 +598,7 @@ inline csv_files::csv_files(storage_facts where, session_view session, csv_optio
       const csv_piece& piece = found[i].pieces[k];
       entries.push_back({where.names[i], piece.size, found[i].rows[k], piece.size,
                          mix64(found[i].content + piece.begin), known[i].stamp});
-      signatures.push_back(known[i]);
+      versions.push_back(known[i]);
       objects.push_back(static_cast<object_id>(i));
       pieces.push_back(piece);
       rows_before.push_back(before);
@@ -708,14 +708,14 @@ class csv_batches {
 
   template <class Known>
   csv_batches(const shared<const Known>& files, const projection& used)
-      : files_(files), kept_(std::make_unique<kept_batches>(files->pieces.size(), files->options.keep)) {
+      : files_(files), kept_(std::make_unique<batch_cache>(files->pieces.size(), files->options.keep)) {
     for (std::size_t i = 0; i < files->leaves.size(); ++i)
       if (used.uses(files->leaves[i])) wanted_.push_back(i);
   }
 
   [[nodiscard]] const arrow_batch& get(session_view session, std::size_t shard,
                                        shared<const arrow_batch>& held) const {
-    held = kept_->get(shard, [&](std::size_t which, kept_batches::sharing&) {
+    held = kept_->get(shard, [&](std::size_t which, batch_cache::sharing&) {
       return static_cast<const arrow_batch*>(files_->load(session, which, wanted_).release());
     });
     return *held;
@@ -728,7 +728,7 @@ class csv_batches {
  private:
   shared<const csv_files> files_;
   std::vector<std::size_t> wanted_;
-  std::unique_ptr<kept_batches> kept_;
+  std::unique_ptr<batch_cache> kept_;
 };
 
 }  // namespace detail
@@ -747,27 +747,27 @@ class csv_source : public opens_as_plan<csv_source<Storage>> {
   csv_source(Storage where, csv_options options) {
     auto session = where.connect();
     detail::csv_files found(facts_of(where), session, std::move(options));
-    known_.reset(new const files(std::move(where), std::move(found)));
+    table_.reset(new const files(std::move(where), std::move(found)));
   }
 
   /// The rows of all files.
-  [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
+  [[nodiscard]] std::uint64_t size() const noexcept { return table_->shards.samples(); }
   /// Where the pieces of about 1 MiB begin that are parsed together.
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return known_->shards.starts();
+    return table_->shards.starts();
   }
   /// The pieces, as shards.
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return table_->shards; }
   /// Covers the names and bytes of all files, the columns' types, and the options that say what values are.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return known_->mark; }
-  [[nodiscard]] std::string describe() const { return known_->describe(); }
-  [[nodiscard]] std::vector<source_field> fields() const { return known_->fields(); }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return table_->mark; }
+  [[nodiscard]] std::string describe() const { return table_->describe(); }
+  [[nodiscard]] std::vector<source_field> fields() const { return table_->fields(); }
   /// The columns' types, as the children of a struct.
-  [[nodiscard]] const arrow_type& schema() const noexcept { return known_->schema; }
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(known_, used); }
+  [[nodiscard]] const arrow_type& schema() const noexcept { return table_->schema; }
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(table_, used); }
 
  private:
-  shared<const files> known_;
+  shared<const files> table_;
 };
 
 /// The rows of CSV files, in any order.
@@ -1300,7 +1300,7 @@ class delta_log {
   // it never did.
   template <class Work>
   bool read_lines(const std::vector<std::string>& paths, Work&& work) const {
-    return objects_.read_in_order(paths, most_bytes, [&](std::size_t i, bytes_view bytes) {
+    return objects_.read_in_order(paths, max_bytes, [&](std::size_t i, bytes_view bytes) {
       return delta_lines(paths[i], text_of(bytes),
                          [&](const nlohmann::json& action) { return work(i, action); });
     });
@@ -1346,15 +1346,15 @@ class delta_log {
   // be that of a file before.
   void read_rows(delta_state& state, const std::vector<std::string>& paths) const {
     if (paths.empty()) return;
-    constexpr std::size_t at_once = table_objects::at_once;
+    constexpr std::size_t max_in_flight = table_objects::max_in_flight;
     objects_.open(paths, [&](session_view session) {
       std::vector<std::uint64_t> sizes(paths.size());
-      tar::for_each_in_parallel(paths.size(), at_once,
+      tar::for_each_in_parallel(paths.size(), max_in_flight,
                                 [&](std::size_t i) { sizes[i] = session.size(static_cast<object_id>(i)); });
       for (std::size_t first = 0; first < paths.size();) {
         const auto left = std::span<const std::uint64_t>(sizes).subspan(first);
         const std::size_t count =
-            table_objects::fitting(left.first(std::min(at_once, left.size())), table_objects::most_held);
+            table_objects::fitting(left.first(std::min(max_in_flight, left.size())), table_objects::max_held);
         std::vector<std::shared_ptr<arrow::Table>> tables(count);
         tar::for_each_in_parallel(count, count, [&](std::size_t i) {
           guarded(paths[first + i], [&] { tables[i] = rows_of(session, static_cast<object_id>(first + i)); });
@@ -1399,7 +1399,7 @@ class delta_log {
     }
   }
 
-  static constexpr std::uint64_t most_bytes = 1_GiB;
+  static constexpr std::uint64_t max_bytes = 1_GiB;
 
   std::string folder_;
   table_objects objects_;
@@ -1517,12 +1517,12 @@ struct parquet_files : known_files {
                                                   std::span<const std::size_t> placed,
                                                   std::span<const std::size_t> wanted,
                                                   const parquet_limits& limits,
-                                                  kept_batches::sharing* help = nullptr) const;
+                                                  batch_cache::sharing* help = nullptr) const;
 
  private:
   struct made_of {
     std::vector<manifest::shard> shards;
-    std::vector<object_signature> signatures;
+    std::vector<object_version> versions;
     std::vector<object_id> objects;
     std::vector<int> group;
     std::vector<std::uint64_t> rows_before;
@@ -1530,7 +1530,7 @@ struct parquet_files : known_files {
 
     // `deleted`: the file's rows that are not there any more, ascending.
     void add_groups(const parquet::FileMetaData& metadata, const std::string& name, object_id object,
-                    object_signature signature, std::span<const std::uint64_t> deleted);
+                    object_version version, std::span<const std::uint64_t> deleted);
   };
 
   // Fields in lists that the table does not have any more are marked.
@@ -1613,7 +1613,7 @@ inline parquet_file parquet_files::open(session_view session, object_id object, 
 }
 
 inline void parquet_files::made_of::add_groups(const parquet::FileMetaData& metadata, const std::string& name,
-                                               object_id object, object_signature signature,
+                                               object_id object, object_version version,
                                                std::span<const std::uint64_t> deleted) {
   std::uint64_t before = 0;
   for (int k = 0; k < metadata.num_row_groups(); ++k) {
@@ -1650,8 +1650,8 @@ inline void parquet_files::made_of::add_groups(const parquet::FileMetaData& meta
       }
     }
     shards.push_back({name, bytes, left.empty() ? count : left.size(), said(of_group->total_byte_size()),
-                      mix64(places + count), signature.stamp});
-    signatures.push_back(signature);
+                      mix64(places + count), version.stamp});
+    versions.push_back(version);
     objects.push_back(object);
     group.push_back(k);
     rows_before.push_back(before);
@@ -1736,13 +1736,13 @@ inline parquet_files::parquet_files(storage_facts where, session_view session, t
   const std::size_t count = where.names.size();
   std::vector<parquet_file> found(count);
   std::vector<arrow_type> schemas(count);
-  std::vector<object_signature> known(count);
+  std::vector<object_version> known(count);
   ends.resize(count);
-  constexpr std::size_t at_once = 16;
-  tar::for_each_in_parallel(count, std::min(count, at_once), [&](std::size_t i) {
+  constexpr std::size_t max_in_flight = 16;
+  tar::for_each_in_parallel(count, std::min(count, max_in_flight), [&](std::size_t i) {
     const auto object = static_cast<object_id>(i);
     try {
-      known[i] = session.signature(object);
+      known[i] = session.version(object);
       std::vector<int> ids;
       found[i] = open(session, object, schemas[i], ids);
       if (table != nullptr) name_as_in_table(*table, schemas[i], ids);
@@ -1813,7 +1813,7 @@ inline parquet_files::parquet_files(storage_facts where, session_view session, t
 
 inline void parquet_files::take(made_of made) {
   shards = manifest(std::move(made.shards));
-  signatures = std::move(made.signatures);
+  versions = std::move(made.versions);
   objects = std::move(made.objects);
   group = std::move(made.group);
   rows_before = std::move(made.rows_before);
@@ -1840,7 +1840,7 @@ inline void parquet_files::show(const std::vector<std::string>& names) {
   }
   shown = std::move(found);
   leaves = names;
-  take({{shards.shards().begin(), shards.shards().end()}, signatures, objects, group, rows_before, rows});
+  take({{shards.shards().begin(), shards.shards().end()}, versions, objects, group, rows_before, rows});
 }
 
 inline std::string parquet_files::describe() const {
@@ -2162,9 +2162,9 @@ inline parquet_reach parquet_reach::of(const std::shared_ptr<parquet::FileMetaDa
       std::ranges::any_of(filter.tests, [](const auto& one) { return !one.wanted().empty(); });
   const bool has_pages = chunk->GetColumnIndexLocation() && chunk->GetOffsetIndexLocation();
   if (!has_bloom && !has_pages) return made;
-  constexpr std::uint64_t most = 1_GiB;
-  parquet_memory memory(most);
-  read_parquet(session, object, memory, most, [&](const std::shared_ptr<parquet_input>& input) {
+  constexpr std::uint64_t maximum = 1_GiB;
+  parquet_memory memory(maximum);
+  read_parquet(session, object, memory, maximum, [&](const std::shared_ptr<parquet_input>& input) {
     try {
       const auto reader = parquet::ParquetFileReader::Open(input, parquet::ReaderProperties(&memory), file);
       if (has_bloom) {
@@ -2225,8 +2225,8 @@ inline void parquet_files::keep(const column_filter& filter, session_view sessio
   const arrow_type nothing = arrow_type::of_format("n");
   arrow_column absent;
   absent.type = &nothing;
-  constexpr std::size_t at_once = 8;
-  tar::for_each_in_parallel(count, std::min(count, at_once), [&](std::size_t shard) {
+  constexpr std::size_t max_in_flight = 8;
+  tar::for_each_in_parallel(count, std::min(count, max_in_flight), [&](std::size_t shard) {
     const std::uint64_t samples = shards.shards()[shard].samples;
     outcome& mine = found[shard];
     if (samples == 0) return;
@@ -2287,7 +2287,7 @@ inline void parquet_files::keep(const column_filter& filter, session_view sessio
       one.content = which;
     }
     made.shards.push_back(std::move(one));
-    made.signatures.push_back(signatures[shard]);
+    made.versions.push_back(versions[shard]);
     made.objects.push_back(object(shard));
     made.group.push_back(group[shard]);
     made.rows_before.push_back(rows_before[shard]);
@@ -2364,13 +2364,13 @@ inline void check_int96(parquet::ParquetFileReader& reader, int group, std::span
     if (its.physical_type() != parquet::Type::INT96) continue;
     const auto values =
         std::static_pointer_cast<parquet::Int96Reader>(reader.RowGroup(group)->Column(column));
-    constexpr std::size_t most = 1024;
-    std::array<parquet::Int96, most> some;
-    std::array<std::int16_t, most> definitions, repetitions;
+    constexpr std::size_t maximum = 1024;
+    std::array<parquet::Int96, maximum> some;
+    std::array<std::int16_t, maximum> definitions, repetitions;
     while (values->HasNext()) {
       std::int64_t found = 0;
       const auto passed =
-          values->ReadBatch(most, definitions.data(), repetitions.data(), some.data(), &found);
+          values->ReadBatch(maximum, definitions.data(), repetitions.data(), some.data(), &found);
       for (std::size_t i = 0; i < static_cast<std::size_t>(found); ++i) {
         if (fits_in_unit(some[i], unit)) continue;
         constexpr std::array<std::string_view, 4> names{"seconds", "milliseconds", "microseconds",
@@ -2420,9 +2420,9 @@ namespace detail {
         return file;
     }
     if (!is_decimal && !is_whole) return file;
-    constexpr int most_digits = 38;  // of 128 bits
-    return digits->all > most_digits ? arrow::decimal256(digits->all, digits->behind)
-                                     : arrow::decimal128(digits->all, digits->behind);
+    constexpr int max_digits = 38;  // of 128 bits
+    return digits->all > max_digits ? arrow::decimal256(digits->all, digits->behind)
+                                    : arrow::decimal128(digits->all, digits->behind);
   }
   if (format == "g" && (is_whole || (inside && file->id() == arrow::Type::FLOAT))) return arrow::float64();
   if (format.starts_with("ts") && file->id() == arrow::Type::DATE32)
@@ -2673,7 +2673,7 @@ inline void read_parquet_piece(session_view session, object_id object, const par
 /// Distributes leaves among up to eight pieces, which are about the same to read.
 [[nodiscard]] inline std::vector<parquet_piece> parquet_pieces(const std::vector<std::size_t>& leaves,
                                                                const parquet_file& file, int group) {
-  constexpr std::size_t most = 8;
+  constexpr std::size_t maximum = 8;
   const auto metadata = file.metadata->RowGroup(group);
   std::vector<std::int64_t> ends;  // of the leaves, in bytes
   std::int64_t all = 0;
@@ -2682,7 +2682,7 @@ inline void read_parquet_piece(session_view session, object_id object, const par
       all += std::max<std::int64_t>(metadata->ColumnChunk(column)->total_uncompressed_size(), 1);
     ends.push_back(all);
   }
-  const std::size_t count = std::min(leaves.size(), most);
+  const std::size_t count = std::min(leaves.size(), maximum);
   std::vector<parquet_piece> pieces;
   std::size_t at = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -2699,13 +2699,13 @@ inline std::unique_ptr<arrow_batch> parquet_files::load(session_view session, st
                                                         std::span<const std::size_t> placed,
                                                         std::span<const std::size_t> wanted,
                                                         const parquet_limits& limits,
-                                                        kept_batches::sharing* help) const {
+                                                        batch_cache::sharing* help) const {
   const object_id object = this->object(shard);
   const parquet_file& file = (*files)[object];
   auto made = std::make_unique<arrow_batch>();
   const shared<parquet_group> memory(new parquet_group(limits.group));
   try {
-    compare_signature(session, shard);
+    compare_version(session, shard);
     std::vector<std::size_t> read;
     for (const std::size_t leaf : wanted)
       if (leaf < file.columns->size() && !(*file.columns)[leaf].empty()) read.push_back(leaf);
@@ -2798,7 +2798,7 @@ class parquet_groups {
   parquet_groups(const shared<const Known>& files, const projection& used, parquet_limits limits)
       : files_(files),
         limits_(limits),
-        kept_(std::make_unique<kept_batches>(files->group.size(), limits.keep)),
+        kept_(std::make_unique<batch_cache>(files->group.size(), limits.keep)),
         compared_(files->files->size()) {
     check_conflicts(*files->conflicts, files->leaves, used);
     for (std::size_t i = 0; i < files->leaves.size(); ++i)
@@ -2807,7 +2807,7 @@ class parquet_groups {
 
   [[nodiscard]] const arrow_batch& get(session_view session, std::size_t shard,
                                        shared<const arrow_batch>& held) const {
-    held = kept_->get(shard, [&](std::size_t which, kept_batches::sharing& help) {
+    held = kept_->get(shard, [&](std::size_t which, batch_cache::sharing& help) {
       std::atomic<bool>& compared = compared_[files_->object(which)];
       if (!compared.load(std::memory_order_relaxed)) {
         files_->compare(session, which);
@@ -2827,7 +2827,7 @@ class parquet_groups {
   shared<const parquet_files> files_;
   parquet_limits limits_;
   std::vector<std::size_t> wanted_;  // the leaves that are read
-  std::unique_ptr<kept_batches> kept_;
+  std::unique_ptr<batch_cache> kept_;
   fixed_array<std::atomic<bool>> compared_;  // by object
 };
 
@@ -2851,38 +2851,38 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
       : options_(options) {
     auto session = where.connect();
     detail::parquet_files found(facts_of(where), session, options.coerce_int96_timestamp_unit, table);
-    known_.reset(new const files(std::move(where), std::move(found)));
+    table_.reset(new const files(std::move(where), std::move(found)));
   }
 
   /// The rows of all files, or those that filters left.
-  [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
+  [[nodiscard]] std::uint64_t size() const noexcept { return table_->shards.samples(); }
   /// Where row groups begin.
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return known_->shards.starts();
+    return table_->shards.starts();
   }
   /// The row groups, as shards.
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return table_->shards; }
   /// Covers the columns that are shown, the filters, and each row group's file, place, size and rows.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return known_->mark; }
-  [[nodiscard]] std::string describe() const { return known_->describe(); }
-  [[nodiscard]] std::vector<source_field> fields() const { return known_->fields(); }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return table_->mark; }
+  [[nodiscard]] std::string describe() const { return table_->describe(); }
+  [[nodiscard]] std::vector<source_field> fields() const { return table_->fields(); }
   /// The types of the files' columns, as the children of a struct.
-  [[nodiscard]] const arrow_type& schema() const noexcept { return *known_->schema; }
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(known_, used, limits()); }
+  [[nodiscard]] const arrow_type& schema() const noexcept { return *table_->schema; }
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(table_, used, limits()); }
 
   /// Only the rows that pass a filter; see `where`.
   [[nodiscard]] friend parquet_source operator|(parquet_source source, column_filter filter) {
-    auto session = source.known_->where.connect();
-    files changed(*source.known_);
+    auto session = source.table_->where.connect();
+    files changed(*source.table_);
     changed.keep(filter, session, source.limits());
-    source.known_.reset(new const files(std::move(changed)));
+    source.table_.reset(new const files(std::move(changed)));
     return source;
   }
   /// Only these columns; see `columns`.
   [[nodiscard]] friend parquet_source operator|(parquet_source source, column_list names) {
-    files changed(*source.known_);
+    files changed(*source.table_);
     changed.show(names.names);
-    source.known_.reset(new const files(std::move(changed)));
+    source.table_.reset(new const files(std::move(changed)));
     return source;
   }
 
@@ -2891,7 +2891,7 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
     return {options_.keep, options_.limit, options_.page_checksum_verification};
   }
 
-  shared<const files> known_;
+  shared<const files> table_;
   parquet_options options_;
 };
 
@@ -3096,7 +3096,7 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 /// The most bytes that a file of a table's metadata may have.
-inline constexpr std::uint64_t most_iceberg_bytes = 512_MiB;
+inline constexpr std::uint64_t max_iceberg_bytes = 512_MiB;
 
 /// Unpacks "deflate" and "zstandard", as Avro has them, and "gzip"; an `avro_unpacker`.
 inline void iceberg_unpack(std::string_view codec, bytes_view packed, std::uint64_t limit,
@@ -3191,9 +3191,9 @@ struct iceberg_type {
 
 /// A type as the metadata have it.
 [[nodiscard]] inline iceberg_type iceberg_type_of(const nlohmann::json& said, int level = 0) {
-  constexpr int most_levels = 64;
-  if (level == most_levels)
-    throw error(errc::limit, {"the table's schema has more than ", most_levels, " levels"});
+  constexpr int max_levels = 64;
+  if (level == max_levels)
+    throw error(errc::limit, {"the table's schema has more than ", max_levels, " levels"});
   if (!said.is_object()) return {iceberg_plain_type(said.get<std::string>()), {}};
   const auto kind = said.at("type").get<std::string>();
   iceberg_type made;
@@ -3281,7 +3281,7 @@ struct iceberg_place {
   std::uint64_t newest = found.rbegin()->first;
   const std::string hint = name_in_folder(folder, "version-hint.text");
   if (is_there(hint)) {
-    const std::vector<std::byte> bytes = objects.read(hint, most_iceberg_bytes);
+    const std::vector<std::byte> bytes = objects.read(hint, max_iceberg_bytes);
     std::string said(text_of({bytes.data(), bytes.size()}));
     std::erase_if(said, [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; });
     std::uint64_t number = 0;
@@ -3470,7 +3470,7 @@ class iceberg_metadata {
       const json settings = all_.value("properties", json::object());
       if (!settings.is_object() || !settings.contains("schema.name-mapping.default")) return std::nullopt;
       return stored_names(
-          parse_description(settings["schema.name-mapping.default"].get<std::string>(), most_levels));
+          parse_description(settings["schema.name-mapping.default"].get<std::string>(), max_levels));
     });
   }
 
@@ -3499,7 +3499,7 @@ class iceberg_metadata {
   }
 
  private:
-  static constexpr int most_levels = 200;  // of JSON
+  static constexpr int max_levels = 200;  // of JSON
 
   [[nodiscard]] static std::vector<stored_name> stored_names(const json& said) {
     std::vector<stored_name> made;
@@ -3511,15 +3511,15 @@ class iceberg_metadata {
   }
 
   void read() {
-    std::vector<std::byte> bytes = objects_.read(path_, most_iceberg_bytes);
+    std::vector<std::byte> bytes = objects_.read(path_, max_iceberg_bytes);
     guarded([&] {
       if (text_of({bytes.data(), bytes.size()}).starts_with("\x1f\x8b")) {
         std::vector<std::byte> unpacked;
-        iceberg_unpack("gzip", {bytes.data(), bytes.size()}, most_iceberg_bytes, unpacked);
+        iceberg_unpack("gzip", {bytes.data(), bytes.size()}, max_iceberg_bytes, unpacked);
         bytes = std::move(unpacked);
       }
       const std::string_view said = text_of({bytes.data(), bytes.size()});
-      all_ = parse_description(said, most_levels);
+      all_ = parse_description(said, max_levels);
       if (!all_.is_object()) throw error(errc::format, "the table's metadata are no object of JSON");
       const int version = number_at<int>(all_, "format-version");
       if (version < 1 || version > 3)
@@ -3619,7 +3619,7 @@ class iceberg_files {
     const std::vector<manifest> all = manifests(snapshot);
     std::vector<std::string> paths;
     for (const manifest& one : all) paths.push_back(table_.find(one.path));
-    table_.objects().read_in_order(paths, most_iceberg_bytes, [&](std::size_t i, bytes_view bytes) {
+    table_.objects().read_in_order(paths, max_iceberg_bytes, [&](std::size_t i, bytes_view bytes) {
       read(all[i], paths[i], bytes);
       return true;
     });
@@ -3681,7 +3681,7 @@ class iceberg_files {
         return found;
       }
       const std::string path = table_.find(snapshot["manifest-list"].get<std::string>());
-      const auto bytes = table_.objects().read(path, most_iceberg_bytes);
+      const auto bytes = table_.objects().read(path, max_iceberg_bytes);
       for_each(path, bytes, [&](const avro_file&, const avro_record& one) {
         const std::int64_t content = one.number({517, "content"}).value_or(0);
         if (content != 0 && content != 1)
@@ -3886,14 +3886,14 @@ class iceberg_deleted {
   std::vector<std::vector<std::uint64_t>> made;  // by file of rows, ascending
 
  private:
-  static constexpr std::uint64_t most_rows = std::uint64_t{1} << 27;  // which are a gigabyte here
+  static constexpr std::uint64_t max_rows = std::uint64_t{1} << 27;  // which are a gigabyte here
 
   // Errors name the file.
   template <class Work>
   static void for_each(const std::vector<std::string>& names, std::size_t first, std::size_t end,
                        Work&& work) {
     const std::size_t count = end - first;
-    tar::for_each_in_parallel(count, std::min(count, table_objects::at_once), [&](std::size_t i) {
+    tar::for_each_in_parallel(count, std::min(count, table_objects::max_in_flight), [&](std::size_t i) {
       try {
         work(first + i);
       } catch (error& e) {
@@ -3935,7 +3935,7 @@ class iceberg_deleted {
     const std::size_t its = find(*one.only);
     made[its] = read_deletion_vector(
         deletion_vector_in_file(session, object, "PFA1", one.vector->offset, one.vector->size - around),
-        std::min(most_rows, one.rows));
+        std::min(max_rows, one.rows));
     if (made[its].size() != one.rows)
       throw error(errc::format, {"the deletion vector of '", *one.only, "' has ", made[its].size(),
                                  " rows, and its manifest says ", one.rows});
@@ -3949,8 +3949,8 @@ class iceberg_deleted {
     const auto keep = [&] {
       if (rows.empty()) return;
       const std::scoped_lock lock(mutex_);
-      if (made[its].size() + rows.size() > most_rows)
-        throw error(errc::limit, {"the position deletes have more than ", most_rows, " rows of '",
+      if (made[its].size() + rows.size() > max_rows)
+        throw error(errc::limit, {"the position deletes have more than ", max_rows, " rows of '",
                                   files_.data[its].written, "'; compact the table"});
       made[its].insert(made[its].end(), rows.begin(), rows.end());
       rows.clear();
@@ -4648,7 +4648,7 @@ struct arrow_files_options {
 ///
 ///     const auto disk = std::make_shared<arrow::fs::LocalFileSystem>();
 ///     const arrow_files shards(disk, "/data/train-{0000..0127}.tar");
-///     const auto patient = retrying(throttled(shards));
+///     const auto retried = retrying(throttled(shards));
 ///
 /// In: a file system, and paths in it, without a scheme: a pattern whose braces are expanded (see
 /// `expand_braces`), a list of paths that are taken as they are, or an `arrow::fs::FileSelector`, whose files
@@ -4674,9 +4674,9 @@ class arrow_files {
     static constexpr bool views = false;
     static constexpr bool has_latency = true;
 
-    [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
+    [[nodiscard]] std::uint64_t size(object_id id) const { return version(id).size; }
     /// Size, and time of change in nanoseconds, 0 where the file system knows none.
-    [[nodiscard]] object_signature signature(object_id id) const { return state_->files.signature(id); }
+    [[nodiscard]] object_version version(object_id id) const { return state_->files.version(id); }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       state_->files.read(id, offset, into);
     }
@@ -4718,27 +4718,27 @@ class arrow_files {
       : arrow_files(where, listed(where, which), options, which.base_dir) {}
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return *names_; }
-  [[nodiscard]] session connect() const { return {names_, where_, options_}; }
-  /// See `sibling_storage`.
-  [[nodiscard]] arrow_files beside(sibling which) const {
-    std::vector<std::string> beside_them;
-    for (const std::string& one : *names_) beside_them.push_back(which.of(one));
-    return with_names(std::move(beside_them));
+  [[nodiscard]] session connect() const { return {names_, file_system_, options_}; }
+  /// See `sidecar_storage`.
+  [[nodiscard]] arrow_files sidecars(sidecar which) const {
+    std::vector<std::string> sidecar_names;
+    for (const std::string& one : *names_) sidecar_names.push_back(which.of(one));
+    return with_names(std::move(sidecar_names));
   }
   /// See `renaming_storage`.
   [[nodiscard]] arrow_files with_names(std::vector<std::string> names) const {
-    return arrow_files(where_, std::move(names), options_);
+    return arrow_files(file_system_, std::move(names), options_);
   }
   [[nodiscard]] std::string describe() const {
     const std::string what = pattern_.empty() ? detail::text({names_->size(), " files"}) : pattern_;
-    return detail::text({"arrow_files(", where_->type_name(), ", ", what, ")"});
+    return detail::text({"arrow_files(", file_system_->type_name(), ", ", what, ")"});
   }
 
  private:
   arrow_files(std::shared_ptr<arrow::fs::FileSystem> where, std::vector<std::string> paths,
               const arrow_files_options& options, std::string pattern)
-      : where_(std::move(where)), pattern_(std::move(pattern)), options_(options) {
-    if (!where_) throw error(errc::argument, "arrow_files got no file system, but a null pointer");
+      : file_system_(std::move(where)), pattern_(std::move(pattern)), options_(options) {
+    if (!file_system_) throw error(errc::argument, "arrow_files got no file system, but a null pointer");
     if (options_.threads == 0 || options_.threads > 1024 || options_.open_files == 0)
       throw error(errc::argument,
                   {"arrow_files reads with 1 to 1024 threads and keeps at least one file open, not ",
@@ -4767,13 +4767,13 @@ class arrow_files {
     return paths;
   }
 
-  std::shared_ptr<arrow::fs::FileSystem> where_;
+  std::shared_ptr<arrow::fs::FileSystem> file_system_;
   shared<const std::vector<std::string>> names_;
   std::string pattern_;
   arrow_files_options options_;
 };
 
-static_assert(sibling_storage<arrow_files> && background_session<arrow_files::session> &&
+static_assert(sidecar_storage<arrow_files> && background_session<arrow_files::session> &&
                   latent_session<arrow_files::session> && counting_session<arrow_files::session>,
               "arrow_files is a storage that reads in the background");
 

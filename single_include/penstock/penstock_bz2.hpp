@@ -43,7 +43,7 @@ struct unpack_bzip2 {
         start(in.front());
       }
       bz_stream& z = *state_;
-      const std::size_t offered = std::min(in.size(), most), room = std::min(out.size(), most);
+      const std::size_t offered = std::min(in.size(), maximum), room = std::min(out.size(), maximum);
       // libbz2 does not write there
       z.next_in = reinterpret_cast<char*>(const_cast<std::byte*>(in.data()));
       z.avail_in = static_cast<unsigned>(offered);
@@ -63,7 +63,7 @@ struct unpack_bzip2 {
     }
 
    private:
-    static constexpr std::size_t most = std::numeric_limits<unsigned>::max();
+    static constexpr std::size_t maximum = std::numeric_limits<unsigned>::max();
     struct end_state {
       void operator()(bz_stream* z) const noexcept {
         ::BZ2_bzDecompressEnd(z);

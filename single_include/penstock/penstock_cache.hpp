@@ -48,11 +48,11 @@ void for_each_block(std::uint64_t block, std::uint64_t offset, mutable_bytes int
 
 /// What a session of `cached` knows of an object of the other storage.
 struct cached_object {
-  object_signature signature;
-  ::XXH128_hash_t hash;                           // of its name and signature
+  object_version version;
+  ::XXH128_hash_t hash;                           // of its name and version
   fixed_array<std::atomic<std::uint32_t>> hints;  // where each block was seen last
-  std::atomic<std::uint32_t> calls{0};            // of `warm`
-  std::atomic<bool> is_warm{false};
+  std::atomic<std::uint32_t> calls{0};            // of `resident`
+  std::atomic<bool> is_resident{false};
   static constexpr std::uint32_t not_planned = ~std::uint32_t{0};
   std::atomic<std::uint32_t> first_planned{not_planned};  // the number of its first block in a `block_plan`
 
@@ -62,16 +62,16 @@ struct cached_object {
     const ::XXH128_hash_t made = ::XXH3_128bits(words, sizeof(words));
     return {made.high64, made.low64};
   }
-  /// Whether `warm` looks this time: calls 1, 2, 4, 8 and so on do.
+  /// Whether `resident` looks this time: calls 1, 2, 4, 8 and so on do.
   [[nodiscard]] bool looks() noexcept {
     const std::uint32_t now = calls.fetch_add(1, std::memory_order_relaxed) + 1;
     return (now & (now - 1)) == 0;
   }
-  /// A block is gone, so `warm` begins again.
+  /// A block is gone, so `resident` begins again.
   void cool() noexcept {
-    if (!is_warm.load(std::memory_order_relaxed)) return;
+    if (!is_resident.load(std::memory_order_relaxed)) return;
     calls.store(0, std::memory_order_relaxed);
-    is_warm.store(false, std::memory_order_relaxed);
+    is_resident.store(false, std::memory_order_relaxed);
   }
 };
 
@@ -81,26 +81,26 @@ class cached_objects {
  public:
   /// Refers to all of them; `block`: the bytes of a block.
   cached_objects(const Session& far, std::span<const std::string> names, bool local, std::uint64_t block)
-      : far_(far), names_(names), local_(local), block_(block), known_(names.size()) {}
+      : far_(far), names_(names), local_(local), block_(block), objects_(names.size()) {}
 
   [[nodiscard]] const std::string& name(object_id id) const noexcept { return names_[id]; }
 
-  /// Throws what the other storage throws if asked for a signature.
+  /// Throws what the other storage throws if asked for a version.
   [[nodiscard]] cached_object& at(object_id id) {
-    if (cached_object* const known = known_[id].load(std::memory_order_acquire)) return *known;
-    const object_signature signature = far_.signature(id);
+    if (cached_object* const known = objects_[id].load(std::memory_order_acquire)) return *known;
+    const object_version version = far_.version(id);
     const std::scoped_lock lock(mutex_);
-    if (cached_object* const known = known_[id].load(std::memory_order_acquire)) return *known;
+    if (cached_object* const known = objects_[id].load(std::memory_order_acquire)) return *known;
     std::string text = local_ ? std::filesystem::absolute(names_[id]).string() : names_[id];
-    for (const std::uint64_t number : {signature.size, signature.stamp, signature.stamp == 0 ? salt_ : 0})
+    for (const std::uint64_t number : {version.size, version.stamp, version.stamp == 0 ? salt_ : 0})
       text += '\0' + std::to_string(number);
     auto made = std::make_unique<cached_object>();
-    made->signature = signature;
+    made->version = version;
     made->hash = ::XXH3_128bits(text.data(), text.size());
-    const std::uint64_t blocks = signature.size / block_ + (signature.size % block_ != 0 ? 1 : 0);
+    const std::uint64_t blocks = version.size / block_ + (version.size % block_ != 0 ? 1 : 0);
     made->hints = fixed_array<std::atomic<std::uint32_t>>(to_size(blocks));
     owned_.push_back(std::move(made));
-    known_[id].store(owned_.back().get(), std::memory_order_release);
+    objects_[id].store(owned_.back().get(), std::memory_order_release);
     return *owned_.back();
   }
 
@@ -111,7 +111,7 @@ class cached_objects {
   std::uint64_t block_;
   // An object without a stamp may be another one at the next run, so its blocks are of this session alone.
   const std::uint64_t salt_ = std::uint64_t{std::random_device()()} << 32 | std::random_device()();
-  fixed_array<std::atomic<cached_object*>> known_;
+  fixed_array<std::atomic<cached_object*>> objects_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<cached_object>> owned_;
 };
@@ -125,7 +125,7 @@ namespace penstock::inline v0_1 {
 namespace detail::blocks {
 
 /// The plan of a session of `cached`, in which an object's blocks are numbered from its first use on.
-/// Threads: `foresee` is called by one at a time; any may call the others.
+/// Threads: `plan_read` is called by one at a time; any may call the others.
 class planned_objects {
  public:
   /// `block`: the bytes of a block.
@@ -133,14 +133,14 @@ class planned_objects {
 
   [[nodiscard]] block_plan& plan() noexcept { return plan_; }
 
-  /// The run reads a range of an object at a turn.
-  void foresee(object_id id, cached_object& what, std::uint64_t offset, std::uint64_t size,
-               std::uint64_t turn) {
-    if (size == 0 || offset >= what.signature.size) return;
+  /// The run reads a range of an object at a row.
+  void plan_read(object_id id, cached_object& what, std::uint64_t offset, std::uint64_t size,
+                 std::uint64_t row) {
+    if (size == 0 || offset >= what.version.size) return;
     const std::uint32_t first = first_of(id, what);
-    const std::uint64_t last = offset + std::min(size, what.signature.size - offset) - 1;
+    const std::uint64_t last = offset + std::min(size, what.version.size - offset) - 1;
     for (std::uint64_t n = offset / block_; n <= last / block_; ++n)
-      plan_.foresee(first + static_cast<std::uint32_t>(n), turn);
+      plan_.plan_read(first + static_cast<std::uint32_t>(n), row);
   }
 
   /// When a block of an object is needed next; not known of one that the plan does not have.
@@ -167,7 +167,7 @@ class planned_objects {
   [[nodiscard]] std::uint32_t first_of(object_id id, cached_object& what) {
     const std::uint32_t known = what.first_planned.load(std::memory_order_relaxed);
     if (known != cached_object::not_planned) return known;
-    std::vector<key> keys(to_size((what.signature.size - 1) / block_ + 1));
+    std::vector<key> keys(to_size((what.version.size - 1) / block_ + 1));
     for (std::size_t n = 0; n < keys.size(); ++n) keys[n] = what.key_of(n);
     const std::scoped_lock lock(mutex_);
     firsts_.emplace_back();
@@ -217,43 +217,42 @@ class cached_reads {
   cached_reads(const Far& far, const disk_cache& near)
       : far_(far.connect()),
         folder_(near, &xxh3),
-        longest_wait_ns_(
-            static_cast<std::uint64_t>(std::chrono::nanoseconds(near.options().longest_wait).count())),
+        max_wait_ns_(static_cast<std::uint64_t>(std::chrono::nanoseconds(near.options().max_wait).count())),
         objects_(far_, far.names(), is_local(far), folder_.block_size()),
         planned_(folder_.block_size()),
-        plans_(near.options().evict == eviction::needed_last),
-        at_once_ahead_(near.options().ahead) {}
+        plans_(near.options().evict == eviction::belady),
+        max_ahead_(near.options().ahead) {}
 
-  [[nodiscard]] std::uint64_t size(object_id id) { return objects_.at(id).signature.size; }
-  [[nodiscard]] object_signature signature(object_id id) { return objects_.at(id).signature; }
+  [[nodiscard]] std::uint64_t size(object_id id) { return objects_.at(id).version.size; }
+  [[nodiscard]] object_version version(object_id id) { return objects_.at(id).version; }
   void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
   void confirm(object_id id) const { penstock::confirm(far_, id); }
 
   /// Whether all blocks of an object are in the cache, and the cache in memory. Calls 1, 2, 4, 8 and so on
   /// look, until it is so; after a read that finds a block gone they begin again.
-  [[nodiscard]] bool warm(object_id id) {
+  [[nodiscard]] bool resident(object_id id) {
     cached_object& what = objects_.at(id);
-    if (what.is_warm.load(std::memory_order_relaxed)) return true;
+    if (what.is_resident.load(std::memory_order_relaxed)) return true;
     if (!what.looks()) return false;
     const std::uint64_t calls = what.calls.load(std::memory_order_relaxed);
     constexpr std::uint64_t places = 4;  // of each block
     std::uint64_t missing = 0, number = 0;
-    for (std::uint64_t begin = 0; begin < what.signature.size; begin += folder_.block_size(), ++number) {
+    for (std::uint64_t begin = 0; begin < what.version.size; begin += folder_.block_size(), ++number) {
       const auto found = folder_.find(what.key_of(number), what.hints[to_size(number)]);
       if (!found) return false;
-      const std::uint64_t size = std::min(folder_.block_size(), what.signature.size - begin);
+      const std::uint64_t size = std::min(folder_.block_size(), what.version.size - begin);
       // The system begins to load what it is asked for, so other places are looked at each time.
       for (std::uint64_t i = 0; i < places; ++i)
         if (!folder_.in_memory(*found, mix64(calls + number * places + i) % size)) ++missing;
     }
     if (missing * 16 > number * places) return false;
-    what.is_warm.store(true, std::memory_order_relaxed);
+    what.is_resident.store(true, std::memory_order_relaxed);
     return true;
   }
 
   void read(object_id id, std::uint64_t offset, mutable_bytes into) {
     cached_object& what = objects_.at(id);
-    files::check_range(offset, into.size(), what.signature.size, objects_.name(id));
+    files::check_range(offset, into.size(), what.version.size, objects_.name(id));
     const wait_stops::moment begun = folder_.stops().now();
     for_each_block(folder_.block_size(), offset, into,
                    [&](std::uint64_t number, std::uint64_t within, mutable_bytes part) {
@@ -261,16 +260,16 @@ class cached_reads {
                    });
   }
 
-  /// See `foreseeing_session`.
-  void foresee(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) {
-    planned_.foresee(id, objects_.at(id), offset, size, turn);
+  /// See `planning_session`.
+  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) {
+    planned_.plan_read(id, objects_.at(id), offset, size, row);
   }
   /// With another kind of eviction nobody here wants to know.
-  [[nodiscard]] read_foresight foresight() noexcept {
+  [[nodiscard]] access_plan_sink access_plan() noexcept {
     if (!plans_) return {};
     return {this, [](void* self) { return static_cast<cached_reads*>(self)->planned_.plan().has_room(); },
-            [](void* self, std::uint64_t turn, std::uint64_t seen, bool ends) noexcept {
-              static_cast<cached_reads*>(self)->stand_at(turn, seen, ends);
+            [](void* self, std::uint64_t row, std::uint64_t seen, bool ends) noexcept {
+              static_cast<cached_reads*>(self)->stand_at(row, seen, ends);
             },
             [](void* self) noexcept { static_cast<cached_reads*>(self)->forget(); }};
   }
@@ -332,15 +331,15 @@ class cached_reads {
                   mutable_bytes into, wait_stops::moment begun) {
     const key wanted = what.key_of(number);
     const std::uint64_t begin = number * folder_.block_size();
-    const std::uint64_t size = std::min(folder_.block_size(), what.signature.size - begin);
-    const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(longest_wait_ns_);
+    const std::uint64_t size = std::min(folder_.block_size(), what.version.size - begin);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(max_wait_ns_);
     bool again = false;  // it was there, and was damaged
     // Blocks that go as fast as they come are read past the cache, too.
-    constexpr unsigned most_damaged = 3, most_moves = 1000;
-    for (unsigned damaged = 0, moves = 0; damaged < most_damaged && moves < most_moves;) {
+    constexpr unsigned max_damaged = 3, max_moves = 1000;
+    for (unsigned damaged = 0, moves = 0; damaged < max_damaged && moves < max_moves;) {
       if (const auto found = folder_.find(wanted, what.hints[to_size(number)])) {
-        switch (
-            folder_.copy(*found, wanted, size, within, into, what.is_warm.load(std::memory_order_relaxed))) {
+        switch (folder_.copy(*found, wanted, size, within, into,
+                             what.is_resident.load(std::memory_order_relaxed))) {
           case block_folder::copied::whole:
             hits_.fetch_add(1, std::memory_order_relaxed);
             return;
@@ -409,26 +408,25 @@ class cached_reads {
     fetched_.fetch_add(1, std::memory_order_relaxed);
   }
 
-  void stand_at(std::uint64_t turn, std::uint64_t seen, bool ends) noexcept {
+  void stand_at(std::uint64_t row, std::uint64_t seen, bool ends) noexcept {
     const auto now = std::chrono::steady_clock::now();
     if (!stands_) {
       stands_ = true;
-      first_turn_ = turn;
+      first_row_ = row;
       first_time_ = now;
     }
     const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now - first_time_).count();
-    const std::uint64_t turns = turn - std::min(turn, first_turn_);
-    planned_.plan().stand_at(turn, seen, ends);
+    const std::uint64_t rows = row - std::min(row, first_row_);
+    planned_.plan().stand_at(row, seen, ends);
     if (ended_ && !ends) folder_.forget();  // blocks that were never needed again may be, now
     ended_ = ends;
     folder_.stand_at(
-        turn, turns == 0 ? 0 : static_cast<std::uint64_t>(ns) / turns,
+        row, rows == 0 ? 0 : static_cast<std::uint64_t>(ns) / rows,
         [](const void* plan, const key& block) { return static_cast<const block_plan*>(plan)->next(block); },
         &planned_.plan());
-    if (at_once_ahead_ == 0) return;
+    if (max_ahead_ == 0) return;
     ahead_.start(
-        at_once_ahead_, [](void* self) noexcept { return static_cast<cached_reads*>(self)->work_ahead(); },
-        this);
+        max_ahead_, [](void* self) noexcept { return static_cast<cached_reads*>(self)->work_ahead(); }, this);
     ahead_.wake();
   }
   void forget() noexcept {
@@ -440,24 +438,25 @@ class cached_reads {
   /// Fetches one of the blocks that are needed next, if there is room for it. Returns whether to go on.
   [[nodiscard]] bool work_ahead() noexcept try {
     // A block that comes early takes the place of one that is needed later: of a small part of them.
-    constexpr std::uint64_t most = 64, part = 64;
+    constexpr std::uint64_t maximum = 64, part = 64;
     const wait_stops::moment begun = folder_.stops().now();
     const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
     if (now < ahead_rests_until_.load(std::memory_order_relaxed)) return false;
     thread_local std::vector<block_plan::coming> coming;
-    planned_.plan().list_coming(to_size(std::clamp<std::uint64_t>(folder_.slots() / part, 1, most)), coming);
+    planned_.plan().list_coming(to_size(std::clamp<std::uint64_t>(folder_.slots() / part, 1, maximum)),
+                                coming);
     for (const block_plan::coming& one : coming) {
       const auto [id, number] = planned_.origin_of(one.block);
       cached_object& what = objects_.at(id);
       const key wanted = what.key_of(number);
       if (folder_.find(wanted, what.hints[to_size(number)])) continue;
-      const block_folder::answer got = folder_.ask(wanted, begun, next_use::at(one.turn), true);
+      const block_folder::answer got = folder_.ask(wanted, begun, next_use::at(one.row), true);
       if (got.is == block_folder::answer::nothing) return false;
       if (got.is != block_folder::answer::mine) continue;
       ahead_.wake();  // another thread looks for the next one meanwhile
       const std::uint64_t begin = number * folder_.block_size();
       std::optional<room> whole;
-      load(id, begin, got.where, to_size(std::min(folder_.block_size(), what.signature.size - begin)), whole,
+      load(id, begin, got.where, to_size(std::min(folder_.block_size(), what.version.size - begin)), whole,
            begun);
       (void)folder_.fill(got.where, wanted, whole->span(), begun);
       return true;
@@ -472,16 +471,16 @@ class cached_reads {
 
   far_session far_;
   block_folder folder_;
-  std::uint64_t longest_wait_ns_;
+  std::uint64_t max_wait_ns_;
   cached_objects<far_session> objects_;
   std::mutex rooms_mutex_;
   std::vector<std::unique_ptr<std::byte[]>> rooms_;
   planned_objects planned_;
   bool stands_ = false, ended_ = false;  // of the thread that plans, and so are these:
-  std::uint64_t first_turn_ = 0;
+  std::uint64_t first_row_ = 0;
   std::chrono::steady_clock::time_point first_time_;
   bool plans_;
-  std::size_t at_once_ahead_;
+  std::size_t max_ahead_;
   std::atomic<std::chrono::steady_clock::rep> ahead_rests_until_{0};  // after a failure
   counter hits_{0}, fetched_{0}, refetched_{0}, corrupt_{0}, uncached_{0}, held_{0};
   detail::work_ahead ahead_;  // last, since its threads use all of this
@@ -540,27 +539,27 @@ class memory_reads {
     if (follows_) blocks_.leave(planned_.plan());
   }
 
-  [[nodiscard]] std::uint64_t size(object_id id) { return objects_.at(id).signature.size; }
-  [[nodiscard]] object_signature signature(object_id id) { return objects_.at(id).signature; }
+  [[nodiscard]] std::uint64_t size(object_id id) { return objects_.at(id).version.size; }
+  [[nodiscard]] object_version version(object_id id) { return objects_.at(id).version; }
   void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
   void confirm(object_id id) const { penstock::confirm(far_, id); }
 
   /// Whether all blocks of an object are here. Calls 1, 2, 4, 8 and so on look, until it is so; after a read
   /// that finds a block gone they begin again.
-  [[nodiscard]] bool warm(object_id id) {
+  [[nodiscard]] bool resident(object_id id) {
     cached_object& what = objects_.at(id);
-    if (what.is_warm.load(std::memory_order_relaxed)) return true;
+    if (what.is_resident.load(std::memory_order_relaxed)) return true;
     if (!what.looks()) return false;
     std::uint64_t number = 0;
-    for (std::uint64_t begin = 0; begin < what.signature.size; begin += blocks_.block_size(), ++number)
+    for (std::uint64_t begin = 0; begin < what.version.size; begin += blocks_.block_size(), ++number)
       if (!blocks_.has(what.key_of(number), what.hints[to_size(number)])) return false;
-    what.is_warm.store(true, std::memory_order_relaxed);
+    what.is_resident.store(true, std::memory_order_relaxed);
     return true;
   }
 
   void read(object_id id, std::uint64_t offset, mutable_bytes into) {
     cached_object& what = objects_.at(id);
-    files::check_range(offset, into.size(), what.signature.size, objects_.name(id));
+    files::check_range(offset, into.size(), what.version.size, objects_.name(id));
     const wait_stops::moment begun = stops_.now();
     for_each_block(blocks_.block_size(), offset, into,
                    [&](std::uint64_t number, std::uint64_t within, mutable_bytes part) {
@@ -568,30 +567,30 @@ class memory_reads {
                    });
   }
 
-  /// See `foreseeing_session`. The other storage hears of everything, since what goes from here is read
+  /// See `planning_session`. The other storage hears of everything, since what goes from here is read
   /// there.
-  void foresee(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) {
+  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) {
     if (plans_) {
       if (!follows_) blocks_.follow(planned_.plan());
       follows_ = true;
-      planned_.foresee(id, objects_.at(id), offset, size, turn);
+      planned_.plan_read(id, objects_.at(id), offset, size, row);
     }
-    if constexpr (foreseeing_session<far_session>)
-      if (far_.foresight().self != nullptr) far_.foresee(id, offset, size, turn);
+    if constexpr (planning_session<far_session>)
+      if (far_.access_plan().self != nullptr) far_.plan_read(id, offset, size, row);
   }
-  [[nodiscard]] read_foresight foresight() noexcept {
+  [[nodiscard]] access_plan_sink access_plan() noexcept {
     if (!plans_ && far_plan().self == nullptr) return {};
     return {this, [](void* self) { return static_cast<memory_reads*>(self)->has_room(); },
-            [](void* self, std::uint64_t turn, std::uint64_t seen, bool ends) noexcept {
+            [](void* self, std::uint64_t row, std::uint64_t seen, bool ends) noexcept {
               auto& me = *static_cast<memory_reads*>(self);
-              me.planned_.plan().stand_at(turn, seen, ends);
-              if (const read_foresight far = me.far_plan(); far.self != nullptr)
-                far.stand_at(far.self, turn, seen, ends);
+              me.planned_.plan().stand_at(row, seen, ends);
+              if (const access_plan_sink far = me.far_plan(); far.self != nullptr)
+                far.stand_at(far.self, row, seen, ends);
             },
             [](void* self) noexcept {
               auto& me = *static_cast<memory_reads*>(self);
               me.planned_.plan().clear();
-              if (const read_foresight far = me.far_plan(); far.self != nullptr) far.forget(far.self);
+              if (const access_plan_sink far = me.far_plan(); far.self != nullptr) far.forget(far.self);
             }};
   }
   [[nodiscard]] far_session& far() noexcept { return far_; }
@@ -615,12 +614,12 @@ class memory_reads {
  private:
   using counter = std::atomic<std::uint64_t>;
 
-  [[nodiscard]] read_foresight far_plan() noexcept {
-    if constexpr (foreseeing_session<far_session>) return far_.foresight();
+  [[nodiscard]] access_plan_sink far_plan() noexcept {
+    if constexpr (planning_session<far_session>) return far_.access_plan();
     return {};
   }
   [[nodiscard]] bool has_room() {
-    const read_foresight far = far_plan();
+    const access_plan_sink far = far_plan();
     return planned_.plan().has_room() && (far.self == nullptr || far.has_room(far.self));
   }
 
@@ -637,15 +636,15 @@ class memory_reads {
     };
     if (is_copied()) return;
     const std::uint64_t begin = number * blocks_.block_size();
-    const auto late = std::chrono::steady_clock::now() + near_.options().longest_wait;
+    const auto late = std::chrono::steady_clock::now() + near_.options().max_wait;
     // Blocks that go as fast as they come are read past the cache.
-    constexpr unsigned most_moves = 1000;
-    for (unsigned moves = 0; moves < most_moves; ++moves) {
+    constexpr unsigned max_moves = 1000;
+    for (unsigned moves = 0; moves < max_moves; ++moves) {
       const memory_blocks::answer got = blocks_.ask(wanted, hint);
       if (got.is == memory_blocks::answer::nothing) break;
       if (got.is == memory_blocks::answer::mine) {
         what.cool();
-        const std::uint64_t size = std::min(blocks_.block_size(), what.signature.size - begin);
+        const std::uint64_t size = std::min(blocks_.block_size(), what.version.size - begin);
         return fetch(id, begin, got, to_size(size), within, into);
       }
       if (got.is == memory_blocks::answer::other) {
@@ -682,8 +681,8 @@ class memory_reads {
   memory_blocks& blocks_;
   cached_objects<far_session> objects_;
   planned_objects planned_;
-  const bool plans_ = near_.options().evict == eviction::needed_last;
-  bool follows_ = false;  // of the thread that foresees
+  const bool plans_ = near_.options().evict == eviction::belady;
+  bool follows_ = false;  // of the thread that plans_reads
   wait_stops stops_;
   counter hits_{0}, fetched_{0}, evicted_{0}, uncached_{0};
 };
@@ -726,7 +725,7 @@ struct reads_of<memory_cache, Far> {
 /// known by its object's name (of a local file the whole path), size and stamp, so an object that was
 /// replaced is another one. Blocks of an object without a stamp, of which nobody can say that, are of one
 /// session alone.
-/// The order, the bytes, the signatures and the errors are those of the other storage. Where the cache cannot
+/// The order, the bytes, the versions and the errors are those of the other storage. Where the cache cannot
 /// help, such as on a full or broken disk, if a process that changes the folder is stopped for 10 s, or if
 /// all of its places are being filled, reads go past it, and are counted.
 /// A process that dies leaves nothing to clean: the system takes its locks away, what it was fetching is
@@ -782,19 +781,19 @@ class cached {
     static constexpr bool has_latency = true;
 
     [[nodiscard]] std::uint64_t size(object_id id) const { return state_->session.size(id); }
-    [[nodiscard]] object_signature signature(object_id id) const { return state_->session.signature(id); }
+    [[nodiscard]] object_version version(object_id id) const { return state_->session.version(id); }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       state_->session.read(id, offset, into);
     }
     [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session.far(), id); }
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
     void confirm(object_id id) const { state_->session.confirm(id); }
-    [[nodiscard]] read_foresight foresight() const noexcept { return state_->session.foresight(); }
-    void foresee(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const {
-      state_->session.foresee(id, offset, size, turn);
+    [[nodiscard]] access_plan_sink access_plan() const noexcept { return state_->session.access_plan(); }
+    void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const {
+      state_->session.plan_read(id, offset, size, row);
     }
     /// Whether an object's bytes are in memory, so that fetching them ahead would only make another copy.
-    [[nodiscard]] bool warm(object_id id) const { return state_->session.warm(id); }
+    [[nodiscard]] bool resident(object_id id) const { return state_->session.resident(id); }
     void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
       state_->threads.read_many(requests, listener);
     }
@@ -825,11 +824,11 @@ class cached {
   /// Whether the names are paths in the local file system.
   [[nodiscard]] bool local() const { return is_local(far_); }
   [[nodiscard]] session connect() const { return session(far_, near_); }
-  /// See `sibling_storage`.
-  [[nodiscard]] cached beside(sibling which) const
-    requires sibling_storage<Far>
+  /// See `sidecar_storage`.
+  [[nodiscard]] cached sidecars(sidecar which) const
+    requires sidecar_storage<Far>
   {
-    return cached(far_.beside(which), near_);
+    return cached(far_.sidecars(which), near_);
   }
   /// See `renaming_storage`.
   [[nodiscard]] cached with_names(std::vector<std::string> names) const

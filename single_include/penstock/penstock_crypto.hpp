@@ -101,8 +101,8 @@ struct quiet_errors {
 /// A key out of a text, read by a function of OpenSSL; null if there is none.
 template <class Read>
 [[nodiscard]] owned_key read_pem(std::string_view text, Read&& read) {
-  constexpr std::size_t most = 64 << 10;
-  if (text.size() > most) return {};
+  constexpr std::size_t maximum = 64 << 10;
+  if (text.size() > maximum) return {};
   struct freed {
     void operator()(BIO* in) const noexcept { BIO_free(in); }
   };
@@ -152,8 +152,8 @@ template <class Read>
   } all;
   const auto session = file(std::vector<std::string>{path}, {.access = file_access::read}).connect();
   const std::uint64_t size = session.size(0);
-  constexpr std::uint64_t most = 64 << 10;
-  if (size > most) throw error(errc::format, {"a key has at most ", most, " bytes"}).in_file(path);
+  constexpr std::uint64_t maximum = 64 << 10;
+  if (size > maximum) throw error(errc::format, {"a key has at most ", maximum, " bytes"}).in_file(path);
   all.text.resize(to_size(size));
   session.read(0, 0, {reinterpret_cast<std::byte*>(all.text.data()), all.text.size()});
   try {
@@ -313,7 +313,7 @@ struct required_signature {
 
 /// A storage whose objects' signatures can be found: beside them, or by other names.
 template <class S>
-concept signed_storage = sibling_storage<S> || renaming_storage<S>;
+concept signed_storage = sidecar_storage<S> || renaming_storage<S>;
 
 namespace detail {
 
@@ -321,7 +321,7 @@ namespace detail {
 [[nodiscard]] inline buffer signed_bytes(session_view session, session_view beside, storage_facts where,
                                          const required_signature& rule, std::string_view called) {
   buffer bytes = only_object(session, where, called);
-  const std::string name = sibling{".sig"}.of(where.names[0]);
+  const std::string name = sidecar{".sig"}.of(where.names[0]);
   ed25519_signature signature;
   try {
     const std::uint64_t size = beside.size(0);
@@ -345,12 +345,12 @@ namespace detail {
 /// The storage of the signature.
 template <signed_storage Storage>
 [[nodiscard]] Storage signature_of(const Storage& where) {
-  const sibling which{".sig"};
+  const sidecar which{".sig"};
   if constexpr (!renaming_storage<Storage>) {
-    return where.beside(which);
+    return where.sidecars(which);
   } else {
-    if constexpr (sibling_storage<Storage>)
-      if (!is_local(where)) return where.beside(which);
+    if constexpr (sidecar_storage<Storage>)
+      if (!is_local(where)) return where.sidecars(which);
     std::vector<std::string> names;
     for (const std::string& name : where.names()) names.push_back(which.of(name));
     return where.with_names(std::move(names));
@@ -517,7 +517,7 @@ class sha256_check {
 namespace detail {
 
 /// How many bytes of an object are read and hashed at a time.
-inline constexpr std::uint64_t hashed_at_once = std::uint64_t{4} << 20;
+inline constexpr std::uint64_t hash_chunk = std::uint64_t{4} << 20;
 
 /// Calls `add` with the bytes of an object, piece by piece, and `go_on` before each.
 template <class Add, class GoOn>
@@ -525,7 +525,7 @@ void in_pieces(session_view session, object_id id, std::uint64_t size, Add&& add
   object_bytes bytes;
   for (std::uint64_t at = 0; at < size;) {
     go_on();
-    const std::uint64_t some = std::min(size - at, hashed_at_once);
+    const std::uint64_t some = std::min(size - at, hash_chunk);
     bytes = session.range(id, at, some, std::move(bytes));
     add(bytes.view());
     at += some;
@@ -571,8 +571,8 @@ namespace detail {
 class object_checks {
  public:
   /// Refers to the names, and to the session that `use` gives it.
-  object_checks(sha256_check check, std::span<const std::string> names, std::size_t most)
-      : check_(std::move(check)), names_(names), most_(most), objects_(names.size()) {
+  object_checks(sha256_check check, std::span<const std::string> names, std::size_t maximum)
+      : check_(std::move(check)), names_(names), limit_(maximum), objects_(names.size()) {
     for (std::size_t i = 0; i < names.size(); ++i) objects_[i].listed = check_.knows(names[i]);
   }
 
@@ -591,13 +591,13 @@ class object_checks {
     if (!passed(id)) [[unlikely]]
       compare(session, id);
   }
-  /// The signature of an object now; one that is no longer that of the comparison is compared again.
-  [[nodiscard]] object_signature signature(session_view session, object_id id) {
+  /// The version of an object now; one that is no longer that of the comparison is compared again.
+  [[nodiscard]] object_version version(session_view session, object_id id) {
     must_be_listed(id);
-    const object_signature now = session.signature(id);
+    const object_version now = session.version(id);
     if (passed(id)) {
       const std::scoped_lock held(lock_);
-      if (objects_[id].signature != now) objects_[id].passed.store(false, std::memory_order_release);
+      if (objects_[id].version != now) objects_[id].passed.store(false, std::memory_order_release);
     }
     return now;
   }
@@ -622,31 +622,31 @@ class object_checks {
   struct object {
     std::atomic<bool> passed{false};
     bool listed = false;
-    bool compared_now = false;   // under the lock, as what follows
-    object_signature signature;  // when it passed
+    bool compared_now = false;  // under the lock, as what follows
+    object_version version;     // when it passed
   };
   /// The right to compare an object, which one thread has.
-  class turn {
+  class lock {
    public:
-    turn(object_checks& of, object& what) noexcept : of_(of), what_(what) {
+    lock(object_checks& of, object& what) noexcept : of_(of), what_(what) {
       what_.compared_now = true;
       ++of_.running_;
     }
-    turn(const turn&) = delete;
-    turn& operator=(const turn&) = delete;
-    ~turn() {
+    lock(const lock&) = delete;
+    lock& operator=(const lock&) = delete;
+    ~lock() {
       {
         const std::scoped_lock held(of_.lock_);
         what_.compared_now = false;
         --of_.running_;
         if (done_) {
-          what_.signature = found_;
+          what_.version = found_;
           what_.passed.store(true, std::memory_order_release);
         }
       }
       of_.changed_.notify_all();
     }
-    void passes(object_signature as) noexcept {
+    void passes(object_version as) noexcept {
       found_ = as;
       done_ = true;
     }
@@ -654,7 +654,7 @@ class object_checks {
    private:
     object_checks& of_;
     object& what_;
-    object_signature found_;
+    object_version found_;
     bool done_ = false;
   };
 
@@ -667,20 +667,20 @@ class object_checks {
     for (;;) {
       if (what.passed.load(std::memory_order_relaxed)) return;
       go_on(id, stops);
-      if (!what.compared_now && running_ < most_) break;
+      if (!what.compared_now && running_ < limit_) break;
       changed_.wait(held);
     }
-    turn mine(*this, what);
+    lock mine(*this, what);
     held.unlock();
     mine.passes(compared(session, id, stops));
   }
-  [[nodiscard]] object_signature compared(session_view session, object_id id, std::uint64_t stops) {
-    const object_signature before = session.signature(id);
+  [[nodiscard]] object_version compared(session_view session, object_id id, std::uint64_t stops) {
+    const object_version before = session.version(id);
     sha256_check::state state = check_.begin(names_[id]);
-    const counted memory(held_, session.views() ? 0 : std::min(before.size, hashed_at_once));
+    const counted memory(held_, session.views() ? 0 : std::min(before.size, hash_chunk));
     in_pieces(
         session, id, before.size, [&](bytes_view bytes) { state.add(bytes); }, [&] { go_on(id, stops); });
-    if (session.signature(id) != before)
+    if (session.version(id) != before)
       throw error(errc::io, "the object was replaced while its SHA-256 was computed; read it again")
           .in_file(names_[id]);
     state.finish();
@@ -708,7 +708,7 @@ class object_checks {
 
   sha256_check check_;
   std::span<const std::string> names_;
-  std::size_t most_;
+  std::size_t limit_;
   fixed_array<object> objects_;
   std::mutex lock_;
   std::condition_variable changed_;
@@ -730,12 +730,12 @@ template <storage Far>
 class checked_session {
   using inner = typename Far::session;
   static constexpr bool in_background = background_session<inner>;
-  static constexpr std::size_t most_threads = 64;
+  static constexpr std::size_t max_threads = 64;
 
   struct state {
-    state(const Far& given, const sha256_check& check, std::size_t checks_at_once)
-        : where(given), session(where.connect()), checks(check, where.names(), checks_at_once) {
-      if constexpr (in_background) threads.emplace(session_view(blocking), where.names(), most_threads);
+    state(const Far& given, const sha256_check& check, std::size_t max_checks_in_flight)
+        : where(given), session(where.connect()), checks(check, where.names(), max_checks_in_flight) {
+      if constexpr (in_background) threads.emplace(session_view(blocking), where.names(), max_threads);
     }
     state(const state&) = delete;
     state& operator=(const state&) = delete;
@@ -760,7 +760,7 @@ class checked_session {
       static constexpr bool views = false;
       state& of;
       [[nodiscard]] std::uint64_t size(object_id id) const { return of.session.size(id); }
-      [[nodiscard]] object_signature signature(object_id id) const { return of.session.signature(id); }
+      [[nodiscard]] object_version version(object_id id) const { return of.session.version(id); }
       void read(object_id id, std::uint64_t offset, mutable_bytes into) const { of.read(id, offset, into); }
       static void will_need(object_id, std::uint64_t, std::uint64_t) noexcept {}
     };
@@ -776,8 +776,8 @@ class checked_session {
   static constexpr bool views = inner::views;
   static constexpr bool has_latency = latent_session<inner>;
 
-  checked_session(const Far& where, const sha256_check& check, std::size_t checks_at_once)
-      : state_(std::make_unique<state>(where, check, checks_at_once)) {}
+  checked_session(const Far& where, const sha256_check& check, std::size_t max_checks_in_flight)
+      : state_(std::make_unique<state>(where, check, max_checks_in_flight)) {}
 
   /// Reads nothing.
   [[nodiscard]] std::uint64_t size(object_id id) const {
@@ -785,8 +785,8 @@ class checked_session {
     return state_->session.size(id);
   }
   /// Reads nothing. If it is not that of the object that was compared, the next read compares again.
-  [[nodiscard]] object_signature signature(object_id id) const {
-    return state_->checks.signature(state_->session, id);
+  [[nodiscard]] object_version version(object_id id) const {
+    return state_->checks.version(state_->session, id);
   }
   void read(object_id id, std::uint64_t offset, mutable_bytes into) const { state_->read(id, offset, into); }
   /// What was compared is read by the session inside; threads compare the rest, and read it then.
@@ -822,21 +822,21 @@ class checked_session {
   void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
     state_->session.will_need(id, offset, size);
   }
-  [[gnu::always_inline]] void touch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept
-    requires touching_session<inner>
+  [[gnu::always_inline]] void prefetch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept
+    requires prefetching_session<inner>
   {
-    state_->session.touch(id, offset, size);
+    state_->session.prefetch(id, offset, size);
   }
   [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const
-    requires viewing_session<inner> || partly_viewing_session<inner>
+    requires viewing_session<inner> || mapped_session<inner>
   {
     state_->checks.pass(state_->session, id);
     return state_->session.view(id, offset, size);
   }
-  [[nodiscard]] bool shows(object_id id) const
-    requires partly_viewing_session<inner>
+  [[nodiscard]] bool mapped(object_id id) const
+    requires mapped_session<inner>
   {
-    return state_->session.shows(id);
+    return state_->session.mapped(id);
   }
   void confirm(object_id id) const
     requires requires(const inner& s) { s.confirm(id); }
@@ -844,26 +844,26 @@ class checked_session {
     std::as_const(state_->session).confirm(id);
   }
   [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session, id); }
-  [[nodiscard]] bool expect(object_id id, object_signature what) const
+  [[nodiscard]] bool expect(object_id id, object_version what) const
     requires expecting_session<inner>
   {
     return state_->session.expect(id, what);
   }
-  [[nodiscard]] bool warm(object_id id) const
-    requires warming_session<inner>
+  [[nodiscard]] bool resident(object_id id) const
+    requires residency_session<inner>
   {
-    return state_->session.warm(id);
+    return state_->session.resident(id);
   }
 
-  [[nodiscard]] read_foresight foresight() const
-    requires foreseeing_session<inner>
+  [[nodiscard]] access_plan_sink access_plan() const
+    requires planning_session<inner>
   {
-    return state_->session.foresight();
+    return state_->session.access_plan();
   }
-  void foresee(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const
-    requires foreseeing_session<inner>
+  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const
+    requires planning_session<inner>
   {
-    state_->session.foresee(id, offset, size, turn);
+    state_->session.plan_read(id, offset, size, row);
   }
 
   /// Those of the session inside, and the memory of comparisons.
@@ -874,10 +874,10 @@ class checked_session {
     all.held += state_->checks.held_bytes();
     return all;
   }
-  [[nodiscard]] std::size_t at_once() const
+  [[nodiscard]] std::size_t max_in_flight() const
     requires limiting_session<inner>
   {
-    return std::as_const(state_->session).at_once();
+    return std::as_const(state_->session).max_in_flight();
   }
   /// The oldest of the session inside, such as that of a comparison.
   [[nodiscard]] std::optional<open_read> oldest_read() const
@@ -902,7 +902,7 @@ namespace penstock::inline v0_1 {
 struct checked_options {
   /// How many objects of a session are compared at the same time at most; each needs 4 MiB of memory, unless
   /// the storage inside shows its bytes in place.
-  std::size_t checks_at_once = 4;
+  std::size_t max_checks_in_flight = 4;
 };
 
 /// Delivers bytes of an object only after all of it was compared with its SHA-256.
@@ -916,7 +916,7 @@ struct checked_options {
 /// 4 MiB; if the hash is that of the list, this and all later reads pass through. Threads that want the same
 /// object meanwhile wait. Over `cached` the bytes that were compared are in the cache, so that each block is
 /// fetched once; otherwise they are read again.
-/// What is changed in place after that goes unnoticed until somebody asks for the signature: if it is not
+/// What is changed in place after that goes unnoticed until somebody asks for the version: if it is not
 /// that of the object that was compared, the next read compares again.
 /// Names do not count as paths, even if those inside do: an index beside a local file would decide what is
 /// read without having been compared. Objects beside those of a store are compared with the list as well, and
@@ -924,8 +924,8 @@ struct checked_options {
 /// Errors: errc::io, with the object, if its bytes are not those of the list: no byte of it is delivered, and
 /// the next read compares again. It may have been harmed on its way, so it does not count as recurring; but
 /// what is in a cache stays as it is, so empty the cache before you try again. errc::io that recurs if the
-/// list has no entry for the object, also from `size` and `signature`. errc::stopped after `cancel`. Those of
-/// the storage inside pass through; `checks_at_once` of 0 is errc::argument.
+/// list has no entry for the object, also from `size` and `version`. errc::stopped after `cancel`. Those of
+/// the storage inside pass through; `max_checks_in_flight` of 0 is errc::argument.
 /// Threads: any number of threads may use a session. It reads in the background if the session inside does;
 /// up to 64 threads of the session make the reads of objects that were not compared yet.
 /// Cost: each object is read once more in each session, and hashed by one thread. After that, a look at a
@@ -939,23 +939,23 @@ class checked {
 
   checked(Far far, sha256_list list, checked_options options = {})
       : far_(std::move(far)), check_(std::move(list)), options_(options) {
-    if (options.checks_at_once == 0)
+    if (options.max_checks_in_flight == 0)
       throw error(errc::argument,
-                  "checked needs to compare at least one object at a time: checks_at_once is 0");
+                  "checked needs to compare at least one object at a time: max_checks_in_flight is 0");
   }
 
   [[nodiscard]] std::span<const std::string> names() const { return far_.names(); }
-  [[nodiscard]] session connect() const { return session(far_, check_, options_.checks_at_once); }
-  /// See `sibling_storage`.
-  [[nodiscard]] checked beside(sibling which) const
-    requires(sibling_storage<Far> || renaming_storage<Far>)
+  [[nodiscard]] session connect() const { return session(far_, check_, options_.max_checks_in_flight); }
+  /// See `sidecar_storage`.
+  [[nodiscard]] checked sidecars(sidecar which) const
+    requires(sidecar_storage<Far> || renaming_storage<Far>)
   {
-    if constexpr (sibling_storage<Far>) {
-      return checked(far_.beside(which), check_.list(), options_);
+    if constexpr (sidecar_storage<Far>) {
+      return checked(far_.sidecars(which), check_.list(), options_);
     } else {
-      std::vector<std::string> beside_them;
-      for (const std::string& name : names()) beside_them.push_back(which.of(name));
-      return with_names(std::move(beside_them));
+      std::vector<std::string> sidecar_names;
+      for (const std::string& name : names()) sidecar_names.push_back(which.of(name));
+      return with_names(std::move(sidecar_names));
     }
   }
   /// See `renaming_storage`.
@@ -1023,7 +1023,7 @@ class segment_layout {
   static constexpr std::size_t header_size = 1 + salt_size + prefix_size;
   static constexpr std::size_t tag_size = 16;
   static constexpr std::size_t least = header_size + tag_size + 1, largest = std::size_t{1} << 30;
-  static constexpr std::uint64_t most_segments = std::uint64_t{1} << 32;  // the nonce has 4 bytes for them
+  static constexpr std::uint64_t max_segments = std::uint64_t{1} << 32;  // the nonce has 4 bytes for them
 
   /// Throws errc::argument for a size that makes no sense.
   explicit segment_layout(std::size_t segment_size) : segment_(segment_size), room_(segment_ - tag_size) {
@@ -1044,7 +1044,7 @@ class segment_layout {
     const std::uint64_t rest = file_size % segment_, whole = file_size / segment_;
     // A segment that is a tag alone would never be read, so cutting there would go unnoticed; no writer makes
     // it.
-    if ((rest != 0 && rest <= tag_size) || whole > most_segments || (whole == most_segments && rest != 0))
+    if ((rest != 0 && rest <= tag_size) || whole > max_segments || (whole == max_segments && rest != 0))
       return std::nullopt;
     return whole + (rest != 0 ? 1 : 0);
   }
@@ -1322,7 +1322,7 @@ namespace detail {
 struct decrypting_rules {
   segment_layout layout;
   std::string associated;
-  std::size_t at_once;
+  std::size_t max_in_flight;
   cipher_handle cipher;
 };
 
@@ -1448,7 +1448,7 @@ class decrypting_session {
   using inner = typename Storage::session;
   static constexpr bool in_background = background_session<inner>;
   /// The most ciphertext that is read at once: of what is near, as much as stays in the processor's cache.
-  static constexpr std::uint64_t most =
+  static constexpr std::uint64_t maximum =
       latent_session<inner> ? std::uint64_t{8} << 20 : std::uint64_t{256} << 10;
 
   struct state {
@@ -1458,7 +1458,7 @@ class decrypting_session {
           rules(chosen),
           objects(where.names().size()),
           session(where.connect()) {
-      if constexpr (in_background) threads.emplace(session_view(waiting), where.names(), rules.at_once);
+      if constexpr (in_background) threads.emplace(session_view(waiting), where.names(), rules.max_in_flight);
     }
     state(const state&) = delete;
     state& operator=(const state&) = delete;
@@ -1472,8 +1472,8 @@ class decrypting_session {
       if (const decrypted_object* const known = objects.find(id)) return known->size;
       return plain_size(id, session.size(id));
     }
-    [[nodiscard]] object_signature signature(object_id id) {
-      const object_signature stored = session.signature(id);
+    [[nodiscard]] object_version version(object_id id) {
+      const object_version stored = session.version(id);
       return {plain_size(id, stored.size), stored.stamp};
     }
 
@@ -1510,7 +1510,7 @@ class decrypting_session {
       std::uint64_t skipped = offset - layout.plain_begin(segment);
       do {  // once for an empty object, whose tag is checked too
         const std::uint64_t end = into.empty() ? 1 : layout.segment_at(offset + into.size() - 1) + 1;
-        const std::uint64_t together = std::max<std::uint64_t>(most / layout.segment_size(), 1);
+        const std::uint64_t together = std::max<std::uint64_t>(maximum / layout.segment_size(), 1);
         const std::uint64_t stop = std::min(end, segment + together), begin = layout.file_begin(segment);
         bytes_view sealed =
             stored<Waiting>(id, begin, layout.file_end(stop - 1, object.file_size) - begin, *room);
@@ -1552,8 +1552,8 @@ class decrypting_session {
       if constexpr (viewing_session<inner>) {
         return session.view(id, offset, size);
       } else {
-        if constexpr (partly_viewing_session<inner>)
-          if (std::as_const(session).shows(id)) return std::as_const(session).view(id, offset, size);
+        if constexpr (mapped_session<inner>)
+          if (std::as_const(session).mapped(id)) return std::as_const(session).view(id, offset, size);
         room.sealed.resize_for_overwrite(to_size(size));
         load<Waiting>(id, offset, room.sealed.span());
         return room.sealed.view();
@@ -1626,7 +1626,7 @@ class decrypting_session {
       static constexpr bool views = false;
       state& of;
       [[nodiscard]] std::uint64_t size(object_id id) const { return of.size(id); }
-      [[nodiscard]] object_signature signature(object_id id) const { return of.signature(id); }
+      [[nodiscard]] object_version version(object_id id) const { return of.version(id); }
       void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
         of.template read<in_background>(id, offset, into);
       }
@@ -1654,7 +1654,7 @@ class decrypting_session {
   /// Of the plaintext; reads none of it.
   [[nodiscard]] std::uint64_t size(object_id id) const { return state_->size(id); }
   /// The plaintext's size, and the stamp of the object as it is stored.
-  [[nodiscard]] object_signature signature(object_id id) const { return state_->signature(id); }
+  [[nodiscard]] object_version version(object_id id) const { return state_->version(id); }
   void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
     state_->template read<false>(id, offset, into);
   }
@@ -1682,29 +1682,29 @@ class decrypting_session {
     const auto [begin, end] = in_file(id, offset, size);
     if (begin < end) state_->session.will_need(id, begin, end - begin);
   }
-  [[nodiscard]] read_foresight foresight() const
-    requires foreseeing_session<inner>
+  [[nodiscard]] access_plan_sink access_plan() const
+    requires planning_session<inner>
   {
-    return state_->session.foresight();
+    return state_->session.access_plan();
   }
-  void foresee(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const
-    requires foreseeing_session<inner>
+  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const
+    requires planning_session<inner>
   {
     const auto [begin, end] = in_file(id, offset, size);
-    if (begin < end) state_->session.foresee(id, begin, end - begin, turn);
+    if (begin < end) state_->session.plan_read(id, begin, end - begin, row);
   }
 
   [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session, id); }
   /// True if the session inside can tell by its answers; see `expecting_session`.
-  [[nodiscard]] bool expect(object_id id, object_signature what) const
+  [[nodiscard]] bool expect(object_id id, object_version what) const
     requires expecting_session<inner>
   {
     return state_->session.expect(id, {state_->rules.layout.file_size(what.size), what.stamp});
   }
-  [[nodiscard]] bool warm(object_id id) const
-    requires warming_session<inner>
+  [[nodiscard]] bool resident(object_id id) const
+    requires residency_session<inner>
   {
-    return state_->session.warm(id);
+    return state_->session.resident(id);
   }
 
   /// Those of the session inside: they count what is stored.
@@ -1714,12 +1714,12 @@ class decrypting_session {
     return std::as_const(state_->session).counters();
   }
   /// How many reads in the background are in flight at most.
-  [[nodiscard]] std::size_t at_once() const
+  [[nodiscard]] std::size_t max_in_flight() const
     requires(in_background || limiting_session<inner>)
   {
-    std::size_t allowed = in_background ? state_->rules.at_once : 0;
+    std::size_t allowed = in_background ? state_->rules.max_in_flight : 0;
     if constexpr (limiting_session<inner>) {
-      const std::size_t inside = std::as_const(state_->session).at_once();
+      const std::size_t inside = std::as_const(state_->session).max_in_flight();
       if (inside != 0 && (allowed == 0 || inside < allowed)) allowed = inside;
     }
     return allowed;
@@ -1765,7 +1765,7 @@ struct decrypting_options {
   /// Data that must be the same for writer and reader, such as the name of a dataset; it is no secret.
   std::string associated{};
   /// How many reads in the background are in flight at most; each has a thread of the session.
-  std::size_t at_once = 64;
+  std::size_t max_in_flight = 64;
 };
 
 /// See `decrypting`.
@@ -1777,45 +1777,45 @@ class decrypting_storage {
   using session = detail::decrypting_session<Storage, Keys>;
 
   decrypting_storage(Storage where, Keys keys, decrypting_options options = {})
-      : where_(std::move(where)),
+      : inner_(std::move(where)),
         keys_(std::move(keys)),
-        rules_{detail::segment_layout(options.segment_size), std::move(options.associated), options.at_once,
-               detail::cipher_handle(Cipher::name)} {
-    if (options.at_once == 0)
-      throw error(errc::argument, "decrypting needs at least one read in the background: at_once is 0");
+        rules_{detail::segment_layout(options.segment_size), std::move(options.associated),
+               options.max_in_flight, detail::cipher_handle(Cipher::name)} {
+    if (options.max_in_flight == 0)
+      throw error(errc::argument, "decrypting needs at least one read in the background: max_in_flight is 0");
   }
 
-  [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
-  [[nodiscard]] session connect() const { return session(where_, keys_, rules_); }
-  /// See `sibling_storage`: siblings are encrypted as well.
-  [[nodiscard]] decrypting_storage beside(sibling which) const
-    requires(sibling_storage<Storage> || renaming_storage<Storage>)
+  [[nodiscard]] std::span<const std::string> names() const { return inner_.names(); }
+  [[nodiscard]] session connect() const { return session(inner_, keys_, rules_); }
+  /// See `sidecar_storage`: sidecars are encrypted as well.
+  [[nodiscard]] decrypting_storage sidecars(sidecar which) const
+    requires(sidecar_storage<Storage> || renaming_storage<Storage>)
   {
-    if constexpr (sibling_storage<Storage>) {
-      return decrypting_storage(*this, where_.beside(which));
+    if constexpr (sidecar_storage<Storage>) {
+      return decrypting_storage(*this, inner_.sidecars(which));
     } else {
-      std::vector<std::string> beside_them;
-      for (const std::string& name : names()) beside_them.push_back(which.of(name));
-      return with_names(std::move(beside_them));
+      std::vector<std::string> sidecar_names;
+      for (const std::string& name : names()) sidecar_names.push_back(which.of(name));
+      return with_names(std::move(sidecar_names));
     }
   }
   /// See `renaming_storage`.
   [[nodiscard]] decrypting_storage with_names(std::vector<std::string> names) const
     requires renaming_storage<Storage>
   {
-    return decrypting_storage(*this, where_.with_names(std::move(names)));
+    return decrypting_storage(*this, inner_.with_names(std::move(names)));
   }
   [[nodiscard]] std::string describe() const {
     return detail::describe_around(
-        "decrypting", where_,
+        "decrypting", inner_,
         detail::text({Cipher::name, ", segments of ", rules_.layout.segment_size(), " bytes"}));
   }
 
  private:
   decrypting_storage(const decrypting_storage& like, Storage where)
-      : where_(std::move(where)), keys_(like.keys_), rules_(like.rules_) {}
+      : inner_(std::move(where)), keys_(like.keys_), rules_(like.rules_) {}
 
-  Storage where_;
+  Storage inner_;
   Keys keys_;
   detail::decrypting_rules rules_;
 };
@@ -1908,11 +1908,11 @@ class segment_writing {
       throw;
     }
   }
-  object_signature finish() {
+  object_version finish() {
     opened();
     try {
       seal(pending_.view(), true);
-      const object_signature made{object_->size, to_.finish().stamp};
+      const object_version made{object_->size, to_.finish().stamp};
       close();
       return made;
     } catch (...) {
@@ -1965,8 +1965,8 @@ class segment_writing {
     }
   }
   void seal(bytes_view plain, bool last) {
-    if (object_->segment == segment_layout::most_segments)
-      throw error(errc::limit, {"an encrypted object has at most ", segment_layout::most_segments,
+    if (object_->segment == segment_layout::max_segments)
+      throw error(errc::limit, {"an encrypted object has at most ", segment_layout::max_segments,
                                 " segments: choose a segment_size above ", layout_.segment_size()});
     sealed_.resize_for_overwrite(plain.size() + segment_layout::tag_size);
     context_.seal(object_->cipher.nonce(object_->segment, last), plain, sealed_.data());
@@ -2008,9 +2008,9 @@ class encrypting_writer {
   void open(std::string_view name) { state_->open(name); }
   /// Appends bytes.
   void write(bytes_view bytes) { state_->write(bytes); }
-  /// Makes the object appear. Returns the signature that `decrypting` gives: the plaintext's size, and the
+  /// Makes the object appear. Returns the version that `decrypting` gives: the plaintext's size, and the
   /// stamp of what is stored.
-  object_signature finish() { return state_->finish(); }
+  object_version finish() { return state_->finish(); }
   /// Gives an unfinished object up.
   void abort() noexcept {
     if (state_) state_->abort();

@@ -198,7 +198,7 @@ class pinned_arena {
   /// Takes no more for what is to come than leaves all pieces within so many bytes.
   void bound(std::uint64_t bytes) noexcept {
     const std::lock_guard guard(lock_);
-    most_ = bytes;
+    maximum_ = bytes;
   }
   /// Says that all that is in use now will be needed so many times more, so that one piece can hold it.
   void expect(std::size_t times) noexcept {
@@ -285,8 +285,8 @@ class pinned_arena {
     if (std::ranges::any_of(pieces_, [&](const piece& one) { return is_idle(one); }))
       on_thread([&] { return give_back_idle(), cudaSuccess; }, code);  // if not now, when the run is gone
     // A fourth more than needed keeps pieces few where nobody knows what is to come.
-    std::size_t more = std::max(expected_, std::min(total_ / 4, most_without_reason));
-    if (most_) more = std::min<std::uint64_t>(more, *most_ > total_ ? *most_ - total_ : 0);
+    std::size_t more = std::max(expected_, std::min(total_ / 4, max_without_reason));
+    if (maximum_) more = std::min<std::uint64_t>(more, *maximum_ > total_ ? *maximum_ - total_ : 0);
     expected_ = 0;
     const auto rounded = [](std::size_t bytes) {
       return in_pages(bytes, bytes >= 2 * huge_page ? huge_page : page);
@@ -393,7 +393,7 @@ class pinned_arena {
 #endif
   }
 
-  static constexpr std::size_t most_without_reason = std::size_t{64} << 20;
+  static constexpr std::size_t max_without_reason = std::size_t{64} << 20;
 
   int device_;
   std::optional<numa_node> node_;
@@ -401,7 +401,7 @@ class pinned_arena {
   std::vector<piece> pieces_;
   std::vector<stretch> gaps_;  // in order
   std::size_t total_ = 0, in_use_ = 0, expected_ = 0, live_ = 0;
-  std::optional<std::uint64_t> most_;
+  std::optional<std::uint64_t> maximum_;
 };
 
 }  // namespace penstock::inline v0_1::detail

@@ -192,7 +192,7 @@ class cufile_reader {
       : tally_(tally),
         device_(device),
         files_(std::move(files)),
-        known_(files_->files.size() > most_open ? 0 : files_->files.size()) {
+        registered_(files_->files.size() > max_open ? 0 : files_->files.size()) {
     const cuda_on_device here(device);
     here.check();
     if (modules != nullptr) driver_ = std::make_unique<cufile_driver>(modules);
@@ -205,7 +205,7 @@ class cufile_reader {
     const cuda_on_device here(device_);
     lanes_.reset();
     rooms_.clear();
-    known_.clear();
+    registered_.clear();
   }
 
   [[nodiscard]] bool direct() const noexcept { return driver_ != nullptr && driver_->direct(); }
@@ -239,8 +239,8 @@ class cufile_reader {
   }
 
  private:
-  static constexpr std::uint64_t block = 4096;   // of the disk: direct reads begin and end with one
-  static constexpr std::size_t most_open = 256;  // files; of more, each is open while a row of it is read
+  static constexpr std::uint64_t block = 4096;  // of the disk: direct reads begin and end with one
+  static constexpr std::size_t max_open = 256;  // files; of more, each is open while a row of it is read
 
   /// A file of the run, opened at its first use.
   struct known_file {
@@ -259,7 +259,7 @@ class cufile_reader {
     if (file.opened.load(std::memory_order_relaxed)) return;
     files::descriptor buffered(files::open_quietly(entry.path));
     if (buffered.get() < 0) throw files::failure("open", entry.path, errno);
-    const object_signature found = files::signature_of(buffered.get(), entry.path);
+    const object_version found = files::version_of(buffered.get(), entry.path);
     if (found.size != entry.bytes || found.stamp != entry.stamp)
       throw error(errc::io, {"the file has ", found.size,
                              " bytes, and was changed after the plan was made, "
@@ -281,7 +281,7 @@ class cufile_reader {
                                    "; give cufile the source that the ranges are from"});
     const located_files::entry& entry = files_->files[range.file];
     std::optional<known_file> once;
-    known_file& file = known_.empty() ? once.emplace() : known_[to_size(range.file)];
+    known_file& file = registered_.empty() ? once.emplace() : registered_[to_size(range.file)];
     open(file, entry);
     if (range.bytes != bytes || range.offset > entry.bytes || entry.bytes - range.offset < bytes)
       throw error(errc::argument, {"a row of ", range.bytes, " bytes where rows have ", bytes,
@@ -350,7 +350,7 @@ class cufile_reader {
   int device_;
   std::shared_ptr<const located_files> files_;
   std::unique_ptr<cufile_driver> driver_;  // outlives what it registered
-  std::vector<known_file> known_;
+  std::vector<known_file> registered_;
   std::vector<std::unique_ptr<cufile_room>> rooms_;
   std::unique_ptr<cuda_lanes> lanes_;  // last: its threads use the rest
 };

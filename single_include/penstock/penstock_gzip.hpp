@@ -68,7 +68,7 @@ class gzip_scratch {
   buffer content;
 
  private:
-  static constexpr std::uint64_t most_expansion = 1032;  // of deflate: a two-bit match yields 258 bytes
+  static constexpr std::uint64_t max_expansion = 1032;  // of deflate: a two-bit match yields 258 bytes
 
   [[noreturn]] static void cut_short(bytes_view packed) {
     throw error(errc::format, "the gzip member is cut short").at_offset(packed.size());
@@ -127,10 +127,10 @@ class gzip_scratch {
     const bytes_view rest = packed.subspan(at);
     // If this is the only member and the file is honest, the last four bytes are the size: a first guess,
     // capped at the most that the input can expand to.
-    const std::uint64_t possible = rest.size() * most_expansion + 64;
-    const std::uint64_t most = std::min(limit - written, possible);
+    const std::uint64_t possible = rest.size() * max_expansion + 64;
+    const std::uint64_t maximum = std::min(limit - written, possible);
     std::uint64_t room = rest.size() >= 4 ? little32(packed, packed.size() - 4) : 0;
-    room = std::min(std::max<std::uint64_t>({room, content.capacity() - written, 1_KiB}), most);
+    room = std::min(std::max<std::uint64_t>({room, content.capacity() - written, 1_KiB}), maximum);
     for (;;) {
       reserve(written, detail::to_size(room));
       std::byte nothing{};
@@ -146,12 +146,12 @@ class gzip_scratch {
       }
       if (result != LIBDEFLATE_INSUFFICIENT_SPACE)
         throw error(errc::format, "the gzip member is damaged").at_offset(at);
-      if (room == most) {
-        if (most == possible) throw error(errc::format, "the gzip member is damaged").at_offset(at);
+      if (room == maximum) {
+        if (maximum == possible) throw error(errc::format, "the gzip member is damaged").at_offset(at);
         throw error(errc::limit, {"the gzip content has more than ", limit,
                                   " bytes, which is the limit; raise it with gzip{.limit = ...}"});
       }
-      room = std::min(most, room * 2);
+      room = std::min(maximum, room * 2);
     }
   }
 
@@ -255,11 +255,11 @@ namespace detail {
   const bytes_view packed = file.subspan(to_size(member.begin), to_size(member.packed));
   bytes_view content = packed;
   if (member.method == 8) {
-    constexpr std::uint64_t most_expansion = 1032;  // of deflate: a two-bit match yields 258 bytes
+    constexpr std::uint64_t max_expansion = 1032;  // of deflate: a two-bit match yields 258 bytes
     if (member.unpacked > limit)
       throw error(errc::limit, {"the array '", member.array().substr(0, 80), "' has ", member.unpacked,
                                 " bytes, and the limit is ", limit, "; raise it with npz<T>{.limit = ...}"});
-    if (member.unpacked / most_expansion > member.packed)
+    if (member.unpacked / max_expansion > member.packed)
       member.refuse("is damaged: it cannot have as many bytes as the directory says");
     room.resize_for_overwrite(to_size(member.unpacked));
     std::size_t used = 0;
@@ -344,12 +344,12 @@ namespace detail {
       break;
     // deflate expands at most 1032 times; the last four bytes should be the size of the last member
     const std::uint64_t possible = std::uint64_t{rest.size()} * 1032 + 64;
-    const std::uint64_t most = std::min(limit - written, possible);
+    const std::uint64_t maximum = std::min(limit - written, possible);
     std::uint32_t guess = 0;
     for (std::size_t i = 0; i < std::min<std::size_t>(4, rest.size()); ++i)
       guess = guess << 8 | std::to_integer<std::uint32_t>(rest[rest.size() - 1 - i]);
-    for (std::uint64_t room = std::min(std::max<std::uint64_t>(guess, 1_KiB), most);;
-         room = std::min(room * 2, most)) {
+    for (std::uint64_t room = std::min(std::max<std::uint64_t>(guess, 1_KiB), maximum);;
+         room = std::min(room * 2, maximum)) {
       if (written + room > out.capacity()) {
         buffer grown(written + detail::to_size(room));
         if (written != 0) std::memcpy(grown.data(), out.data(), written);
@@ -365,8 +365,8 @@ namespace detail {
         written += got;
         break;
       }
-      if (result == LIBDEFLATE_INSUFFICIENT_SPACE && room < most) continue;
-      if (result == LIBDEFLATE_INSUFFICIENT_SPACE && most < possible)
+      if (result == LIBDEFLATE_INSUFFICIENT_SPACE && room < maximum) continue;
+      if (result == LIBDEFLATE_INSUFFICIENT_SPACE && maximum < possible)
         throw error(errc::limit, {"the file expands to more than ", limit,
                                   " bytes, which is the limit; raise it with the last argument of idx_gz"})
             .in_file(path);

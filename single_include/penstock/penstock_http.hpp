@@ -131,7 +131,7 @@ using boost::beast::http::verb;
 struct answer {
   unsigned status = 0;
   boost::beast::http::fields fields;
-  /// The body, if it did not go to a range's memory; at most `call::most_body` bytes.
+  /// The body, if it did not go to a range's memory; at most `call::max_body` bytes.
   std::string body;
   /// The body was larger and was not read.
   bool cut = false;
@@ -173,7 +173,7 @@ struct call {
   /// What is known of the object's size; an answer that says otherwise is of
   /// another object.
   std::uint64_t size = no_range;
-  std::size_t most_body = 65'536;
+  std::size_t max_body = 65'536;
   /// Whether Content-Encoding says how an object is stored, as in S3, and not what was done on the way.
   bool stored_encoded = false;
   bool follow_redirects = true;
@@ -235,11 +235,11 @@ namespace penstock::inline v0_1::detail::web {
 class answer_reader {
   using head_parser = boost::beast::http::response_parser<boost::beast::http::empty_body>;
   using body_parser = boost::beast::http::response_parser<boost::beast::http::string_body>;
-  static constexpr std::uint32_t most_header = 32'768;
-  static constexpr std::size_t read_at_once = 4096;
+  static constexpr std::uint32_t max_header = 32'768;
+  static constexpr std::size_t read_size = 4096;
 
  public:
-  static constexpr std::size_t most_buffered = 65'536;
+  static constexpr std::size_t max_buffered = 65'536;
   enum class state : std::uint8_t {
     done,
     more,
@@ -253,7 +253,7 @@ class answer_reader {
     body_.reset();
     next_head(without_body);
   }
-  [[nodiscard]] net::mutable_buffer room() { return in_.prepare(read_at_once); }
+  [[nodiscard]] net::mutable_buffer room() { return in_.prepare(read_size); }
   void arrived(std::size_t size) { in_.commit(size); }
   /// How many bytes wait to be taken.
   [[nodiscard]] std::size_t waiting() const noexcept { return in_.size(); }
@@ -312,9 +312,9 @@ class answer_reader {
 
   // ---- A body in chunks, or up to the end of the connection
 
-  void begin_body(std::size_t most) {
+  void begin_body(std::size_t maximum) {
     body_.emplace(std::move(*head_));
-    body_->body_limit(most);
+    body_->body_limit(maximum);
     body_->eager(true);
   }
   [[nodiscard]] state read_body() {
@@ -342,17 +342,17 @@ class answer_reader {
  private:
   void next_head(bool without_body) {
     head_.emplace();
-    head_->header_limit(most_header);
+    head_->header_limit(max_header);
     // none would refuse every body in Boost 1.74
     head_->body_limit(std::numeric_limits<std::uint64_t>::max());
     head_->skip(without_body);
     without_body_ = without_body;
   }
   [[nodiscard]] state if_room() const noexcept {
-    return in_.size() + read_at_once > most_buffered ? state::overflowing : state::more;
+    return in_.size() + read_size > max_buffered ? state::overflowing : state::more;
   }
 
-  boost::beast::flat_buffer in_{most_buffered};
+  boost::beast::flat_buffer in_{max_buffered};
   std::optional<head_parser> head_;
   std::optional<body_parser> body_;
   error_code fault_;
@@ -475,17 +475,17 @@ class address_book {
   /// Whom to tell, and what it knows the look-up by.
   struct listener {
     std::shared_ptr<void> self;
-    std::uint64_t turn;
-    void (*told)(void* self, std::uint64_t turn, const error_code&, const addresses&) noexcept;
+    std::uint64_t lookup;
+    void (*told)(void* self, std::uint64_t lookup, const error_code&, const addresses&) noexcept;
   };
 
   explicit address_book(net::io_context& io) : resolver_(io) {}
   /// Tells the listener later, unless the addresses are known: then at once.
   void find(const std::string& host, std::uint16_t port, listener who) {
-    entry& one = known_[{host, port}];
+    entry& one = hosts_[{host, port}];
     if (one.waiting.empty() && clock::now() < one.until) {
       const addresses found = one.found;
-      return who.told(who.self.get(), who.turn, {}, found);
+      return who.told(who.self.get(), who.lookup, {}, found);
     }
     one.waiting.push_back(std::move(who));
     if (one.waiting.size() != 1) return;
@@ -502,8 +502,8 @@ class address_book {
   }
   /// Notes which of a host's addresses was reached.
   void reached(const std::string& host, std::uint16_t port, const address& where) {
-    const auto one = known_.find({host, port});
-    if (one == known_.end()) return;
+    const auto one = hosts_.find({host, port});
+    if (one == hosts_.end()) return;
     one->second.good = where;
     one->second.put_good_first(one->second.found);
   }
@@ -532,11 +532,11 @@ class address_book {
       }
       until = code ? clock::time_point() : clock::now() + kept;
       for (const listener& each : std::exchange(waiting, {}))
-        each.told(each.self.get(), each.turn, code, now);
+        each.told(each.self.get(), each.lookup, code, now);
     }
   };
   net::ip::tcp::resolver resolver_;
-  std::map<std::pair<std::string, std::uint16_t>, entry> known_;
+  std::map<std::pair<std::string, std::uint16_t>, entry> hosts_;
 };
 
 /// What all connections of a client share. All of it belongs to the client's
@@ -595,9 +595,9 @@ class transport : public std::enable_shared_from_this<Self> {
     if (why_ != reason::none) return;
     why_ = why;
     if (resolving_) {  // the look-up itself cannot be ended; its result is ignored
-      net::post(all_.io, [self = this->shared_from_this(), turn = turn_] {
-        if (turn != self->turn_ || !self->resolving_) return;
-        ++self->turn_;
+      net::post(all_.io, [self = this->shared_from_this(), lookup = lookup_] {
+        if (lookup != self->lookup_ || !self->resolving_) return;
+        ++self->lookup_;
         self->resolving_ = false;
         self->failed(net::error::operation_aborted);
       });
@@ -642,10 +642,10 @@ class transport : public std::enable_shared_from_this<Self> {
     }
     resolving_ = true;
     all_.names.find(to.host, to.port_number(),
-                    {this->shared_from_this(), ++turn_,
-                     [](void* self, std::uint64_t turn, const error_code& code,
+                    {this->shared_from_this(), ++lookup_,
+                     [](void* self, std::uint64_t lookup, const error_code& code,
                         const address_book::addresses& found) noexcept {
-                       static_cast<Self*>(self)->looked_up(turn, code, found);
+                       static_cast<Self*>(self)->looked_up(lookup, code, found);
                      }});
   }
 
@@ -715,8 +715,9 @@ class transport : public std::enable_shared_from_this<Self> {
  private:
   Self& self() noexcept { return static_cast<Self&>(*this); }
 
-  void looked_up(std::uint64_t turn, const error_code& code, const address_book::addresses& found) noexcept {
-    if (turn != turn_) return;
+  void looked_up(std::uint64_t lookup, const error_code& code,
+                 const address_book::addresses& found) noexcept {
+    if (lookup != lookup_) return;
     resolving_ = false;
     guard([&] {
       if (code || why_ != reason::none) return self().failed(code);
@@ -776,7 +777,7 @@ class transport : public std::enable_shared_from_this<Self> {
   address_book::addresses addresses_;
   std::vector<std::unique_ptr<net::ip::tcp::socket>> attempts_;  // to connect, one for each address
   std::size_t pending_ = 0;                                      // of them
-  std::uint64_t turn_ = 0;
+  std::uint64_t lookup_ = 0;
   bool resolving_ = false, connecting_ = false;
   clock::time_point until_ = clock::time_point::max(), next_at_{};
   reason late_ = reason::none;
@@ -1023,7 +1024,7 @@ class exchange : public transport<exchange> {
       case state::overflowing:
       case state::too_long:
         return failed_with(call_->failure(
-            {"the server sent a header of more than ", answer_reader::most_buffered, " bytes"}));
+            {"the server sent a header of more than ", answer_reader::max_buffered, " bytes"}));
       case state::done:
         return in_tunnel_ ? tunnel_answered(in_.status()) : header_complete();
     }
@@ -1056,8 +1057,8 @@ class exchange : public transport<exchange> {
       if (!unknown) return read_range();
     }
     if (done) return complete();
-    if (unknown) return read_unknown(bytes ? call_->into.size() : call_->most_body);
-    if (*reply.length > call_->most_body) {
+    if (unknown) return read_unknown(bytes ? call_->into.size() : call_->max_body);
+    if (*reply.length > call_->max_body) {
       reply.cut = true;
       keep_ = false;
       return complete();
@@ -1096,8 +1097,8 @@ class exchange : public transport<exchange> {
   }
 
   /// A body in chunks, or up to the end of the connection.
-  void read_unknown(std::size_t most) {
-    in_.begin_body(most);
+  void read_unknown(std::size_t maximum) {
+    in_.begin_body(maximum);
     parse_body();
   }
   void parse_body() {
@@ -1276,7 +1277,7 @@ namespace penstock::inline v0_1::detail::web {
 /// Threads: any number may call `submit`, `perform` and `cancel`. Destruction cancels and joins; it waits for
 /// a look-up of a name that is in progress.
 class client {
-  static constexpr std::size_t most_redirects = 5;
+  static constexpr std::size_t max_redirects = 5;
   /// The calls with a tag, up to a number.
   struct named_calls {
     std::uint64_t tag, up_to;
@@ -1528,9 +1529,9 @@ class client {
     what.been.push_back(what.where);
     if (std::find(what.been.begin(), what.been.end(), to) != what.been.end())
       throw refuse({"the server redirects in a circle, back to ", to.without_secrets()});
-    if (what.been.size() > most_redirects)
+    if (what.been.size() > max_redirects)
       throw refuse(
-          {"the server redirects more than ", most_redirects, " times; use the URL that it leads to"});
+          {"the server redirects more than ", max_redirects, " times; use the URL that it leads to"});
     if (!to.same_origin(what.where))
       std::erase_if(what.headers,
                     [&](const call::header& one) { return what.headers_stay || is_secret(one.first); });
@@ -1559,7 +1560,7 @@ class client {
     const auto& retries = all_.options.retries;
     if (all_.options.warn_after.count() == 0 || now < quiet_until_) return false;
     return active_ != 0 ||
-           (retries.attempts > 1 && now - last_begun_ <= retries.longest_wait + retries.longest_asked);
+           (retries.attempts > 1 && now - last_begun_ <= retries.max_backoff + retries.max_retry_after);
   }
   void note_outcome(const call& what, const std::exception_ptr& failed) noexcept {
     try {
@@ -1688,7 +1689,7 @@ class objects {
  public:
   objects(shared<const object_list> list, const http_options& options)
       : list_(std::move(list)),
-        known_(list_->names.size()),
+        answers_(list_->names.size()),
         connections_(options.connections),
         headers_(options.headers),
         client_(std::in_place, options) {
@@ -1698,14 +1699,14 @@ class objects {
   objects& operator=(const objects&) = delete;
   ~objects() {
     client_.reset();  // its thread ends before what it uses
-    for (std::size_t i = 0; i < list_->names.size(); ++i) delete known_[i].load(std::memory_order_relaxed);
+    for (std::size_t i = 0; i < list_->names.size(); ++i) delete answers_[i].load(std::memory_order_relaxed);
   }
 
-  [[nodiscard]] object_signature signature(object_id id) {
+  [[nodiscard]] object_version version(object_id id) {
     const facts& found = find(id);
     return {found.size, found.stamp()};
   }
-  /// Whether equal signatures mean equal bytes: what the object's ETag says, if it has one.
+  /// Whether equal versions mean equal bytes: what the object's ETag says, if it has one.
   [[nodiscard]] bool tagged(object_id id) const {
     const facts* const there = id < list_->urls.size() ? known(id) : nullptr;
     return there != nullptr && !there->tag.empty() && !is_of_time(there->tag, there->size);
@@ -1747,13 +1748,13 @@ class objects {
       for (call* const one : begun) read_done(static_cast<reading*>(one), *one, failed);
   }
   void cancel() noexcept {
-    questions_.cancel();
+    flight_.cancel();
     client_->cancel();
   }
   /// Ends the reads of `read_many` with that tag.
   void abandon(std::uint64_t tag) noexcept { client_->abandon(tag); }
   void end_reads() noexcept {
-    questions_.cancel();
+    flight_.cancel();
     client_->refuse();
   }
   [[nodiscard]] const counts& counted() const noexcept { return client_->counted(); }
@@ -1761,7 +1762,7 @@ class objects {
 
  private:
   [[nodiscard]] const facts* known(object_id id) const noexcept {
-    return known_[id].load(std::memory_order_acquire);
+    return answers_[id].load(std::memory_order_acquire);
   }
   void address(call& what, object_id id) const {
     if (id >= list_->urls.size()) throw error(errc::argument, {"there is no object ", id});
@@ -1841,7 +1842,7 @@ class objects {
     fresh->modified = what.reply.header("Last-Modified");
     if (tag.size() > 2 && tag.starts_with('"') && tag.ends_with('"')) fresh->if_match = fresh->tag;
     const facts* there = nullptr;
-    if (known_[id].compare_exchange_strong(there, fresh.get(), std::memory_order_acq_rel))
+    if (answers_[id].compare_exchange_strong(there, fresh.get(), std::memory_order_acq_rel))
       return *fresh.release();
     const bool tags = !there->tag.empty() && !fresh->tag.empty();
     const bool dates = (!tags || weak) && !there->modified.empty() && !fresh->modified.empty();
@@ -1856,7 +1857,7 @@ class objects {
   const facts& find(object_id id) {
     if (id >= list_->urls.size()) throw error(errc::argument, {"there is no object ", id});
     if (known(id) == nullptr)
-      questions_.ask(id, [&] {
+      flight_.ask(id, [&] {
         if (known(id) == nullptr) (void)find_by_head(id);
       });
     return *known(id);
@@ -1904,8 +1905,8 @@ class objects {
   }
 
   shared<const object_list> list_;
-  fixed_array<std::atomic<const facts*>> known_;
-  shared_questions questions_;
+  fixed_array<std::atomic<const facts*>> answers_;
+  single_flight flight_;
   std::size_t connections_;
   std::vector<call::header> headers_;
   std::optional<client> client_;
@@ -1926,9 +1927,9 @@ class plain_http {
     static constexpr bool views = false;
     static constexpr bool has_latency = true;
 
-    [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
+    [[nodiscard]] std::uint64_t size(object_id id) const { return version(id).size; }
     /// The object's size, and a hash of its ETag, or of Last-Modified without one. Asked for once.
-    [[nodiscard]] object_signature signature(object_id id) const { return objects_->signature(id); }
+    [[nodiscard]] object_version version(object_id id) const { return objects_->version(id); }
     /// See `tagging_session`: not for ETags that a server makes of the time and the size, as nginx and Apache
     /// do.
     [[nodiscard]] bool tagged(object_id id) const { return objects_->tagged(id); }
@@ -1955,7 +1956,7 @@ class plain_http {
               .slow_downs = counted.slow_downs.load()};
     }
     /// The maximum number of connections, and so of requests in flight.
-    [[nodiscard]] std::size_t at_once() const noexcept { return objects_->connections(); }
+    [[nodiscard]] std::size_t max_in_flight() const noexcept { return objects_->connections(); }
     /// Connections opened so far.
     [[nodiscard]] std::uint64_t connections() const noexcept {
       return objects_->counted().connections.load();
@@ -1997,7 +1998,7 @@ namespace penstock::inline v0_1 {
 ///     const http shards("https://data.example.com/train-{0000..0127}.tar");
 ///     const http two({"http://a.example/0.tar", "http://b.example/0.tar?version=3"});
 ///     const http at_home("https://10.0.0.7/train-{0..9}.tar", {.connections = 64, .ca_file = "my_ca.pem"});
-///     const http hasty("http://10.0.0.7/0.tar", {.retries = {.attempts = 2}, .hedges = {.share = 0}});
+///     const http hasty("http://10.0.0.7/0.tar", {.retries = {.attempts = 2}, .hedges = {.max_extra_requests = 0}});
 ///
 /// In: URLs as `parse_url` takes them. Braces of a pattern, up to its query, are expanded by `expand_braces`;
 /// URLs of a list are taken as they are. Nothing is opened before `connect`, and no request sent before the
@@ -2027,8 +2028,8 @@ namespace penstock::inline v0_1 {
 /// within 15 s while no connection can be made; no
 /// more requests are in flight than the server bears, as by `throttled`; and a read that is late gets a
 /// second request on another connection, as by `hedged`. The options `retries`, `throttle` and `hedges` set
-/// them, or switch them off: `{.retries = {.attempts = 1}, .throttle = {.at_once = 0}, .hedges = {.share =
-/// 0}}`.
+/// them, or switch them off: `{.retries = {.attempts = 1}, .throttle = {.max_in_flight = 0}, .hedges =
+/// {.max_extra_requests = 0}}`.
 /// After `warn_after` (5 s) without a good answer, a line on the standard error stream says what is waited
 /// for. A stop token in the options ends all of it, also while a plan is made.
 /// A kept connection that the server had closed before the request is replaced in any case.
@@ -2042,14 +2043,15 @@ class http {
   static constexpr std::string_view schemes[] = {"http", "https"};
 
   /// What a run reads through; see `background_session` and `latent_session`.
-  class session : public detail::patient_session<detail::plain_http> {
+  class session : public detail::resilient_session<detail::plain_http> {
    public:
     /// Connections opened so far.
     [[nodiscard]] std::uint64_t connections() const noexcept { return inside().connections(); }
 
    private:
     friend http;
-    session(const detail::plain_http& where, const detail::patience& rules) : patient_session(where, rules) {}
+    session(const detail::plain_http& where, const detail::retry_policy& rules)
+        : resilient_session(where, rules) {}
   };
 
   explicit http(std::string_view pattern, http_options options = {})
@@ -2063,10 +2065,10 @@ class http {
   [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
   /// Throws errc::argument for a `ca_file` that cannot be used, and for proxies that are no URLs.
   [[nodiscard]] session connect() const {
-    return {detail::plain_http(list_, options_), detail::patience_of(options_)};
+    return {detail::plain_http(list_, options_), detail::retry_policy_of(options_)};
   }
-  /// See `sibling_storage`; queries stay as they are.
-  [[nodiscard]] http beside(sibling which) const {
+  /// See `sidecar_storage`; queries stay as they are.
+  [[nodiscard]] http sidecars(sidecar which) const {
     std::vector<std::string> urls;
     for (url one : list_->urls) {
       one.path = which.of(one.path);
@@ -2089,7 +2091,7 @@ class http {
   http(std::vector<std::string> urls, std::string pattern, http_options options)
       : options_(std::move(options)) {
     detail::check(options_);
-    (void)detail::patience_of(options_);
+    (void)detail::retry_policy_of(options_);
     auto list = std::make_unique<detail::web::object_list>();
     list->pattern = std::move(pattern);
     for (const std::string& one : urls) {
@@ -2119,7 +2121,7 @@ class http {
   http_options options_;
 };
 
-static_assert(sibling_storage<http> && background_session<http::session> && latent_session<http::session> &&
+static_assert(sidecar_storage<http> && background_session<http::session> && latent_session<http::session> &&
                   counting_session<http::session>,
               "http is a storage that reads in the background");
 

@@ -96,7 +96,7 @@ class jpeg_arena {
 template <class Rows>
 struct jpeg_rows {
   Rows rows;
-  JDIMENSION per_row, count, most;
+  JDIMENSION per_row, count, maximum;
   bool zeroed;
   jpeg_rows* next;
 };
@@ -201,14 +201,14 @@ class jpeg_session {
       return of(c).array<JBLOCKARRAY>(pool, width, rows);
     };
     m.request_virt_sarray = [](j_common_ptr c, int pool, boolean zero, JDIMENSION width, JDIMENSION rows,
-                               JDIMENSION most) {
+                               JDIMENSION maximum) {
       return reinterpret_cast<jvirt_sarray_ptr>(
-          of(c).request(of(c).samples_, pool, zero != FALSE, width, rows, most));
+          of(c).request(of(c).samples_, pool, zero != FALSE, width, rows, maximum));
     };
     m.request_virt_barray = [](j_common_ptr c, int pool, boolean zero, JDIMENSION width, JDIMENSION rows,
-                               JDIMENSION most) {
+                               JDIMENSION maximum) {
       return reinterpret_cast<jvirt_barray_ptr>(
-          of(c).request(of(c).blocks_, pool, zero != FALSE, width, rows, most));
+          of(c).request(of(c).blocks_, pool, zero != FALSE, width, rows, maximum));
     };
     m.realize_virt_arrays = [](j_common_ptr c) {
       of(c).realize(of(c).samples_);
@@ -300,9 +300,9 @@ class jpeg_session {
   }
   template <class Rows>
   jpeg_rows<Rows>* request(jpeg_rows<Rows>*& list, int pool, bool zero, JDIMENSION width, JDIMENSION rows,
-                           JDIMENSION most) {
+                           JDIMENSION maximum) {
     auto* const made = static_cast<jpeg_rows<Rows>*>(take(pool, sizeof(jpeg_rows<Rows>)));
-    list = new (made) jpeg_rows<Rows>{nullptr, width, rows, most, zero, list};
+    list = new (made) jpeg_rows<Rows>{nullptr, width, rows, maximum, zero, list};
     return made;
   }
   template <class Rows>
@@ -318,7 +318,7 @@ class jpeg_session {
   }
   template <class Rows>
   static Rows access(j_common_ptr c, jpeg_rows<Rows>& a, JDIMENSION first, JDIMENSION n) {
-    if (a.rows == nullptr || n > a.most || first > a.count || a.count - first < n) {
+    if (a.rows == nullptr || n > a.maximum || first > a.count || a.count - first < n) {
       c->err->msg_code = JERR_BAD_VIRTUAL_ACCESS;
       (*c->err->error_exit)(c);
     }
@@ -430,7 +430,7 @@ class jpeg_reader : public jpeg_session {
   [[nodiscard]] std::uint32_t width() const noexcept { return info_.output_width; }
 
   /// The most rows that `read` takes at once.
-  static constexpr unsigned rows_at_once = 8;
+  static constexpr unsigned rows_per_read = 8;
   /// Decodes the next rows; returns how many, at least one.
   unsigned read(std::span<std::uint8_t* const> rows) {
     for (std::size_t i = 0; i < rows.size(); ++i) rows_[i] = rows[i];
@@ -580,7 +580,7 @@ class jpeg_reader : public jpeg_session {
   jpeg_progress_mgr progress_{};
   bytes_view file_;
   image_part part_;
-  std::array<JSAMPROW, rows_at_once> rows_{};
+  std::array<JSAMPROW, rows_per_read> rows_{};
   std::uint32_t first_ = 0;
   JDIMENSION block_ = DCTSIZE;  // pixels of a block's side
   unsigned wanted_ = 0, got_ = 0;
@@ -632,7 +632,7 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
   [[nodiscard]] image_scratch& memory() const noexcept { return scratch_->image; }
 
   /// By the DCT: 8 x 8 coefficients are decoded as 4 x 4, 2 x 2 or 1 pixel.
-  [[nodiscard]] unsigned most_halvings() const noexcept { return scales_ ? 3 - halvings_ : 0; }
+  [[nodiscard]] unsigned max_halvings() const noexcept { return scales_ ? 3 - halvings_ : 0; }
   [[nodiscard]] jpeg_pixels halved(unsigned times, real_part& where) const noexcept {
     jpeg_pixels smaller = *this;
     const std::uint32_t side = 1u << times;
@@ -681,8 +681,8 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
   }
 
  private:
-  static constexpr unsigned rows_at_once = jpeg_reader::rows_at_once;
-  using row_list = std::array<std::uint8_t*, rows_at_once>;
+  static constexpr unsigned rows_per_read = jpeg_reader::rows_per_read;
+  using row_list = std::array<std::uint8_t*, rows_per_read>;
 
   void check(const image_part& part) const {
     if (!part.within(size()))
@@ -705,10 +705,10 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
       std::uint8_t* const spare = room_for<std::uint8_t>(scratch_->image.tables, row_bytes);
       list.fill(spare);
       for (std::uint32_t left = before; left != 0;)
-        left -= reader.read(std::span<std::uint8_t* const>(list).first(std::min(left, rows_at_once)));
+        left -= reader.read(std::span<std::uint8_t* const>(list).first(std::min(left, rows_per_read)));
     }
     for (std::uint32_t y = 0; y < part.height;) {
-      const unsigned n = std::min(part.height - y, rows_at_once);
+      const unsigned n = std::min(part.height - y, rows_per_read);
       place(y, n, list);
       const unsigned got = reader.read(std::span<std::uint8_t* const>(list).first(n));
       done(y, got, list);
@@ -728,7 +728,7 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
           width = reader.width();
           first = part.x - reader.first();
           pixels = room_for<std::uint8_t>(room, width * part.height * channels);
-          if (four_) four = room_for<std::uint8_t>(scratch_->image.dense, width * 4 * rows_at_once);
+          if (four_) four = room_for<std::uint8_t>(scratch_->image.dense, width * 4 * rows_per_read);
         },
         [&](std::uint32_t y, unsigned n, row_list& list) {
           for (unsigned i = 0; i < n; ++i)
@@ -760,8 +760,9 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
           width = reader.width();
           first = part.x - reader.first();
           straight = beside && width == part.width && !four_;
-          if (!straight) some = room_for<std::uint8_t>(scratch_->image.work, width * channels * rows_at_once);
-          if (four_) four = room_for<std::uint8_t>(scratch_->image.dense, width * 4 * rows_at_once);
+          if (!straight)
+            some = room_for<std::uint8_t>(scratch_->image.work, width * channels * rows_per_read);
+          if (four_) four = room_for<std::uint8_t>(scratch_->image.dense, width * 4 * rows_per_read);
         },
         [&](std::uint32_t y, unsigned n, row_list& list) {
           for (unsigned i = 0; i < n; ++i)
@@ -1058,11 +1059,11 @@ class jpeg_encoder {
   template <std::size_t Channels>
   void append(const pixel_view<std::uint8_t, Channels>& pixels, buffer& to, const jpeg_encoding& how = {}) {
     static_assert(Channels == 1 || Channels == 3, "penstock: a jpeg file has one channel or three");
-    constexpr std::uint32_t most = JPEG_MAX_DIMENSION;
+    constexpr std::uint32_t maximum = JPEG_MAX_DIMENSION;
     const image_size size = pixels.size();
-    if (size.width == 0 || size.height == 0 || size.width > most || size.height > most)
+    if (size.width == 0 || size.height == 0 || size.width > maximum || size.height > maximum)
       throw error(errc::argument, {"jpeg_encoder: the image is ", size.width, " x ", size.height,
-                                   "; give it 1 to ", most, " pixels in each direction"});
+                                   "; give it 1 to ", maximum, " pixels in each direction"});
     if (how.quality < 1 || how.quality > 100)
       throw error(errc::argument,
                   {"jpeg_encoder: the quality is ", how.quality, "; give a number from 1 to 100"});

@@ -105,9 +105,9 @@ namespace penstock::inline v0_1::detail {
     if (const std::string_view known = known_format(bytes_of(text)); !known.empty() && !text.starts_with('{'))
       return detail::text({"the description is not JSON: it is ", known});
     const std::string_view said = e.what();
-    constexpr std::size_t most = 300;
+    constexpr std::size_t maximum = 300;
     return detail::text(
-        {"the description is not JSON: ", said.substr(0, most), said.size() > most ? "..." : ""});
+        {"the description is not JSON: ", said.substr(0, maximum), said.size() > maximum ? "..." : ""});
   };
   // a one-byte bracket becomes an object of 70 bytes
   const auto shallow = [deepest](int depth, nlohmann::json::parse_event_t, const nlohmann::json&) {
@@ -189,8 +189,8 @@ struct avro_schema_maker {
   [[nodiscard]] static std::int64_t number_of(const nlohmann::json& object, const char* name) {
     const nlohmann::json* const found = find(object, name);
     if (found == nullptr) return -1;
-    constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
-    if (!found->is_number_unsigned() || found->get<std::uint64_t>() > most)
+    constexpr std::uint64_t maximum = std::numeric_limits<std::int64_t>::max();
+    if (!found->is_number_unsigned() || found->get<std::uint64_t>() > maximum)
       fail(text({"'", name, "' that is no number from 0 on"}));
     return found->get<std::int64_t>();
   }
@@ -261,10 +261,10 @@ struct avro_schema_maker {
 ///
 /// Source: Apache Avro 1.12, "Specification", "Schema Declaration".
 [[nodiscard]] inline avro_schema read_avro_schema(std::string_view json) {
-  constexpr std::size_t most = std::size_t{1} << 20;
+  constexpr std::size_t maximum = std::size_t{1} << 20;
   constexpr int levels = 64;
-  if (json.size() > most)
-    throw error(errc::limit, {"the schema of Avro has ", json.size(), " bytes; ", most, " is the limit"});
+  if (json.size() > maximum)
+    throw error(errc::limit, {"the schema of Avro has ", json.size(), " bytes; ", maximum, " is the limit"});
   avro_schema made;
   made.root = avro_schema_maker{made}.type(parse_description(json, levels), {});
   return made;
@@ -321,7 +321,7 @@ class avro_file {
 inline avro_file::avro_file(bytes_view file, avro_unpacker unpack, std::uint64_t limit)
     : file_(file), unpack_(unpack), limit_(limit) {
   constexpr std::string_view magic("Obj\1", 4);
-  constexpr std::size_t sync_size = 16, most_entries = 1000;
+  constexpr std::size_t sync_size = 16, max_entries = 1000;
   if (!text_of(file_).starts_with(magic))
     throw not_a("a container of Avro", file_, {"it does not begin with 'Obj'"});
   avro_walk walk = walk_file();
@@ -329,11 +329,11 @@ inline avro_file::avro_file(bytes_view file, avro_unpacker unpack, std::uint64_t
   while (std::int64_t count = walk.number()) {
     if (count < 0) {
       (void)walk.number();  // the size in bytes
-      count = count < -static_cast<std::int64_t>(most_entries) ? static_cast<std::int64_t>(most_entries) + 1
-                                                               : -count;
+      count = count < -static_cast<std::int64_t>(max_entries) ? static_cast<std::int64_t>(max_entries) + 1
+                                                              : -count;
     }
     for (; count != 0; --count) {
-      if (metadata_.size() == most_entries) walk.damaged("the container of Avro has too many metadata");
+      if (metadata_.size() == max_entries) walk.damaged("the container of Avro has too many metadata");
       const std::string_view key = text_of(walk.sized());
       metadata_.emplace_back(key, walk.sized());
     }
@@ -430,10 +430,10 @@ namespace detail {
 
 /// JSON of a log; of `value_t::discarded` if it is none, or so deeply nested that it is no log's.
 [[nodiscard]] inline nlohmann::json delta_json(std::string_view text) {
-  constexpr int most = 200;
+  constexpr int maximum = 200;
   int depth = 0;
   bool quoted = false;
-  for (std::size_t i = 0; i < text.size() && depth <= most; ++i) {
+  for (std::size_t i = 0; i < text.size() && depth <= maximum; ++i) {
     if (quoted && text[i] == '\\')
       ++i;
     else if (text[i] == '"')
@@ -443,7 +443,7 @@ namespace detail {
     else if (!quoted && (text[i] == '}' || text[i] == ']'))
       --depth;
   }
-  if (depth > most) return nlohmann::json::value_t::discarded;
+  if (depth > maximum) return nlohmann::json::value_t::discarded;
   return nlohmann::json::parse(text, nullptr, false);
 }
 
@@ -799,8 +799,8 @@ struct delta_state {
     return made;
   }
   [[nodiscard]] static std::vector<std::uint64_t> rows_of(const vector_place& one, bytes_view bytes) {
-    constexpr std::uint64_t most = std::uint64_t{1} << 27;  // which are a gigabyte here
-    std::vector<std::uint64_t> rows = read_deletion_vector(bytes, std::min(most, one.count));
+    constexpr std::uint64_t maximum = std::uint64_t{1} << 27;  // which are a gigabyte here
+    std::vector<std::uint64_t> rows = read_deletion_vector(bytes, std::min(maximum, one.count));
     if (rows.size() != one.count)
       throw error(errc::format,
                   {"a deletion vector has ", rows.size(), " rows, and the log says ", one.count});
@@ -829,7 +829,7 @@ struct delta_state {
     }
     if (in_files.empty()) return made;
     objects.open(names, [&](session_view session) {
-      const std::size_t threads = std::min(in_files.size(), table_objects::at_once);
+      const std::size_t threads = std::min(in_files.size(), table_objects::max_in_flight);
       tar::for_each_in_parallel(in_files.size(), threads, [&](std::size_t i) {
         const auto& [number, one] = in_files[i];
         try {
@@ -889,7 +889,7 @@ struct safetensors_header {
   std::map<std::string, std::string, std::less<>> metadata;
   std::uint64_t data = 0;  ///< where the bytes of the tensors begin
 
-  static constexpr std::uint64_t most_bytes = 100'000'000;  // set by the format
+  static constexpr std::uint64_t max_bytes = 100'000'000;  // set by the format
 };
 
 /// Handles the events of nlohmann's parser. The parser does not recurse, and this reader bounds the nesting.
@@ -1044,7 +1044,7 @@ class safetensors_reader {
   };
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < 8; ++i) length |= std::to_integer<std::uint64_t>(start[i]) << (8 * i);
-  if (length > safetensors_header::most_bytes)
+  if (length > safetensors_header::max_bytes)
     refuse(errc::limit, {"the safetensors header says it has ", length,
                          " bytes, and the format allows 100,000,000: is this a safetensors file?"});
   if (length > size - 8)
@@ -1115,7 +1115,7 @@ inline constexpr std::string_view litdata_of_rows =
 /// Reads the JSON of a LitData dataset.
 class litdata_json {
  public:
-  static constexpr std::uint64_t most_bytes = 256_MiB;
+  static constexpr std::uint64_t max_bytes = 256_MiB;
 
   [[nodiscard]] static litdata_index index(std::string_view text) {
     const nlohmann::json all = parse_description(text);
@@ -1186,9 +1186,9 @@ class litdata_json {
     if (!config.contains("data_format") || !config["data_format"].is_array() || config["data_format"].empty())
       fail("'config' has no list 'data_format'");
     const nlohmann::json& formats = config["data_format"];
-    constexpr std::size_t most = 4096;
-    if (formats.size() > most)
-      throw error(errc::limit, {"samples of ", formats.size(), " leaves; the limit is ", most});
+    constexpr std::size_t maximum = 4096;
+    if (formats.size() > maximum)
+      throw error(errc::limit, {"samples of ", formats.size(), " leaves; the limit is ", maximum});
     std::vector<std::string> names;
     if (const std::string spec = text_at(config, "data_spec"); !spec.empty()) {
       const nlohmann::json tree = inner(spec, "data_spec");
@@ -1293,7 +1293,7 @@ class litdata_json {
 
 /// Reads the text of an `index.json` of LitData. Throws, as `read_litdata_index` does, without the file.
 [[nodiscard]] inline litdata_index litdata_index_from_string(std::string_view text) {
-  if (text.size() > detail::litdata_json::most_bytes)
+  if (text.size() > detail::litdata_json::max_bytes)
     throw error(errc::limit, {"an index of ", text.size(), " bytes; the limit is 256 MiB"});
   return detail::litdata_json::index(text);
 }
@@ -1309,7 +1309,7 @@ class litdata_json {
 /// `errc::limit` for more than 256 MiB, or 4,096 leaves.
 /// Source: litdata, streaming/writer.py and utilities/_pytree.py.
 [[nodiscard]] inline litdata_index read_litdata_index(const std::string& path) {
-  const buffer bytes = detail::read_whole_file(path, detail::litdata_json::most_bytes, "an index of chunks");
+  const buffer bytes = detail::read_whole_file(path, detail::litdata_json::max_bytes, "an index of chunks");
   try {
     return detail::litdata_json::index(text_of(bytes.view()));
   } catch (error& e) {
@@ -1329,7 +1329,7 @@ namespace detail {
 /// Reads the JSON of an MDS dataset: its index, and what a shard says of its columns.
 class mds_json {
  public:
-  static constexpr std::uint64_t most_bytes = 256_MiB;
+  static constexpr std::uint64_t max_bytes = 256_MiB;
 
   [[nodiscard]] static mds_index index(std::string_view text) {
     const nlohmann::json all = parse_description(text);
@@ -1346,9 +1346,9 @@ class mds_json {
   [[nodiscard]] static std::vector<mds_column> columns(const nlohmann::json& one) {
     const nlohmann::json &names = list(one, "column_names"), &encodings = list(one, "column_encodings"),
                          &sizes = list(one, "column_sizes");
-    constexpr std::size_t most = 4096;
-    if (names.size() > most)
-      throw error(errc::limit, {"a shard of ", names.size(), " columns; the limit is ", most});
+    constexpr std::size_t maximum = 4096;
+    if (names.size() > maximum)
+      throw error(errc::limit, {"a shard of ", names.size(), " columns; the limit is ", maximum});
     if (names.empty() || names.size() != encodings.size() || names.size() != sizes.size())
       fail(
           "the lists 'column_names', 'column_encodings' and 'column_sizes' are empty or of different "
@@ -1415,10 +1415,10 @@ class mds_json {
     std::vector<mds_column> list = columns(one);
     const auto known = std::find(index.columns.begin(), index.columns.end(), list);
     made.columns = static_cast<std::size_t>(known - index.columns.begin());
-    constexpr std::size_t most = 1024;
+    constexpr std::size_t maximum = 1024;
     if (known == index.columns.end()) index.columns.push_back(std::move(list));
-    if (index.columns.size() > most)
-      throw error(errc::limit, {"shards of more than ", most, " different lists of columns"});
+    if (index.columns.size() > maximum)
+      throw error(errc::limit, {"shards of more than ", maximum, " different lists of columns"});
 
     for (const char* const key : {"column_names", "column_encodings", "column_sizes"})
       made.content = hashed(made.content, one[key]);
@@ -1437,7 +1437,7 @@ class mds_json {
 
 /// Reads the text of an `index.json`. Throws, as `read_mds_index` does, without the file.
 [[nodiscard]] inline mds_index mds_index_from_string(std::string_view text) {
-  if (text.size() > detail::mds_json::most_bytes)
+  if (text.size() > detail::mds_json::max_bytes)
     throw error(errc::limit, {"an index of ", text.size(), " bytes; the limit is 256 MiB"});
   return detail::mds_json::index(text);
 }
@@ -1454,7 +1454,7 @@ class mds_json {
 /// 4,096 columns, or 1,024 different lists of columns.
 /// Source: mosaicml-streaming, streaming/base/format/mds/writer.py.
 [[nodiscard]] inline mds_index read_mds_index(const std::string& path) {
-  const buffer bytes = detail::read_whole_file(path, detail::mds_json::most_bytes, "an index of shards");
+  const buffer bytes = detail::read_whole_file(path, detail::mds_json::max_bytes, "an index of shards");
   try {
     return detail::mds_json::index(text_of(bytes.view()));
   } catch (error& e) {
@@ -1469,7 +1469,7 @@ template <storage Storage>
   auto session = where.connect();
   try {
     const std::uint64_t size = session.size(0);
-    if (size > detail::mds_json::most_bytes)
+    if (size > detail::mds_json::max_bytes)
       throw error(errc::limit, {"an index of ", size, " bytes; the limit is 256 MiB"});
     buffer room;
     room.resize_for_overwrite(detail::to_size(size));
@@ -1518,7 +1518,7 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
     static constexpr bool has_latency = latent_session<session_type>;
 
     reader(shared<const files> known, bool unread)
-        : known_(std::move(known)), session_(known_->where.connect()), tables_(known_), unread_(unread) {}
+        : files_(std::move(known)), session_(files_->where.connect()), tables_(files_), unread_(unread) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
@@ -1526,39 +1526,40 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
       try {
         w.begin(session_, unread_);
         sink(detail::mds_sample<detail::mds_worker<session_type>>(w));
-        if (w.has_shown()) confirm(session_, w.at.shard);
+        if (w.has_mapped()) confirm(session_, w.at.shard);
       } catch (error& e) {
-        if (w.has_shown()) confirm(session_, w.at.shard);
-        w.at.say_where(e);
+        if (w.has_mapped()) confirm(session_, w.at.shard);
+        w.at.add_context(e);
         throw;
       }
     }
 
     /// Finds the samples that come next, up to 64, and prefetches their table entries.
     void look_ahead(std::span<const position> next, worker& w) const noexcept
-      requires touching_session<session_type>
+      requires prefetching_session<session_type>
     {
       for (std::size_t i = 0; i < std::min(next.size(), w.coming.size()); ++i) {
-        const manifest::place place = known_->shards.locate(next[i].index);
+        const manifest::place place = files_->shards.locate(next[i].index);
         const detail::mds_table* const table = tables_.find(place.shard);
         const std::uint32_t* const entry = table == nullptr ? nullptr : table->begins.data() + place.sample;
         w.coming[i] = {entry, static_cast<object_id>(place.shard)};
         __builtin_prefetch(entry);
       }
     }
-    /// Prefetches the first `most` bytes of one of these samples, if its shard is mapped.
-    [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w, std::uint64_t most) const noexcept
-      requires touching_session<session_type>
+    /// Prefetches the first `maximum` bytes of one of these samples, if its shard is mapped.
+    [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
+                                               std::uint64_t maximum) const noexcept
+      requires prefetching_session<session_type>
     {
       if (i >= w.coming.size() || w.coming[i].entry == nullptr) return;
       const std::uint32_t* const entry = w.coming[i].entry;
-      session_.touch(w.coming[i].shard, entry[0], std::min<std::uint64_t>(most, entry[1] - entry[0]));
+      session_.prefetch(w.coming[i].shard, entry[0], std::min<std::uint64_t>(maximum, entry[1] - entry[0]));
     }
 
     /// The shard's name in the index and the sample's number in it: "shard.00000.mds:17".
     [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = known_->locate(index);
-      return detail::text({known_->names[place.shard], ":", place.sample});
+      const manifest::place place = files_->locate(index);
+      return detail::text({files_->names[place.shard], ":", place.sample});
     }
     void get_ready(std::span<const position> samples) const { tables_.get_ready(session_, samples); }
     [[nodiscard]] bool is_ready() const noexcept { return tables_.are_ready(); }
@@ -1566,8 +1567,8 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
     template <class Sink>
     void ranges(std::uint64_t index, Sink&& sink) const {
       if (unread_) return;
-      const manifest::place place = known_->locate(index);
-      if constexpr (impatient_range_sink<Sink>)
+      const manifest::place place = files_->locate(index);
+      if constexpr (unknown_range_sink<Sink>)
         if (tables_.find(place.shard) == nullptr) return sink.unknown();
       const detail::mds_table& table = tables_.get(session_, place.shard);
       const std::uint64_t begin = table.begins[detail::to_size(place.sample)];
@@ -1583,18 +1584,18 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
     void cancel_reads() const noexcept { end_reads(session_); }
     /// The mean size of a sample.
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
-      return unread_ || known_->shards.samples() == 0 ? 0 : known_->shards.bytes() / known_->shards.samples();
+      return unread_ || files_->shards.samples() == 0 ? 0 : files_->shards.bytes() / files_->shards.samples();
     }
 
    private:
     void move_to(worker& w, std::uint64_t index) const {
       if (w.table == nullptr || index < w.shard_begin || index >= w.shard_end) {
-        const manifest::place place = known_->locate(index);
+        const manifest::place place = files_->locate(index);
         w.table = &tables_.get(session_, place.shard);
         w.shard_begin = place.first;
         w.shard_end = place.first + w.table->begins.size() - 1;
-        w.at.enter(known_->columns[known_->columns_of[place.shard]], known_->path(place.shard),
-                   known_->names[place.shard], static_cast<object_id>(place.shard));
+        w.at.enter(files_->columns[files_->columns_of[place.shard]], files_->path(place.shard),
+                   files_->names[place.shard], static_cast<object_id>(place.shard));
       }
       w.at.sample = index - w.shard_begin;
       const std::uint32_t* const entry = w.table->begins.data() + w.at.sample;
@@ -1602,7 +1603,7 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
       w.at.size = entry[1] - entry[0];
     }
 
-    shared<const files> known_;
+    shared<const files> files_;
     mutable session_type session_;  // a session may be used by many threads
     detail::mds_tables tables_;
     bool unread_;
@@ -1611,34 +1612,34 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
   using element = detail::mds_sample<detail::mds_worker<session_type>>;
 
   mds_source(Storage where, const mds_index& index)
-      : known_(new const files(where, index, where.names(), Kind::kind)) {}
+      : files_(new const files(where, index, where.names(), Kind::kind)) {}
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
+  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return known_->shards.starts();
+    return files_->shards.starts();
   }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
   /// Covers what the index says: each shard's name, size and samples, the columns, and checksums if there are
   /// some. Whether shards are compressed, and where they lie, makes no difference.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return known_->mark; }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->mark; }
   [[nodiscard]] std::string describe() const {
-    std::string line = detail::text({source_name, "(", known_->shards.shards().size(), " shards, ",
-                                     known_->shards.bytes(), " bytes): ", size(), " samples of "});
-    const std::vector<mds_column>& first = known_->columns.front().all;
+    std::string line = detail::text({source_name, "(", files_->shards.shards().size(), " shards, ",
+                                     files_->shards.bytes(), " bytes): ", size(), " samples of "});
+    const std::vector<mds_column>& first = files_->columns.front().all;
     for (std::size_t i = 0; i < first.size(); ++i)
       detail::append(line, {i == 0 ? "" : ", ", first[i].name, " (", first[i].encoding, ")"});
     return line;
   }
   [[nodiscard]] std::vector<source_field> fields() const {
     std::vector<source_field> made;
-    for (const mds_column& one : known_->columns.front().all) made.push_back({one.name, one.encoding});
+    for (const mds_column& one : files_->columns.front().all) made.push_back({one.name, one.encoding});
     return made;
   }
   /// Returns the reader. If no column is used, it reads the shards' tables alone.
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(known_, used.nothing()); }
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(files_, used.nothing()); }
 
  private:
-  shared<const files> known_;
+  shared<const files> files_;
 };
 
 namespace detail {
@@ -2515,7 +2516,7 @@ struct wids_shard {
 /// The shards of a description and of the descriptions it names, and how many bytes were read to find them.
 /// Both are bounded in total, because a few bytes may repeat a long base, or name one description many times.
 struct wids_listing {
-  static constexpr std::size_t most_bytes = 64_MiB;
+  static constexpr std::size_t max_bytes = 64_MiB;
 
   std::vector<wids_shard> shards;
   std::uint64_t path_bytes = 0, read_bytes = 0;
@@ -2552,9 +2553,9 @@ class wids_reader {
   [[noreturn]] void fail(const std::string& what) const { throw error(errc::format, what).in_file(path_); }
 
   [[nodiscard]] nlohmann::json parsed(wids_listing& found) const {
-    const buffer bytes = read_whole_file(path_, wids_listing::most_bytes, "a description of shards");
+    const buffer bytes = read_whole_file(path_, wids_listing::max_bytes, "a description of shards");
     found.read_bytes += bytes.size();
-    if (found.read_bytes > wids_listing::most_bytes)
+    if (found.read_bytes > wids_listing::max_bytes)
       throw error(errc::limit, "this description and those before it exceed 64 MiB in total").in_file(path_);
     try {
       return parse_description(text_of(bytes.view()));
@@ -2594,7 +2595,7 @@ class wids_reader {
       wids_shard said{joined(base, text(one, "url")), number(one, "nsamples"), std::nullopt};
       if (one.contains("filesize")) said.bytes = number(one, "filesize");
       found.path_bytes += said.path.size();
-      if (found.path_bytes > wids_listing::most_bytes)
+      if (found.path_bytes > wids_listing::max_bytes)
         throw error(errc::limit, "the paths of the shards, with their base, exceed 64 MiB in total")
             .in_file(path_);
       found.shards.push_back(std::move(said));

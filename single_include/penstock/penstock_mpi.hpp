@@ -138,10 +138,10 @@ struct peers {
     wait(request, length, deadline, what);
     auto kept = std::make_unique<std::string>(std::move(words));
     kept->resize(penstock::detail::to_size(*length));
-    constexpr std::size_t most = std::size_t{1} << 30;  // MPI counts with int
-    for (std::size_t at = 0; at < kept->size(); at += most) {
-      check(MPI_Ibcast(kept->data() + at, static_cast<int>(std::min(most, kept->size() - at)), MPI_BYTE, root,
-                       comm, &request));
+    constexpr std::size_t maximum = std::size_t{1} << 30;  // MPI counts with int
+    for (std::size_t at = 0; at < kept->size(); at += maximum) {
+      check(MPI_Ibcast(kept->data() + at, static_cast<int>(std::min(maximum, kept->size() - at)), MPI_BYTE,
+                       root, comm, &request));
       wait(request, kept, deadline, what);
     }
     return std::move(*kept);
@@ -267,10 +267,10 @@ inline std::string list_of(const std::vector<std::size_t>& processes) {
 namespace penstock::inline v0_1::mpi {
 
 /// The default time to wait for the other processes.
-inline constexpr std::chrono::milliseconds patience = std::chrono::minutes(10);
+inline constexpr std::chrono::milliseconds default_timeout = std::chrono::minutes(10);
 
 /// Waits until every process has reached this call; `what` completes the message `processes to <what>`.
-inline void barrier(MPI_Comm comm, std::chrono::milliseconds deadline = patience,
+inline void barrier(MPI_Comm comm, std::chrono::milliseconds deadline = default_timeout,
                     std::string_view what = "reach a barrier") {
   const detail::peers all(comm);
   auto nothing = std::make_unique<char>();
@@ -281,7 +281,7 @@ inline void barrier(MPI_Comm comm, std::chrono::milliseconds deadline = patience
 
 /// The world of a communicator: rank and size are the communicator's, local rank and size count the processes
 /// that share memory with this one, and nodes are numbered by their lowest ranks.
-inline world world_of(MPI_Comm comm, std::chrono::milliseconds deadline = patience) {
+inline world world_of(MPI_Comm comm, std::chrono::milliseconds deadline = default_timeout) {
   const detail::peers all(comm);
   // Splitting has no deadline, so nobody starts before all processes are there.
   barrier(comm, deadline, "find out who shares a machine");
@@ -319,7 +319,7 @@ inline world world_of(MPI_Comm comm, std::chrono::milliseconds deadline = patien
 ///     mpi::stop_together(all, batch.failure);
 ///     if (!batch) break;
 inline void stop_together(MPI_Comm comm, const std::exception_ptr& failure,
-                          std::chrono::milliseconds deadline = patience) {
+                          std::chrono::milliseconds deadline = default_timeout) {
   const detail::peers all(comm);
   const auto none = static_cast<std::uint64_t>(all.size);
   const std::uint64_t failed =
@@ -339,7 +339,7 @@ inline void stop_together(MPI_Comm comm, const std::exception_ptr& failure,
 ///       if (where) save(checkpoint, *where, model);
 ///     });
 template <class F>
-auto together(MPI_Comm comm, F&& f, std::chrono::milliseconds deadline = patience) {
+auto together(MPI_Comm comm, F&& f, std::chrono::milliseconds deadline = default_timeout) {
   using result = std::invoke_result_t<F&>;
   std::exception_ptr failure;
   if constexpr (std::is_void_v<result>) {
@@ -368,7 +368,7 @@ auto together(MPI_Comm comm, F&& f, std::chrono::milliseconds deadline = patienc
 /// With a communicator of the processes of one machine, each machine lists its own copy; `agree` then checks
 /// that the copies are equal.
 template <class F>
-auto on_first_rank(MPI_Comm comm, F&& f, std::chrono::milliseconds deadline = patience) {
+auto on_first_rank(MPI_Comm comm, F&& f, std::chrono::milliseconds deadline = default_timeout) {
   using result = std::remove_cvref_t<std::invoke_result_t<F&>>;
   const detail::peers all(comm);
   std::exception_ptr failure;
@@ -411,13 +411,14 @@ struct claims {
       for (const column c : which) said.push_back(at(i, c));
       groups[said].push_back(i);
     }
-    const auto* most = &groups.begin()->second;
+    const auto* maximum = &groups.begin()->second;
     for (const auto& [said, who] : groups)
-      if (who.size() > most->size() || (who.size() == most->size() && who[0] < most->front())) most = &who;
+      if (who.size() > maximum->size() || (who.size() == maximum->size() && who[0] < maximum->front()))
+        maximum = &who;
     split made;
-    made.usual = most->front();
+    made.usual = maximum->front();
     for (const auto& [said, who] : groups)
-      if (&who != most) made.others.insert(made.others.end(), who.begin(), who.end());
+      if (&who != maximum) made.others.insert(made.others.end(), who.begin(), who.end());
     std::sort(made.others.begin(), made.others.end());
     return made;
   }
@@ -477,7 +478,7 @@ void agree_on(MPI_Comm comm, const Plan& p, std::uint64_t epoch, std::uint64_t s
   if (const auto s = said.differ_in({claims::sequence}); !s.others.empty()) {
     refuse(text(
         {list_of(s.others), " of ", all.size, " read the data in another order than process ", s.usual,
-         ": seeds, order stages, deciders, tail or global batch differ; give all of them the same plan"}));
+         ": seeds, order stages, filters, tail or global batch differ; give all of them the same plan"}));
   }
   if (const auto s = said.differ_in({claims::epoch, claims::step}); !s.others.empty()) {
     const std::size_t one = s.others[0];
@@ -500,12 +501,12 @@ void agree_on(MPI_Comm comm, const Plan& p, std::uint64_t epoch, std::uint64_t s
 /// a process may have been replaced.
 template <class Plan>
   requires requires(const Plan& p) { p.source().fingerprint(); }
-void agree(MPI_Comm comm, const Plan& p, std::chrono::milliseconds deadline = patience) {
+void agree(MPI_Comm comm, const Plan& p, std::chrono::milliseconds deadline = default_timeout) {
   detail::agree_on(comm, p, 0, 0, deadline);
 }
 template <class Run>
   requires requires(const Run& r) { r.plan().source().fingerprint(); }
-void agree(MPI_Comm comm, const Run& r, std::chrono::milliseconds deadline = patience) {
+void agree(MPI_Comm comm, const Run& r, std::chrono::milliseconds deadline = default_timeout) {
   const state where = r.state();
   detail::agree_on(comm, r.plan(), where.epoch, where.step, deadline);
 }
@@ -514,7 +515,7 @@ void agree(MPI_Comm comm, const Run& r, std::chrono::milliseconds deadline = pat
 /// of a group that get the same samples count once. Throws on every process if the states are not of one job
 /// and one step.
 inline std::optional<state> gather_states(MPI_Comm comm, const state& mine, int root = 0,
-                                          std::chrono::milliseconds deadline = patience) {
+                                          std::chrono::milliseconds deadline = default_timeout) {
   const detail::peers all(comm);
   const auto texts = all.collect(root, to_string(mine), deadline, "give their states");
   return together(

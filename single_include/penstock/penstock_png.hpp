@@ -30,10 +30,11 @@ struct free_spng {
 };
 using spng_context = std::unique_ptr<spng_ctx, free_spng>;
 
-/// A context whose memory, and that of zlib behind it, is the thread's `kept_memory`: only within a scope.
+/// A context whose memory, and that of zlib behind it, is the thread's `allocation_pool`: only within a
+/// scope.
 [[nodiscard]] inline spng_context new_spng(int flags) {
-  spng_alloc functions{kept_memory::allocate, kept_memory::reallocate, kept_memory::allocate_zeros,
-                       kept_memory::release};
+  spng_alloc functions{allocation_pool::allocate, allocation_pool::reallocate,
+                       allocation_pool::allocate_zeros, allocation_pool::release};
   spng_context context(spng_ctx_new2(&functions, flags));
   if (!context) throw std::bad_alloc();
   return context;
@@ -119,7 +120,7 @@ class png_scratch : public detail::damage_count {
   template <class Straight, class Put>
   void decode(const detail::png_job& job, int format, const image_part& part, Straight&& straight,
               Put&& put) {
-    const detail::kept_memory::scope kept(memory_);
+    const detail::allocation_pool::scope kept(memory_);
     memory_.forget_failure();
     std::uint32_t done = 0;
     int fault = rows(job, format, part, false, done, straight, put);
@@ -172,7 +173,7 @@ class png_scratch : public detail::damage_count {
     std::memcpy(file, front.data(), front.size());
     std::memcpy(file + front.size(), chunk.data(), chunk.size());
     std::memcpy(file + front.size() + chunk.size(), back.data(), back.size());
-    const detail::kept_memory::scope kept(memory_);
+    const detail::allocation_pool::scope kept(memory_);
     memory_.forget_failure();
     const detail::spng_context context = detail::new_spng(0);
     constexpr std::size_t largest = 1 << 20;
@@ -207,13 +208,13 @@ class png_scratch : public detail::damage_count {
   template <class Straight, class Put>
   int rows(const detail::png_job& job, int format, const image_part& part, bool ignore_checksums,
            std::uint32_t& done, Straight& straight, Put& put) {
-    constexpr std::size_t most_of_a_chunk = 1 << 20;  // of those that libspng would keep
+    constexpr std::size_t max_of_a_chunk = 1 << 20;  // of those that libspng would keep
     done = 0;
     detail::png_filter filter(job.png);
     const detail::spng_context context = detail::new_spng(ignore_checksums ? SPNG_CTX_IGNORE_ADLER32 : 0);
     spng_ctx* const c = context.get();
     spng_set_image_limits(c, job.limits.width, job.limits.height);
-    spng_set_chunk_limits(c, most_of_a_chunk, most_of_a_chunk);
+    spng_set_chunk_limits(c, max_of_a_chunk, max_of_a_chunk);
     if (ignore_checksums) spng_set_crc_action(c, SPNG_CRC_USE, SPNG_CRC_USE);
     if (const int fault = spng_set_png_stream(c, next_bytes, &filter); fault != 0) return fault;
     if (const int fault = cut_transparent_colour(c, job.header); fault != 0) return fault;
@@ -274,7 +275,7 @@ class png_scratch : public detail::damage_count {
     return spng_decode_chunks(c) == SPNG_ECHUNK_CRC ? SPNG_ECHUNK_CRC : SPNG_OK;
   }
 
-  detail::kept_memory memory_;
+  detail::allocation_pool memory_;
   buffer row_;
   buffer whole_;
 };
@@ -458,7 +459,7 @@ class png_encoder {
                                    " has no pixels; a png image has at least one"});
     if (options.level < 0 || options.level > 9)
       throw error(errc::argument, {"png_encoder: there is no level ", options.level, "; give 0 to 9"});
-    const detail::kept_memory::scope kept(memory_);
+    const detail::allocation_pool::scope kept(memory_);
     memory_.forget_failure();
     no_memory_ = false;
     file_.clear();
@@ -493,7 +494,7 @@ class png_encoder {
     return fault;
   }
 
-  detail::kept_memory memory_;
+  detail::allocation_pool memory_;
   buffer file_;
   bool no_memory_ = false;
 };

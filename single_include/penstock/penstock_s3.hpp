@@ -9,11 +9,11 @@
 #if !__has_include(<openssl/hmac.h>)
 #error "penstock_s3.hpp needs OpenSSL: link penstock::s3"
 #endif
-#if !__has_include(<nlohmann/json.hpp>)
-#error "penstock_s3.hpp needs nlohmann-json: link penstock::s3"
-#endif
 #if !__has_include(<openssl/crypto.h>)
 #error "penstock_s3.hpp needs OpenSSL: link penstock::s3"
+#endif
+#if !__has_include(<nlohmann/json.hpp>)
+#error "penstock_s3.hpp needs nlohmann-json: link penstock::s3"
 #endif
 #if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<pugixml.hpp>)
 #error "penstock_s3.hpp needs Boost.Beast and pugixml: link penstock::s3"
@@ -765,6 +765,143 @@ class aws_signer {
 
 }  // namespace penstock::inline v0_1::detail::s3
 
+// ---- penstock/storage/s3/detail/own_copy.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// The same error with texts of its own, for another thread.
+[[nodiscard, gnu::cold]] inline error own_copy(const error& failure) {
+  error made(failure);
+  return made.own_texts();
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/credential_cache.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// What the time is; tests have one of their own.
+struct wall_clock {
+  void* self = nullptr;
+  wall_time (*now)(void* self) = [](void*) {
+    return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  };
+  [[nodiscard]] wall_time operator()() const { return now(self); }
+};
+
+/// Keeps credentials and renews them: before they expire, and when a server says that they have. One thread
+/// renews; as long as the old ones are valid, others take those and do not wait.
+///
+/// `Source` has `find(now)`, as `credential_chain`. Threads: any number.
+template <class Source>
+class credential_cache {
+ public:
+  /// `seed` spreads renewals, so that a thousand processes do not all ask in the same second.
+  explicit credential_cache(Source source, wall_clock clock = {}, std::uint64_t seed = 0)
+      : source_(std::move(source)),
+        clock_(clock),
+        spread_(static_cast<std::int64_t>(seed * 0x9E3779B97F4A7C15u >> 58)) {}
+
+  /// Credentials that are valid, as far as this machine's clock and the last answer of a server say. Throws
+  /// what `Source` throws if there are none and no old ones that are still valid; so do all that waited.
+  [[nodiscard]] std::shared_ptr<const s3_credentials> current() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      const wall_time now = clock_();
+      if (valid(now) && now < renew_at_) return kept_;
+      if (!renewing_) return renewed(lock, now);
+      if (valid(now)) return kept_;
+      const std::uint64_t round = rounds_;
+      renewed_.wait(lock, [&] { return rounds_ != round; });
+      if (failure_) throw own_copy(*failure_);
+    }
+  }
+
+  /// What `current` would give without waiting; null if credentials must be found or renewed first.
+  [[nodiscard]] std::shared_ptr<const s3_credentials> ready() {
+    const std::lock_guard lock(mutex_);
+    const wall_time now = clock_();
+    return valid(now) && (now < renew_at_ || renewing_) ? kept_ : nullptr;
+  }
+
+  /// A server said that these, which `current` gave, have expired: they are not given again.
+  void expired(const std::shared_ptr<const s3_credentials>& those) {
+    const std::lock_guard lock(mutex_);
+    if (those == kept_) refused_ = true;
+  }
+
+ private:
+  static constexpr std::chrono::seconds margin{300}, pause{30};
+
+  [[nodiscard]] bool valid(wall_time now) const {
+    return kept_ != nullptr && !refused_ && (!kept_->expires() || now < *kept_->expires());
+  }
+
+  [[nodiscard]] std::shared_ptr<const s3_credentials> renewed(std::unique_lock<std::mutex>& lock,
+                                                              wall_time now) {
+    renewing_ = true;
+    lock.unlock();
+    std::shared_ptr<const s3_credentials> found;
+    std::optional<error> failure;
+    try {
+      found = std::make_shared<const s3_credentials>(source_.find(now));
+    } catch (const error& e) {
+      failure = own_copy(e);
+    } catch (...) {
+      lock.lock();
+      end_round(std::nullopt);
+      throw;
+    }
+    lock.lock();
+    now = clock_();
+    if (found && found->expires() && *found->expires() <= now) {
+      failure.emplace(errc::io, "the credentials that were found expired before: check this machine's clock");
+    } else if (found && refused_ && *found == *kept_) {
+      failure.emplace(error(errc::io,
+                            "the store says that the credentials have expired, and there are no newer ones "
+                            "where they came from: renew them")
+                          .recurring());
+    } else if (found) {
+      kept_ = std::move(found);
+      refused_ = false;
+      renew_at_ = wall_time::max();
+      if (kept_->expires()) renew_at_ = *kept_->expires() - before(*kept_->expires() - now);
+    }
+    if (failure && valid(now)) {  // the old ones will do; soon again
+      renew_at_ = now + pause;
+      failure.reset();
+    }
+    end_round(failure);
+    if (failure_) throw own_copy(*failure_);
+    return kept_;
+  }
+  /// How long before their end credentials of this lifetime are renewed.
+  [[nodiscard]] std::chrono::seconds before(std::chrono::seconds lifetime) const {
+    return std::min(margin + std::chrono::seconds(spread_), lifetime / 4);
+  }
+  void end_round(const std::optional<error>& failure) {
+    failure_ = failure;
+    renewing_ = false;
+    ++rounds_;
+    renewed_.notify_all();
+  }
+
+  Source source_;
+  wall_clock clock_;
+  std::int64_t spread_;  // seconds, 0 to 63
+
+  std::mutex mutex_;
+  std::condition_variable renewed_;
+  std::shared_ptr<const s3_credentials> kept_;
+  std::optional<error> failure_;  // of the last round
+  wall_time renew_at_{};
+  std::uint64_t rounds_ = 0;
+  bool refused_ = false, renewing_ = false;
+};
+
+}  // namespace penstock::inline v0_1::detail::s3
+
 // ---- penstock/storage/s3/detail/http_call.hpp
 
 namespace penstock::inline v0_1::detail::s3 {
@@ -778,7 +915,7 @@ struct http_request {
   /// When the answer must have come, from the call on; then `send` throws errc::io.
   std::chrono::milliseconds deadline{1000};
   /// The answer is cut off as errc::io if its body is longer.
-  std::size_t longest_body = std::size_t{1} << 20;
+  std::size_t max_body_size = std::size_t{1} << 20;
 };
 
 /// Who sends small requests for whoever needs credentials or a list, and waits for the answer. `send` follows
@@ -803,21 +940,21 @@ struct xml_fault {
 };
 
 /// Parses the body of an answer. pugixml knows no entities of a document's own and does not recurse; here a
-/// body is refused before it is parsed if it has such entities, or more than `most_tags`, or attributes, so
-/// that its memory stays within a small multiple of `most_bytes`.
+/// body is refused before it is parsed if it has such entities, or more than `max_tags`, or attributes, so
+/// that its memory stays within a small multiple of `max_bytes`.
 [[nodiscard]] inline std::optional<xml_fault> load_xml(pugi::xml_document& document, std::string_view body) {
-  constexpr std::size_t most_bytes = std::size_t{8} << 20;
-  constexpr std::ptrdiff_t most_tags = 200'000;  // a full page of a list has about 30,000
+  constexpr std::size_t max_bytes = std::size_t{8} << 20;
+  constexpr std::ptrdiff_t max_tags = 200'000;  // a full page of a list has about 30,000
   // Two for an attribute; a full page whose keys were nothing but quotation marks would have a million.
-  constexpr std::ptrdiff_t most_quotes = 1'200'000;
-  if (body.size() > most_bytes) return xml_fault{"it is larger than 8 MiB", most_bytes};
+  constexpr std::ptrdiff_t max_quotes = 1'200'000;
+  if (body.size() > max_bytes) return xml_fault{"it is larger than 8 MiB", max_bytes};
   if (const std::size_t zero = body.find('\0'); zero != std::string_view::npos)
     return xml_fault{"it has a zero byte", zero};
   if (const std::size_t type = body.find("<!DOCTYPE"); type != std::string_view::npos)
     return xml_fault{"it declares a document type, which no store does", type};
-  if (std::count(body.begin(), body.end(), '<') > most_tags)
+  if (std::count(body.begin(), body.end(), '<') > max_tags)
     return xml_fault{"it has more than 200,000 tags", 0};
-  if (std::count(body.begin(), body.end(), '"') + std::count(body.begin(), body.end(), '\'') > most_quotes)
+  if (std::count(body.begin(), body.end(), '"') + std::count(body.begin(), body.end(), '\'') > max_quotes)
     return xml_fault{"it has more than 600,000 attributes", 0};
   constexpr unsigned how = pugi::parse_cdata | pugi::parse_escapes | pugi::parse_ws_pcdata_single;
   const pugi::xml_parse_result found =
@@ -1024,9 +1161,9 @@ struct refusal {
 }
 
 /// What a store gave, if it has no other characters than such a value has, so that nothing else is repeated.
-[[nodiscard]] inline std::string only(std::string_view given, std::size_t most, std::string_view besides) {
+[[nodiscard]] inline std::string only(std::string_view given, std::size_t maximum, std::string_view besides) {
   const bool fits =
-      given.size() <= most && std::all_of(given.begin(), given.end(), [besides](char c) {
+      given.size() <= maximum && std::all_of(given.begin(), given.end(), [besides](char c) {
         return is_digit(c) || is_lower(c) || is_upper(c) || besides.find(c) != std::string_view::npos;
       });
   return fits ? std::string(given) : std::string();
@@ -1055,9 +1192,9 @@ struct refusal {
     if (found.retry_after)
       found.retry_after = std::min<std::chrono::seconds>(*found.retry_after, std::chrono::hours(24));
   }
-  constexpr std::size_t most = std::size_t{1} << 20;
+  constexpr std::size_t maximum = std::size_t{1} << 20;
   pugi::xml_document document;
-  if (!answer.body.empty() && answer.body.size() <= most && !load_xml(document, answer.body)) {
+  if (!answer.body.empty() && answer.body.size() <= maximum && !load_xml(document, answer.body)) {
     pugi::xml_node body = document.document_element();
     if (std::string_view(body.name()) == "ErrorResponse") body = body.child("Error");  // of STS
     if (std::string_view(body.name()) == "Error") {
@@ -1185,7 +1322,7 @@ class ini_reader {
   }
 
  private:
-  static constexpr std::size_t most_sections = 4096;
+  static constexpr std::size_t max_sections = 4096;
 
   static bool fits(std::string_view line) {
     for (const char c : line)
@@ -1245,7 +1382,7 @@ class ini_reader {
     if (name.empty()) fail("begins a section without a name");
     for (current_ = 0; current_ < sections_.size(); ++current_)
       if (sections_[current_].name == name) return;
-    if (sections_.size() == most_sections) fail("begins one section too many");
+    if (sections_.size() == max_sections) fail("begins one section too many");
     sections_.push_back({std::string(name), {}});
   }
 
@@ -1258,7 +1395,7 @@ class ini_reader {
 /// A small text file as a whole; nothing if there is none. Throws errc::io, marked recurring, for one that
 /// cannot be read or is larger than a MiB.
 [[nodiscard]] inline std::optional<std::string> small_file(const std::string& path) {
-  constexpr std::size_t most = std::size_t{1} << 20;
+  constexpr std::size_t maximum = std::size_t{1} << 20;
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   if (!in) {
@@ -1267,11 +1404,11 @@ class ini_reader {
         .in_file(path)
         .recurring();
   }
-  std::string bytes(most + 1, '\0');
+  std::string bytes(maximum + 1, '\0');
   in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   if (in.bad()) throw error(errc::io, "cannot read this file of credentials").in_file(path).recurring();
   bytes.resize(static_cast<std::size_t>(in.gcount()));
-  if (bytes.size() > most)
+  if (bytes.size() > maximum)
     throw error(errc::io, "this file of credentials is larger than a MiB").in_file(path).recurring();
   return bytes;
 }
@@ -1575,8 +1712,8 @@ namespace penstock::inline v0_1::detail::s3 {
         return found;
       } catch (const error& e) {
         // Elsewhere nobody is there, which shows at once, or packets are dropped.
-        const int most = answers ? 3 : e.timed_out() ? 2 : 1;
-        if (e.code() != errc::io || attempt >= most) throw;
+        const int maximum = answers ? 3 : e.timed_out() ? 2 : 1;
+        if (e.code() != errc::io || attempt >= maximum) throw;
       }
     }
   };
@@ -2010,143 +2147,6 @@ class credential_chain {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/s3/detail/own_copy.hpp
-
-namespace penstock::inline v0_1::detail::s3 {
-
-/// The same error with texts of its own, for another thread.
-[[nodiscard, gnu::cold]] inline error own_copy(const error& failure) {
-  error made(failure);
-  return made.own_texts();
-}
-
-}  // namespace penstock::inline v0_1::detail::s3
-
-// ---- penstock/storage/s3/credential_keeper.hpp
-
-namespace penstock::inline v0_1::detail::s3 {
-
-/// What the time is; tests have one of their own.
-struct wall_clock {
-  void* self = nullptr;
-  wall_time (*now)(void* self) = [](void*) {
-    return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  };
-  [[nodiscard]] wall_time operator()() const { return now(self); }
-};
-
-/// Keeps credentials and renews them: before they expire, and when a server says that they have. One thread
-/// renews; as long as the old ones are valid, others take those and do not wait.
-///
-/// `Source` has `find(now)`, as `credential_chain`. Threads: any number.
-template <class Source>
-class credential_keeper {
- public:
-  /// `seed` spreads renewals, so that a thousand processes do not all ask in the same second.
-  explicit credential_keeper(Source source, wall_clock clock = {}, std::uint64_t seed = 0)
-      : source_(std::move(source)),
-        clock_(clock),
-        spread_(static_cast<std::int64_t>(seed * 0x9E3779B97F4A7C15u >> 58)) {}
-
-  /// Credentials that are valid, as far as this machine's clock and the last answer of a server say. Throws
-  /// what `Source` throws if there are none and no old ones that are still valid; so do all that waited.
-  [[nodiscard]] std::shared_ptr<const s3_credentials> current() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      const wall_time now = clock_();
-      if (valid(now) && now < renew_at_) return kept_;
-      if (!renewing_) return renewed(lock, now);
-      if (valid(now)) return kept_;
-      const std::uint64_t round = rounds_;
-      renewed_.wait(lock, [&] { return rounds_ != round; });
-      if (failure_) throw own_copy(*failure_);
-    }
-  }
-
-  /// What `current` would give without waiting; null if credentials must be found or renewed first.
-  [[nodiscard]] std::shared_ptr<const s3_credentials> ready() {
-    const std::lock_guard lock(mutex_);
-    const wall_time now = clock_();
-    return valid(now) && (now < renew_at_ || renewing_) ? kept_ : nullptr;
-  }
-
-  /// A server said that these, which `current` gave, have expired: they are not given again.
-  void expired(const std::shared_ptr<const s3_credentials>& those) {
-    const std::lock_guard lock(mutex_);
-    if (those == kept_) refused_ = true;
-  }
-
- private:
-  static constexpr std::chrono::seconds margin{300}, pause{30};
-
-  [[nodiscard]] bool valid(wall_time now) const {
-    return kept_ != nullptr && !refused_ && (!kept_->expires() || now < *kept_->expires());
-  }
-
-  [[nodiscard]] std::shared_ptr<const s3_credentials> renewed(std::unique_lock<std::mutex>& lock,
-                                                              wall_time now) {
-    renewing_ = true;
-    lock.unlock();
-    std::shared_ptr<const s3_credentials> found;
-    std::optional<error> failure;
-    try {
-      found = std::make_shared<const s3_credentials>(source_.find(now));
-    } catch (const error& e) {
-      failure = own_copy(e);
-    } catch (...) {
-      lock.lock();
-      end_round(std::nullopt);
-      throw;
-    }
-    lock.lock();
-    now = clock_();
-    if (found && found->expires() && *found->expires() <= now) {
-      failure.emplace(errc::io, "the credentials that were found expired before: check this machine's clock");
-    } else if (found && refused_ && *found == *kept_) {
-      failure.emplace(error(errc::io,
-                            "the store says that the credentials have expired, and there are no newer ones "
-                            "where they came from: renew them")
-                          .recurring());
-    } else if (found) {
-      kept_ = std::move(found);
-      refused_ = false;
-      renew_at_ = wall_time::max();
-      if (kept_->expires()) renew_at_ = *kept_->expires() - before(*kept_->expires() - now);
-    }
-    if (failure && valid(now)) {  // the old ones will do; soon again
-      renew_at_ = now + pause;
-      failure.reset();
-    }
-    end_round(failure);
-    if (failure_) throw own_copy(*failure_);
-    return kept_;
-  }
-  /// How long before their end credentials of this lifetime are renewed.
-  [[nodiscard]] std::chrono::seconds before(std::chrono::seconds lifetime) const {
-    return std::min(margin + std::chrono::seconds(spread_), lifetime / 4);
-  }
-  void end_round(const std::optional<error>& failure) {
-    failure_ = failure;
-    renewing_ = false;
-    ++rounds_;
-    renewed_.notify_all();
-  }
-
-  Source source_;
-  wall_clock clock_;
-  std::int64_t spread_;  // seconds, 0 to 63
-
-  std::mutex mutex_;
-  std::condition_variable renewed_;
-  std::shared_ptr<const s3_credentials> kept_;
-  std::optional<error> failure_;  // of the last round
-  wall_time renew_at_{};
-  std::uint64_t rounds_ = 0;
-  bool refused_ = false, renewing_ = false;
-};
-
-}  // namespace penstock::inline v0_1::detail::s3
-
 // ---- penstock/storage/s3/detail/checksum.hpp
 
 namespace penstock::inline v0_1::detail::s3 {
@@ -2332,15 +2332,15 @@ class web_http_call {
     http_options options = options_;
     options.connections = 1;
     options.proxies = options.proxies && request.to.scheme == "https";
-    const auto most = std::max(request.deadline, std::chrono::milliseconds(1));
+    const auto maximum = std::max(request.deadline, std::chrono::milliseconds(1));
     for (auto* const time : {&options.connect_time, &options.first_byte_time, &options.progress_time})
-      *time = std::min(*time, most);
+      *time = std::min(*time, maximum);
     web::call what;
     what.method = verb_of(request.method);
     what.where = request.to;
     for (const name_value& one : request.headers) what.headers.emplace_back(one.name, one.value);
     what.body = request.body;
-    what.most_body = request.longest_body;
+    what.max_body = request.max_body_size;
     what.follow_redirects = false;
     waiting state;
     what.self = &state;
@@ -2365,7 +2365,7 @@ class web_http_call {
         throw what.failure({"no answer within ", request.deadline.count(), " ms"}).after_time_out();
     }
     if (state.failed) std::rethrow_exception(state.failed);
-    if (what.reply.cut) throw what.failure({"the answer has more than ", request.longest_body, " bytes"});
+    if (what.reply.cut) throw what.failure({"the answer has more than ", request.max_body_size, " bytes"});
     return answer_of(what.reply);
   }
 
@@ -2474,8 +2474,9 @@ class store {
       : environment_(options.environment ? *options.environment : s3_environment::of_process()),
         clock_(clock),
         credentials_(options.connection),
-        keeper_(credential_chain(options.identity, environment_, credentials_.call(), {this, set_clock}),
-                corrected(), std::random_device{}()),
+        credential_cache_(
+            credential_chain(options.identity, environment_, credentials_.call(), {this, set_clock}),
+            corrected(), std::random_device{}()),
         client_(std::in_place, options.connection) {
     const profile_files files(environment_);
     const std::string profile =
@@ -2575,7 +2576,7 @@ class store {
   void go(std::span<store_call* const> calls) noexcept {
     std::exception_ptr failed;
     try {
-      if (const auto as = keeper_.ready()) return send(calls, as);
+      if (const auto as = credential_cache_.ready()) return send(calls, as);
       const std::scoped_lock lock(mutex_);
       waiting_.reserve(waiting_.size() + calls.size());
       if (!finder_.joinable() && !ends_) finder_ = std::thread([this]() noexcept { find_credentials(); });
@@ -2609,7 +2610,7 @@ class store {
       std::shared_ptr<const s3_credentials> as;
       std::optional<error> failure;
       try {
-        as = keeper_.current();
+        as = credential_cache_.current();
       } catch (const error& e) {
         failure = e;
       } catch (const std::exception& e) {
@@ -2753,7 +2754,7 @@ class store {
     switch (found.remedy) {
       case s3_remedy::refresh_credentials:
         if (std::exchange(what.renewed, true) || what.as->anonymous()) return false;
-        keeper_.expired(what.as);
+        credential_cache_.expired(what.as);
         return true;
       case s3_remedy::resync_clock:
         if (std::exchange(what.resynced, true)) return false;
@@ -2821,7 +2822,7 @@ class store {
   std::shared_ptr<const endpoint> first_;
   std::vector<name_value> always_;
   web_http_call credentials_;
-  credential_keeper<credential_chain> keeper_;
+  credential_cache<credential_chain> credential_cache_;
 
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -2994,7 +2995,7 @@ class bucket_list {
     call.name = name_;
     call.doing = "list objects";
     call.query = listing_.query();
-    call.most_body = std::size_t{8} << 20;
+    call.max_body = std::size_t{8} << 20;
     with.perform(call);
     if (!call.succeeded()) throw call.failure_of_answer();
     if (call.reply.cut) throw call.failure({"a page of the list of objects has more than 8 MiB"}).recurring();
@@ -3012,9 +3013,9 @@ class bucket_list {
 };
 
 /// Asks for pages again by the rules of reads: as often, with the same waits, and with one budget for all.
-class page_patience {
+class page_retries {
  public:
-  explicit page_patience(const relay_rules& rules) : rules_(rules), budget_(rules.budget) {
+  explicit page_retries(const retry_rules& rules) : rules_(rules), budget_(rules.budget) {
     if (!rules_.seed) rules_.seed = arbitrary_seed();
   }
   /// What `ask()` returns; waits before the next attempt until the rules' token asks to stop.
@@ -3060,17 +3061,17 @@ class page_patience {
   [[nodiscard]] std::chrono::nanoseconds pause_after(const read_failure& why, std::uint32_t attempt) const {
     const std::chrono::milliseconds asked(
         static_cast<std::int64_t>(std::min<std::uint64_t>(why.asked_ms.value_or(0), 1'000'000'000)));
-    return retry_wait(rules_, {0, pages_, {}}, attempt) + std::min(rules_.longest_asked, asked);
+    return retry_wait(rules_, {0, pages_, {}}, attempt) + std::min(rules_.max_retry_after, asked);
   }
 
-  relay_rules rules_;
+  retry_rules rules_;
   retry_budget budget_;
   std::uint64_t pages_ = 0;
 };
 
 /// The names of the objects that begin so; see `s3::list`.
 [[nodiscard]] inline std::vector<std::string> names_in(store& with, std::string_view text_of_prefix,
-                                                       const relay_rules& rules) {
+                                                       const retry_rules& rules) {
   std::string_view rest = text_of_prefix;
   if (rest.starts_with("s3://")) rest.remove_prefix(5);
   const std::size_t slash = std::min(rest.find('/'), rest.size());
@@ -3079,9 +3080,9 @@ class page_patience {
   if (bucket.empty() || bucket.find_first_of("@:?") != std::string_view::npos)
     throw error(errc::argument, "what is listed is a bucket and perhaps a prefix: write s3://bucket/prefix");
   std::vector<std::string> names;
-  page_patience patience(rules);
+  page_retries retries(rules);
   for (bucket_list list(bucket, prefix); !list.done();) {
-    const list_page page = patience.insist([&] { return list.next(with); });
+    const list_page page = retries.insist([&] { return list.next(with); });
     for (const listed_object& one : page.objects) {
       if (one.size == 0 && one.key.ends_with('/')) continue;
       const std::string_view last = std::string_view(one.key).substr(one.key.rfind('/') + 1);
@@ -3124,7 +3125,7 @@ namespace detail {
 class catalog_calls {
  public:
   explicit catalog_calls(const http_options& options)
-      : headers_(options.headers), client_(options), patience_(retry_rules_of(options)) {
+      : headers_(options.headers), client_(options), retries_(retry_rules_of(options)) {
     for (const auto& [name, value] : headers_) {  // any of them may be one: Authorization, Cookie, X-Api-Key
       keep_secret(value);
       keep_secret(value.substr(value.rfind(' ') + 1));
@@ -3134,7 +3135,7 @@ class catalog_calls {
 
   /// The object that a URL gives. `missing`: what to say if it is not there.
   [[nodiscard]] nlohmann::json get(const std::string& address, std::string_view missing) {
-    return patiently([&] {
+    return retrying_pages([&] {
       web::call call;
       call.where = parse_url(address);
       call.headers = headers_;
@@ -3161,7 +3162,7 @@ class catalog_calls {
     if (colon != std::string::npos) add("client_id", std::string_view(as.credential).substr(0, colon));
     add("client_secret", std::string_view(as.credential).substr(colon + 1));
     if (!as.scope.empty()) add("scope", as.scope);
-    const nlohmann::json said = patiently([&] {
+    const nlohmann::json said = retrying_pages([&] {
       web::call call;
       call.method = web::verb::post;
       call.where = parse_url(address);
@@ -3180,12 +3181,12 @@ class catalog_calls {
 
  private:
   template <class Ask>
-  nlohmann::json patiently(Ask&& ask) {
-    return patience_.insist(ask);
+  nlohmann::json retrying_pages(Ask&& ask) {
+    return retries_.insist(ask);
   }
   [[nodiscard]] nlohmann::json answer(web::call& call, std::string_view doing, std::string_view missing) {
     call.headers_stay = true;
-    call.most_body = std::size_t{64} << 20;  // the answer has all of the table's metadata
+    call.max_body = std::size_t{64} << 20;  // the answer has all of the table's metadata
     client_.perform(call);
     const web::answer& reply = call.reply;
     if (reply.cut) throw call.failure({"the catalogue's answer has more than 64 MiB"}).recurring();
@@ -3206,7 +3207,7 @@ class catalog_calls {
   // ": " and what is said of an error, by a catalogue or, as RFC 6749 has it, by a server of tokens.
   // It may repeat the request, and so a secret.
   [[nodiscard]] std::string message_in(const nlohmann::json& said) const {
-    constexpr std::size_t most = 300;
+    constexpr std::size_t maximum = 300;
     if (!said.is_object() || !said.contains("error")) return {};
     const nlohmann::json& failed = said["error"];
     std::string message = failed.is_object() ? catalog_text(failed, "message") : catalog_text(said, "error");
@@ -3215,7 +3216,7 @@ class catalog_calls {
     if (message.empty()) return message;
     const bool tells = std::ranges::any_of(
         secrets_, [&](const std::string& one) { return message.find(one) != message.npos; });
-    return ": " + (tells ? "(left out, because it repeats a secret)" : message.substr(0, most));
+    return ": " + (tells ? "(left out, because it repeats a secret)" : message.substr(0, maximum));
   }
   void keep_secret(const std::string& one) {
     if (one.empty()) return;
@@ -3226,7 +3227,7 @@ class catalog_calls {
   std::vector<std::pair<std::string, std::string>> headers_;
   std::vector<std::string> secrets_;  // no error shows them
   web::client client_;
-  s3::page_patience patience_;
+  s3::page_retries retries_;
 };
 
 }  // namespace detail
@@ -3312,14 +3313,14 @@ class bucket_search {
  public:
   /// Keys are those of `names`, which outlives this.
   bucket_search(const object_names& names, std::string_view bucket, const std::vector<object_id>& ids)
-      : most_(most_listed(ids.size())), pages_(bucket, common_prefix(keys_of(names, ids))) {
+      : maximum_(max_listed(ids.size())), pages_(bucket, common_prefix(keys_of(names, ids))) {
     for (const object_id id : ids) open_.emplace(names[id].key, id);
   }
 
   /// The most objects that are listed while that many are looked for.
-  [[nodiscard]] static std::size_t most_listed(std::size_t wanted) noexcept { return 10'000 + 10 * wanted; }
+  [[nodiscard]] static std::size_t max_listed(std::size_t wanted) noexcept { return 10'000 + 10 * wanted; }
 
-  [[nodiscard]] bool done() const noexcept { return open_.empty() || pages_.done() || seen_ >= most_; }
+  [[nodiscard]] bool done() const noexcept { return open_.empty() || pages_.done() || seen_ >= maximum_; }
   /// Asks for the next page. One that failed is asked for again.
   [[nodiscard]] list_page next(store& with) { return pages_.next(with); }
   /// Calls `found(id, entry)` for each wanted object of a page.
@@ -3351,7 +3352,7 @@ class bucket_search {
     return keys;
   }
 
-  std::size_t most_, seen_ = 0;
+  std::size_t maximum_, seen_ = 0;
   bucket_list pages_;
   std::unordered_multimap<std::string_view, object_id> open_;  // not found yet
 };
@@ -3391,7 +3392,7 @@ class known_objects {
   }
   /// Notes a signature whose tag an answer to a read will tell. False if it says nothing of the tag, or
   /// another one is known.
-  [[nodiscard]] bool expect(object_id id, object_signature what) {
+  [[nodiscard]] bool expect(object_id id, object_version what) {
     if (what.stamp == 0) return false;
     if ((*this)[id] == nullptr) {
       auto made = std::make_unique<object_facts>();
@@ -3455,21 +3456,21 @@ class stored_objects {
  public:
   stored_objects(shared<const object_names> list, const s3_options& options, wall_clock clock = {})
       : list_(std::move(list)),
-        known_(list_->names.size()),
+        objects_(list_->names.size()),
         verifies_(options.verify_checksums),
-        patience_(rules_of(options.connection.retries)),
+        retries_(rules_of(options.connection.retries)),
         store_(std::in_place, options, clock) {}
   stored_objects(const stored_objects&) = delete;
   stored_objects& operator=(const stored_objects&) = delete;
   ~stored_objects() { store_.reset(); }  // its threads end before what they use
 
-  [[nodiscard]] object_signature signature(object_id id) {
+  [[nodiscard]] object_version version(object_id id) {
     const object_facts& found = find(id);
     return {found.size, found.stamp};
   }
   /// See `expecting_session`.
-  [[nodiscard]] bool expect(object_id id, object_signature what) {
-    return id < list_->names.size() && known_.expect(id, what);
+  [[nodiscard]] bool expect(object_id id, object_version what) {
+    return id < list_->names.size() && objects_.expect(id, what);
   }
   [[nodiscard]] bool tagged(object_id id) const noexcept {
     const object_facts* const there = id < list_->names.size() ? known(id) : nullptr;
@@ -3505,14 +3506,14 @@ class stored_objects {
     if (!begun.empty()) store_->begin(begun);
   }
   void cancel() noexcept {
-    questions_.cancel();
+    flight_.cancel();
     pauses_.cancel();
     store_->cancel();
   }
   /// Ends the reads of `read_many` with that tag.
   void abandon(std::uint64_t tag) noexcept { store_->abandon(tag); }
   void end_reads() noexcept {
-    questions_.cancel();
+    flight_.cancel();
     pauses_.cancel();
     store_->refuse();
   }
@@ -3525,7 +3526,7 @@ class stored_objects {
   [[nodiscard]] std::uint64_t connections() const noexcept { return store_->counted().connections.load(); }
 
  private:
-  [[nodiscard]] const object_facts* known(object_id id) const noexcept { return known_[id]; }
+  [[nodiscard]] const object_facts* known(object_id id) const noexcept { return objects_[id]; }
   void address(store_call& what, object_id id) const {
     if (id >= list_->names.size()) throw error(errc::argument, {"there is no object ", id});
     const object_name object = (*list_)[id];
@@ -3606,7 +3607,7 @@ class stored_objects {
 
   /// Notes what a store tells of an object, or compares it with what is known.
   void pin(const store_call& what, object_id id, std::uint64_t size) {
-    if (known_.settle(id, size, what.reply.header("ETag"))) return;
+    if (objects_.settle(id, size, what.reply.header("ETag"))) return;
     std::string line = "the object was replaced while it was read";
     if (known(id)->size != size)
       append(line, {": it had ", known(id)->size, " bytes, and has ", size});
@@ -3618,7 +3619,7 @@ class stored_objects {
   const object_facts& find(object_id id) {
     if (id >= list_->names.size()) throw error(errc::argument, {"there is no object ", id});
     if (known(id) == nullptr && list_->names.size() > few && !listed_.load())
-      questions_.ask(everything, [&] {
+      flight_.ask(everything, [&] {
         if (!listed_.load()) list_all();
       });
     if (known(id) == nullptr && listed_.load() && missing_[id])
@@ -3626,7 +3627,7 @@ class stored_objects {
           .recurring()
           .in_file(list_->names[id]);
     if (known(id) == nullptr)
-      questions_.ask(id, [&] {
+      flight_.ask(id, [&] {
         if (known(id) == nullptr) find_by_head(id);
       });
     return *known(id);
@@ -3676,10 +3677,10 @@ class stored_objects {
         while (!now.done()) {
           // Who asked tries again what fails at once. Between pages that come, that would be too few attempts
           // for a long list.
-          const list_page page = advances ? patience_.insist(next, wait) : next();
+          const list_page page = advances ? retries_.insist(next, wait) : next();
           now.take(page, [&](object_id id, const listed_object& one) {
             // An object that is another one by now shows at its next read.
-            if (!tag_of(one.etag).empty()) (void)known_.settle(id, one.size, one.etag);
+            if (!tag_of(one.etag).empty()) (void)objects_.settle(id, one.size, one.etag);
           });
           advances = true;
         }
@@ -3693,14 +3694,14 @@ class stored_objects {
   }
 
   shared<const object_names> list_;
-  known_objects known_;
+  known_objects objects_;
   bool verifies_;
   std::atomic<std::uint64_t> bytes_{0};
-  shared_questions questions_;
+  single_flight flight_;
   // Used by who asks about `everything`.
   std::vector<bucket_search> searches_;  // to be done
   std::vector<bool> missing_;            // constant once `listed_` is set
-  page_patience patience_;
+  page_retries retries_;
   cancellable_pauses pauses_;
   std::atomic<bool> listed_{false};
   std::optional<store> store_;
@@ -3721,13 +3722,11 @@ class plain_s3 {
     static constexpr bool views = false;
     static constexpr bool has_latency = true;
 
-    [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
+    [[nodiscard]] std::uint64_t size(object_id id) const { return version(id).size; }
     /// The object's size, and a hash of its ETag. Asked for once.
-    [[nodiscard]] object_signature signature(object_id id) const { return objects_->signature(id); }
+    [[nodiscard]] object_version version(object_id id) const { return objects_->version(id); }
     /// See `expecting_session`.
-    [[nodiscard]] bool expect(object_id id, object_signature what) const {
-      return objects_->expect(id, what);
-    }
+    [[nodiscard]] bool expect(object_id id, object_version what) const { return objects_->expect(id, what); }
     /// See `tagging_session`.
     [[nodiscard]] bool tagged(object_id id) const { return objects_->tagged(id); }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
@@ -3863,10 +3862,10 @@ namespace penstock::inline v0_1::detail::s3 {
 /// How uploads are cut and tried again.
 struct upload_plan {
   std::size_t part_size = 0;
-  std::size_t at_once = 0;
+  std::size_t max_in_flight = 0;
   unsigned attempts = 0;
-  std::chrono::milliseconds first_wait{0};
-  relay_rules reads{};  // of the connection: how long a store is obeyed, how long is tried, what stops it
+  std::chrono::milliseconds initial_backoff{0};
+  retry_rules reads{};  // of the connection: how long a store is obeyed, how long is tried, what stops it
 
   /// The size of part `number`, from 1 on: doubled after each 1000, so that 10,000 parts are enough.
   [[nodiscard]] std::size_t size_of(std::size_t number) const noexcept {
@@ -3932,8 +3931,8 @@ class upload {
       const std::string id = std::exchange(id_, {});
       how_.attempts = std::min(how_.attempts, 3u);
       // Nobody waits long for what is given up.
-      how_.first_wait = std::min(how_.first_wait, std::chrono::milliseconds(100));
-      how_.reads.longest_asked = std::chrono::milliseconds(0);
+      how_.initial_backoff = std::min(how_.initial_backoff, std::chrono::milliseconds(100));
+      how_.reads.max_retry_after = std::chrono::milliseconds(0);
       (void)ask("abort an upload", [&](store_call& call) {
         call.method = web::verb::delete_;
         call.query = {{"uploadId", id}};
@@ -3962,7 +3961,7 @@ class upload {
       store_call call;
       address(call);
       call.doing = doing;
-      call.most_body = std::size_t{1} << 20;
+      call.max_body = std::size_t{1} << 20;
       fill(call);
       try {
         with_.perform(call);
@@ -3991,12 +3990,12 @@ class upload {
   /// Before the next attempt: half of the time is drawn, so that clients do not come back together.
   [[nodiscard]] std::chrono::milliseconds pause(const error& e, unsigned attempt) {
     const auto longest = std::chrono::milliseconds(20'000);
-    const auto whole = std::min(how_.first_wait * (1 << std::min(attempt - 1, 12u)), longest);
+    const auto whole = std::min(how_.initial_backoff * (1 << std::min(attempt - 1, 12u)), longest);
     const auto drawn =
         whole / 2 + std::chrono::milliseconds(draw_() % static_cast<std::uint64_t>(whole.count() / 2 + 1));
     const std::chrono::milliseconds asked(
         static_cast<std::int64_t>(std::min<std::uint64_t>(e.retry_after_ms().value_or(0), 1'000'000'000)));
-    return std::max(drawn, std::min(asked, how_.reads.longest_asked));
+    return std::max(drawn, std::min(asked, how_.reads.max_retry_after));
   }
 
   std::string put_whole() {
@@ -4060,7 +4059,7 @@ class upload {
     if (etags_.size() == 10'000)
       throw error(errc::limit, "an object in S3 has at most 10000 parts; use a larger part_size")
           .in_file(name_);
-    wait_until([&] { return open_.size() < how_.at_once; });
+    wait_until([&] { return open_.size() < how_.max_in_flight; });
     auto made = std::make_unique<part>();
     made->of = this;
     made->number = etags_.size() + 1;
@@ -4216,14 +4215,15 @@ class s3 {
   static constexpr std::string_view schemes[] = {"s3"};
 
   /// What a run reads through; see `background_session` and `latent_session`.
-  class session : public detail::patient_session<detail::plain_s3> {
+  class session : public detail::resilient_session<detail::plain_s3> {
    public:
     /// Connections opened so far.
     [[nodiscard]] std::uint64_t connections() const noexcept { return inside().connections(); }
 
    private:
     friend s3;
-    session(const detail::plain_s3& where, const detail::patience& rules) : patient_session(where, rules) {}
+    session(const detail::plain_s3& where, const detail::retry_policy& rules)
+        : resilient_session(where, rules) {}
   };
 
   explicit s3(std::string_view pattern, s3_options options = {})
@@ -4248,13 +4248,13 @@ class s3 {
   [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
   /// Throws errc::argument for a region, an endpoint, a profile or a `ca_file` that cannot be used.
   [[nodiscard]] session connect() const {
-    return {detail::plain_s3(list_, options_), detail::patience_of(options_.connection)};
+    return {detail::plain_s3(list_, options_), detail::retry_policy_of(options_.connection)};
   }
-  /// See `sibling_storage`.
-  [[nodiscard]] s3 beside(sibling which) const {
-    std::vector<std::string> beside_them;
-    for (const std::string& one : list_->names) beside_them.push_back(which.of(one));
-    return with_names(std::move(beside_them));
+  /// See `sidecar_storage`.
+  [[nodiscard]] s3 sidecars(sidecar which) const {
+    std::vector<std::string> sidecar_names;
+    for (const std::string& one : list_->names) sidecar_names.push_back(which.of(one));
+    return with_names(std::move(sidecar_names));
   }
   /// See `renaming_storage`.
   [[nodiscard]] s3 with_names(std::vector<std::string> names) const {
@@ -4274,7 +4274,7 @@ class s3 {
  private:
   s3(std::vector<std::string> names, std::string pattern, s3_options options) : options_(std::move(options)) {
     detail::check(options_.connection);
-    (void)detail::patience_of(options_.connection);
+    (void)detail::retry_policy_of(options_.connection);
     auto list = std::make_unique<detail::s3::object_names>();
     list->pattern = std::move(pattern);
     for (const std::string& one : names) {
@@ -4306,7 +4306,7 @@ class s3 {
   s3_options options_;
 };
 
-static_assert(sibling_storage<s3> && background_session<s3::session> && latent_session<s3::session> &&
+static_assert(sidecar_storage<s3> && background_session<s3::session> && latent_session<s3::session> &&
                   counting_session<s3::session>,
               "s3 is a storage that reads in the background");
 
@@ -4323,16 +4323,16 @@ struct s3_writer_options {
   std::size_t part_size = std::size_t{8} << 20;
   /// How many parts are on their way at once. So many parts, and the one that is being filled, are in memory:
   /// 40 MiB at first, 80 MiB from the 1001st part on.
-  std::size_t at_once = 4;
+  std::size_t max_in_flight = 4;
   /// How often a request is sent before its failure is the error, if trying again may help.
   unsigned attempts = 8;
   /// The time before the second attempt; it doubles for each further one, up to 20 s.
-  std::chrono::milliseconds first_wait{250};
+  std::chrono::milliseconds initial_backoff{250};
 };
 
 /// Writes objects into S3, one after another, in parts that are sent while you write.
 ///
-///     s3_writer out({.place = {.region = "eu-central-1"}}, {.at_once = 8});
+///     s3_writer out({.place = {.region = "eu-central-1"}}, {.max_in_flight = 8});
 ///
 /// `open("bucket/key")`, `write(bytes)` as often as you like, and `finish()`; then the next `open`. The
 /// object appears at `finish`, whole, in the place of one that was there before. `abort` gives an unfinished
@@ -4342,13 +4342,14 @@ struct s3_writer_options {
 /// In: names as for `s3`; objects of any size. What fits into one part is put by one request, everything else
 /// by a multipart upload.
 /// Each part is sent again if that may help, up to `attempts` times, with growing pauses, and no sooner than
-/// the store asks, up to `connection.retries.longest_asked`, and within `connection.retries.max_time`. The
+/// the store asks, up to `connection.retries.max_retry_after`, and within `connection.retries.max_time`. The
 /// store compares what arrives: by the signed SHA-256 over http, by Content-MD5 over https.
 /// Errors: as for `s3`, with the object's name, after the upload was aborted: errc::io; errc::argument for
 /// names and options that make no sense; errc::limit beyond 10,000 parts; errc::state for `write` and
 /// `finish` without `open`. Secrets as for `s3`.
 /// Threads: one at a time.
-/// Cost: one copy of the bytes, and a hash of them. `write` waits while `at_once` parts are on their way.
+/// Cost: one copy of the bytes, and a hash of them. `write` waits while `max_in_flight` parts are on their
+/// way.
 /// Source: Amazon S3 User Guide, "Uploading and copying objects using multipart upload".
 class s3_writer {
  public:
@@ -4386,12 +4387,12 @@ class s3_writer {
       throw;
     }
   }
-  /// Makes the object appear. Returns its size and stamp, as `s3::session::signature` gives them.
-  object_signature finish() {
+  /// Makes the object appear. Returns its size and stamp, as `s3::session::version` gives them.
+  object_version finish() {
     opened();
     try {
       const std::string tag = detail::s3::tag_of(upload_->finish());
-      const object_signature made{upload_->size(), tag.empty() ? 0 : fingerprint().add(tag).value()};
+      const object_version made{upload_->size(), tag.empty() ? 0 : fingerprint().add(tag).value()};
       abort();
       return made;
     } catch (...) {
@@ -4432,14 +4433,14 @@ class s3_writer {
     if (how.part_size < least || how.part_size > largest)
       throw error(errc::argument,
                   {"a part has from 5 MiB (", least, " bytes) to 5 GiB, not ", how.part_size});
-    if (how.at_once == 0 || how.at_once > 1000)
-      throw error(errc::argument, {"from 1 to 1000 parts are on their way at once, not ", how.at_once});
+    if (how.max_in_flight == 0 || how.max_in_flight > 1000)
+      throw error(errc::argument, {"from 1 to 1000 parts are on their way at once, not ", how.max_in_flight});
     if (how.attempts == 0)
       throw error(errc::argument, "a request is sent at least once: attempts is 1 or more");
-    if (how.first_wait.count() < 0 || how.first_wait > std::chrono::hours(1))
+    if (how.initial_backoff.count() < 0 || how.initial_backoff > std::chrono::hours(1))
       throw error(errc::argument,
-                  {"first_wait is from 0 ms to an hour, not ", how.first_wait.count(), " ms"});
-    return {how.part_size, how.at_once, how.attempts, how.first_wait};
+                  {"initial_backoff is from 0 ms to an hour, not ", how.initial_backoff.count(), " ms"});
+    return {how.part_size, how.max_in_flight, how.attempts, how.initial_backoff};
   }
 
   detail::s3::upload_plan how_;

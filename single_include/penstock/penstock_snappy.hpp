@@ -61,11 +61,11 @@ struct unpack_snappy {
 
    private:
     void unpack() {
-      constexpr std::size_t most_expansion = 64;  // three bytes of a copy yield at most 64
+      constexpr std::size_t max_expansion = 64;  // three bytes of a copy yield at most 64
       const auto* const packed = reinterpret_cast<const char*>(packed_.data());
       std::size_t size = 0;
       if (!::snappy::GetUncompressedLength(packed, packed_.size(), &size) ||
-          size / most_expansion > packed_.size())
+          size / max_expansion > packed_.size())
         throw error(errc::format, "the file is not a snappy block, or it is cut off");
       content_.resize_for_overwrite(size);
       char nothing = 0;

@@ -75,7 +75,7 @@ inline void end_wide_registers() noexcept {
   for (std::size_t done = 0; done < from.size();) {
     const std::size_t some = std::min<std::size_t>(from.size() - done, 16_KiB);
     std::memcpy(into.data() + done, from.data() + done, some);
-    touch_lines(from.data() + done + some, std::min<std::size_t>(from.size() - done - some, 1024));
+    prefetch_lines(from.data() + done + some, std::min<std::size_t>(from.size() - done - some, 1024));
     crc = more_crc(crc, into.subspan(done, some));
     done += some;
   }
@@ -130,7 +130,7 @@ inline void check_tf_payload(std::uint32_t checksum, bytes_view footer) {
                                              std::uint64_t, tar::scan_pace pace,
                                              tar::build_options options = {}) {
   try {
-    const object_signature shard = session.signature(id);
+    const object_version shard = session.version(id);
     tar::header_reader in(session, id, shard.size, pace);
     tar::index_builder builder(true);
     std::uint64_t at = 0, record = 0;
@@ -164,8 +164,7 @@ inline void check_tf_payload(std::uint32_t checksum, bytes_view footer) {
       builder.note_unended(true);
     }
     session.confirm(id);
-    if (session.signature(id) != shard)
-      throw error(errc::io, "the file was changed while its index was built");
+    if (session.version(id) != shard) throw error(errc::io, "the file was changed while its index was built");
     return builder.finish(shard);
   } catch (error& e) {
     session.confirm(id);
@@ -295,7 +294,7 @@ struct show_tf_records {
                                        std::uint64_t record) {
     return text({path, ":", record});
   }
-  static void say_where(const tar::sample_cursor& at, error& e) {
+  static void add_context(const tar::sample_cursor& at, error& e) {
     const std::uint64_t payload = at.tables->offset(at.first);
     // An offset without a file comes from a codec, and counts from the payload's first byte, or a feature's.
     if (e.file().empty() && e.offset()) e.within("what its stage was given", payload);
@@ -459,17 +458,17 @@ namespace detail {
 }
 
 /// Reads the records of files one after another.
-class tf_stream_reader : public tar::shard_turns {
+class tf_stream_reader : public tar::shard_sequence {
  public:
   tf_stream_reader(shared<tar::stream_shards> set, tar::unpacker_calls unpack, forward_pieces* objects)
-      : shard_turns(std::move(set), unpack, objects, tf_record_streams()) {}
+      : shard_sequence(std::move(set), unpack, objects, tf_record_streams()) {}
 
   [[nodiscard]] bool next(std::string& payload) {
     return next_of([] {}, [&](const std::string&) { return read(payload); }, [this] { close_input(); });
   }
   void rewind() noexcept {
     close_input();
-    rewind_turns();
+    rewind_shards();
   }
   void seek(source_mark place) {
     rewind();
@@ -589,19 +588,19 @@ class tfrecord_stream_source : public opens_as_plan<tfrecord_stream_source<Stora
   };
 
   tfrecord_stream_source(Storage where, tfrecord_stream_options options)
-      : where_(std::move(where)),
+      : storage_(std::move(where)),
         ahead_(options.read_ahead),
         set_(std::make_shared<detail::tar::stream_shards>(
-            std::vector<std::string>(where_.names().begin(), where_.names().end()), options.limit, 0, true,
-            source_name)) {}
+            std::vector<std::string>(storage_.names().begin(), storage_.names().end()), options.limit, 0,
+            true, source_name)) {}
 
   [[nodiscard]] std::string describe() const { return set_->describe(); }
   /// Covers the files' names without their folders: their contents are not known until they are read.
   [[nodiscard]] std::uint64_t fingerprint() const { return set_->fingerprint(); }
-  [[nodiscard]] reader connect() const { return reader(where_, set_, ahead_); }
+  [[nodiscard]] reader connect() const { return reader(storage_, set_, ahead_); }
 
  private:
-  Storage where_;
+  Storage storage_;
   std::uint64_t ahead_;
   shared<detail::tar::stream_shards> set_;
 };

@@ -132,13 +132,13 @@ class uring_reads {
   };
 
  public:
-  static constexpr std::size_t most_queue = 16'384;  // a kernel allows 32,768 places
+  static constexpr std::size_t max_queue = 16'384;  // a kernel allows 32,768 places
   static constexpr std::size_t threads_without = 8;
 
   /// `queue`: the number of reads in the kernel at once; 0: no ring, threads read.
   uring_reads(const file::session& files, std::size_t queue)
       : files_(files),
-        at_once_(std::min(queue, files.descriptor_limit())),
+        max_in_flight_(std::min(queue, files.descriptor_limit())),
         pool_(session_view(files_), files_.state_->names->names, threads_without) {}
   uring_reads(const uring_reads&) = delete;
   uring_reads& operator=(const uring_reads&) = delete;
@@ -199,11 +199,11 @@ class uring_reads {
   /// Creates the ring and its thread, if possible. Called by one thread at a time, as `read_many` is.
   void start() {
     if (tried_) return;
-    if (at_once_ != 0 && ring_.open(static_cast<unsigned>(at_once_)) == 0) {
+    if (max_in_flight_ != 0 && ring_.open(static_cast<unsigned>(max_in_flight_)) == 0) {
       try {
-        flights_ = fixed_array<flight>(at_once_);
-        free_.reserve(at_once_);
-        for (std::size_t i = at_once_; i > 0; --i) free_.push_back(&flights_[i - 1]);
+        flights_ = fixed_array<flight>(max_in_flight_);
+        free_.reserve(max_in_flight_);
+        for (std::size_t i = max_in_flight_; i > 0; --i) free_.push_back(&flights_[i - 1]);
         thread_ = std::thread([this]() noexcept { work(); });
       } catch (...) {
         ring_.close();
@@ -228,7 +228,7 @@ class uring_reads {
       }
     }
   }
-  [[nodiscard]] std::size_t in_flight() const noexcept { return at_once_ - free_.size(); }
+  [[nodiscard]] std::size_t in_flight() const noexcept { return max_in_flight_ - free_.size(); }
 
   /// Starts waiting reads as far as there are places, and ends those that were cancelled. False when nothing
   /// more will come.
@@ -257,7 +257,7 @@ class uring_reads {
       it.opened.emplace(files_.state_->open_files.use(request.object));
       files_.check_offset(request.object, request.offset, request.into.size());
       // So that a file in memory gets mapped, for `read` and for views.
-      if (files_.state_->access != file_access::read && !files_.shows(request.object))
+      if (files_.state_->access != file_access::read && !files_.mapped(request.object))
         files_.think_again(request.object, it.opened->get());
     } catch (...) {
       failed = std::current_exception();
@@ -276,7 +276,7 @@ class uring_reads {
 
   void submit(flight& it) noexcept {
     const read_request& request = it.what.request;
-    const std::size_t size = std::min(request.into.size() - it.done, file::session::most_at_once);
+    const std::size_t size = std::min(request.into.size() - it.done, file::session::max_read_bytes);
     io_uring_sqe& to = ring_.place();
     ::io_uring_prep_read(&to, it.opened->get(), request.into.data() + it.done, static_cast<unsigned>(size),
                          request.offset + it.done);
@@ -325,7 +325,7 @@ class uring_reads {
 
   /// Asks the kernel to drop its reads. It may refuse: a read that a disk is working on runs to its end.
   void stop_flights() noexcept {
-    for (std::size_t i = 0; i < at_once_; ++i) {
+    for (std::size_t i = 0; i < max_in_flight_; ++i) {
       flight& it = flights_[i];
       if (!it.opened || std::exchange(it.what.stopped, true)) continue;
       io_uring_sqe& to = ring_.place();
@@ -335,7 +335,7 @@ class uring_reads {
   }
 
   file::session files_;
-  std::size_t at_once_;
+  std::size_t max_in_flight_;
   threaded_reads pool_;
   uring ring_;
   fixed_array<flight> flights_;
@@ -385,7 +385,7 @@ class uring_file {
   static constexpr bool names_are_paths = true;
   static constexpr std::string_view schemes[] = {"file"};  ///< see `url_storage`
 
-  /// What a run reads through; see `background_session` and `partly_viewing_session`.
+  /// What a run reads through; see `background_session` and `mapped_session`.
   class session : public file::session {
    public:
     void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
@@ -432,8 +432,8 @@ class uring_file {
  private:
   uring_file(file files, const uring_file_options& options)
       : files_(std::move(files)), queue_(options.queue) {
-    if (queue_ > detail::uring_reads::most_queue)
-      throw error(errc::argument, {"uring_file keeps up to ", detail::uring_reads::most_queue,
+    if (queue_ > detail::uring_reads::max_queue)
+      throw error(errc::argument, {"uring_file keeps up to ", detail::uring_reads::max_queue,
                                    " reads in the kernel, not ", queue_});
   }
   [[nodiscard]] static file_options of_file(const uring_file_options& options) noexcept {

@@ -40,7 +40,7 @@ struct unpack_xz {
         *state_ = LZMA_STREAM_INIT;
       }
       ended_ = false;
-      if (::lzma_stream_decoder(state_.get(), most_memory, LZMA_CONCATENATED) != LZMA_OK)
+      if (::lzma_stream_decoder(state_.get(), max_memory, LZMA_CONCATENATED) != LZMA_OK)
         throw std::bad_alloc();
     }
 
@@ -77,7 +77,7 @@ struct unpack_xz {
     }
 
    private:
-    static constexpr std::uint64_t most_memory = 1_GiB;
+    static constexpr std::uint64_t max_memory = 1_GiB;
     struct end_state {
       void operator()(lzma_stream* z) const noexcept {
         ::lzma_end(z);

@@ -203,14 +203,14 @@ class energon_reader {
   }
 
  private:
-  static constexpr std::size_t most_bytes = 64_MiB;
+  static constexpr std::size_t max_bytes = 64_MiB;
 
   /// Reads the first of the two files that exists.
   [[nodiscard]] yaml_node first_of(const char* name, const char* other) {
     path_ = meta_ + name;
     if (::access(path_.c_str(), F_OK) != 0 && ::access((meta_ + other).c_str(), F_OK) == 0)
       path_ = meta_ + other;
-    const buffer bytes = read_whole_file(path_, most_bytes, "a description of a dataset");
+    const buffer bytes = read_whole_file(path_, max_bytes, "a description of a dataset");
     try {
       yaml_node made = yaml_document::read(bytes.view());
       if (made.what != yaml_node::kind::map) fail(made, "is not a map");
@@ -244,10 +244,10 @@ class energon_reader {
       fail(at, "names a shard outside the dataset's folder: '" + std::string(name) + "'");
   }
 
-  /// The texts of a list with their braces expanded: at most `most` names and 64 MiB in total, counted before
-  /// any is made, because a few bytes of braces can stand for more names than fit in memory.
+  /// The texts of a list with their braces expanded: at most `maximum` names and 64 MiB in total, counted
+  /// before any is made, because a few bytes of braces can stand for more names than fit in memory.
   [[nodiscard]] std::vector<std::string> names(const yaml_node& list, const char* key,
-                                               std::uint64_t most) const {
+                                               std::uint64_t maximum) const {
     if (list.what != yaml_node::kind::list) fail(list, std::string("has a '") + key + "' that is not a list");
     std::vector<std::string> made;
     std::uint64_t text = 0;
@@ -256,11 +256,11 @@ class energon_reader {
         fail(one, std::string("has a '") + key + "' with an entry that is not a name");
       try {
         const auto foreseen = braces::measure(one.text);
-        if (made.size() + foreseen.names > most)
-          throw error(errc::format, {"the description's '", key, "' stands for more than ", most,
+        if (made.size() + foreseen.names > maximum)
+          throw error(errc::format, {"the description's '", key, "' stands for more than ", maximum,
                                      " names, far more than the dataset has shards"});
         text += foreseen.text;
-        if (text > most_bytes)
+        if (text > max_bytes)
           throw error(errc::format, {"the description's '", key, "' stands for more than 64 MiB of names"});
         for (std::string& name : expand_braces(one.text)) made.push_back(std::move(name));
       } catch (const error& e) {  // expand_braces reports a bad argument; here it is bad file content

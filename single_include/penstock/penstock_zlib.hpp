@@ -54,7 +54,7 @@ class inflate_stream {
     }
     first_ = false;
     z_stream& z = *state_;
-    const std::size_t offered = std::min(in.size(), most), room = std::min(out.size(), most);
+    const std::size_t offered = std::min(in.size(), maximum), room = std::min(out.size(), maximum);
     z.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(in.data()));  // zlib does not write there
     z.avail_in = static_cast<uInt>(offered);
     z.next_out = reinterpret_cast<Bytef*>(out.data());
@@ -75,7 +75,7 @@ class inflate_stream {
   }
 
  private:
-  static constexpr std::size_t most = std::numeric_limits<uInt>::max();
+  static constexpr std::size_t maximum = std::numeric_limits<uInt>::max();
   static constexpr std::string_view name = Gzip ? "gzip member" : "zlib stream";
   static constexpr std::string_view last_name = Gzip ? "last gzip member" : "zlib stream";
   struct end_state {

@@ -47,7 +47,8 @@ class weighted_order {
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] order_input output() const { return {size_, nullptr}; }
   [[nodiscard]] bound bind(std::uint64_t epoch) const { return {epoch, seed_, weights_}; }
-  /// The first position at which the epoch num_samples a sample; empty if it does not. Searches the num_samples.
+  /// The first position at which the epoch num_samples a sample; empty if it does not. Searches the
+  /// num_samples.
   [[nodiscard]] std::optional<position> position_of(position upstream) const;
 
  private:

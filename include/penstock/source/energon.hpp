@@ -121,8 +121,8 @@ class energon_reader {
       fail(at, "names a shard outside the dataset's folder: '" + std::string(name) + "'");
   }
 
-  /// The texts of a list with their braces expanded: at most `maximum` names and 64 MiB in total, counted before
-  /// any is made, because a few bytes of braces can stand for more names than fit in memory.
+  /// The texts of a list with their braces expanded: at most `maximum` names and 64 MiB in total, counted
+  /// before any is made, because a few bytes of braces can stand for more names than fit in memory.
   [[nodiscard]] std::vector<std::string> names(const yaml_node& list, const char* key,
                                                std::uint64_t maximum) const {
     if (list.what != yaml_node::kind::list) fail(list, std::string("has a '") + key + "' that is not a list");

@@ -25,7 +25,8 @@ namespace penstock::inline v0_1 {
 ///     auto few = samples | decode<field<"txt", text>> | shuffle(7) | prefetch(256, {.max_in_flight = 8}) |
 ///                batch(32, ragged);
 ///     auto long_ones = samples | decode<field<"txt", text>> |
-///                      prefetch(64_MiB, {.coalesce_gap = 256_KiB, .max_coalesced = 32_MiB, .part_size = 8_MiB}) | batch(32, ragged);
+///                      prefetch(64_MiB, {.coalesce_gap = 256_KiB, .max_coalesced = 32_MiB, .part_size = 8_MiB}) |
+///                      batch(32, ragged);
 ///
 /// If the storage has latency, those samples are fetched: a separate thread requests them, in the order of
 /// their use, into memory that workers take them from. Samples that lie together become one request, and

@@ -75,7 +75,8 @@ template <class... Storages>
 /// The names, the bytes, the errors and the guarantees are those of the storage that was chosen. What its
 /// session can do depends on the list: it reads in the background if one of them does (the others do it with
 /// eight threads), has latency if one of them has, and shows in place what the chosen one shows. It is a
-/// `viewing_session` only if all of them are. Bytes that are shown in place count as resident, and get no hint.
+/// `viewing_session` only if all of them are. Bytes that are shown in place count as resident, and get no
+/// hint.
 /// Errors: errc::argument for a scheme that none of the storages has, with the header and the component to
 /// add, and for URLs of different schemes in one list. No message shows more of a URL than its scheme.
 /// Threads: as for the storages.

@@ -43,7 +43,8 @@ namespace detail {
 ///
 /// In: a storage whose session is a `background_session`. A read is late after the larger of two times: that
 /// which 98 % of the last 256 reads of similar size stayed below, and three times their median. At most
-/// `max_extra_requests` second reads are started per read, so that a store that is slow as a whole is not asked twice.
+/// `max_extra_requests` second reads are started per read, so that a store that is slow as a whole is not
+/// asked twice.
 /// Put `retrying` and `throttled` around it: inside, their waits would count as late reads.
 /// Blocking reads go through `read_many` of the storage, too.
 /// Memory: each second read has a buffer of its own until both reads have ended, and its bytes are copied if

@@ -65,8 +65,8 @@ namespace penstock::inline v0_1 {
 /// within 15 s while no connection can be made; no
 /// more requests are in flight than the server bears, as by `throttled`; and a read that is late gets a
 /// second request on another connection, as by `hedged`. The options `retries`, `throttle` and `hedges` set
-/// them, or switch them off: `{.retries = {.attempts = 1}, .throttle = {.max_in_flight = 0}, .hedges = {.max_extra_requests =
-/// 0}}`.
+/// them, or switch them off: `{.retries = {.attempts = 1}, .throttle = {.max_in_flight = 0}, .hedges =
+/// {.max_extra_requests = 0}}`.
 /// After `warn_after` (5 s) without a good answer, a line on the standard error stream says what is waited
 /// for. A stop token in the options ends all of it, also while a plan is made.
 /// A kept connection that the server had closed before the request is replaced in any case.

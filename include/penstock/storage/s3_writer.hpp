@@ -60,7 +60,8 @@ struct s3_writer_options {
 /// names and options that make no sense; errc::limit beyond 10,000 parts; errc::state for `write` and
 /// `finish` without `open`. Secrets as for `s3`.
 /// Threads: one at a time.
-/// Cost: one copy of the bytes, and a hash of them. `write` waits while `max_in_flight` parts are on their way.
+/// Cost: one copy of the bytes, and a hash of them. `write` waits while `max_in_flight` parts are on their
+/// way.
 /// Source: Amazon S3 User Guide, "Uploading and copying objects using multipart upload".
 class s3_writer {
  public:

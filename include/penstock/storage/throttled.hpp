@@ -35,10 +35,10 @@ namespace detail {
 ///     const throttled gentle(simulated_storage(shards, {.slow_down_above = 16}), {.max_in_flight = 32});
 ///     const auto retried = retrying(throttled(simulated_storage(shards)));
 ///
-/// In: any storage. The limit begins at `max_in_flight`. An `error` that says that the store asked for fewer reads
-/// (`error::retry_after_ms`) halves it, once for all the reads in flight at that time, and if the store named
-/// a time, no read begins before it is over. As many successful reads as the limit raise it by one, up to
-/// `max_in_flight`. The errors themselves pass through: put `retrying` around it.
+/// In: any storage. The limit begins at `max_in_flight`. An `error` that says that the store asked for fewer
+/// reads (`error::retry_after_ms`) halves it, once for all the reads in flight at that time, and if the store
+/// named a time, no read begins before it is over. As many successful reads as the limit raise it by one, up
+/// to `max_in_flight`. The errors themselves pass through: put `retrying` around it.
 /// Reads in the background begin in the order of their requests; a thread in `read`, `size` or `version`
 /// comes before them.
 /// Errors: those of the storage.

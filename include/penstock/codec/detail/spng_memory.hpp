@@ -19,7 +19,8 @@ struct free_spng {
 };
 using spng_context = std::unique_ptr<spng_ctx, free_spng>;
 
-/// A context whose memory, and that of zlib behind it, is the thread's `allocation_pool`: only within a scope.
+/// A context whose memory, and that of zlib behind it, is the thread's `allocation_pool`: only within a
+/// scope.
 [[nodiscard]] inline spng_context new_spng(int flags) {
   spng_alloc functions{allocation_pool::allocate, allocation_pool::reallocate,
                        allocation_pool::allocate_zeros, allocation_pool::release};

@@ -34,10 +34,10 @@ inline void relax() noexcept {
 ///             `ready`.
 ///   ready[r]  the word of s: the block may be delivered. The consumer waits for it.
 /// The consumer may take tickets too, but only of blocks that it has opened: it never waits with one.
-/// Stop is a flag and the word STOP in every `sequence` and `ready`. Flag and words are sequentially consistent,
-/// because a store of the consumer may overwrite STOP: it checks the flag afterwards. The words of one block
-/// do not repeat within 2^32 rounds, so a wait misses nothing. Cost: one atomic increment each of ticket and
-/// done per grain, and two stores per block.
+/// Stop is a flag and the word STOP in every `sequence` and `ready`. Flag and words are sequentially
+/// consistent, because a store of the consumer may overwrite STOP: it checks the flag afterwards. The words
+/// of one block do not repeat within 2^32 rounds, so a wait misses nothing. Cost: one atomic increment each
+/// of ticket and done per grain, and two stores per block.
 class ring {
  public:
   /// `spins`: how often a waiting thread looks before it parks. High where every thread has its own

@@ -128,8 +128,8 @@ class run_sizes {
   /// Slots of a plain plan that a worker takes at a time, and the minimum of a block: few where they stay in
   /// the nearest cache, many where switching threads costs more.
   [[nodiscard]] std::uint64_t plain_slots() const noexcept;
-  /// The number of slots that hold so many bytes, at least one and at most `maximum`; `unknown` if the size of
-  /// samples shows only when they are read.
+  /// The number of slots that hold so many bytes, at least one and at most `maximum`; `unknown` if the size
+  /// of samples shows only when they are read.
   [[nodiscard]] std::uint64_t slots_in(std::uint64_t bytes, std::uint64_t maximum,
                                        std::uint64_t unknown) const noexcept;
 

@@ -109,8 +109,8 @@ class feed {
   /// Moves the cursor to where a state says it was before the step given to `seek`.
   void restore_cursor(std::uint64_t taken, std::uint64_t given, std::vector<std::uint64_t> held);
 
-  /// Fills a placement with the next steps, up to `maximum` batches of one epoch or one chunk, and advances. If
-  /// the next step cannot be made, throws and stays where it is.
+  /// Fills a placement with the next steps, up to `maximum` batches of one epoch or one chunk, and advances.
+  /// If the next step cannot be made, throws and stays where it is.
   void prepare(placement& p, std::size_t maximum);
   /// Advances without looking: for the trailing feed, when a batch or part of a chunk is delivered.
   void advance(std::uint64_t steps = 1) {

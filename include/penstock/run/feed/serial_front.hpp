@@ -38,8 +38,8 @@ class serial_front {
     next_chunk_.notify_all();
   }
 
-  /// Takes up to `maximum` samples for chunk `s` of `epoch`. Returns the items and their number, or null if the
-  /// run was stopped. `after` receives the front's place afterwards, if it can be resumed. `failed(n)` is
+  /// Takes up to `maximum` samples for chunk `s` of `epoch`. Returns the items and their number, or null if
+  /// the run was stopped. `after` receives the front's place afterwards, if it can be resumed. `failed(n)` is
   /// called inside a handler when the source throws after n samples; `waited(ns)` reports how long the
   /// chunk's turn took to come.
   template <class Ring, class Failed, class Waited>

@@ -39,9 +39,9 @@ class sidecar_objects {
   ~sidecar_objects();
 
   /// All bytes of a sidecar of an object. Nothing if it cannot be had: reading it fails with errc::io that
-  /// recurs, or it has more than `maximum` bytes; `why` then gets the reason. Stores that do not let everybody
-  /// list them, and signed URLs, answer 403 for what does not exist, so any failure that recurs means that
-  /// there is none; what may pass is thrown, with the sidecar's name. Any thread.
+  /// recurs, or it has more than `maximum` bytes; `why` then gets the reason. Stores that do not let
+  /// everybody list them, and signed URLs, answer 403 for what does not exist, so any failure that recurs
+  /// means that there is none; what may pass is thrown, with the sidecar's name. Any thread.
   [[nodiscard]] std::optional<buffer> read(object_id object, sidecar which, std::uint64_t maximum,
                                            std::string* why = nullptr);
 

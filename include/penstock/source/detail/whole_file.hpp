@@ -37,8 +37,8 @@ class regular_file {
 };
 
 /// All bytes of a regular file, for small formats that are kept in memory. Throws `errc::io` that names the
-/// file, and `errc::limit`, before anything is read, if it has more than `maximum` bytes; `what` names the kind
-/// of file in the message.
+/// file, and `errc::limit`, before anything is read, if it has more than `maximum` bytes; `what` names the
+/// kind of file in the message.
 [[nodiscard]] buffer read_whole_file(const std::string& path,
                                      std::uint64_t maximum = std::numeric_limits<std::uint64_t>::max(),
                                      std::string_view what = "a file");

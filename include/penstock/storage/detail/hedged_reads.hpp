@@ -49,8 +49,8 @@ struct hedge_rules {
 /// together have at most so many bytes as the rules say: beyond that, no second read is started, and a read
 /// that would need a buffer is passed on without one.
 ///
-/// Each read is passed on by whichever thread finds it, one at a time, as in `retry_queue`. One thread, started by
-/// the first read, watches the clock.
+/// Each read is passed on by whichever thread finds it, one at a time, as in `retry_queue`. One thread,
+/// started by the first read, watches the clock.
 /// Cost: two locks per read; an allocation for each second read, and for first reads of more than 1 MiB that
 /// need a buffer; otherwise none once as many reads, of this size, were in flight before.
 /// Threads: as for a session.

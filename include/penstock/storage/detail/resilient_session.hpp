@@ -24,15 +24,15 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// What a storage over a network does about reads that fail, or are late: one queue tries again and limits, as
-/// `retrying` around `throttled`, and goes around second reads, as `hedged`.
+/// What a storage over a network does about reads that fail, or are late: one queue tries again and limits,
+/// as `retrying` around `throttled`, and goes around second reads, as `hedged`.
 struct retry_policy {
   retry_rules retries;                // `stop` ends all waits of the session
   std::optional<hedge_rules> hedges;  // none: no second reads
 };
-/// Throws errc::argument for options that make no sense. `attempts` of 1, `max_in_flight` of 0 and a `max_extra_requests` of 0
-/// switch them off. No more reads than `connections` are let through in any case: more would wait inside,
-/// where they would look late.
+/// Throws errc::argument for options that make no sense. `attempts` of 1, `max_in_flight` of 0 and a
+/// `max_extra_requests` of 0 switch them off. No more reads than `connections` are let through in any case:
+/// more would wait inside, where they would look late.
 [[nodiscard]] retry_policy retry_policy_of(const http_options& options);
 /// How requests that are no reads are tried again.
 [[nodiscard]] retry_rules retry_rules_of(const http_options& options);

@@ -22,8 +22,8 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// The session of a storage whose reads go through a `Line`, such as a retry_queue; everything else goes to the
-/// session inside.
+/// The session of a storage whose reads go through a `Line`, such as a retry_queue; everything else goes to
+/// the session inside.
 template <storage Storage, class Line = retry_queue>
 class retried_session {
   using inner = typename Storage::session;

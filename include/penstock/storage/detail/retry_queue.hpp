@@ -88,8 +88,8 @@ class retry_budget {
 ///
 /// Reads in the background wait in one of two queues: for room, or for the time of their next attempt. They
 /// are passed on by whichever thread finds that some can be: the caller's, the one that reported a read, or
-/// the retry_queue's own, which the first `read_many` starts and which watches the clock. Only one thread at a time
-/// does so; another leaves its reads to that one.
+/// the retry_queue's own, which the first `read_many` starts and which watches the clock. Only one thread at
+/// a time does so; another leaves its reads to that one.
 /// The limit on reads in flight follows AIMD: each successful round of reads raises it by one; a read that
 /// the store answers by asking for fewer halves it, once for all the reads in flight at that time.
 /// With retries and a limit, a store from which eight reads in a row failed is taken to be down: one read at

@@ -23,8 +23,8 @@
 namespace penstock::inline v0_1 {
 namespace detail::staging {
 
-/// The reads of all threads of a staging: at most `max_in_flight` at a time, each into memory of `part` bytes that
-/// is used again.
+/// The reads of all threads of a staging: at most `max_in_flight` at a time, each into memory of `part` bytes
+/// that is used again.
 class staging_reads {
  public:
   staging_reads(const far_storage& far, std::size_t max_in_flight, std::size_t part);
