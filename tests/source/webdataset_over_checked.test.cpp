@@ -19,7 +19,7 @@
 #include <penstock/storage/sha256_list.hpp>
 #include <penstock/storage/sidecar.hpp>
 #include <penstock/storage/simulated_storage.hpp>
-#include <penstock/storage/version.hpp>
+#include <penstock/storage/signature.hpp>
 
 #include "support/catch.hpp"
 #include "support/deadline.hpp"
