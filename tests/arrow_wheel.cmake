@@ -27,6 +27,10 @@ if(TARGET penstock::gzip AND TARGET penstock::png)
 endif()
 list(TRANSFORM arrow_tests APPEND .test.cpp OUTPUT_VARIABLE arrow_files)
 add_executable(penstock_test_arrow_wheel ${arrow_files})
+if(PENSTOCK_TEST_UNITY AND PENSTOCK_TEST_UNITY_SIZE GREATER 0)
+  set_target_properties(penstock_test_arrow_wheel PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE
+                                                                            ${PENSTOCK_TEST_UNITY_SIZE})
+endif()
 target_link_libraries(
   penstock_test_arrow_wheel PRIVATE penstock_test_main penstock::core PenstockArrow::PenstockArrow)
 if(TARGET penstock::s3)

@@ -75,14 +75,14 @@ if(TARGET penstock::compiled)
   set(form -DPENSTOCK_COMPILED)
 endif()
 
-# penstock_reads(<compiler> FILES <test file>... ALONE <test file>... SOURCES <path>... BARE <path>...): in a
-# unity build FILES are read in units, ALONE never; BARE without what all have in common.
+# penstock_reads(<compiler> FILES <test file>... SOURCES <path>... BARE <path>...): in a unity build FILES are
+# read in units; BARE without what all have in common.
 function(penstock_reads compiler)
-  cmake_parse_arguments(PARSE_ARGV 1 read "" "" "FILES;ALONE;SOURCES;BARE")
+  cmake_parse_arguments(PARSE_ARGV 1 read "" "" "FILES;SOURCES;BARE")
   get_filename_component(name ${compiler} NAME)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/read_by/${name})
   # Rooms that have rules of their own.
-  set(alone ${read_ALONE})
+  set(alone "")
   set(in_units "")
   if(PENSTOCK_TEST_UNITY)
     set(in_units ${read_FILES})
@@ -148,7 +148,7 @@ function(penstock_reads compiler)
 endfunction()
 
 penstock_reads(
-  ${PENSTOCK_SECOND_COMPILER} FILES ${second_files} ALONE ${second_arrow} SOURCES ${sources}
+  ${PENSTOCK_SECOND_COMPILER} FILES ${second_files} ${second_arrow} SOURCES ${sources}
   BARE ${CMAKE_CURRENT_BINARY_DIR}/all_headers_forward.cpp)
 if(tested_elsewhere)
   penstock_reads(${CMAKE_CXX_COMPILER} FILES ${tested_elsewhere})

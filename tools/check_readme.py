@@ -16,6 +16,7 @@ program is checked.
 """
 
 import argparse
+import functools
 import json
 import os
 import pathlib
@@ -55,14 +56,22 @@ def sentences():
     return squeeze(re.sub(r'"\s*\n\s*"', "", text))
 
 
+@functools.cache
+def precompiled_head(compiler, folder):
+    """What all blocks include, parsed once."""
+    head = pathlib.Path(folder) / "head.hpp"
+    head.write_text(HEAD, encoding="utf-8")
+    subprocess.run([compiler, "-std=c++20", f"-I{ROOT / 'include'}", "-x", "c++-header", head, "-o", f"{head}.gch"], check=True)
+    return head
+
+
 def compile_error(code, options):
     """The first error of the code, or nothing."""
-    with tempfile.TemporaryDirectory() as folder:
-        source = pathlib.Path(folder) / "wrong.cpp"
-        body = "int main() {\n" + without_includes(code) + "for (auto&& b : loader) (void)b;\n}\n"
-        source.write_text(HEAD + body, encoding="utf-8")
-        command = [options.compiler, "-std=c++20", "-fsyntax-only", f"-I{ROOT / 'include'}", str(source)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    head = precompiled_head(options.compiler, options.folder)
+    source = pathlib.Path(options.folder) / "wrong.cpp"
+    source.write_text("int main() {\n" + without_includes(code) + "for (auto&& b : loader) (void)b;\n}\n", encoding="utf-8")
+    command = [options.compiler, "-std=c++20", "-fsyntax-only", f"-I{ROOT / 'include'}", "-include", head, source]
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return ""
     errors = re.findall(r"error: (.*)", done.stderr)
@@ -154,6 +163,8 @@ def main():
     options = parser.parse_args()
     options.programs = {"errors": options.errors, "guarantees": options.guarantees}
     faults, count = [], 0
+    place = tempfile.TemporaryDirectory()
+    options.folder = place.name
     pages = sorted(p.relative_to(ROOT).as_posix() for folder in ("docs", "include") for p in (ROOT / folder).rglob("*.md"))
     for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "bench/README.md", *pages):
         text = (ROOT / name).read_text(encoding="utf-8")
