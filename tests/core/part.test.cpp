@@ -79,7 +79,7 @@ static_assert(ps::seeding_part<told_all> && ps::seeding_part<const told_all&> &&
 static_assert(!ps::seed_annotation<told_all>, "an order with a seed is not an annotation");
 static_assert(ps::random_value_stage<draws_for_numbers, int> &&
                   !ps::random_value_stage<draws_for_numbers, std::string> &&
-                  !ps::random_stage<pointwise, int>,
+                  !ps::random_value_stage<pointwise, int>,
               "whether a stage draws may depend on the element");
 static_assert(ps::addressed_stage<draws_for_numbers> && !ps::addressed_stage<pointwise>,
               "an address is told too");

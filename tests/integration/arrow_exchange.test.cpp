@@ -69,10 +69,6 @@ std::shared_ptr<arrow::RecordBatchReader> batches_of(int count) {
   return arrow::RecordBatchReader::Make(reader->ToRecordBatches().ValueOrDie(), table->schema()).ValueOrDie();
 }
 
-}  // namespace arrow_exchange_test
-
-using namespace arrow_exchange_test;
-
 TEST_CASE("integration/arrow_exchange: Arrow C++ takes a batch, and finds nothing wrong with it") {
   auto run = (samples(20) | ps::batch(8, ps::ragged)).open();
   std::shared_ptr<arrow::RecordBatch> kept;
@@ -135,3 +131,5 @@ TEST_CASE("integration/arrow_exchange: rows of Arrow C++'s readers, with diction
   CHECK(sum == 780 - (4 + 9 + 14 + 19 + 24 + 29 + 34 + 39));
   CHECK(values == 39);
 }
+
+}  // namespace arrow_exchange_test

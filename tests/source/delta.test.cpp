@@ -196,9 +196,6 @@ std::string column_of(const Source& source, std::string_view name) {
 
 bool says(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
 
-}  // namespace delta_test
-
-using namespace delta_test;
 using penstock_test::stored_folder;
 
 TEST_CASE("source/delta: what delta-rs writes, at every version, value for value") {
@@ -258,8 +255,6 @@ TEST_CASE("source/delta: what delta-rs does not write: deleted rows, INT96, mapp
     std::filesystem::remove(dir / "parts/_delta_log" / part);
   CHECK_THROWS_WITH(table("parts"), Catch::Contains("or not all that it is made of"));
 }
-
-namespace delta_test {
 
 /// Whether a column has the same values in the rows of the first file and, as pyarrow has converted them, in
 /// those of the second one; and in the first row `first`.
@@ -329,8 +324,6 @@ std::array<std::byte, 16> unscaled(std::int64_t low, std::int64_t high) {
   }
   return made;
 }
-
-}  // namespace delta_test
 
 TEST_CASE("source/delta: columns that the table has widened have their values in older files, exactly") {
   const penstock_test::temp_dir dir;
@@ -694,3 +687,5 @@ TEST_CASE("source/delta: faults are one sentence with the place") {
   CHECK_THROWS_WITH(ps::delta(table.path(), {.timestamp = 999}),
                     Catch::Contains("no version that was there 999 ms"));
 }
+
+}  // namespace delta_test

@@ -193,10 +193,6 @@ ps::column_filter filter_of(const std::string& line) {
   return made;
 }
 
-}  // namespace parquet_test
-
-using namespace parquet_test;
-
 TEST_CASE("source/parquet: random columns that pyarrow writes, value for value, over every storage") {
   const auto program = oracle_program();
   if (!program) return;
@@ -682,3 +678,5 @@ TEST_CASE("source/parquet: Parquet's own test files as pyarrow reads them, and P
   }
   CHECK(rows == 20);
 }
+
+}  // namespace parquet_test

@@ -140,10 +140,6 @@ parquet::Int96 int96(std::int64_t nanoseconds_of_day, std::int64_t days_since_19
   return made;
 }
 
-}  // namespace parquet_checks_test
-
-using namespace parquet_checks_test;
-
 TEST_CASE("source/parquet: a page whose checksum is wrong is named, with its file and its column") {
   const auto good = ps::parquet(report("page_checksum.parquet"));
   const std::string rows = penstock_test::arrow_rows_text(good);
@@ -404,3 +400,5 @@ TEST_CASE("source/parquet: a row group with more than 2 GiB of bytes in a column
     CHECK(row == rows);
   }
 }
+
+}  // namespace parquet_checks_test

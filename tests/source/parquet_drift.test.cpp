@@ -75,10 +75,6 @@ void write(const std::filesystem::path& path, const char* type, std::initializer
   out.close();
 }
 
-}  // namespace parquet_drift_test
-
-using namespace parquet_drift_test;
-
 TEST_CASE("source/parquet: a column that some files lack, or have without a type, is null there") {
   for (const char* const folder : {"drift_extra", "drift_null"}) {
     INFO(folder);
@@ -222,3 +218,5 @@ TEST_CASE(
   CHECK(contains(error_of([&] { return ps::parquet((dir / "e").string()); }),
                  "the column 'x' is in the names of folders and in files, too, there of type list<int32>"));
 }
+
+}  // namespace parquet_drift_test

@@ -82,10 +82,6 @@ std::pair<std::vector<std::string>, std::vector<std::string>> read() {
 
 const std::vector<std::string> nested_names{"c0", "c1", "c2", "c3"}, drift_names{"c0", "c1", "c2"};
 
-}  // namespace parquet_nested_test
-
-using namespace parquet_nested_test;
-
 TEST_CASE("source/parquet: chat messages, a list of structs, become texts") {
   const penstock_test::temp_dir dir;
   std::filesystem::copy_file(report("messages.parquet"), dir / "chats.parquet");
@@ -186,3 +182,5 @@ TEST_CASE("source/parquet: columns that differ from file to file, value for valu
           "");
   }
 }
+
+}  // namespace parquet_nested_test

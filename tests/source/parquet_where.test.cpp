@@ -264,10 +264,6 @@ ps::detail::table_facts table_of_all(const ps::arrow_type& schema, std::size_t f
   return made;
 }
 
-}  // namespace parquet_where_test
-
-using namespace parquet_where_test;
-
 TEST_CASE("source/parquet: where chooses the rows that a look at all of them chooses, whatever files claim") {
   constexpr std::string_view columns[] = {"i", "few", "must", "u", "d", "s", "b", "st.x", "ls", "m", "l"};
   const int rounds = penstock_test::long_tests() ? 40 : 6;
@@ -332,3 +328,5 @@ TEST_CASE(
   CHECK((source | ps::where<"a">(ps::is_null())).size() == 0);
   CHECK((source | ps::where<"b">(ps::at_least(std::numeric_limits<std::int32_t>::min()))).size() == 5120);
 }
+
+}  // namespace parquet_where_test

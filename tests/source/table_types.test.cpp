@@ -46,7 +46,7 @@ std::vector<std::string> rows_of(const Source& source) {
 }
 using texts = std::vector<std::string>;
 
-std::string report(std::string_view name) {
+std::string report_path(std::string_view name) {
   return penstock_test::fixture("reports/" + std::string(name)).string();
 }
 
@@ -56,7 +56,7 @@ class delta_table {
   delta_table(const std::string& type, const std::string& value,
               const std::string& protocol = R"("minReaderVersion":1)") {
     std::filesystem::create_directories(dir_.path() / "_delta_log");
-    std::filesystem::copy(report("removed_file/part-1.parquet"), dir_.path() / "a.parquet");
+    std::filesystem::copy(report_path("removed_file/part-1.parquet"), dir_.path() / "a.parquet");
     std::ofstream(dir_.path() / "_delta_log/00000000000000000000.json")
         << R"({"protocol":{)" << protocol << R"(,"minWriterVersion":2}})"
         << "\n"
@@ -86,7 +86,7 @@ std::string partition_of(const std::string& type, const std::string& value) {
 }  // namespace
 
 TEST_CASE("source/table_types: a partition's value has the type of its column") {
-  const auto decimals = ps::delta(report("delta_decimal_partition"));
+  const auto decimals = ps::delta(report_path("delta_decimal_partition"));
   CHECK(decimals.fields()[1].type == "decimal128(12,2)");
   CHECK(rows_of(decimals) ==
         texts{"1\tx00000000000000000000000000000000", "2\tx7d000000000000000000000000000000"});
@@ -146,9 +146,9 @@ TEST_CASE("source/table_types: decimals of other widths, and the largest") {
 }
 
 TEST_CASE("source/table_types: lists of fixed length, columns of nulls, and features that no column needs") {
-  CHECK(rows_of(ps::delta(report("delta_embedding"))) ==
+  CHECK(rows_of(ps::delta(report_path("delta_embedding"))) ==
         texts{"1\t[3ff0000000000000,4000000000000000]", "2\t[4008000000000000,4010000000000000]"});
-  const auto nulls = ps::delta(report("delta_void"));
+  const auto nulls = ps::delta(report_path("delta_void"));
   CHECK(nulls.fields()[1].type == "null");
   CHECK(rows_of(nulls) == texts{"1\tnull"});
   CHECK(rows_of(delta_table(R"(\"void\")", "").open()) == texts{"3\tnull"});

@@ -113,10 +113,6 @@ std::string refusal_of(Call&& call) {
   return penstock_test::s3_error_of(call).what();
 }
 
-}  // namespace tables_over_s3_test
-
-using namespace tables_over_s3_test;
-
 TEST_CASE("source/tables_over_s3: each version that deltalake has written to a store") {
   const penstock_test::deadline limit("Delta Lake in a store");
   const stored_tables* const there = written_tables();
@@ -226,3 +222,5 @@ TEST_CASE("source/tables_over_s3: the code of the documentation") {
   for (auto&& row : loader.epoch(0)) sum += ps::get<"id">(row);
   CHECK(sum == 14 * 15 / 2 - 3 - 12);
 }
+
+}  // namespace tables_over_s3_test

@@ -91,7 +91,7 @@ TEST_CASE(
           .open()
           .options();
   CHECK(options.ahead == 8);
-  CHECK(options.requests.most_between(true) == 100);
+  CHECK(options.requests.coalesce_gap_with(true) == 100);
   CHECK(options.requests.max_coalesced_with(true) == 8_MiB);
   CHECK(options.requests.max_coalesced_with(false) == 1_MiB);
   CHECK(options.requests.part_size == 1_MiB);
