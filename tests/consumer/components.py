@@ -44,9 +44,9 @@ def main():
         shutil.copytree(work / "core", prefix)
         for part in NEEDS.get(component, []) + [component]:
             shutil.copytree(work / part, prefix, dirs_exist_ok=True)
-        build = work / f"build_{component}"
+        build = work / "build"  # one for all: CMake looks at the compiler once
         run("cmake", "-S", HERE / "components", "-B", build, "-G", options.generator,
-            f"-DCMAKE_CXX_COMPILER={options.compiler}", f"-DCMAKE_PREFIX_PATH={prefix}",
+            f"-DCMAKE_CXX_COMPILER={options.compiler}", "-U", "penstock_DIR", f"-DCMAKE_PREFIX_PATH={prefix}",
             f"-DCONSUMER_COMPONENTS={component}")
         run("cmake", "--build", build)
         run(build / "consumer")

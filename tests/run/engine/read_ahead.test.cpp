@@ -81,8 +81,8 @@ struct warming {
     return {this, nullptr, [](void* self, const ps::placement& samples, ps::range_list& into) {
               auto& me = *static_cast<warming*>(self);
               ++me.looks;
-              into.stand_at(samples.row);
-              into(me, 0, 4 * (samples.row % 1000), 4);
+              into.stand_at(samples.run_row);
+              into(me, 0, 4 * (samples.run_row % 1000), 4);
             }};
   }
 };
