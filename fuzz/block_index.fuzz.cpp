@@ -49,7 +49,7 @@ struct folder {
   /// Says that a run stands at a turn, and will read the objects in some order, twice.
   template <class Session>
   void plan_with(Session& session, std::uint64_t turn, std::size_t order, bool ends) const {
-    const ps::access_plan_sink plan = session.foresight();
+    const ps::access_plan_sink plan = session.access_plan();
     plan.forget(plan.self);
     const std::size_t count = contents.size();
     for (std::size_t i = 0; i < 2 * count; ++i) {
@@ -127,7 +127,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if ((how & 8) != 0) read_with_plans(all, data, size);
   auto session = all.cache().connect();
   if ((how & 1) != 0)
-    for (ps::object_id id = 0; id < all.contents.size(); ++id) (void)session.warm(id);
+    for (ps::object_id id = 0; id < all.contents.size(); ++id) (void)session.resident(id);
   all.read_all(session);
   all.read_all(session);
   const ps::storage_counters counted = session.counters();
