@@ -347,7 +347,7 @@ struct engine_part {
     made.self = this;
     made.plan_read = [](void* self, const ps::placement& rows, ps::planned_reads& into) {
       auto& me = *static_cast<engine_part*>(self);
-      into.stand_at(rows.row);
+      into.stand_at(rows.run_row);
       into(me.session, 0, 0, 1);
       ++me.calls;
       std::this_thread::sleep_for(me.each);
