@@ -59,7 +59,8 @@ fi
 if [ "$full" = 1 ] && [ -z "${PENSTOCK_TEST_ZIG:-}" ] && zig=$(zig_python "$PWD/build/zig"); then
   export PENSTOCK_TEST_ZIG=$zig
 fi
-settings=("-DPython3_EXECUTABLE=$(command -v python3)")
+# Hundreds of tests start it: the program itself, not a version manager's script before it.
+settings=("-DPython3_EXECUTABLE=$(python3 -c 'import sys; print(sys.executable)')")
 # CUDA's toolkit is in no free package; without it the device's logic is tested with the tests' fake runtime.
 if have_header cuda_runtime_api.h || [ -e "${CUDA_PATH:-/usr/local/cuda}/include/cuda_runtime_api.h" ]; then
   cuda=(-DPENSTOCK_ENABLE_CUDA=ON)
