@@ -10,4 +10,5 @@ for check in check_headers check_rooms check_umbrellas check_tests check_length 
   python3 "$check.py" || status=1
 done
 python3 draw_house.py --check || status=1
+./house_figures.sh --check || status=1
 exit "$status"
