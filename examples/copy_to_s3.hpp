@@ -28,7 +28,7 @@
 
 /// What an object beside each copy says: of what it is one and, once it was compared, which object it is.
 struct copy_record {
-  static constexpr penstock::sidecar beside{".penstock-copy"};  // a name that s3::list leaves out
+  static constexpr penstock::sidecar suffix{".penstock-copy"};  // a name that s3::list leaves out
 
   penstock::object_version from;
   std::optional<penstock::object_version> made;
@@ -57,7 +57,7 @@ class copy_prefix {
   copy_prefix(std::string where, const std::vector<std::string>& names)
       : objects_(under(std::move(where), names)),
         before_(objects_.connect()),
-        records_(objects_.sidecars(copy_record::beside).connect()) {}
+        records_(objects_.sidecars(copy_record::suffix).connect()) {}
 
   [[nodiscard]] const std::string& name(std::size_t number) const { return objects_.names()[number]; }
   [[nodiscard]] std::optional<penstock::object_version> object_before(std::size_t number) const {
@@ -142,7 +142,7 @@ class s3_sink : public sink {
 
   [[nodiscard]] const std::string& name() const { return place_.name(what_.number); }
   void keep(const copy_record& record) {
-    out_.open(copy_record::beside.of(name()));
+    out_.open(copy_record::suffix.of(name()));
     out_.write(penstock::bytes_of(record.text()));
     static_cast<void>(out_.finish());
   }

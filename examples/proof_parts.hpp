@@ -74,9 +74,9 @@ class proof_parts {
   template <class Proof, class F>
   static void for_each_number(Proof& p, F f) {
     auto& t = p.topologies.front();
-    for (auto* number :
-         {&t.shape.nodes, &t.shape.ranks_per_node, &t.steps, &t.delivered, &t.dropped, &t.padded, &t.least,
-          &t.maximum, &t.sum, &p.positions, &p.samples, &p.shards, &p.left_out, &p.pads, &p.global})
+    for (auto* number : {&t.shape.nodes, &t.shape.ranks_per_node, &t.steps, &t.delivered, &t.dropped,
+                         &t.padded, &t.min_shards, &t.max_shards, &t.sum, &p.positions, &p.samples, &p.shards,
+                         &p.left_out, &p.pads, &p.global})
       f(*number);
   }
 

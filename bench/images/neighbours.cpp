@@ -102,7 +102,7 @@ void measure(const bench::options& o) {
   const ps::processor_set all = ps::allowed_processors();
   unsigned first = 0;
   while (!all.contains(first)) ++first;
-  for (unsigned i = first + 1; i < ps::processor_set::maximum; ++i)
+  for (unsigned i = first + 1; i < ps::processor_set::max_processors; ++i)
     if (all.contains(i)) others.add(i);
   const ps::memory_files photos = bench::made_photos(64, [](std::size_t) {
     return ps::image_size{500, 375};

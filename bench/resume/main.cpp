@@ -219,9 +219,9 @@ void proofs(const bench::options& o) {
   for (const ps::topology_proof& t : found.topologies) {
     if (t.shape.nodes != 32) continue;
     const double each = static_cast<double>(found.shards) / 32;
-    bench::print_row(
-        near, static_cast<double>(t.maximum) / each, static_cast<double>(t.sum) / 32 / each,
-        std::to_string(t.least) + " to " + std::to_string(t.maximum) + " of " + std::to_string(found.shards));
+    bench::print_row(near, static_cast<double>(t.max_shards) / each, static_cast<double>(t.sum) / 32 / each,
+                     std::to_string(t.min_shards) + " to " + std::to_string(t.max_shards) + " of " +
+                         std::to_string(found.shards));
   }
 }
 

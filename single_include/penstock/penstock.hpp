@@ -9499,7 +9499,7 @@ concept batch_order =
 /// A value stage that draws random numbers for this element: `template <class Element> static constexpr bool
 /// uses_random = true`. It gets a stream of its own.
 template <class T, class Element>
-concept random_value_stage = value_stage<T> && requires { requires T::template uses_random<Element>; };
+concept stage_uses_random = value_stage<T> && requires { requires T::template uses_random<Element>; };
 
 /// A value stage whose random stream may have an address: `stream_address() const`, which returns 0 for
 /// none.
@@ -9858,7 +9858,7 @@ template <class Context, class Stage, class... Rest>
 struct fold_context<Context, Stage, Rest...> {
   using next =
       context<typename output_of<Stage, typename Context::element>::type,
-              facts_after<Stage, random_value_stage<Stage, typename Context::element>>(Context::facts),
+              facts_after<Stage, stage_uses_random<Stage, typename Context::element>>(Context::facts),
               typename columns_behind<Stage, Context>::type>;
   using type = typename fold_context<next, Rest...>::type;
 };
@@ -9901,7 +9901,7 @@ struct loser_of : loser_among<G, Source, context_of<Source>, Stages...> {
 
 /// A stage that draws random numbers in its place, and so shifts the streams of the stages after it.
 template <class Stage, class Context>
-concept random_stage = random_value_stage<Stage, typename Context::element> ||
+concept random_stage = stage_uses_random<Stage, typename Context::element> ||
                        requires { requires Stage::template draws_in<Context>; };
 
 /// Whether the source or a stage makes epochs differ, by declaration or because it draws random numbers.
@@ -10162,7 +10162,7 @@ namespace penstock::inline v0_1 {
 /// made at run time that turns out to be empty. Only `{}` is the set without any.
 class processor_set {
  public:
-  static constexpr unsigned maximum = 1024;
+  static constexpr unsigned max_processors = 1024;
 
   constexpr processor_set() = default;
   processor_set(std::initializer_list<any_count> numbers) {
@@ -10182,11 +10182,11 @@ class processor_set {
 
   void add(any_count number);
   [[nodiscard]] constexpr bool contains(unsigned number) const noexcept {
-    return number < maximum && (words_[number / 64] >> number % 64 & 1) != 0;
+    return number < max_processors && (words_[number / 64] >> number % 64 & 1) != 0;
   }
   [[nodiscard]] unsigned size() const noexcept;
   [[nodiscard]] constexpr bool empty() const noexcept {
-    return words_ == std::array<std::uint64_t, maximum / 64>{};
+    return words_ == std::array<std::uint64_t, max_processors / 64>{};
   }
   /// In order, with ranges: `2-5, 8`.
   [[nodiscard]] std::string describe() const;
@@ -10195,7 +10195,7 @@ class processor_set {
  private:
   [[noreturn]] static void refuse_empty();
 
-  std::array<std::uint64_t, maximum / 64> words_{};
+  std::array<std::uint64_t, max_processors / 64> words_{};
 };
 
 }  // namespace penstock::inline v0_1
@@ -10206,9 +10206,9 @@ namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE void processor_set::add(any_count number) {
   const std::uint64_t wanted = number.of("processors");
-  if (wanted >= maximum)
+  if (wanted >= max_processors)
     throw error(errc::argument,
-                {"there is no processor ", wanted, "; their numbers go from 0 to ", maximum - 1});
+                {"there is no processor ", wanted, "; their numbers go from 0 to ", max_processors - 1});
   const auto place = static_cast<unsigned>(wanted);
   if (contains(place))
     throw error(errc::argument, {"processor ", place, " is listed twice; list each processor once"});
@@ -10227,7 +10227,7 @@ PENSTOCK_INLINE unsigned processor_set::size() const noexcept {
 
 PENSTOCK_INLINE std::string processor_set::describe() const {
   std::string line;
-  for (unsigned first = 0; first < maximum; ++first) {
+  for (unsigned first = 0; first < max_processors; ++first) {
     if (!contains(first)) continue;
     unsigned last = first;
     while (contains(last + 1)) ++last;
@@ -13583,7 +13583,7 @@ PENSTOCK_INLINE processor_set processor_list(std::string_view text) {
       text.remove_prefix(1);
       if (!number(last)) break;
     }
-    for (unsigned i = first; i <= last && i < processor_set::maximum; ++i)
+    for (unsigned i = first; i <= last && i < processor_set::max_processors; ++i)
       if (!all.contains(i)) all.add(i);
     if (!text.starts_with(',')) break;
     text.remove_prefix(1);
@@ -13636,7 +13636,7 @@ PENSTOCK_INLINE bool run_on([[maybe_unused]] const processor_set& processors) no
   CPU_ZERO(&mine);
   CPU_ZERO(&both);
   if (::sched_getaffinity(0, sizeof mine, &mine) != 0) return false;
-  for (unsigned i = 0; i < processor_set::maximum; ++i)
+  for (unsigned i = 0; i < processor_set::max_processors; ++i)
     if (CPU_ISSET(i, &mine) && processors.contains(i)) CPU_SET(i, &both);
   return CPU_COUNT(&both) != 0 && ::sched_setaffinity(0, sizeof both, &both) == 0;
 #else
@@ -15324,8 +15324,8 @@ concept residency_session = storage_session<S> && requires(S& s, object_id id) {
   { s.resident(id) } -> std::same_as<bool>;
 };
 
-/// How somebody is told what a run will read, far ahead. Its rows are numbered on through
-/// its epochs. Called by one thread at a time, while others read.
+/// How a session is told what a run will read, far ahead. The run's rows are numbered on through its epochs.
+/// Called by one thread at a time, while others read.
 struct access_plan_sink {
   void* self = nullptr;  ///< null: it does not want to know
   /// Whether it can keep more reads; if not, some must be passed first.
@@ -17041,7 +17041,7 @@ auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stag
         sample_cache_node<Node, std::remove_cvref_t<Element>>(std::move(node), stage.limit), seed, number,
         rest...);
   } else if constexpr (value_stage<Stage>) {
-    constexpr bool random = random_value_stage<Stage, Element>;
+    constexpr bool random = stage_uses_random<Stage, Element>;
     std::uint64_t stream = number;
     if constexpr (addressed_stage<Stage>) {
       if (stage.stream_address() != 0) stream = stage.stream_address();
@@ -20940,8 +20940,8 @@ namespace penstock::inline v0_1 {
 
 /// A range of real numbers, from which one is drawn.
 struct real_range {
-  double least = 0;
-  double maximum = 1;
+  double min = 0;
+  double max = 1;
 };
 
 /// Which rectangles `random_resized_crop` takes, and how it resizes them.
@@ -20963,7 +20963,7 @@ class random_resized_crop_operation : public byte_operation {
       : size_(size), options_(options) {
     check(options.scale, "scale");
     check(options.ratio, "ratio");
-    if (options.scale.maximum > 1)
+    if (options.scale.max > 1)
       throw error(errc::argument,
                   "random_resized_crop: a scale above 1; it is the share of the image's area");
   }
@@ -20997,10 +20997,10 @@ class random_resized_crop_operation : public byte_operation {
   /// only.
   [[nodiscard]] image_part choose(const image_size& input, rng& random) const {
     const double area = static_cast<double>(input.width) * input.height;
-    const double least = std::log(options_.ratio.least), maximum = std::log(options_.ratio.maximum);
+    const double min = std::log(options_.ratio.min), max = std::log(options_.ratio.max);
     for (int attempt = 0; attempt < 10; ++attempt) {
-      const double wanted = area * random.uniform(options_.scale.least, options_.scale.maximum);
-      const double ratio = std::exp(random.uniform(least, maximum));
+      const double wanted = area * random.uniform(options_.scale.min, options_.scale.max);
+      const double ratio = std::exp(random.uniform(min, max));
       const double w = std::nearbyint(std::sqrt(wanted * ratio)),
                    h = std::nearbyint(std::sqrt(wanted / ratio));
       if (w >= 1 && w <= input.width && h >= 1 && h <= input.height) {
@@ -21015,22 +21015,21 @@ class random_resized_crop_operation : public byte_operation {
 
  private:
   static void check(const real_range& range, const char* name) {
-    if (!(range.least > 0) || !(range.maximum >= range.least) || std::isinf(range.maximum))
+    if (!(range.min > 0) || !(range.max >= range.min) || std::isinf(range.max))
       throw error(errc::argument, {"random_resized_crop: ", name,
                                    " is from a number above 0 to one that is not smaller, as in {0.5, 1}"});
   }
   /// The largest rectangle in the middle whose ratio is allowed.
   [[nodiscard]] image_part middle(const image_size& input) const {
     const double ratio = static_cast<double>(input.width) / input.height;
-    const auto side = [](double length, std::uint32_t maximum) {
-      return static_cast<std::uint32_t>(
-          std::clamp(std::nearbyint(length), 1.0, static_cast<double>(maximum)));
+    const auto side = [](double length, std::uint32_t max) {
+      return static_cast<std::uint32_t>(std::clamp(std::nearbyint(length), 1.0, static_cast<double>(max)));
     };
     std::uint32_t w = input.width, h = input.height;
-    if (ratio < options_.ratio.least)
-      h = side(w / options_.ratio.least, input.height);
-    else if (ratio > options_.ratio.maximum)
-      w = side(h * options_.ratio.maximum, input.width);
+    if (ratio < options_.ratio.min)
+      h = side(w / options_.ratio.min, input.height);
+    else if (ratio > options_.ratio.max)
+      w = side(h * options_.ratio.max, input.width);
     return {(input.width - w) / 2, (input.height - h) / 2, w, h};
   }
 
@@ -23743,7 +23742,7 @@ struct bad_is_skipped {
 template <class Orders>
 struct bad_is_replaced {
   static constexpr bool tolerates = true, replaces = true;
-  static constexpr std::uint32_t maximum = 16;  ///< tries
+  static constexpr std::uint32_t max_tries = 16;  ///< tries
 
   const Orders* orders = nullptr;
   std::uint64_t seed = 0;
@@ -23823,7 +23822,7 @@ struct sample_place {
 class tolerant_tally {
  public:
   /// `policy` is its name in errors; the ledger's `path` may be empty.
-  tolerant_tally(const world& share, std::string policy, std::uint64_t maximum, const std::string& path);
+  tolerant_tally(const world& share, std::string policy, std::uint64_t max_bad, const std::string& path);
 
   /// Writes lines for shards that are damaged, in the ledger of rank 0: all ranks know them.
   void note(std::span<const damaged_shard> damaged);
@@ -23885,7 +23884,7 @@ class bad_tally : public tolerant_tally {
  private:
   template <class Policy>
   bad_tally(const world& share, const Policy& policy, std::optional<std::uint64_t> samples)
-      : tolerant_tally(share, policy.describe(), policy.maximum.limit(samples), policy.path) {}
+      : tolerant_tally(share, policy.describe(), policy.max_bad.limit(samples), policy.path) {}
 };
 
 /// Null if bad samples are fatal.
@@ -23956,9 +23955,9 @@ PENSTOCK_INLINE void tolerant_tally::note(std::span<const damaged_shard> damaged
   for (const damaged_shard& one : damaged) ledger_.write(ledger_line(one, share_));
 }
 
-PENSTOCK_INLINE tolerant_tally::tolerant_tally(const world& share, std::string policy, std::uint64_t maximum,
+PENSTOCK_INLINE tolerant_tally::tolerant_tally(const world& share, std::string policy, std::uint64_t max_bad,
                                                const std::string& path)
-    : share_(share), policy_(std::move(policy)), limit_(maximum) {
+    : share_(share), policy_(std::move(policy)), limit_(max_bad) {
   // Replicas of a rank see the same bad samples; only one of them writes the ledger.
   if (share_.replica == 0 && !path.empty()) ledger_ = bad_ledger(ledger_name(path, share_.rank, share_.size));
 }
@@ -29541,11 +29540,12 @@ PENSTOCK_INLINE double cgroup_quota() {
 #if defined(__linux__)
 /// Adds the processors that a thread may use; 0 is the calling one.
 PENSTOCK_INLINE void add_processors_of(pid_t thread, processor_set& all) {
-  static_assert(processor_set::maximum <= CPU_SETSIZE, "penstock: a cpu_set_t holds every processor_set");
+  static_assert(processor_set::max_processors <= CPU_SETSIZE,
+                "penstock: a cpu_set_t holds every processor_set");
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(thread, sizeof set, &set) != 0) return;
-  for (unsigned i = 0; i < processor_set::maximum; ++i)
+  for (unsigned i = 0; i < processor_set::max_processors; ++i)
     if (CPU_ISSET(i, &set) && !all.contains(i)) all.add(i);
 }
 #endif
@@ -30620,7 +30620,7 @@ PENSTOCK_INLINE void thread_place::check([[maybe_unused]] const worker_options& 
   if (wanted.processors.empty()) return;
   const processor_set allowed = allowed_processors();
   processor_set others;
-  for (unsigned i = 0; i < processor_set::maximum; ++i)
+  for (unsigned i = 0; i < processor_set::max_processors; ++i)
     if (wanted.processors.contains(i) && !allowed.contains(i)) others.add(i);
   if (others.empty()) return;
   const bool one = others.size() == 1;
@@ -30642,7 +30642,7 @@ PENSTOCK_INLINE run_options thread_place::near(run_options options, const near_p
     return options;
   const processor_set mine = processors_of_this_thread();
   processor_set both;
-  for (unsigned i = 0; i < processor_set::maximum; ++i)
+  for (unsigned i = 0; i < processor_set::max_processors; ++i)
     if (mine.contains(i) && where.processors.contains(i)) both.add(i);
   if (both.empty() || both == mine) return options;
   if (options.workers.value_or(default_workers(local_ranks)) > both.size()) {
@@ -30658,7 +30658,7 @@ PENSTOCK_INLINE thread_place::refusal thread_place::apply([[maybe_unused]] int& 
   if (!wanted_.processors.empty()) {
     cpu_set_t set;
     CPU_ZERO(&set);
-    for (unsigned i = 0; i < processor_set::maximum; ++i)
+    for (unsigned i = 0; i < processor_set::max_processors; ++i)
       if (wanted_.processors.contains(i)) CPU_SET(i, &set);
     if (::sched_setaffinity(0, sizeof set, &set) != 0) {
       code = errno;
@@ -30729,10 +30729,10 @@ class read_planner {
   read_planner& operator=(const read_planner&) = delete;
   ~read_planner() { stop(); }
 
-  /// Begins at a feed, whose next row has this row. `who` must outlive this. Called once. If no thread can
+  /// Begins at a feed, whose next row has this number. `who` must outlive this. Called once. If no thread can
   /// be started, nobody is told anything.
   void start(const feed& next, std::uint64_t row, hinter who, thread_place* place);
-  /// The run has read everything that the rows before this one need. A smaller row than before changes
+  /// The run has read everything that the rows before this one need. A smaller number than before changes
   /// nothing, and nor does any before `start`. Any thread.
   void passed(std::uint64_t row) noexcept;
   /// The rows that are requested now are of this epoch. Any thread.
@@ -30740,7 +30740,7 @@ class read_planner {
   /// The run has at least so many epochs, and if `ends`, no more; nothing is told before this was called.
   /// False if more was told already, so that `restart` is due. Any thread.
   [[nodiscard]] bool limit(std::uint64_t epochs, bool ends);
-  /// Everything told so far is void: the run goes on at this feed, whose next row has this row.
+  /// Everything told so far is void: the run goes on at this feed, whose next row has this number.
   void restart(const feed& now, std::uint64_t row);
   void stop() noexcept;
 
@@ -30960,8 +30960,8 @@ struct ahead_sizes {
   request_options requests{};
 };
 
-/// Requests the bytes of samples before their row: follows the feed a given number of samples ahead of what
-/// is opened. If the reader reports ranges and takes fetched bytes, they are read into a store (see
+/// Requests the bytes of samples before they are used: follows the feed a given number of samples ahead of
+/// what is opened. If the reader reports ranges and takes fetched bytes, they are read into a store (see
 /// `fetcher`); otherwise they are hints.
 ///
 /// If a session plans by what is read far ahead, a `read_planner` tells it.
@@ -32627,7 +32627,7 @@ template <class Context, std::size_t Count, class Stage, class... Rest>
 constexpr void number_device_stages(std::array<std::uint64_t, Count>& numbers, std::uint64_t number,
                                     std::size_t found) {
   if constexpr (part_of_kind<Stage, device_map_tag>) numbers[found++] = number;
-  constexpr bool uses_random = random_value_stage<Stage, typename Context::element> ||
+  constexpr bool uses_random = stage_uses_random<Stage, typename Context::element> ||
                                (part_of_kind<Stage, device_map_tag> && random_stage<Stage, Context>);
   number_device_stages<typename fold_context<Context, Stage>::type, Count, Rest...>(
       numbers, number + (uses_random ? 1 : 0), found);
@@ -33094,7 +33094,7 @@ class evaluator {
     one.substitute.reset();
     do {
       rows.take_back();
-      if (one.tries == Bad::maximum)
+      if (one.tries == Bad::max_tries)
         throw detail::error_like(
             one.what, {"bad_samples::replace: ", one.tries,
                        " samples were drawn in place of a bad one, and all are bad; the first is: ",
@@ -37186,7 +37186,7 @@ class ledger_prover {
   }
   [[nodiscard]] bool drawn(const bad_entry& one) const {
     if (plan_.positions < 2) return false;
-    for (std::uint32_t j = 0; j < draws_.maximum; ++j)
+    for (std::uint32_t j = 0; j < draws_.max_tries; ++j)
       if (draws_.draw({one.epoch, one.index}, j).index == one.substitute->index) return true;
     return false;
   }
@@ -37661,11 +37661,11 @@ struct proof_options {
 /// The result for one topology.
 struct topology_proof {
   topology shape;
-  std::uint64_t steps = 0;                        ///< per epoch, on every rank
-  std::uint64_t delivered = 0;                    ///< samples of the first epoch, over all ranks
-  std::uint64_t dropped = 0;                      ///< positions of the first epoch that are in no step
-  std::uint64_t padded = 0;                       ///< slots without a sample, or with one of `proof::pads`
-  std::uint64_t least = 0, maximum = 0, sum = 0;  ///< shards touched per node; sum over all nodes
+  std::uint64_t steps = 0;      ///< per epoch, on every rank
+  std::uint64_t delivered = 0;  ///< samples of the first epoch, over all ranks
+  std::uint64_t dropped = 0;    ///< positions of the first epoch that are in no step
+  std::uint64_t padded = 0;     ///< slots without a sample, or with one of `proof::pads`
+  std::uint64_t min_shards = 0, max_shards = 0, sum = 0;  ///< shards touched per node; sum over all nodes
 };
 
 /// The result of `prove`.
@@ -37712,7 +37712,7 @@ PENSTOCK_INLINE std::string to_string(const proof& p) {
     detail::append(report, {t.shape.nodes, " x ", t.shape.ranks_per_node, " ranks: ", t.steps, " steps, ",
                             t.delivered, " samples, ", t.dropped, " dropped, ", t.padded, " padded"});
     if (!p.sampled && t.shape.nodes != 0)
-      detail::append(report, {", shards touched by a node: ", t.least, " to ", t.maximum, ", ",
+      detail::append(report, {", shards touched by a node: ", t.min_shards, " to ", t.max_shards, ", ",
                               t.sum / t.shape.nodes, " on average"});
     report += '\n';
   }
@@ -38072,11 +38072,11 @@ PENSTOCK_INLINE topology_proof prover::prove_one(std::size_t which, sentences& w
   found.delivered = sums.delivered - pad_positions;
   found.dropped = made_.positions - reached;
   found.padded = sums.padded + pad_positions;
-  found.least = made_.shards;
+  found.min_shards = made_.shards;
   for (const bit_set& node : touched) {
     const std::uint64_t count = node.count();
-    found.least = std::min(found.least, count);
-    found.maximum = std::max(found.maximum, count);
+    found.min_shards = std::min(found.min_shards, count);
+    found.max_shards = std::max(found.max_shards, count);
     found.sum += count;
   }
   return found;
@@ -38140,11 +38140,11 @@ PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences
   found.delivered = (all_of_it ? delivered : any.before(steps)) - pad_positions;
   found.dropped = made_.positions - any.before(steps);
   found.padded = padded + pad_positions;
-  found.least = all_of_it ? made_.shards : 0;
+  found.min_shards = all_of_it ? made_.shards : 0;
   for (const bit_set& node : touched) {
     const std::uint64_t count = node.count();
-    found.least = std::min(found.least, count);
-    found.maximum = std::max(found.maximum, count);
+    found.min_shards = std::min(found.min_shards, count);
+    found.max_shards = std::max(found.max_shards, count);
     found.sum += count;
   }
   return found;
@@ -61500,12 +61500,12 @@ class copying_worker : public fetch_link<Session> {
     session_ = &session;
     in_order_ = in_order;
     pinned_ = false;
-    has_mapped_ = false;
+    needs_confirm_ = false;
     ++generation_;
   }
 
   /// Whether the current sample has given out views of a file, which only `confirm` makes sure of.
-  [[nodiscard]] bool has_mapped() const noexcept { return has_mapped_; }
+  [[nodiscard]] bool needs_confirm() const noexcept { return needs_confirm_; }
 
   void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
     if (into.empty()) return;
@@ -61543,7 +61543,7 @@ class copying_worker : public fetch_link<Session> {
     if (const bytes_view there = this->find(*session_, at.shard, offset, size); !there.empty()) return there;
     if constexpr (mapped_session<Session>) {
       if (mapped()) {
-        has_mapped_ = true;
+        needs_confirm_ = true;
         return session_->view(at.shard, offset, size);
       }
     }
@@ -61589,7 +61589,7 @@ class copying_worker : public fetch_link<Session> {
     } else if constexpr (requires { session_->read(at.shard, offset, into, copy_); }) {
       session_->read(at.shard, offset, into, copy_);
     } else {
-      has_mapped_ = true;  // the session may not know before `confirm` whether these were the file's bytes
+      needs_confirm_ = true;  // the session may not know before `confirm` whether these were the file's bytes
       copy_(into, session_->view(at.shard, offset, into.size()).data());
       (void)session_->view(at.shard, offset, into.size());  // in `file`, this also checks the last page
     }
@@ -61650,7 +61650,7 @@ class copying_worker : public fetch_link<Session> {
   cold_copy copy_;
   bool in_order_ = false;
   bool pinned_ = false;
-  bool has_mapped_ = false;
+  bool needs_confirm_ = false;
   std::vector<spare_member> spares_;  // by the member's number in its sample
 };
 
@@ -61665,7 +61665,7 @@ class viewing_worker {
     session_ = &session;
     in_order_ = in_order;
   }
-  [[nodiscard]] static constexpr bool has_mapped() noexcept { return true; }
+  [[nodiscard]] static constexpr bool needs_confirm() noexcept { return true; }
   [[nodiscard]] static constexpr bool reads_straight(std::uint64_t, std::uint64_t) noexcept { return false; }
   void read_more(std::uint64_t offset, mutable_bytes into) { read(0, offset, into); }
   void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
@@ -61816,9 +61816,9 @@ class shard_reader {
     move_to(w, p.index);
     try {
       sink(show_.open(w));
-      if (w.has_mapped()) confirm(session_, w.at.shard);
+      if (w.needs_confirm()) confirm(session_, w.at.shard);
     } catch (error& e) {
-      if (w.has_mapped()) confirm(session_, w.at.shard);
+      if (w.needs_confirm()) confirm(session_, w.at.shard);
       Show::add_context(w.at, e);
       throw;
     }
@@ -65685,12 +65685,12 @@ struct policy_stage {
   static constexpr bool tolerates = Tolerates, replaces = Replaces;
   static constexpr bool varies_by_epoch = Replaces;  // each epoch draws its own substitutes
 
-  budget maximum = 0;
+  budget max_bad = 0;
   std::string path;
 
   [[nodiscard]] std::string describe() const {
     if (!tolerates) return "bad_samples::fatal";
-    return detail::text({"bad_samples::", (replaces ? "replace(" : "skip("), maximum.describe(),
+    return detail::text({"bad_samples::", (replaces ? "replace(" : "skip("), max_bad.describe(),
                          (path.empty() ? "" : ", ledger "), path, ")"});
   }
   template <class Context>
@@ -65706,13 +65706,13 @@ struct policy_stage {
 
 /// Bad samples end the run, as in a plan without `bad_samples`.
 [[nodiscard]] inline policy_stage<false, false> fatal() { return {}; }
-/// Each bad sample leaves a hole, up to `maximum` on each rank per epoch.
-[[nodiscard]] inline policy_stage<true, false> skip(budget maximum, ledger log = {}) {
-  return {maximum, std::move(log.path)};
+/// Each bad sample leaves a hole, up to `max_bad` on each rank per epoch.
+[[nodiscard]] inline policy_stage<true, false> skip(budget max_bad, ledger log = {}) {
+  return {max_bad, std::move(log.path)};
 }
-/// Another sample takes the place of each bad one, up to `maximum` on each rank per epoch.
-[[nodiscard]] inline policy_stage<true, true> replace(budget maximum, ledger log = {}) {
-  return {maximum, std::move(log.path)};
+/// Another sample takes the place of each bad one, up to `max_bad` on each rank per epoch.
+[[nodiscard]] inline policy_stage<true, true> replace(budget max_bad, ledger log = {}) {
+  return {max_bad, std::move(log.path)};
 }
 
 }  // namespace penstock::inline v0_1::bad_samples
@@ -66927,7 +66927,7 @@ concept random_function = !accepts_call<F> && !std::invocable<const F&, argument
 
 /// Whether a function draws random numbers for a value.
 template <class F, class V>
-concept randomized_function =
+concept function_uses_random =
     random_function<F, V> || (accepts_call<F> && requires { requires F::template uses_random<V>; });
 
 /// The first parameter of a function that is neither a template nor overloaded, and what follows it.
@@ -67092,7 +67092,7 @@ consteval std::uint64_t streams_of() {
   if constexpr (requires { F::template streams<V>; })
     return F::template streams<V>;
   else
-    return randomized_function<F, V> ? 1 : 0;
+    return function_uses_random<F, V> ? 1 : 0;
 }
 
 /// The call of a function that comes after others, which drew `drawn` streams of random numbers.
@@ -67517,7 +67517,7 @@ struct map_stage {
   using must_be_called_with =
       decltype(std::declval<const F&>()(std::declval<detail::argument_of<F, V>>(), std::declval<More>()...));
   template <class V>
-  static constexpr bool uses_random = detail::randomized_function<F, V>;
+  static constexpr bool uses_random = detail::function_uses_random<F, V>;
   /// The number of streams of random numbers; above 1 in `map(f, g, ...)`.
   template <class V>
   static constexpr std::uint64_t streams = detail::streams_of<F, V>();
@@ -67562,7 +67562,7 @@ struct map_field_stage {
   using argument =
       std::tuple_element_t<std::remove_cvref_t<R>::template index_of<Name>, std::remove_cvref_t<R>>;
   template <class R>
-  static constexpr bool uses_random = detail::randomized_function<F, argument<R>>;
+  static constexpr bool uses_random = detail::function_uses_random<F, argument<R>>;
   template <class R>
   static constexpr std::uint64_t streams = detail::streams_of<F, argument<R>>();
   [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
@@ -67714,7 +67714,7 @@ struct filter_stage {
   using must_be_called_with = decltype(std::declval<const F&>()(
       std::declval<detail::argument_of<F, const std::remove_cvref_t<V>&>>(), std::declval<More>()...));
   template <class V>
-  static constexpr bool uses_random = detail::randomized_function<F, const std::remove_cvref_t<V>&>;
+  static constexpr bool uses_random = detail::function_uses_random<F, const std::remove_cvref_t<V>&>;
   [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
 
   template <class V, class Call>
@@ -69787,7 +69787,7 @@ namespace detail {
 struct workers_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "workers";
-  static constexpr unsigned maximum = 1u << 16;
+  static constexpr unsigned max_workers = 1u << 16;
   unsigned value{};
   worker_options threads{};
 
@@ -69800,7 +69800,7 @@ struct workers_stage {
 
 [[nodiscard]] constexpr workers_stage workers(any_count value, const worker_options& threads = {}) {
   const std::uint64_t count = value.of("workers");
-  if (count > workers_stage::maximum) detail::refuse_workers(count);
+  if (count > workers_stage::max_workers) detail::refuse_workers(count);
   if (threads.nice && (*threads.nice < 0 || *threads.nice > 19)) detail::refuse_nice(*threads.nice);
   return {static_cast<unsigned>(count), threads};
 }
@@ -69815,7 +69815,7 @@ namespace detail {
 
 PENSTOCK_INLINE void refuse_workers(std::uint64_t threads) {
   throw error(errc::argument, {"workers(", threads, ") starts that many threads; give it at most ",
-                               std::uint64_t{workers_stage::maximum}})
+                               std::uint64_t{workers_stage::max_workers}})
       .in_stage("workers");
 }
 
@@ -70450,7 +70450,7 @@ class next_uses {
   void end(std::uint32_t row) const noexcept;
 
   // ---- the process whose row it is
-  /// Where its run stands, and how long a row takes; 0 if that is not known yet.
+  /// Where its run stands, and how long a row of the run takes; 0 if that is not known yet.
   void stand_at(std::uint32_t row, std::uint64_t run_row, std::uint64_t ns_per_row) const noexcept;
   [[nodiscard]] next_use get(std::uint32_t row, std::uint32_t slot) const noexcept;
   void set(std::uint32_t row, std::uint32_t slot, next_use when) const noexcept;
@@ -70689,8 +70689,8 @@ class block_index {
   /// The slot, if it is full of that block.
   [[nodiscard]] std::optional<place> full_of(std::uint32_t slot, const key& what) const noexcept;
   [[nodiscard]] std::uint64_t sum(std::uint32_t slot, std::uint64_t piece) const noexcept;
-  /// Says in a row of `next` where its run stands and how long a row takes, and of each slot, as far as that
-  /// is not known, when it is needed next: `when(who, block)`.
+  /// Says in a line of `next` where its run stands and how long a row of the run takes, and of each slot, as
+  /// far as that is not known, when it is needed next: `when(who, block)`.
   void stand_at(std::uint32_t row, std::uint64_t run_row, std::uint64_t ns_per_row,
                 next_use (*when)(const void* who, const key& block), const void* who) const;
   /// Notes that a full slot was used.
@@ -78774,38 +78774,38 @@ class mds_worker : public fetch_link<Session> {
   /// Finds the values of the sample that `at` names; with `unread`, none may be asked for.
   void begin(Session& session, bool unread) {
     session_ = &session;
-    mapped_ = {};
-    has_mapped_ = views;
+    sample_bytes_ = {};
+    needs_confirm_ = views;
     at.touched = mds_cursor::nothing_touched;
     for (std::size_t i = 0; i < read_.size(); ++i) read_[i] = false;
     if (unread) return at.forget();
     if constexpr (views) {
-      mapped_ = session.view(at.shard, at.begin, at.size);
+      sample_bytes_ = session.view(at.shard, at.begin, at.size);
     } else {
-      mapped_ = this->find(session, at.shard, at.begin, at.size);
+      sample_bytes_ = this->find(session, at.shard, at.begin, at.size);
       if constexpr (mapped_session<Session>)
-        if (mapped_.empty() && session.mapped(at.shard)) {
-          has_mapped_ = true;
-          mapped_ = session.view(at.shard, at.begin, at.size);
+        if (sample_bytes_.empty() && session.mapped(at.shard)) {
+          needs_confirm_ = true;
+          sample_bytes_ = session.view(at.shard, at.begin, at.size);
         }
-      if (mapped_.empty()) {
+      if (sample_bytes_.empty()) {
         room_.resize_for_overwrite(detail::to_size(at.size));
         const std::uint64_t first =
             at.size < direct || at.columns->head > at.size ? at.size : at.columns->head;
         if (first != 0) session.read(at.shard, at.begin, room_.span().first(detail::to_size(first)));
-        if (first == at.size) mapped_ = room_.view();
+        if (first == at.size) sample_bytes_ = room_.view();
       }
     }
-    at.divide(mapped_.empty() ? room_.view() : mapped_);
+    at.divide(sample_bytes_.empty() ? room_.view() : sample_bytes_);
   }
   /// Whether the sample was shown in place, which only `confirm` makes sure of.
-  [[nodiscard]] bool has_mapped() const noexcept { return has_mapped_; }
+  [[nodiscard]] bool needs_confirm() const noexcept { return needs_confirm_; }
 
   void read(std::size_t column, mutable_bytes into) {
     at.touched = at.value_begin(column);
     if (into.empty()) return;
-    if (!mapped_.empty())
-      std::memcpy(into.data(), mapped_.data() + at.touched, into.size());
+    if (!sample_bytes_.empty())
+      std::memcpy(into.data(), sample_bytes_.data() + at.touched, into.size());
     else
       session_->read(at.shard, at.begin + at.touched, into);
   }
@@ -78813,7 +78813,8 @@ class mds_worker : public fetch_link<Session> {
     const std::size_t size = detail::to_size(at.value_size(column));
     at.touched = at.value_begin(column);
     const std::size_t begin = detail::to_size(at.touched);
-    if (!mapped_.empty() || size == 0) return mapped_.empty() ? bytes_view() : mapped_.subspan(begin, size);
+    if (!sample_bytes_.empty() || size == 0)
+      return sample_bytes_.empty() ? bytes_view() : sample_bytes_.subspan(begin, size);
     if (read_.size() <= column) read_.resize(column + 1);
     const mutable_bytes mine = room_.span().subspan(begin, size);
     if (!read_[column]) session_->read(at.shard, at.begin + begin, mine);
@@ -78825,10 +78826,10 @@ class mds_worker : public fetch_link<Session> {
   static constexpr std::uint64_t direct = 32_KiB;
 
   Session* session_ = nullptr;
-  bytes_view mapped_;       // the whole sample; empty: values are read one by one
-  buffer room_;             // the sample, or those of its values that were read
-  std::vector<bool> read_;  // by column: whether its value is in the room
-  bool has_mapped_ = false;
+  bytes_view sample_bytes_;  // the whole sample; empty: values are read one by one
+  buffer room_;              // the sample, or those of its values that were read
+  std::vector<bool> read_;   // by column: whether its value is in the room
+  bool needs_confirm_ = false;
 };
 
 /// A value of a column: bytes that know their encoding. Valid during the call that delivers its sample.
@@ -79836,8 +79837,8 @@ class block_folder {
   /// Nobody waits for this any more: `ask` says `nothing`.
   void waited_in_vain(place other) noexcept;
 
-  /// Says where the run of this session stands, and how long a row takes, so that blocks go by when they are
-  /// needed. `next(who, block)` tells when that is. Called by one thread at a time.
+  /// Says where the run of this session stands, and how long a row of the run takes, so that blocks go by
+  /// when they are needed. `next(who, block)` tells when that is. Called by one thread at a time.
   void stand_at(std::uint64_t run_row, std::uint64_t ns_per_row,
                 next_use (*next)(const void* who, const key& block), const void* who);
   /// What `next` said is void. For the thread that calls `stand_at`.

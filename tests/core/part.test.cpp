@@ -77,9 +77,9 @@ static_assert(ps::seeding_part<told_all> && ps::seeding_part<const told_all&> &&
                   ps::described_part<told_all>,
               "what it says it has");
 static_assert(!ps::seed_annotation<told_all>, "an order with a seed is not an annotation");
-static_assert(ps::random_value_stage<draws_for_numbers, int> &&
-                  !ps::random_value_stage<draws_for_numbers, std::string> &&
-                  !ps::random_value_stage<pointwise, int>,
+static_assert(ps::stage_uses_random<draws_for_numbers, int> &&
+                  !ps::stage_uses_random<draws_for_numbers, std::string> &&
+                  !ps::stage_uses_random<pointwise, int>,
               "whether a stage draws may depend on the element");
 static_assert(ps::addressed_stage<draws_for_numbers> && !ps::addressed_stage<pointwise>,
               "an address is told too");

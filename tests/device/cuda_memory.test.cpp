@@ -299,7 +299,7 @@ TEST_CASE("device/cuda_memory: slots and workers are near the device") {
     CHECK(penstock_test::thread_facts::allowed() == mine);
     ps::processor_set used;
     for (const auto& facts : notes.all())
-      for (unsigned i = 0; i < ps::processor_set::maximum; ++i)
+      for (unsigned i = 0; i < ps::processor_set::max_processors; ++i)
         if (facts.processors.contains(i) && !used.contains(i)) used.add(i);
     return used;
   };

@@ -77,7 +77,7 @@ TEST_CASE("device/numa: a thread is bound to what it may use of a list") {
   unsigned first = 0;
   while (!mine.contains(first)) ++first;
   ps::processor_set wanted{first}, others;
-  for (unsigned i = 0; i < ps::processor_set::maximum; ++i)
+  for (unsigned i = 0; i < ps::processor_set::max_processors; ++i)
     if (!mine.contains(i)) others.add(i);
   if (others.contains(1023)) wanted.add(1023);
   bool bound = false, elsewhere = true;

@@ -168,9 +168,9 @@ TEST_CASE("image/color: random_grayscale draws") {
   }
   CHECK(grays > 60);
   CHECK(grays < 140);
-  CHECK(ps::detail::randomized_function<ps::random_grayscale_operation, test_image<std::uint8_t, 3>>);
-  CHECK(ps::detail::randomized_function<ps::color_jitter_operation, test_image<std::uint8_t, 3>>);
-  CHECK_FALSE(ps::detail::randomized_function<ps::hue_operation, test_image<std::uint8_t, 3>>);
+  CHECK(ps::detail::function_uses_random<ps::random_grayscale_operation, test_image<std::uint8_t, 3>>);
+  CHECK(ps::detail::function_uses_random<ps::color_jitter_operation, test_image<std::uint8_t, 3>>);
+  CHECK_FALSE(ps::detail::function_uses_random<ps::hue_operation, test_image<std::uint8_t, 3>>);
 }
 
 TEST_CASE("image/color: bad arguments") {

@@ -95,8 +95,8 @@ TEST_CASE("inspection/prove: plans that keep their guarantees") {
     for (const auto& t : found.topologies) {
       CHECK(t.steps == found.topologies[0].steps);
       CHECK(t.delivered + t.dropped == found.positions);
-      CHECK(t.maximum <= found.shards);
-      CHECK(t.least <= t.maximum);
+      CHECK(t.max_shards <= found.shards);
+      CHECK(t.min_shards <= t.max_shards);
     }
     return found;
   };
@@ -274,8 +274,8 @@ TEST_CASE("inspection/prove: lanes keep a node within its part of the shards") {
       ps::prove(source | ps::shuffle(1, ps::window(4), ps::lanes(64)) | ps::global_batch(512), eight);
   const auto far = ps::prove(source | ps::shuffle(1, ps::window(4)) | ps::global_batch(512), eight);
   INFO(to_string(near) << to_string(far));
-  CHECK(near.topologies[0].maximum <= 640 / 8 * 11 / 10);
-  CHECK(far.topologies[0].least > 500);
+  CHECK(near.topologies[0].max_shards <= 640 / 8 * 11 / 10);
+  CHECK(far.topologies[0].min_shards > 500);
 }
 
 TEST_CASE("inspection/prove: defects are found") {

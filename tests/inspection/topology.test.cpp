@@ -20,8 +20,8 @@ TEST_CASE("inspection/topology: a proof in words") {
   one.steps = 12;
   one.delivered = 96;
   one.dropped = 4;
-  one.least = 4;
-  one.maximum = 5;
+  one.min_shards = 4;
+  one.max_shards = 5;
   one.sum = 9;
   CHECK(found.holds());
   CHECK(to_string(found) ==

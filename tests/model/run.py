@@ -61,7 +61,6 @@ RING = Model(
          r"\1\3;\n\2  skip\n", HELPING),
         ("a consumer takes a ticket of a block that is not open", r" && ticket < opened \* GRAINS", "", (1, 1, 2, 2, 0, 1)),
     ],
-    every=4,
 )
 
 RUNS = (3, 2, 0, 0, 1, 0, 0, 2)  # workers may leave every turn, every read may fail

@@ -18,8 +18,8 @@
 #include <penstock/storage/sha256_check.hpp>
 #include <penstock/storage/sha256_list.hpp>
 #include <penstock/storage/sidecar.hpp>
-#include <penstock/storage/simulated_storage.hpp>
 #include <penstock/storage/signature.hpp>
+#include <penstock/storage/simulated_storage.hpp>
 
 #include "support/catch.hpp"
 #include "support/deadline.hpp"

@@ -44,7 +44,7 @@ using namespace ps::literals;
 
 namespace cached_future_test {
 
-/// The blocks that a run reads, turn by turn: a new shuffle of all of them in each epoch, each several times.
+/// The blocks that a run reads, row by row: a new shuffle of all of them in each epoch, each several times.
 std::vector<std::uint32_t> shuffled(std::uint32_t count, std::uint32_t times, std::uint32_t epochs) {
   std::mt19937 random(11);
   std::vector<std::uint32_t> all;
@@ -152,7 +152,7 @@ TEST_CASE("storage/cached: a plan forgets what is behind it, also if one block i
     plan.plan_read(0, row);
     plan.plan_read(1 + static_cast<std::uint32_t>(row) % (count - 1), row);
   }
-  // No use is longer, and no turn lies between two of them.
+  // No use is longer, and no row lies between two of them.
   plan.clear();
   constexpr std::uint64_t longest = blocks::block_plan::longest_use;
   for (std::uint64_t row = 0; row < 3 * longest; ++row) plan.plan_read(0, row);

@@ -23,7 +23,7 @@ ps::fetched_part part_of(ps::range_store::read& from, std::uint64_t offset, std:
   return {nullptr, offset, size, from.bytes, &from, 0};
 }
 
-/// Fetches a turn of one part and shows it; the read is loading.
+/// Fetches a row of one part and shows it; the read is loading.
 ps::range_store::read* show(ps::range_store& store, std::uint64_t row, std::uint64_t bytes) {
   auto* const room = store.reserve(bytes, 1);
   if (room == nullptr) return nullptr;
@@ -40,7 +40,7 @@ ps::range_store::read* show(ps::range_store& store, std::uint64_t row, std::uint
 
 }  // namespace
 
-TEST_CASE("storage/range_store: a range is handed over once, to the worker of its turn") {
+TEST_CASE("storage/range_store: a range is handed over once, to the worker of its row") {
   ps::range_store store(4096, 8);
   auto* const first = show(store, 0, 100);
   REQUIRE(first != nullptr);
@@ -56,7 +56,7 @@ TEST_CASE("storage/range_store: a range is handed over once, to the worker of it
   CHECK(store.take(5).empty());  // was never fetched
 }
 
-TEST_CASE("storage/range_store: a turn that a worker takes before it is fetched is left out") {
+TEST_CASE("storage/range_store: a row that a worker takes before it is fetched is left out") {
   ps::range_store store(4096, 8);
   CHECK(store.take(3).empty());
   CHECK_FALSE(store.claim(3));
@@ -70,7 +70,7 @@ TEST_CASE("storage/range_store: a turn that a worker takes before it is fetched 
 }
 
 TEST_CASE(
-    "storage/range_store: turns for which nothing is fetched are promised, the latest with those before") {
+    "storage/range_store: rows for which nothing is fetched are promised, the latest with those before") {
   ps::range_store store(4096, 8);
   CHECK_FALSE(store.left_out(0, 1));
   store.leave_out(8, 40);
@@ -87,7 +87,7 @@ TEST_CASE(
   store.leave_out(90, 90 + many);
   CHECK(store.left_out(90 + many - 1000, 90 + many));
   CHECK_FALSE(store.left_out(80, 90));
-  const std::uint64_t far = std::uint64_t{1} << 60;  // too far to remember: workers take those turns
+  const std::uint64_t far = std::uint64_t{1} << 60;  // too far to remember: workers take those rows
   store.leave_out(far, far + 10);
   CHECK_FALSE(store.left_out(far, far + 10));
   CHECK_FALSE(store.left_out(90, 91));
@@ -96,7 +96,7 @@ TEST_CASE(
   CHECK_FALSE(store.left_out(8, 9));
 }
 
-TEST_CASE("storage/range_store: a turn has up to four parts") {
+TEST_CASE("storage/range_store: a row has up to four parts") {
   ps::range_store store(4096, 8);
   auto* const room = store.reserve(64, 5);
   REQUIRE(store.claim(0));
@@ -127,7 +127,7 @@ TEST_CASE("storage/range_store: its memory is bounded, contiguous for each read,
   CHECK(store.reserve(192, 1) == nullptr);
 }
 
-TEST_CASE("storage/range_store: it tells how many turns it has places for, and which have passed") {
+TEST_CASE("storage/range_store: it tells how many rows it has places for, and which have passed") {
   ps::range_store store(4096, 9);
   CHECK(store.rows() >= 9);
   CHECK(store.capacity() == 4096);
@@ -139,7 +139,7 @@ TEST_CASE("storage/range_store: it tells how many turns it has places for, and w
   CHECK(store.passed() == 0);
 }
 
-TEST_CASE("storage/range_store: turns that no worker takes are released when all workers have passed them") {
+TEST_CASE("storage/range_store: rows that no worker takes are released when all workers have passed them") {
   ps::range_store store(1024, 4);
   std::vector<ps::range_store::read*> all;
   for (std::uint64_t row = 0; row < 4; ++row) all.push_back(show(store, row, 192));
@@ -150,7 +150,7 @@ TEST_CASE("storage/range_store: turns that no worker takes are released when all
   CHECK(all[1]->users == 0);
   CHECK(all[2]->users == 1);
   CHECK(store.take(1).empty());
-  // a worker that comes to the place of an old turn first releases it
+  // a worker that comes to the place of an old row first releases it
   CHECK(store.take(6).empty());
   CHECK(all[2]->users == 0);
   store.passed(1'000'000);
@@ -158,8 +158,7 @@ TEST_CASE("storage/range_store: turns that no worker takes are released when all
   CHECK(all[3]->users == 0);
 }
 
-TEST_CASE(
-    "storage/range_store: a turn that all workers have passed is released, however late it is fetched") {
+TEST_CASE("storage/range_store: a row that all workers have passed is released, however late it is fetched") {
   ps::range_store store(1024, 4);
   auto* const room = store.reserve(64, 1);
   REQUIRE(store.claim(1));
@@ -174,7 +173,7 @@ TEST_CASE(
   store.release(*room);
 }
 
-TEST_CASE("storage/range_store: the turns the oldest read waits for") {
+TEST_CASE("storage/range_store: the rows the oldest read waits for") {
   ps::range_store store(1024, 4);
   auto* const first = store.reserve(64, 1);
   auto* const second = store.reserve(64, 2);
@@ -275,7 +274,7 @@ TEST_CASE("storage/range_store: a fetcher, a storage and workers at once") {
     all.emplace_back([&, w] {
       for (std::uint64_t row = w; row < rows; row += workers) {
         while (row >= next.load(std::memory_order_acquire) + depth / 2) std::this_thread::yield();
-        if (ps::mix64(row) % 17 != 0) {  // some turns are never taken
+        if (ps::mix64(row) % 17 != 0) {  // some rows are never taken
           for (const auto& part : store.take(row)) {
             if (store.wait(part)) {
               std::uint64_t first = 0, last = 0;

@@ -24,7 +24,7 @@ struct noted_range {
 struct storage_notes {
   std::mutex busy;
   std::vector<noted_range> reads, hints;
-  std::vector<noted_range> planned;  ///< of turn 5
+  std::vector<noted_range> planned;  ///< of row 5
   bool plans = false;                ///< whether sessions want to know what is read far ahead
   std::uint64_t versions = 0;
   std::uint64_t worn_begin = 0, worn_end = 0;  ///< bytes that cannot be read

@@ -28,7 +28,7 @@ struct thread_facts {
     cpu_set_t set;
     CPU_ZERO(&set);
     if (::sched_getaffinity(0, sizeof set, &set) == 0)
-      for (unsigned i = 0; i < penstock::processor_set::maximum; ++i)
+      for (unsigned i = 0; i < penstock::processor_set::max_processors; ++i)
         if (CPU_ISSET(i, &set)) all.add(i);
     return all;
   }
@@ -64,13 +64,13 @@ class thread_notes {
 /// The last of some processors.
 [[nodiscard]] inline unsigned last_of(const penstock::processor_set& all) {
   unsigned last = 0;
-  for (unsigned i = 0; i < penstock::processor_set::maximum; ++i)
+  for (unsigned i = 0; i < penstock::processor_set::max_processors; ++i)
     if (all.contains(i)) last = i;
   return last;
 }
 /// A processor that this thread may not use, and neither may the process's main thread, which started it.
 [[nodiscard]] inline unsigned missing_of(const penstock::processor_set& all) {
-  for (unsigned i = penstock::processor_set::maximum; i > 0; --i)
+  for (unsigned i = penstock::processor_set::max_processors; i > 0; --i)
     if (!all.contains(i - 1)) return i - 1;
   return 0;
 }

@@ -156,7 +156,7 @@ concept batch_order =
 /// A value stage that draws random numbers for this element: `template <class Element> static constexpr bool
 /// uses_random = true`. It gets a stream of its own.
 template <class T, class Element>
-concept random_value_stage = value_stage<T> && requires { requires T::template uses_random<Element>; };
+concept stage_uses_random = value_stage<T> && requires { requires T::template uses_random<Element>; };
 
 /// A value stage whose random stream may have an address: `stream_address() const`, which returns 0 for
 /// none.

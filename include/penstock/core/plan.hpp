@@ -207,7 +207,7 @@ template <class Context, class Stage, class... Rest>
 struct fold_context<Context, Stage, Rest...> {
   using next =
       context<typename output_of<Stage, typename Context::element>::type,
-              facts_after<Stage, random_value_stage<Stage, typename Context::element>>(Context::facts),
+              facts_after<Stage, stage_uses_random<Stage, typename Context::element>>(Context::facts),
               typename columns_behind<Stage, Context>::type>;
   using type = typename fold_context<next, Rest...>::type;
 };
@@ -250,7 +250,7 @@ struct loser_of : loser_among<G, Source, context_of<Source>, Stages...> {
 
 /// A stage that draws random numbers in its place, and so shifts the streams of the stages after it.
 template <class Stage, class Context>
-concept random_stage = random_value_stage<Stage, typename Context::element> ||
+concept random_stage = stage_uses_random<Stage, typename Context::element> ||
                        requires { requires Stage::template draws_in<Context>; };
 
 /// Whether the source or a stage makes epochs differ, by declaration or because it draws random numbers.

@@ -18,7 +18,7 @@ namespace penstock::inline v0_1 {
 /// made at run time that turns out to be empty. Only `{}` is the set without any.
 class processor_set {
  public:
-  static constexpr unsigned maximum = 1024;
+  static constexpr unsigned max_processors = 1024;
 
   constexpr processor_set() = default;
   processor_set(std::initializer_list<any_count> numbers) {
@@ -38,11 +38,11 @@ class processor_set {
 
   void add(any_count number);
   [[nodiscard]] constexpr bool contains(unsigned number) const noexcept {
-    return number < maximum && (words_[number / 64] >> number % 64 & 1) != 0;
+    return number < max_processors && (words_[number / 64] >> number % 64 & 1) != 0;
   }
   [[nodiscard]] unsigned size() const noexcept;
   [[nodiscard]] constexpr bool empty() const noexcept {
-    return words_ == std::array<std::uint64_t, maximum / 64>{};
+    return words_ == std::array<std::uint64_t, max_processors / 64>{};
   }
   /// In order, with ranges: `2-5, 8`.
   [[nodiscard]] std::string describe() const;
@@ -51,7 +51,7 @@ class processor_set {
  private:
   [[noreturn]] static void refuse_empty();
 
-  std::array<std::uint64_t, maximum / 64> words_{};
+  std::array<std::uint64_t, max_processors / 64> words_{};
 };
 
 }  // namespace penstock::inline v0_1

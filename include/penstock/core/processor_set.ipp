@@ -12,9 +12,9 @@ namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE void processor_set::add(any_count number) {
   const std::uint64_t wanted = number.of("processors");
-  if (wanted >= maximum)
+  if (wanted >= max_processors)
     throw error(errc::argument,
-                {"there is no processor ", wanted, "; their numbers go from 0 to ", maximum - 1});
+                {"there is no processor ", wanted, "; their numbers go from 0 to ", max_processors - 1});
   const auto place = static_cast<unsigned>(wanted);
   if (contains(place))
     throw error(errc::argument, {"processor ", place, " is listed twice; list each processor once"});
@@ -33,7 +33,7 @@ PENSTOCK_INLINE unsigned processor_set::size() const noexcept {
 
 PENSTOCK_INLINE std::string processor_set::describe() const {
   std::string line;
-  for (unsigned first = 0; first < maximum; ++first) {
+  for (unsigned first = 0; first < max_processors; ++first) {
     if (!contains(first)) continue;
     unsigned last = first;
     while (contains(last + 1)) ++last;

@@ -31,7 +31,7 @@ PENSTOCK_INLINE processor_set processor_list(std::string_view text) {
       text.remove_prefix(1);
       if (!number(last)) break;
     }
-    for (unsigned i = first; i <= last && i < processor_set::maximum; ++i)
+    for (unsigned i = first; i <= last && i < processor_set::max_processors; ++i)
       if (!all.contains(i)) all.add(i);
     if (!text.starts_with(',')) break;
     text.remove_prefix(1);
@@ -84,7 +84,7 @@ PENSTOCK_INLINE bool run_on([[maybe_unused]] const processor_set& processors) no
   CPU_ZERO(&mine);
   CPU_ZERO(&both);
   if (::sched_getaffinity(0, sizeof mine, &mine) != 0) return false;
-  for (unsigned i = 0; i < processor_set::maximum; ++i)
+  for (unsigned i = 0; i < processor_set::max_processors; ++i)
     if (CPU_ISSET(i, &mine) && processors.contains(i)) CPU_SET(i, &both);
   return CPU_COUNT(&both) != 0 && ::sched_setaffinity(0, sizeof both, &both) == 0;
 #else

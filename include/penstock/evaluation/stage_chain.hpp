@@ -376,7 +376,7 @@ auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stag
         sample_cache_node<Node, std::remove_cvref_t<Element>>(std::move(node), stage.limit), seed, number,
         rest...);
   } else if constexpr (value_stage<Stage>) {
-    constexpr bool random = random_value_stage<Stage, Element>;
+    constexpr bool random = stage_uses_random<Stage, Element>;
     std::uint64_t stream = number;
     if constexpr (addressed_stage<Stage>) {
       if (stage.stream_address() != 0) stream = stage.stream_address();

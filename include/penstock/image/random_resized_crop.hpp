@@ -21,8 +21,8 @@ namespace penstock::inline v0_1 {
 
 /// A range of real numbers, from which one is drawn.
 struct real_range {
-  double least = 0;
-  double maximum = 1;
+  double min = 0;
+  double max = 1;
 };
 
 /// Which rectangles `random_resized_crop` takes, and how it resizes them.
@@ -44,7 +44,7 @@ class random_resized_crop_operation : public byte_operation {
       : size_(size), options_(options) {
     check(options.scale, "scale");
     check(options.ratio, "ratio");
-    if (options.scale.maximum > 1)
+    if (options.scale.max > 1)
       throw error(errc::argument,
                   "random_resized_crop: a scale above 1; it is the share of the image's area");
   }
@@ -78,10 +78,10 @@ class random_resized_crop_operation : public byte_operation {
   /// only.
   [[nodiscard]] image_part choose(const image_size& input, rng& random) const {
     const double area = static_cast<double>(input.width) * input.height;
-    const double least = std::log(options_.ratio.least), maximum = std::log(options_.ratio.maximum);
+    const double min = std::log(options_.ratio.min), max = std::log(options_.ratio.max);
     for (int attempt = 0; attempt < 10; ++attempt) {
-      const double wanted = area * random.uniform(options_.scale.least, options_.scale.maximum);
-      const double ratio = std::exp(random.uniform(least, maximum));
+      const double wanted = area * random.uniform(options_.scale.min, options_.scale.max);
+      const double ratio = std::exp(random.uniform(min, max));
       const double w = std::nearbyint(std::sqrt(wanted * ratio)),
                    h = std::nearbyint(std::sqrt(wanted / ratio));
       if (w >= 1 && w <= input.width && h >= 1 && h <= input.height) {
@@ -96,22 +96,21 @@ class random_resized_crop_operation : public byte_operation {
 
  private:
   static void check(const real_range& range, const char* name) {
-    if (!(range.least > 0) || !(range.maximum >= range.least) || std::isinf(range.maximum))
+    if (!(range.min > 0) || !(range.max >= range.min) || std::isinf(range.max))
       throw error(errc::argument, {"random_resized_crop: ", name,
                                    " is from a number above 0 to one that is not smaller, as in {0.5, 1}"});
   }
   /// The largest rectangle in the middle whose ratio is allowed.
   [[nodiscard]] image_part middle(const image_size& input) const {
     const double ratio = static_cast<double>(input.width) / input.height;
-    const auto side = [](double length, std::uint32_t maximum) {
-      return static_cast<std::uint32_t>(
-          std::clamp(std::nearbyint(length), 1.0, static_cast<double>(maximum)));
+    const auto side = [](double length, std::uint32_t max) {
+      return static_cast<std::uint32_t>(std::clamp(std::nearbyint(length), 1.0, static_cast<double>(max)));
     };
     std::uint32_t w = input.width, h = input.height;
-    if (ratio < options_.ratio.least)
-      h = side(w / options_.ratio.least, input.height);
-    else if (ratio > options_.ratio.maximum)
-      w = side(h * options_.ratio.maximum, input.width);
+    if (ratio < options_.ratio.min)
+      h = side(w / options_.ratio.min, input.height);
+    else if (ratio > options_.ratio.max)
+      w = side(h * options_.ratio.max, input.width);
     return {(input.width - w) / 2, (input.height - h) / 2, w, h};
   }
 

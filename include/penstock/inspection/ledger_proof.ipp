@@ -131,7 +131,7 @@ class ledger_prover {
   }
   [[nodiscard]] bool drawn(const bad_entry& one) const {
     if (plan_.positions < 2) return false;
-    for (std::uint32_t j = 0; j < draws_.maximum; ++j)
+    for (std::uint32_t j = 0; j < draws_.max_tries; ++j)
       if (draws_.draw({one.epoch, one.index}, j).index == one.substitute->index) return true;
     return false;
   }

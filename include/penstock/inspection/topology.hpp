@@ -32,11 +32,11 @@ struct proof_options {
 /// The result for one topology.
 struct topology_proof {
   topology shape;
-  std::uint64_t steps = 0;                        ///< per epoch, on every rank
-  std::uint64_t delivered = 0;                    ///< samples of the first epoch, over all ranks
-  std::uint64_t dropped = 0;                      ///< positions of the first epoch that are in no step
-  std::uint64_t padded = 0;                       ///< slots without a sample, or with one of `proof::pads`
-  std::uint64_t least = 0, maximum = 0, sum = 0;  ///< shards touched per node; sum over all nodes
+  std::uint64_t steps = 0;      ///< per epoch, on every rank
+  std::uint64_t delivered = 0;  ///< samples of the first epoch, over all ranks
+  std::uint64_t dropped = 0;    ///< positions of the first epoch that are in no step
+  std::uint64_t padded = 0;     ///< slots without a sample, or with one of `proof::pads`
+  std::uint64_t min_shards = 0, max_shards = 0, sum = 0;  ///< shards touched per node; sum over all nodes
 };
 
 /// The result of `prove`.

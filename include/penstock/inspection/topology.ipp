@@ -19,7 +19,7 @@ PENSTOCK_INLINE std::string to_string(const proof& p) {
     detail::append(report, {t.shape.nodes, " x ", t.shape.ranks_per_node, " ranks: ", t.steps, " steps, ",
                             t.delivered, " samples, ", t.dropped, " dropped, ", t.padded, " padded"});
     if (!p.sampled && t.shape.nodes != 0)
-      detail::append(report, {", shards touched by a node: ", t.least, " to ", t.maximum, ", ",
+      detail::append(report, {", shards touched by a node: ", t.min_shards, " to ", t.max_shards, ", ",
                               t.sum / t.shape.nodes, " on average"});
     report += '\n';
   }

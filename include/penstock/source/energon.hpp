@@ -132,11 +132,11 @@ class energon_reader {
       if (one.what != yaml_node::kind::text)
         fail(one, std::string("has a '") + key + "' with an entry that is not a name");
       try {
-        const auto foreseen = braces::measure(one.text);
-        if (made.size() + foreseen.names > maximum)
+        const auto measured = braces::measure(one.text);
+        if (made.size() + measured.names > maximum)
           throw error(errc::format, {"the description's '", key, "' stands for more than ", maximum,
                                      " names, far more than the dataset has shards"});
-        text += foreseen.text;
+        text += measured.text;
         if (text > max_bytes)
           throw error(errc::format, {"the description's '", key, "' stands for more than 64 MiB of names"});
         for (std::string& name : expand_braces(one.text)) made.push_back(std::move(name));

@@ -82,9 +82,9 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
       try {
         w.begin(session_, unread_);
         sink(detail::mds_sample<detail::mds_worker<session_type>>(w));
-        if (w.has_mapped()) confirm(session_, w.at.shard);
+        if (w.needs_confirm()) confirm(session_, w.at.shard);
       } catch (error& e) {
-        if (w.has_mapped()) confirm(session_, w.at.shard);
+        if (w.needs_confirm()) confirm(session_, w.at.shard);
         w.at.add_context(e);
         throw;
       }

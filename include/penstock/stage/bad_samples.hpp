@@ -136,12 +136,12 @@ struct policy_stage {
   static constexpr bool tolerates = Tolerates, replaces = Replaces;
   static constexpr bool varies_by_epoch = Replaces;  // each epoch draws its own substitutes
 
-  budget maximum = 0;
+  budget max_bad = 0;
   std::string path;
 
   [[nodiscard]] std::string describe() const {
     if (!tolerates) return "bad_samples::fatal";
-    return detail::text({"bad_samples::", (replaces ? "replace(" : "skip("), maximum.describe(),
+    return detail::text({"bad_samples::", (replaces ? "replace(" : "skip("), max_bad.describe(),
                          (path.empty() ? "" : ", ledger "), path, ")"});
   }
   template <class Context>
@@ -157,13 +157,13 @@ struct policy_stage {
 
 /// Bad samples end the run, as in a plan without `bad_samples`.
 [[nodiscard]] inline policy_stage<false, false> fatal() { return {}; }
-/// Each bad sample leaves a hole, up to `maximum` on each rank per epoch.
-[[nodiscard]] inline policy_stage<true, false> skip(budget maximum, ledger log = {}) {
-  return {maximum, std::move(log.path)};
+/// Each bad sample leaves a hole, up to `max_bad` on each rank per epoch.
+[[nodiscard]] inline policy_stage<true, false> skip(budget max_bad, ledger log = {}) {
+  return {max_bad, std::move(log.path)};
 }
-/// Another sample takes the place of each bad one, up to `maximum` on each rank per epoch.
-[[nodiscard]] inline policy_stage<true, true> replace(budget maximum, ledger log = {}) {
-  return {maximum, std::move(log.path)};
+/// Another sample takes the place of each bad one, up to `max_bad` on each rank per epoch.
+[[nodiscard]] inline policy_stage<true, true> replace(budget max_bad, ledger log = {}) {
+  return {max_bad, std::move(log.path)};
 }
 
 }  // namespace penstock::inline v0_1::bad_samples

@@ -46,7 +46,7 @@ struct filter_stage {
   using must_be_called_with = decltype(std::declval<const F&>()(
       std::declval<detail::argument_of<F, const std::remove_cvref_t<V>&>>(), std::declval<More>()...));
   template <class V>
-  static constexpr bool uses_random = detail::randomized_function<F, const std::remove_cvref_t<V>&>;
+  static constexpr bool uses_random = detail::function_uses_random<F, const std::remove_cvref_t<V>&>;
   [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
 
   template <class V, class Call>

@@ -20,7 +20,7 @@ consteval std::uint64_t streams_of() {
   if constexpr (requires { F::template streams<V>; })
     return F::template streams<V>;
   else
-    return randomized_function<F, V> ? 1 : 0;
+    return function_uses_random<F, V> ? 1 : 0;
 }
 
 /// The call of a function that comes after others, which drew `drawn` streams of random numbers.

@@ -90,7 +90,7 @@ concept random_function = !accepts_call<F> && !std::invocable<const F&, argument
 
 /// Whether a function draws random numbers for a value.
 template <class F, class V>
-concept randomized_function =
+concept function_uses_random =
     random_function<F, V> || (accepts_call<F> && requires { requires F::template uses_random<V>; });
 
 /// The first parameter of a function that is neither a template nor overloaded, and what follows it.

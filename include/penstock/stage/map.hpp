@@ -54,7 +54,7 @@ struct map_stage {
   using must_be_called_with =
       decltype(std::declval<const F&>()(std::declval<detail::argument_of<F, V>>(), std::declval<More>()...));
   template <class V>
-  static constexpr bool uses_random = detail::randomized_function<F, V>;
+  static constexpr bool uses_random = detail::function_uses_random<F, V>;
   /// The number of streams of random numbers; above 1 in `map(f, g, ...)`.
   template <class V>
   static constexpr std::uint64_t streams = detail::streams_of<F, V>();
@@ -99,7 +99,7 @@ struct map_field_stage {
   using argument =
       std::tuple_element_t<std::remove_cvref_t<R>::template index_of<Name>, std::remove_cvref_t<R>>;
   template <class R>
-  static constexpr bool uses_random = detail::randomized_function<F, argument<R>>;
+  static constexpr bool uses_random = detail::function_uses_random<F, argument<R>>;
   template <class R>
   static constexpr std::uint64_t streams = detail::streams_of<F, argument<R>>();
   [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }

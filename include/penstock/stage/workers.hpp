@@ -42,7 +42,7 @@ namespace detail {
 struct workers_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "workers";
-  static constexpr unsigned maximum = 1u << 16;
+  static constexpr unsigned max_workers = 1u << 16;
   unsigned value{};
   worker_options threads{};
 
@@ -55,7 +55,7 @@ struct workers_stage {
 
 [[nodiscard]] constexpr workers_stage workers(any_count value, const worker_options& threads = {}) {
   const std::uint64_t count = value.of("workers");
-  if (count > workers_stage::maximum) detail::refuse_workers(count);
+  if (count > workers_stage::max_workers) detail::refuse_workers(count);
   if (threads.nice && (*threads.nice < 0 || *threads.nice > 19)) detail::refuse_nice(*threads.nice);
   return {static_cast<unsigned>(count), threads};
 }

@@ -12,7 +12,7 @@ namespace detail {
 
 PENSTOCK_INLINE void refuse_workers(std::uint64_t threads) {
   throw error(errc::argument, {"workers(", threads, ") starts that many threads; give it at most ",
-                               std::uint64_t{workers_stage::maximum}})
+                               std::uint64_t{workers_stage::max_workers}})
       .in_stage("workers");
 }
 

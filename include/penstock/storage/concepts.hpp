@@ -173,8 +173,8 @@ concept residency_session = storage_session<S> && requires(S& s, object_id id) {
   { s.resident(id) } -> std::same_as<bool>;
 };
 
-/// How somebody is told what a run will read, far ahead. Its rows are numbered on through
-/// its epochs. Called by one thread at a time, while others read.
+/// How a session is told what a run will read, far ahead. The run's rows are numbered on through its epochs.
+/// Called by one thread at a time, while others read.
 struct access_plan_sink {
   void* self = nullptr;  ///< null: it does not want to know
   /// Whether it can keep more reads; if not, some must be passed first.

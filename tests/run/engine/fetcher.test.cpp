@@ -55,7 +55,7 @@ struct fetching {
     std::sort(all.begin(), all.end());
     return all;
   }
-  /// The bytes that a worker finds at its turn.
+  /// The bytes that a worker finds at its row.
   std::string take(std::uint64_t row, ps::object_id object, std::uint64_t offset, std::uint64_t size) {
     ps::fetched_sample mine;
     mine.use(&it.store());
@@ -69,7 +69,7 @@ using pairs = penstock_test::range_pairs;
 
 }  // namespace
 
-TEST_CASE("run/fetcher: adjacent ranges are one read, and each turn finds its own") {
+TEST_CASE("run/fetcher: adjacent ranges are one read, and each row finds its own") {
   fetching all;
   all.want(0, 0, 1000, 100);
   all.want(1, 0, 150'000, 10);
@@ -152,8 +152,8 @@ TEST_CASE("run/fetcher: it waits for room, and resumes when workers release it, 
   }
 }
 
-TEST_CASE("run/fetcher: a turn in a read that others wait for is shown without its other parts") {
-  // Between its last read and its wait for room the fetcher shows turn 5. A worker that comes before that
+TEST_CASE("run/fetcher: a row in a read that others wait for is shown without its other parts") {
+  // Between its last read and its wait for room the fetcher shows row 5. A worker that comes before that
   // finds nothing and reads for itself, which is right too, but not what is asked here.
   bool shown = false;
   for (int attempt = 0; attempt < 200 && !shown; ++attempt) {

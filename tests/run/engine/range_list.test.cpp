@@ -27,7 +27,7 @@ struct shown : half_resident {
 
 }  // namespace
 
-TEST_CASE("run/range_list: lists what must be read, with the turn of its sample") {
+TEST_CASE("run/range_list: lists what must be read, with the row of its sample") {
   half_resident session;
   ps::range_list list;
   list.stand_at(7);

@@ -52,7 +52,7 @@ namespace read_planner_test {
 struct told {
   std::mutex mutex;
   std::condition_variable changed;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> reads;  // turn, object and offset
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> reads;  // row, object and offset
   std::uint64_t row = 0, seen = 0, forgotten = 0, maximum = 1'000'000;
   bool ends = false;
 
@@ -134,7 +134,7 @@ std::vector<std::uint64_t> places(const Plan& plan, std::uint64_t epochs, std::u
       }
   return all;
 }
-/// The places by turn; a turn without a read is left out, and each has one.
+/// The places by row; a row without a read is left out, and each has one.
 std::vector<std::uint64_t> by_row(told& what) {
   const std::scoped_lock lock(what.mutex);
   std::vector<std::uint64_t> all;

@@ -35,15 +35,15 @@ TEST_CASE("source/tar_sample: what is copied from a view in order is confirmed, 
   std::vector<std::byte> into(4000);
   worker.begin(session, true);
   worker.read(0, 1000, {});
-  CHECK_FALSE(worker.has_mapped());
+  CHECK_FALSE(worker.needs_confirm());
   worker.read(0, 1000, into);
   CHECK(into == std::vector<std::byte>(4000, std::byte{7}));
-  CHECK(worker.has_mapped());
+  CHECK(worker.needs_confirm());
   CHECK(session.reads == 0);
   worker.begin(session, false);
-  CHECK_FALSE(worker.has_mapped());
+  CHECK_FALSE(worker.needs_confirm());
   worker.read(0, 1000, into);
-  CHECK_FALSE(worker.has_mapped());  // the session's `read` checks its own bytes
+  CHECK_FALSE(worker.needs_confirm());  // the session's `read` checks its own bytes
   CHECK(session.reads == 1);
 }
 

@@ -278,11 +278,11 @@ PENSTOCK_INLINE topology_proof prover::prove_one(std::size_t which, sentences& w
   found.delivered = sums.delivered - pad_positions;
   found.dropped = made_.positions - reached;
   found.padded = sums.padded + pad_positions;
-  found.least = made_.shards;
+  found.min_shards = made_.shards;
   for (const bit_set& node : touched) {
     const std::uint64_t count = node.count();
-    found.least = std::min(found.least, count);
-    found.maximum = std::max(found.maximum, count);
+    found.min_shards = std::min(found.min_shards, count);
+    found.max_shards = std::max(found.max_shards, count);
     found.sum += count;
   }
   return found;
@@ -346,11 +346,11 @@ PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences
   found.delivered = (all_of_it ? delivered : any.before(steps)) - pad_positions;
   found.dropped = made_.positions - any.before(steps);
   found.padded = padded + pad_positions;
-  found.least = all_of_it ? made_.shards : 0;
+  found.min_shards = all_of_it ? made_.shards : 0;
   for (const bit_set& node : touched) {
     const std::uint64_t count = node.count();
-    found.least = std::min(found.least, count);
-    found.maximum = std::max(found.maximum, count);
+    found.min_shards = std::min(found.min_shards, count);
+    found.max_shards = std::max(found.max_shards, count);
     found.sum += count;
   }
   return found;

@@ -76,7 +76,7 @@ struct bad_is_skipped {
 template <class Orders>
 struct bad_is_replaced {
   static constexpr bool tolerates = true, replaces = true;
-  static constexpr std::uint32_t maximum = 16;  ///< tries
+  static constexpr std::uint32_t max_tries = 16;  ///< tries
 
   const Orders* orders = nullptr;
   std::uint64_t seed = 0;

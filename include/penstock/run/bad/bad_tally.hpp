@@ -48,7 +48,7 @@ struct sample_place {
 class tolerant_tally {
  public:
   /// `policy` is its name in errors; the ledger's `path` may be empty.
-  tolerant_tally(const world& share, std::string policy, std::uint64_t maximum, const std::string& path);
+  tolerant_tally(const world& share, std::string policy, std::uint64_t max_bad, const std::string& path);
 
   /// Writes lines for shards that are damaged, in the ledger of rank 0: all ranks know them.
   void note(std::span<const damaged_shard> damaged);
@@ -110,7 +110,7 @@ class bad_tally : public tolerant_tally {
  private:
   template <class Policy>
   bad_tally(const world& share, const Policy& policy, std::optional<std::uint64_t> samples)
-      : tolerant_tally(share, policy.describe(), policy.maximum.limit(samples), policy.path) {}
+      : tolerant_tally(share, policy.describe(), policy.max_bad.limit(samples), policy.path) {}
 };
 
 /// Null if bad samples are fatal.

@@ -55,9 +55,9 @@ PENSTOCK_INLINE void tolerant_tally::note(std::span<const damaged_shard> damaged
   for (const damaged_shard& one : damaged) ledger_.write(ledger_line(one, share_));
 }
 
-PENSTOCK_INLINE tolerant_tally::tolerant_tally(const world& share, std::string policy, std::uint64_t maximum,
+PENSTOCK_INLINE tolerant_tally::tolerant_tally(const world& share, std::string policy, std::uint64_t max_bad,
                                                const std::string& path)
-    : share_(share), policy_(std::move(policy)), limit_(maximum) {
+    : share_(share), policy_(std::move(policy)), limit_(max_bad) {
   // Replicas of a rank see the same bad samples; only one of them writes the ledger.
   if (share_.replica == 0 && !path.empty()) ledger_ = bad_ledger(ledger_name(path, share_.rank, share_.size));
 }

@@ -33,7 +33,7 @@ template <class Context, std::size_t Count, class Stage, class... Rest>
 constexpr void number_device_stages(std::array<std::uint64_t, Count>& numbers, std::uint64_t number,
                                     std::size_t found) {
   if constexpr (part_of_kind<Stage, device_map_tag>) numbers[found++] = number;
-  constexpr bool uses_random = random_value_stage<Stage, typename Context::element> ||
+  constexpr bool uses_random = stage_uses_random<Stage, typename Context::element> ||
                                (part_of_kind<Stage, device_map_tag> && random_stage<Stage, Context>);
   number_device_stages<typename fold_context<Context, Stage>::type, Count, Rest...>(
       numbers, number + (uses_random ? 1 : 0), found);

@@ -276,7 +276,7 @@ class evaluator {
     one.substitute.reset();
     do {
       rows.take_back();
-      if (one.tries == Bad::maximum)
+      if (one.tries == Bad::max_tries)
         throw detail::error_like(
             one.what, {"bad_samples::replace: ", one.tries,
                        " samples were drawn in place of a bad one, and all are bad; the first is: ",

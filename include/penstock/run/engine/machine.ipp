@@ -42,11 +42,12 @@ PENSTOCK_INLINE double cgroup_quota() {
 #if defined(__linux__)
 /// Adds the processors that a thread may use; 0 is the calling one.
 PENSTOCK_INLINE void add_processors_of(pid_t thread, processor_set& all) {
-  static_assert(processor_set::maximum <= CPU_SETSIZE, "penstock: a cpu_set_t holds every processor_set");
+  static_assert(processor_set::max_processors <= CPU_SETSIZE,
+                "penstock: a cpu_set_t holds every processor_set");
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(thread, sizeof set, &set) != 0) return;
-  for (unsigned i = 0; i < processor_set::maximum; ++i)
+  for (unsigned i = 0; i < processor_set::max_processors; ++i)
     if (CPU_ISSET(i, &set) && !all.contains(i)) all.add(i);
 }
 #endif

@@ -31,8 +31,8 @@ struct ahead_sizes {
   request_options requests{};
 };
 
-/// Requests the bytes of samples before their row: follows the feed a given number of samples ahead of what
-/// is opened. If the reader reports ranges and takes fetched bytes, they are read into a store (see
+/// Requests the bytes of samples before they are used: follows the feed a given number of samples ahead of
+/// what is opened. If the reader reports ranges and takes fetched bytes, they are read into a store (see
 /// `fetcher`); otherwise they are hints.
 ///
 /// If a session plans by what is read far ahead, a `read_planner` tells it.

@@ -38,10 +38,10 @@ class read_planner {
   read_planner& operator=(const read_planner&) = delete;
   ~read_planner() { stop(); }
 
-  /// Begins at a feed, whose next row has this row. `who` must outlive this. Called once. If no thread can
+  /// Begins at a feed, whose next row has this number. `who` must outlive this. Called once. If no thread can
   /// be started, nobody is told anything.
   void start(const feed& next, std::uint64_t row, hinter who, thread_place* place);
-  /// The run has read everything that the rows before this one need. A smaller row than before changes
+  /// The run has read everything that the rows before this one need. A smaller number than before changes
   /// nothing, and nor does any before `start`. Any thread.
   void passed(std::uint64_t row) noexcept;
   /// The rows that are requested now are of this epoch. Any thread.
@@ -49,7 +49,7 @@ class read_planner {
   /// The run has at least so many epochs, and if `ends`, no more; nothing is told before this was called.
   /// False if more was told already, so that `restart` is due. Any thread.
   [[nodiscard]] bool limit(std::uint64_t epochs, bool ends);
-  /// Everything told so far is void: the run goes on at this feed, whose next row has this row.
+  /// Everything told so far is void: the run goes on at this feed, whose next row has this number.
   void restart(const feed& now, std::uint64_t row);
   void stop() noexcept;
 

@@ -22,7 +22,7 @@ PENSTOCK_INLINE void thread_place::check([[maybe_unused]] const worker_options& 
   if (wanted.processors.empty()) return;
   const processor_set allowed = allowed_processors();
   processor_set others;
-  for (unsigned i = 0; i < processor_set::maximum; ++i)
+  for (unsigned i = 0; i < processor_set::max_processors; ++i)
     if (wanted.processors.contains(i) && !allowed.contains(i)) others.add(i);
   if (others.empty()) return;
   const bool one = others.size() == 1;
@@ -44,7 +44,7 @@ PENSTOCK_INLINE run_options thread_place::near(run_options options, const near_p
     return options;
   const processor_set mine = processors_of_this_thread();
   processor_set both;
-  for (unsigned i = 0; i < processor_set::maximum; ++i)
+  for (unsigned i = 0; i < processor_set::max_processors; ++i)
     if (mine.contains(i) && where.processors.contains(i)) both.add(i);
   if (both.empty() || both == mine) return options;
   if (options.workers.value_or(default_workers(local_ranks)) > both.size()) {
@@ -60,7 +60,7 @@ PENSTOCK_INLINE thread_place::refusal thread_place::apply([[maybe_unused]] int& 
   if (!wanted_.processors.empty()) {
     cpu_set_t set;
     CPU_ZERO(&set);
-    for (unsigned i = 0; i < processor_set::maximum; ++i)
+    for (unsigned i = 0; i < processor_set::max_processors; ++i)
       if (wanted_.processors.contains(i)) CPU_SET(i, &set);
     if (::sched_setaffinity(0, sizeof set, &set) != 0) {
       code = errno;

@@ -91,38 +91,38 @@ class mds_worker : public fetch_link<Session> {
   /// Finds the values of the sample that `at` names; with `unread`, none may be asked for.
   void begin(Session& session, bool unread) {
     session_ = &session;
-    mapped_ = {};
-    has_mapped_ = views;
+    sample_bytes_ = {};
+    needs_confirm_ = views;
     at.touched = mds_cursor::nothing_touched;
     for (std::size_t i = 0; i < read_.size(); ++i) read_[i] = false;
     if (unread) return at.forget();
     if constexpr (views) {
-      mapped_ = session.view(at.shard, at.begin, at.size);
+      sample_bytes_ = session.view(at.shard, at.begin, at.size);
     } else {
-      mapped_ = this->find(session, at.shard, at.begin, at.size);
+      sample_bytes_ = this->find(session, at.shard, at.begin, at.size);
       if constexpr (mapped_session<Session>)
-        if (mapped_.empty() && session.mapped(at.shard)) {
-          has_mapped_ = true;
-          mapped_ = session.view(at.shard, at.begin, at.size);
+        if (sample_bytes_.empty() && session.mapped(at.shard)) {
+          needs_confirm_ = true;
+          sample_bytes_ = session.view(at.shard, at.begin, at.size);
         }
-      if (mapped_.empty()) {
+      if (sample_bytes_.empty()) {
         room_.resize_for_overwrite(detail::to_size(at.size));
         const std::uint64_t first =
             at.size < direct || at.columns->head > at.size ? at.size : at.columns->head;
         if (first != 0) session.read(at.shard, at.begin, room_.span().first(detail::to_size(first)));
-        if (first == at.size) mapped_ = room_.view();
+        if (first == at.size) sample_bytes_ = room_.view();
       }
     }
-    at.divide(mapped_.empty() ? room_.view() : mapped_);
+    at.divide(sample_bytes_.empty() ? room_.view() : sample_bytes_);
   }
   /// Whether the sample was shown in place, which only `confirm` makes sure of.
-  [[nodiscard]] bool has_mapped() const noexcept { return has_mapped_; }
+  [[nodiscard]] bool needs_confirm() const noexcept { return needs_confirm_; }
 
   void read(std::size_t column, mutable_bytes into) {
     at.touched = at.value_begin(column);
     if (into.empty()) return;
-    if (!mapped_.empty())
-      std::memcpy(into.data(), mapped_.data() + at.touched, into.size());
+    if (!sample_bytes_.empty())
+      std::memcpy(into.data(), sample_bytes_.data() + at.touched, into.size());
     else
       session_->read(at.shard, at.begin + at.touched, into);
   }
@@ -130,7 +130,8 @@ class mds_worker : public fetch_link<Session> {
     const std::size_t size = detail::to_size(at.value_size(column));
     at.touched = at.value_begin(column);
     const std::size_t begin = detail::to_size(at.touched);
-    if (!mapped_.empty() || size == 0) return mapped_.empty() ? bytes_view() : mapped_.subspan(begin, size);
+    if (!sample_bytes_.empty() || size == 0)
+      return sample_bytes_.empty() ? bytes_view() : sample_bytes_.subspan(begin, size);
     if (read_.size() <= column) read_.resize(column + 1);
     const mutable_bytes mine = room_.span().subspan(begin, size);
     if (!read_[column]) session_->read(at.shard, at.begin + begin, mine);
@@ -142,10 +143,10 @@ class mds_worker : public fetch_link<Session> {
   static constexpr std::uint64_t direct = 32_KiB;
 
   Session* session_ = nullptr;
-  bytes_view mapped_;       // the whole sample; empty: values are read one by one
-  buffer room_;             // the sample, or those of its values that were read
-  std::vector<bool> read_;  // by column: whether its value is in the room
-  bool has_mapped_ = false;
+  bytes_view sample_bytes_;  // the whole sample; empty: values are read one by one
+  buffer room_;              // the sample, or those of its values that were read
+  std::vector<bool> read_;   // by column: whether its value is in the room
+  bool needs_confirm_ = false;
 };
 
 /// A value of a column: bytes that know their encoding. Valid during the call that delivers its sample.

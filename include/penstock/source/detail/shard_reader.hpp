@@ -60,9 +60,9 @@ class shard_reader {
     move_to(w, p.index);
     try {
       sink(show_.open(w));
-      if (w.has_mapped()) confirm(session_, w.at.shard);
+      if (w.needs_confirm()) confirm(session_, w.at.shard);
     } catch (error& e) {
-      if (w.has_mapped()) confirm(session_, w.at.shard);
+      if (w.needs_confirm()) confirm(session_, w.at.shard);
       Show::add_context(w.at, e);
       throw;
     }

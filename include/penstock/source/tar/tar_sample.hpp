@@ -72,12 +72,12 @@ class copying_worker : public fetch_link<Session> {
     session_ = &session;
     in_order_ = in_order;
     pinned_ = false;
-    has_mapped_ = false;
+    needs_confirm_ = false;
     ++generation_;
   }
 
   /// Whether the current sample has given out views of a file, which only `confirm` makes sure of.
-  [[nodiscard]] bool has_mapped() const noexcept { return has_mapped_; }
+  [[nodiscard]] bool needs_confirm() const noexcept { return needs_confirm_; }
 
   void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
     if (into.empty()) return;
@@ -115,7 +115,7 @@ class copying_worker : public fetch_link<Session> {
     if (const bytes_view there = this->find(*session_, at.shard, offset, size); !there.empty()) return there;
     if constexpr (mapped_session<Session>) {
       if (mapped()) {
-        has_mapped_ = true;
+        needs_confirm_ = true;
         return session_->view(at.shard, offset, size);
       }
     }
@@ -161,7 +161,7 @@ class copying_worker : public fetch_link<Session> {
     } else if constexpr (requires { session_->read(at.shard, offset, into, copy_); }) {
       session_->read(at.shard, offset, into, copy_);
     } else {
-      has_mapped_ = true;  // the session may not know before `confirm` whether these were the file's bytes
+      needs_confirm_ = true;  // the session may not know before `confirm` whether these were the file's bytes
       copy_(into, session_->view(at.shard, offset, into.size()).data());
       (void)session_->view(at.shard, offset, into.size());  // in `file`, this also checks the last page
     }
@@ -222,7 +222,7 @@ class copying_worker : public fetch_link<Session> {
   cold_copy copy_;
   bool in_order_ = false;
   bool pinned_ = false;
-  bool has_mapped_ = false;
+  bool needs_confirm_ = false;
   std::vector<spare_member> spares_;  // by the member's number in its sample
 };
 
@@ -237,7 +237,7 @@ class viewing_worker {
     session_ = &session;
     in_order_ = in_order;
   }
-  [[nodiscard]] static constexpr bool has_mapped() noexcept { return true; }
+  [[nodiscard]] static constexpr bool needs_confirm() noexcept { return true; }
   [[nodiscard]] static constexpr bool reads_straight(std::uint64_t, std::uint64_t) noexcept { return false; }
   void read_more(std::uint64_t offset, mutable_bytes into) { read(0, offset, into); }
   void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {

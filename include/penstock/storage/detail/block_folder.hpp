@@ -70,8 +70,8 @@ class block_folder {
   /// Nobody waits for this any more: `ask` says `nothing`.
   void waited_in_vain(place other) noexcept;
 
-  /// Says where the run of this session stands, and how long a row takes, so that blocks go by when they are
-  /// needed. `next(who, block)` tells when that is. Called by one thread at a time.
+  /// Says where the run of this session stands, and how long a row of the run takes, so that blocks go by
+  /// when they are needed. `next(who, block)` tells when that is. Called by one thread at a time.
   void stand_at(std::uint64_t run_row, std::uint64_t ns_per_row,
                 next_use (*next)(const void* who, const key& block), const void* who);
   /// What `next` said is void. For the thread that calls `stand_at`.

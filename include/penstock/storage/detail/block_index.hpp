@@ -107,8 +107,8 @@ class block_index {
   /// The slot, if it is full of that block.
   [[nodiscard]] std::optional<place> full_of(std::uint32_t slot, const key& what) const noexcept;
   [[nodiscard]] std::uint64_t sum(std::uint32_t slot, std::uint64_t piece) const noexcept;
-  /// Says in a row of `next` where its run stands and how long a row takes, and of each slot, as far as that
-  /// is not known, when it is needed next: `when(who, block)`.
+  /// Says in a line of `next` where its run stands and how long a row of the run takes, and of each slot, as
+  /// far as that is not known, when it is needed next: `when(who, block)`.
   void stand_at(std::uint32_t row, std::uint64_t run_row, std::uint64_t ns_per_row,
                 next_use (*when)(const void* who, const key& block), const void* who) const;
   /// Notes that a full slot was used.

@@ -69,7 +69,7 @@ class next_uses {
   void end(std::uint32_t row) const noexcept;
 
   // ---- the process whose row it is
-  /// Where its run stands, and how long a row takes; 0 if that is not known yet.
+  /// Where its run stands, and how long a row of the run takes; 0 if that is not known yet.
   void stand_at(std::uint32_t row, std::uint64_t run_row, std::uint64_t ns_per_row) const noexcept;
   [[nodiscard]] next_use get(std::uint32_t row, std::uint32_t slot) const noexcept;
   void set(std::uint32_t row, std::uint32_t slot, next_use when) const noexcept;
