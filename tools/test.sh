@@ -24,7 +24,7 @@ done
 [ "$full" = 1 ] && needs=full || needs=tests
 install_missing "$needs"
 jobs=$(nproc)
-max_in_flight=$((jobs + 1)) # many tests wait
+parallel=$((jobs + 1)) # many tests wait
 clang=$(newest_clang)
 export PYTHONDONTWRITEBYTECODE=1
 # The peer with which samples are compared; tests say so if it is missing.
@@ -109,7 +109,7 @@ preset() {
   if [ "$name" = gcc-tsan ] && setarch "$(uname -m)" -R true 2>/dev/null; then
     plain=(setarch "$(uname -m)" -R)
   fi
-  "${plain[@]}" ctest --preset "$name" -j "$max_in_flight" --no-label-summary
+  "${plain[@]}" ctest --preset "$name" -j "$parallel" --no-label-summary
 }
 
 if [ "$full" = 1 ]; then

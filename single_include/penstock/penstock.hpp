@@ -14843,7 +14843,7 @@ struct parts_in<pack<Stages...>> {
     ((part_of_kind<Stages, Tag> && found == count ? (found = i, ++i) : ++i), ...);
     return found;
   }();
-  static constexpr std::size_t filter =
+  static constexpr std::size_t choosing =
       place<filter_tag> < place<flat_map_tag> ? place<filter_tag> : place<flat_map_tag>;
   static constexpr std::size_t batch = place<batch_tag>;
   static constexpr std::size_t cursor = place<cursor_tag>;
@@ -14951,9 +14951,9 @@ struct plan_parts {
   /// Whether batches are written in place, because their slots are known before anything is evaluated;
   /// otherwise samples go through chunks.
   static constexpr bool direct = batched && !decided && !forward;
-  static constexpr bool shard_before_filter = in::shard < in::filter;
+  static constexpr bool shard_before_choosing = in::shard < in::choosing;
   static constexpr bool shard_before_cursor = in::shard < in::cursor;
-  static constexpr std::size_t first_orders_end = in::batch < in::filter ? in::batch : in::filter;
+  static constexpr std::size_t first_orders_end = in::batch < in::choosing ? in::batch : in::choosing;
 };
 
 /// The order chain from the last order stage before batch and filters down to the source; over a forward
@@ -15025,8 +15025,8 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
   // The place of shard is part of the order only if ranks mix samples or choose among their own.
   using parts = plan_parts<Plan>;
   if constexpr ((parts::has_cursor && parts::shard_before_cursor) ||
-                (parts::decided && parts::shard_before_filter))
-    h.add(parts::has_cursor && parts::shard_before_cursor, parts::decided && parts::shard_before_filter);
+                (parts::decided && parts::shard_before_choosing))
+    h.add(parts::has_cursor && parts::shard_before_cursor, parts::decided && parts::shard_before_choosing);
   // A state counts rows of the current chunk, so a restored run must treat bad samples the same way.
   if constexpr (!parts::direct && parts::tolerant && (parts::replaces || in::template has<flat_map_tag>))
     h.add("bad_samples", parts::replaces);
@@ -15062,7 +15062,7 @@ template <class Plan>
 std::vector<std::string> sequence_words(const Plan& p) {
   using parts = plan_parts<Plan>;
   constexpr bool deals_early =
-      (parts::has_cursor && parts::shard_before_cursor) || (parts::decided && parts::shard_before_filter);
+      (parts::has_cursor && parts::shard_before_cursor) || (parts::decided && parts::shard_before_choosing);
   std::vector<std::string> words;
   detail::add_text(words, detail::word_of_data(p.source().describe()));
   if constexpr (ordered_source_in_words<typename Plan::source_type>)
@@ -22055,7 +22055,7 @@ feed_facts make_feed_facts(const Plan& p, [[maybe_unused]] const sample_orders_o
     if (made.fixed_steps)
       made.max_steps = detail::select_between<in::batch, in::count>(p.stages()).reaching(*made.fixed_steps);
     if constexpr (!parts::forward) {
-      const world share = parts::shard_before_filter ? world_of(p) : world{};
+      const world share = parts::shard_before_choosing ? world_of(p) : world{};
       made.mine = {.size = orders.size(),
                    .global = share.size,
                    .world = share.size,
@@ -33783,9 +33783,9 @@ delivery_setup delivery_setup_of(const Plan& p) {
   made.rules.ranks = share.size;
   made.rules.rank = share.rank;
   made.rules.batched = parts::batched;
-  made.rules.deals = parts::decided && !parts::shard_before_filter;
+  made.rules.deals = parts::decided && !parts::shard_before_choosing;
   made.rules.dealt_in_rotation = !parts::batched && !parts::decided && !parts::forward;
-  if constexpr (parts::decided) made.rules.rows = select_between<in::filter, in::batch>(p.stages());
+  if constexpr (parts::decided) made.rules.rows = select_between<in::choosing, in::batch>(p.stages());
   if constexpr (parts::batched && !parts::direct) {
     made.steps = select_between<in::batch, in::count>(p.stages());
     const auto& batch = at<in::batch>(p.stages());
@@ -36642,7 +36642,8 @@ constexpr std::string_view kind_text() {
   if constexpr (part_of_kind<Stage, order_tag> || part_of_kind<Stage, cursor_tag> ||
                 part_of_kind<Stage, shard_tag>)
     return "sequencer";
-  if constexpr (part_of_kind<Stage, filter_tag> || part_of_kind<Stage, flat_map_tag>) return "filter";
+  if constexpr (part_of_kind<Stage, filter_tag>) return "filter";
+  if constexpr (part_of_kind<Stage, flat_map_tag>) return "flat map";
   if constexpr (part_of_kind<Stage, batch_tag>) return "batch";
   if constexpr (part_of_kind<Stage, batch_map_tag>) return "batchwise";
   if constexpr (part_of_kind<Stage, device_tag> || part_of_kind<Stage, device_map_tag>) return "device";

@@ -63,6 +63,11 @@ TEST_CASE("inspection/describe: fields one by one, and one more move after a fil
   CHECK_THAT(text, contains("device: simulated accelerator"));
 }
 
+TEST_CASE("inspection/describe: what makes several samples of one is a flat map") {
+  const auto plan = ps::from(std::vector<std::vector<int>>{{1, 2}, {3}}) | ps::unbatch | ps::batch(2);
+  CHECK_THAT(describe(plan), contains("flat map   loses indexed, loses lockstep"));
+}
+
 TEST_CASE("inspection/describe: a source alone") {
   CHECK(describe(ps::from(first_ints(3))) ==
         "  from(3 samples in memory)                      indexed\n"

@@ -40,7 +40,7 @@ struct parts_in<pack<Stages...>> {
     ((part_of_kind<Stages, Tag> && found == count ? (found = i, ++i) : ++i), ...);
     return found;
   }();
-  static constexpr std::size_t filter =
+  static constexpr std::size_t choosing =
       place<filter_tag> < place<flat_map_tag> ? place<filter_tag> : place<flat_map_tag>;
   static constexpr std::size_t batch = place<batch_tag>;
   static constexpr std::size_t cursor = place<cursor_tag>;
@@ -148,9 +148,9 @@ struct plan_parts {
   /// Whether batches are written in place, because their slots are known before anything is evaluated;
   /// otherwise samples go through chunks.
   static constexpr bool direct = batched && !decided && !forward;
-  static constexpr bool shard_before_filter = in::shard < in::filter;
+  static constexpr bool shard_before_choosing = in::shard < in::choosing;
   static constexpr bool shard_before_cursor = in::shard < in::cursor;
-  static constexpr std::size_t first_orders_end = in::batch < in::filter ? in::batch : in::filter;
+  static constexpr std::size_t first_orders_end = in::batch < in::choosing ? in::batch : in::choosing;
 };
 
 /// The order chain from the last order stage before batch and filters down to the source; over a forward
@@ -222,8 +222,8 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
   // The place of shard is part of the order only if ranks mix samples or choose among their own.
   using parts = plan_parts<Plan>;
   if constexpr ((parts::has_cursor && parts::shard_before_cursor) ||
-                (parts::decided && parts::shard_before_filter))
-    h.add(parts::has_cursor && parts::shard_before_cursor, parts::decided && parts::shard_before_filter);
+                (parts::decided && parts::shard_before_choosing))
+    h.add(parts::has_cursor && parts::shard_before_cursor, parts::decided && parts::shard_before_choosing);
   // A state counts rows of the current chunk, so a restored run must treat bad samples the same way.
   if constexpr (!parts::direct && parts::tolerant && (parts::replaces || in::template has<flat_map_tag>))
     h.add("bad_samples", parts::replaces);
@@ -259,7 +259,7 @@ template <class Plan>
 std::vector<std::string> sequence_words(const Plan& p) {
   using parts = plan_parts<Plan>;
   constexpr bool deals_early =
-      (parts::has_cursor && parts::shard_before_cursor) || (parts::decided && parts::shard_before_filter);
+      (parts::has_cursor && parts::shard_before_cursor) || (parts::decided && parts::shard_before_choosing);
   std::vector<std::string> words;
   detail::add_text(words, detail::word_of_data(p.source().describe()));
   if constexpr (ordered_source_in_words<typename Plan::source_type>)

@@ -53,9 +53,9 @@ delivery_setup delivery_setup_of(const Plan& p) {
   made.rules.ranks = share.size;
   made.rules.rank = share.rank;
   made.rules.batched = parts::batched;
-  made.rules.deals = parts::decided && !parts::shard_before_filter;
+  made.rules.deals = parts::decided && !parts::shard_before_choosing;
   made.rules.dealt_in_rotation = !parts::batched && !parts::decided && !parts::forward;
-  if constexpr (parts::decided) made.rules.rows = select_between<in::filter, in::batch>(p.stages());
+  if constexpr (parts::decided) made.rules.rows = select_between<in::choosing, in::batch>(p.stages());
   if constexpr (parts::batched && !parts::direct) {
     made.steps = select_between<in::batch, in::count>(p.stages());
     const auto& batch = at<in::batch>(p.stages());

@@ -121,7 +121,7 @@ feed_facts make_feed_facts(const Plan& p, [[maybe_unused]] const sample_orders_o
     if (made.fixed_steps)
       made.max_steps = detail::select_between<in::batch, in::count>(p.stages()).reaching(*made.fixed_steps);
     if constexpr (!parts::forward) {
-      const world share = parts::shard_before_filter ? world_of(p) : world{};
+      const world share = parts::shard_before_choosing ? world_of(p) : world{};
       made.mine = {.size = orders.size(),
                    .global = share.size,
                    .world = share.size,
