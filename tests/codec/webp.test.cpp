@@ -24,7 +24,7 @@ using codec_test::caught;
 using codec_test::to_vector;
 using image_codec_test::copied;
 using penstock_test::contains;
-using picture = image_codec_test::picture<std::uint8_t>;
+using webp_picture = image_codec_test::picture<std::uint8_t>;
 
 static_assert(ps::codec<ps::webp> && ps::extension_codec<ps::webp>);
 static_assert(ps::lazy_image<ps::decoded<ps::webp, ps::bytes_view>>);
@@ -32,28 +32,28 @@ static_assert(ps::lazy_image<ps::decoded<ps::webp, ps::bytes_view>>);
 namespace webp_test {
 
 /// What libwebp itself makes of a file, by its plain calls; empty if it refuses it.
-picture plain(const byte_vector& file, std::size_t channels) {
+webp_picture plain(const byte_vector& file, std::size_t channels) {
   const auto* const bytes = reinterpret_cast<const std::uint8_t*>(file.data());
   int width = 0, height = 0;
   std::uint8_t* const pixels = channels == 4 ? WebPDecodeRGBA(bytes, file.size(), &width, &height)
                                              : WebPDecodeRGB(bytes, file.size(), &width, &height);
   if (pixels == nullptr) return {};
-  picture out{{static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(height)}, channels, {}};
+  webp_picture out{{static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(height)}, channels, {}};
   out.values.assign(pixels,
                     pixels + static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * channels);
   WebPFree(pixels);
   return out;
 }
 /// Pillow's luma, as it writes it.
-picture in_gray(const picture& rgb) {
-  picture out{rgb.size, 1, {}};
+webp_picture in_gray(const webp_picture& rgb) {
+  webp_picture out{rgb.size, 1, {}};
   for (std::size_t i = 0; i < rgb.values.size(); i += 3)
     out.values.push_back(static_cast<std::uint8_t>(
         (rgb.values[i] * 19595u + rgb.values[i + 1] * 38470u + rgb.values[i + 2] * 7471u + 0x8000u) >> 16));
   return out;
 }
 template <class Format>
-picture decoded(const byte_vector& file, const ps::webp_as<Format>& codec = {}) {
+webp_picture decoded(const byte_vector& file, const ps::webp_as<Format>& codec = {}) {
   ps::webp_scratch scratch;
   const auto image = codec.decode(file, scratch);
   return copied(image.read(ps::whole_of(image.size())));
@@ -62,7 +62,7 @@ codec_test::thrown failure(const byte_vector& file, const ps::webp& codec = {}) 
   return caught([&] { decoded(file, codec); });
 }
 template <std::size_t Channels>
-byte_vector encoded(const picture& pixels, const ps::webp_options& options = {}) {
+byte_vector encoded(const webp_picture& pixels, const ps::webp_options& options = {}) {
   ps::webp_encoder encoder;
   return to_vector(encoder.encode(pixels.view<Channels>(), options));
 }
@@ -102,10 +102,10 @@ TEST_CASE("codec/webp: a part equals that part of the whole, in every format") {
       for (const float quality : {0.0f, 60.0f, 100.0f}) {
         CAPTURE(size.width, size.height, lossless, quality);
         const ps::webp_options options{.quality = quality, .lossless = lossless};
-        const picture pixels = image_codec_test::some_picture<std::uint8_t>(size, 4, ++seed);
+        const webp_picture pixels = image_codec_test::some_picture<std::uint8_t>(size, 4, ++seed);
         const byte_vector file = encoded<4>(pixels, options);
         ps::webp_scratch scratch;
-        const picture rgb = plain(file, 3), rgba = plain(file, 4);
+        const webp_picture rgb = plain(file, 3), rgba = plain(file, 4);
         if (lossless) REQUIRE(rgba == pixels);
         image_codec_test::check_parts(ps::webp_as<ps::rgba8>{}.decode(file, scratch), rgba, seed, 12);
         image_codec_test::check_parts(ps::webp{}.decode(file, scratch), rgb, seed, 12);
@@ -115,10 +115,10 @@ TEST_CASE("codec/webp: a part equals that part of the whole, in every format") {
 
 TEST_CASE("codec/webp: orientations are applied, with and without the prefix of EXIF") {
   using namespace webp_test;
-  const picture pixels = image_codec_test::some_picture<std::uint8_t>({37, 26}, 3, 4);
+  const webp_picture pixels = image_codec_test::some_picture<std::uint8_t>({37, 26}, 3, 4);
   for (const bool lossless : {false, true}) {
     const byte_vector simple = encoded<3>(pixels, {.lossless = lossless});
-    const picture stored = plain(simple, 3);
+    const webp_picture stored = plain(simple, 3);
     for (int turn = 1; turn <= 8; ++turn)
       for (const bool prefixed : {false, true})
         for (const bool before : {false, true}) {
@@ -171,9 +171,9 @@ TEST_CASE("codec/webp: an animation becomes its first frame if that is asked for
         chunk("ANIM", little(0) + little(0, 2)) + frames;
     return to_vector(std::string_view("RIFF" + little(body.size()) + body));
   };
-  const picture first = image_codec_test::some_picture<std::uint8_t>({20, 14}, 4, 1),
-                second = image_codec_test::some_picture<std::uint8_t>({32, 24}, 4, 2);
-  const auto lossless = [](const picture& p) { return encoded<4>(p, {.lossless = true}); };
+  const webp_picture first = image_codec_test::some_picture<std::uint8_t>({20, 14}, 4, 1),
+                     second = image_codec_test::some_picture<std::uint8_t>({32, 24}, 4, 2);
+  const auto lossless = [](const webp_picture& p) { return encoded<4>(p, {.lossless = true}); };
   const ps::webp_as<ps::rgba8> codec{.first_frame = true};
 
   const byte_vector whole =
@@ -181,7 +181,7 @@ TEST_CASE("codec/webp: an animation becomes its first frame if that is asked for
   CHECK(decoded(whole, codec) == second);
   CHECK_THAT(failure(whole).line, contains("write {.first_frame = true} for its first frame"));
 
-  picture canvas{{32, 24}, 4, std::vector<std::uint8_t>(32 * 24 * 4)};
+  webp_picture canvas{{32, 24}, 4, std::vector<std::uint8_t>(32 * 24 * 4)};
   for (std::size_t y = 0; y < 14; ++y)
     std::copy_n(first.values.begin() + static_cast<std::ptrdiff_t>(y * 20 * 4), 20 * 4,
                 canvas.values.begin() + static_cast<std::ptrdiff_t>(((y + 6) * 32 + 4) * 4));
@@ -219,7 +219,7 @@ TEST_CASE("codec/webp: what is no webp, animated or too large is one clear error
   CHECK_THAT(failure(to_vector(std::string_view("RIFF\x10\0\0\0WAVEfmt ", 16))).line,
              contains("no webp image"));
   CHECK(failure(to_vector(std::string_view("RIFF\x10\0\0\0WEBPVP8 ", 16))).code == ps::errc::format);
-  const picture pixels = image_codec_test::some_picture<std::uint8_t>({40, 30}, 3, 5);
+  const webp_picture pixels = image_codec_test::some_picture<std::uint8_t>({40, 30}, 3, 5);
   const byte_vector simple = encoded<3>(pixels);
   CHECK_THAT(failure(extended(simple, {40, 30}, 2, "", "")).line, contains("animated"));
   const auto limited = [&](const byte_vector& file, const ps::image_limits& limits) {
@@ -238,14 +238,14 @@ TEST_CASE("codec/webp: what is no webp, animated or too large is one clear error
 
 TEST_CASE("codec/webp: truncated files are errors, or what is left of them; any bit may be wrong") {
   using namespace webp_test;
-  const picture pixels = image_codec_test::some_picture<std::uint8_t>({40, 50}, 4, 5);
+  const webp_picture pixels = image_codec_test::some_picture<std::uint8_t>({40, 50}, 4, 5);
   for (const bool lossless : {false, true})
     for (const bool alpha : {false, true}) {
       const byte_vector good = alpha
                                    ? encoded<4>(pixels, {.lossless = lossless})
                                    : encoded<3>(image_codec_test::some_picture<std::uint8_t>({40, 50}, 3, 5),
                                                 {.lossless = lossless});
-      const picture whole = plain(good, 4);
+      const webp_picture whole = plain(good, 4);
       ps::webp_scratch scratch;
       for (std::size_t size = 0; size < good.size(); ++size) {
         const byte_vector cut(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size));
@@ -316,11 +316,11 @@ TEST_CASE("codec/webp: damaged alpha is no lack of memory") {
 TEST_CASE("codec/webp: a truncated image keeps its upper rows") {
   using namespace webp_test;
   for (const bool lossless : {false, true}) {
-    const picture pixels = image_codec_test::some_picture<std::uint8_t>({160, 200}, 3, 5);
+    const webp_picture pixels = image_codec_test::some_picture<std::uint8_t>({160, 200}, 3, 5);
     byte_vector file = encoded<3>(pixels, {.lossless = lossless});
-    const picture whole = plain(file, 3);
+    const webp_picture whole = plain(file, 3);
     file.resize(file.size() / 2);
-    const picture got = decoded<ps::rgb8>(file, {.recover = true});
+    const webp_picture got = decoded<ps::rgb8>(file, {.recover = true});
     std::uint32_t same = 0;
     while (same < 200 && got.part({0, same, 160, 1}) == whole.part({0, same, 160, 1})) ++same;
     CHECK(same > 40);
@@ -332,10 +332,10 @@ TEST_CASE("codec/webp: a truncated image keeps its upper rows") {
 TEST_CASE(
     "codec/webp: penstock allocates nothing once the scratch has grown, and each failure is one exception") {
   using namespace webp_test;
-  const picture pixels = image_codec_test::some_picture<std::uint8_t>({60, 50}, 3, 5);
+  const webp_picture pixels = image_codec_test::some_picture<std::uint8_t>({60, 50}, 3, 5);
   const byte_vector file =
       extended(encoded<3>(pixels), {60, 50}, 8, "", exif_of(ps::orientation::rotated_90, true));
-  const picture expected = image_codec_test::shown(in_gray(plain(file, 3)), ps::orientation::rotated_90);
+  const webp_picture expected = image_codec_test::shown(in_gray(plain(file, 3)), ps::orientation::rotated_90);
   ps::webp_scratch scratch;
   const auto all = [&] {
     static_cast<void>(ps::webp_as<ps::gray8>{}.decode(file, scratch).finish());
@@ -369,7 +369,7 @@ TEST_CASE("codec/webp: real files are as libwebp decodes them, or errors") {
     ps::webp_scratch scratch;
     const ps::webp codec{.limits = {.width = 4096, .height = 4096}, .orient = false};
     const auto error = caught([&] { static_cast<void>(codec.decode(file, scratch).finish()); });
-    const picture expected = error.code == ps::errc::limit ? picture{} : plain(file, 3);
+    const webp_picture expected = error.code == ps::errc::limit ? webp_picture{} : plain(file, 3);
     if (!error.line.empty()) {
       ++bad;
       CHECK(ps::depends_on_bytes(error.code));
@@ -395,7 +395,7 @@ TEST_CASE("codec/webp: real files are as libwebp decodes them, or errors") {
   const auto original =
       codec_test::file_bytes(*folder / "dali_orientation/cat-lossy-2184682_640_original.webp");
   if (original.empty()) return;
-  const picture upright = decoded<ps::rgb8>(original);
+  const webp_picture upright = decoded<ps::rgb8>(original);
   codec_test::each_file(*folder / "dali_orientation", [&](const std::string& name, const byte_vector& file) {
     if (!name.ends_with(".webp")) return;
     CAPTURE(name);
