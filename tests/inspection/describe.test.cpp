@@ -16,6 +16,7 @@
 #include <penstock/stage/map_fields.hpp>
 #include <penstock/stage/pin_and_copy.hpp>
 #include <penstock/stage/shuffle_buffer.hpp>
+#include <penstock/stage/unbatch.hpp>
 
 #include "support/catch.hpp"
 #include "support/collect.hpp"
