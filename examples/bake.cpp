@@ -26,7 +26,7 @@
 #include <penstock/codec/png.hpp>
 #include <penstock/codec/webp.hpp>
 #include <penstock/order/shuffle.hpp>
-#include <penstock/run/engine/machine.hpp>
+#include <penstock/run/engine/tuning/machine.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/stage/bad_samples.hpp>
 #include <penstock/stage/map.hpp>

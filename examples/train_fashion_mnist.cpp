@@ -11,7 +11,7 @@
 #include <penstock/observe/progress.hpp>
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
-#include <penstock/run/engine/machine.hpp>
+#include <penstock/run/engine/tuning/machine.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/stage/batch.hpp>

@@ -22,7 +22,7 @@
 #include <penstock/image.hpp>
 #include <penstock/observe/progress.hpp>
 #include <penstock/order/shuffle.hpp>
-#include <penstock/run/engine/machine.hpp>
+#include <penstock/run/engine/tuning/machine.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/directory.hpp>
 #include <penstock/source/webdataset.hpp>

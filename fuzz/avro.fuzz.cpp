@@ -2,7 +2,7 @@
 
 // Avro's object container files: [whether blocks are unpacked][file]
 
-#include <penstock/source/detail/avro_file.hpp>
+#include <penstock/source/tables/avro_file.hpp>
 
 #include "support/fuzz.hpp"
 

@@ -2,7 +2,7 @@
 
 // What services answer that give credentials: [how] [body]; 0 is the XML of STS, anything else JSON.
 
-#include <penstock/storage/s3/detail/credential_answers.hpp>
+#include <penstock/storage/s3/requests/credential_answers.hpp>
 
 #include "support/fuzz.hpp"
 

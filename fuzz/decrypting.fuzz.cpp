@@ -4,9 +4,9 @@
 // One that is encrypted here and then harmed: [2][segment size, 2 bytes][changes][for each: place, 2 bytes,
 // and what is changed][bytes cut off, 2 bytes][plaintext]
 
+#include <penstock/storage/crypto/segment_crypto.hpp>
+#include <penstock/storage/crypto/segment_layout.hpp>
 #include <penstock/storage/decrypting.hpp>
-#include <penstock/storage/detail/segment_crypto.hpp>
-#include <penstock/storage/detail/segment_layout.hpp>
 #include <penstock/storage/encryption.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/memory_files.hpp>

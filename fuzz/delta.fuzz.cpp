@@ -5,14 +5,14 @@
 // of a second part. 1: a deletion vector. 2: one in Z85, and the name of a file of them. 3: values of
 // partitions.
 
-#include <penstock/source/detail/delta_table.hpp>
+#include <penstock/source/tables/delta_table.hpp>
 
 #include "support/fuzz.hpp"
 
 #include <penstock/core/arrow_type.hpp>
-#include <penstock/source/detail/deletion_vector.hpp>
-#include <penstock/source/detail/table_facts.hpp>
-#include <penstock/source/detail/table_objects.hpp>
+#include <penstock/source/tables/deletion_vector.hpp>
+#include <penstock/source/tables/table_facts.hpp>
+#include <penstock/source/tables/table_objects.hpp>
 #include <penstock/storage/memory_files.hpp>
 
 #include <nlohmann/json.hpp>

@@ -6,7 +6,7 @@
 #include <penstock/order/subset.hpp>
 #include <penstock/order/weighted.hpp>
 #include <penstock/source/derived_index.hpp>
-#include <penstock/source/tar/shard_index.hpp>
+#include <penstock/source/records/shard_index.hpp>
 
 #include "support/fuzz.hpp"
 
@@ -30,8 +30,8 @@ void repair(std::string& index, unsigned how) {
   const std::uint64_t before = 128 + 8 * field(32) + 8 * field(48) + field(56);
   if ((how & 2) != 0 && before <= index.size())
     detail::store_little<std::uint64_t>(at + 40, index.size() - before);
-  detail::store_little<std::uint64_t>(at + 64, detail::tar::checksum(ps::bytes_of(index).subspan(128)));
-  detail::store_little<std::uint64_t>(at + 120, detail::tar::checksum(ps::bytes_of(index).first(120)));
+  detail::store_little<std::uint64_t>(at + 64, detail::checksum(ps::bytes_of(index).subspan(128)));
+  detail::store_little<std::uint64_t>(at + 120, detail::checksum(ps::bytes_of(index).first(120)));
 }
 
 template <class Values>

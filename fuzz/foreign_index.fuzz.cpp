@@ -3,9 +3,9 @@
 // DALI's and Energon's indexes, with their shards: [1 put checksums right, 2 Energon][bytes of index, 16
 // bits][index][archive]
 
+#include <penstock/source/records/index_builder.hpp>
+#include <penstock/source/records/shard_index.hpp>
 #include <penstock/source/tar/foreign_index.hpp>
-#include <penstock/source/tar/index_builder.hpp>
-#include <penstock/source/tar/shard_index.hpp>
 #include <penstock/storage/memory_files.hpp>
 
 #include "support/fuzz.hpp"
@@ -27,13 +27,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
       const ps::object_version shard = session.version(0);
       const bool energon = (how & 2) != 0;
-      const ps::buffer made = energon ? tar::index_from_energon(session, 0, shard, index)
-                                      : tar::index_from_dali(session, 0, shard, ps::text_of(index));
-      must(tar::shard_index::over(made.view()).has_value(), "an index that was made passes its own checks");
+      const ps::buffer made = energon ? detail::index_from_energon(session, 0, shard, index)
+                                      : detail::index_from_dali(session, 0, shard, ps::text_of(index));
+      must(detail::shard_index::over(made.view()).has_value(),
+           "an index that was made passes its own checks");
       if (!energon && ps::text_of(index).starts_with("v1.2")) return;  // not all headers are read
-      const ps::buffer own = tar::build_index(session, 0, "a.tar");
+      const ps::buffer own = detail::build_index(session, 0, "a.tar");
       must(ps::text_of(own.view()) == ps::text_of(made.view()), "the index agrees with our own");
-    } catch (const tar::disagreement& d) {
+    } catch (const detail::disagreement& d) {
       must(!d.text.empty(), "a disagreement has a message");
     }
   });

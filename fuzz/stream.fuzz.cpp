@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       ps::webdataset_stream<ps::unpack_gzip, ps::unpack_zstd, ps::unpack_lz4, ps::unpack_bzip2,
                             ps::unpack_xz>(std::vector{shard.path()}, {.limit = 1 << 20});
   static auto reader = source.connect();  // whatever a file did to it, it reads the next one
-  static ps::detail::tar::stream_sample sample;
+  static ps::detail::tar_stream_sample sample;
   reader.rewind(0);
   outcome([&] {
     while (reader.next(sample)) {

@@ -49,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto source = ps::webdataset_stream<>(std::vector{shard.path()},
                                                 {.limit = std::numeric_limits<std::uint64_t>::max()});
     auto reader = source.connect();
-    ps::detail::tar::stream_sample sample;
+    ps::detail::tar_stream_sample sample;
     while (reader.next(sample)) forward.push_back(line_of(sample));
   });
   must(forward_problem.empty() == problem.empty(), "read forward, an archive is as good as with its index");

@@ -3,9 +3,9 @@
 // What servers answer, as the exchange of http reads it: [what was asked for][bytes that arrive together]
 // [answers, one after the other].
 
-#include <penstock/storage/detail/web_answer_reader.hpp>
-#include <penstock/storage/detail/web_range.hpp>
 #include <penstock/storage/http_error.hpp>
+#include <penstock/storage/web/web_answer_reader.hpp>
+#include <penstock/storage/web/web_range.hpp>
 
 #include "support/fuzz.hpp"
 

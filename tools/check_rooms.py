@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Who may include whom: tools/room_edges.txt, with the named exceptions of tools/room_exceptions.txt.
 
-Also: no header of another room's detail folder, no circle of headers, `core` keeps to the standard
+Also: no header of a detail folder from outside the folder that it stands in, no circle of headers, `core` keeps to the standard
 library and leaves its heaviest headers alone, and no header without a __has_include guard needs a
 third-party one.
 """
@@ -10,7 +10,7 @@ third-party one.
 import pathlib
 
 from source_tree import ROOMS, ROOT, bodies, component_of, finish, headers, includes
-from source_tree import floor_of, is_detail, is_umbrella, relative, room_of
+from source_tree import floor_of, is_umbrella, relative, room_of
 
 HEAVY = {"iostream", "regex", "ranges", "functional", "format", "filesystem"}
 
@@ -40,6 +40,18 @@ def rows(name):
             yield line
 
 
+def edge_rows():
+    """(from, to) of each edge in tools/room_edges.txt."""
+    for line in rows("room_edges.txt"):
+        sources, targets = (part.split() for part in line.split("->"))
+        yield from ((source, target) for source in sources for target in targets)
+
+
+def within(folder):
+    """`source/*` for `source/tar`: how tools/room_edges.txt names each folder of a room."""
+    return f"{folder.rpartition('/')[0]}/*" if folder and "/" in folder else folder
+
+
 def allowed(edges, source, target):
     """May a header of penstock/ include another one?"""
     if is_umbrella(source):
@@ -48,9 +60,9 @@ def allowed(edges, source, target):
     here, there = floor_of(source), floor_of(target)
     if here == there:
         return True
-    if is_umbrella(target) or (is_detail(target) and room_of(source) != room_of(target)):
+    if is_umbrella(target) or ("/detail/" in target and not f"{here}/".startswith(f"{there}/")):
         return False
-    return any(edge in edges.get(here, ()) for edge in ("*", there, target))
+    return any(edge in edges.get(room, ()) for room in (here, within(here)) for edge in ("*", there, within(there), target))
 
 
 def circles(graph):
@@ -76,8 +88,7 @@ def circles(graph):
 
 def main():
     faults, edges, exceptions, used = [], {}, {}, set()
-    for line in rows("room_edges.txt"):
-        source, target = (part.strip() for part in line.split("->"))
+    for source, target in edge_rows():
         edges.setdefault(source, set()).add(target)
     for line in rows("room_exceptions.txt"):
         parts = line.split(maxsplit=2)

@@ -10,7 +10,7 @@ table PLACES gives each room its columns and its subtitle. `--check` tells wheth
 import html
 import sys
 
-from check_rooms import rows
+from check_rooms import edge_rows
 from source_tree import PENSTOCK, ROOMS, ROOT, finish
 
 PICTURE = ROOT / "docs" / "house.svg"
@@ -38,9 +38,7 @@ PLACES = {
     "inspection": (20, 880, "what you can ask of a plan", "#d9ecea"),
     "integration": (20, 880, "other libraries' vocabulary; may include every room", "#d9ecea"),
 }
-# Folders that are drawn as a part of their room, and rooms that reach up to the floor above.
-WITHIN = {"order/compat": "order", "source/tar": "source", "storage/s3": "storage",
-          "device/image": "device"}
+# Rooms that reach up to the floor above.
 TALL = ("stage",)
 AT = {("inspection", "source"): 452}
 LEGEND = ("A room may include the rooms that its arrows lead to.",
@@ -50,15 +48,24 @@ LEGEND = ("A room may include the rooms that its arrows lead to.",
           "A test enforces tools/room_edges.txt, the full list.")
 
 
+def drawn(name):
+    """The box that a header or a folder is a part of: itself, or the nearest folder around it that has one."""
+    while name not in PLACES and "/" in name:
+        name = name.rpartition("/")[0]
+    return name
+
+
 def edges():
     """(room -> rooms it may include as a whole, room -> single headers of others)"""
     whole, single = {room: set() for room in PLACES}, {room: set() for room in PLACES}
-    for line in rows("room_edges.txt"):
-        source, target = (part.strip() for part in line.split("->"))
-        source, target = WITHIN.get(source, source), WITHIN.get(target, target)
-        if target == "*" or source == target:
+    for source, target in edge_rows():
+        source, below = drawn(source), drawn(target)
+        if target == "*" or source == below:
             continue
-        (single if target.endswith(".hpp") else whole)[source].add(target)
+        if target == below:
+            whole[source].add(target)
+        elif source.split("/")[0] != below.split("/")[0]:  # else a folder of a room that it may include anyway
+            single[source].add(target)
     whole["integration"] = {"inspection"}
     return whole, single
 

@@ -43,7 +43,7 @@ figures() {
   echo "files_that_name_tar_from_outside $(grep -rlE --include='*.[hi]pp' '\btar::' "$house" | grep -vc 'source/tar/')"
   echo "room_exceptions $(grep -cv '^#' tools/room_exceptions.txt)"
   echo "room_exceptions_into_a_detail $(awk '!/^#/ && $2 ~ /detail\//' tools/room_exceptions.txt | wc -l)"
-  echo "lines_of_the_evaluator $(wc -l <"$house/run/engine/evaluator.hpp")"
+  echo "lines_of_the_evaluator $(wc -l <"$house/run/engine/workers/evaluator.hpp")"
   mapfile -t narrow < <(included_by bench/compile_time/full_expression_narrow.cpp)
   echo "files_that_a_program_includes ${#narrow[@]}"
   echo "lines_that_a_program_includes $(cat "${narrow[@]}" | wc -l)"

@@ -10,8 +10,10 @@ INCLUDE = ROOT / "include"
 PENSTOCK = INCLUDE / "penstock"
 ROOMS = ("core", "base", "order", "storage", "image", "codec", "source", "stage", "evaluation", "run", "inspection",
          "device", "observe", "integration")
-# Folders of a room that only the room itself sees, as it sees its detail folder.
-INNER = ("source/tar",)
+# Folders of a room that are no part of the interface; tools/room_edges.txt says who includes them.
+INNER = ("codec/layouts", "source/files", "source/joined", "source/records", "source/rows", "source/tables", "source/tar",
+         "source/text", "storage/cache", "storage/crypto", "storage/local", "storage/reads", "storage/resilience",
+         "storage/s3/requests", "storage/web")
 
 # Components whose headers include those of another one.
 NEEDS = {"arrow": ("json",), "s3": ("http",), "nvjpeg": ("cuda", "jpeg"), "cufile": ("cuda",)}
@@ -46,7 +48,7 @@ def room_of(name):
 
 
 def floor_of(name):
-    """The folder of `run/engine/ring.hpp`, which counts as a room of its own for includes; a detail folder
+    """The folder of `run/engine/workers/ring.hpp`, which counts as a room of its own for includes; a detail folder
     belongs to the folder that contains it."""
     return "/".join(part for part in name.split("/")[:-1] if part != "detail") or None
 

@@ -14,8 +14,8 @@
 #include <penstock/run/feed/placement.hpp>
 #include <penstock/source/synthetic.hpp>
 #include <penstock/stage/batch.hpp>
-#include <penstock/storage/detail/block_index.hpp>
-#include <penstock/storage/detail/block_plan.hpp>
+#include <penstock/storage/cache/block_index.hpp>
+#include <penstock/storage/cache/block_plan.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -86,11 +86,6 @@
 /// cannot parse.
 namespace penstock::inline v0_1 {}
 
-// ---- penstock/core/compiled.hpp
-
-/// Every definition of this file is inline.
-#define PENSTOCK_INLINE inline
-
 // ---- penstock/core/detail/exceptions.hpp
 
 #if !defined(__cpp_exceptions)
@@ -100,123 +95,10 @@ namespace penstock::inline v0_1 {}
 /// Include this before anything that throws, so that its #error comes first. It declares nothing.
 namespace penstock::inline v0_1 {}
 
-// ---- penstock/core/bytes.hpp
+// ---- penstock/core/compiled.hpp
 
-namespace penstock::inline v0_1 {
-
-/// A non-owning view of bytes.
-using bytes_view = std::span<const std::byte>;
-/// A non-owning view of bytes for the callee to write.
-using mutable_bytes = std::span<std::byte>;
-
-/// The bytes of a text. The view is valid as long as the text.
-[[nodiscard]] inline bytes_view bytes_of(std::string_view text) noexcept {
-  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
-}
-
-/// Bytes as text: no copy, and the encoding is not checked.
-[[nodiscard]] inline std::string_view text_of(bytes_view bytes) noexcept {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-/// A size in bytes, for arguments where a plain number would mean samples: `prefetch(64_MiB)`. Converts to a
-/// plain number.
-class byte_count {
- public:
-  constexpr byte_count() noexcept = default;
-  constexpr explicit byte_count(std::uint64_t bytes) noexcept : bytes_(bytes) {}
-  constexpr operator std::uint64_t() const noexcept { return bytes_; }
-
- private:
-  std::uint64_t bytes_ = 0;
-};
-
-inline namespace literals {
-[[nodiscard]] consteval byte_count operator""_KiB(unsigned long long n) { return byte_count(n << 10); }
-[[nodiscard]] consteval byte_count operator""_MiB(unsigned long long n) { return byte_count(n << 20); }
-[[nodiscard]] consteval byte_count operator""_GiB(unsigned long long n) { return byte_count(n << 30); }
-}  // namespace literals
-
-namespace detail {
-
-/// Reads and writes the numbers in files, which are little-endian on every machine.
-template <std::unsigned_integral T>
-[[nodiscard]] inline T load_little(const std::byte* at) noexcept {
-  T value{};
-  if constexpr (std::endian::native == std::endian::little) {
-    std::memcpy(&value, at, sizeof(T));
-  } else {
-    for (std::size_t i = 0; i < sizeof(T); ++i) value |= static_cast<T>(static_cast<T>(at[i]) << (8 * i));
-  }
-  return value;
-}
-
-template <std::unsigned_integral T>
-inline void store_little(std::byte* at, T value) noexcept {
-  if constexpr (std::endian::native == std::endian::little) {
-    std::memcpy(at, &value, sizeof(T));
-  } else {
-    for (std::size_t i = 0; i < sizeof(T); ++i) at[i] = static_cast<std::byte>(value >> (8 * i));
-  }
-}
-
-}  // namespace detail
-
-/// An owned, 64-byte-aligned byte buffer that keeps its capacity: the scratch space of workers and codecs.
-///
-/// Growing does not initialise the new bytes. A default-constructed buffer allocates nothing. Move-only,
-/// because a copy on the sample path would be a mistake.
-class buffer {
- public:
-  static constexpr std::size_t alignment = 64;
-
-  buffer() = default;
-  explicit buffer(std::size_t size) { resize_for_overwrite(size); }
-  buffer(buffer&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)),
-        size_(std::exchange(other.size_, 0)),
-        capacity_(std::exchange(other.capacity_, 0)) {}
-  buffer& operator=(buffer&& other) noexcept {
-    buffer taken(std::move(other));
-    std::swap(data_, taken.data_);
-    std::swap(size_, taken.size_);
-    std::swap(capacity_, taken.capacity_);
-    return *this;
-  }
-  ~buffer() { release(); }
-
-  [[nodiscard]] std::byte* data() noexcept { return data_; }
-  [[nodiscard]] const std::byte* data() const noexcept { return data_; }
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
-  [[nodiscard]] bytes_view view() const noexcept { return {data_, size_}; }
-  [[nodiscard]] mutable_bytes span() noexcept { return {data_, size_}; }
-
-  /// Sets the size; the contents are unspecified afterwards. Allocates only if `size` exceeds the capacity;
-  /// throws std::bad_alloc if that fails.
-  void resize_for_overwrite(std::size_t size) {
-    if (size > capacity_) reserve(size);
-    size_ = size;
-  }
-
-  /// Appends a copy of `bytes`, which may be part of this buffer, and keeps the existing contents. Amortised
-  /// constant time per byte.
-  void append(bytes_view bytes);
-
-  void clear() noexcept { size_ = 0; }
-
- private:
-  [[gnu::cold]] void reserve(std::size_t size);
-  void release() noexcept {
-    if (data_ != nullptr) ::operator delete(data_, std::align_val_t{alignment});
-  }
-
-  std::byte* data_ = nullptr;
-  std::size_t size_ = 0;
-  std::size_t capacity_ = 0;
-};
-
-}  // namespace penstock::inline v0_1
+/// Every definition of this file is inline.
+#define PENSTOCK_INLINE inline
 
 // ---- penstock/core/message.hpp
 
@@ -674,11 +556,123 @@ namespace detail {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/core/bytes.ipp
+// ---- penstock/core/bytes.hpp
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE void buffer::reserve(std::size_t size) {
+/// A non-owning view of bytes.
+using bytes_view = std::span<const std::byte>;
+/// A non-owning view of bytes for the callee to write.
+using mutable_bytes = std::span<std::byte>;
+
+/// The bytes of a text. The view is valid as long as the text.
+[[nodiscard]] inline bytes_view bytes_of(std::string_view text) noexcept {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+/// Bytes as text: no copy, and the encoding is not checked.
+[[nodiscard]] inline std::string_view text_of(bytes_view bytes) noexcept {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// A size in bytes, for arguments where a plain number would mean samples: `prefetch(64_MiB)`. Converts to a
+/// plain number.
+class byte_count {
+ public:
+  constexpr byte_count() noexcept = default;
+  constexpr explicit byte_count(std::uint64_t bytes) noexcept : bytes_(bytes) {}
+  constexpr operator std::uint64_t() const noexcept { return bytes_; }
+
+ private:
+  std::uint64_t bytes_ = 0;
+};
+
+inline namespace literals {
+[[nodiscard]] consteval byte_count operator""_KiB(unsigned long long n) { return byte_count(n << 10); }
+[[nodiscard]] consteval byte_count operator""_MiB(unsigned long long n) { return byte_count(n << 20); }
+[[nodiscard]] consteval byte_count operator""_GiB(unsigned long long n) { return byte_count(n << 30); }
+}  // namespace literals
+
+namespace detail {
+
+/// Reads and writes the numbers in files, which are little-endian on every machine.
+template <std::unsigned_integral T>
+[[nodiscard]] inline T load_little(const std::byte* at) noexcept {
+  T value{};
+  if constexpr (std::endian::native == std::endian::little) {
+    std::memcpy(&value, at, sizeof(T));
+  } else {
+    for (std::size_t i = 0; i < sizeof(T); ++i) value |= static_cast<T>(static_cast<T>(at[i]) << (8 * i));
+  }
+  return value;
+}
+
+template <std::unsigned_integral T>
+inline void store_little(std::byte* at, T value) noexcept {
+  if constexpr (std::endian::native == std::endian::little) {
+    std::memcpy(at, &value, sizeof(T));
+  } else {
+    for (std::size_t i = 0; i < sizeof(T); ++i) at[i] = static_cast<std::byte>(value >> (8 * i));
+  }
+}
+
+}  // namespace detail
+
+/// An owned, 64-byte-aligned byte buffer that keeps its capacity: the scratch space of workers and codecs.
+///
+/// Growing does not initialise the new bytes. A default-constructed buffer allocates nothing. Move-only,
+/// because a copy on the sample path would be a mistake.
+class buffer {
+ public:
+  static constexpr std::size_t alignment = 64;
+
+  buffer() = default;
+  explicit buffer(std::size_t size) { resize_for_overwrite(size); }
+  buffer(buffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)),
+        capacity_(std::exchange(other.capacity_, 0)) {}
+  buffer& operator=(buffer&& other) noexcept {
+    buffer taken(std::move(other));
+    std::swap(data_, taken.data_);
+    std::swap(size_, taken.size_);
+    std::swap(capacity_, taken.capacity_);
+    return *this;
+  }
+  ~buffer() { release(); }
+
+  [[nodiscard]] std::byte* data() noexcept { return data_; }
+  [[nodiscard]] const std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] bytes_view view() const noexcept { return {data_, size_}; }
+  [[nodiscard]] mutable_bytes span() noexcept { return {data_, size_}; }
+
+  /// Sets the size; the contents are unspecified afterwards. Allocates only if `size` exceeds the capacity;
+  /// throws std::bad_alloc if that fails.
+  void resize_for_overwrite(std::size_t size) {
+    if (size > capacity_) reserve(size);
+    size_ = size;
+  }
+
+  /// Appends a copy of `bytes`, which may be part of this buffer, and keeps the existing contents. Amortised
+  /// constant time per byte.
+  void append(bytes_view bytes);
+
+  void clear() noexcept { size_ = 0; }
+
+ private:
+  [[gnu::cold]] void reserve(std::size_t size);
+  void release() noexcept {
+    if (data_ != nullptr) ::operator delete(data_, std::align_val_t{alignment});
+  }
+
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+};
+
+inline void buffer::reserve(std::size_t size) {
   constexpr std::size_t largest = static_cast<std::size_t>(-1) / 4;  // so that no sum of sizes overflows
   const std::size_t wanted = size > largest ? size : size + size / 4;
   void* const fresh =
@@ -691,7 +685,7 @@ PENSTOCK_INLINE void buffer::reserve(std::size_t size) {
   capacity_ = wanted;
 }
 
-PENSTOCK_INLINE void buffer::append(bytes_view bytes) {
+inline void buffer::append(bytes_view bytes) {
   const std::size_t before = size_;
   buffer grown;  // frees the old memory once everything is copied
   if (before + bytes.size() > capacity_) {
@@ -1013,21 +1007,15 @@ namespace detail {
 /// file has.
 void list_name(std::string& list, std::string_view name);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/base/name_list.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void list_name(std::string& list, std::string_view name) {
+inline void list_name(std::string& list, std::string_view name) {
   if (list.size() < 100)
     list.append(list.empty() ? "" : ", ").append(name.substr(0, 80));
   else if (!list.ends_with(", ..."))
     list += ", ...";
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/base/owned.hpp
 
@@ -1173,26 +1161,21 @@ class shared {
   detail::shared_owner owner_;
 };
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/base/shared.ipp
-
-namespace penstock::inline v0_1 {
 namespace detail {
 
-PENSTOCK_INLINE shared_owner::shared_owner(std::shared_ptr<const void> kept) noexcept : kept_() {
+inline shared_owner::shared_owner(std::shared_ptr<const void> kept) noexcept : kept_() {
   if (kept != nullptr) kept_.swap(kept);
 }
-PENSTOCK_INLINE shared_owner::shared_owner(const void* made, void (*destroy)(const void*) noexcept)
-    : kept_() {
+inline shared_owner::shared_owner(const void* made, void (*destroy)(const void*) noexcept) : kept_() {
   if (made != nullptr) kept_.reset(made, destroy);
 }
-PENSTOCK_INLINE shared_owner::shared_owner(const shared_owner& other, const void* shown) noexcept
+inline shared_owner::shared_owner(const shared_owner& other, const void* shown) noexcept
     : shared_owner(std::shared_ptr<const void>(other.kept_, shown)) {}
-PENSTOCK_INLINE shared_owner::shared_owner(const shared_owner& other) noexcept : kept_(other.kept_) {}
-PENSTOCK_INLINE void shared_owner::let_go() noexcept { kept_.~shared_ptr(); }
+inline shared_owner::shared_owner(const shared_owner& other) noexcept : kept_(other.kept_) {}
+inline void shared_owner::let_go() noexcept { kept_.~shared_ptr(); }
 
 }  // namespace detail
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/core/name.hpp
@@ -5028,7 +5011,7 @@ struct arrow_form<M> {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/codec/detail/npy_header.hpp
+// ---- penstock/codec/layouts/npy_header.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -5090,7 +5073,7 @@ class npy_memo {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/codec/detail/quoted.hpp
+// ---- penstock/codec/layouts/quoted.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -5099,14 +5082,7 @@ namespace detail {
 /// "`; longer ones end in "...".
 [[nodiscard, gnu::cold]] std::string quoted(bytes_view bytes, std::size_t maximum = 20);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/codec/detail/quoted.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE std::string quoted(bytes_view bytes, std::size_t maximum) {
+inline std::string quoted(bytes_view bytes, std::size_t maximum) {
   constexpr char hex[] = "0123456789abcdef";
   std::string text = "\"";
   for (const std::byte b : bytes.first(bytes.size() < maximum ? bytes.size() : maximum)) {
@@ -5129,7 +5105,8 @@ PENSTOCK_INLINE std::string quoted(bytes_view bytes, std::size_t maximum) {
   return text;
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/core/known_formats.hpp
 
@@ -5239,7 +5216,7 @@ PENSTOCK_INLINE error not_a(std::string_view wanted, bytes_view head, std::initi
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/codec/detail/npy_header.ipp
+// ---- penstock/codec/layouts/npy_header.ipp
 
 namespace penstock::inline v0_1::detail {
 
@@ -5805,17 +5782,6 @@ class chain {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/codec/detail/known_formats.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// Throws `errc::format`: the bytes are of none of the formats of these codecs. Says of which they are, or
-/// how they begin.
-[[noreturn, gnu::cold]] void refuse_image_format(bytes_view bytes,
-                                                 std::initializer_list<std::string_view> codecs);
-
-}  // namespace penstock::inline v0_1::detail
-
 // ---- penstock/codec/detail/png_header.hpp
 
 /// The facts in a PNG's chunks that do not need a decoder. Source: Portable Network Graphics (PNG)
@@ -6081,11 +6047,16 @@ PENSTOCK_INLINE bool png_filter::read(mutable_bytes into) noexcept {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/codec/detail/known_formats.ipp
+// ---- penstock/codec/detail/known_formats.hpp
 
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE void refuse_image_format(bytes_view bytes, std::initializer_list<std::string_view> codecs) {
+/// Throws `errc::format`: the bytes are of none of the formats of these codecs. Says of which they are, or
+/// how they begin.
+[[noreturn, gnu::cold]] void refuse_image_format(bytes_view bytes,
+                                                 std::initializer_list<std::string_view> codecs);
+
+inline void refuse_image_format(bytes_view bytes, std::initializer_list<std::string_view> codecs) {
   if (bytes.empty()) throw error(errc::format, "the image is empty: it has no bytes");
   refuse_png_as_text(bytes);
   const std::string names = list_text("", codecs, ", ", "");
@@ -6624,22 +6595,16 @@ namespace detail {
 /// Throws `errc::format`: the number does not fit its type; `range` names the range that does.
 [[noreturn, gnu::cold]] void number_out_of_range(bytes_view bytes, std::initializer_list<piece> range);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/codec/detail/number_text.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void no_number(bytes_view bytes, std::string_view expected) {
+inline void no_number(bytes_view bytes, std::string_view expected) {
   throw error(errc::format, {"found ", quoted(bytes), " where a ", expected, " was expected"});
 }
 
-PENSTOCK_INLINE void number_out_of_range(bytes_view bytes, std::initializer_list<piece> range) {
+inline void number_out_of_range(bytes_view bytes, std::initializer_list<piece> range) {
   throw error(errc::format, {"the number ", quoted(bytes), " is out of range", text(range)});
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/codec/floating.hpp
 
@@ -6754,7 +6719,7 @@ using integer = integer_as<std::int64_t>;
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/codec/detail/litdata_leaf.hpp
+// ---- penstock/codec/layouts/litdata_leaf.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -6785,7 +6750,7 @@ struct litdata_place {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/codec/detail/litdata_leaf.ipp
+// ---- penstock/codec/layouts/litdata_leaf.ipp
 
 // Source: litdata, constants.py and streaming/serializers.py.
 namespace penstock::inline v0_1 {
@@ -6915,7 +6880,7 @@ PENSTOCK_INLINE litdata_place find_litdata_array(bytes_view bytes, const litdata
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/codec/detail/mds_encoding.hpp
+// ---- penstock/codec/layouts/mds_encoding.hpp
 
 namespace penstock::inline v0_1 {
 
@@ -6992,7 +6957,7 @@ void check_pil_encoding(std::string_view encoding);
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/codec/detail/mds_encoding.ipp
+// ---- penstock/codec/layouts/mds_encoding.ipp
 
 // Source: mosaicml-streaming, streaming/base/format/mds/encodings.py.
 namespace penstock::inline v0_1 {
@@ -7423,14 +7388,10 @@ void check_image_size(const image_size& size, std::size_t pixel_bytes, const ima
 
 }  // namespace detail
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-// ---- penstock/image/image_limits.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void check_image_size(const image_size& size, std::size_t pixel_bytes,
-                                      const image_limits& limits, std::string_view codec) {
+inline void check_image_size(const image_size& size, std::size_t pixel_bytes, const image_limits& limits,
+                             std::string_view codec) {
   if (size.width == 0 || size.height == 0)
     throw error(errc::format,
                 {"the ", codec, " image has no pixels: it is ", size.width, " x ", size.height});
@@ -7445,7 +7406,9 @@ PENSTOCK_INLINE void check_image_size(const image_size& size, std::size_t pixel_
                               " bytes; to allow it, set .limits = {.bytes = ...} of the codec"});
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/codec/npy_image.hpp
 
@@ -7996,18 +7959,16 @@ class any_count {
   bool negative_ = false;
 };
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-// ---- penstock/core/any_count.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void refuse_negative(std::uint64_t magnitude, std::string_view stage) {
+inline void refuse_negative(std::uint64_t magnitude, std::string_view stage) {
   throw error(errc::argument, {stage, "(-", magnitude, "): the number is negative; give it 0 or more"})
       .in_stage(stage);
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/core/any_seed.hpp
 
@@ -8495,17 +8456,11 @@ std::uint64_t whole_size(const W& value) {
 
 }  // namespace detail
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/whole.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE void whole_sample::make_items(std::size_t count) {
+inline void whole_sample::make_items(std::size_t count) {
   if (items_.size() < count) items_.resize(count);
 }
 
-PENSTOCK_INLINE bytes_view whole_sample::operator[](std::string_view name) const {
+inline bytes_view whole_sample::operator[](std::string_view name) const {
   for (std::size_t i = 0; i < size_; ++i)
     if (items_[i].name == name) return items_[i].bytes.view();
   throw error(errc::missing, {"the sample has no member '", name, "'"}).for_key(key_);
@@ -11461,13 +11416,7 @@ void run_image_work(const image_work& work) noexcept;
 /// fails shows in cudaGetLastError().
 void launch_image_work(const image_work& work, CUstream_st* stream);
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/device/image/image_work.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE void run_image_work(const image_work& work) noexcept {
+inline void run_image_work(const image_work& work) noexcept {
   const std::uint64_t groups = groups_of(work);
   with_types_of(work, [&]<image_number Number, std::uint32_t Channels, bool Planes>() {
     for (std::uint64_t slot = 0; slot < work.slots; ++slot)
@@ -12646,13 +12595,9 @@ template <std::size_t Channels>
   return normalize_operation<1>(channel_statistics<1>{{mean}, {std}});
 }
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-// ---- penstock/image/values.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void check_statistics(const double* mean, const double* std, std::size_t count) {
+inline void check_statistics(const double* mean, const double* std, std::size_t count) {
   for (std::size_t c = 0; c < count; ++c) {
     // Beyond these the values would be no numbers of 32 bits.
     if (!(std::fabs(mean[c]) <= 1e9))
@@ -12667,7 +12612,9 @@ PENSTOCK_INLINE void check_statistics(const double* mean, const double* std, std
   }
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/device/image/image_values.hpp
 
@@ -15097,22 +15044,18 @@ namespace detail {
 
 }  // namespace detail
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-// ---- penstock/evaluation/parts.ipp
+inline void add_text(std::vector<std::string>& all, std::string_view one) { all.emplace_back(one); }
 
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void add_text(std::vector<std::string>& all, std::string_view one) { all.emplace_back(one); }
-
-PENSTOCK_INLINE std::string word_of_data(std::string words) {
+inline std::string word_of_data(std::string words) {
   constexpr std::size_t maximum = 1000;
   if (words.size() > maximum) words = words.substr(0, maximum) + "...";
   return as_utf8(words);
 }
 
-PENSTOCK_INLINE std::string first_difference(std::span<const std::string> theirs,
-                                             std::span<const std::string> ours, bool same_data) {
+inline std::string first_difference(std::span<const std::string> theirs, std::span<const std::string> ours,
+                                    bool same_data) {
   for (std::size_t i = same_data ? 1 : 0; i < std::max(theirs.size(), ours.size()); ++i) {
     if (i < theirs.size() && i < ours.size() && theirs[i] == ours[i]) continue;
     return text({"it has ", i < theirs.size() ? std::string_view(theirs[i]) : "no more stages",
@@ -15121,7 +15064,9 @@ PENSTOCK_INLINE std::string first_difference(std::span<const std::string> theirs
   return {};
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/evaluation/projection.hpp
 
@@ -15476,7 +15421,7 @@ template <storage S>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/fetched_part.hpp
+// ---- penstock/storage/reads/fetched_part.hpp
 
 namespace penstock::inline v0_1 {
 
@@ -15491,79 +15436,6 @@ struct fetched_part {
   const std::byte* bytes = nullptr;    ///< valid once `from` has ended
   detail::stored_read* from = nullptr;
   object_id object = 0;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/fetched.hpp
-
-namespace penstock::inline v0_1 {
-
-class range_store;
-
-/// A worker's part of a `range_store`: the ranges that were fetched for the sample it is evaluating.
-///
-/// The engine sets the row, `fetched_sample::scope` holds it while the sample is evaluated, and readers look
-/// for their bytes with `find` before they ask their session.
-/// Threads: one worker's.
-class fetched_sample {
- public:
-  /// Sets the store that workers take from; null if nothing is fetched.
-  void use(range_store* store) noexcept { store_ = store; }
-  /// Sets the row of the sample evaluated next.
-  void stand_at(std::uint64_t row) noexcept { row_ = row; }
-
-  /// Bytes of an object of that session, if they were fetched for this sample; waits until they arrive. Empty
-  /// if they were not fetched or could not be read: the caller then reads them and gets the error there.
-  /// Throws errc::stopped if the run is stopped meanwhile. In: the session itself, and a range in one of its
-  /// objects. The bytes live until the sample is evaluated.
-  [[nodiscard]] bytes_view find(const void* session, object_id object, std::uint64_t offset,
-                                std::uint64_t size) const {
-    return parts_.empty() ? bytes_view{} : look(session, object, offset, size);
-  }
-
-  /// Holds what was fetched for a sample while it lives.
-  class scope {
-   public:
-    explicit scope(fetched_sample& of) noexcept : of_(of) {
-      if (of.store_ != nullptr) of.take();
-    }
-    scope(const scope&) = delete;
-    scope& operator=(const scope&) = delete;
-    ~scope() {
-      if (!of_.parts_.empty()) of_.release();
-    }
-
-   private:
-    fetched_sample& of_;
-  };
-
- private:
-  void take() noexcept;
-  void release() noexcept;
-  [[nodiscard]] bytes_view look(const void* session, object_id object, std::uint64_t offset,
-                                std::uint64_t size) const;
-
-  range_store* store_ = nullptr;
-  std::uint64_t row_ = 0;
-  std::span<const fetched_part> parts_;
-};
-
-/// How a worker finds fetched bytes, if its session's bytes are fetched at all: those that are shown in place
-/// are not.
-template <class Session>
-struct fetch_link {
-  const fetched_sample* fetched = nullptr;
-  [[nodiscard]] bytes_view find(const Session& session, object_id object, std::uint64_t offset,
-                                std::uint64_t size) const {
-    return fetched == nullptr ? bytes_view{} : fetched->find(&session, object, offset, size);
-  }
-};
-template <viewing_session Session>
-struct fetch_link<Session> {
-  [[nodiscard]] static bytes_view find(const Session&, object_id, std::uint64_t, std::uint64_t) noexcept {
-    return {};
-  }
 };
 
 }  // namespace penstock::inline v0_1
@@ -15931,19 +15803,86 @@ PENSTOCK_INLINE void range_store::stop() noexcept {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/fetched.ipp
+// ---- penstock/storage/fetched.hpp
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE void fetched_sample::take() noexcept { parts_ = store_->take(row_); }
+class range_store;
 
-PENSTOCK_INLINE void fetched_sample::release() noexcept {
+/// A worker's part of a `range_store`: the ranges that were fetched for the sample it is evaluating.
+///
+/// The engine sets the row, `fetched_sample::scope` holds it while the sample is evaluated, and readers look
+/// for their bytes with `find` before they ask their session.
+/// Threads: one worker's.
+class fetched_sample {
+ public:
+  /// Sets the store that workers take from; null if nothing is fetched.
+  void use(range_store* store) noexcept { store_ = store; }
+  /// Sets the row of the sample evaluated next.
+  void stand_at(std::uint64_t row) noexcept { row_ = row; }
+
+  /// Bytes of an object of that session, if they were fetched for this sample; waits until they arrive. Empty
+  /// if they were not fetched or could not be read: the caller then reads them and gets the error there.
+  /// Throws errc::stopped if the run is stopped meanwhile. In: the session itself, and a range in one of its
+  /// objects. The bytes live until the sample is evaluated.
+  [[nodiscard]] bytes_view find(const void* session, object_id object, std::uint64_t offset,
+                                std::uint64_t size) const {
+    return parts_.empty() ? bytes_view{} : look(session, object, offset, size);
+  }
+
+  /// Holds what was fetched for a sample while it lives.
+  class scope {
+   public:
+    explicit scope(fetched_sample& of) noexcept : of_(of) {
+      if (of.store_ != nullptr) of.take();
+    }
+    scope(const scope&) = delete;
+    scope& operator=(const scope&) = delete;
+    ~scope() {
+      if (!of_.parts_.empty()) of_.release();
+    }
+
+   private:
+    fetched_sample& of_;
+  };
+
+ private:
+  void take() noexcept;
+  void release() noexcept;
+  [[nodiscard]] bytes_view look(const void* session, object_id object, std::uint64_t offset,
+                                std::uint64_t size) const;
+
+  range_store* store_ = nullptr;
+  std::uint64_t row_ = 0;
+  std::span<const fetched_part> parts_;
+};
+
+/// How a worker finds fetched bytes, if its session's bytes are fetched at all: those that are shown in place
+/// are not.
+template <class Session>
+struct fetch_link {
+  const fetched_sample* fetched = nullptr;
+  [[nodiscard]] bytes_view find(const Session& session, object_id object, std::uint64_t offset,
+                                std::uint64_t size) const {
+    return fetched == nullptr ? bytes_view{} : fetched->find(&session, object, offset, size);
+  }
+};
+template <viewing_session Session>
+struct fetch_link<Session> {
+  [[nodiscard]] static bytes_view find(const Session&, object_id, std::uint64_t, std::uint64_t) noexcept {
+    return {};
+  }
+};
+
+inline void fetched_sample::take() noexcept { parts_ = store_->take(row_); }
+
+inline void fetched_sample::release() noexcept {
   for (const fetched_part& part : parts_) store_->release(*part.from);
   parts_ = {};
 }
 
-PENSTOCK_INLINE bytes_view fetched_sample::look(const void* session, object_id object, std::uint64_t offset,
-                                                std::uint64_t size) const {
+inline bytes_view fetched_sample::look(const void* session, object_id object, std::uint64_t offset,
+                                       std::uint64_t size) const {
   for (const fetched_part& part : parts_) {
     if (part.session != session || part.object != object || offset < part.offset) continue;
     const std::uint64_t before = offset - part.offset;
@@ -16345,13 +16284,7 @@ struct timed : std::true_type {
   static std::uint64_t now() noexcept { return detail::now_ns(); }
 };
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/evaluation/detail/worker_root.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE std::uint64_t detail::now_ns() noexcept {
+inline std::uint64_t detail::now_ns() noexcept {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
                                         std::chrono::steady_clock::now().time_since_epoch())
                                         .count());
@@ -17248,14 +17181,7 @@ inline std::uint8_t to_byte(float value) noexcept {
 /// Throws `errc::argument` unless `value` is a number from `low` to `high`.
 void check_range(const char* operation, const char* what, double value, double low, double high);
 
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/image/detail/row_image.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void check_range(const char* operation, const char* what, double value, double low,
-                                 double high) {
+inline void check_range(const char* operation, const char* what, double value, double low, double high) {
   if (value >= low && value <= high) return;
   char given[40], from[40], to[40];
   std::snprintf(given, sizeof given, "%g", value);
@@ -21555,13 +21481,7 @@ struct cut {
   }
 };
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/order/cut.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE void cut::check() const {
+inline void cut::check() const {
   constexpr std::uint64_t maximum = 0xffffffffu;
   if (global == 0 || global > maximum) {
     throw error(errc::argument, {"a global step has 1 to 2^32 - 1 positions, not ", global});
@@ -21912,34 +21832,28 @@ selection select_between(const pack<Stages...>& stages) {
 
 }  // namespace detail
 
-}  // namespace penstock::inline v0_1
+inline selection::selection(item_range kept) : kept_(1, kept) {}
 
-// ---- penstock/run/feed/selection.ipp
+inline void selection::keep(item_range kept) { kept_.push_back(kept); }
 
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE selection::selection(item_range kept) : kept_(1, kept) {}
-
-PENSTOCK_INLINE void selection::keep(item_range kept) { kept_.push_back(kept); }
-
-PENSTOCK_INLINE std::uint64_t selection::passing(std::uint64_t count) const noexcept {
+inline std::uint64_t selection::passing(std::uint64_t count) const noexcept {
   for (const item_range& one : kept_) count = std::min(count, one.end) - std::min(count, one.first);
   return count;
 }
 
-PENSTOCK_INLINE std::uint64_t selection::reaching(std::uint64_t count) const noexcept {
+inline std::uint64_t selection::reaching(std::uint64_t count) const noexcept {
   constexpr std::uint64_t maximum = std::numeric_limits<std::uint64_t>::max();
   for (const item_range& one : kept_) count = count > maximum - one.first ? maximum : count + one.first;
   return count;
 }
 
-PENSTOCK_INLINE std::uint64_t selection::mark_at(std::uint64_t number) const noexcept {
+inline std::uint64_t selection::mark_at(std::uint64_t number) const noexcept {
   if (kept_.empty()) return (world_ + rank_ - number % world_) % world_;
   const item_range& kept = kept_.front();
   return kept.first == 0 ? number : kept.first - std::min(number, kept.first);
 }
 
-PENSTOCK_INLINE std::uint64_t selection::number_at(std::uint64_t mark) const noexcept {
+inline std::uint64_t selection::number_at(std::uint64_t mark) const noexcept {
   if (kept_.empty()) return (world_ + rank_ - mark % world_) % world_;
   const item_range& kept = kept_.front();
   return kept.first == 0 ? mark : kept.first - std::min(mark, kept.first);
@@ -23761,21 +23675,15 @@ struct bad_is_replaced {
   static constexpr std::uint64_t stream = 0x6261645f73616d70u;
 };
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/bad/bad_slot.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE void bad_slots::add(const bad_slot& one) { all_.push_back(one); }
-PENSTOCK_INLINE void bad_slots::sort() noexcept {
+inline void bad_slots::add(const bad_slot& one) { all_.push_back(one); }
+inline void bad_slots::sort() noexcept {
   std::sort(all_.begin(), all_.end(),
             [](const auto& a, const auto& b) { return a.row != b.row ? a.row < b.row : a.at < b.at; });
 }
 
 namespace detail {
 
-PENSTOCK_INLINE error error_like(const error& e, std::initializer_list<piece> message) {
+inline error error_like(const error& e, std::initializer_list<piece> message) {
   error made(e.code(), message);
   if (!e.stage().empty()) made.in_stage(e.stage());
   if (!e.file().empty()) made.in_file(e.file());
@@ -23786,6 +23694,7 @@ PENSTOCK_INLINE error error_like(const error& e, std::initializer_list<piece> me
 }
 
 }  // namespace detail
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/run/bad/bad_tally.hpp
@@ -24764,26 +24673,20 @@ template <class Policy>
   return strides;
 }
 
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/run/block/slot_layout.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void refuse_channels(const extents& shape) {
+inline void refuse_channels(const extents& shape) {
   throw error(errc::shape, {"batch cannot move the channels to the front of a value of shape ",
                             to_string(shape), "; channels_first takes (height, width, channels)"})
       .in_stage("batch");
 }
 
-PENSTOCK_INLINE void refuse_rows(const extents& shape, std::size_t alignment) {
+inline void refuse_rows(const extents& shape, std::size_t alignment) {
   throw error(errc::shape,
               {"batch cannot lay out a value of shape ", to_string(shape), " in rows of ", alignment,
                " bytes; pitched takes arrays with at least one dimension that fit in memory"})
       .in_stage("batch");
 }
 
-PENSTOCK_INLINE void refuse_rank(const extents& shape) {
+inline void refuse_rank(const extents& shape) {
   throw error(errc::shape, {"batch cannot add a dimension in front of a value of shape ", to_string(shape),
                             ", since arrays have at most eight; give it fewer in map before batch"})
       .in_stage("batch");
@@ -25862,13 +25765,7 @@ struct returned_columns<record<Fields...>> {
 
 }  // namespace detail
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/stage/batch_columns.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE std::span<const std::uint8_t> detail::batch_facts::valid_mask() const {
+inline std::span<const std::uint8_t> detail::batch_facts::valid_mask() const {
   if (mask.empty()) {
     mask.assign(size, 0);
     std::fill_n(mask.begin(), static_cast<std::ptrdiff_t>(valid), std::uint8_t{1});
@@ -26366,22 +26263,18 @@ class held_column {
   const void* device_data_ = nullptr;
 };
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/block/held_column.ipp
-
-namespace penstock::inline v0_1 {
 namespace detail {
 
-PENSTOCK_INLINE block_share::block_share(block& of, give_back how) noexcept : block_(&of), give_back_(how) {
+inline block_share::block_share(block& of, give_back how) noexcept : block_(&of), give_back_(how) {
   of.shares.fetch_add(1, std::memory_order_relaxed);
 }
-PENSTOCK_INLINE block_share::block_share(const block_share& other) noexcept
+inline block_share::block_share(const block_share& other) noexcept
     : block_(other.block_), give_back_(other.give_back_) {
   if (block_ != nullptr) block_->shares.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace detail
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/run/block/batch_handle.hpp
@@ -26933,1090 +26826,6 @@ PENSTOCK_INLINE void write_cursor(state& s, const position_buffer& cursor) {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/live_limits.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The limits of a run that can change while it works, up to the values it was opened with.
-///
-/// A worker beyond the limit rests between two grains, when it holds no ticket, so the others never have to
-/// wait for it. A single word holds the number of active workers and whether all are stopped, so a wait
-/// misses neither. Threads: any may adjust; each worker checks before every grain, at the cost of one relaxed
-/// load.
-class live_limits {
- public:
-  /// The limits at opening: threads, blocks of so many batches, and samples to request ahead. Starts counting
-  /// time.
-  live_limits(unsigned workers, std::size_t blocks, std::size_t batches_per_block,
-              std::uint64_t ahead) noexcept;
-
-  /// Sets the given limits. If any is out of range, throws errc::argument and changes none.
-  void adjust(const run_limits& wanted);
-  /// The current limits; without threads there is neither `workers` nor `depth`.
-  [[nodiscard]] run_limits now() const noexcept;
-
-  [[nodiscard]] unsigned workers() const noexcept { return word_.load(std::memory_order_relaxed) & ~stopped; }
-  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::uint64_t ahead() const noexcept { return ahead_.load(std::memory_order_relaxed); }
-
-  /// The time of all workers together, not counting rests.
-  [[nodiscard]] std::uint64_t worker_ns(std::uint64_t now) const;
-
-  /// Whether worker `number` may work.
-  [[nodiscard]] bool may_work(std::size_t number) const noexcept {
-    return number < word_.load(std::memory_order_relaxed);
-  }
-  /// Waits until worker `number` may work, or all are stopped.
-  void rest(std::size_t number) const noexcept;
-  /// Ends all waiting, now and later.
-  void stop() noexcept;
-
- private:
-  static constexpr std::uint32_t stopped = std::uint32_t{1} << 31;
-
-  [[nodiscard]] std::size_t blocks_of(std::int64_t batches) const noexcept;
-
-  const std::uint32_t max_workers_;
-  const std::size_t max_blocks_, batches_per_block_;
-  const std::uint64_t max_ahead_;
-  std::atomic<std::uint32_t> word_;  // how many may work; the top bit is set once they are stopped
-  std::atomic<std::size_t> blocks_;
-  std::atomic<std::uint64_t> ahead_;
-  mutable std::mutex lock_;                // one thread adjusts at a time; also guards the next two
-  std::uint64_t changed_, worker_ns_ = 0;  // when `workers` last changed, and the time counted until then
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/live_limits.ipp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-PENSTOCK_INLINE void check_limit(const std::optional<std::int64_t>& wanted, std::int64_t least,
-                                 std::uint64_t maximum, const char* name, const char* advice) {
-  if (!wanted || (*wanted >= least && static_cast<std::uint64_t>(*wanted) <= maximum)) return;
-  throw error(errc::argument, {"adjust: ", name, " = ", *wanted, " is not in [", least, ", ", maximum,
-                               "], the range that the run was opened with; ", advice});
-}
-
-}  // namespace detail
-
-PENSTOCK_INLINE live_limits::live_limits(unsigned workers, std::size_t blocks, std::size_t batches_per_block,
-                                         std::uint64_t ahead) noexcept
-    : max_workers_(workers),
-      max_blocks_(blocks),
-      batches_per_block_(batches_per_block),
-      max_ahead_(ahead),
-      word_(workers),
-      blocks_(blocks),
-      ahead_(ahead),
-      changed_(detail::now_ns()) {}
-
-PENSTOCK_INLINE std::size_t live_limits::blocks_of(std::int64_t batches) const noexcept {
-  return (static_cast<std::size_t>(batches) + batches_per_block_ - 1) / batches_per_block_;
-}
-
-PENSTOCK_INLINE void live_limits::adjust(const run_limits& wanted) {
-  if (max_workers_ == 0 && (wanted.workers || wanted.depth))
-    throw error(errc::argument,
-                "adjust: a run with workers(0) evaluates in the calling thread; it has neither workers nor a "
-                "depth to adjust");
-  detail::check_limit(wanted.workers, 1, max_workers_, "workers", "open it with more, as in workers(n)");
-  detail::check_limit(wanted.depth, 1, max_blocks_ * batches_per_block_, "depth",
-                      "open it with more, as in prefetch(n) after batch");
-  detail::check_limit(wanted.ahead, 0, max_ahead_, "ahead",
-                      "open it with more, as in prefetch(n) before batch");
-  const std::lock_guard guard(lock_);
-  if (wanted.depth) blocks_.store(blocks_of(*wanted.depth), std::memory_order_relaxed);
-  if (wanted.ahead) ahead_.store(static_cast<std::uint64_t>(*wanted.ahead), std::memory_order_relaxed);
-  if (wanted.workers) {
-    const std::uint64_t now = detail::now_ns();
-    worker_ns_ += (now - changed_) * workers();
-    changed_ = now;
-    const auto count = static_cast<std::uint32_t>(*wanted.workers);
-    std::uint32_t seen = word_.load(std::memory_order_relaxed);
-    while (!word_.compare_exchange_weak(seen, count | (seen & stopped))) {
-    }
-    word_.notify_all();
-  }
-}
-
-PENSTOCK_INLINE run_limits live_limits::now() const noexcept {
-  run_limits limits;
-  limits.ahead = static_cast<std::int64_t>(ahead());
-  if (max_workers_ == 0) return limits;
-  limits.workers = workers();
-  limits.depth = static_cast<std::int64_t>(blocks() * batches_per_block_);
-  return limits;
-}
-
-PENSTOCK_INLINE std::uint64_t live_limits::worker_ns(std::uint64_t now) const {
-  const std::lock_guard guard(lock_);
-  return worker_ns_ + (now > changed_ ? now - changed_ : 0) * workers();
-}
-
-PENSTOCK_INLINE void live_limits::rest(std::size_t number) const noexcept {
-  for (std::uint32_t seen = word_.load(); number >= seen; seen = word_.load()) word_.wait(seen);
-}
-
-PENSTOCK_INLINE void live_limits::stop() noexcept {
-  word_.fetch_or(stopped);
-  word_.notify_all();
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/ring.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// Tells the processor that this thread is spinning.
-inline void relax() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();  // including <immintrin.h> would take a tenth of a program's compile time
-#endif
-}
-
-}  // namespace detail
-
-/// The protocol by which workers and one consumer share a ring of blocks; it does not know what the blocks
-/// contain.
-///
-/// Block r of R holds the sequence numbers s with s mod R = r; the work on a block is g grains.
-///   ticket    a worker takes the next one: s = t / g, grain = t mod g. Tickets are issued in order: a
-///             thread that waits for a later block never holds an earlier one, so there is no deadlock, even
-///             with one block.
-///   sequence[r] the consumer stores the word of s once everything that workers read in the block is prepared
-///             and the block's last batch has been returned. A worker waits for equality.
-///   done[r]   counts finished grains; the thread that finishes the last one resets it, then publishes
-///             `ready`.
-///   ready[r]  the word of s: the block may be delivered. The consumer waits for it.
-/// The consumer may take tickets too, but only of blocks that it has opened: it never waits with one.
-/// Stop is a flag and the word STOP in every `sequence` and `ready`. Flag and words are sequentially
-/// consistent, because a store of the consumer may overwrite STOP: it checks the flag afterwards. The words
-/// of one block do not repeat within 2^32 rounds, so a wait misses nothing. Cost: one atomic increment each
-/// of ticket and done per grain, and two stores per block.
-class ring {
- public:
-  /// `spins`: how often a waiting thread looks before it parks. High where every thread has its own
-  /// processor, 0 where threads share processors.
-  ring(std::size_t blocks, std::uint64_t grains, unsigned spins);
-
-  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
-  [[nodiscard]] std::uint64_t grains() const noexcept { return grains_; }
-  [[nodiscard]] bool stopped() const noexcept { return stop_.load(std::memory_order_relaxed); }
-  /// Set by `stop`.
-  [[nodiscard]] const std::atomic<bool>& stop_flag() const noexcept { return stop_; }
-
-  /// Consumer: lets workers start on block s.
-  void open(std::uint64_t s) noexcept;
-
-  /// Consumer: whether block s is finished; does not wait.
-  [[nodiscard]] bool is_ready(std::uint64_t s) const noexcept {
-    return slots_[s % blocks_].ready.load(std::memory_order_acquire) == word(s);
-  }
-  /// Consumer: waits for block s; false if the ring was stopped.
-  [[nodiscard]] bool wait_ready(std::uint64_t s) const noexcept {
-    return wait(slots_[s % blocks_].ready, word(s));
-  }
-
-  /// Ends all waiting, now and later. Any thread, any number of times.
-  void stop() noexcept;
-
-  /// A worker's main loop: takes grains until the ring is stopped. Calls `work.evaluate(s, grain)` and, once
-  /// per block, `work.finish(s)`; both must not throw. Calls `work.waiting(true)` and `work.waiting(false)`
-  /// around a wait for room; in `work.rest()` the worker holds no ticket and may wait as long as it likes.
-  template <class Work>
-  void serve(Work& work) noexcept {
-    while (true) {
-      work.rest();
-      if (stopped()) return;
-      const std::uint64_t ticket = ticket_.fetch_add(1, std::memory_order_relaxed);
-      const std::uint64_t s = ticket / grains_;
-      slot& block = slots_[s % blocks_];
-      if (block.sequence.load(std::memory_order_acquire) != word(s)) {
-        work.waiting(true);
-        const bool go = wait(block.sequence, word(s));
-        work.waiting(false);
-        if (!go) return;
-      }
-      work.evaluate(s, ticket % grains_);
-      if (stopped()) return;
-      finish_grain(work, block, s);
-    }
-  }
-
-  /// Consumer beside workers: takes a grain and evaluates it, if there is one in the blocks before `end`, all
-  /// of which are open. Returns whether there was one.
-  template <class Work>
-  bool help(Work& work, std::uint64_t end) noexcept {
-    std::uint64_t ticket = ticket_.load(std::memory_order_relaxed);
-    do {
-      if (ticket >= end * grains_ || stopped()) return false;
-    } while (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_relaxed));
-    const std::uint64_t s = ticket / grains_;
-    work.evaluate(s, ticket % grains_);
-    if (!stopped()) finish_grain(work, slots_[s % blocks_], s);
-    return true;
-  }
-
-  /// Consumer without workers: evaluates block s itself.
-  template <class Work>
-  void serve_here(Work& work, std::uint64_t s) noexcept {
-    slot& block = slots_[s % blocks_];
-    for (std::uint64_t grain = 0; grain < grains_; ++grain) {
-      work.evaluate(s, grain);
-      if (stopped()) return;
-      finish_grain(work, block, s);
-    }
-  }
-
- private:
-  static constexpr std::uint32_t stop_word = 0xffffffffu;
-
-  struct slot {
-    alignas(64) std::atomic<std::uint32_t> sequence{0};
-    alignas(64) std::atomic<std::uint32_t> ready{0};
-    alignas(64) std::atomic<std::uint32_t> done{0};
-  };
-
-  [[nodiscard]] static std::uint32_t word(std::uint64_t s) noexcept {
-    return static_cast<std::uint32_t>(s % 0xfffffff0u) + 1;  // never 0, never STOP
-  }
-
-  [[nodiscard]] bool wait(const std::atomic<std::uint32_t>& where, std::uint32_t wanted) const noexcept;
-
-  template <class Work>
-  void finish_grain(Work& work, slot& block, std::uint64_t s) noexcept {
-    if (block.done.fetch_add(1, std::memory_order_acq_rel) + 1 != grains_) return;
-    block.done.store(0, std::memory_order_relaxed);
-    work.finish(s);
-    block.ready.store(word(s), std::memory_order_seq_cst);
-    if (stop_.load(std::memory_order_seq_cst)) block.ready.store(stop_word, std::memory_order_seq_cst);
-    block.ready.notify_one();
-  }
-
-  std::size_t blocks_;
-  std::uint64_t grains_;
-  unsigned spins_;
-  alignas(64) std::atomic<std::uint64_t> ticket_{0};
-  alignas(64) std::atomic<bool> stop_{false};
-  detail::fixed_array<slot> slots_;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/ring.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE ring::ring(std::size_t blocks, std::uint64_t grains, unsigned spins)
-    : blocks_(blocks), grains_(grains), spins_(spins), slots_(blocks) {}
-
-PENSTOCK_INLINE void ring::open(std::uint64_t s) noexcept {
-  auto& sequence = slots_[s % blocks_].sequence;
-  sequence.store(word(s), std::memory_order_seq_cst);
-  if (stop_.load(std::memory_order_seq_cst)) sequence.store(stop_word, std::memory_order_seq_cst);
-  sequence.notify_all();
-}
-
-PENSTOCK_INLINE void ring::stop() noexcept {
-  stop_.store(true, std::memory_order_seq_cst);
-  for (std::size_t r = 0; r < blocks_; ++r) {
-    slots_[r].sequence.store(stop_word, std::memory_order_seq_cst);
-    slots_[r].sequence.notify_all();
-    slots_[r].ready.store(stop_word, std::memory_order_seq_cst);
-    slots_[r].ready.notify_all();
-  }
-}
-
-PENSTOCK_INLINE bool ring::wait(const std::atomic<std::uint32_t>& where,
-                                std::uint32_t wanted) const noexcept {
-  for (unsigned i = 0; i < spins_; ++i) {
-    if (where.load(std::memory_order_acquire) == wanted) return !stop_.load(std::memory_order_seq_cst);
-    if (stopped()) return false;
-    detail::relax();
-  }
-  while (true) {
-    const std::uint32_t seen = where.load(std::memory_order_seq_cst);
-    if (stop_.load(std::memory_order_seq_cst)) return false;
-    if (seen == wanted) return true;
-    where.wait(seen, std::memory_order_seq_cst);
-  }
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/worker_seat.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A worker's scratch and counts, which its thread leaves to the consumer while the consumer would only wait
-/// for a processor.
-///
-/// One word says whose they are. The consumer asks for the seat and goes on; the worker leaves it between two
-/// grains, when it holds no ticket, and sleeps until the consumer returns it or all are stopped. A consumer
-/// that sleeps must not be asking: the worker that leaves might be the last one. What either of them wrote
-/// there happens before the other one's turn. After `stop` the worker's thread must end without using them:
-/// the consumer may still do so.
-/// Threads: as each function says. Cost for the worker: one relaxed load per grain.
-class worker_seat {
- public:
-  /// The consumer asks for the seat.
-  void ask() noexcept {
-    if (word_.load(std::memory_order_relaxed) == own) change(own, asked);
-  }
-  /// Whether the consumer has it: asked for, and left by the worker.
-  [[nodiscard]] bool is_lent() const noexcept { return word_.load(std::memory_order_acquire) == lent; }
-  /// The consumer asks no longer. False if it has the seat by now.
-  bool withdraw() noexcept { return !is_lent() && (change(asked, own) || !is_lent()); }
-  /// The consumer returns the seat, or asks for it no longer.
-  void give_back() noexcept {
-    if (word_.load(std::memory_order_relaxed) != own) take_back();
-  }
-
-  /// The worker leaves the seat if it was asked for, and waits until it is returned.
-  void offer() noexcept {
-    if (word_.load(std::memory_order_relaxed) != own) [[unlikely]]
-      lend();
-  }
-  /// Ends the worker's wait, now and later. Any thread.
-  void stop() noexcept;
-
- private:
-  static constexpr std::uint32_t own = 0, asked = 1, lent = 2, stopped = 3;
-
-  bool change(std::uint32_t before, std::uint32_t after) noexcept {
-    return word_.compare_exchange_strong(before, after);
-  }
-  void take_back() noexcept;
-  void lend() noexcept;
-
-  std::atomic<std::uint32_t> word_{own};
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/worker_seat.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE void worker_seat::take_back() noexcept {
-  if (!change(asked, own) && change(lent, own)) word_.notify_one();
-}
-
-PENSTOCK_INLINE void worker_seat::lend() noexcept {
-  change(asked, lent);
-  while (word_.load() == lent) {
-    word_.wait(lent);
-    change(asked, lent);  // returned, and asked for again
-  }
-}
-
-PENSTOCK_INLINE void worker_seat::stop() noexcept {
-  word_.store(stopped);
-  word_.notify_one();
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/any_ring.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A thread's work as a ring calls it: `evaluate` for each grain that it takes, `finish` once per block,
-/// `waiting(true)` and `waiting(false)` around a wait for room, and `rest` when it holds no ticket. None of
-/// them throws.
-struct ring_work {
-  const live_limits* limits;
-  worker_seat* seat = nullptr;  ///< where the consumer may take this thread's place
-  std::size_t number;           ///< of the thread
-
-  void (*on_grain)(ring_work&, std::uint64_t s, std::uint64_t grain) noexcept;
-  void (*on_block)(ring_work&, std::uint64_t s) noexcept;
-  void (*on_wait)(ring_work&, bool begins) noexcept;
-
-  void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { on_grain(*this, s, grain); }
-  void finish(std::uint64_t s) noexcept { on_block(*this, s); }
-  void waiting(bool begins) noexcept { on_wait(*this, begins); }
-  void rest() noexcept {
-    if (seat != nullptr) seat->offer();
-    if (!limits->may_work(number)) [[unlikely]]
-      limits->rest(number);
-  }
-};
-
-/// Whether a ring was stopped; worker loops check it once per slot.
-class stop_view {
- public:
-  stop_view() = default;
-  explicit stop_view(const std::atomic<bool>& flag) noexcept : flag_(&flag) {}
-
-  [[nodiscard]] bool stopped() const noexcept { return flag_->load(std::memory_order_relaxed); }
-  [[nodiscard]] const std::atomic<bool>& flag() const noexcept { return *flag_; }
-  /// Like `stopped`, but sequentially consistent, for loops around words that others wait on.
-  [[nodiscard]] bool stopped_for_sure() const noexcept { return flag_->load(std::memory_order_seq_cst); }
-
- private:
-  const std::atomic<bool>* flag_ = nullptr;
-};
-
-/// Owns a ring of any type; the engine calls it through function pointers, a few times per block.
-///
-/// A ring has the public members of `ring`, among them `help`, and `stop_flag()`, which returns the flag that
-/// `stop` sets.
-class any_ring {
- public:
-  /// The library's own `ring`.
-  [[nodiscard]] static any_ring own(std::size_t blocks, std::uint64_t grains, unsigned spins);
-  any_ring(const any_ring&) = delete;
-  any_ring& operator=(const any_ring&) = delete;
-  ~any_ring() { calls_->destroy(self_); }
-
-  /// A ring of another type.
-  template <class Ring>
-  [[nodiscard]] static any_ring of(std::size_t blocks, std::uint64_t grains, unsigned spins) {
-    Ring* const made = new Ring(blocks, grains, spins);
-    return any_ring(made, made->stop_flag(), blocks, calls_to<Ring>);
-  }
-
-  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
-  [[nodiscard]] bool stopped() const noexcept { return stop_.stopped(); }
-  [[nodiscard]] const stop_view& stop_state() const noexcept { return stop_; }
-  void open(std::uint64_t s) noexcept { calls_->open(self_, s); }
-  [[nodiscard]] bool is_ready(std::uint64_t s) noexcept { return calls_->is_ready(self_, s); }
-  [[nodiscard]] bool wait_ready(std::uint64_t s) noexcept { return calls_->wait_ready(self_, s); }
-  void stop() noexcept { calls_->stop(self_); }
-  void serve(ring_work& w) noexcept { calls_->serve(self_, w); }
-  void serve_here(ring_work& w, std::uint64_t s) noexcept { calls_->serve_here(self_, w, s); }
-  bool help(ring_work& w, std::uint64_t end) noexcept { return calls_->help(self_, w, end); }
-
- private:
-  struct calls {
-    void (*open)(void*, std::uint64_t) noexcept;
-    bool (*is_ready)(void*, std::uint64_t) noexcept;
-    bool (*wait_ready)(void*, std::uint64_t) noexcept;
-    void (*stop)(void*) noexcept;
-    void (*serve)(void*, ring_work&) noexcept;
-    void (*serve_here)(void*, ring_work&, std::uint64_t) noexcept;
-    bool (*help)(void*, ring_work&, std::uint64_t) noexcept;
-    void (*destroy)(void*) noexcept;
-  };
-  template <class Ring>
-  static constexpr calls calls_to{
-      [](void* r, std::uint64_t s) noexcept { static_cast<Ring*>(r)->open(s); },
-      [](void* r, std::uint64_t s) noexcept { return static_cast<Ring*>(r)->is_ready(s); },
-      [](void* r, std::uint64_t s) noexcept { return static_cast<Ring*>(r)->wait_ready(s); },
-      [](void* r) noexcept { static_cast<Ring*>(r)->stop(); },
-      [](void* r, ring_work& w) noexcept { static_cast<Ring*>(r)->serve(w); },
-      [](void* r, ring_work& w, std::uint64_t s) noexcept { static_cast<Ring*>(r)->serve_here(w, s); },
-      [](void* r, ring_work& w, std::uint64_t end) noexcept { return static_cast<Ring*>(r)->help(w, end); },
-      [](void* r) noexcept { delete static_cast<Ring*>(r); }};
-
-  any_ring(void* self, const std::atomic<bool>& stop, std::size_t blocks, const calls& all) noexcept
-      : self_(self), calls_(&all), blocks_(blocks), stop_(stop) {}
-
-  void* self_;
-  const calls* calls_;
-  std::size_t blocks_;
-  stop_view stop_;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/any_ring.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE any_ring any_ring::own(std::size_t blocks, std::uint64_t grains, unsigned spins) {
-  return of<ring>(blocks, grains, spins);
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/block_budget.hpp
-
-namespace penstock::inline v0_1 {
-
-/// How much work a block holds, if a sample may take any time, whatever its bytes: one batch while the cost
-/// of samples is unknown, then at most 50 ms, and at most four times as many batches as before. A grain of it
-/// is at most 1 ms, as far as the ring's number of grains allows.
-///
-/// Where samples are only copied, their bytes say how long they take, and blocks are as large as they say.
-/// Threads: the consumer's. Cost: a division per block.
-class block_budget {
- public:
-  /// Blocks of up to `maximum` batches. `measured`: samples may take any time.
-  block_budget(std::size_t maximum, bool measured) noexcept
-      : maximum_(maximum), batches_(measured ? 1 : maximum), measured_(measured) {}
-
-  /// Batches that the next block may hold.
-  [[nodiscard]] std::size_t batches() const noexcept { return batches_; }
-  /// Slots that a worker takes at a time from a block of `slots` and at most `grains`; `usual` if its bytes
-  /// decide.
-  [[nodiscard]] std::uint64_t grain(std::uint64_t slots, std::uint64_t grains,
-                                    std::uint64_t usual) const noexcept {
-    const std::uint64_t least = std::max<std::uint64_t>(1, (slots + grains - 1) / grains);
-    if (!measured_) return std::max(usual, least);
-    return std::max(least, std::min(usual, each_ == 0 ? 1 : grain_ns * scale / each_));
-  }
-  /// Whether a block takes so long that its consumer should sleep until it is there.
-  [[nodiscard]] bool is_slow() const noexcept { return last_ns_ > grain_ns; }
-
-  /// A block of so many slots and batches took the workers `ns` in all.
-  void took(std::uint64_t ns, std::uint64_t slots, std::size_t batches) noexcept {
-    if (!measured_ || slots == 0 || batches == 0) return;
-    last_ns_ = ns;
-    const std::uint64_t each = std::max<std::uint64_t>(1, std::min(ns, longest) * scale / slots);
-    each_ = each > each_ ? each : each_ - (each_ - each) / 8;
-    const std::uint64_t batch = std::max<std::uint64_t>(1, each_ * (slots / batches) / scale);
-    const auto fit = static_cast<std::size_t>(std::clamp<std::uint64_t>(block_ns / batch, 1, maximum_));
-    batches_ = std::min(fit, batches >= batches_ ? 4 * batches_ : batches_);
-  }
-
- private:
-  static constexpr std::uint64_t block_ns = 50'000'000, grain_ns = 1'000'000, scale = 1024;
-  static constexpr std::uint64_t longest = std::uint64_t{1} << 52;  // so that nothing overflows
-
-  std::size_t maximum_, batches_;
-  bool measured_;
-  std::uint64_t each_ = 0;  // 1024ths of a nanosecond that a sample takes; 0 while unknown
-  std::uint64_t last_ns_ = 0;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/block_rotation.hpp
-
-namespace penstock::inline v0_1 {
-
-/// How many blocks a run keeps open ahead of its consumer: all that it may, or the fewest that keep its
-/// workers at work.
-///
-/// Large blocks that are used in turn push each other out of the processor's cache, and each batch then goes
-/// through memory; of few, the one returned last is used again. Many let the workers run ahead, which helps a
-/// consumer that sometimes waits and sometimes does not. So where it waits, both are tried for 64 blocks
-/// each, and the few are kept if they take an eighth less time. That is asked again after 1024 blocks, and
-/// ever less often while the answer stays the same. The first blocks are not judged, because their memory is
-/// new, nor is a trial in which the consumer paused, as it may between two epochs.
-/// Threads: the consumer's.
-class block_rotation {
- public:
-  /// Always `maximum`, until `begin`.
-  explicit block_rotation(std::size_t maximum) noexcept : maximum_(maximum), few_(maximum) {}
-
-  /// Begins to look, for workers that share blocks of so many grains.
-  void begin(std::size_t workers, std::uint64_t grains) noexcept {
-    // One block is finished while the next is begun, and each worker finds one more grain.
-    const std::uint64_t beyond = 2 * workers / std::max<std::uint64_t>(1, grains);
-    few_ = static_cast<std::size_t>(std::min<std::uint64_t>(maximum_, 2 + beyond));
-  }
-  [[nodiscard]] bool looks() const noexcept { return few_ != maximum_; }
-  /// The number of blocks to keep open.
-  [[nodiscard]] std::size_t open() const noexcept { return uses_few_ ? few_ : maximum_; }
-
-  /// The consumer took a block at `now`, and has waited so long in the whole run. Nanoseconds.
-  void took(std::uint64_t waited, std::uint64_t now) noexcept {
-    if (!looks()) return;
-    ++blocks_;
-    if (decided_) {
-      if (blocks_ == kept_) begin_trial(false);
-    } else if (blocks_ == settling) {
-      begun_ = now;
-      waited_before_ = waited;
-      longest_ = 0;
-    } else if (blocks_ > settling) {
-      longest_ = std::max(longest_, now - last_);
-      if (blocks_ == settling + trial) end_trial(now - begun_, waited - waited_before_);
-    }
-    last_ = now;
-  }
-
- private:
-  static constexpr std::uint32_t first = 256, settling = 8, trial = 64, least_kept = 1024, max_kept = 65'536;
-
-  void begin_trial(bool second) noexcept {
-    decided_ = false;
-    second_ = second;
-    blocks_ = 0;
-  }
-  void end_trial(std::uint64_t lasted, std::uint64_t waited) noexcept {
-    // A consumer may find all open blocks finished, and then wait for as many: only what takes longer is a
-    // pause.
-    if (longest_ / std::max<std::size_t>(8, maximum_) > lasted / trial) return hold(chose_few_);
-    (uses_few_ ? with_few_ : with_most_) = lasted;
-    const bool content = !uses_few_ && waited < lasted / 16;
-    if (!second_ && !content) {
-      uses_few_ = !uses_few_;
-      return begin_trial(true);
-    }
-    const bool few = second_ && with_few_ < with_most_ - with_most_ / 8;
-    kept_ = few == chose_few_ ? std::clamp(2 * kept_, least_kept, max_kept) : least_kept;
-    hold(few);
-  }
-  void hold(bool few) noexcept {
-    uses_few_ = chose_few_ = few;
-    decided_ = true;
-    blocks_ = 0;
-  }
-
-  std::size_t maximum_, few_;
-  bool uses_few_ = false, chose_few_ = false;  // now, and by the last decision
-  bool decided_ = true, second_ = false;       // between two decisions: whether this is the second trial
-  std::uint32_t kept_ = first;                 // how many blocks the decision holds
-  std::uint32_t blocks_ = 0;                   // since the decision, or since the trial began
-  std::uint64_t begun_ = 0, waited_before_ = 0;
-  std::uint64_t last_ = 0, longest_ = 0;        // when the last block was taken; the longest time for one
-  std::uint64_t with_few_ = 0, with_most_ = 0;  // how long a trial took
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/consumer_pace.hpp
-
-namespace penstock::inline v0_1 {
-
-/// Whether a consumer that shares a processor with its workers does better to evaluate grains itself while it
-/// waits.
-///
-/// A loop that comes back at once for blocks that are soon made takes a processor from a worker each time it
-/// is woken, and the waking costs as much as the block. A loop that is busy for longer leaves the processors
-/// to its workers in between; of a block that takes longer, waking is a small part. So both must be short,
-/// and must have been for some time.
-/// Threads: the consumer's.
-class consumer_pace {
- public:
-  /// `grains`: of a block.
-  explicit consumer_pace(std::uint64_t grains) noexcept : of_block_(grains) {}
-
-  /// The consumer must wait again after it was `away` so long, in nanoseconds; of all grains so far `grains`
-  /// are known to have taken `busy`.
-  void waits(std::uint64_t away, std::uint64_t grains, std::uint64_t busy) noexcept {
-    if (grains != grains_) block_ = (busy - busy_) / (grains - grains_) * of_block_;
-    grains_ = grains;
-    busy_ = busy;
-    const bool quick = away < short_away && block_ < short_block;
-    quick_ = quick ? std::min(quick_ + 1, enough) : 0;
-  }
-  [[nodiscard]] bool is_quick() const noexcept { return quick_ == enough; }
-
- private:
-  static constexpr std::uint64_t short_away = 100'000, short_block = 200'000;
-  static constexpr std::uint32_t enough = 64;
-
-  std::uint64_t of_block_;
-  std::uint64_t grains_ = 0, busy_ = 0, block_ = 0;  // block_: how long the work on one takes, by the latest
-  std::uint32_t quick_ = 0;                          // waits in a row after which both were short
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/home_process.hpp
-
-namespace penstock::inline v0_1 {
-
-/// Remembers the process that created it: after `fork()`, a child has a run's memory but none of its threads.
-///
-/// A check costs one load where the kernel can wipe a page on fork (Linux 4.14), otherwise a `getpid`. Any
-/// thread may check.
-class home_process {
- public:
-  home_process() noexcept;
-  home_process(const home_process&) = delete;
-  home_process& operator=(const home_process&) = delete;
-  ~home_process();
-
-  /// False in a child of the process that created this.
-  [[nodiscard]] bool here() const noexcept { return mark_ != nullptr ? *mark_ != 0 : ::getpid() == id_; }
-  /// Throws `errc::argument` in a child.
-  void check() const {
-    if (!here()) refuse();
-  }
-
- private:
-  [[noreturn]] static void refuse();
-
-  pid_t id_;
-  unsigned char* mark_ = nullptr;  // 0 in a child
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/home_process.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE home_process::home_process() noexcept : id_(::getpid()) {
-#ifdef MADV_WIPEONFORK
-  const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  void* const page = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return;
-  if (::madvise(page, size, MADV_WIPEONFORK) != 0) {
-    ::munmap(page, size);
-    return;
-  }
-  mark_ = static_cast<unsigned char*>(page);
-  *mark_ = 1;
-#endif
-}
-
-PENSTOCK_INLINE home_process::~home_process() {
-  if (mark_ != nullptr) ::munmap(mark_, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
-}
-
-PENSTOCK_INLINE void home_process::refuse() {
-  throw error(errc::argument,
-              "this run was opened before fork(), and its workers are in the parent; open the plan in the "
-              "child as well, or fork first");
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/observe/concepts.hpp
-
-/// Observers of a run. An *observer* is an annotation of a plan; `connect` makes the session to which a run
-/// reports what its threads did. A run without an observer checks an empty list once per block.
-namespace penstock::inline v0_1 {
-
-/// The activities of a run's threads.
-enum class activity : std::uint8_t {
-  evaluate,        ///< a worker, or the consumer if there are no workers: one grain of a block
-  stage,           ///< within `evaluate`: the source or one stage, for the first sample of the grain
-  read,            ///< within `evaluate`: the serial front of a forward source, for a chunk
-  wait_for_input,  ///< within `evaluate`: other workers occupy the serial front
-  wait_for_room,   ///< a worker without a block to work on
-  wait_for_batch,  ///< the consumer
-  copy,            ///< the consumer starts a copy to the device
-  wait_for_copy,   ///< the consumer
-  ask_ahead,       ///< requests the bytes of upcoming samples
-  hold_batch,      ///< from delivery until it is released; these overlap
-  hold_chunk,      ///< samples on their way to batches, until their memory is free again
-  request,         ///< a request for bytes ahead of their turn, until its end; these overlap
-  storage_counts,  ///< no interval: what the storage has counted until then
-  cache_counts,    ///< no interval: what its caches have; only if one has done something
-};
-
-[[nodiscard]] constexpr std::string_view to_string(activity a) noexcept {
-  constexpr std::string_view names[] = {"evaluate",      "stage",          "read",       "wait for input",
-                                        "wait for room", "wait for batch", "copy",       "wait for copy",
-                                        "ask for bytes", "hold batch",     "hold chunk", "request",
-                                        "storage",       "cache"};
-  return names[static_cast<std::size_t>(a)];
-}
-
-/// One activity of one thread.
-struct run_event {
-  static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
-
-  std::uint64_t begin_ns = 0, end_ns = 0;  ///< times of the steady clock
-  activity what = activity::evaluate;
-  std::uint32_t stage = 0;     ///< for `stage`: its index in `observed_run::stages`
-  std::uint64_t block = none;  ///< the block's number, in order of delivery
-  std::uint64_t batch = none;  ///< the step of its epoch, if known
-  std::uint64_t epoch = none;
-  std::uint64_t first = none, last = none;  ///< position indexes, if there are samples
-  std::uint64_t samples = 0;
-  // `request`: `block` is the object's number in its storage, and `first` and `last` the range of bytes.
-  // `storage_counts`: `samples` are the requests, `first` the retries, `last` the second reads of `hedged`,
-  // `stage` those that won, `batch` the answers that asked for fewer, `block` how often `throttled` halved
-  // its limit, and `epoch` the reads that were given up.
-  // `cache_counts`: `samples` are the hits, `first` the blocks that were fetched, `last` those that were
-  // fetched again, `batch` those that went to make place, `block` the reads that did not match their
-  // checksums, and `epoch` what went past the cache.
-};
-
-/// The facts about a run that an observer gets when the run is opened. Thread 0 is the consumer, threads 1
-/// to `workers` are the workers, and, if `asks_ahead`, the next thread requests bytes.
-struct observed_run {
-  std::string source;
-  std::vector<std::string> stages;  ///< the source and the value stages, by name
-  unsigned workers = 0;
-  bool asks_ahead = false;
-  std::uint64_t rank = 0, world = 1;
-};
-
-/// The session to which a run reports. Only the named thread calls `note`; any thread may call `hold` and
-/// `let_go`. They must make no system call and no allocation, and `note` must also take no lock.
-template <class S>
-concept observer_session =
-    std::movable<S> && requires(S& s, unsigned thread, const run_event& event, const void* key) {
-      { s.note(thread, event) } noexcept;
-      { s.hold(key, event) } noexcept;
-      { s.let_go(key) } noexcept;
-    };
-
-/// An annotation that observes the runs of its plans.
-template <class T>
-concept observer = part_of_kind<T, annotation_tag> && requires(const T& t, const observed_run& what) {
-  requires observer_session<typename T::session>;
-  { t.connect(what) } -> std::same_as<typename T::session>;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/observers.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The session of one observer, of any type. It is called through function pointers, a few times per block.
-class any_observer {
- public:
-  template <class Session>
-    requires(!std::is_same_v<Session, any_observer> && observer_session<Session>)
-  explicit any_observer(Session session)
-      : self_(new Session(std::move(session))), calls_(&calls_to<Session>) {}
-
-  void note(unsigned thread, const run_event& e) const noexcept { calls_->note(self_.get(), thread, e); }
-  void hold(const void* key, const run_event& e) const noexcept { calls_->hold(self_.get(), key, e); }
-  void let_go(const void* key) const noexcept { calls_->let_go(self_.get(), key); }
-
- private:
-  struct calls {
-    void (*note)(void*, unsigned, const run_event&) noexcept;
-    void (*hold)(void*, const void*, const run_event&) noexcept;
-    void (*let_go)(void*, const void*) noexcept;
-  };
-  template <class S>
-  static constexpr calls calls_to{
-      [](void* s, unsigned thread, const run_event& e) noexcept { static_cast<S*>(s)->note(thread, e); },
-      [](void* s, const void* key, const run_event& e) noexcept { static_cast<S*>(s)->hold(key, e); },
-      [](void* s, const void* key) noexcept { static_cast<S*>(s)->let_go(key); }};
-
-  shared<void> self_;
-  const calls* calls_;
-};
-
-namespace detail {
-void add_observer(std::vector<any_observer>& all, any_observer one);
-}  // namespace detail
-
-/// The names of a plan's source and value stages, in the order in which workers run them; then the names of
-/// the `map_batch` stages, if workers call them.
-template <class Plan>
-[[nodiscard]] std::vector<std::string> names_of_stages(const Plan& p) {
-  std::vector<std::string> names;
-  detail::add_text(names, Plan::source_type::source_name);
-  const auto name = [&]<class Stage>(const Stage& stage) {
-    if constexpr (value_stage<Stage> || (plan_parts<Plan>::direct && part_of_kind<Stage, batch_map_tag>))
-      detail::add_text(names, text_of_stage(stage));
-  };
-  p.stages().apply([&](const auto&... stages) { (name(stages), ...); });
-  return names;
-}
-
-/// The sessions of a plan's observers, connected; empty if the plan has no observer.
-template <class Plan>
-[[nodiscard]] std::vector<any_observer> observers_of(const Plan& p, unsigned workers, bool asks_ahead) {
-  std::vector<any_observer> all;
-  observed_run what;
-  const auto one = [&]<class Stage>(const Stage& stage) {
-    if constexpr (observer<Stage>) {
-      if (all.empty()) {
-        what.source = text_of_stage(p.source());
-        what.stages = names_of_stages(p);
-        what.workers = workers;
-        what.asks_ahead = asks_ahead && workers != 0;
-        what.rank = world_of(p).rank;
-        what.world = world_of(p).size;
-      }
-      detail::add_observer(all, any_observer(stage.connect(what)));
-    }
-  };
-  p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
-  return all;
-}
-
-/// What a run reports to the observers of its plan, block by block. Without observers every function here
-/// returns immediately.
-///
-/// Threads as in `observed_run`: `consumer` and `worker(i)` name the thread of the event.
-class run_watch {
- public:
-  /// `in_place`: batches are written in place. `times_grains`: samples are expensive enough to time.
-  /// `stages`: the number of source and value stages, or 0 if their costs cannot be told apart.
-  run_watch(std::vector<any_observer> all, unsigned workers, bool in_place, bool times_grains,
-            std::size_t stages);
-
-  /// Whether there are any observers.
-  [[nodiscard]] bool any() const noexcept { return !all_.empty(); }
-  /// Whether the first sample of every grain is timed.
-  [[nodiscard]] bool times_all_grains() const noexcept { return any() && times_grains_; }
-  /// The current time if there are observers, otherwise 0.
-  [[nodiscard]] std::uint64_t now() const noexcept { return any() ? detail::now_ns() : 0; }
-
-  void consumer(const run_event& e) const noexcept { note(0, e); }
-  void consumer(run_event e, const block& b) const noexcept;
-  void worker(std::size_t i, const run_event& e) const noexcept { note(thread_of(i), e); }
-  /// A grain, whose slots start at `first`: adds the range of its positions, and the time each stage spent on
-  /// its first sample (`costs` are running totals).
-  void grain(std::size_t i, std::span<const stage_cost> costs, const block& b, std::uint64_t first,
-             std::uint64_t slots, std::uint64_t samples, run_event e) noexcept;
-  void hold(const block& b) const noexcept;
-  void let_go(const void* b) const noexcept;
-  /// A request for bytes, from now until `let_go(key)`. Any thread.
-  void requested(const void* key, std::uint64_t object, std::uint64_t offset, std::uint64_t bytes,
-                 std::uint64_t begin) const noexcept;
-  /// What the storage and its caches have counted so far; called by the requesting thread, or the consumer.
-  void counted(const storage_counters& all, bool by_consumer) const noexcept;
-  /// Bytes of `samples` were requested ahead of their turn; called by the requesting thread.
-  void asked_ahead(std::uint64_t begin, std::uint64_t end, std::uint64_t samples) const noexcept;
-
- private:
-  void note(unsigned thread, const run_event& e) const noexcept {
-    for (const any_observer& one : all_) one.note(thread, e);
-  }
-  [[nodiscard]] unsigned thread_of(std::size_t worker) const noexcept {
-    return workers_ == 0 ? 0 : 1 + static_cast<unsigned>(worker);
-  }
-  void describe(run_event& e, const block& b) const noexcept;
-  void locate(run_event& e, const block& b, std::uint64_t first, std::uint64_t slots) const noexcept;
-
-  std::vector<any_observer> all_;
-  unsigned workers_;
-  bool in_place_, times_grains_;
-  std::size_t stages_;
-  std::size_t stride_;                       // words of one worker, in cache lines of its own
-  std::vector<std::uint64_t> costs_before_;  // of each worker and each of its stages
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/observers.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE void detail::add_observer(std::vector<any_observer>& all, any_observer one) {
-  all.push_back(std::move(one));
-}
-
-PENSTOCK_INLINE run_watch::run_watch(std::vector<any_observer> all, unsigned workers, bool in_place,
-                                     bool times_grains, std::size_t stages)
-    : all_(std::move(all)),
-      workers_(workers),
-      in_place_(in_place),
-      times_grains_(times_grains),
-      stages_(stages),
-      stride_((stages + 15) / 8 * 8) {
-  if (times_all_grains()) costs_before_.resize(std::max(1u, workers) * stride_);
-}
-
-PENSTOCK_INLINE void run_watch::consumer(run_event e, const block& b) const noexcept {
-  if (!any()) return;
-  describe(e, b);
-  note(0, e);
-}
-
-PENSTOCK_INLINE void run_watch::grain(std::size_t i, std::span<const stage_cost> costs, const block& b,
-                                      std::uint64_t first, std::uint64_t slots, std::uint64_t samples,
-                                      run_event e) noexcept {
-  if (!any()) return;
-  e.samples = samples;
-  if (samples != 0) locate(e, b, first, slots);
-  note(thread_of(i), e);
-  if (!times_all_grains() || stages_ == 0) return;
-  std::uint64_t at = e.begin_ns;
-  for (std::size_t number = 0; number < costs.size(); ++number) {
-    std::uint64_t& before = costs_before_[i * stride_ + number];
-    const std::uint64_t took = costs[number].nanoseconds - std::exchange(before, costs[number].nanoseconds);
-    if (took == 0) continue;
-    note(thread_of(i),
-         {at, std::min(at + took, e.end_ns), activity::stage, static_cast<std::uint32_t>(number), e.block});
-    at = std::min(at + took, e.end_ns);
-  }
-}
-
-PENSTOCK_INLINE void run_watch::hold(const block& b) const noexcept {
-  if (!any()) return;
-  run_event e{now(), 0, in_place_ || b.from_batches ? activity::hold_batch : activity::hold_chunk};
-  describe(e, b);
-  for (const any_observer& one : all_) one.hold(&b, e);
-}
-
-PENSTOCK_INLINE void run_watch::let_go(const void* b) const noexcept {
-  for (const any_observer& one : all_) one.let_go(b);
-}
-
-PENSTOCK_INLINE void run_watch::asked_ahead(std::uint64_t begin, std::uint64_t end,
-                                            std::uint64_t samples) const noexcept {
-  run_event e{begin, end, activity::ask_ahead};
-  e.samples = samples;
-  note(workers_ == 0 ? 0 : 1 + workers_, e);
-}
-
-PENSTOCK_INLINE void run_watch::requested(const void* key, std::uint64_t object, std::uint64_t offset,
-                                          std::uint64_t bytes, std::uint64_t begin) const noexcept {
-  if (!any()) return;
-  run_event e{begin, 0, activity::request};
-  e.block = object;
-  e.first = offset;
-  e.last = offset + bytes;
-  for (const any_observer& one : all_) one.hold(key, e);
-}
-
-PENSTOCK_INLINE void run_watch::counted(const storage_counters& all, bool by_consumer) const noexcept {
-  if (!any()) return;
-  run_event e{now(), 0, activity::storage_counts};
-  e.end_ns = e.begin_ns;
-  e.samples = all.requests;
-  e.first = all.retries;
-  e.last = all.hedges;
-  e.batch = all.slow_downs;
-  e.block = all.throttled;
-  e.epoch = all.given_up;
-  e.stage = static_cast<std::uint32_t>(std::min<std::uint64_t>(all.hedges_won, ~std::uint32_t{0}));
-  const unsigned thread = by_consumer || workers_ == 0 ? 0 : 1 + workers_;
-  note(thread, e);
-  if (all.hits + all.fetched + all.uncached == 0) return;
-  run_event near{e.begin_ns, e.end_ns, activity::cache_counts};
-  near.samples = all.hits;
-  near.first = all.fetched;
-  near.last = all.refetched;
-  near.batch = all.evicted;
-  near.block = all.corrupt;
-  near.epoch = all.uncached;
-  note(thread, near);
-}
-
-/// Fills in which batch a block is.
-PENSTOCK_INLINE void run_watch::describe(run_event& e, const block& b) const noexcept {
-  if (in_place_) {
-    e.batch = b.batches.front().delivered.index;
-    e.epoch = b.batches.front().delivered.epoch;
-    for (const batch_rows& batch : b.batches) e.samples += batch.valid;
-  } else if (b.from_batches) {
-    e.samples = b.gathered.all().size();
-    if (b.gathered.empty()) return;
-    e.epoch = b.gathered.all().front().epoch;
-    e.first = b.gathered.all().front().index;
-    e.last = b.gathered.all().back().index;
-  } else {
-    e.samples = b.rows;
-  }
-}
-
-/// Fills in the positions of the slots [first, first + slots): the first and the last.
-PENSTOCK_INLINE void run_watch::locate(run_event& e, const block& b, std::uint64_t first,
-                                       std::uint64_t slots) const noexcept {
-  e.epoch = b.epoch;
-  for (const batch_rows& batch : b.batches) {
-    const std::uint64_t all = batch.first + batch.valid;
-    const std::uint64_t begin = in_place_ ? std::max(first, batch.first) : batch.first;
-    const std::uint64_t end = in_place_ ? std::min(first + slots, all) : all;
-    if (begin >= end) continue;
-    if (e.first == run_event::none) {
-      e.first = b.index(begin);
-      if (in_place_) e.batch = batch.delivered.index;
-    }
-    e.last = b.index(end - 1);
-  }
-}
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/storage/session_view.hpp
 
 namespace penstock::inline v0_1 {
@@ -28162,7 +26971,7 @@ template <storage Storage>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/fetched_session.hpp
+// ---- penstock/run/engine/read_ahead/fetched_session.hpp
 
 namespace penstock::inline v0_1 {
 
@@ -28236,31 +27045,25 @@ class fetched_session {
   const calls* calls_;
 };
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/fetched_session.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE std::size_t fetched_session::max_in_flight() const {
+inline std::size_t fetched_session::max_in_flight() const {
   return calls_->max_in_flight == nullptr ? 0 : calls_->max_in_flight(self_);
 }
 
-PENSTOCK_INLINE storage_counters fetched_session::counters() const {
+inline storage_counters fetched_session::counters() const {
   return calls_->counters == nullptr ? storage_counters() : calls_->counters(self_);
 }
 
-PENSTOCK_INLINE std::optional<open_read> fetched_session::oldest_read() const {
+inline std::optional<open_read> fetched_session::oldest_read() const {
   return calls_->oldest_read == nullptr ? std::nullopt : calls_->oldest_read(self_);
 }
 
-PENSTOCK_INLINE std::string fetched_session::name(object_id id) const {
+inline std::string fetched_session::name(object_id id) const {
   return calls_->name == nullptr ? detail::text({"object ", id}) : calls_->name(self_, id);
 }
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/range_list.hpp
+// ---- penstock/run/engine/read_ahead/range_list.hpp
 
 namespace penstock::inline v0_1 {
 
@@ -28331,20 +27134,507 @@ struct hinter {
   storage_counters (*counters)(void* self) = nullptr;
 };
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/range_list.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE void range_list::clear() noexcept {
+inline void range_list::clear() noexcept {
   entries_.clear();
   bytes_ = resident_ = 0;
 }
 
-PENSTOCK_INLINE void range_list::add(const entry& one) {
+inline void range_list::add(const entry& one) {
   entries_.push_back(one);
   bytes_ += one.size;
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/tuning/live_limits.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The limits of a run that can change while it works, up to the values it was opened with.
+///
+/// A worker beyond the limit rests between two grains, when it holds no ticket, so the others never have to
+/// wait for it. A single word holds the number of active workers and whether all are stopped, so a wait
+/// misses neither. Threads: any may adjust; each worker checks before every grain, at the cost of one relaxed
+/// load.
+class live_limits {
+ public:
+  /// The limits at opening: threads, blocks of so many batches, and samples to request ahead. Starts counting
+  /// time.
+  live_limits(unsigned workers, std::size_t blocks, std::size_t batches_per_block,
+              std::uint64_t ahead) noexcept;
+
+  /// Sets the given limits. If any is out of range, throws errc::argument and changes none.
+  void adjust(const run_limits& wanted);
+  /// The current limits; without threads there is neither `workers` nor `depth`.
+  [[nodiscard]] run_limits now() const noexcept;
+
+  [[nodiscard]] unsigned workers() const noexcept { return word_.load(std::memory_order_relaxed) & ~stopped; }
+  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t ahead() const noexcept { return ahead_.load(std::memory_order_relaxed); }
+
+  /// The time of all workers together, not counting rests.
+  [[nodiscard]] std::uint64_t worker_ns(std::uint64_t now) const;
+
+  /// Whether worker `number` may work.
+  [[nodiscard]] bool may_work(std::size_t number) const noexcept {
+    return number < word_.load(std::memory_order_relaxed);
+  }
+  /// Waits until worker `number` may work, or all are stopped.
+  void rest(std::size_t number) const noexcept;
+  /// Ends all waiting, now and later.
+  void stop() noexcept;
+
+ private:
+  static constexpr std::uint32_t stopped = std::uint32_t{1} << 31;
+
+  [[nodiscard]] std::size_t blocks_of(std::int64_t batches) const noexcept;
+
+  const std::uint32_t max_workers_;
+  const std::size_t max_blocks_, batches_per_block_;
+  const std::uint64_t max_ahead_;
+  std::atomic<std::uint32_t> word_;  // how many may work; the top bit is set once they are stopped
+  std::atomic<std::size_t> blocks_;
+  std::atomic<std::uint64_t> ahead_;
+  mutable std::mutex lock_;                // one thread adjusts at a time; also guards the next two
+  std::uint64_t changed_, worker_ns_ = 0;  // when `workers` last changed, and the time counted until then
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/tuning/live_limits.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+PENSTOCK_INLINE void check_limit(const std::optional<std::int64_t>& wanted, std::int64_t least,
+                                 std::uint64_t maximum, const char* name, const char* advice) {
+  if (!wanted || (*wanted >= least && static_cast<std::uint64_t>(*wanted) <= maximum)) return;
+  throw error(errc::argument, {"adjust: ", name, " = ", *wanted, " is not in [", least, ", ", maximum,
+                               "], the range that the run was opened with; ", advice});
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE live_limits::live_limits(unsigned workers, std::size_t blocks, std::size_t batches_per_block,
+                                         std::uint64_t ahead) noexcept
+    : max_workers_(workers),
+      max_blocks_(blocks),
+      batches_per_block_(batches_per_block),
+      max_ahead_(ahead),
+      word_(workers),
+      blocks_(blocks),
+      ahead_(ahead),
+      changed_(detail::now_ns()) {}
+
+PENSTOCK_INLINE std::size_t live_limits::blocks_of(std::int64_t batches) const noexcept {
+  return (static_cast<std::size_t>(batches) + batches_per_block_ - 1) / batches_per_block_;
+}
+
+PENSTOCK_INLINE void live_limits::adjust(const run_limits& wanted) {
+  if (max_workers_ == 0 && (wanted.workers || wanted.depth))
+    throw error(errc::argument,
+                "adjust: a run with workers(0) evaluates in the calling thread; it has neither workers nor a "
+                "depth to adjust");
+  detail::check_limit(wanted.workers, 1, max_workers_, "workers", "open it with more, as in workers(n)");
+  detail::check_limit(wanted.depth, 1, max_blocks_ * batches_per_block_, "depth",
+                      "open it with more, as in prefetch(n) after batch");
+  detail::check_limit(wanted.ahead, 0, max_ahead_, "ahead",
+                      "open it with more, as in prefetch(n) before batch");
+  const std::lock_guard guard(lock_);
+  if (wanted.depth) blocks_.store(blocks_of(*wanted.depth), std::memory_order_relaxed);
+  if (wanted.ahead) ahead_.store(static_cast<std::uint64_t>(*wanted.ahead), std::memory_order_relaxed);
+  if (wanted.workers) {
+    const std::uint64_t now = detail::now_ns();
+    worker_ns_ += (now - changed_) * workers();
+    changed_ = now;
+    const auto count = static_cast<std::uint32_t>(*wanted.workers);
+    std::uint32_t seen = word_.load(std::memory_order_relaxed);
+    while (!word_.compare_exchange_weak(seen, count | (seen & stopped))) {
+    }
+    word_.notify_all();
+  }
+}
+
+PENSTOCK_INLINE run_limits live_limits::now() const noexcept {
+  run_limits limits;
+  limits.ahead = static_cast<std::int64_t>(ahead());
+  if (max_workers_ == 0) return limits;
+  limits.workers = workers();
+  limits.depth = static_cast<std::int64_t>(blocks() * batches_per_block_);
+  return limits;
+}
+
+PENSTOCK_INLINE std::uint64_t live_limits::worker_ns(std::uint64_t now) const {
+  const std::lock_guard guard(lock_);
+  return worker_ns_ + (now > changed_ ? now - changed_ : 0) * workers();
+}
+
+PENSTOCK_INLINE void live_limits::rest(std::size_t number) const noexcept {
+  for (std::uint32_t seen = word_.load(); number >= seen; seen = word_.load()) word_.wait(seen);
+}
+
+PENSTOCK_INLINE void live_limits::stop() noexcept {
+  word_.fetch_or(stopped);
+  word_.notify_all();
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/workers/ring.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Tells the processor that this thread is spinning.
+inline void relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();  // including <immintrin.h> would take a tenth of a program's compile time
+#endif
+}
+
+}  // namespace detail
+
+/// The protocol by which workers and one consumer share a ring of blocks; it does not know what the blocks
+/// contain.
+///
+/// Block r of R holds the sequence numbers s with s mod R = r; the work on a block is g grains.
+///   ticket    a worker takes the next one: s = t / g, grain = t mod g. Tickets are issued in order: a
+///             thread that waits for a later block never holds an earlier one, so there is no deadlock, even
+///             with one block.
+///   sequence[r] the consumer stores the word of s once everything that workers read in the block is prepared
+///             and the block's last batch has been returned. A worker waits for equality.
+///   done[r]   counts finished grains; the thread that finishes the last one resets it, then publishes
+///             `ready`.
+///   ready[r]  the word of s: the block may be delivered. The consumer waits for it.
+/// The consumer may take tickets too, but only of blocks that it has opened: it never waits with one.
+/// Stop is a flag and the word STOP in every `sequence` and `ready`. Flag and words are sequentially
+/// consistent, because a store of the consumer may overwrite STOP: it checks the flag afterwards. The words
+/// of one block do not repeat within 2^32 rounds, so a wait misses nothing. Cost: one atomic increment each
+/// of ticket and done per grain, and two stores per block.
+class ring {
+ public:
+  /// `spins`: how often a waiting thread looks before it parks. High where every thread has its own
+  /// processor, 0 where threads share processors.
+  ring(std::size_t blocks, std::uint64_t grains, unsigned spins);
+
+  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
+  [[nodiscard]] std::uint64_t grains() const noexcept { return grains_; }
+  [[nodiscard]] bool stopped() const noexcept { return stop_.load(std::memory_order_relaxed); }
+  /// Set by `stop`.
+  [[nodiscard]] const std::atomic<bool>& stop_flag() const noexcept { return stop_; }
+
+  /// Consumer: lets workers start on block s.
+  void open(std::uint64_t s) noexcept;
+
+  /// Consumer: whether block s is finished; does not wait.
+  [[nodiscard]] bool is_ready(std::uint64_t s) const noexcept {
+    return slots_[s % blocks_].ready.load(std::memory_order_acquire) == word(s);
+  }
+  /// Consumer: waits for block s; false if the ring was stopped.
+  [[nodiscard]] bool wait_ready(std::uint64_t s) const noexcept {
+    return wait(slots_[s % blocks_].ready, word(s));
+  }
+
+  /// Ends all waiting, now and later. Any thread, any number of times.
+  void stop() noexcept;
+
+  /// A worker's main loop: takes grains until the ring is stopped. Calls `work.evaluate(s, grain)` and, once
+  /// per block, `work.finish(s)`; both must not throw. Calls `work.waiting(true)` and `work.waiting(false)`
+  /// around a wait for room; in `work.rest()` the worker holds no ticket and may wait as long as it likes.
+  template <class Work>
+  void serve(Work& work) noexcept {
+    while (true) {
+      work.rest();
+      if (stopped()) return;
+      const std::uint64_t ticket = ticket_.fetch_add(1, std::memory_order_relaxed);
+      const std::uint64_t s = ticket / grains_;
+      slot& block = slots_[s % blocks_];
+      if (block.sequence.load(std::memory_order_acquire) != word(s)) {
+        work.waiting(true);
+        const bool go = wait(block.sequence, word(s));
+        work.waiting(false);
+        if (!go) return;
+      }
+      work.evaluate(s, ticket % grains_);
+      if (stopped()) return;
+      finish_grain(work, block, s);
+    }
+  }
+
+  /// Consumer beside workers: takes a grain and evaluates it, if there is one in the blocks before `end`, all
+  /// of which are open. Returns whether there was one.
+  template <class Work>
+  bool help(Work& work, std::uint64_t end) noexcept {
+    std::uint64_t ticket = ticket_.load(std::memory_order_relaxed);
+    do {
+      if (ticket >= end * grains_ || stopped()) return false;
+    } while (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_relaxed));
+    const std::uint64_t s = ticket / grains_;
+    work.evaluate(s, ticket % grains_);
+    if (!stopped()) finish_grain(work, slots_[s % blocks_], s);
+    return true;
+  }
+
+  /// Consumer without workers: evaluates block s itself.
+  template <class Work>
+  void serve_here(Work& work, std::uint64_t s) noexcept {
+    slot& block = slots_[s % blocks_];
+    for (std::uint64_t grain = 0; grain < grains_; ++grain) {
+      work.evaluate(s, grain);
+      if (stopped()) return;
+      finish_grain(work, block, s);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t stop_word = 0xffffffffu;
+
+  struct slot {
+    alignas(64) std::atomic<std::uint32_t> sequence{0};
+    alignas(64) std::atomic<std::uint32_t> ready{0};
+    alignas(64) std::atomic<std::uint32_t> done{0};
+  };
+
+  [[nodiscard]] static std::uint32_t word(std::uint64_t s) noexcept {
+    return static_cast<std::uint32_t>(s % 0xfffffff0u) + 1;  // never 0, never STOP
+  }
+
+  [[nodiscard]] bool wait(const std::atomic<std::uint32_t>& where, std::uint32_t wanted) const noexcept;
+
+  template <class Work>
+  void finish_grain(Work& work, slot& block, std::uint64_t s) noexcept {
+    if (block.done.fetch_add(1, std::memory_order_acq_rel) + 1 != grains_) return;
+    block.done.store(0, std::memory_order_relaxed);
+    work.finish(s);
+    block.ready.store(word(s), std::memory_order_seq_cst);
+    if (stop_.load(std::memory_order_seq_cst)) block.ready.store(stop_word, std::memory_order_seq_cst);
+    block.ready.notify_one();
+  }
+
+  std::size_t blocks_;
+  std::uint64_t grains_;
+  unsigned spins_;
+  alignas(64) std::atomic<std::uint64_t> ticket_{0};
+  alignas(64) std::atomic<bool> stop_{false};
+  detail::fixed_array<slot> slots_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/workers/ring.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE ring::ring(std::size_t blocks, std::uint64_t grains, unsigned spins)
+    : blocks_(blocks), grains_(grains), spins_(spins), slots_(blocks) {}
+
+PENSTOCK_INLINE void ring::open(std::uint64_t s) noexcept {
+  auto& sequence = slots_[s % blocks_].sequence;
+  sequence.store(word(s), std::memory_order_seq_cst);
+  if (stop_.load(std::memory_order_seq_cst)) sequence.store(stop_word, std::memory_order_seq_cst);
+  sequence.notify_all();
+}
+
+PENSTOCK_INLINE void ring::stop() noexcept {
+  stop_.store(true, std::memory_order_seq_cst);
+  for (std::size_t r = 0; r < blocks_; ++r) {
+    slots_[r].sequence.store(stop_word, std::memory_order_seq_cst);
+    slots_[r].sequence.notify_all();
+    slots_[r].ready.store(stop_word, std::memory_order_seq_cst);
+    slots_[r].ready.notify_all();
+  }
+}
+
+PENSTOCK_INLINE bool ring::wait(const std::atomic<std::uint32_t>& where,
+                                std::uint32_t wanted) const noexcept {
+  for (unsigned i = 0; i < spins_; ++i) {
+    if (where.load(std::memory_order_acquire) == wanted) return !stop_.load(std::memory_order_seq_cst);
+    if (stopped()) return false;
+    detail::relax();
+  }
+  while (true) {
+    const std::uint32_t seen = where.load(std::memory_order_seq_cst);
+    if (stop_.load(std::memory_order_seq_cst)) return false;
+    if (seen == wanted) return true;
+    where.wait(seen, std::memory_order_seq_cst);
+  }
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/workers/worker_seat.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A worker's scratch and counts, which its thread leaves to the consumer while the consumer would only wait
+/// for a processor.
+///
+/// One word says whose they are. The consumer asks for the seat and goes on; the worker leaves it between two
+/// grains, when it holds no ticket, and sleeps until the consumer returns it or all are stopped. A consumer
+/// that sleeps must not be asking: the worker that leaves might be the last one. What either of them wrote
+/// there happens before the other one's turn. After `stop` the worker's thread must end without using them:
+/// the consumer may still do so.
+/// Threads: as each function says. Cost for the worker: one relaxed load per grain.
+class worker_seat {
+ public:
+  /// The consumer asks for the seat.
+  void ask() noexcept {
+    if (word_.load(std::memory_order_relaxed) == own) change(own, asked);
+  }
+  /// Whether the consumer has it: asked for, and left by the worker.
+  [[nodiscard]] bool is_lent() const noexcept { return word_.load(std::memory_order_acquire) == lent; }
+  /// The consumer asks no longer. False if it has the seat by now.
+  bool withdraw() noexcept { return !is_lent() && (change(asked, own) || !is_lent()); }
+  /// The consumer returns the seat, or asks for it no longer.
+  void give_back() noexcept {
+    if (word_.load(std::memory_order_relaxed) != own) take_back();
+  }
+
+  /// The worker leaves the seat if it was asked for, and waits until it is returned.
+  void offer() noexcept {
+    if (word_.load(std::memory_order_relaxed) != own) [[unlikely]]
+      lend();
+  }
+  /// Ends the worker's wait, now and later. Any thread.
+  void stop() noexcept;
+
+ private:
+  static constexpr std::uint32_t own = 0, asked = 1, lent = 2, stopped = 3;
+
+  bool change(std::uint32_t before, std::uint32_t after) noexcept {
+    return word_.compare_exchange_strong(before, after);
+  }
+  void take_back() noexcept;
+  void lend() noexcept;
+
+  std::atomic<std::uint32_t> word_{own};
+};
+
+inline void worker_seat::take_back() noexcept {
+  if (!change(asked, own) && change(lent, own)) word_.notify_one();
+}
+
+inline void worker_seat::lend() noexcept {
+  change(asked, lent);
+  while (word_.load() == lent) {
+    word_.wait(lent);
+    change(asked, lent);  // returned, and asked for again
+  }
+}
+
+inline void worker_seat::stop() noexcept {
+  word_.store(stopped);
+  word_.notify_one();
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/workers/any_ring.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A thread's work as a ring calls it: `evaluate` for each grain that it takes, `finish` once per block,
+/// `waiting(true)` and `waiting(false)` around a wait for room, and `rest` when it holds no ticket. None of
+/// them throws.
+struct ring_work {
+  const live_limits* limits;
+  worker_seat* seat = nullptr;  ///< where the consumer may take this thread's place
+  std::size_t number;           ///< of the thread
+
+  void (*on_grain)(ring_work&, std::uint64_t s, std::uint64_t grain) noexcept;
+  void (*on_block)(ring_work&, std::uint64_t s) noexcept;
+  void (*on_wait)(ring_work&, bool begins) noexcept;
+
+  void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { on_grain(*this, s, grain); }
+  void finish(std::uint64_t s) noexcept { on_block(*this, s); }
+  void waiting(bool begins) noexcept { on_wait(*this, begins); }
+  void rest() noexcept {
+    if (seat != nullptr) seat->offer();
+    if (!limits->may_work(number)) [[unlikely]]
+      limits->rest(number);
+  }
+};
+
+/// Whether a ring was stopped; worker loops check it once per slot.
+class stop_view {
+ public:
+  stop_view() = default;
+  explicit stop_view(const std::atomic<bool>& flag) noexcept : flag_(&flag) {}
+
+  [[nodiscard]] bool stopped() const noexcept { return flag_->load(std::memory_order_relaxed); }
+  [[nodiscard]] const std::atomic<bool>& flag() const noexcept { return *flag_; }
+  /// Like `stopped`, but sequentially consistent, for loops around words that others wait on.
+  [[nodiscard]] bool stopped_for_sure() const noexcept { return flag_->load(std::memory_order_seq_cst); }
+
+ private:
+  const std::atomic<bool>* flag_ = nullptr;
+};
+
+/// Owns a ring of any type; the engine calls it through function pointers, a few times per block.
+///
+/// A ring has the public members of `ring`, among them `help`, and `stop_flag()`, which returns the flag that
+/// `stop` sets.
+class any_ring {
+ public:
+  /// The library's own `ring`.
+  [[nodiscard]] static any_ring own(std::size_t blocks, std::uint64_t grains, unsigned spins);
+  any_ring(const any_ring&) = delete;
+  any_ring& operator=(const any_ring&) = delete;
+  ~any_ring() { calls_->destroy(self_); }
+
+  /// A ring of another type.
+  template <class Ring>
+  [[nodiscard]] static any_ring of(std::size_t blocks, std::uint64_t grains, unsigned spins) {
+    Ring* const made = new Ring(blocks, grains, spins);
+    return any_ring(made, made->stop_flag(), blocks, calls_to<Ring>);
+  }
+
+  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
+  [[nodiscard]] bool stopped() const noexcept { return stop_.stopped(); }
+  [[nodiscard]] const stop_view& stop_state() const noexcept { return stop_; }
+  void open(std::uint64_t s) noexcept { calls_->open(self_, s); }
+  [[nodiscard]] bool is_ready(std::uint64_t s) noexcept { return calls_->is_ready(self_, s); }
+  [[nodiscard]] bool wait_ready(std::uint64_t s) noexcept { return calls_->wait_ready(self_, s); }
+  void stop() noexcept { calls_->stop(self_); }
+  void serve(ring_work& w) noexcept { calls_->serve(self_, w); }
+  void serve_here(ring_work& w, std::uint64_t s) noexcept { calls_->serve_here(self_, w, s); }
+  bool help(ring_work& w, std::uint64_t end) noexcept { return calls_->help(self_, w, end); }
+
+ private:
+  struct calls {
+    void (*open)(void*, std::uint64_t) noexcept;
+    bool (*is_ready)(void*, std::uint64_t) noexcept;
+    bool (*wait_ready)(void*, std::uint64_t) noexcept;
+    void (*stop)(void*) noexcept;
+    void (*serve)(void*, ring_work&) noexcept;
+    void (*serve_here)(void*, ring_work&, std::uint64_t) noexcept;
+    bool (*help)(void*, ring_work&, std::uint64_t) noexcept;
+    void (*destroy)(void*) noexcept;
+  };
+  template <class Ring>
+  static constexpr calls calls_to{
+      [](void* r, std::uint64_t s) noexcept { static_cast<Ring*>(r)->open(s); },
+      [](void* r, std::uint64_t s) noexcept { return static_cast<Ring*>(r)->is_ready(s); },
+      [](void* r, std::uint64_t s) noexcept { return static_cast<Ring*>(r)->wait_ready(s); },
+      [](void* r) noexcept { static_cast<Ring*>(r)->stop(); },
+      [](void* r, ring_work& w) noexcept { static_cast<Ring*>(r)->serve(w); },
+      [](void* r, ring_work& w, std::uint64_t s) noexcept { static_cast<Ring*>(r)->serve_here(w, s); },
+      [](void* r, ring_work& w, std::uint64_t end) noexcept { return static_cast<Ring*>(r)->help(w, end); },
+      [](void* r) noexcept { delete static_cast<Ring*>(r); }};
+
+  any_ring(void* self, const std::atomic<bool>& stop, std::size_t blocks, const calls& all) noexcept
+      : self_(self), calls_(&all), blocks_(blocks), stop_(stop) {}
+
+  void* self_;
+  const calls* calls_;
+  std::size_t blocks_;
+  stop_view stop_;
+};
+
+inline any_ring any_ring::own(std::size_t blocks, std::uint64_t grains, unsigned spins) {
+  return of<ring>(blocks, grains, spins);
 }
 
 }  // namespace penstock::inline v0_1
@@ -28605,25 +27895,17 @@ auto make_front(const Plan& p) {
       reader_front<reader, item>(connect_source_of(p)), p.stages());
 }
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/feed/front.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE std::uint64_t take_mark(std::span<const std::uint64_t>& marks) {
+inline std::uint64_t take_mark(std::span<const std::uint64_t>& marks) {
   if (marks.empty()) throw error(errc::state, "the state has too few places of the source; it was edited");
   const std::uint64_t mark = marks.front();
   marks = marks.subspan(1);
   return mark;
 }
-PENSTOCK_INLINE void check_none_left(std::span<const std::uint64_t> marks) {
+inline void check_none_left(std::span<const std::uint64_t> marks) {
   if (!marks.empty()) throw error(errc::state, "the state has too many places of the source; it was edited");
 }
-PENSTOCK_INLINE void add_mark(std::vector<std::uint64_t>& marks, std::uint64_t mark) {
-  marks.push_back(mark);
-}
-PENSTOCK_INLINE void keep_marks(std::vector<std::uint64_t>& kept, std::span<const std::uint64_t> marks) {
+inline void add_mark(std::vector<std::uint64_t>& marks, std::uint64_t mark) { marks.push_back(mark); }
+inline void keep_marks(std::vector<std::uint64_t>& kept, std::span<const std::uint64_t> marks) {
   kept.assign(marks.begin(), marks.end());
 }
 
@@ -29038,59 +28320,184 @@ PENSTOCK_INLINE std::uint64_t run_sizes::slots_in(std::uint64_t bytes, std::uint
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/thread.hpp
+// ---- penstock/run/engine/tuning/block_budget.hpp
 
 namespace penstock::inline v0_1 {
 
-/// A thread that runs one member function and is joined on destruction. Not std::jthread, which instantiates
-/// a hundred functions for everything that it may run.
-class joined_thread {
+/// How much work a block holds, if a sample may take any time, whatever its bytes: one batch while the cost
+/// of samples is unknown, then at most 50 ms, and at most four times as many batches as before. A grain of it
+/// is at most 1 ms, as far as the ring's number of grains allows.
+///
+/// Where samples are only copied, their bytes say how long they take, and blocks are as large as they say.
+/// Threads: the consumer's. Cost: a division per block.
+class block_budget {
  public:
-  joined_thread() = default;
-  joined_thread(const joined_thread&) = delete;
-  joined_thread& operator=(const joined_thread&) = delete;
-  ~joined_thread() { join(); }
+  /// Blocks of up to `maximum` batches. `measured`: samples may take any time.
+  block_budget(std::size_t maximum, bool measured) noexcept
+      : maximum_(maximum), batches_(measured ? 1 : maximum), measured_(measured) {}
 
-  /// Calls `(object.*Member)()`, which must not throw. Throws std::system_error if no thread can be created.
-  template <auto Member, class T>
-  void start(T& object) {
-    begin(
-        [](void* it) noexcept -> void* {
-          (static_cast<T*>(it)->*Member)();
-          return nullptr;
-        },
-        &object);
+  /// Batches that the next block may hold.
+  [[nodiscard]] std::size_t batches() const noexcept { return batches_; }
+  /// Slots that a worker takes at a time from a block of `slots` and at most `grains`; `usual` if its bytes
+  /// decide.
+  [[nodiscard]] std::uint64_t grain(std::uint64_t slots, std::uint64_t grains,
+                                    std::uint64_t usual) const noexcept {
+    const std::uint64_t least = std::max<std::uint64_t>(1, (slots + grains - 1) / grains);
+    if (!measured_) return std::max(usual, least);
+    return std::max(least, std::min(usual, each_ == 0 ? 1 : grain_ns * scale / each_));
   }
-  [[nodiscard]] bool joinable() const noexcept { return runs_; }
-  void join() noexcept;
+  /// Whether a block takes so long that its consumer should sleep until it is there.
+  [[nodiscard]] bool is_slow() const noexcept { return last_ns_ > grain_ns; }
+
+  /// A block of so many slots and batches took the workers `ns` in all.
+  void took(std::uint64_t ns, std::uint64_t slots, std::size_t batches) noexcept {
+    if (!measured_ || slots == 0 || batches == 0) return;
+    last_ns_ = ns;
+    const std::uint64_t each = std::max<std::uint64_t>(1, std::min(ns, longest) * scale / slots);
+    each_ = each > each_ ? each : each_ - (each_ - each) / 8;
+    const std::uint64_t batch = std::max<std::uint64_t>(1, each_ * (slots / batches) / scale);
+    const auto fit = static_cast<std::size_t>(std::clamp<std::uint64_t>(block_ns / batch, 1, maximum_));
+    batches_ = std::min(fit, batches >= batches_ ? 4 * batches_ : batches_);
+  }
 
  private:
-  void begin(void* (*what)(void*), void* it);
+  static constexpr std::uint64_t block_ns = 50'000'000, grain_ns = 1'000'000, scale = 1024;
+  static constexpr std::uint64_t longest = std::uint64_t{1} << 52;  // so that nothing overflows
 
-  pthread_t id_{};
-  bool runs_ = false;
+  std::size_t maximum_, batches_;
+  bool measured_;
+  std::uint64_t each_ = 0;  // 1024ths of a nanosecond that a sample takes; 0 while unknown
+  std::uint64_t last_ns_ = 0;
 };
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/thread.ipp
+// ---- penstock/run/engine/tuning/block_rotation.hpp
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE void joined_thread::join() noexcept {
-  if (runs_ && ::pthread_join(id_, nullptr) != 0) std::terminate();  // a thread cannot join itself
-  runs_ = false;
-}
+/// How many blocks a run keeps open ahead of its consumer: all that it may, or the fewest that keep its
+/// workers at work.
+///
+/// Large blocks that are used in turn push each other out of the processor's cache, and each batch then goes
+/// through memory; of few, the one returned last is used again. Many let the workers run ahead, which helps a
+/// consumer that sometimes waits and sometimes does not. So where it waits, both are tried for 64 blocks
+/// each, and the few are kept if they take an eighth less time. That is asked again after 1024 blocks, and
+/// ever less often while the answer stays the same. The first blocks are not judged, because their memory is
+/// new, nor is a trial in which the consumer paused, as it may between two epochs.
+/// Threads: the consumer's.
+class block_rotation {
+ public:
+  /// Always `maximum`, until `begin`.
+  explicit block_rotation(std::size_t maximum) noexcept : maximum_(maximum), few_(maximum) {}
 
-PENSTOCK_INLINE void joined_thread::begin(void* (*what)(void*), void* it) {
-  if (const int code = ::pthread_create(&id_, nullptr, what, it); code != 0)
-    throw std::system_error(code, std::generic_category());
-  runs_ = true;
-}
+  /// Begins to look, for workers that share blocks of so many grains.
+  void begin(std::size_t workers, std::uint64_t grains) noexcept {
+    // One block is finished while the next is begun, and each worker finds one more grain.
+    const std::uint64_t beyond = 2 * workers / std::max<std::uint64_t>(1, grains);
+    few_ = static_cast<std::size_t>(std::min<std::uint64_t>(maximum_, 2 + beyond));
+  }
+  [[nodiscard]] bool looks() const noexcept { return few_ != maximum_; }
+  /// The number of blocks to keep open.
+  [[nodiscard]] std::size_t open() const noexcept { return uses_few_ ? few_ : maximum_; }
+
+  /// The consumer took a block at `now`, and has waited so long in the whole run. Nanoseconds.
+  void took(std::uint64_t waited, std::uint64_t now) noexcept {
+    if (!looks()) return;
+    ++blocks_;
+    if (decided_) {
+      if (blocks_ == kept_) begin_trial(false);
+    } else if (blocks_ == settling) {
+      begun_ = now;
+      waited_before_ = waited;
+      longest_ = 0;
+    } else if (blocks_ > settling) {
+      longest_ = std::max(longest_, now - last_);
+      if (blocks_ == settling + trial) end_trial(now - begun_, waited - waited_before_);
+    }
+    last_ = now;
+  }
+
+ private:
+  static constexpr std::uint32_t first = 256, settling = 8, trial = 64, least_kept = 1024, max_kept = 65'536;
+
+  void begin_trial(bool second) noexcept {
+    decided_ = false;
+    second_ = second;
+    blocks_ = 0;
+  }
+  void end_trial(std::uint64_t lasted, std::uint64_t waited) noexcept {
+    // A consumer may find all open blocks finished, and then wait for as many: only what takes longer is a
+    // pause.
+    if (longest_ / std::max<std::size_t>(8, maximum_) > lasted / trial) return hold(chose_few_);
+    (uses_few_ ? with_few_ : with_most_) = lasted;
+    const bool content = !uses_few_ && waited < lasted / 16;
+    if (!second_ && !content) {
+      uses_few_ = !uses_few_;
+      return begin_trial(true);
+    }
+    const bool few = second_ && with_few_ < with_most_ - with_most_ / 8;
+    kept_ = few == chose_few_ ? std::clamp(2 * kept_, least_kept, max_kept) : least_kept;
+    hold(few);
+  }
+  void hold(bool few) noexcept {
+    uses_few_ = chose_few_ = few;
+    decided_ = true;
+    blocks_ = 0;
+  }
+
+  std::size_t maximum_, few_;
+  bool uses_few_ = false, chose_few_ = false;  // now, and by the last decision
+  bool decided_ = true, second_ = false;       // between two decisions: whether this is the second trial
+  std::uint32_t kept_ = first;                 // how many blocks the decision holds
+  std::uint32_t blocks_ = 0;                   // since the decision, or since the trial began
+  std::uint64_t begun_ = 0, waited_before_ = 0;
+  std::uint64_t last_ = 0, longest_ = 0;        // when the last block was taken; the longest time for one
+  std::uint64_t with_few_ = 0, with_most_ = 0;  // how long a trial took
+};
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/worker_counts.hpp
+// ---- penstock/run/engine/tuning/consumer_pace.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Whether a consumer that shares a processor with its workers does better to evaluate grains itself while it
+/// waits.
+///
+/// A loop that comes back at once for blocks that are soon made takes a processor from a worker each time it
+/// is woken, and the waking costs as much as the block. A loop that is busy for longer leaves the processors
+/// to its workers in between; of a block that takes longer, waking is a small part. So both must be short,
+/// and must have been for some time.
+/// Threads: the consumer's.
+class consumer_pace {
+ public:
+  /// `grains`: of a block.
+  explicit consumer_pace(std::uint64_t grains) noexcept : of_block_(grains) {}
+
+  /// The consumer must wait again after it was `away` so long, in nanoseconds; of all grains so far `grains`
+  /// are known to have taken `busy`.
+  void waits(std::uint64_t away, std::uint64_t grains, std::uint64_t busy) noexcept {
+    if (grains != grains_) block_ = (busy - busy_) / (grains - grains_) * of_block_;
+    grains_ = grains;
+    busy_ = busy;
+    const bool quick = away < short_away && block_ < short_block;
+    quick_ = quick ? std::min(quick_ + 1, enough) : 0;
+  }
+  [[nodiscard]] bool is_quick() const noexcept { return quick_ == enough; }
+
+ private:
+  static constexpr std::uint64_t short_away = 100'000, short_block = 200'000;
+  static constexpr std::uint32_t enough = 64;
+
+  std::uint64_t of_block_;
+  std::uint64_t grains_ = 0, busy_ = 0, block_ = 0;  // block_: how long the work on one takes, by the latest
+  std::uint32_t quick_ = 0;                          // waits in a row after which both were short
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/tuning/worker_counts.hpp
 
 namespace penstock::inline v0_1 {
 
@@ -29180,7 +28587,7 @@ void explain_wait(std::string& line, std::span<const worker_counts> workers, con
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/worker_counts.ipp
+// ---- penstock/run/engine/tuning/worker_counts.ipp
 
 namespace penstock::inline v0_1 {
 
@@ -29249,6 +28656,454 @@ PENSTOCK_INLINE void explain_wait(std::string& line, std::span<const worker_coun
     any = true;
   }
   if (!any) line += otherwise;
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/workers/home_process.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Remembers the process that created it: after `fork()`, a child has a run's memory but none of its threads.
+///
+/// A check costs one load where the kernel can wipe a page on fork (Linux 4.14), otherwise a `getpid`. Any
+/// thread may check.
+class home_process {
+ public:
+  home_process() noexcept;
+  home_process(const home_process&) = delete;
+  home_process& operator=(const home_process&) = delete;
+  ~home_process();
+
+  /// False in a child of the process that created this.
+  [[nodiscard]] bool here() const noexcept { return mark_ != nullptr ? *mark_ != 0 : ::getpid() == id_; }
+  /// Throws `errc::argument` in a child.
+  void check() const {
+    if (!here()) refuse();
+  }
+
+ private:
+  [[noreturn]] static void refuse();
+
+  pid_t id_;
+  unsigned char* mark_ = nullptr;  // 0 in a child
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/workers/home_process.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE home_process::home_process() noexcept : id_(::getpid()) {
+#ifdef MADV_WIPEONFORK
+  const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* const page = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return;
+  if (::madvise(page, size, MADV_WIPEONFORK) != 0) {
+    ::munmap(page, size);
+    return;
+  }
+  mark_ = static_cast<unsigned char*>(page);
+  *mark_ = 1;
+#endif
+}
+
+PENSTOCK_INLINE home_process::~home_process() {
+  if (mark_ != nullptr) ::munmap(mark_, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+}
+
+PENSTOCK_INLINE void home_process::refuse() {
+  throw error(errc::argument,
+              "this run was opened before fork(), and its workers are in the parent; open the plan in the "
+              "child as well, or fork first");
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/observe/concepts.hpp
+
+/// Observers of a run. An *observer* is an annotation of a plan; `connect` makes the session to which a run
+/// reports what its threads did. A run without an observer checks an empty list once per block.
+namespace penstock::inline v0_1 {
+
+/// The activities of a run's threads.
+enum class activity : std::uint8_t {
+  evaluate,        ///< a worker, or the consumer if there are no workers: one grain of a block
+  stage,           ///< within `evaluate`: the source or one stage, for the first sample of the grain
+  read,            ///< within `evaluate`: the serial front of a forward source, for a chunk
+  wait_for_input,  ///< within `evaluate`: other workers occupy the serial front
+  wait_for_room,   ///< a worker without a block to work on
+  wait_for_batch,  ///< the consumer
+  copy,            ///< the consumer starts a copy to the device
+  wait_for_copy,   ///< the consumer
+  ask_ahead,       ///< requests the bytes of upcoming samples
+  hold_batch,      ///< from delivery until it is released; these overlap
+  hold_chunk,      ///< samples on their way to batches, until their memory is free again
+  request,         ///< a request for bytes ahead of their turn, until its end; these overlap
+  storage_counts,  ///< no interval: what the storage has counted until then
+  cache_counts,    ///< no interval: what its caches have; only if one has done something
+};
+
+[[nodiscard]] constexpr std::string_view to_string(activity a) noexcept {
+  constexpr std::string_view names[] = {"evaluate",      "stage",          "read",       "wait for input",
+                                        "wait for room", "wait for batch", "copy",       "wait for copy",
+                                        "ask for bytes", "hold batch",     "hold chunk", "request",
+                                        "storage",       "cache"};
+  return names[static_cast<std::size_t>(a)];
+}
+
+/// One activity of one thread.
+struct run_event {
+  static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
+
+  std::uint64_t begin_ns = 0, end_ns = 0;  ///< times of the steady clock
+  activity what = activity::evaluate;
+  std::uint32_t stage = 0;     ///< for `stage`: its index in `observed_run::stages`
+  std::uint64_t block = none;  ///< the block's number, in order of delivery
+  std::uint64_t batch = none;  ///< the step of its epoch, if known
+  std::uint64_t epoch = none;
+  std::uint64_t first = none, last = none;  ///< position indexes, if there are samples
+  std::uint64_t samples = 0;
+  // `request`: `block` is the object's number in its storage, and `first` and `last` the range of bytes.
+  // `storage_counts`: `samples` are the requests, `first` the retries, `last` the second reads of `hedged`,
+  // `stage` those that won, `batch` the answers that asked for fewer, `block` how often `throttled` halved
+  // its limit, and `epoch` the reads that were given up.
+  // `cache_counts`: `samples` are the hits, `first` the blocks that were fetched, `last` those that were
+  // fetched again, `batch` those that went to make place, `block` the reads that did not match their
+  // checksums, and `epoch` what went past the cache.
+};
+
+/// The facts about a run that an observer gets when the run is opened. Thread 0 is the consumer, threads 1
+/// to `workers` are the workers, and, if `asks_ahead`, the next thread requests bytes.
+struct observed_run {
+  std::string source;
+  std::vector<std::string> stages;  ///< the source and the value stages, by name
+  unsigned workers = 0;
+  bool asks_ahead = false;
+  std::uint64_t rank = 0, world = 1;
+};
+
+/// The session to which a run reports. Only the named thread calls `note`; any thread may call `hold` and
+/// `let_go`. They must make no system call and no allocation, and `note` must also take no lock.
+template <class S>
+concept observer_session =
+    std::movable<S> && requires(S& s, unsigned thread, const run_event& event, const void* key) {
+      { s.note(thread, event) } noexcept;
+      { s.hold(key, event) } noexcept;
+      { s.let_go(key) } noexcept;
+    };
+
+/// An annotation that observes the runs of its plans.
+template <class T>
+concept observer = part_of_kind<T, annotation_tag> && requires(const T& t, const observed_run& what) {
+  requires observer_session<typename T::session>;
+  { t.connect(what) } -> std::same_as<typename T::session>;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/workers/observers.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The session of one observer, of any type. It is called through function pointers, a few times per block.
+class any_observer {
+ public:
+  template <class Session>
+    requires(!std::is_same_v<Session, any_observer> && observer_session<Session>)
+  explicit any_observer(Session session)
+      : self_(new Session(std::move(session))), calls_(&calls_to<Session>) {}
+
+  void note(unsigned thread, const run_event& e) const noexcept { calls_->note(self_.get(), thread, e); }
+  void hold(const void* key, const run_event& e) const noexcept { calls_->hold(self_.get(), key, e); }
+  void let_go(const void* key) const noexcept { calls_->let_go(self_.get(), key); }
+
+ private:
+  struct calls {
+    void (*note)(void*, unsigned, const run_event&) noexcept;
+    void (*hold)(void*, const void*, const run_event&) noexcept;
+    void (*let_go)(void*, const void*) noexcept;
+  };
+  template <class S>
+  static constexpr calls calls_to{
+      [](void* s, unsigned thread, const run_event& e) noexcept { static_cast<S*>(s)->note(thread, e); },
+      [](void* s, const void* key, const run_event& e) noexcept { static_cast<S*>(s)->hold(key, e); },
+      [](void* s, const void* key) noexcept { static_cast<S*>(s)->let_go(key); }};
+
+  shared<void> self_;
+  const calls* calls_;
+};
+
+namespace detail {
+void add_observer(std::vector<any_observer>& all, any_observer one);
+}  // namespace detail
+
+/// The names of a plan's source and value stages, in the order in which workers run them; then the names of
+/// the `map_batch` stages, if workers call them.
+template <class Plan>
+[[nodiscard]] std::vector<std::string> names_of_stages(const Plan& p) {
+  std::vector<std::string> names;
+  detail::add_text(names, Plan::source_type::source_name);
+  const auto name = [&]<class Stage>(const Stage& stage) {
+    if constexpr (value_stage<Stage> || (plan_parts<Plan>::direct && part_of_kind<Stage, batch_map_tag>))
+      detail::add_text(names, text_of_stage(stage));
+  };
+  p.stages().apply([&](const auto&... stages) { (name(stages), ...); });
+  return names;
+}
+
+/// The sessions of a plan's observers, connected; empty if the plan has no observer.
+template <class Plan>
+[[nodiscard]] std::vector<any_observer> observers_of(const Plan& p, unsigned workers, bool asks_ahead) {
+  std::vector<any_observer> all;
+  observed_run what;
+  const auto one = [&]<class Stage>(const Stage& stage) {
+    if constexpr (observer<Stage>) {
+      if (all.empty()) {
+        what.source = text_of_stage(p.source());
+        what.stages = names_of_stages(p);
+        what.workers = workers;
+        what.asks_ahead = asks_ahead && workers != 0;
+        what.rank = world_of(p).rank;
+        what.world = world_of(p).size;
+      }
+      detail::add_observer(all, any_observer(stage.connect(what)));
+    }
+  };
+  p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
+  return all;
+}
+
+/// What a run reports to the observers of its plan, block by block. Without observers every function here
+/// returns immediately.
+///
+/// Threads as in `observed_run`: `consumer` and `worker(i)` name the thread of the event.
+class run_watch {
+ public:
+  /// `in_place`: batches are written in place. `times_grains`: samples are expensive enough to time.
+  /// `stages`: the number of source and value stages, or 0 if their costs cannot be told apart.
+  run_watch(std::vector<any_observer> all, unsigned workers, bool in_place, bool times_grains,
+            std::size_t stages);
+
+  /// Whether there are any observers.
+  [[nodiscard]] bool any() const noexcept { return !all_.empty(); }
+  /// Whether the first sample of every grain is timed.
+  [[nodiscard]] bool times_all_grains() const noexcept { return any() && times_grains_; }
+  /// The current time if there are observers, otherwise 0.
+  [[nodiscard]] std::uint64_t now() const noexcept { return any() ? detail::now_ns() : 0; }
+
+  void consumer(const run_event& e) const noexcept { note(0, e); }
+  void consumer(run_event e, const block& b) const noexcept;
+  void worker(std::size_t i, const run_event& e) const noexcept { note(thread_of(i), e); }
+  /// A grain, whose slots start at `first`: adds the range of its positions, and the time each stage spent on
+  /// its first sample (`costs` are running totals).
+  void grain(std::size_t i, std::span<const stage_cost> costs, const block& b, std::uint64_t first,
+             std::uint64_t slots, std::uint64_t samples, run_event e) noexcept;
+  void hold(const block& b) const noexcept;
+  void let_go(const void* b) const noexcept;
+  /// A request for bytes, from now until `let_go(key)`. Any thread.
+  void requested(const void* key, std::uint64_t object, std::uint64_t offset, std::uint64_t bytes,
+                 std::uint64_t begin) const noexcept;
+  /// What the storage and its caches have counted so far; called by the requesting thread, or the consumer.
+  void counted(const storage_counters& all, bool by_consumer) const noexcept;
+  /// Bytes of `samples` were requested ahead of their turn; called by the requesting thread.
+  void asked_ahead(std::uint64_t begin, std::uint64_t end, std::uint64_t samples) const noexcept;
+
+ private:
+  void note(unsigned thread, const run_event& e) const noexcept {
+    for (const any_observer& one : all_) one.note(thread, e);
+  }
+  [[nodiscard]] unsigned thread_of(std::size_t worker) const noexcept {
+    return workers_ == 0 ? 0 : 1 + static_cast<unsigned>(worker);
+  }
+  void describe(run_event& e, const block& b) const noexcept;
+  void locate(run_event& e, const block& b, std::uint64_t first, std::uint64_t slots) const noexcept;
+
+  std::vector<any_observer> all_;
+  unsigned workers_;
+  bool in_place_, times_grains_;
+  std::size_t stages_;
+  std::size_t stride_;                       // words of one worker, in cache lines of its own
+  std::vector<std::uint64_t> costs_before_;  // of each worker and each of its stages
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/workers/observers.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void detail::add_observer(std::vector<any_observer>& all, any_observer one) {
+  all.push_back(std::move(one));
+}
+
+PENSTOCK_INLINE run_watch::run_watch(std::vector<any_observer> all, unsigned workers, bool in_place,
+                                     bool times_grains, std::size_t stages)
+    : all_(std::move(all)),
+      workers_(workers),
+      in_place_(in_place),
+      times_grains_(times_grains),
+      stages_(stages),
+      stride_((stages + 15) / 8 * 8) {
+  if (times_all_grains()) costs_before_.resize(std::max(1u, workers) * stride_);
+}
+
+PENSTOCK_INLINE void run_watch::consumer(run_event e, const block& b) const noexcept {
+  if (!any()) return;
+  describe(e, b);
+  note(0, e);
+}
+
+PENSTOCK_INLINE void run_watch::grain(std::size_t i, std::span<const stage_cost> costs, const block& b,
+                                      std::uint64_t first, std::uint64_t slots, std::uint64_t samples,
+                                      run_event e) noexcept {
+  if (!any()) return;
+  e.samples = samples;
+  if (samples != 0) locate(e, b, first, slots);
+  note(thread_of(i), e);
+  if (!times_all_grains() || stages_ == 0) return;
+  std::uint64_t at = e.begin_ns;
+  for (std::size_t number = 0; number < costs.size(); ++number) {
+    std::uint64_t& before = costs_before_[i * stride_ + number];
+    const std::uint64_t took = costs[number].nanoseconds - std::exchange(before, costs[number].nanoseconds);
+    if (took == 0) continue;
+    note(thread_of(i),
+         {at, std::min(at + took, e.end_ns), activity::stage, static_cast<std::uint32_t>(number), e.block});
+    at = std::min(at + took, e.end_ns);
+  }
+}
+
+PENSTOCK_INLINE void run_watch::hold(const block& b) const noexcept {
+  if (!any()) return;
+  run_event e{now(), 0, in_place_ || b.from_batches ? activity::hold_batch : activity::hold_chunk};
+  describe(e, b);
+  for (const any_observer& one : all_) one.hold(&b, e);
+}
+
+PENSTOCK_INLINE void run_watch::let_go(const void* b) const noexcept {
+  for (const any_observer& one : all_) one.let_go(b);
+}
+
+PENSTOCK_INLINE void run_watch::asked_ahead(std::uint64_t begin, std::uint64_t end,
+                                            std::uint64_t samples) const noexcept {
+  run_event e{begin, end, activity::ask_ahead};
+  e.samples = samples;
+  note(workers_ == 0 ? 0 : 1 + workers_, e);
+}
+
+PENSTOCK_INLINE void run_watch::requested(const void* key, std::uint64_t object, std::uint64_t offset,
+                                          std::uint64_t bytes, std::uint64_t begin) const noexcept {
+  if (!any()) return;
+  run_event e{begin, 0, activity::request};
+  e.block = object;
+  e.first = offset;
+  e.last = offset + bytes;
+  for (const any_observer& one : all_) one.hold(key, e);
+}
+
+PENSTOCK_INLINE void run_watch::counted(const storage_counters& all, bool by_consumer) const noexcept {
+  if (!any()) return;
+  run_event e{now(), 0, activity::storage_counts};
+  e.end_ns = e.begin_ns;
+  e.samples = all.requests;
+  e.first = all.retries;
+  e.last = all.hedges;
+  e.batch = all.slow_downs;
+  e.block = all.throttled;
+  e.epoch = all.given_up;
+  e.stage = static_cast<std::uint32_t>(std::min<std::uint64_t>(all.hedges_won, ~std::uint32_t{0}));
+  const unsigned thread = by_consumer || workers_ == 0 ? 0 : 1 + workers_;
+  note(thread, e);
+  if (all.hits + all.fetched + all.uncached == 0) return;
+  run_event near{e.begin_ns, e.end_ns, activity::cache_counts};
+  near.samples = all.hits;
+  near.first = all.fetched;
+  near.last = all.refetched;
+  near.batch = all.evicted;
+  near.block = all.corrupt;
+  near.epoch = all.uncached;
+  note(thread, near);
+}
+
+/// Fills in which batch a block is.
+PENSTOCK_INLINE void run_watch::describe(run_event& e, const block& b) const noexcept {
+  if (in_place_) {
+    e.batch = b.batches.front().delivered.index;
+    e.epoch = b.batches.front().delivered.epoch;
+    for (const batch_rows& batch : b.batches) e.samples += batch.valid;
+  } else if (b.from_batches) {
+    e.samples = b.gathered.all().size();
+    if (b.gathered.empty()) return;
+    e.epoch = b.gathered.all().front().epoch;
+    e.first = b.gathered.all().front().index;
+    e.last = b.gathered.all().back().index;
+  } else {
+    e.samples = b.rows;
+  }
+}
+
+/// Fills in the positions of the slots [first, first + slots): the first and the last.
+PENSTOCK_INLINE void run_watch::locate(run_event& e, const block& b, std::uint64_t first,
+                                       std::uint64_t slots) const noexcept {
+  e.epoch = b.epoch;
+  for (const batch_rows& batch : b.batches) {
+    const std::uint64_t all = batch.first + batch.valid;
+    const std::uint64_t begin = in_place_ ? std::max(first, batch.first) : batch.first;
+    const std::uint64_t end = in_place_ ? std::min(first + slots, all) : all;
+    if (begin >= end) continue;
+    if (e.first == run_event::none) {
+      e.first = b.index(begin);
+      if (in_place_) e.batch = batch.delivered.index;
+    }
+    e.last = b.index(end - 1);
+  }
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/workers/thread.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A thread that runs one member function and is joined on destruction. Not std::jthread, which instantiates
+/// a hundred functions for everything that it may run.
+class joined_thread {
+ public:
+  joined_thread() = default;
+  joined_thread(const joined_thread&) = delete;
+  joined_thread& operator=(const joined_thread&) = delete;
+  ~joined_thread() { join(); }
+
+  /// Calls `(object.*Member)()`, which must not throw. Throws std::system_error if no thread can be created.
+  template <auto Member, class T>
+  void start(T& object) {
+    begin(
+        [](void* it) noexcept -> void* {
+          (static_cast<T*>(it)->*Member)();
+          return nullptr;
+        },
+        &object);
+  }
+  [[nodiscard]] bool joinable() const noexcept { return runs_; }
+  void join() noexcept;
+
+ private:
+  void begin(void* (*what)(void*), void* it);
+
+  pthread_t id_{};
+  bool runs_ = false;
+};
+
+inline void joined_thread::join() noexcept {
+  if (runs_ && ::pthread_join(id_, nullptr) != 0) std::terminate();  // a thread cannot join itself
+  runs_ = false;
+}
+
+inline void joined_thread::begin(void* (*what)(void*), void* it) {
+  if (const int code = ::pthread_create(&id_, nullptr, what, it); code != 0)
+    throw std::system_error(code, std::generic_category());
+  runs_ = true;
 }
 
 }  // namespace penstock::inline v0_1
@@ -29481,120 +29336,7 @@ class engine_shell {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/machine.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The processors this process may use: the smaller of its affinity mask and its cgroup's quota, at least
-/// one.
-[[nodiscard]] unsigned usable_processors();
-
-/// The processors that the calling thread may use; none if the system does not say.
-[[nodiscard]] processor_set processors_of_this_thread();
-
-/// The processors that the calling thread or the process's main thread may use; none if the system does not
-/// say.
-[[nodiscard]] processor_set allowed_processors();
-
-/// A rank's share of the usable processors, at least one.
-[[nodiscard]] unsigned processors_of_rank(std::uint64_t local_ranks);
-
-/// The default number of workers: the rank's share of the processors, less one for the training loop if they
-/// are more than two.
-[[nodiscard]] unsigned default_workers(std::uint64_t local_ranks);
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/machine.ipp
-
-#if defined(__linux__)
-#include <sched.h>
-#include <unistd.h>
-#endif
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// The processors that a cgroup's quota allows, or 0 for no limit. Version 2 first, then version 1.
-PENSTOCK_INLINE double cgroup_quota() {
-  double quota = 0, period = 0;
-  if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "re")) {
-    if (std::fscanf(f, "%lf %lf", &quota, &period) != 2) quota = 0;  // "max 100000"
-    std::fclose(f);
-  } else {
-    const auto number = [](const char* path) {
-      double value = 0;
-      if (std::FILE* file = std::fopen(path, "re")) {
-        if (std::fscanf(file, "%lf", &value) != 1) value = 0;
-        std::fclose(file);
-      }
-      return value;
-    };
-    quota = number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-    period = number("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  }
-  return quota > 0 && period > 0 ? quota / period : 0;
-}
-
-#if defined(__linux__)
-/// Adds the processors that a thread may use; 0 is the calling one.
-PENSTOCK_INLINE void add_processors_of(pid_t thread, processor_set& all) {
-  static_assert(processor_set::max_processors <= CPU_SETSIZE,
-                "penstock: a cpu_set_t holds every processor_set");
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(thread, sizeof set, &set) != 0) return;
-  for (unsigned i = 0; i < processor_set::max_processors; ++i)
-    if (CPU_ISSET(i, &set) && !all.contains(i)) all.add(i);
-}
-#endif
-
-}  // namespace detail
-
-PENSTOCK_INLINE unsigned usable_processors() {
-  unsigned count = std::max(1u, std::thread::hardware_concurrency());
-#if defined(__linux__)
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    count = static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
-#endif
-  if (const double quota = detail::cgroup_quota(); quota > 0)
-    count = std::min(count, static_cast<unsigned>(std::ceil(quota)));
-  return std::max(1u, count);
-}
-
-PENSTOCK_INLINE processor_set processors_of_this_thread() {
-  processor_set all;
-#if defined(__linux__)
-  detail::add_processors_of(0, all);
-#endif
-  return all;
-}
-
-PENSTOCK_INLINE processor_set allowed_processors() {
-  processor_set all;
-#if defined(__linux__)
-  // A main thread's id is that of its process.
-  for (const pid_t thread : {pid_t{0}, ::getpid()}) detail::add_processors_of(thread, all);
-#endif
-  return all;
-}
-
-PENSTOCK_INLINE unsigned processors_of_rank(std::uint64_t local_ranks) {
-  const std::uint64_t share = usable_processors() / std::max<std::uint64_t>(1, local_ranks);
-  return static_cast<unsigned>(std::max<std::uint64_t>(1, share));
-}
-
-PENSTOCK_INLINE unsigned default_workers(std::uint64_t local_ranks) {
-  const unsigned share = processors_of_rank(local_ranks);
-  return share > 2 ? share - 1 : share;
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/request_limit.hpp
+// ---- penstock/run/engine/read_ahead/request_limit.hpp
 
 namespace penstock::inline v0_1 {
 
@@ -29648,7 +29390,7 @@ class request_limit {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/request_limit.ipp
+// ---- penstock/run/engine/read_ahead/request_limit.ipp
 
 namespace penstock::inline v0_1 {
 
@@ -29759,7 +29501,7 @@ PENSTOCK_INLINE void request_limit::slow_down(std::uint64_t begun_ns, std::uint6
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/waiting_reads.hpp
+// ---- penstock/storage/reads/waiting_reads.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -29799,7 +29541,7 @@ class waiting_reads {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/waiting_reads.ipp
+// ---- penstock/storage/reads/waiting_reads.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -29958,7 +29700,7 @@ PENSTOCK_INLINE void threaded_reads::work() noexcept {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/request_queue.hpp
+// ---- penstock/run/engine/read_ahead/request_queue.hpp
 
 namespace penstock::inline v0_1 {
 
@@ -30056,7 +29798,7 @@ class request_queue {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/request_queue.ipp
+// ---- penstock/run/engine/read_ahead/request_queue.ipp
 
 namespace penstock::inline v0_1 {
 
@@ -30295,7 +30037,7 @@ PENSTOCK_INLINE std::optional<named_read> request_queue::oldest() const {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/fetcher.hpp
+// ---- penstock/run/engine/read_ahead/fetcher.hpp
 
 namespace penstock::inline v0_1 {
 
@@ -30355,7 +30097,7 @@ class fetcher {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/fetcher.ipp
+// ---- penstock/run/engine/read_ahead/fetcher.ipp
 
 namespace penstock::inline v0_1 {
 
@@ -30505,7 +30247,7 @@ PENSTOCK_INLINE void fetcher::end_reads() noexcept {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/planned_reads.hpp
+// ---- penstock/run/engine/read_ahead/planned_reads.hpp
 
 namespace penstock::inline v0_1 {
 
@@ -30561,7 +30303,7 @@ class planned_reads {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/thread_place.hpp
+// ---- penstock/run/engine/workers/thread_place.hpp
 
 namespace penstock::inline v0_1 {
 
@@ -30606,7 +30348,120 @@ class thread_place {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/thread_place.ipp
+// ---- penstock/run/engine/tuning/machine.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The processors this process may use: the smaller of its affinity mask and its cgroup's quota, at least
+/// one.
+[[nodiscard]] unsigned usable_processors();
+
+/// The processors that the calling thread may use; none if the system does not say.
+[[nodiscard]] processor_set processors_of_this_thread();
+
+/// The processors that the calling thread or the process's main thread may use; none if the system does not
+/// say.
+[[nodiscard]] processor_set allowed_processors();
+
+/// A rank's share of the usable processors, at least one.
+[[nodiscard]] unsigned processors_of_rank(std::uint64_t local_ranks);
+
+/// The default number of workers: the rank's share of the processors, less one for the training loop if they
+/// are more than two.
+[[nodiscard]] unsigned default_workers(std::uint64_t local_ranks);
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/tuning/machine.ipp
+
+#if defined(__linux__)
+#include <sched.h>
+#include <unistd.h>
+#endif
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The processors that a cgroup's quota allows, or 0 for no limit. Version 2 first, then version 1.
+PENSTOCK_INLINE double cgroup_quota() {
+  double quota = 0, period = 0;
+  if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "re")) {
+    if (std::fscanf(f, "%lf %lf", &quota, &period) != 2) quota = 0;  // "max 100000"
+    std::fclose(f);
+  } else {
+    const auto number = [](const char* path) {
+      double value = 0;
+      if (std::FILE* file = std::fopen(path, "re")) {
+        if (std::fscanf(file, "%lf", &value) != 1) value = 0;
+        std::fclose(file);
+      }
+      return value;
+    };
+    quota = number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
+    period = number("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  }
+  return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+#if defined(__linux__)
+/// Adds the processors that a thread may use; 0 is the calling one.
+PENSTOCK_INLINE void add_processors_of(pid_t thread, processor_set& all) {
+  static_assert(processor_set::max_processors <= CPU_SETSIZE,
+                "penstock: a cpu_set_t holds every processor_set");
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(thread, sizeof set, &set) != 0) return;
+  for (unsigned i = 0; i < processor_set::max_processors; ++i)
+    if (CPU_ISSET(i, &set) && !all.contains(i)) all.add(i);
+}
+#endif
+
+}  // namespace detail
+
+PENSTOCK_INLINE unsigned usable_processors() {
+  unsigned count = std::max(1u, std::thread::hardware_concurrency());
+#if defined(__linux__)
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    count = static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
+#endif
+  if (const double quota = detail::cgroup_quota(); quota > 0)
+    count = std::min(count, static_cast<unsigned>(std::ceil(quota)));
+  return std::max(1u, count);
+}
+
+PENSTOCK_INLINE processor_set processors_of_this_thread() {
+  processor_set all;
+#if defined(__linux__)
+  detail::add_processors_of(0, all);
+#endif
+  return all;
+}
+
+PENSTOCK_INLINE processor_set allowed_processors() {
+  processor_set all;
+#if defined(__linux__)
+  // A main thread's id is that of its process.
+  for (const pid_t thread : {pid_t{0}, ::getpid()}) detail::add_processors_of(thread, all);
+#endif
+  return all;
+}
+
+PENSTOCK_INLINE unsigned processors_of_rank(std::uint64_t local_ranks) {
+  const std::uint64_t share = usable_processors() / std::max<std::uint64_t>(1, local_ranks);
+  return static_cast<unsigned>(std::max<std::uint64_t>(1, share));
+}
+
+PENSTOCK_INLINE unsigned default_workers(std::uint64_t local_ranks) {
+  const unsigned share = processors_of_rank(local_ranks);
+  return share > 2 ? share - 1 : share;
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/workers/thread_place.ipp
 
 #if defined(__linux__)
 #include <sched.h>
@@ -30705,7 +30560,7 @@ PENSTOCK_INLINE void thread_place::await(unsigned threads) {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/read_planner.hpp
+// ---- penstock/run/engine/read_ahead/read_planner.hpp
 
 namespace penstock::inline v0_1 {
 
@@ -30778,7 +30633,7 @@ class read_planner {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/read_planner.ipp
+// ---- penstock/run/engine/read_ahead/read_planner.ipp
 
 namespace penstock::inline v0_1 {
 
@@ -30948,7 +30803,7 @@ PENSTOCK_INLINE void read_planner::follow() noexcept {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/read_ahead.hpp
+// ---- penstock/run/engine/read_ahead/read_ahead.hpp
 
 namespace penstock::inline v0_1 {
 
@@ -31053,7 +30908,7 @@ class read_ahead {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/read_ahead.ipp
+// ---- penstock/run/engine/read_ahead/read_ahead.ipp
 
 namespace penstock::inline v0_1 {
 
@@ -31302,7 +31157,7 @@ PENSTOCK_INLINE void read_ahead::follow() noexcept {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/wait_watchdog.hpp
+// ---- penstock/run/engine/workers/wait_watchdog.hpp
 
 namespace penstock::inline v0_1 {
 
@@ -31348,7 +31203,7 @@ class watchdog_thread {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/wait_watchdog.ipp
+// ---- penstock/run/engine/workers/wait_watchdog.ipp
 
 namespace penstock::inline v0_1 {
 
@@ -32467,7 +32322,7 @@ PENSTOCK_INLINE block* delivery_shell::take_piece(std::uint64_t epoch, batch_row
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/batch_maps.hpp
+// ---- penstock/run/engine/workers/batch_maps.hpp
 
 namespace penstock::inline v0_1 {
 
@@ -32612,7 +32467,7 @@ class batch_maps {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/device_works.hpp
+// ---- penstock/run/engine/workers/device_works.hpp
 
 /// The operations of `on_device` at work.
 namespace penstock::inline v0_1 {
@@ -32836,7 +32691,7 @@ class device_works<Plan, pack<First, Rest...>> {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/evaluator.hpp
+// ---- penstock/run/engine/workers/evaluator.hpp
 
 namespace penstock::inline v0_1 {
 
@@ -34924,7 +34779,7 @@ template <class Source, class... Stages>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/values_file.hpp
+// ---- penstock/source/files/values_file.hpp
 
 /// Files with one value per sample; the layout is in docs/shard_indexes.md.
 namespace penstock::inline v0_1 {
@@ -35017,10 +34872,82 @@ void write_values(const std::string& path, values_header header, std::string_vie
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/output_file.hpp
+// ---- penstock/source/files/hash_bytes.hpp
 
 namespace penstock::inline v0_1 {
-namespace detail::tar {
+namespace detail {
+
+/// A hash of bytes for fingerprints, eight at a time; identical on every machine. Not secure against
+/// adversaries.
+[[nodiscard]] std::uint64_t hash_bytes(std::uint64_t seed, bytes_view bytes) noexcept;
+
+/// `hash_bytes` of the numbers' little-endian bytes.
+[[nodiscard]] std::uint64_t hash_words(std::uint64_t seed, std::span<const std::uint64_t> words) noexcept;
+
+/// `hash_bytes` of the first and the last MiB only: a fingerprint must not cost a pass over a dataset.
+[[nodiscard]] std::uint64_t hash_ends(std::uint64_t seed, bytes_view bytes) noexcept;
+
+/// A 64-bit hash of bytes, in four lanes so that it keeps up with memory. It detects accidents, not attacks.
+[[nodiscard]] std::uint64_t checksum(bytes_view bytes) noexcept;
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/hash_bytes.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE std::uint64_t hash_bytes(std::uint64_t seed, bytes_view bytes) noexcept {
+  std::uint64_t hash = mix64(seed ^ bytes.size());
+  while (!bytes.empty()) {
+    const std::size_t n = std::min<std::size_t>(8, bytes.size());
+    std::array<std::byte, 8> word{};
+    std::memcpy(word.data(), bytes.data(), n);
+    hash = mix64(hash ^ load_little<std::uint64_t>(word.data()));
+    bytes = bytes.subspan(n);
+  }
+  return hash;
+}
+
+PENSTOCK_INLINE std::uint64_t hash_words(std::uint64_t seed, std::span<const std::uint64_t> words) noexcept {
+  std::uint64_t hash = mix64(seed ^ words.size_bytes());
+  for (const std::uint64_t word : words) hash = mix64(hash ^ word);
+  return hash;
+}
+
+PENSTOCK_INLINE std::uint64_t hash_ends(std::uint64_t seed, bytes_view bytes) noexcept {
+  constexpr std::size_t part = 1u << 20;
+  if (bytes.size() <= 2 * part) return hash_bytes(seed, bytes);
+  return hash_bytes(hash_bytes(seed ^ bytes.size(), bytes.first(part)), bytes.last(part));
+}
+
+PENSTOCK_INLINE std::uint64_t checksum(bytes_view bytes) noexcept {
+  constexpr std::uint64_t a = 0x9e3779b97f4a7c15u;
+  constexpr std::uint64_t b = 0xbf58476d1ce4e5b9u;
+  std::array<std::uint64_t, 4> lanes{1, 2, 3, 4};
+  const std::size_t size = bytes.size();
+  std::size_t at = 0;
+  for (; size - at >= 32; at += 32) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      lanes[i] = std::rotl(lanes[i] ^ (load_little<std::uint64_t>(bytes.data() + at + 8 * i) * a), 29) * b;
+    }
+  }
+  std::uint64_t sum = size;
+  for (const std::uint64_t lane : lanes) sum = mix64(sum ^ lane);
+  for (; at < size; at += 8) {
+    std::array<std::byte, 8> last{};
+    std::memcpy(last.data(), bytes.data() + at, size - at < 8 ? size - at : 8);
+    sum = mix64(sum ^ load_little<std::uint64_t>(last.data()));
+  }
+  return sum;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/storage/local/output_file.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
 
 /// A file descriptor that is closed by the destructor.
 class owned_descriptor {
@@ -35041,6 +34968,9 @@ class owned_descriptor {
  private:
   int value_ = -1;
 };
+
+/// Fills `into` from an offset on; returns false if that is not possible.
+[[nodiscard]] bool read_all(int from, mutable_bytes into, std::uint64_t offset = 0) noexcept;
 
 /// A file that appears under its name when it is complete, or not at all.
 ///
@@ -35079,12 +35009,24 @@ class output_file {
   std::uint64_t size_ = 0;
 };
 
-}  // namespace detail::tar
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/output_file.ipp
+// ---- penstock/storage/local/output_file.ipp
 
-namespace penstock::inline v0_1::detail::tar {
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE bool read_all(int from, mutable_bytes into, std::uint64_t offset) noexcept {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const ssize_t got =
+        ::pread(from, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    done += static_cast<std::size_t>(got);
+  }
+  return true;
+}
 
 PENSTOCK_INLINE output_file::output_file(std::string path)
     : path_(std::move(path)), temporary_(path_ + ".tmp-" + unique_ending()) {
@@ -35166,524 +35108,9 @@ PENSTOCK_INLINE error output_file::failure(std::string_view doing) const {
   return error(errc::io, {"cannot ", doing, ": ", std::generic_category().message(code)}).in_file(path_);
 }
 
-}  // namespace penstock::inline v0_1::detail::tar
+}  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/tar/shard_index.hpp
-
-/// The index of a shard: its samples, and the place of their members. One layout serves in memory and on
-/// disk, described in docs/shard_indexes.md: fixed-width little-endian tables, read in place.
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// A 64-bit hash of bytes, in four lanes so that it keeps up with memory. It detects accidents, not attacks.
-[[nodiscard]] std::uint64_t checksum(bytes_view bytes) noexcept;
-
-/// The first 128 bytes: everything a plan needs to know about a shard.
-struct index_header {
-  static constexpr std::size_t size = 128;
-  static constexpr std::string_view magic = "PENSTIDX";
-  static constexpr std::uint32_t version = 1;
-
-  std::uint64_t shard_size = 0;
-  std::uint64_t shard_stamp = 0;
-  std::uint64_t samples = 0;
-  std::uint64_t members = 0;
-  std::uint64_t suffixes = 0;
-  std::uint64_t suffix_bytes = 0;
-  std::uint64_t key_bytes = 0;
-  std::uint64_t payload = 0;       ///< bytes in all members
-  std::uint64_t content = 0;       ///< checksum of everything after the header
-  std::uint64_t unended = 0;       ///< 1: the shard lacks the zero blocks that end an archive
-  std::uint64_t bytewise = 0;      ///< 1: records of a TFRecord file, whose offsets count bytes
-  std::uint64_t apple_double = 0;  ///< of the members of macOS: 0: none was met; 1: left out; 2: kept
-
-  [[nodiscard]] std::uint64_t members_at() const noexcept { return size + 8 * (samples + 1); }
-  [[nodiscard]] std::uint64_t suffix_ends_at() const noexcept { return members_at() + 16 * members; }
-  [[nodiscard]] std::uint64_t suffixes_at() const noexcept { return suffix_ends_at() + 4 * suffixes; }
-  [[nodiscard]] std::uint64_t keys_at() const noexcept { return suffixes_at() + suffix_bytes; }
-  [[nodiscard]] std::uint64_t file_size() const noexcept { return keys_at() + key_bytes; }
-
-  /// Whether the index was made as this choice wants it.
-  [[nodiscard]] bool fits(bool skip_apple_double) const noexcept {
-    return apple_double == 0 || (apple_double == 1) == skip_apple_double;
-  }
-
-  void store(std::byte* to) const noexcept;
-
-  /// Returns nothing if the bytes are not a header of this version, or are damaged.
-  [[nodiscard]] static std::optional<index_header> load(bytes_view bytes) noexcept;
-};
-
-/// The tables of an index, in place. It does not own the bytes.
-class shard_index {
- public:
-  shard_index() = default;
-
-  /// Checks everything once, so that reading a sample needs no checks. Returns nothing if the bytes are not a
-  /// valid index.
-  [[nodiscard]] static std::optional<shard_index> over(bytes_view bytes) noexcept;
-
-  [[nodiscard]] const index_header& header() const noexcept { return header_; }
-  [[nodiscard]] std::uint32_t first_member(std::uint64_t sample) const noexcept {
-    if (each_ != 0) return static_cast<std::uint32_t>(sample) * each_;
-    return listed_first(sample);
-  }
-  [[nodiscard]] std::uint32_t end_member(std::uint64_t sample) const noexcept {
-    return first_member(sample + 1);
-  }
-  /// Prefetches what says where a sample's members begin.
-  [[gnu::always_inline]] void prefetch_first(std::uint64_t sample) const noexcept {
-    if (each_ == 0) prefetch_lines(base_ + index_header::size + 8 * sample, 16);
-  }
-  [[nodiscard]] std::string_view key(std::uint64_t sample) const noexcept {
-    const std::uint32_t begin = key_begin(sample);
-    return {keys_ + begin, key_begin(sample + 1) - begin};
-  }
-  [[nodiscard]] std::uint64_t offset(std::uint32_t member) const noexcept {
-    return place(member) >> 24 << block_bits_;
-  }
-  [[gnu::always_inline]] void prefetch_member(std::uint32_t member) const noexcept {
-    prefetch_lines(members_ + 16 * std::uint64_t{member}, 16);
-  }
-  [[nodiscard]] std::uint64_t size(std::uint32_t member) const noexcept {
-    return load_little<std::uint64_t>(members_ + 16 * std::uint64_t{member} + 8);
-  }
-  [[nodiscard]] std::uint64_t end(std::uint32_t member) const noexcept {
-    return offset(member) + size(member);
-  }
-  [[nodiscard]] std::uint32_t suffix_number(std::uint32_t member) const noexcept {
-    return static_cast<std::uint32_t>(place(member) & 0xffffffu);
-  }
-  [[nodiscard]] std::string_view suffix(std::uint32_t member) const noexcept {
-    return suffix_text(suffix_number(member));
-  }
-  /// The suffix with this number.
-  [[nodiscard]] std::string_view suffix_text(std::uint32_t number) const noexcept {
-    const std::uint32_t begin = number == 0 ? 0 : suffix_end(number - 1);
-    return {suffixes_ + begin, suffix_end(number) - begin};
-  }
-
-  /// Sets which members are used: one byte per suffix, which the caller owns. By default all are used.
-  void use(const unsigned char* by_suffix) noexcept { used_ = by_suffix; }
-  [[nodiscard]] bool uses_all() const noexcept { return used_ == nullptr; }
-  [[nodiscard]] bool uses(std::uint32_t member) const noexcept {
-    return used_ == nullptr || used_[suffix_number(member)] != 0;
-  }
-  /// Calls f(begin, end) for the bytes of each run of used members in [first, end).
-  template <class F>
-  void runs_of_used(std::uint32_t first, std::uint32_t end, F&& f) const {
-    while (first != end) {
-      std::uint32_t last = uses_all() ? end : first;
-      while (last != end && uses(last)) ++last;
-      if (last != first && this->end(last - 1) != offset(first)) f(offset(first), this->end(last - 1));
-      first = last;
-      while (first != end && !uses(first)) ++first;
-    }
-  }
-
- private:
-  [[nodiscard]] std::uint32_t listed_first(std::uint64_t sample) const noexcept {
-    return load_little<std::uint32_t>(base_ + index_header::size + 8 * sample);
-  }
-  [[nodiscard]] std::uint64_t place(std::uint32_t member) const noexcept {
-    return load_little<std::uint64_t>(members_ + 16 * std::uint64_t{member});
-  }
-  [[nodiscard]] std::uint32_t key_begin(std::uint64_t sample) const noexcept {
-    return load_little<std::uint32_t>(base_ + index_header::size + 8 * sample + 4);
-  }
-  [[nodiscard]] std::uint32_t suffix_end(std::uint32_t number) const noexcept {
-    return load_little<std::uint32_t>(suffix_ends_ + 4 * std::uint64_t{number});
-  }
-
-  [[nodiscard]] bool consistent() const noexcept;
-  /// The number of members of each sample, or 0 if samples differ.
-  [[nodiscard]] std::uint32_t members_each() const noexcept;
-
-  index_header header_;
-  const std::byte* base_ = nullptr;
-  const std::byte* members_ = nullptr;
-  const std::byte* suffix_ends_ = nullptr;
-  const char* suffixes_ = nullptr;
-  const char* keys_ = nullptr;
-  const unsigned char* used_ = nullptr;
-  unsigned block_bits_ = 9;
-  std::uint32_t each_ = 0;  // members of each sample, which then need not be looked up; 0: samples differ
-};
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/shard_index.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-PENSTOCK_INLINE std::uint64_t checksum(bytes_view bytes) noexcept {
-  constexpr std::uint64_t a = 0x9e3779b97f4a7c15u;
-  constexpr std::uint64_t b = 0xbf58476d1ce4e5b9u;
-  std::array<std::uint64_t, 4> lanes{1, 2, 3, 4};
-  const std::size_t size = bytes.size();
-  std::size_t at = 0;
-  for (; size - at >= 32; at += 32) {
-    for (std::size_t i = 0; i < 4; ++i) {
-      lanes[i] = std::rotl(lanes[i] ^ (load_little<std::uint64_t>(bytes.data() + at + 8 * i) * a), 29) * b;
-    }
-  }
-  std::uint64_t sum = size;
-  for (const std::uint64_t lane : lanes) sum = mix64(sum ^ lane);
-  for (; at < size; at += 8) {
-    std::array<std::byte, 8> last{};
-    std::memcpy(last.data(), bytes.data() + at, size - at < 8 ? size - at : 8);
-    sum = mix64(sum ^ load_little<std::uint64_t>(last.data()));
-  }
-  return sum;
-}
-
-PENSTOCK_INLINE void index_header::store(std::byte* to) const noexcept {
-  std::memset(to, 0, size);
-  std::memcpy(to, magic.data(), magic.size());
-  store_little<std::uint32_t>(to + 8, version);
-  store_little<std::uint32_t>(to + 12, static_cast<std::uint32_t>(size));
-  std::byte* field = to + 16;
-  for (const std::uint64_t value : {shard_size, shard_stamp, samples, members, suffixes, suffix_bytes,
-                                    key_bytes, payload, content, unended, bytewise, apple_double}) {
-    store_little<std::uint64_t>(field, value);
-    field += 8;
-  }
-  store_little<std::uint64_t>(to + size - 8, checksum({to, size - 8}));
-}
-
-PENSTOCK_INLINE std::optional<index_header> index_header::load(bytes_view bytes) noexcept {
-  if (bytes.size() < size || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) return std::nullopt;
-  const std::byte* from = bytes.data();
-  if (load_little<std::uint32_t>(from + 8) != version || load_little<std::uint32_t>(from + 12) != size)
-    return std::nullopt;
-  if (load_little<std::uint64_t>(from + size - 8) != checksum(bytes.first(size - 8))) return std::nullopt;
-  index_header h;
-  const std::byte* field = from + 16;
-  for (std::uint64_t* value :
-       {&h.shard_size, &h.shard_stamp, &h.samples, &h.members, &h.suffixes, &h.suffix_bytes, &h.key_bytes,
-        &h.payload, &h.content, &h.unended, &h.bytewise, &h.apple_double}) {
-    *value = load_little<std::uint64_t>(field);
-    field += 8;
-  }
-  constexpr std::uint64_t maximum = std::numeric_limits<std::uint32_t>::max();
-  if (h.samples >= maximum || h.members > maximum || h.suffixes > (1u << 24) || h.suffix_bytes > maximum ||
-      h.key_bytes > maximum || h.unended > 1 || h.bytewise > 1 || h.apple_double > 2) {
-    return std::nullopt;
-  }
-  // An index without samples must be empty: its tables are never read, so nothing else would
-  // notice.
-  const bool nothing = h.members == 0 && h.key_bytes == 0 && h.payload == 0;
-  if (h.samples > h.members || (h.samples == 0 && !nothing)) return std::nullopt;
-  return h;
-}
-
-PENSTOCK_INLINE std::optional<shard_index> shard_index::over(bytes_view bytes) noexcept {
-  const auto header = index_header::load(bytes);
-  if (!header || bytes.size() != header->file_size()) return std::nullopt;
-  if (checksum(bytes.subspan(index_header::size)) != header->content) return std::nullopt;
-  shard_index index;
-  index.header_ = *header;
-  index.base_ = bytes.data();
-  if (header->bytewise != 0) index.block_bits_ = 0;
-  index.members_ = bytes.data() + header->members_at();
-  index.suffix_ends_ = bytes.data() + header->suffix_ends_at();
-  index.suffixes_ = reinterpret_cast<const char*>(bytes.data() + header->suffixes_at());
-  index.keys_ = reinterpret_cast<const char*>(bytes.data() + header->keys_at());
-  if (!index.consistent()) return std::nullopt;
-  index.each_ = index.members_each();
-  return index;
-}
-
-PENSTOCK_INLINE std::uint32_t shard_index::members_each() const noexcept {
-  if (header_.samples == 0 || header_.members % header_.samples != 0) return 0;
-  const std::uint64_t each = header_.members / header_.samples;
-  for (std::uint64_t i = 0; i < header_.samples; ++i)
-    if (listed_first(i) != i * each) return 0;
-  return static_cast<std::uint32_t>(each);
-}
-
-PENSTOCK_INLINE bool shard_index::consistent() const noexcept {
-  if (first_member(0) != 0 || key_begin(0) != 0) return false;
-  for (std::uint64_t i = 0; i < header_.samples; ++i) {
-    if (first_member(i) >= first_member(i + 1) || key_begin(i) > key_begin(i + 1)) return false;
-  }
-  if (first_member(header_.samples) != header_.members || key_begin(header_.samples) != header_.key_bytes)
-    return false;
-  std::uint32_t before = 0;
-  for (std::uint32_t i = 0; i < header_.suffixes; ++i) {
-    if (suffix_end(i) < before) return false;
-    before = suffix_end(i);
-  }
-  if (before != header_.suffix_bytes) return false;
-  // A record is one member, with its checksum of 4 bytes behind it and a header of 12 bytes before it.
-  const bool records = header_.bytewise != 0;
-  if (records && header_.members != header_.samples) return false;
-  std::uint64_t end = 0, payload = 0;
-  for (std::uint32_t i = 0; i < header_.members; ++i) {
-    if (suffix_number(i) >= header_.suffixes || offset(i) < end || offset(i) > header_.shard_size ||
-        size(i) > header_.shard_size - offset(i)) {
-      return false;
-    }
-    if (records && (size(i) < 4 || offset(i) < 12)) return false;
-    end = offset(i) + size(i);
-    payload += size(i);
-  }
-  return payload == header_.payload;
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/index_file.hpp
-
-/// The files that hold the indexes of shards.
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// The index file beside a shard.
-[[nodiscard]] std::string index_path(const std::string& shard);
-/// The index file of a shard in the user's cache folder; empty if neither XDG_CACHE_HOME nor HOME is set to
-/// an absolute path, and `folder`, which counts first, is empty. Source: XDG Base Directory Specification
-/// 0.8.
-[[nodiscard]] std::string cached_index_path(const std::string& folder, const std::string& shard);
-
-/// The index file of an object of a store in a local folder, named by a hash of the object's name, size and
-/// stamp; empty if the object has no stamp, so that one cannot tell whether it is the same, or if `folder` is
-/// empty and there is no cache folder.
-[[nodiscard]] std::string kept_index_path(const std::string& folder, const std::string& name,
-                                          object_version object);
-
-enum class index_state { good, missing, unreadable, damaged, stale };
-
-[[nodiscard]] const char* to_text(index_state state) noexcept;
-
-/// Fills `into` from an offset on; returns false if that is not possible.
-[[nodiscard]] bool read_all(int from, mutable_bytes into, std::uint64_t offset = 0) noexcept;
-
-/// Reads the header of an index file and nothing else.
-[[nodiscard]] std::pair<index_state, index_header> peek_index(const std::string& path,
-                                                              object_version expected);
-
-/// An index together with the owner of its bytes: a mapping, or a buffer shared with the plan.
-class loaded_index {
- public:
-  /// Maps an index file and checks all of it; returns null if it is not valid. If it cannot be mapped,
-  /// because there are too many mappings, it is read instead.
-  [[nodiscard]] static std::unique_ptr<loaded_index> from_file(const std::string& path);
-
-  [[nodiscard]] static std::unique_ptr<loaded_index> from_buffer(shared<const buffer> bytes);
-
-  loaded_index(const loaded_index&) = delete;
-  loaded_index& operator=(const loaded_index&) = delete;
-  ~loaded_index();
-
-  [[nodiscard]] const shard_index& tables() const noexcept { return tables_; }
-  /// Marks the members that are used.
-  void use(const projection& used);
-
- private:
-  loaded_index() = default;
-
-  static std::unique_ptr<loaded_index> checked(std::unique_ptr<loaded_index> made, bytes_view bytes);
-
-  shard_index tables_;
-  std::vector<unsigned char> used_;  // by suffix; empty if all are used
-  bytes_view mapped_;
-  shared<const buffer> owned_;
-};
-
-/// Writes an index file, completely or not at all, and makes its folder if it is missing. Returns false if
-/// that is not possible, for example in a folder that is not writable.
-bool keep_index(const std::string& path, bytes_view bytes) noexcept;
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/index_file.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-PENSTOCK_INLINE std::string index_path(const std::string& shard) { return shard + ".penstock-index"; }
-
-// The user's cache folder with a trailing slash, or an empty text. Relative paths are ignored.
-PENSTOCK_INLINE std::string cache_folder() {
-  const auto absolute = [](const char* name) -> std::string_view {
-    const char* value = std::getenv(name);
-    return value != nullptr && value[0] == '/' ? value : "";
-  };
-  if (const auto chosen = absolute("XDG_CACHE_HOME"); !chosen.empty()) return std::string(chosen) + "/";
-  if (const auto home = absolute("HOME"); !home.empty()) return std::string(home) + "/.cache/";
-  return {};
-}
-
-PENSTOCK_INLINE std::string in_hex(std::uint64_t value) {
-  std::string digits(16, '0');
-  for (auto at = digits.rbegin(); at != digits.rend(); ++at, value >>= 4)
-    *at = "0123456789abcdef"[value & 15];
-  return digits;
-}
-
-// The folder for indexes with a trailing slash, or an empty text.
-PENSTOCK_INLINE std::string index_folder(const std::string& chosen) {
-  if (!chosen.empty()) return chosen.ends_with('/') ? chosen : chosen + "/";
-  const std::string cache = cache_folder();
-  return cache.empty() ? cache : cache + "penstock/indexes/";
-}
-
-PENSTOCK_INLINE std::string cached_index_path(const std::string& chosen, const std::string& shard) {
-  const std::string folder = index_folder(chosen);
-  if (folder.empty()) return {};
-  std::error_code unknown;
-  std::filesystem::path whole = std::filesystem::canonical(shard, unknown);
-  if (unknown) whole = std::filesystem::absolute(shard);
-  // Two 64-bit hashes: if two shards shared a name, each would overwrite the other's index again and
-  // again.
-  const std::uint64_t one = fingerprint().add("index", whole.native()).value();
-  const std::uint64_t two = fingerprint().add("cache", whole.native(), one).value();
-  return folder + in_hex(one) + in_hex(two) + ".penstock-index";
-}
-
-PENSTOCK_INLINE std::string kept_index_path(const std::string& chosen, const std::string& name,
-                                            object_version object) {
-  const std::string folder = index_folder(chosen);
-  if (folder.empty() || object.stamp == 0) return {};
-  const std::uint64_t one = fingerprint().add("object", name, object.size, object.stamp).value();
-  const std::uint64_t two = fingerprint().add("kept", name, object.size, object.stamp, one).value();
-  return folder + in_hex(one) + in_hex(two) + ".penstock-index";
-}
-
-PENSTOCK_INLINE const char* to_text(index_state state) noexcept {
-  switch (state) {
-    case index_state::good:
-      return "is valid";
-    case index_state::missing:
-      return "does not exist";
-    case index_state::unreadable:
-      return "cannot be read";
-    case index_state::damaged:
-      return "is damaged, or was written by another version";
-    case index_state::stale:
-      return "was made for another state of the shard";
-  }
-  return "";
-}
-
-PENSTOCK_INLINE bool read_all(int from, mutable_bytes into, std::uint64_t offset) noexcept {
-  std::size_t done = 0;
-  while (done < into.size()) {
-    const ssize_t got =
-        ::pread(from, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    done += static_cast<std::size_t>(got);
-  }
-  return true;
-}
-
-// An open index file and its size.
-struct opened_index {
-  owned_descriptor number;
-  std::uint64_t size = 0;
-  index_state state = index_state::good;
-
-  explicit opened_index(const std::string& path)
-      : number(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    struct stat status {};
-    if (number.get() < 0) {
-      state = errno == ENOENT || errno == ENOTDIR ? index_state::missing : index_state::unreadable;
-    } else if (::fstat(number.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
-      state = index_state::unreadable;
-    } else {
-      size = static_cast<std::uint64_t>(status.st_size);
-    }
-  }
-};
-
-PENSTOCK_INLINE std::pair<index_state, index_header> peek_index(const std::string& path,
-                                                                object_version expected) {
-  const opened_index file_of_index(path);
-  if (file_of_index.state != index_state::good) return {file_of_index.state, {}};
-  std::array<std::byte, index_header::size> head;
-  if (file_of_index.size < head.size() || !read_all(file_of_index.number.get(), head))
-    return {index_state::damaged, {}};
-  const auto header = index_header::load(head);
-  if (!header || header->file_size() != file_of_index.size) return {index_state::damaged, {}};
-  if (object_version{header->shard_size, header->shard_stamp} != expected)
-    return {index_state::stale, *header};
-  return {index_state::good, *header};
-}
-
-PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::from_file(const std::string& path) {
-  const opened_index file_of_index(path);
-  if (file_of_index.state != index_state::good || file_of_index.size < index_header::size) return nullptr;
-  std::unique_ptr<loaded_index> made(new loaded_index);
-  const auto size = static_cast<std::size_t>(file_of_index.size);
-  void* where = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_of_index.number.get(), 0);
-  if (where != MAP_FAILED) {
-    const bytes_view mapped(static_cast<const std::byte*>(where), size);
-    made->mapped_ = mapped;
-    return checked(std::move(made), mapped);
-  }
-  shared<buffer> copy(new buffer(size));
-  if (!read_all(file_of_index.number.get(), copy->span())) return nullptr;
-  return from_buffer(std::move(copy));
-}
-
-PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::from_buffer(shared<const buffer> bytes) {
-  std::unique_ptr<loaded_index> made(new loaded_index);
-  const bytes_view view = bytes->view();
-  made->owned_ = std::move(bytes);
-  return checked(std::move(made), view);
-}
-
-PENSTOCK_INLINE loaded_index::~loaded_index() {
-  if (!mapped_.empty()) ::munmap(const_cast<std::byte*>(mapped_.data()), mapped_.size());
-}
-
-PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::checked(std::unique_ptr<loaded_index> made,
-                                                                    bytes_view bytes) {
-  const auto tables = shard_index::over(bytes);
-  if (!tables) return nullptr;
-  made->tables_ = *tables;
-  return made;
-}
-
-PENSTOCK_INLINE void loaded_index::use(const projection& used) {
-  if (used.everything()) return;
-  used_.resize(static_cast<std::size_t>(tables_.header().suffixes) + 1);
-  for (std::uint32_t i = 0; i < tables_.header().suffixes; ++i)
-    used_[i] = used.uses(tables_.suffix_text(i)) ? 1 : 0;
-  tables_.use(used_.data());
-}
-
-// Makes a file's missing folders, accessible only to their owner, as the XDG specification asks.
-PENSTOCK_INLINE void make_folders_of(const std::string& path) {
-  struct stat status {};
-  const std::size_t last = path.find_last_of('/');
-  if (last == std::string::npos || ::stat(path.substr(0, last).c_str(), &status) == 0) return;
-  for (std::size_t end = path.find('/', 1); end <= last; end = path.find('/', end + 1))
-    ::mkdir(path.substr(0, end).c_str(), 0700);
-}
-
-PENSTOCK_INLINE bool keep_index(const std::string& path, bytes_view bytes) noexcept {
-  try {
-    make_folders_of(path);
-    output_file out(path);
-    out.write(bytes);
-    out.commit();
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/values_file.ipp
+// ---- penstock/source/files/values_file.ipp
 
 namespace penstock::inline v0_1::detail {
 
@@ -35698,12 +35125,12 @@ PENSTOCK_INLINE std::array<std::byte, values_header::size> values_header::bytes(
     store_little<std::uint64_t>(field, value);
     field += 8;
   }
-  store_little<std::uint64_t>(to.data() + size - 8, tar::checksum({to.data(), size - 8}));
+  store_little<std::uint64_t>(to.data() + size - 8, checksum({to.data(), size - 8}));
   return to;
 }
 
 PENSTOCK_INLINE values_file::outcome values_file::open(const std::string& path) {
-  const tar::owned_descriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const owned_descriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (opened.get() < 0) {
     const int code = errno;
     const bool missing = code == ENOENT || code == ENOTDIR;
@@ -35803,7 +35230,7 @@ PENSTOCK_INLINE void values_file::check(outcome& result) {
       (!texts && (h.texts != 0 || h.text_bytes != 0)))
     return refuse(fault::damaged, 32, {"the head of the derived index has impossible numbers", again});
   if (h.file_size() != there) return short_by(h.file_size());
-  if (tar::checksum(bytes_.subspan(values_header::size)) != h.content)
+  if (checksum(bytes_.subspan(values_header::size)) != h.content)
     return refuse(fault::damaged, values_header::size,
                   {"what follows the head of the derived index does not have its checksum", again});
   std::uint64_t end = 0;
@@ -35844,8 +35271,8 @@ PENSTOCK_INLINE void write_values(const std::string& path, values_header header,
   for (const std::string& one : texts) put(end += one.size());
   for (const std::string& one : texts) copy(one);
   copy(name);
-  header.content = tar::checksum(rest.view());
-  tar::output_file out(path);
+  header.content = checksum(rest.view());
+  output_file out(path);
   out.write(header.bytes());
   out.write(rest.view());
   out.commit();
@@ -36199,7 +35626,7 @@ template <indexed_source Source, class F>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/values_lock.hpp
+// ---- penstock/source/files/values_lock.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -36220,17 +35647,17 @@ class making_lock {
   void remove_leftovers() const;
 
   std::string path_, lock_;
-  tar::owned_descriptor opened_;
+  owned_descriptor opened_;
 };
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/unpacked_copy.hpp
+// ---- penstock/source/files/unpacked_copy.hpp
 
 /// Unpacked copies of packed files, each with a record of what it is a copy of.
 namespace penstock::inline v0_1 {
-namespace detail::tar {
+namespace detail {
 
 /// The size and modification time of a regular file; nothing if there is none.
 [[nodiscard]] std::optional<object_version> version_of_file(const std::string& path) noexcept;
@@ -36256,7 +35683,7 @@ struct copy_record {
 
 /// The folder of a path: "." if it names none.
 [[nodiscard]] std::string folder_of(const std::string& path);
-[[nodiscard]] std::string name_of(const std::string& path);
+[[nodiscard]] std::string base_name(const std::string& path);
 
 /// The path of a packed file's copy: beside it, or in a subfolder of `folder` that is named after the packed
 /// file's own folder, so that files with equal names do not collide. The copy's file name does not depend on
@@ -36297,12 +35724,12 @@ class copy_lock {
   owned_descriptor opened_;
 };
 
-}  // namespace detail::tar
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/unpacked_copy.ipp
+// ---- penstock/source/files/unpacked_copy.ipp
 
-namespace penstock::inline v0_1::detail::tar {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE std::optional<object_version> version_of_file(const std::string& path) noexcept {
   struct stat status {};
@@ -36354,7 +35781,7 @@ PENSTOCK_INLINE std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-PENSTOCK_INLINE std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+PENSTOCK_INLINE std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 PENSTOCK_INLINE std::string copy_path(const std::string& packed, const std::string& folder) {
   constexpr std::string_view ending = ".penstock-unpacked";
@@ -36366,7 +35793,7 @@ PENSTOCK_INLINE std::string copy_path(const std::string& packed, const std::stri
   std::string part(16, '0');
   for (std::size_t i = 0; i < part.size(); ++i)
     part[i] = "0123456789abcdef"[mark.value() >> (60 - 4 * i) & 15];
-  return detail::text({folder, "/", part, "/", name_of(packed), ending});
+  return detail::text({folder, "/", part, "/", base_name(packed), ending});
 }
 
 PENSTOCK_INLINE int make_folders(const std::string& path) {
@@ -36411,7 +35838,7 @@ PENSTOCK_INLINE bool copy_lock::current(const packed_state& packed) const {
 
 PENSTOCK_INLINE void copy_lock::begin() const {
   if (::ftruncate(opened_.get(), 0) != 0) throw failure("write", record_path(copy_));
-  const std::string folder = folder_of(copy_), start = name_of(copy_) + ".tmp-";
+  const std::string folder = folder_of(copy_), start = base_name(copy_) + ".tmp-";
   const std::unique_ptr<DIR, int (*)(DIR*)> listed(::opendir(folder.c_str()), &::closedir);
   if (!listed) return;
   while (const dirent* const entry = ::readdir(listed.get())) {
@@ -36438,15 +35865,15 @@ PENSTOCK_INLINE error copy_lock::failure(std::string_view doing, const std::stri
       .in_file(path);
 }
 
-}  // namespace penstock::inline v0_1::detail::tar
+}  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/detail/values_lock.ipp
+// ---- penstock/source/files/values_lock.ipp
 
 namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE making_lock::making_lock(const std::string& path) : path_(path), lock_(path + ".lock") {
   do {
-    opened_ = tar::owned_descriptor(::open(lock_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666));
+    opened_ = owned_descriptor(::open(lock_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666));
     if (opened_.get() < 0) {
       const int code = errno;
       throw error(errc::io, {"cannot create: ", std::generic_category().message(code),
@@ -36472,7 +35899,7 @@ PENSTOCK_INLINE bool making_lock::still_there() const noexcept {
 }
 
 PENSTOCK_INLINE void making_lock::remove_leftovers() const {
-  const std::string folder = tar::folder_of(path_), start = tar::name_of(path_) + ".tmp-";
+  const std::string folder = folder_of(path_), start = base_name(path_) + ".tmp-";
   const std::unique_ptr<DIR, int (*)(DIR*)> listed(::opendir(folder.c_str()), &::closedir);
   if (!listed) return;
   while (const dirent* const entry = ::readdir(listed.get())) {
@@ -36610,13 +36037,7 @@ template <class Stage>
   return made;
 }
 
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/inspection/detail/function_names.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE std::string short_type_name(std::string_view signature) {
+inline std::string short_type_name(std::string_view signature) {
   // GCC: "... [with T = a::b<c>; ...]"; Clang: "... [T = a::b<c>]"
   const std::size_t begin = signature.find("T = ");
   if (begin == signature.npos || signature.find("lambda") != signature.npos) return {};
@@ -36794,14 +36215,9 @@ template <source Source>
   return describe(plan<Source>(source));
 }
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-// ---- penstock/inspection/describe.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE std::string description_line(std::string name, std::string_view kind,
-                                             const std::string& note) {
+inline std::string description_line(std::string name, std::string_view kind, const std::string& note) {
   const auto fill = [](std::string& line, std::size_t width) {
     if (line.size() < width) line.resize(width, ' ');
   };
@@ -36813,7 +36229,7 @@ PENSTOCK_INLINE std::string description_line(std::string name, std::string_view 
   return line + "\n";
 }
 
-PENSTOCK_INLINE std::string used_fields_line(const projection& used) {
+inline std::string used_fields_line(const projection& used) {
   if (used.everything()) return {};
   std::string line = "uses of a sample:";
   for (std::size_t i = 0; i < used.names().size(); ++i)
@@ -36821,7 +36237,9 @@ PENSTOCK_INLINE std::string used_fields_line(const projection& used) {
   return line + "\n";
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/run/bad/bad_entry.hpp
 
@@ -37695,13 +37113,7 @@ struct proof_part {
 /// The result as text for people: a table, then the violations, one per line.
 [[nodiscard]] std::string to_string(const proof& p);
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/inspection/topology.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE std::string to_string(const proof& p) {
+inline std::string to_string(const proof& p) {
   std::string report =
       detail::text({p.positions, " positions of ", p.samples, " samples in ", p.shards, " shards, ",
                     p.global == 0 ? std::string("batches without a fixed number of samples")
@@ -40810,13 +40222,7 @@ template <class KeptBefore>
 /// Throws if the positions are endless.
 void check_finite(const order_input& in, std::string_view stage);
 
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/order/detail/places.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void check_finite(const order_input& in, std::string_view stage) {
+inline void check_finite(const order_input& in, std::string_view stage) {
   if (in.size >= std::uint64_t{1} << 63) {
     throw error(errc::argument, {"an endless order has no parts; write ", stage, " before repeat()"})
         .in_stage(stage);
@@ -45466,25 +44872,19 @@ struct split_by_key_fn {
 ///     auto valid = source | split_by_key(patient, 0.8, 7).rest();
 inline constexpr detail::split_by_key_fn split_by_key{};
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/order/split_by_key.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE split_by_key_stage split_by_key_stage::rest() const {
+inline split_by_key_stage split_by_key_stage::rest() const {
   split_by_key_stage made = *this;
   made.rest_ = !rest_;
   std::swap(made.kept_, made.others_);
   return made;
 }
 
-PENSTOCK_INLINE detail::listed_order split_by_key_stage::make(const order_input& in) const {
+inline detail::listed_order split_by_key_stage::make(const order_input& in) const {
   detail::check_places(in, kept_->upstream(), dataset_, what_, stage_name);
   return {in, kept_};
 }
 
-PENSTOCK_INLINE std::string split_by_key_stage::describe() const {
+inline std::string split_by_key_stage::describe() const {
   return detail::text({"split_by_key(", what_, ", ", detail::fraction_text(fraction_), ", seed ", seed_,
                        rest_ ? ").rest()" : ")"});
 }
@@ -45751,21 +45151,15 @@ struct subset_fn {
 ///     auto loader = source | subset(label, one_of({3, 5})) | shuffle(7) | batch(256);
 inline constexpr detail::subset_fn subset{};
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/order/subset.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE subset_stage::subset_stage(shared<const detail::position_list> kept, std::uint64_t dataset,
-                                           std::string what, std::string says)
+inline subset_stage::subset_stage(shared<const detail::position_list> kept, std::uint64_t dataset,
+                                  std::string what, std::string says)
     : kept_(std::move(kept)),
       dataset_(dataset),
       mark_(kept_->fingerprint()),
       what_(std::move(what)),
       says_(std::move(says)) {}
 
-PENSTOCK_INLINE detail::listed_order subset_stage::make(const order_input& in) const {
+inline detail::listed_order subset_stage::make(const order_input& in) const {
   detail::check_places(in, kept_->upstream(), dataset_, what_, stage_name);
   return {in, kept_};
 }
@@ -46096,14 +45490,8 @@ struct weighted_fn {
 ///     auto loader = source | weighted(importance, 7, {.num_samples = 100'000}) | shard(rank, world_size) | batch(256);
 inline constexpr detail::weighted_fn weighted{};
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/order/weighted.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE weighted_order::weighted_order(shared<const detail::running_weights> weights,
-                                               std::uint64_t seed, std::uint64_t num_samples)
+inline weighted_order::weighted_order(shared<const detail::running_weights> weights, std::uint64_t seed,
+                                      std::uint64_t num_samples)
     : seed_(seed), size_(num_samples), weights_(std::move(weights)) {
   if (size_ > maximum) {
     throw error(errc::argument,
@@ -46112,7 +45500,7 @@ PENSTOCK_INLINE weighted_order::weighted_order(shared<const detail::running_weig
   }
 }
 
-PENSTOCK_INLINE std::optional<position> weighted_order::position_of(position upstream) const {
+inline std::optional<position> weighted_order::position_of(position upstream) const {
   if (upstream.index >= weights_->size()) return std::nullopt;
   const bound drawn = bind(upstream.epoch);
   for (std::uint64_t i = 0; i < size_; ++i)
@@ -46122,619 +45510,7 @@ PENSTOCK_INLINE std::optional<position> weighted_order::position_of(position ups
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/arrow_batch.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// The columns of a batch of rows, and what they lie in if it is not a mapping.
-struct arrow_batch {
-  arrow_column root;
-  std::vector<arrow_leaf> leaves;
-  std::vector<buffer> owned;
-  std::vector<std::unique_ptr<arrow_column>> widened;  // of leaves that the file has otherwise, or not at all
-  std::vector<std::unique_ptr<arrow_type>> types;      // of those that it has not
-  shared<const void> kept;                             // what another library allocated
-  std::uint64_t kept_bytes = 0;
-
-  [[nodiscard]] std::uint64_t bytes() const noexcept {
-    std::uint64_t all = kept_bytes;
-    for (const buffer& one : owned) all += one.capacity();
-    return all;
-  }
-};
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/detail/arrow_member.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// A value of a row, as bytes and as what it is. Valid during the call that delivers its sample.
-class arrow_member_value {
- public:
-  using unfinished = void;
-
-  /// Not made of a cell, which costs more than reading a number does.
-  arrow_member_value(const arrow_leaf& leaf, std::uint64_t row) noexcept : leaf_(&leaf), row_(row) {}
-
-  /// The bytes of a binary value, a text or a value of fixed width; 0 for null and all others.
-  [[nodiscard]] std::uint64_t size() const;
-  void read_into(mutable_bytes into) const;
-  [[nodiscard]] bytes_view finish() const {
-    const arrow_cell found = cell();
-    return found.is_null() ? bytes_view() : found.bytes();
-  }
-  [[nodiscard]] arrow_cell cell() const { return leaf_->at(row_); }
-  /// Where the value is, if the column is nothing but numbers of this type; otherwise null.
-  [[nodiscard]] const std::byte* plain(arrow_number number) const noexcept {
-    return leaf_->plain == number ? leaf_->first + to_size(row_ * leaf_->width) : nullptr;
-  }
-  /// The numbers of the list, if the column is nothing but lists of fixed length of this type; otherwise
-  /// empty.
-  [[nodiscard]] bytes_view listed(arrow_number number) const noexcept {
-    if (leaf_->listed != number) return {};
-    return {leaf_->first + to_size(row_ * leaf_->width), to_size(leaf_->width)};
-  }
-  /// For a codec that reads bytes, whatever its name. Throws errc::missing for null, errc::format for a
-  /// column that has no bytes for it.
-  void check_codec(std::string_view codec) const;
-
- private:
-  const arrow_leaf* leaf_;
-  std::uint64_t row_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/arrow_member.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE std::uint64_t arrow_member_value::size() const {
-  const arrow_cell found = cell();
-  switch (found.type().layout) {
-    case arrow_layout::bytes32:
-    case arrow_layout::bytes64:
-    case arrow_layout::views:
-    case arrow_layout::fixed:
-      return found.is_null() ? 0 : found.bytes().size();
-    default:
-      return 0;
-  }
-}
-
-PENSTOCK_INLINE void arrow_member_value::read_into(mutable_bytes into) const {
-  const bytes_view found = finish();
-  if (into.size() != found.size())
-    throw error(errc::argument, {"a value of ", found.size(), " bytes was to be read into ", into.size()});
-  if (!into.empty()) std::memcpy(into.data(), found.data(), into.size());
-}
-
-PENSTOCK_INLINE void arrow_member_value::check_codec(std::string_view) const {
-  const arrow_cell found = cell();
-  const arrow_type& type = found.type();
-  const bool has_bytes = type.layout == arrow_layout::nothing || type.layout == arrow_layout::bytes32 ||
-                         type.layout == arrow_layout::bytes64 || type.layout == arrow_layout::views ||
-                         (type.layout == arrow_layout::fixed && type.number == arrow_number::none);
-  if (!has_bytes)
-    throw error(errc::format,
-                {"the column '", type.name, "' is of type ", type.text(),
-                 ", which is no bytes: read it with arrow_value<T>, or arrays with arrow_array<T>"});
-  if (found.is_null())
-    throw error(errc::missing, {"the value of the column '", type.name,
-                                "' is null: leave such samples out with bad_samples, or read it with "
-                                "arrow_value<std::optional<bytes>>"});
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/prefetch_arrow.hpp
-
-namespace penstock::inline v0_1::detail {
-
-// Always inline, as prefetch_lines.
-
-/// Prefetches the offsets of a row's value, if it has some.
-[[gnu::always_inline]] inline void prefetch_arrow_offsets(const arrow_leaf& leaf,
-                                                          std::uint64_t row) noexcept {
-  if (leaf.rows != 0) return;
-  const arrow_column& column = *leaf.column;
-  const arrow_layout layout = column.type->layout;
-  const bool wide = layout == arrow_layout::bytes64 || layout == arrow_layout::list64;
-  if (column.offsets != nullptr)
-    __builtin_prefetch(column.offsets + to_size(column.offset + leaf.add + row) * (wide ? 8 : 4));
-}
-
-/// The bytes of a row's value, to be prefetched: of fixed width, also in lists of fixed length, or bytes
-/// behind offsets. Empty for any other.
-[[nodiscard]] inline bytes_view arrow_value_bytes(const arrow_leaf& leaf, std::uint64_t row) noexcept {
-  if (row < leaf.rows) [[likely]]
-    return {leaf.first + to_size(row * leaf.width), to_size(leaf.width)};
-  const arrow_column& column = *leaf.column;
-  if (column.type->layout != arrow_layout::bytes32 || column.values == nullptr ||
-      row + leaf.add >= column.length)
-    return {};
-  std::uint32_t begin = 0, end = 0;
-  const std::byte* const offsets = column.offsets + 4 * to_size(column.offset + leaf.add + row);
-  std::memcpy(&begin, offsets, sizeof(begin));
-  std::memcpy(&end, offsets + 4, sizeof(end));
-  if (begin >= end || end > column.bytes) return {};
-  return {column.values + begin, end - begin};
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/manifest.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The shards of a dataset: their names, bytes and numbers of samples, with a fingerprint of them all.
-///
-/// The fingerprint is a function of each shard's name without its folders, of its size, its number of samples
-/// and a checksum of its index: it does not change when the dataset is copied elsewhere, and does change when
-/// a key, or the offset or size of a member, does. Different bytes in a member of unchanged offset and size
-/// go unnoticed, because noticing them would mean reading everything. Copies share their tables. Threads: any
-/// number at once; a manifest is const once made.
-class manifest {
- public:
-  struct shard {
-    std::string name;
-    std::uint64_t bytes = 0;  ///< size of the file
-    std::uint64_t samples = 0;
-    std::uint64_t payload = 0;  ///< bytes in the members of samples
-    std::uint64_t content = 0;  ///< checksum of the index: the place of each member, and all keys
-    /// When the file was last changed, in nanoseconds since 1970; 0: unknown. Not in the fingerprint.
-    std::uint64_t stamp = 0;
-    /// A tar archive without end-of-archive blocks: it may be cut off. Not in the fingerprint.
-    bool unended = false;
-  };
-  /// The location of a sample: the number of its shard, and its number within the shard.
-  struct place {
-    std::size_t shard = 0;
-    std::uint64_t sample = 0;
-    std::uint64_t first = 0;  ///< the number of the shard's first sample in the dataset
-  };
-
-  manifest() : manifest(std::vector<shard>{}) {}
-  explicit manifest(std::vector<shard> shards);
-
-  [[nodiscard]] std::span<const shard> shards() const noexcept;
-  [[nodiscard]] std::uint64_t samples() const noexcept { return tables_->samples; }
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return tables_->bytes; }
-  [[nodiscard]] std::uint64_t payload() const noexcept { return tables_->payload; }
-  /// How many shards are tar archives without end-of-archive blocks.
-  [[nodiscard]] std::uint64_t unended() const noexcept { return tables_->unended; }
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return tables_->fingerprint; }
-  /// Where each non-empty shard begins, and last the number of samples.
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return tables_->starts; }
-
-  /// The place of sample `index`, which must be less than `samples()`. Logarithmic in the number of shards.
-  [[nodiscard]] place locate(std::uint64_t index) const noexcept;
-
- private:
-  // Empty samples take no space, so headers alone can announce more samples than can be counted.
-  static constexpr std::uint64_t max_samples = std::uint64_t{1} << 62;
-
-  struct tables {
-    std::vector<shard> shards;
-    std::vector<std::size_t> filled;  // the shards that have samples
-    shared<const std::vector<std::uint64_t>> starts;
-    std::uint64_t samples = 0;
-    double shards_per_sample = 0;
-    std::uint64_t bytes = 0;
-    std::uint64_t payload = 0;
-    std::uint64_t unended = 0;
-    std::uint64_t fingerprint = 0;
-  };
-  shared<const tables> tables_;
-};
-
-/// A manifest as text, to send to other processes or keep in a file: `penstock manifest 2` and the number of
-/// shards; then a line for each shard with its bytes, samples, payload, content, stamp, 1 if it is unended
-/// and 0 if not, the length of its name in bytes, and the name.
-[[nodiscard]] std::string to_string(const manifest& all);
-
-/// Reads text written by `to_string`; anything else throws `errc::format` with the offset.
-[[nodiscard]] manifest manifest_from_string(std::string_view text);
-
-namespace detail {
-[[nodiscard]] manifest manifest_in(session_view session, storage_facts where);
-}  // namespace detail
-
-/// Reads the manifest that is kept in a storage as text: beside the shards in their store, so that opening a
-/// dataset sends no request per shard.
-///
-///     std::ofstream("train.manifest") << to_string(manifest());
-///     const manifest known = read_manifest(file("train.manifest"));
-///
-/// In: a storage of one object. Its shards' names are those that `to_string` was given: a manifest of local
-/// files does not fit a server's names.
-/// Errors: those of the storage; errc::argument for any other number of objects; errc::format with the name.
-template <storage Storage>
-[[nodiscard]] manifest read_manifest(const Storage& where) {
-  auto session = where.connect();
-  return detail::manifest_in(session, facts_of(where));
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/manifest.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE manifest::manifest(std::vector<shard> shards) {
-  shared<tables> made(new tables());
-  shared<std::vector<std::uint64_t>> begins(new std::vector<std::uint64_t>());
-  penstock::fingerprint mark;
-  mark.add("manifest", shards.size());
-  for (std::size_t i = 0; i < shards.size(); ++i) {
-    const shard& s = shards[i];
-    if (s.samples != 0) {
-      begins->push_back(made->samples);
-      made->filled.push_back(i);
-    }
-    if (s.samples > max_samples - made->samples) {
-      throw error(errc::limit, {"the files hold more than ", max_samples, " samples together"})
-          .in_file(s.name);
-    }
-    made->samples += s.samples;
-    made->payload += s.payload;
-    made->bytes += s.bytes;
-    made->unended += s.unended ? 1 : 0;
-    mark.add(std::string_view(s.name).substr(s.name.rfind('/') + 1), s.bytes, s.samples, s.content);
-  }
-  if (begins->empty()) begins->push_back(0);
-  if (made->samples != 0)
-    made->shards_per_sample = static_cast<double>(begins->size()) / static_cast<double>(made->samples);
-  begins->push_back(made->samples);
-  made->fingerprint = mark.value();
-  made->starts = std::move(begins);
-  made->shards = std::move(shards);
-  tables_ = std::move(made);
-}
-
-PENSTOCK_INLINE manifest::place manifest::locate(std::uint64_t index) const noexcept {
-  const auto& starts = *tables_->starts;
-  // Shards are mostly of equal size; a search for each of many samples misses the branch predictor.
-  auto which = static_cast<std::size_t>(static_cast<double>(index) * tables_->shards_per_sample);
-  if (which + 1 >= starts.size() || index < starts[which] || index >= starts[which + 1]) {
-    const auto after = std::upper_bound(starts.begin(), starts.end(), index);
-    which = static_cast<std::size_t>(after - starts.begin()) - 1;
-  }
-  return {tables_->filled[which], index - starts[which], starts[which]};
-}
-
-PENSTOCK_INLINE std::string to_string(const manifest& all) {
-  std::string text = "penstock manifest 2 " + std::to_string(all.shards().size()) + "\n";
-  for (const manifest::shard& s : all.shards()) {
-    for (const std::uint64_t number : {s.bytes, s.samples, s.payload, s.content, s.stamp,
-                                       std::uint64_t{s.unended}, std::uint64_t{s.name.size()}})
-      text.append(std::to_string(number)).append(" ");
-    text.append(s.name).append("\n");
-  }
-  return text;
-}
-
-PENSTOCK_INLINE manifest manifest_from_string(std::string_view text) {
-  std::size_t at = 0;
-  const auto fail = [&at](std::string_view wanted) {
-    throw error(errc::format, {"this is not a manifest, or it was cut or edited: expected ", wanted})
-        .at_offset(at);
-  };
-  const auto expect = [&](std::string_view wanted, std::string_view called) {
-    if (text.substr(at, wanted.size()) != wanted) fail(called);
-    at += wanted.size();
-  };
-  const auto number = [&](std::string_view after, std::string_view called) {
-    std::uint64_t value = 0;
-    const auto [end, failure] = std::from_chars(text.data() + at, text.data() + text.size(), value);
-    if (failure != std::errc{}) fail("a number of 64 bits");
-    at = static_cast<std::size_t>(end - text.data());
-    expect(after, called);
-    return value;
-  };
-  expect("penstock manifest 2 ", "'penstock manifest 2'");
-  const std::uint64_t count = number("\n", "the end of the line");
-  std::vector<manifest::shard> shards;
-  for (std::uint64_t i = 0; i < count; ++i) {  // grows only as the text is read, whatever count it announces
-    manifest::shard one;
-    for (std::uint64_t* field : {&one.bytes, &one.samples, &one.payload, &one.content, &one.stamp})
-      *field = number(" ", "a blank");
-    const std::uint64_t unended = number(" ", "a blank");
-    if (unended > 1) fail("0 or 1, and a blank");
-    one.unended = unended == 1;
-    const std::uint64_t length = number(" ", "a blank");
-    if (length > text.size() - at) fail("the name of a shard");
-    one.name = text.substr(at, static_cast<std::size_t>(length));
-    at += one.name.size();
-    expect("\n", "the end of the line");
-    shards.push_back(std::move(one));
-  }
-  if (at != text.size()) fail("the end");
-  return manifest(std::move(shards));
-}
-
-PENSTOCK_INLINE std::span<const manifest::shard> manifest::shards() const noexcept { return tables_->shards; }
-
-PENSTOCK_INLINE manifest detail::manifest_in(session_view session, storage_facts where) {
-  if (where.names.size() != 1) {
-    throw error(errc::argument,
-                {"a manifest is one object, and the storage has ", where.names.size(), "; name the one"});
-  }
-  try {
-    const object_bytes text = session.range(0, 0, session.size(0));
-    return manifest_from_string(text_of(text));
-  } catch (error& e) {
-    e.in_file(where.names[0]);
-    throw;
-  }
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/arrow_rows.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// What a worker keeps from row to row.
-struct arrow_row_memory {
-  struct place {
-    std::string_view name;
-    std::size_t i = 0;
-  };
-  std::string key;
-  std::array<place, 16> places{};  // of the columns that are asked for by name
-};
-
-/// A row of a dataset of columns, as an open sample with a member for each column.
-template <class Files>
-class arrow_row {
- public:
-  using is_open_sample = void;
-  using blob_type = arrow_member_value;
-
-  arrow_row(const Files& files, std::size_t shard, const arrow_batch& batch, std::uint64_t row,
-            arrow_row_memory& memory) noexcept
-      : files_(&files), batch_(&batch), shard_(shard), row_(row), memory_(&memory) {}
-
-  [[nodiscard]] std::string_view key() const { return memory_->key = files_->key_of(shard_, row_); }
-  [[nodiscard]] std::string_view url() const { return files_->path(shard_); }
-  [[nodiscard]] std::size_t size() const noexcept { return files_->leaves.size(); }
-  [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return files_->leaves[i]; }
-  /// The place of a column, or their number. The name must live as long as the program. Throws
-  /// errc::argument if two columns have it.
-  [[nodiscard]] std::size_t place_of(std::string_view name) const {
-    // Names often lie beside each other.
-    const std::uint64_t at = reinterpret_cast<std::uintptr_t>(name.data());
-    auto& known = memory_->places[to_size(at * 0x9e3779b97f4a7c15 >> 60)];
-    if (known.name.data() != name.data() || known.name.size() != name.size()) [[unlikely]]
-      known = {name, find_arrow_leaf(files_->leaves, name)};
-    return known.i;
-  }
-  [[nodiscard]] blob_type member(std::size_t i) const { return {batch_->leaves[i], row_}; }
-
- private:
-  const Files* files_;
-  const arrow_batch* batch_;
-  std::size_t shard_;
-  std::uint64_t row_;
-  arrow_row_memory* memory_;
-};
-
-/// A run's reader of a dataset of columns: a session, and the batches used so far. `Files` is a `known_files`
-/// that has `leaves`, `row_of(shard, sample)` and `key_of(shard, row)`; `Batches` says whether its batches
-/// may lie `in_place` in what the session shows, and has `get(session, shard, held)`, `find(shard)` for
-/// batches that stay, and `find_kept(shard)` for others that are in memory.
-template <class Storage, class Files, class Known, class Batches>
-class arrow_rows {
-  using session_type = typename Storage::session;
-
- public:
-  static constexpr bool shows_contiguous = true;
-
-  struct worker {
-    std::uint64_t begin = 0, end = 0;  // the rows of the current batch, in the dataset
-    std::size_t shard = 0;
-    const arrow_batch* batch = nullptr;
-    shared<const arrow_batch> held;
-    arrow_row_memory memory;
-    struct coming {
-      const arrow_batch* batch = nullptr;  // null if it is not in memory
-      manifest::place place;
-      std::uint64_t index = 0;
-    };
-    std::array<coming, 64> next{};   // the rows that come next
-    std::size_t count = 0;           // of those
-    std::size_t next_row = 0;        // of the one that is evaluated next
-    std::vector<bytes_view> values;  // of these rows, those that are prefetched
-    struct kept {
-      std::size_t shard = 0;
-      shared<const arrow_batch> batch;
-      bool used = false;
-    };
-    std::array<kept, 8> ahead{};  // batches of these rows that may go away otherwise
-  };
-
-  template <class... Args>
-  explicit arrow_rows(shared<const Known> known, const projection& used, Args&&... args)
-      : table_(std::move(known)),
-        session_(table_->where.connect()),
-        batches_(table_, used, std::forward<Args>(args)...) {
-    for (const std::string_view name : used.names()) (void)find_arrow_leaf(table_->leaves, name);
-    for (std::size_t i = 0; i < table_->leaves.size(); ++i)
-      if (used.uses(table_->leaves[i])) touched_.push_back(i);
-    if (used.everything()) touched_.clear();
-  }
-
-  template <class Sink>
-  void evaluate(position p, worker& w, Sink&& sink) const {
-    std::size_t next_row =
-        w.next_row;  // rows before it may not have been evaluated, because they are kept in memory
-    while (next_row < w.count && w.next[next_row].index != p.index) ++next_row;
-    if (next_row < w.count) w.next_row = next_row + 1;
-    const auto& looked_up = w.next[next_row % w.next.size()];
-    std::size_t shard = looked_up.place.shard;
-    std::uint64_t sample = looked_up.place.sample;
-    const arrow_batch* batch = looked_up.batch;
-    if (next_row >= w.count || batch == nullptr) [[unlikely]] {
-      if (p.index < w.begin || p.index >= w.end) move_to(w, p.index);
-      shard = w.shard;
-      sample = p.index - w.begin;
-      batch = w.batch;
-    }
-    try {
-      sink(arrow_row<Files>(*table_, shard, *batch, table_->row_of(shard, sample), w.memory));
-      if constexpr (Batches::in_place) confirm(session_, table_->object(shard));
-    } catch (error& e) {
-      if constexpr (Batches::in_place) confirm(session_, table_->object(shard));
-      e.in_file(table_->path(shard)).for_key(key(p.index));
-      throw;
-    }
-  }
-
-  /// Calls `sink` with the first of the rows from `first` on, and with how many of these `count` lie one
-  /// behind the other in its batch. Returns that number if `sink` returns true, otherwise 0: the rows are to
-  /// be evaluated one by one. The numbers of the rows of a batch are in ascending order.
-  template <class Sink>
-  [[nodiscard]] std::uint64_t evaluate_run(position first, std::uint64_t count, worker& w,
-                                           Sink&& sink) const {
-    if (first.index < w.begin || first.index >= w.end) move_to(w, first.index);
-    const std::uint64_t at = first.index - w.begin, row = table_->row_of(w.shard, at);
-    count = std::min(count, w.end - first.index);
-    if (table_->row_of(w.shard, at + count - 1) != row + count - 1) return 0;
-    if (!sink(arrow_row<Files>(*table_, w.shard, *w.batch, row, w.memory), count)) return 0;
-    if constexpr (Batches::in_place) {
-      try {
-        confirm(session_, table_->object(w.shard));
-      } catch (const error&) {  // one of them will throw it
-        return 0;
-      }
-    }
-    return count;
-  }
-  /// Finds the rows that come next, up to 64, and their values, unless they lie one behind the other, which
-  /// the processor sees.
-  void look_ahead(std::span<const position> next, worker& w) const {
-    w.count = 0;
-    // A wrong guess costs no more than what is not prefetched.
-    const std::uint64_t first = next[0].index, apart = next.back().index - first;
-    if (apart == next.size() - 1 &&
-        (next.size() > 1 ? next[1].index == first + 1 : first >= w.begin && first < w.end)) {
-      for (auto& one : w.ahead)
-        if (one.batch) one.batch = {};
-      return;
-    }
-    w.values.resize(w.next.size() * touched_.size());  // once
-    w.next_row = 0;
-    for (auto& one : w.ahead) one.used = false;
-    w.count = std::min(next.size(), w.next.size());
-    const std::uint64_t all = table_->shards.samples();
-    manifest::place found;  // of the row before
-    std::uint64_t count = 0;
-    const arrow_batch* batch = nullptr;
-    for (std::size_t i = 0; i < w.count; ++i) {
-      auto& one = w.next[i];
-      one.batch = nullptr;
-      if (next[i].index >= all) continue;
-      one.index = next[i].index;
-      if (one.index - found.first < count) [[likely]] {
-        one.place = {found.shard, one.index - found.first, found.first};
-      } else {
-        found = one.place = table_->shards.locate(one.index);
-        count = table_->shards.shards()[found.shard].samples;
-        batch = batches_.find(found.shard);
-        if (batch == nullptr) batch = find_ahead(found.shard, w);
-      }
-      one.batch = batch;
-      if (batch == nullptr) continue;
-      const std::uint64_t row = table_->row_of(one.place.shard, one.place.sample);
-      for (const std::size_t leaf : touched_) prefetch_arrow_offsets(batch->leaves[leaf], row);
-    }
-    find_values(w);
-    for (auto& one : w.ahead)
-      if (!one.used) one.batch = {};
-    w.batch = nullptr;  // it may be one that was let go
-    w.begin = w.end = 0;
-  }
-  /// Prefetches the first `maximum` bytes of each value of one of these rows.
-  [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
-                                             std::uint64_t maximum) const noexcept {
-    if (i >= w.count) return;
-    for (std::size_t k = i * touched_.size(); k < (i + 1) * touched_.size(); ++k)
-      prefetch_lines(w.values[k].data(), std::min<std::uint64_t>(maximum, w.values[k].size()));
-  }
-
-  /// The file, and the row's number in it: "data-00000-of-00002.arrow:17".
-  [[nodiscard]] std::string key(std::uint64_t index) const {
-    const manifest::place place = table_->locate(index);
-    return table_->key_of(place.shard, table_->row_of(place.shard, place.sample));
-  }
-  [[nodiscard]] std::string url(std::uint64_t index) const {
-    return table_->path(table_->locate(index).shard);
-  }
-  [[nodiscard]] storage_counters counters() const
-    requires counting_session<session_type>
-  {
-    return session_.counters();
-  }
-  [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
-  void cancel_reads() const noexcept { end_reads(session_); }
-  /// The mean size of a row.
-  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
-    const std::uint64_t rows = table_->shards.samples();
-    return rows == 0 ? 0 : table_->shards.payload() / rows;
-  }
-
- private:
-  // After all offsets were asked for, so that these arrive together.
-  void find_values(worker& w) const noexcept {
-    auto value = w.values.begin();
-    for (const auto& one : std::span(w.next).first(w.count)) {
-      const std::uint64_t row = one.batch ? table_->row_of(one.place.shard, one.place.sample) : 0;
-      for (const std::size_t leaf : touched_)
-        *value++ = one.batch ? arrow_value_bytes(one.batch->leaves[leaf], row) : bytes_view();
-    }
-  }
-  // A batch that is in memory, and stays there until the next look ahead.
-  [[nodiscard]] const arrow_batch* find_ahead(std::size_t shard, worker& w) const noexcept {
-    for (auto& one : w.ahead)
-      if (one.batch && one.shard == shard) {
-        one.used = true;
-        return one.batch.get();
-      }
-    for (auto& one : w.ahead)
-      if (!one.used) {
-        one.batch = batches_.find_kept(shard);
-        one.shard = shard;
-        one.used = static_cast<bool>(one.batch);
-        return one.batch.get();
-      }
-    return nullptr;
-  }
-  void move_to(worker& w, std::uint64_t index) const {
-    const manifest::place place = table_->locate(index);
-    w.begin = w.end = 0;  // if it cannot be read, the worker has none
-    w.batch = &batches_.get(session_, place.shard, w.held);
-    w.shard = place.shard;
-    w.begin = place.first;
-    w.end = place.first + table_->shards.shards()[place.shard].samples;
-  }
-
-  shared<const Known> table_;
-  mutable session_type session_;  // a session may be used by many threads
-  Batches batches_;
-  std::vector<std::size_t> touched_;  // the leaves whose memory is prefetched
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/split_files.hpp
+// ---- penstock/source/files/split_files.hpp
 
 namespace penstock::inline v0_1::detail {
 
@@ -46799,7 +45575,7 @@ void check_numbered_files(std::span<const std::string> paths, const source_call&
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/detail/split_files.ipp
+// ---- penstock/source/files/split_files.ipp
 
 namespace penstock::inline v0_1::detail {
 
@@ -47104,7 +45880,7 @@ PENSTOCK_INLINE std::vector<std::string> names_of_split(std::span<const std::str
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/detail/table_marks.hpp
+// ---- penstock/source/files/table_marks.hpp
 
 namespace penstock::inline v0_1::detail {
 
@@ -47134,7 +45910,7 @@ void refuse_table_objects(std::span<const std::string> names, std::string_view s
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/detail/table_marks.ipp
+// ---- penstock/source/files/table_marks.ipp
 
 namespace penstock::inline v0_1::detail {
 
@@ -47233,7 +46009,7 @@ PENSTOCK_INLINE void refuse_table_objects(std::span<const std::string> names, st
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/detail/data_folder.hpp
+// ---- penstock/source/files/data_folder.hpp
 
 namespace penstock::inline v0_1::detail {
 
@@ -47295,628 +46071,6 @@ class http;        // penstock: write #include <penstock/storage/http.hpp>, and 
 class s3;          // penstock: write #include <penstock/storage/s3.hpp>, and link penstock::s3
 class uring_file;  // penstock: write #include <penstock/storage/uring_file.hpp>, and link penstock::uring
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/descriptor_cache.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::files {
-
-/// A bounded number of open descriptors for any number of files; the least recently used (by the clock rule)
-/// are closed.
-///
-/// One word per file holds the descriptor and the number of reads in flight, so that a read of an open file
-/// takes two uncontended atomic operations and no lock. The limit is exceeded only while more reads than that
-/// are in flight.
-/// many reads are in flight.
-class descriptor_cache {
-  static constexpr std::uint64_t number_mask = 0x7fffffffu;
-  static constexpr std::uint64_t open_bit = std::uint64_t{1} << 31;
-  static constexpr std::uint64_t recent_bit = std::uint64_t{1} << 32;
-  static constexpr std::uint64_t one_use = std::uint64_t{1} << 33;
-
- public:
-  /// A descriptor that stays open while this lives.
-  class lease {
-   public:
-    lease(std::atomic<std::uint64_t>& word, int number) noexcept : word_(&word), number_(number) {}
-    lease(lease&& other) noexcept : word_(std::exchange(other.word_, nullptr)), number_(other.number_) {}
-    lease& operator=(lease&&) = delete;
-    ~lease() {
-      if (word_ != nullptr) word_->fetch_sub(one_use, std::memory_order_release);
-    }
-    [[nodiscard]] int get() const noexcept { return number_; }
-
-   private:
-    std::atomic<std::uint64_t>* word_;
-    int number_;
-  };
-
-  /// `limit`: 0 means the smaller of 512 and half of what the process may open.
-  descriptor_cache(std::span<const std::string> paths, std::size_t limit);
-  descriptor_cache(const descriptor_cache&) = delete;
-  descriptor_cache& operator=(const descriptor_cache&) = delete;
-  ~descriptor_cache();
-
-  [[nodiscard]] lease use(object_id id);
-
-  [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
-  [[nodiscard]] std::size_t open_now();
-
- private:
-  static int number_of(std::uint64_t word) noexcept { return static_cast<int>(word & number_mask); }
-  static std::size_t default_limit() noexcept;
-  /// The caller holds a use of the file's word, so no other thread can close what is published here.
-  int open_slowly(object_id id);
-  /// The clock rule: a file used since the hand last passed gets another round. Two rounds find everything
-  /// that can be closed.
-  void close_until(std::size_t wanted);
-
-  std::span<const std::string> paths_;
-  std::size_t limit_;
-  fixed_array<std::atomic<std::uint64_t>> words_;
-  fixed_array<object_version> seen_;
-  std::mutex mutex_;
-  std::vector<object_id> open_;
-  std::size_t hand_ = 0;
-};
-
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/paths.hpp
-
-/// What file and mapped_file share: opening a path for reading, with errors that say what to do.
-namespace penstock::inline v0_1 {
-namespace detail::files {
-
-/// "cannot <doing>", with the system's reason for an errno value and what to do about it.
-[[nodiscard]] error failure(std::string_view doing, std::string_view path, int code);
-
-/// A descriptor that is closed on destruction.
-class descriptor {
- public:
-  descriptor() = default;
-  explicit descriptor(int value) noexcept : value_(value) {}
-  descriptor(descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-  descriptor& operator=(descriptor&& other) noexcept {
-    std::swap(value_, other.value_);
-    return *this;
-  }
-  ~descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  [[nodiscard]] int get() const noexcept { return value_; }
-  [[nodiscard]] int release() noexcept { return std::exchange(value_, -1); }
-
- private:
-  int value_ = -1;
-};
-
-[[nodiscard]] inline object_version version_in(const struct stat& status) noexcept {
-  const auto stamp = static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
-                     static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
-  return {static_cast<std::uint64_t>(status.st_size), stamp};
-}
-
-/// Size and modification time of an open regular file; throws errc::io, naming the kind, for anything else.
-[[nodiscard]] object_version version_of(int opened, const std::string& path);
-
-/// Opens for reading; returns -1 with errno on failure. Non-blocking, because a named pipe would otherwise
-/// hang here before it can be refused.
-[[nodiscard]] int open_quietly(const std::string& path) noexcept;
-
-[[noreturn, gnu::cold]] void refuse_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
-                                          const std::string& path);
-
-inline void check_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
-                        const std::string& path) {
-  if (offset > end || size > end - offset) [[unlikely]]
-    refuse_range(offset, size, end, path);
-}
-
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/paths.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::files {
-
-PENSTOCK_INLINE std::string_view advice(int code) noexcept {
-  switch (code) {
-    case ENOENT:
-    case ENOTDIR:
-      return "; check the path, and the range in its braces if it has one";
-    case EACCES:
-    case EPERM:
-      return "; check the mode of the file and of the folders above it";
-    case EMFILE:
-    case ENFILE:
-      return "; raise `ulimit -n`, or give file_options a smaller number of descriptors";
-    default:
-      return "";
-  }
-}
-
-PENSTOCK_INLINE error failure(std::string_view doing, std::string_view path, int code) {
-  const bool recurs = code == ENOENT || code == ENOTDIR || code == EACCES || code == EPERM ||
-                      code == EISDIR || code == ELOOP || code == ENAMETOOLONG;
-  // thread-safe, unlike strerror
-  return error(errc::io, {"cannot ", doing, ": ", std::generic_category().message(code), advice(code)})
-      .in_file(path)
-      .recurring(recurs);
-}
-
-PENSTOCK_INLINE object_version version_of(int opened, const std::string& path) {
-  struct stat status {};
-  if (::fstat(opened, &status) != 0) throw failure("read the size", path, errno);
-  if (S_ISDIR(status.st_mode)) {
-    throw error(
-        errc::io,
-        "this is a folder, not a file; name the files in it, for example 'folder/train-{0000..0127}.tar'")
-        .in_file(path)
-        .recurring();
-  }
-  if (!S_ISREG(status.st_mode)) throw error(errc::io, "this is not a regular file").in_file(path).recurring();
-  return version_in(status);
-}
-
-PENSTOCK_INLINE int open_quietly(const std::string& path) noexcept {
-  if (path.find('\0') != std::string::npos) {  // the system would open the part before the NUL
-    errno = ENOENT;
-    return -1;
-  }
-  for (;;) {
-    const int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (opened >= 0 || errno != EINTR) return opened;
-  }
-}
-
-PENSTOCK_INLINE void refuse_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
-                                  const std::string& path) {
-  throw error(errc::format, {"the file ends at ", end, ", but ", size, " bytes were requested"})
-      .in_file(path)
-      .at_offset(offset);
-}
-
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/descriptor_cache.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::files {
-
-PENSTOCK_INLINE descriptor_cache::descriptor_cache(std::span<const std::string> paths, std::size_t limit)
-    : paths_(paths),
-      limit_(limit == 0 ? default_limit() : limit),
-      words_(paths.size()),
-      seen_(paths.size()) {}
-PENSTOCK_INLINE descriptor_cache::~descriptor_cache() {
-  for (const object_id id : open_) ::close(number_of(words_[id].load(std::memory_order_relaxed)));
-}
-
-PENSTOCK_INLINE descriptor_cache::lease descriptor_cache::use(object_id id) {
-  if (id >= paths_.size()) throw error(errc::argument, {"there is no object ", id});
-  std::atomic<std::uint64_t>& word = words_[id];
-  const std::uint64_t before = word.fetch_add(one_use, std::memory_order_acquire);
-  if ((before & open_bit) != 0) [[likely]] {
-    if ((before & recent_bit) == 0) word.fetch_or(recent_bit, std::memory_order_relaxed);
-    return {word, number_of(before)};
-  }
-  try {
-    return {word, open_slowly(id)};
-  } catch (...) {
-    word.fetch_sub(one_use, std::memory_order_relaxed);
-    throw;
-  }
-}
-
-PENSTOCK_INLINE std::size_t descriptor_cache::open_now() {
-  const std::scoped_lock lock(mutex_);
-  return open_.size();
-}
-
-PENSTOCK_INLINE std::size_t descriptor_cache::default_limit() noexcept {
-  rlimit allowed{};
-  if (::getrlimit(RLIMIT_NOFILE, &allowed) != 0 || allowed.rlim_cur == RLIM_INFINITY) return 512;
-  return std::clamp<std::size_t>(detail::to_size(allowed.rlim_cur / 2), 1, 512);
-}
-
-PENSTOCK_INLINE int descriptor_cache::open_slowly(object_id id) {
-  const std::string& path = paths_[id];
-  descriptor opened(open_quietly(path));
-  if (opened.get() < 0 && (errno == EMFILE || errno == ENFILE)) {
-    const int why = errno;
-    {
-      const std::scoped_lock lock(mutex_);
-      close_until(open_.size() / 2);
-    }
-    opened = descriptor(open_quietly(path));
-    if (opened.get() < 0 && (errno == EMFILE || errno == ENFILE)) throw failure("open", path, why);
-  }
-  if (opened.get() < 0) throw failure("open", path, errno);
-  const object_version now = version_of(opened.get(), path);
-
-  const std::scoped_lock lock(mutex_);
-  const std::uint64_t word = words_[id].load(std::memory_order_acquire);
-  if ((word & open_bit) != 0) return number_of(word);  // another thread was faster
-  if (seen_[id] != object_version{} && seen_[id] != now) {
-    throw error(errc::io, {"the file was changed while it was in use: it had ", seen_[id].size,
-                           " bytes and has ", now.size, " now; open the dataset again"})
-        .in_file(path)
-        .recurring();
-  }
-  seen_[id] = now;
-  open_.push_back(id);
-  const int number = opened.release();
-  words_[id].fetch_or(open_bit | recent_bit | static_cast<std::uint64_t>(number), std::memory_order_acq_rel);
-  close_until(limit_);
-  return number;
-}
-
-PENSTOCK_INLINE void descriptor_cache::close_until(std::size_t wanted) {
-  for (std::size_t looked = 0; open_.size() > wanted && looked < 2 * open_.size() + 2; ++looked) {
-    if (hand_ >= open_.size()) hand_ = 0;
-    std::atomic<std::uint64_t>& word = words_[open_[hand_]];
-    std::uint64_t seen = word.load(std::memory_order_relaxed);
-    if (seen >= one_use) {
-      ++hand_;
-    } else if ((seen & recent_bit) != 0) {
-      word.fetch_and(~recent_bit, std::memory_order_relaxed);
-      ++hand_;
-    } else if (word.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) {
-      ::close(number_of(seen));
-      open_[hand_] = open_.back();
-      open_.pop_back();
-    }
-  }
-}
-
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/sigbus_guard.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// One of the process's guarded ranges of addresses.
-struct guarded_range {
-  static constexpr std::uintptr_t nothing_lost = std::numeric_limits<std::uintptr_t>::max();
-
-  std::atomic<std::uintptr_t> begin{0};  // 0: free
-  std::atomic<std::uintptr_t> end{0};
-  std::atomic<std::uintptr_t> lost{nothing_lost};  // the lowest lost address
-  std::atomic<bool> writable{false};               // whether the zeros may be written to
-};
-
-/// Takes a free range; the first one installs the handler.
-[[nodiscard]] guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end, bool writable);
-
-}  // namespace detail
-
-/// Turns a mapped file that shrinks into an error instead of the end of the process: guards one mapping.
-///
-/// Touching a page that is no longer in the mapped file raises SIGBUS. The first guard of a process installs
-/// a handler: for a fault within a guarded range it maps zeros there, up to the end of the range, and from
-/// then on `lost` returns where; the read resumes. If `lost` then returns a place, discard what was read. Any
-/// other SIGBUS goes to the previous handler, or ends the process as before. The handler stays when the last
-/// guard goes. A program that later installs its own handler for SIGBUS must pass on what it does not
-/// recognise, as this one does.
-///
-/// Not noticed: bytes lost within the last remaining page, which the system reads as zeros. The file's size
-/// reveals those; `mapped_file` with `checked` and `guarded` checks it before and after.
-///
-/// In: a range that is mapped from the beginning of a page, and stays mapped while the guard lives. Cost: two
-/// system calls for the first guard, a walk over the others for each; `lost` is one load; a fault costs a
-/// signal and a call of mmap.
-/// Threads: any number may read, even while the signal arrives. Throws std::bad_alloc.
-/// Normally you use it through `mapped_file_options::guarded`; use it directly for your own mappings.
-class sigbus_guard {
- public:
-  sigbus_guard() = default;
-  explicit sigbus_guard(bytes_view mapped) : sigbus_guard(mapped, false) {}
-  /// Of a mapping that is written to: what is written to lost pages is seen by this process alone.
-  explicit sigbus_guard(mutable_bytes mapped) : sigbus_guard(mapped, true) {}
-  sigbus_guard(sigbus_guard&& other) noexcept
-      : range_(std::exchange(other.range_, nullptr)), begin_(other.begin_) {}
-  sigbus_guard& operator=(sigbus_guard&& other) noexcept {
-    std::swap(range_, other.range_);
-    std::swap(begin_, other.begin_);
-    return *this;
-  }
-  ~sigbus_guard() {
-    if (range_ != nullptr) range_->begin.store(0, std::memory_order_release);
-  }
-
-  /// Where the first lost page begins, in bytes from the beginning of the range; empty if none is lost.
-  [[nodiscard]] std::optional<std::uint64_t> lost() const noexcept {
-    if (range_ == nullptr) return std::nullopt;
-    const std::uintptr_t at = range_->lost.load(std::memory_order_acquire);
-    if (at == detail::guarded_range::nothing_lost) return std::nullopt;
-    return at - begin_;
-  }
-
- private:
-  sigbus_guard(bytes_view mapped, bool writable) {
-    if (mapped.empty()) return;
-    begin_ = reinterpret_cast<std::uintptr_t>(mapped.data());
-    range_ = &detail::guard_range(begin_, begin_ + mapped.size(), writable);
-  }
-
-  detail::guarded_range* range_ = nullptr;
-  std::uintptr_t begin_ = 0;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/sigbus_guard.ipp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// The guarded ranges of the process, and the handler that looks up a fault in them. One per process;
-/// trivially destroyed, since a signal may arrive during exit. The handler takes no lock and allocates
-/// nothing.
-class guarded_ranges {
- public:
-  static guarded_ranges& of_process() noexcept { return process_; }
-
-  /// Takes a free range; the first one installs the handler.
-  [[nodiscard]] guarded_range& add(std::uintptr_t begin, std::uintptr_t end, bool writable) {
-    const std::scoped_lock lock(mutex_);
-    install();
-    guarded_range& found = free_range();
-    found.lost.store(guarded_range::nothing_lost, std::memory_order_relaxed);
-    found.writable.store(writable, std::memory_order_relaxed);
-    found.end.store(end, std::memory_order_release);
-    found.begin.store(begin, std::memory_order_release);
-    return found;
-  }
-
- private:
-  struct block {
-    std::array<guarded_range, 256> ranges;
-    std::atomic<block*> next{nullptr};
-  };
-
-  /// Starts at the block of the range found last, so that a new guard does not have to search all the others.
-  guarded_range& free_range() {
-    for (block* const begin = last_;;) {
-      for (guarded_range& one : last_->ranges) {
-        if (one.begin.load(std::memory_order_relaxed) == 0) return one;
-      }
-      block* const next = last_->next.load(std::memory_order_relaxed);
-      last_ = next != nullptr ? next : &first_;
-      if (last_ == begin) break;
-    }
-    // Blocks are never freed: the handler may be in them.
-    auto* const fresh = new block;
-    fresh->next.store(first_.next.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    first_.next.store(fresh, std::memory_order_release);
-    last_ = fresh;
-    return fresh->ranges.front();
-  }
-
-  void install() noexcept {
-    if (page_ != 0) return;
-    page_ = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    ::sigaction(SIGBUS, nullptr, &previous_);
-    struct sigaction ours {};
-    ours.sa_sigaction = &on_signal;
-    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    ::sigemptyset(&ours.sa_mask);
-    ::sigaction(SIGBUS, &ours, nullptr);
-  }
-
-  static void on_signal(int number, siginfo_t* info, void* context) {
-    const int kept = errno;
-    const bool fault = info->si_code > 0;  // otherwise another process sent it
-    if (!fault || !process_.replace(reinterpret_cast<std::uintptr_t>(info->si_addr)))
-      process_.pass_on(number, info, context, fault);
-    errno = kept;
-  }
-
-  /// Maps zeros from the page of the address to the end of its range: those pages are lost too.
-  bool replace(std::uintptr_t address) noexcept {
-    for (block* at = &first_; at != nullptr; at = at->next.load(std::memory_order_acquire)) {
-      for (guarded_range& one : at->ranges) {
-        const std::uintptr_t begin = one.begin.load(std::memory_order_acquire);
-        const std::uintptr_t end = one.end.load(std::memory_order_acquire);
-        if (begin == 0 || address < begin || address >= end) continue;
-        if (one.begin.load(std::memory_order_acquire) != begin) continue;  // the range was reused
-        const std::uintptr_t page = address / page_ * page_;
-        // Recorded before it is done, so that a thread that reads zeros finds the record.
-        std::uintptr_t lowest = one.lost.load();
-        while (page < lowest && !one.lost.compare_exchange_weak(lowest, page)) {
-        }
-        return ::mmap(reinterpret_cast<void*>(page), end - page,
-                      one.writable.load() ? PROT_READ | PROT_WRITE : PROT_READ,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
-      }
-    }
-    return false;
-  }
-
-  /// Does what would have happened without this handler.
-  void pass_on(int number, siginfo_t* info, void* context, bool fault) noexcept {
-    if ((previous_.sa_flags & SA_SIGINFO) != 0) {
-      previous_.sa_sigaction(number, info, context);
-    } else if (previous_.sa_handler == SIG_DFL || (fault && previous_.sa_handler == SIG_IGN)) {
-      ::sigaction(number, &previous_, nullptr);  // on return, the fault recurs
-      if (!fault) (void)::raise(number);
-    } else if (previous_.sa_handler != SIG_IGN) {
-      previous_.sa_handler(number);
-    }
-  }
-
-  static guarded_ranges process_;
-
-  std::mutex mutex_;
-  std::uintptr_t page_ = 0;
-  struct sigaction previous_ {};
-  block first_;
-  block* last_ = &first_;  // with the range found last
-};
-
-// Inline in both forms: a program that uses both must have a single instance.
-inline constinit guarded_ranges guarded_ranges::process_{};
-
-PENSTOCK_INLINE guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end, bool writable) {
-  return guarded_ranges::of_process().add(begin, end, writable);
-}
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/mapping.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::files {
-
-/// The error of a file that was truncated or written to while it was mapped.
-[[nodiscard]] error changed_while_mapped(const std::string& path, std::uint64_t offset);
-/// Throws it: not in a function that is called for each sample.
-[[noreturn, gnu::cold]] void throw_changed_while_mapped(const std::string& path, std::uint64_t offset);
-
-/// How many mappings the process has, and may have; 0 if the system does not say.
-struct mapping_counts {
-  std::uint64_t there = 0, maximum = 0;
-};
-[[nodiscard]] mapping_counts count_mappings() noexcept;
-
-/// The error of a file of so many bytes that cannot be mapped, with what to do about it.
-[[nodiscard]] error mapping_failure(const std::string& path, std::uint64_t bytes, int code,
-                                    mapping_counts counts);
-
-/// A whole file, mapped read-only. `file` and `mapped_file` have one per file.
-class mapping {
- public:
-  /// Maps an open file that has this version; throws errc::io if the system refuses.
-  mapping(int opened, const object_version& version, const std::string& path, bool guarded);
-  mapping(const mapping&) = delete;
-  mapping& operator=(const mapping&) = delete;
-  ~mapping();
-
-  [[nodiscard]] const std::byte* data() const noexcept { return data_; }
-  [[nodiscard]] std::uint64_t size() const noexcept { return version_.size; }
-  [[nodiscard]] const object_version& version() const noexcept { return version_; }
-
-  /// Throws if a page of the file was found to be lost.
-  void check_lost(const std::string& path) const {
-    if (const auto offset = guard_.lost()) [[unlikely]]
-      throw_changed_while_mapped(path, *offset);
-  }
-  /// Asks the system to load these bytes into memory.
-  void will_need(std::uint64_t offset, std::uint64_t size) const noexcept;
-  /// Tells the system how the file will be read: a value of `madvise`.
-  void advise(int advice) const noexcept;
-
-  /// The size of a page.
-  [[nodiscard]] static std::uint64_t page() noexcept;
-
- private:
-  const std::byte* data_ = nullptr;
-  object_version version_;
-  sigbus_guard guard_;
-};
-
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/mapping.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::files {
-
-PENSTOCK_INLINE error changed_while_mapped(const std::string& path, std::uint64_t offset) {
-  return error(errc::io, "the file was cut off or changed while it was mapped; open the dataset again")
-      .in_file(path)
-      .at_offset(offset);
-}
-PENSTOCK_INLINE void throw_changed_while_mapped(const std::string& path, std::uint64_t offset) {
-  throw changed_while_mapped(path, offset);
-}
-
-PENSTOCK_INLINE mapping_counts count_mappings() noexcept {
-  // Without a stream or a string: there may be no memory to have, either.
-  char some[4096];
-  const auto read_all = [&](const char* path, auto&& take) {
-    const descriptor opened(::open(path, O_RDONLY | O_CLOEXEC));
-    for (ssize_t got = 0; opened.get() >= 0 && (got = ::read(opened.get(), some, sizeof(some))) > 0;)
-      take(std::string_view(some, static_cast<std::size_t>(got)));
-  };
-  mapping_counts made;
-  read_all("/proc/sys/vm/max_map_count", [&](std::string_view text) {
-    std::from_chars(text.data(), text.data() + text.size(), made.maximum);
-  });
-  read_all("/proc/self/maps", [&](std::string_view text) {
-    made.there += static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
-  });
-  return made;
-}
-
-PENSTOCK_INLINE error mapping_failure(const std::string& path, std::uint64_t bytes, int code,
-                                      mapping_counts counts) {
-  if (code != ENOMEM) return failure("map the file", path, code);
-  constexpr std::uint64_t near = 16;  // other threads may have made or removed some
-  const std::string_view instead = "give the source a storage that reads, such as file(...), if it takes one";
-  if (counts.maximum != 0 && counts.there + near >= counts.maximum)
-    return error(errc::io, {"cannot map the file: the process has ", counts.there,
-                            " mappings, one for each file, and the system allows ", counts.maximum,
-                            "; raise that with `sysctl vm.max_map_count=", 4 * counts.maximum,
-                            "`, put the data into fewer files, or ", instead})
-        .in_file(path);
-  return error(errc::io, {"cannot map the file: there are no ", bytes,
-                          " bytes of addresses left for it; raise `ulimit -v`, or ", instead})
-      .in_file(path);
-}
-
-PENSTOCK_INLINE mapping::mapping(int opened, const object_version& version, const std::string& path,
-                                 bool guarded)
-    : version_(version) {
-  if (version.size == 0) return;
-  const auto length = static_cast<std::size_t>(version.size);
-  void* const where = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, opened, 0);
-  if (where == MAP_FAILED) {
-    const int code = errno;
-    throw mapping_failure(path, version.size, code, code == ENOMEM ? count_mappings() : mapping_counts());
-  }
-  data_ = static_cast<const std::byte*>(where);
-  try {
-    if (guarded) guard_ = sigbus_guard({data_, length});
-  } catch (...) {
-    ::munmap(where, length);
-    throw;
-  }
-}
-PENSTOCK_INLINE mapping::~mapping() {
-  guard_ = sigbus_guard();  // before the addresses can be reused
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), detail::to_size(version_.size));
-}
-
-PENSTOCK_INLINE void mapping::will_need(std::uint64_t offset, std::uint64_t size) const noexcept {
-  if (offset >= version_.size) return;
-  const std::uint64_t end = size > version_.size - offset ? version_.size : offset + size;
-  const std::uint64_t begin = offset - offset % page();
-  ::madvise(const_cast<std::byte*>(data_) + begin, detail::to_size(end - begin), MADV_WILLNEED);
-}
-PENSTOCK_INLINE void mapping::advise(int advice) const noexcept {
-  if (data_ != nullptr)
-    ::madvise(const_cast<std::byte*>(data_), static_cast<std::size_t>(version_.size), advice);
-}
-
-PENSTOCK_INLINE std::uint64_t mapping::page() noexcept {
-  static const auto size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  return size;
-}
-
-}  // namespace detail::files
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/file_names.hpp
@@ -48598,6 +46752,628 @@ PENSTOCK_INLINE std::vector<std::string> file_names(std::string_view pattern) {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/storage/local/descriptor_cache.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::files {
+
+/// A bounded number of open descriptors for any number of files; the least recently used (by the clock rule)
+/// are closed.
+///
+/// One word per file holds the descriptor and the number of reads in flight, so that a read of an open file
+/// takes two uncontended atomic operations and no lock. The limit is exceeded only while more reads than that
+/// are in flight.
+/// many reads are in flight.
+class descriptor_cache {
+  static constexpr std::uint64_t number_mask = 0x7fffffffu;
+  static constexpr std::uint64_t open_bit = std::uint64_t{1} << 31;
+  static constexpr std::uint64_t recent_bit = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t one_use = std::uint64_t{1} << 33;
+
+ public:
+  /// A descriptor that stays open while this lives.
+  class lease {
+   public:
+    lease(std::atomic<std::uint64_t>& word, int number) noexcept : word_(&word), number_(number) {}
+    lease(lease&& other) noexcept : word_(std::exchange(other.word_, nullptr)), number_(other.number_) {}
+    lease& operator=(lease&&) = delete;
+    ~lease() {
+      if (word_ != nullptr) word_->fetch_sub(one_use, std::memory_order_release);
+    }
+    [[nodiscard]] int get() const noexcept { return number_; }
+
+   private:
+    std::atomic<std::uint64_t>* word_;
+    int number_;
+  };
+
+  /// `limit`: 0 means the smaller of 512 and half of what the process may open.
+  descriptor_cache(std::span<const std::string> paths, std::size_t limit);
+  descriptor_cache(const descriptor_cache&) = delete;
+  descriptor_cache& operator=(const descriptor_cache&) = delete;
+  ~descriptor_cache();
+
+  [[nodiscard]] lease use(object_id id);
+
+  [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
+  [[nodiscard]] std::size_t open_now();
+
+ private:
+  static int number_of(std::uint64_t word) noexcept { return static_cast<int>(word & number_mask); }
+  static std::size_t default_limit() noexcept;
+  /// The caller holds a use of the file's word, so no other thread can close what is published here.
+  int open_slowly(object_id id);
+  /// The clock rule: a file used since the hand last passed gets another round. Two rounds find everything
+  /// that can be closed.
+  void close_until(std::size_t wanted);
+
+  std::span<const std::string> paths_;
+  std::size_t limit_;
+  fixed_array<std::atomic<std::uint64_t>> words_;
+  fixed_array<object_version> seen_;
+  std::mutex mutex_;
+  std::vector<object_id> open_;
+  std::size_t hand_ = 0;
+};
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/local/paths.hpp
+
+/// What file and mapped_file share: opening a path for reading, with errors that say what to do.
+namespace penstock::inline v0_1 {
+namespace detail::files {
+
+/// "cannot <doing>", with the system's reason for an errno value and what to do about it.
+[[nodiscard]] error failure(std::string_view doing, std::string_view path, int code);
+
+/// A descriptor that is closed on destruction.
+class descriptor {
+ public:
+  descriptor() = default;
+  explicit descriptor(int value) noexcept : value_(value) {}
+  descriptor(descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  descriptor& operator=(descriptor&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+  ~descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  [[nodiscard]] int get() const noexcept { return value_; }
+  [[nodiscard]] int release() noexcept { return std::exchange(value_, -1); }
+
+ private:
+  int value_ = -1;
+};
+
+[[nodiscard]] inline object_version version_in(const struct stat& status) noexcept {
+  const auto stamp = static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
+                     static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
+  return {static_cast<std::uint64_t>(status.st_size), stamp};
+}
+
+/// Size and modification time of an open regular file; throws errc::io, naming the kind, for anything else.
+[[nodiscard]] object_version version_of(int opened, const std::string& path);
+
+/// Opens for reading; returns -1 with errno on failure. Non-blocking, because a named pipe would otherwise
+/// hang here before it can be refused.
+[[nodiscard]] int open_quietly(const std::string& path) noexcept;
+
+[[noreturn, gnu::cold]] void refuse_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
+                                          const std::string& path);
+
+inline void check_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
+                        const std::string& path) {
+  if (offset > end || size > end - offset) [[unlikely]]
+    refuse_range(offset, size, end, path);
+}
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/local/paths.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::files {
+
+PENSTOCK_INLINE std::string_view advice(int code) noexcept {
+  switch (code) {
+    case ENOENT:
+    case ENOTDIR:
+      return "; check the path, and the range in its braces if it has one";
+    case EACCES:
+    case EPERM:
+      return "; check the mode of the file and of the folders above it";
+    case EMFILE:
+    case ENFILE:
+      return "; raise `ulimit -n`, or give file_options a smaller number of descriptors";
+    default:
+      return "";
+  }
+}
+
+PENSTOCK_INLINE error failure(std::string_view doing, std::string_view path, int code) {
+  const bool recurs = code == ENOENT || code == ENOTDIR || code == EACCES || code == EPERM ||
+                      code == EISDIR || code == ELOOP || code == ENAMETOOLONG;
+  // thread-safe, unlike strerror
+  return error(errc::io, {"cannot ", doing, ": ", std::generic_category().message(code), advice(code)})
+      .in_file(path)
+      .recurring(recurs);
+}
+
+PENSTOCK_INLINE object_version version_of(int opened, const std::string& path) {
+  struct stat status {};
+  if (::fstat(opened, &status) != 0) throw failure("read the size", path, errno);
+  if (S_ISDIR(status.st_mode)) {
+    throw error(
+        errc::io,
+        "this is a folder, not a file; name the files in it, for example 'folder/train-{0000..0127}.tar'")
+        .in_file(path)
+        .recurring();
+  }
+  if (!S_ISREG(status.st_mode)) throw error(errc::io, "this is not a regular file").in_file(path).recurring();
+  return version_in(status);
+}
+
+PENSTOCK_INLINE int open_quietly(const std::string& path) noexcept {
+  if (path.find('\0') != std::string::npos) {  // the system would open the part before the NUL
+    errno = ENOENT;
+    return -1;
+  }
+  for (;;) {
+    const int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (opened >= 0 || errno != EINTR) return opened;
+  }
+}
+
+PENSTOCK_INLINE void refuse_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
+                                  const std::string& path) {
+  throw error(errc::format, {"the file ends at ", end, ", but ", size, " bytes were requested"})
+      .in_file(path)
+      .at_offset(offset);
+}
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/local/descriptor_cache.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::files {
+
+PENSTOCK_INLINE descriptor_cache::descriptor_cache(std::span<const std::string> paths, std::size_t limit)
+    : paths_(paths),
+      limit_(limit == 0 ? default_limit() : limit),
+      words_(paths.size()),
+      seen_(paths.size()) {}
+PENSTOCK_INLINE descriptor_cache::~descriptor_cache() {
+  for (const object_id id : open_) ::close(number_of(words_[id].load(std::memory_order_relaxed)));
+}
+
+PENSTOCK_INLINE descriptor_cache::lease descriptor_cache::use(object_id id) {
+  if (id >= paths_.size()) throw error(errc::argument, {"there is no object ", id});
+  std::atomic<std::uint64_t>& word = words_[id];
+  const std::uint64_t before = word.fetch_add(one_use, std::memory_order_acquire);
+  if ((before & open_bit) != 0) [[likely]] {
+    if ((before & recent_bit) == 0) word.fetch_or(recent_bit, std::memory_order_relaxed);
+    return {word, number_of(before)};
+  }
+  try {
+    return {word, open_slowly(id)};
+  } catch (...) {
+    word.fetch_sub(one_use, std::memory_order_relaxed);
+    throw;
+  }
+}
+
+PENSTOCK_INLINE std::size_t descriptor_cache::open_now() {
+  const std::scoped_lock lock(mutex_);
+  return open_.size();
+}
+
+PENSTOCK_INLINE std::size_t descriptor_cache::default_limit() noexcept {
+  rlimit allowed{};
+  if (::getrlimit(RLIMIT_NOFILE, &allowed) != 0 || allowed.rlim_cur == RLIM_INFINITY) return 512;
+  return std::clamp<std::size_t>(detail::to_size(allowed.rlim_cur / 2), 1, 512);
+}
+
+PENSTOCK_INLINE int descriptor_cache::open_slowly(object_id id) {
+  const std::string& path = paths_[id];
+  descriptor opened(open_quietly(path));
+  if (opened.get() < 0 && (errno == EMFILE || errno == ENFILE)) {
+    const int why = errno;
+    {
+      const std::scoped_lock lock(mutex_);
+      close_until(open_.size() / 2);
+    }
+    opened = descriptor(open_quietly(path));
+    if (opened.get() < 0 && (errno == EMFILE || errno == ENFILE)) throw failure("open", path, why);
+  }
+  if (opened.get() < 0) throw failure("open", path, errno);
+  const object_version now = version_of(opened.get(), path);
+
+  const std::scoped_lock lock(mutex_);
+  const std::uint64_t word = words_[id].load(std::memory_order_acquire);
+  if ((word & open_bit) != 0) return number_of(word);  // another thread was faster
+  if (seen_[id] != object_version{} && seen_[id] != now) {
+    throw error(errc::io, {"the file was changed while it was in use: it had ", seen_[id].size,
+                           " bytes and has ", now.size, " now; open the dataset again"})
+        .in_file(path)
+        .recurring();
+  }
+  seen_[id] = now;
+  open_.push_back(id);
+  const int number = opened.release();
+  words_[id].fetch_or(open_bit | recent_bit | static_cast<std::uint64_t>(number), std::memory_order_acq_rel);
+  close_until(limit_);
+  return number;
+}
+
+PENSTOCK_INLINE void descriptor_cache::close_until(std::size_t wanted) {
+  for (std::size_t looked = 0; open_.size() > wanted && looked < 2 * open_.size() + 2; ++looked) {
+    if (hand_ >= open_.size()) hand_ = 0;
+    std::atomic<std::uint64_t>& word = words_[open_[hand_]];
+    std::uint64_t seen = word.load(std::memory_order_relaxed);
+    if (seen >= one_use) {
+      ++hand_;
+    } else if ((seen & recent_bit) != 0) {
+      word.fetch_and(~recent_bit, std::memory_order_relaxed);
+      ++hand_;
+    } else if (word.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) {
+      ::close(number_of(seen));
+      open_[hand_] = open_.back();
+      open_.pop_back();
+    }
+  }
+}
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/sigbus_guard.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// One of the process's guarded ranges of addresses.
+struct guarded_range {
+  static constexpr std::uintptr_t nothing_lost = std::numeric_limits<std::uintptr_t>::max();
+
+  std::atomic<std::uintptr_t> begin{0};  // 0: free
+  std::atomic<std::uintptr_t> end{0};
+  std::atomic<std::uintptr_t> lost{nothing_lost};  // the lowest lost address
+  std::atomic<bool> writable{false};               // whether the zeros may be written to
+};
+
+/// Takes a free range; the first one installs the handler.
+[[nodiscard]] guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end, bool writable);
+
+}  // namespace detail
+
+/// Turns a mapped file that shrinks into an error instead of the end of the process: guards one mapping.
+///
+/// Touching a page that is no longer in the mapped file raises SIGBUS. The first guard of a process installs
+/// a handler: for a fault within a guarded range it maps zeros there, up to the end of the range, and from
+/// then on `lost` returns where; the read resumes. If `lost` then returns a place, discard what was read. Any
+/// other SIGBUS goes to the previous handler, or ends the process as before. The handler stays when the last
+/// guard goes. A program that later installs its own handler for SIGBUS must pass on what it does not
+/// recognise, as this one does.
+///
+/// Not noticed: bytes lost within the last remaining page, which the system reads as zeros. The file's size
+/// reveals those; `mapped_file` with `checked` and `guarded` checks it before and after.
+///
+/// In: a range that is mapped from the beginning of a page, and stays mapped while the guard lives. Cost: two
+/// system calls for the first guard, a walk over the others for each; `lost` is one load; a fault costs a
+/// signal and a call of mmap.
+/// Threads: any number may read, even while the signal arrives. Throws std::bad_alloc.
+/// Normally you use it through `mapped_file_options::guarded`; use it directly for your own mappings.
+class sigbus_guard {
+ public:
+  sigbus_guard() = default;
+  explicit sigbus_guard(bytes_view mapped) : sigbus_guard(mapped, false) {}
+  /// Of a mapping that is written to: what is written to lost pages is seen by this process alone.
+  explicit sigbus_guard(mutable_bytes mapped) : sigbus_guard(mapped, true) {}
+  sigbus_guard(sigbus_guard&& other) noexcept
+      : range_(std::exchange(other.range_, nullptr)), begin_(other.begin_) {}
+  sigbus_guard& operator=(sigbus_guard&& other) noexcept {
+    std::swap(range_, other.range_);
+    std::swap(begin_, other.begin_);
+    return *this;
+  }
+  ~sigbus_guard() {
+    if (range_ != nullptr) range_->begin.store(0, std::memory_order_release);
+  }
+
+  /// Where the first lost page begins, in bytes from the beginning of the range; empty if none is lost.
+  [[nodiscard]] std::optional<std::uint64_t> lost() const noexcept {
+    if (range_ == nullptr) return std::nullopt;
+    const std::uintptr_t at = range_->lost.load(std::memory_order_acquire);
+    if (at == detail::guarded_range::nothing_lost) return std::nullopt;
+    return at - begin_;
+  }
+
+ private:
+  sigbus_guard(bytes_view mapped, bool writable) {
+    if (mapped.empty()) return;
+    begin_ = reinterpret_cast<std::uintptr_t>(mapped.data());
+    range_ = &detail::guard_range(begin_, begin_ + mapped.size(), writable);
+  }
+
+  detail::guarded_range* range_ = nullptr;
+  std::uintptr_t begin_ = 0;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/sigbus_guard.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The guarded ranges of the process, and the handler that looks up a fault in them. One per process;
+/// trivially destroyed, since a signal may arrive during exit. The handler takes no lock and allocates
+/// nothing.
+class guarded_ranges {
+ public:
+  static guarded_ranges& of_process() noexcept { return process_; }
+
+  /// Takes a free range; the first one installs the handler.
+  [[nodiscard]] guarded_range& add(std::uintptr_t begin, std::uintptr_t end, bool writable) {
+    const std::scoped_lock lock(mutex_);
+    install();
+    guarded_range& found = free_range();
+    found.lost.store(guarded_range::nothing_lost, std::memory_order_relaxed);
+    found.writable.store(writable, std::memory_order_relaxed);
+    found.end.store(end, std::memory_order_release);
+    found.begin.store(begin, std::memory_order_release);
+    return found;
+  }
+
+ private:
+  struct block {
+    std::array<guarded_range, 256> ranges;
+    std::atomic<block*> next{nullptr};
+  };
+
+  /// Starts at the block of the range found last, so that a new guard does not have to search all the others.
+  guarded_range& free_range() {
+    for (block* const begin = last_;;) {
+      for (guarded_range& one : last_->ranges) {
+        if (one.begin.load(std::memory_order_relaxed) == 0) return one;
+      }
+      block* const next = last_->next.load(std::memory_order_relaxed);
+      last_ = next != nullptr ? next : &first_;
+      if (last_ == begin) break;
+    }
+    // Blocks are never freed: the handler may be in them.
+    auto* const fresh = new block;
+    fresh->next.store(first_.next.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    first_.next.store(fresh, std::memory_order_release);
+    last_ = fresh;
+    return fresh->ranges.front();
+  }
+
+  void install() noexcept {
+    if (page_ != 0) return;
+    page_ = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    ::sigaction(SIGBUS, nullptr, &previous_);
+    struct sigaction ours {};
+    ours.sa_sigaction = &on_signal;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    ::sigemptyset(&ours.sa_mask);
+    ::sigaction(SIGBUS, &ours, nullptr);
+  }
+
+  static void on_signal(int number, siginfo_t* info, void* context) {
+    const int kept = errno;
+    const bool fault = info->si_code > 0;  // otherwise another process sent it
+    if (!fault || !process_.replace(reinterpret_cast<std::uintptr_t>(info->si_addr)))
+      process_.pass_on(number, info, context, fault);
+    errno = kept;
+  }
+
+  /// Maps zeros from the page of the address to the end of its range: those pages are lost too.
+  bool replace(std::uintptr_t address) noexcept {
+    for (block* at = &first_; at != nullptr; at = at->next.load(std::memory_order_acquire)) {
+      for (guarded_range& one : at->ranges) {
+        const std::uintptr_t begin = one.begin.load(std::memory_order_acquire);
+        const std::uintptr_t end = one.end.load(std::memory_order_acquire);
+        if (begin == 0 || address < begin || address >= end) continue;
+        if (one.begin.load(std::memory_order_acquire) != begin) continue;  // the range was reused
+        const std::uintptr_t page = address / page_ * page_;
+        // Recorded before it is done, so that a thread that reads zeros finds the record.
+        std::uintptr_t lowest = one.lost.load();
+        while (page < lowest && !one.lost.compare_exchange_weak(lowest, page)) {
+        }
+        return ::mmap(reinterpret_cast<void*>(page), end - page,
+                      one.writable.load() ? PROT_READ | PROT_WRITE : PROT_READ,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+      }
+    }
+    return false;
+  }
+
+  /// Does what would have happened without this handler.
+  void pass_on(int number, siginfo_t* info, void* context, bool fault) noexcept {
+    if ((previous_.sa_flags & SA_SIGINFO) != 0) {
+      previous_.sa_sigaction(number, info, context);
+    } else if (previous_.sa_handler == SIG_DFL || (fault && previous_.sa_handler == SIG_IGN)) {
+      ::sigaction(number, &previous_, nullptr);  // on return, the fault recurs
+      if (!fault) (void)::raise(number);
+    } else if (previous_.sa_handler != SIG_IGN) {
+      previous_.sa_handler(number);
+    }
+  }
+
+  static guarded_ranges process_;
+
+  std::mutex mutex_;
+  std::uintptr_t page_ = 0;
+  struct sigaction previous_ {};
+  block first_;
+  block* last_ = &first_;  // with the range found last
+};
+
+// Inline in both forms: a program that uses both must have a single instance.
+inline constinit guarded_ranges guarded_ranges::process_{};
+
+PENSTOCK_INLINE guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end, bool writable) {
+  return guarded_ranges::of_process().add(begin, end, writable);
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/local/mapping.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::files {
+
+/// The error of a file that was truncated or written to while it was mapped.
+[[nodiscard]] error changed_while_mapped(const std::string& path, std::uint64_t offset);
+/// Throws it: not in a function that is called for each sample.
+[[noreturn, gnu::cold]] void throw_changed_while_mapped(const std::string& path, std::uint64_t offset);
+
+/// How many mappings the process has, and may have; 0 if the system does not say.
+struct mapping_counts {
+  std::uint64_t there = 0, maximum = 0;
+};
+[[nodiscard]] mapping_counts count_mappings() noexcept;
+
+/// The error of a file of so many bytes that cannot be mapped, with what to do about it.
+[[nodiscard]] error mapping_failure(const std::string& path, std::uint64_t bytes, int code,
+                                    mapping_counts counts);
+
+/// A whole file, mapped read-only. `file` and `mapped_file` have one per file.
+class mapping {
+ public:
+  /// Maps an open file that has this version; throws errc::io if the system refuses.
+  mapping(int opened, const object_version& version, const std::string& path, bool guarded);
+  mapping(const mapping&) = delete;
+  mapping& operator=(const mapping&) = delete;
+  ~mapping();
+
+  [[nodiscard]] const std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return version_.size; }
+  [[nodiscard]] const object_version& version() const noexcept { return version_; }
+
+  /// Throws if a page of the file was found to be lost.
+  void check_lost(const std::string& path) const {
+    if (const auto offset = guard_.lost()) [[unlikely]]
+      throw_changed_while_mapped(path, *offset);
+  }
+  /// Asks the system to load these bytes into memory.
+  void will_need(std::uint64_t offset, std::uint64_t size) const noexcept;
+  /// Tells the system how the file will be read: a value of `madvise`.
+  void advise(int advice) const noexcept;
+
+  /// The size of a page.
+  [[nodiscard]] static std::uint64_t page() noexcept;
+
+ private:
+  const std::byte* data_ = nullptr;
+  object_version version_;
+  sigbus_guard guard_;
+};
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/local/mapping.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::files {
+
+PENSTOCK_INLINE error changed_while_mapped(const std::string& path, std::uint64_t offset) {
+  return error(errc::io, "the file was cut off or changed while it was mapped; open the dataset again")
+      .in_file(path)
+      .at_offset(offset);
+}
+PENSTOCK_INLINE void throw_changed_while_mapped(const std::string& path, std::uint64_t offset) {
+  throw changed_while_mapped(path, offset);
+}
+
+PENSTOCK_INLINE mapping_counts count_mappings() noexcept {
+  // Without a stream or a string: there may be no memory to have, either.
+  char some[4096];
+  const auto read_all = [&](const char* path, auto&& take) {
+    const descriptor opened(::open(path, O_RDONLY | O_CLOEXEC));
+    for (ssize_t got = 0; opened.get() >= 0 && (got = ::read(opened.get(), some, sizeof(some))) > 0;)
+      take(std::string_view(some, static_cast<std::size_t>(got)));
+  };
+  mapping_counts made;
+  read_all("/proc/sys/vm/max_map_count", [&](std::string_view text) {
+    std::from_chars(text.data(), text.data() + text.size(), made.maximum);
+  });
+  read_all("/proc/self/maps", [&](std::string_view text) {
+    made.there += static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+  });
+  return made;
+}
+
+PENSTOCK_INLINE error mapping_failure(const std::string& path, std::uint64_t bytes, int code,
+                                      mapping_counts counts) {
+  if (code != ENOMEM) return failure("map the file", path, code);
+  constexpr std::uint64_t near = 16;  // other threads may have made or removed some
+  const std::string_view instead = "give the source a storage that reads, such as file(...), if it takes one";
+  if (counts.maximum != 0 && counts.there + near >= counts.maximum)
+    return error(errc::io, {"cannot map the file: the process has ", counts.there,
+                            " mappings, one for each file, and the system allows ", counts.maximum,
+                            "; raise that with `sysctl vm.max_map_count=", 4 * counts.maximum,
+                            "`, put the data into fewer files, or ", instead})
+        .in_file(path);
+  return error(errc::io, {"cannot map the file: there are no ", bytes,
+                          " bytes of addresses left for it; raise `ulimit -v`, or ", instead})
+      .in_file(path);
+}
+
+PENSTOCK_INLINE mapping::mapping(int opened, const object_version& version, const std::string& path,
+                                 bool guarded)
+    : version_(version) {
+  if (version.size == 0) return;
+  const auto length = static_cast<std::size_t>(version.size);
+  void* const where = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, opened, 0);
+  if (where == MAP_FAILED) {
+    const int code = errno;
+    throw mapping_failure(path, version.size, code, code == ENOMEM ? count_mappings() : mapping_counts());
+  }
+  data_ = static_cast<const std::byte*>(where);
+  try {
+    if (guarded) guard_ = sigbus_guard({data_, length});
+  } catch (...) {
+    ::munmap(where, length);
+    throw;
+  }
+}
+PENSTOCK_INLINE mapping::~mapping() {
+  guard_ = sigbus_guard();  // before the addresses can be reused
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), detail::to_size(version_.size));
+}
+
+PENSTOCK_INLINE void mapping::will_need(std::uint64_t offset, std::uint64_t size) const noexcept {
+  if (offset >= version_.size) return;
+  const std::uint64_t end = size > version_.size - offset ? version_.size : offset + size;
+  const std::uint64_t begin = offset - offset % page();
+  ::madvise(const_cast<std::byte*>(data_) + begin, detail::to_size(end - begin), MADV_WILLNEED);
+}
+PENSTOCK_INLINE void mapping::advise(int advice) const noexcept {
+  if (data_ != nullptr)
+    ::madvise(const_cast<std::byte*>(data_), static_cast<std::size_t>(version_.size), advice);
+}
+
+PENSTOCK_INLINE std::uint64_t mapping::page() noexcept {
+  static const auto size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/storage/file.hpp
 
 namespace penstock::inline v0_1 {
@@ -48811,7 +47587,7 @@ static_assert(storage<file>, "file is a storage");
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/residence.hpp
+// ---- penstock/storage/local/residence.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail::files {
@@ -48824,7 +47600,7 @@ namespace detail::files {
 }  // namespace detail::files
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/residence.ipp
+// ---- penstock/storage/local/residence.ipp
 
 #if defined(__linux__)
 #include <sys/statfs.h>
@@ -49005,10 +47781,10 @@ PENSTOCK_INLINE std::span<const std::string> file::names() const noexcept { retu
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/file_pattern.hpp
+// ---- penstock/source/files/file_pattern.hpp
 
 namespace penstock::inline v0_1 {
-namespace detail::tar {
+namespace detail {
 
 template <class T>
 concept pattern_text =
@@ -49028,15 +47804,7 @@ template <pattern_text Text>
 /// The paths of the files that a pattern names.
 [[nodiscard]] std::vector<std::string> paths_of(const std::string& pattern);
 
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/file_pattern.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-PENSTOCK_INLINE file files_of(const std::string& pattern) {
+inline file files_of(const std::string& pattern) {
   if (pattern.find("::") == std::string::npos) return file(pattern);
   std::vector<std::string> names;
   for (std::size_t begin = 0; begin <= pattern.size();) {
@@ -49048,15 +47816,15 @@ PENSTOCK_INLINE file files_of(const std::string& pattern) {
   return file(std::move(names));
 }
 
-PENSTOCK_INLINE std::vector<std::string> paths_of(const std::string& pattern) {
+inline std::vector<std::string> paths_of(const std::string& pattern) {
   const file found = files_of(pattern);
   return std::vector<std::string>(found.names().begin(), found.names().end());
 }
 
-}  // namespace detail::tar
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/folder_names.hpp
+// ---- penstock/source/files/folder_names.hpp
 
 namespace penstock::inline v0_1::detail {
 
@@ -49064,13 +47832,7 @@ namespace penstock::inline v0_1::detail {
 /// outside its folder.
 [[nodiscard]] bool stays_in_folder(std::string_view path) noexcept;
 
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/detail/folder_names.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE bool stays_in_folder(std::string_view path) noexcept {
+inline bool stays_in_folder(std::string_view path) noexcept {
   if (path.empty() || path.front() == '/' || path.find('\0') != std::string_view::npos) return false;
   for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find('/', begin), path.size());
@@ -49082,7 +47844,7 @@ PENSTOCK_INLINE bool stays_in_folder(std::string_view path) noexcept {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/detail/whole_file.hpp
+// ---- penstock/source/files/whole_file.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -49120,7 +47882,7 @@ class regular_file {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/whole_file.ipp
+// ---- penstock/source/files/whole_file.ipp
 
 namespace penstock::inline v0_1::detail {
 
@@ -49181,7 +47943,7 @@ PENSTOCK_INLINE buffer read_whole_file(const std::string& given, std::uint64_t m
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/detail/data_folder.ipp
+// ---- penstock/source/files/data_folder.ipp
 
 namespace penstock::inline v0_1::detail {
 
@@ -49318,7 +48080,7 @@ PENSTOCK_INLINE std::vector<std::string> data_paths(const std::string& given, co
   const std::string pattern = files::local_path(given);
   const source_call call{rules.source, pattern};
   if (!is_data_folder(pattern)) {
-    std::vector<std::string> paths = tar::paths_of(pattern);
+    std::vector<std::string> paths = paths_of(pattern);
     // Files that are named one by one are taken as they are.
     if (rules.is_table && pattern.find_first_of("*?[") != pattern.npos)
       refuse_table_files(paths, rules.source);
@@ -49395,7 +48157,1559 @@ PENSTOCK_INLINE std::vector<std::string> tfrecord_paths(const std::string& patte
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/detail/arrow_union.hpp
+// ---- penstock/source/manifest.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The shards of a dataset: their names, bytes and numbers of samples, with a fingerprint of them all.
+///
+/// The fingerprint is a function of each shard's name without its folders, of its size, its number of samples
+/// and a checksum of its index: it does not change when the dataset is copied elsewhere, and does change when
+/// a key, or the offset or size of a member, does. Different bytes in a member of unchanged offset and size
+/// go unnoticed, because noticing them would mean reading everything. Copies share their tables. Threads: any
+/// number at once; a manifest is const once made.
+class manifest {
+ public:
+  struct shard {
+    std::string name;
+    std::uint64_t bytes = 0;  ///< size of the file
+    std::uint64_t samples = 0;
+    std::uint64_t payload = 0;  ///< bytes in the members of samples
+    std::uint64_t content = 0;  ///< checksum of the index: the place of each member, and all keys
+    /// When the file was last changed, in nanoseconds since 1970; 0: unknown. Not in the fingerprint.
+    std::uint64_t stamp = 0;
+    /// A tar archive without end-of-archive blocks: it may be cut off. Not in the fingerprint.
+    bool unended = false;
+  };
+  /// The location of a sample: the number of its shard, and its number within the shard.
+  struct place {
+    std::size_t shard = 0;
+    std::uint64_t sample = 0;
+    std::uint64_t first = 0;  ///< the number of the shard's first sample in the dataset
+  };
+
+  manifest() : manifest(std::vector<shard>{}) {}
+  explicit manifest(std::vector<shard> shards);
+
+  [[nodiscard]] std::span<const shard> shards() const noexcept;
+  [[nodiscard]] std::uint64_t samples() const noexcept { return tables_->samples; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return tables_->bytes; }
+  [[nodiscard]] std::uint64_t payload() const noexcept { return tables_->payload; }
+  /// How many shards are tar archives without end-of-archive blocks.
+  [[nodiscard]] std::uint64_t unended() const noexcept { return tables_->unended; }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return tables_->fingerprint; }
+  /// Where each non-empty shard begins, and last the number of samples.
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return tables_->starts; }
+
+  /// The place of sample `index`, which must be less than `samples()`. Logarithmic in the number of shards.
+  [[nodiscard]] place locate(std::uint64_t index) const noexcept;
+
+ private:
+  // Empty samples take no space, so headers alone can announce more samples than can be counted.
+  static constexpr std::uint64_t max_samples = std::uint64_t{1} << 62;
+
+  struct tables {
+    std::vector<shard> shards;
+    std::vector<std::size_t> filled;  // the shards that have samples
+    shared<const std::vector<std::uint64_t>> starts;
+    std::uint64_t samples = 0;
+    double shards_per_sample = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t payload = 0;
+    std::uint64_t unended = 0;
+    std::uint64_t fingerprint = 0;
+  };
+  shared<const tables> tables_;
+};
+
+/// A manifest as text, to send to other processes or keep in a file: `penstock manifest 2` and the number of
+/// shards; then a line for each shard with its bytes, samples, payload, content, stamp, 1 if it is unended
+/// and 0 if not, the length of its name in bytes, and the name.
+[[nodiscard]] std::string to_string(const manifest& all);
+
+/// Reads text written by `to_string`; anything else throws `errc::format` with the offset.
+[[nodiscard]] manifest manifest_from_string(std::string_view text);
+
+namespace detail {
+[[nodiscard]] manifest manifest_in(session_view session, storage_facts where);
+}  // namespace detail
+
+/// Reads the manifest that is kept in a storage as text: beside the shards in their store, so that opening a
+/// dataset sends no request per shard.
+///
+///     std::ofstream("train.manifest") << to_string(manifest());
+///     const manifest known = read_manifest(file("train.manifest"));
+///
+/// In: a storage of one object. Its shards' names are those that `to_string` was given: a manifest of local
+/// files does not fit a server's names.
+/// Errors: those of the storage; errc::argument for any other number of objects; errc::format with the name.
+template <storage Storage>
+[[nodiscard]] manifest read_manifest(const Storage& where) {
+  auto session = where.connect();
+  return detail::manifest_in(session, facts_of(where));
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/manifest.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE manifest::manifest(std::vector<shard> shards) {
+  shared<tables> made(new tables());
+  shared<std::vector<std::uint64_t>> begins(new std::vector<std::uint64_t>());
+  penstock::fingerprint mark;
+  mark.add("manifest", shards.size());
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const shard& s = shards[i];
+    if (s.samples != 0) {
+      begins->push_back(made->samples);
+      made->filled.push_back(i);
+    }
+    if (s.samples > max_samples - made->samples) {
+      throw error(errc::limit, {"the files hold more than ", max_samples, " samples together"})
+          .in_file(s.name);
+    }
+    made->samples += s.samples;
+    made->payload += s.payload;
+    made->bytes += s.bytes;
+    made->unended += s.unended ? 1 : 0;
+    mark.add(std::string_view(s.name).substr(s.name.rfind('/') + 1), s.bytes, s.samples, s.content);
+  }
+  if (begins->empty()) begins->push_back(0);
+  if (made->samples != 0)
+    made->shards_per_sample = static_cast<double>(begins->size()) / static_cast<double>(made->samples);
+  begins->push_back(made->samples);
+  made->fingerprint = mark.value();
+  made->starts = std::move(begins);
+  made->shards = std::move(shards);
+  tables_ = std::move(made);
+}
+
+PENSTOCK_INLINE manifest::place manifest::locate(std::uint64_t index) const noexcept {
+  const auto& starts = *tables_->starts;
+  // Shards are mostly of equal size; a search for each of many samples misses the branch predictor.
+  auto which = static_cast<std::size_t>(static_cast<double>(index) * tables_->shards_per_sample);
+  if (which + 1 >= starts.size() || index < starts[which] || index >= starts[which + 1]) {
+    const auto after = std::upper_bound(starts.begin(), starts.end(), index);
+    which = static_cast<std::size_t>(after - starts.begin()) - 1;
+  }
+  return {tables_->filled[which], index - starts[which], starts[which]};
+}
+
+PENSTOCK_INLINE std::string to_string(const manifest& all) {
+  std::string text = "penstock manifest 2 " + std::to_string(all.shards().size()) + "\n";
+  for (const manifest::shard& s : all.shards()) {
+    for (const std::uint64_t number : {s.bytes, s.samples, s.payload, s.content, s.stamp,
+                                       std::uint64_t{s.unended}, std::uint64_t{s.name.size()}})
+      text.append(std::to_string(number)).append(" ");
+    text.append(s.name).append("\n");
+  }
+  return text;
+}
+
+PENSTOCK_INLINE manifest manifest_from_string(std::string_view text) {
+  std::size_t at = 0;
+  const auto fail = [&at](std::string_view wanted) {
+    throw error(errc::format, {"this is not a manifest, or it was cut or edited: expected ", wanted})
+        .at_offset(at);
+  };
+  const auto expect = [&](std::string_view wanted, std::string_view called) {
+    if (text.substr(at, wanted.size()) != wanted) fail(called);
+    at += wanted.size();
+  };
+  const auto number = [&](std::string_view after, std::string_view called) {
+    std::uint64_t value = 0;
+    const auto [end, failure] = std::from_chars(text.data() + at, text.data() + text.size(), value);
+    if (failure != std::errc{}) fail("a number of 64 bits");
+    at = static_cast<std::size_t>(end - text.data());
+    expect(after, called);
+    return value;
+  };
+  expect("penstock manifest 2 ", "'penstock manifest 2'");
+  const std::uint64_t count = number("\n", "the end of the line");
+  std::vector<manifest::shard> shards;
+  for (std::uint64_t i = 0; i < count; ++i) {  // grows only as the text is read, whatever count it announces
+    manifest::shard one;
+    for (std::uint64_t* field : {&one.bytes, &one.samples, &one.payload, &one.content, &one.stamp})
+      *field = number(" ", "a blank");
+    const std::uint64_t unended = number(" ", "a blank");
+    if (unended > 1) fail("0 or 1, and a blank");
+    one.unended = unended == 1;
+    const std::uint64_t length = number(" ", "a blank");
+    if (length > text.size() - at) fail("the name of a shard");
+    one.name = text.substr(at, static_cast<std::size_t>(length));
+    at += one.name.size();
+    expect("\n", "the end of the line");
+    shards.push_back(std::move(one));
+  }
+  if (at != text.size()) fail("the end");
+  return manifest(std::move(shards));
+}
+
+PENSTOCK_INLINE std::span<const manifest::shard> manifest::shards() const noexcept { return tables_->shards; }
+
+PENSTOCK_INLINE manifest detail::manifest_in(session_view session, storage_facts where) {
+  if (where.names.size() != 1) {
+    throw error(errc::argument,
+                {"a manifest is one object, and the storage has ", where.names.size(), "; name the one"});
+  }
+  try {
+    const object_bytes text = session.range(0, 0, session.size(0));
+    return manifest_from_string(text_of(text));
+  } catch (error& e) {
+    e.in_file(where.names[0]);
+    throw;
+  }
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/known_files.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The files of a dataset as they were when its plan was made.
+struct known_files {
+  manifest shards;
+  std::vector<object_version> versions;  // by shard
+  std::vector<object_id> objects;        // by shard; empty if shard `i` is object `i`
+  std::vector<std::uint64_t> ends;       // by object: `ends_of`; 0: not known
+
+  [[nodiscard]] object_id object(std::size_t shard) const noexcept {
+    return objects.empty() ? static_cast<object_id>(shard) : objects[shard];
+  }
+  [[nodiscard]] const std::string& path(std::size_t shard) const { return shards.shards()[shard].name; }
+  /// The place of a sample; throws `errc::argument` if there is no such sample.
+  [[nodiscard]] manifest::place locate(std::uint64_t index) const {
+    if (index >= shards.samples()) no_such_sample(index);
+    return shards.locate(index);
+  }
+  /// Throws `errc::io` if a file has changed since the plan was made, or was replaced by another one of its
+  /// size and time whose first or last 4 KiB are others. Call it when a run first reads the file.
+  void compare(session_view session, std::size_t shard) const;
+  /// The first of these alone, by the version.
+  void compare_version(session_view session, std::size_t shard) const;
+  /// Notes the ends of an object, for `compare`.
+  void learn_ends(object_id id, std::uint64_t hash);
+
+ private:
+  [[noreturn]] void no_such_sample(std::uint64_t index) const;
+};
+
+/// What a plan knows about files, and the storage that holds them.
+template <class Known, storage Storage>
+struct stored_in : Known {
+  Storage where;
+
+  template <class... Args>
+  explicit stored_in(Storage given, Args&&... args)
+      : Known(std::forward<Args>(args)...), where(std::move(given)) {}
+};
+
+/// A hash of the first and the last 4 KiB of a file: two small reads, whatever its size.
+[[nodiscard]] std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size);
+/// The same, or 0 where nothing need be read, since the object's version is a tag of its bytes.
+[[nodiscard]] std::uint64_t ends_of(session_view session, object_id object, std::uint64_t size);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/known_files.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void known_files::compare_version(session_view session, std::size_t shard) const {
+  if (!session.has_version(object(shard), versions[shard]))
+    throw error(errc::io, "the file was changed after the dataset was opened; open it again")
+        .in_file(path(shard));
+}
+
+PENSTOCK_INLINE void known_files::compare(session_view session, std::size_t shard) const {
+  compare_version(session, shard);
+  const object_id id = object(shard);
+  if (id >= ends.size() || ends[id] == 0 || session.tagged(id)) return;
+  const bool same = hash_of_file(session, id, versions[shard].size) == ends[id];
+  session.confirm(id);
+  if (!same)
+    throw error(
+        errc::io,
+        "the file was replaced after the dataset was opened, by another one of the same size and time; "
+        "open it again")
+        .in_file(path(shard))
+        .recurring();
+}
+
+PENSTOCK_INLINE void known_files::learn_ends(object_id id, std::uint64_t hash) {
+  if (ends.size() <= id) ends.resize(std::size_t{id} + 1);
+  ends[id] = hash;
+}
+
+PENSTOCK_INLINE void known_files::no_such_sample(std::uint64_t index) const {
+  throw error(errc::argument, {"there is no sample ", index, ": the dataset has ", shards.samples()});
+}
+
+PENSTOCK_INLINE std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size) {
+  const std::uint64_t part = std::min<std::uint64_t>(size, 4_KiB);
+  object_bytes bytes = session.range(object, 0, part);
+  const std::uint64_t first = hash_bytes(size, bytes);
+  bytes = session.range(object, size - part, part, std::move(bytes));
+  return hash_bytes(first, bytes);
+}
+PENSTOCK_INLINE std::uint64_t ends_of(session_view session, object_id object, std::uint64_t size) {
+  return session.tagged(object) ? 0 : hash_of_file(session, object, size);
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/size_requests.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Asks for the sizes of objects before their turn, one after another, in a thread of its own, so that
+/// whoever reads them one after another waits for no answer.
+///
+/// Threads: one calls `ask_from`, `answer` and `forget`; any may call `stop`.
+class size_requests {
+ public:
+  enum class state : std::uint8_t { open, known, failed };
+  struct answer_type {
+    state is = state::open;
+    std::uint64_t size = 0;
+  };
+
+  size_requests(session_view session, std::size_t objects) noexcept : session_(session), objects_(objects) {}
+  size_requests(const size_requests&) = delete;
+  size_requests& operator=(const size_requests&) = delete;
+  /// Waits for the question in progress; `stop`, and then end the session's reads, to make that short.
+  ~size_requests();
+
+  /// Asks for this object and some of those after it. What is known already is not asked for again.
+  void ask_from(std::size_t object);
+  /// What is known of an object that was asked for.
+  [[nodiscard]] answer_type answer(std::size_t object);
+  /// Forgets all answers, that of the question in progress included.
+  void forget() noexcept;
+  /// Asks no more.
+  void stop() noexcept;
+
+ private:
+  static constexpr std::size_t ahead = 4;
+  struct place {
+    std::optional<std::size_t> object;
+    answer_type answer;
+  };
+
+  void work() noexcept;
+
+  session_view session_;
+  std::size_t objects_;
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::array<place, ahead> places_;
+  std::size_t from_ = 0, next_ = 0, end_ = 0;
+  std::uint64_t times_forgotten_ = 0;
+  bool stopped_ = false;
+  std::thread thread_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/size_requests.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE size_requests::~size_requests() {
+  stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+PENSTOCK_INLINE void size_requests::ask_from(std::size_t object) {
+  {
+    const std::lock_guard guard(lock_);
+    if (stopped_ || object >= objects_) return;
+    if (object < from_ || object > next_) next_ = object;  // it has moved elsewhere
+    from_ = object;
+    end_ = std::min(objects_, object + ahead);
+    if (next_ == end_) return;
+    if (!thread_.joinable()) thread_ = std::thread([this]() noexcept { work(); });
+  }
+  changed_.notify_one();
+}
+
+PENSTOCK_INLINE size_requests::answer_type size_requests::answer(std::size_t object) {
+  const std::lock_guard guard(lock_);
+  const place& there = places_[object % ahead];
+  return there.object == object ? there.answer : answer_type{};
+}
+
+PENSTOCK_INLINE void size_requests::forget() noexcept {
+  const std::lock_guard guard(lock_);
+  places_ = {};
+  from_ = next_ = end_ = 0;
+  ++times_forgotten_;
+}
+
+PENSTOCK_INLINE void size_requests::stop() noexcept {
+  {
+    const std::lock_guard guard(lock_);
+    stopped_ = true;
+  }
+  changed_.notify_one();
+}
+
+PENSTOCK_INLINE void size_requests::work() noexcept {
+  std::unique_lock held(lock_);
+  for (;;) {
+    changed_.wait(held, [this] { return stopped_ || next_ < end_; });
+    if (stopped_) return;
+    const std::size_t object = next_++;
+    const std::uint64_t before = times_forgotten_;
+    held.unlock();
+    answer_type found{state::failed, 0};
+    try {
+      found = {state::known, session_.size(static_cast<object_id>(object))};
+    } catch (...) {  // who reads the object asks again, and gets the error
+    }
+    held.lock();
+    if (before == times_forgotten_) places_[object % ahead] = {object, found};
+  }
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/forward_pieces.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// What reading forward needs of a session, type-erased. The session must outlive it.
+class forward_session {
+ public:
+  template <storage_session S>
+  explicit forward_session(S& session) noexcept : view_(session), session_(&session), calls_(calls_of<S>()) {}
+
+  [[nodiscard]] const session_view& view() const noexcept { return view_; }
+  /// Whether it reads in the background; only then may `read_many` and `cancel` be called.
+  [[nodiscard]] bool reads_ahead() const noexcept { return calls_->read_many != nullptr; }
+  /// Whether it is a `latent_session`.
+  [[nodiscard]] bool has_latency() const noexcept { return calls_->has_latency; }
+  void read_many(std::span<const read_request> requests, read_listener listener) const {
+    calls_->read_many(session_, requests, listener);
+  }
+  void cancel() const noexcept { calls_->cancel(session_); }
+  void end_reads() const noexcept { calls_->end(session_); }
+
+ private:
+  struct calls {
+    void (*read_many)(void*, std::span<const read_request>, read_listener) = nullptr;
+    void (*cancel)(void*) noexcept = nullptr;
+    void (*end)(void*) noexcept = nullptr;
+    bool has_latency = false;
+  };
+  template <class S>
+  [[nodiscard]] static const calls* calls_of() noexcept {
+    if constexpr (background_session<S>) {
+      static constexpr calls made{
+          [](void* s, std::span<const read_request> requests, read_listener listener) {
+            static_cast<S*>(s)->read_many(requests, listener);
+          },
+          [](void* s) noexcept { static_cast<S*>(s)->cancel(); },
+          [](void* s) noexcept { penstock::end_reads(*static_cast<S*>(s)); }, latent_session<S>};
+      return &made;
+    } else {
+      static constexpr calls made{nullptr, nullptr,
+                                  [](void* s) noexcept { penstock::end_reads(*static_cast<S*>(s)); }};
+      return &made;
+    }
+  }
+
+  session_view view_;
+  void* session_;
+  const calls* calls_;
+};
+
+/// The bytes of objects, each from its beginning to its end, in pieces. If the session reads in the
+/// background, the pieces after the one that is being used are read ahead, also those of the next object; a
+/// piece that fails is an error when its turn comes. If the session has latency, sizes of objects are asked
+/// for ahead, too. Memory: `ahead` bytes, or one piece if nothing is read
+/// ahead. No allocation in the steady state.
+///
+/// Threads: one reads; `end` and nothing else may be called by others meanwhile.
+class forward_pieces {
+ public:
+  static constexpr std::size_t piece = 1_MiB;
+
+  /// Of `objects` objects; the session must outlive this.
+  forward_pieces(forward_session session, std::size_t objects, std::uint64_t ahead);
+  forward_pieces(const forward_pieces&) = delete;
+  forward_pieces& operator=(const forward_pieces&) = delete;
+  /// Ends the reads in progress, and waits until they have been reported.
+  ~forward_pieces();
+
+  /// Goes to the beginning of an object. What was read ahead of it is kept.
+  void open(std::size_t object);
+  /// The next bytes of the object, until the next call of any member; none at its end. Throws what reading
+  /// them threw.
+  [[nodiscard]] bytes_view next();
+  /// Ends all reads, now and later: `next` throws errc::stopped. Any thread.
+  void end() noexcept;
+
+ private:
+  struct slot {
+    buffer bytes;
+    std::size_t object = 0;
+    std::uint64_t offset = 0;
+    bool in_flight = false;
+    std::exception_ptr failed;
+  };
+  [[nodiscard]] slot& at(std::size_t i) noexcept { return slots_[(first_ + i) % slots_.size()]; }
+  /// Waits until a piece is there, or the end: then throws.
+  void wait_for(const slot& one);
+  void wait_for_all();
+  void drop_first();
+  /// Forgets what was read ahead, and begins anew at an object.
+  void restart(std::size_t object);
+  void read_ahead();
+  /// Moves on to the next object that has bytes; false if there is none, or its size is not to be had yet.
+  bool next_object();
+  /// The size of an object after the one that is read; nothing if that is not to be had, or not yet.
+  [[nodiscard]] std::optional<std::uint64_t> size_ahead(std::size_t object);
+  static void done(void* self, std::uint64_t tag, std::exception_ptr failed) noexcept;
+
+  forward_session session_;
+  std::size_t objects_;
+  std::vector<slot> slots_;  // a ring: `count_` pieces from `first_` on were requested
+  std::size_t first_ = 0, count_ = 0;
+  bool used_ = false;  // whether the caller has the first one
+  bool open_ = false;
+  std::size_t object_ = 0;  // that is open
+  std::uint64_t left_ = 0;  // of its bytes
+  // the piece that is requested next
+  std::size_t next_object_ = 0;
+  std::uint64_t next_offset_ = 0, next_size_ = 0;
+  bool stuck_ = false;  // the size of the object after that was not to be had
+  std::optional<size_requests> sizes_;
+  std::vector<read_request> requests_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ = false;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/forward_pieces.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE forward_pieces::forward_pieces(forward_session session, std::size_t objects,
+                                               std::uint64_t ahead)
+    : session_(session),
+      objects_(objects),
+      slots_(session.reads_ahead() ? std::max<std::size_t>(2, to_size(ahead / piece)) : 1) {
+  requests_.reserve(slots_.size());
+  if (session.reads_ahead() && session.has_latency()) sizes_.emplace(session.view(), objects);
+}
+
+PENSTOCK_INLINE forward_pieces::~forward_pieces() {
+  end();
+  wait_for_all();
+}
+
+PENSTOCK_INLINE void forward_pieces::open(std::size_t object) {
+  bool follows = open_ && object == object_ + 1;
+  const auto known = follows && sizes_ ? sizes_->answer(object) : size_requests::answer_type{};
+  const std::uint64_t size = known.is == size_requests::state::known
+                                 ? known.size
+                                 : session_.view().size(static_cast<object_id>(object));
+  while (follows && count_ != 0 && at(0).object < object) drop_first();
+  if (follows && count_ == 0 && next_object_ < object) {  // all that was asked for has been read
+    next_object_ = object;
+    next_offset_ = 0;
+    next_size_ = size;
+  }
+  if (follows && size != 0) {
+    follows = count_ != 0 ? at(0).object == object && at(0).offset == 0
+                          : next_object_ == object && next_offset_ == 0;
+  }
+  if (!follows) restart(object);
+  stuck_ = false;
+  open_ = true;
+  object_ = object;
+  left_ = size;
+  if (!follows) next_size_ = size;
+  if (sizes_) (void)size_ahead(next_object_ + 1);  // early: the answer is needed when this object ends
+}
+
+PENSTOCK_INLINE bytes_view forward_pieces::next() {
+  if (used_) drop_first();
+  if (left_ == 0 && !session_.reads_ahead()) return {};
+  read_ahead();
+  if (left_ == 0) return {};
+  slot& one = at(0);
+  if (session_.reads_ahead())
+    wait_for(one);
+  else
+    session_.view().read(static_cast<object_id>(one.object), one.offset, one.bytes.span());
+  if (one.failed) std::rethrow_exception(one.failed);
+  left_ -= one.bytes.size();
+  used_ = true;
+  return one.bytes.view();
+}
+
+PENSTOCK_INLINE void forward_pieces::end() noexcept {
+  {
+    const std::scoped_lock held(mutex_);
+    ended_ = true;
+  }
+  changed_.notify_all();
+  if (sizes_) sizes_->stop();
+  session_.end_reads();
+}
+
+PENSTOCK_INLINE void forward_pieces::wait_for(const slot& one) {
+  std::unique_lock held(mutex_);
+  changed_.wait(held, [&] { return !one.in_flight || ended_; });
+  if (ended_) throw error(errc::stopped, "the run was stopped");
+}
+
+PENSTOCK_INLINE void forward_pieces::wait_for_all() {
+  std::unique_lock held(mutex_);
+  changed_.wait(held, [&] {
+    return std::none_of(slots_.begin(), slots_.end(), [](const slot& one) { return one.in_flight; });
+  });
+}
+
+PENSTOCK_INLINE void forward_pieces::drop_first() {
+  wait_for(at(0));
+  at(0).failed = nullptr;
+  first_ = (first_ + 1) % slots_.size();
+  --count_;
+  used_ = false;
+}
+
+PENSTOCK_INLINE void forward_pieces::restart(std::size_t object) {
+  if (count_ != 0 && session_.reads_ahead()) {
+    session_.cancel();
+    wait_for_all();
+  }
+  if (sizes_) sizes_->forget();
+  for (slot& one : slots_) one.failed = nullptr;
+  first_ = count_ = 0;
+  used_ = open_ = false;
+  next_object_ = object;
+  next_offset_ = next_size_ = 0;
+}
+
+PENSTOCK_INLINE void forward_pieces::read_ahead() {
+  do {
+    requests_.clear();
+    for (; count_ < slots_.size() && next_offset_ < next_size_; ++count_) {
+      slot& one = at(count_);
+      one.object = next_object_;
+      one.offset = next_offset_;
+      one.bytes.resize_for_overwrite(to_size(std::min<std::uint64_t>(piece, next_size_ - next_offset_)));
+      next_offset_ += one.bytes.size();
+      requests_.push_back({static_cast<object_id>(one.object), one.offset, one.bytes.span(),
+                           static_cast<std::uint64_t>(&one - slots_.data())});
+    }
+    if (!session_.reads_ahead()) return;
+    {
+      const std::scoped_lock held(mutex_);
+      if (ended_) throw error(errc::stopped, "the run was stopped");
+      for (const read_request& one : requests_) slots_[to_size(one.tag)].in_flight = true;
+    }
+    if (!requests_.empty()) session_.read_many(requests_, {this, done});
+  } while (count_ < slots_.size() && next_object());
+}
+
+PENSTOCK_INLINE bool forward_pieces::next_object() {
+  while (!stuck_ && next_offset_ == next_size_ && next_object_ + 1 < objects_) {
+    const auto size = size_ahead(next_object_ + 1);
+    if (!size) return false;
+    next_size_ = *size;
+    ++next_object_;
+    next_offset_ = 0;
+    if (next_size_ != 0) return true;
+  }
+  return false;
+}
+
+PENSTOCK_INLINE std::optional<std::uint64_t> forward_pieces::size_ahead(std::size_t object) {
+  try {
+    if (!sizes_) return session_.view().size(static_cast<object_id>(object));
+    sizes_->ask_from(object);
+    const auto answer = sizes_->answer(object);
+    if (answer.is == size_requests::state::known) return answer.size;
+    stuck_ = answer.is == size_requests::state::failed;
+  } catch (...) {
+    stuck_ = true;  // `open` says why, when it is the object's turn
+  }
+  return std::nullopt;
+}
+
+PENSTOCK_INLINE void forward_pieces::done(void* self, std::uint64_t tag, std::exception_ptr failed) noexcept {
+  auto& me = *static_cast<forward_pieces*>(self);
+  const std::scoped_lock held(me.mutex_);
+  slot& one = me.slots_[to_size(tag)];
+  one.in_flight = false;
+  one.failed = std::move(failed);
+  me.changed_.notify_all();  // before the lock is given back: the destructor waits for this
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/files/packed_format.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The component and unpacker for a compression format. The names are empty if there is none.
+struct packed_format {
+  std::string_view format, component, unpacker;
+};
+
+[[nodiscard]] packed_format packed_format_of(std::string_view format) noexcept;
+
+/// The name of the compression that the first bytes of a file show, or nothing.
+[[nodiscard]] std::string_view compression_of(bytes_view head) noexcept;
+
+/// Whether these may be the first bytes of a zlib stream, which has no certain mark.
+[[nodiscard]] bool may_begin_zlib(bytes_view head) noexcept;
+
+/// What tells a file that is not packed from one that is: the first bytes alone may not.
+struct stream_kind {
+  bool (*is_plain)(bytes_view head);  ///< whether these are the first bytes of a file that is not packed
+  bool may_be_zlib;                   ///< whether files may be packed with zlib, which leaves no certain mark
+  std::string_view (*compression)(bytes_view head) = &compression_of;
+};
+
+/// One sentence for a file whose compression the caller has no unpacker for: what to write to read it.
+/// `before` and `after` are the text around the unpacker's name.
+[[nodiscard]] std::string packed_advice(std::string_view format, std::string_view before,
+                                        std::string_view after);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/packed_format.ipp
+
+namespace penstock::inline v0_1::detail {
+
+// Source: RFC 1950, section 2.2.
+PENSTOCK_INLINE bool may_begin_zlib(bytes_view head) noexcept {
+  if (head.size() < 2) return false;
+  const auto method = std::to_integer<unsigned>(head[0]), flags = std::to_integer<unsigned>(head[1]);
+  return (method & 15) == 8 && method >> 4 <= 7 && (256 * method + flags) % 31 == 0 && (flags & 32) == 0;
+}
+
+PENSTOCK_INLINE std::string_view compression_of(bytes_view head) noexcept {
+  const auto starts = [&head](std::initializer_list<unsigned char> magic) {
+    return head.size() >= magic.size() &&
+           std::equal(magic.begin(), magic.end(), head.begin(),
+                      [](unsigned char m, std::byte b) { return std::byte{m} == b; });
+  };
+  // Skippable frames may precede the frames of zstd and lz4.
+  bool skipped = false;
+  while (head.size() >= 8 && (head[0] & std::byte{0xf0}) == std::byte{0x50} && head[1] == std::byte{0x2a} &&
+         head[2] == std::byte{0x4d} && head[3] == std::byte{0x18}) {
+    std::uint64_t size = 8;
+    for (std::size_t i = 0; i < 4; ++i) size += std::to_integer<std::uint64_t>(head[4 + i]) << (8 * i);
+    head = head.subspan(static_cast<std::size_t>(std::min<std::uint64_t>(size, head.size())));
+    skipped = true;
+  }
+  if (starts({0x04, 0x22, 0x4d, 0x18})) return "lz4";
+  if (skipped || starts({0x28, 0xb5, 0x2f, 0xfd})) return "zstd";
+  if (starts({0x1f, 0x8b})) return "gzip";
+  if (starts({0x1f, 0x9d})) return "compress (.Z)";
+  if (starts({0x42, 0x5a, 0x68})) return "bzip2";
+  if (starts({0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00})) return "xz";
+  if (starts({0x02, 0x21, 0x4c, 0x18})) return "lz4 (legacy)";
+  if (starts({0x4c, 0x5a, 0x49, 0x50})) return "lzip";
+  return {};
+}
+
+PENSTOCK_INLINE packed_format packed_format_of(std::string_view format) noexcept {
+  constexpr std::array<packed_format, 8> known{{{"gzip", "zlib", "unpack_gzip"},
+                                                {"zlib", "zlib", "unpack_zlib"},
+                                                {"zstd", "zstd", "unpack_zstd"},
+                                                {"lz4", "lz4", "unpack_lz4"},
+                                                {"bzip2", "bz2", "unpack_bzip2"},
+                                                {"xz", "xz", "unpack_xz"},
+                                                {"brotli", "brotli", "unpack_brotli"},
+                                                {"snappy", "snappy", "unpack_snappy"}}};
+  for (const packed_format& row : known) {
+    if (row.format == format) return row;
+  }
+  return {};
+}
+
+PENSTOCK_INLINE std::string packed_advice(std::string_view format, std::string_view before,
+                                          std::string_view after) {
+  std::string text = "the file is compressed with " + std::string(format);
+  const packed_format row = packed_format_of(format);
+  if (row.format.empty())
+    return text + ", for which there is no unpacker; compress it with gzip, zstd, lz4, bzip2 or xz";
+  text.append(": link penstock::").append(row.component).append(", include <penstock/codec/");
+  text.append(row.unpacker).append(".hpp> and write ").append(before).append(row.unpacker);
+  return text.append(after);
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/records/shard_stream.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The unpackers that a stream may use, behind function pointers: they are called once per window, not once
+/// per sample.
+struct unpacker_calls {
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+  void* streams;
+  /// Begins a new file of that format. Returns the number of its unpacker, or `none`.
+  std::size_t (*begin)(void* streams, std::string_view format);
+  unpack_step (*step)(void* streams, std::size_t number, bytes_view in, mutable_bytes out, bool last);
+};
+
+/// The memory of unpackers.
+template <unpacker... Unpack>
+class unpackers {
+ public:
+  /// The calls for a `shard_stream`. The unpackers must outlive it and keep their address.
+  [[nodiscard]] unpacker_calls calls() noexcept {
+    return {&streams_,
+            [](void* streams, std::string_view format) {
+              return begin(*static_cast<tuple*>(streams), format, std::index_sequence_for<Unpack...>{});
+            },
+            [](void* streams, std::size_t number, bytes_view in, mutable_bytes out, bool last) {
+              return step(*static_cast<tuple*>(streams), number, in, out, last,
+                          std::index_sequence_for<Unpack...>{});
+            }};
+  }
+
+ private:
+  using tuple = std::tuple<typename Unpack::stream...>;
+
+  template <std::size_t... Is>
+  static std::size_t begin([[maybe_unused]] tuple& streams, [[maybe_unused]] std::string_view format,
+                           std::index_sequence<Is...>) {
+    std::size_t number = unpacker_calls::none;
+    (void)((Unpack::unpacker_format == format && (std::get<Is>(streams).begin(), number = Is, true)) || ...);
+    return number;
+  }
+  template <std::size_t... Is>
+  static unpack_step step([[maybe_unused]] tuple& streams, [[maybe_unused]] std::size_t number,
+                          [[maybe_unused]] bytes_view in, [[maybe_unused]] mutable_bytes out,
+                          [[maybe_unused]] bool last, std::index_sequence<Is...>) {
+    unpack_step done;
+    (void)((number == Is && (done = std::get<Is>(streams).step(in, out, last), true)) || ...);
+    return done;
+  }
+
+  tuple streams_;
+};
+
+/// The bytes of a file, a pipe or an object, forward only; unpacked if the first bytes show that they are
+/// packed.
+///
+/// `get` shows bytes ahead, `reach` moves forward, `read` takes bytes. Memory:
+/// a window of packed and one of unpacked bytes, 256 KiB each, which grow up to the limit of extension
+/// headers if needed. Pieces of an object are packed bytes, or shown as they are.
+class shard_stream {
+ public:
+  /// With `objects`, it reads those, and otherwise files.
+  shard_stream(unpacker_calls given, forward_pieces* objects, const stream_kind& kind) noexcept
+      : kind_(&kind), objects_(objects), unpackers_(given) {}
+
+  static constexpr bool forward = true;
+
+  /// Whether a path is standard input, or a file that can be read only once.
+  [[nodiscard]] static bool is_pipe(const std::string& path);
+
+  /// `used`: whether a pipe was read before. The path "-" is standard input. `reader` is the name of the
+  /// caller, for messages.
+  void open(const std::string& path, std::atomic<bool>& used, std::string_view reader);
+  void open(std::size_t object, std::string_view reader);
+
+  void close() noexcept;
+
+  /// Shows `count` bytes at `offset`, fewer at the end. The view is valid until the next call of any member.
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t count);
+
+  /// Moves forward to `offset`, and returns the offset it reached.
+  [[nodiscard]] std::uint64_t reach(std::uint64_t offset);
+
+  /// Takes bytes; returns fewer than asked for only at the end.
+  [[nodiscard]] std::size_t read(mutable_bytes into);
+
+  /// Reads everything after the archive: the checksums of packed files, and the rest of what another program
+  /// writes to a pipe.
+  void drain();
+
+  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
+  /// Whether the opened file is packed.
+  [[nodiscard]] bool packed() const noexcept { return packed_ != plain; }
+
+ private:
+  static constexpr std::size_t piece = 256_KiB;
+  static constexpr std::size_t sniffed = 4_KiB;
+  static constexpr std::size_t plain = unpacker_calls::none;
+
+  [[nodiscard]] error failed(const char* doing) const;
+
+  /// Finds out from the first bytes how the shard is packed.
+  void recognise(std::string_view reader);
+  /// Reads more of the file; sets `raw_ended_` if there is nothing more.
+  void fill();
+  [[nodiscard]] std::size_t read_some(mutable_bytes into);
+
+  /// The next bytes of the archive; none at its end.
+  [[nodiscard]] std::size_t make(mutable_bytes out);
+
+  [[nodiscard]] bool refill();
+
+  /// Moves the contents of the window to its front, and makes room for `count` bytes.
+  void reserve(std::size_t count);
+
+  const stream_kind* kind_;
+  forward_pieces* objects_;
+  owned_descriptor file_;
+  int number_ = -1;
+  buffer raw_;                           // bytes as they are in the file
+  const std::byte* raw_from_ = nullptr;  // these, or a piece of an object
+  std::size_t raw_at_ = 0, raw_end_ = 0;
+  bool raw_ended_ = false, whole_ = false, drained_ = true;
+  std::size_t packed_ = plain;  // the number of the unpacker
+  unpacker_calls unpackers_;
+  buffer window_;                     // bytes as they are in the archive
+  const std::byte* shown_ = nullptr;  // these, or a piece of an object
+  std::size_t at_ = 0, end_ = 0;
+  std::uint64_t offset_ = 0;  // of shown_[at_]
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/shard_stream.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+// The error for a shard whose compression `reader` has no unpacker for: what to write to read it.
+PENSTOCK_INLINE error not_unpacked(std::string_view format, std::string_view reader) {
+  return error(packed_format_of(format).format.empty() ? errc::format : errc::argument,
+               packed_advice(format, std::string(reader) + "<", ">(...)"));
+}
+
+PENSTOCK_INLINE bool shard_stream::is_pipe(const std::string& path) {
+  struct stat status {};
+  return path == "-" ||
+         (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
+}
+
+PENSTOCK_INLINE void shard_stream::open(const std::string& path, std::atomic<bool>& used,
+                                        std::string_view reader) {
+  close();
+  const bool standard_input = path == "-";
+  const bool pipe = is_pipe(path);
+  struct stat status {};
+  if (!pipe && ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
+    throw error(errc::io, "this is a folder; name the shards in it");
+  if (pipe && used.exchange(true)) {
+    throw error(errc::state,
+                (standard_input ? "standard input" : "a pipe") +
+                    std::string(" can be read only once, and was read already; write it to a file "
+                                "to read it again"));
+  }
+  if (!standard_input) {
+    file_ = owned_descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (file_.get() < 0) throw failed("open");
+  }
+  number_ = standard_input ? STDIN_FILENO : file_.get();
+  if (raw_.size() == 0) raw_.resize_for_overwrite(piece);
+  raw_from_ = raw_.data();
+  while (raw_end_ < sniffed && !raw_ended_) fill();
+  recognise(reader);
+  if (pipe) drained_ = false;
+}
+
+PENSTOCK_INLINE void shard_stream::open(std::size_t object, std::string_view reader) {
+  close();
+  objects_->open(object);
+  fill();
+  recognise(reader);
+}
+
+PENSTOCK_INLINE void shard_stream::recognise(std::string_view reader) {
+  const bytes_view head(raw_from_, raw_end_);
+  std::string_view format = kind_->compression(head);
+  if (format.empty() && kind_->may_be_zlib && may_begin_zlib(head)) format = "zlib";
+  if (!format.empty() && !kind_->is_plain(head)) {
+    packed_ = unpackers_.begin(unpackers_.streams, format);
+    if (packed_ == plain) throw not_unpacked(format, reader);
+  }
+  drained_ = packed_ == plain;
+}
+
+PENSTOCK_INLINE void shard_stream::close() noexcept {
+  file_ = {};
+  packed_ = plain;
+  raw_at_ = raw_end_ = at_ = end_ = 0;
+  offset_ = 0;
+  raw_ended_ = whole_ = false;
+}
+
+PENSTOCK_INLINE bytes_view shard_stream::get(std::uint64_t offset, std::size_t count) {
+  if (reach(offset) < offset) return {};
+  if (end_ - at_ < count) {
+    reserve(count);
+    while (end_ < count) {
+      const std::size_t got = make(window_.span().subspan(end_));
+      if (got == 0) break;
+      end_ += got;
+    }
+  }
+  return {shown_ + at_, std::min(count, end_ - at_)};
+}
+
+PENSTOCK_INLINE std::uint64_t shard_stream::reach(std::uint64_t offset) {
+  while (offset_ < offset) {
+    if (at_ == end_ && !refill()) break;
+    const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(offset - offset_, end_ - at_));
+    at_ += some;
+    offset_ += some;
+  }
+  return offset_;
+}
+
+PENSTOCK_INLINE std::size_t shard_stream::read(mutable_bytes into) {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const mutable_bytes rest = into.subspan(done);
+    std::size_t some = 0;
+    if (at_ == end_ && rest.size() >= piece && objects_ == nullptr) {
+      some = make(rest);
+      if (some == 0) break;
+    } else {
+      if (at_ == end_ && !refill()) break;
+      some = std::min(rest.size(), end_ - at_);
+      std::memcpy(rest.data(), shown_ + at_, some);
+      at_ += some;
+    }
+    done += some;
+    offset_ += some;
+  }
+  return done;
+}
+
+PENSTOCK_INLINE void shard_stream::drain() {
+  if (!drained_) {
+    do {
+      offset_ += end_ - at_;
+    } while (refill());
+  }
+  close();
+}
+
+PENSTOCK_INLINE error shard_stream::failed(const char* doing) const {
+  return error(errc::io,
+               std::string("cannot ") + doing + " the shard: " + std::generic_category().message(errno));
+}
+
+PENSTOCK_INLINE void shard_stream::fill() {
+  if (raw_at_ == raw_end_) raw_at_ = raw_end_ = 0;
+  if (objects_ != nullptr) {
+    const bytes_view next = objects_->next();
+    raw_from_ = next.data();
+    raw_end_ = next.size();
+    raw_ended_ = next.empty();
+    return;
+  }
+  const std::size_t got = read_some(raw_.span().subspan(raw_end_));
+  raw_end_ += got;
+  raw_ended_ = got == 0;
+}
+
+PENSTOCK_INLINE std::size_t shard_stream::read_some(mutable_bytes into) {
+  while (true) {
+    const auto got = ::read(number_, into.data(), std::min<std::size_t>(into.size(), 1_GiB));
+    if (got >= 0) return static_cast<std::size_t>(got);
+    if (errno != EINTR) throw failed("read").at_offset(offset_);
+  }
+}
+
+PENSTOCK_INLINE std::size_t shard_stream::make(mutable_bytes out) {
+  if (packed_ == plain) {
+    if (raw_at_ == raw_end_ && !raw_ended_) {
+      if (objects_ == nullptr) return read_some(out);
+      fill();
+    }
+    const std::size_t some = std::min(out.size(), raw_end_ - raw_at_);
+    if (some != 0) std::memcpy(out.data(), raw_from_ + raw_at_, some);
+    raw_at_ += some;
+    return some;
+  }
+  while (true) {
+    if (raw_at_ == raw_end_ && !raw_ended_) fill();
+    const bytes_view in(raw_from_ + raw_at_, raw_end_ - raw_at_);
+    const unpack_step done = unpackers_.step(unpackers_.streams, packed_, in, out, raw_ended_);
+    raw_at_ += done.taken;
+    whole_ = done.whole;
+    if (done.made != 0) return done.made;
+    if (done.taken != 0 || (in.empty() && !raw_ended_)) continue;
+    if (in.empty() && whole_) return 0;
+    throw error(errc::format,
+                in.empty() ? "the compressed shard is cut off" : "the compressed shard is damaged");
+  }
+}
+
+PENSTOCK_INLINE bool shard_stream::refill() {
+  if (packed_ == plain && objects_ != nullptr) {
+    if (raw_at_ == raw_end_ && !raw_ended_) fill();
+    shown_ = raw_from_;
+    at_ = raw_at_;
+    raw_at_ = end_ = raw_end_;
+    return at_ != end_;
+  }
+  if (window_.size() == 0) window_.resize_for_overwrite(piece);
+  shown_ = window_.data();
+  at_ = 0;
+  end_ = make(window_.span());
+  return end_ != 0;
+}
+
+PENSTOCK_INLINE void shard_stream::reserve(std::size_t count) {
+  const std::size_t held = end_ - at_;
+  if (window_.size() < count || window_.size() == 0) {
+    buffer larger(std::max(count, piece));
+    if (held != 0) std::memcpy(larger.data(), shown_ + at_, held);
+    window_ = std::move(larger);
+  } else if (held != 0) {
+    std::memmove(window_.data(), shown_ + at_, held);
+  }
+  shown_ = window_.data();
+  at_ = 0;
+  end_ = held;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tables/arrow_batch.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The columns of a batch of rows, and what they lie in if it is not a mapping.
+struct arrow_batch {
+  arrow_column root;
+  std::vector<arrow_leaf> leaves;
+  std::vector<buffer> owned;
+  std::vector<std::unique_ptr<arrow_column>> widened;  // of leaves that the file has otherwise, or not at all
+  std::vector<std::unique_ptr<arrow_type>> types;      // of those that it has not
+  shared<const void> kept;                             // what another library allocated
+  std::uint64_t kept_bytes = 0;
+
+  [[nodiscard]] std::uint64_t bytes() const noexcept {
+    std::uint64_t all = kept_bytes;
+    for (const buffer& one : owned) all += one.capacity();
+    return all;
+  }
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/tables/arrow_member.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A value of a row, as bytes and as what it is. Valid during the call that delivers its sample.
+class arrow_member_value {
+ public:
+  using unfinished = void;
+
+  /// Not made of a cell, which costs more than reading a number does.
+  arrow_member_value(const arrow_leaf& leaf, std::uint64_t row) noexcept : leaf_(&leaf), row_(row) {}
+
+  /// The bytes of a binary value, a text or a value of fixed width; 0 for null and all others.
+  [[nodiscard]] std::uint64_t size() const;
+  void read_into(mutable_bytes into) const;
+  [[nodiscard]] bytes_view finish() const {
+    const arrow_cell found = cell();
+    return found.is_null() ? bytes_view() : found.bytes();
+  }
+  [[nodiscard]] arrow_cell cell() const { return leaf_->at(row_); }
+  /// Where the value is, if the column is nothing but numbers of this type; otherwise null.
+  [[nodiscard]] const std::byte* plain(arrow_number number) const noexcept {
+    return leaf_->plain == number ? leaf_->first + to_size(row_ * leaf_->width) : nullptr;
+  }
+  /// The numbers of the list, if the column is nothing but lists of fixed length of this type; otherwise
+  /// empty.
+  [[nodiscard]] bytes_view listed(arrow_number number) const noexcept {
+    if (leaf_->listed != number) return {};
+    return {leaf_->first + to_size(row_ * leaf_->width), to_size(leaf_->width)};
+  }
+  /// For a codec that reads bytes, whatever its name. Throws errc::missing for null, errc::format for a
+  /// column that has no bytes for it.
+  void check_codec(std::string_view codec) const;
+
+ private:
+  const arrow_leaf* leaf_;
+  std::uint64_t row_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tables/arrow_member.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE std::uint64_t arrow_member_value::size() const {
+  const arrow_cell found = cell();
+  switch (found.type().layout) {
+    case arrow_layout::bytes32:
+    case arrow_layout::bytes64:
+    case arrow_layout::views:
+    case arrow_layout::fixed:
+      return found.is_null() ? 0 : found.bytes().size();
+    default:
+      return 0;
+  }
+}
+
+PENSTOCK_INLINE void arrow_member_value::read_into(mutable_bytes into) const {
+  const bytes_view found = finish();
+  if (into.size() != found.size())
+    throw error(errc::argument, {"a value of ", found.size(), " bytes was to be read into ", into.size()});
+  if (!into.empty()) std::memcpy(into.data(), found.data(), into.size());
+}
+
+PENSTOCK_INLINE void arrow_member_value::check_codec(std::string_view) const {
+  const arrow_cell found = cell();
+  const arrow_type& type = found.type();
+  const bool has_bytes = type.layout == arrow_layout::nothing || type.layout == arrow_layout::bytes32 ||
+                         type.layout == arrow_layout::bytes64 || type.layout == arrow_layout::views ||
+                         (type.layout == arrow_layout::fixed && type.number == arrow_number::none);
+  if (!has_bytes)
+    throw error(errc::format,
+                {"the column '", type.name, "' is of type ", type.text(),
+                 ", which is no bytes: read it with arrow_value<T>, or arrays with arrow_array<T>"});
+  if (found.is_null())
+    throw error(errc::missing, {"the value of the column '", type.name,
+                                "' is null: leave such samples out with bad_samples, or read it with "
+                                "arrow_value<std::optional<bytes>>"});
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tables/prefetch_arrow.hpp
+
+namespace penstock::inline v0_1::detail {
+
+// Always inline, as prefetch_lines.
+
+/// Prefetches the offsets of a row's value, if it has some.
+[[gnu::always_inline]] inline void prefetch_arrow_offsets(const arrow_leaf& leaf,
+                                                          std::uint64_t row) noexcept {
+  if (leaf.rows != 0) return;
+  const arrow_column& column = *leaf.column;
+  const arrow_layout layout = column.type->layout;
+  const bool wide = layout == arrow_layout::bytes64 || layout == arrow_layout::list64;
+  if (column.offsets != nullptr)
+    __builtin_prefetch(column.offsets + to_size(column.offset + leaf.add + row) * (wide ? 8 : 4));
+}
+
+/// The bytes of a row's value, to be prefetched: of fixed width, also in lists of fixed length, or bytes
+/// behind offsets. Empty for any other.
+[[nodiscard]] inline bytes_view arrow_value_bytes(const arrow_leaf& leaf, std::uint64_t row) noexcept {
+  if (row < leaf.rows) [[likely]]
+    return {leaf.first + to_size(row * leaf.width), to_size(leaf.width)};
+  const arrow_column& column = *leaf.column;
+  if (column.type->layout != arrow_layout::bytes32 || column.values == nullptr ||
+      row + leaf.add >= column.length)
+    return {};
+  std::uint32_t begin = 0, end = 0;
+  const std::byte* const offsets = column.offsets + 4 * to_size(column.offset + leaf.add + row);
+  std::memcpy(&begin, offsets, sizeof(begin));
+  std::memcpy(&end, offsets + 4, sizeof(end));
+  if (begin >= end || end > column.bytes) return {};
+  return {column.values + begin, end - begin};
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/tables/arrow_rows.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// What a worker keeps from row to row.
+struct arrow_row_memory {
+  struct place {
+    std::string_view name;
+    std::size_t i = 0;
+  };
+  std::string key;
+  std::array<place, 16> places{};  // of the columns that are asked for by name
+};
+
+/// A row of a dataset of columns, as an open sample with a member for each column.
+template <class Files>
+class arrow_row {
+ public:
+  using is_open_sample = void;
+  using blob_type = arrow_member_value;
+
+  arrow_row(const Files& files, std::size_t shard, const arrow_batch& batch, std::uint64_t row,
+            arrow_row_memory& memory) noexcept
+      : files_(&files), batch_(&batch), shard_(shard), row_(row), memory_(&memory) {}
+
+  [[nodiscard]] std::string_view key() const { return memory_->key = files_->key_of(shard_, row_); }
+  [[nodiscard]] std::string_view url() const { return files_->path(shard_); }
+  [[nodiscard]] std::size_t size() const noexcept { return files_->leaves.size(); }
+  [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return files_->leaves[i]; }
+  /// The place of a column, or their number. The name must live as long as the program. Throws
+  /// errc::argument if two columns have it.
+  [[nodiscard]] std::size_t place_of(std::string_view name) const {
+    // Names often lie beside each other.
+    const std::uint64_t at = reinterpret_cast<std::uintptr_t>(name.data());
+    auto& known = memory_->places[to_size(at * 0x9e3779b97f4a7c15 >> 60)];
+    if (known.name.data() != name.data() || known.name.size() != name.size()) [[unlikely]]
+      known = {name, find_arrow_leaf(files_->leaves, name)};
+    return known.i;
+  }
+  [[nodiscard]] blob_type member(std::size_t i) const { return {batch_->leaves[i], row_}; }
+
+ private:
+  const Files* files_;
+  const arrow_batch* batch_;
+  std::size_t shard_;
+  std::uint64_t row_;
+  arrow_row_memory* memory_;
+};
+
+/// A run's reader of a dataset of columns: a session, and the batches used so far. `Files` is a `known_files`
+/// that has `leaves`, `row_of(shard, sample)` and `key_of(shard, row)`; `Batches` says whether its batches
+/// may lie `in_place` in what the session shows, and has `get(session, shard, held)`, `find(shard)` for
+/// batches that stay, and `find_kept(shard)` for others that are in memory.
+template <class Storage, class Files, class Known, class Batches>
+class arrow_rows {
+  using session_type = typename Storage::session;
+
+ public:
+  static constexpr bool shows_contiguous = true;
+
+  struct worker {
+    std::uint64_t begin = 0, end = 0;  // the rows of the current batch, in the dataset
+    std::size_t shard = 0;
+    const arrow_batch* batch = nullptr;
+    shared<const arrow_batch> held;
+    arrow_row_memory memory;
+    struct coming {
+      const arrow_batch* batch = nullptr;  // null if it is not in memory
+      manifest::place place;
+      std::uint64_t index = 0;
+    };
+    std::array<coming, 64> next{};   // the rows that come next
+    std::size_t count = 0;           // of those
+    std::size_t next_row = 0;        // of the one that is evaluated next
+    std::vector<bytes_view> values;  // of these rows, those that are prefetched
+    struct kept {
+      std::size_t shard = 0;
+      shared<const arrow_batch> batch;
+      bool used = false;
+    };
+    std::array<kept, 8> ahead{};  // batches of these rows that may go away otherwise
+  };
+
+  template <class... Args>
+  explicit arrow_rows(shared<const Known> known, const projection& used, Args&&... args)
+      : table_(std::move(known)),
+        session_(table_->where.connect()),
+        batches_(table_, used, std::forward<Args>(args)...) {
+    for (const std::string_view name : used.names()) (void)find_arrow_leaf(table_->leaves, name);
+    for (std::size_t i = 0; i < table_->leaves.size(); ++i)
+      if (used.uses(table_->leaves[i])) touched_.push_back(i);
+    if (used.everything()) touched_.clear();
+  }
+
+  template <class Sink>
+  void evaluate(position p, worker& w, Sink&& sink) const {
+    std::size_t next_row =
+        w.next_row;  // rows before it may not have been evaluated, because they are kept in memory
+    while (next_row < w.count && w.next[next_row].index != p.index) ++next_row;
+    if (next_row < w.count) w.next_row = next_row + 1;
+    const auto& looked_up = w.next[next_row % w.next.size()];
+    std::size_t shard = looked_up.place.shard;
+    std::uint64_t sample = looked_up.place.sample;
+    const arrow_batch* batch = looked_up.batch;
+    if (next_row >= w.count || batch == nullptr) [[unlikely]] {
+      if (p.index < w.begin || p.index >= w.end) move_to(w, p.index);
+      shard = w.shard;
+      sample = p.index - w.begin;
+      batch = w.batch;
+    }
+    try {
+      sink(arrow_row<Files>(*table_, shard, *batch, table_->row_of(shard, sample), w.memory));
+      if constexpr (Batches::in_place) confirm(session_, table_->object(shard));
+    } catch (error& e) {
+      if constexpr (Batches::in_place) confirm(session_, table_->object(shard));
+      e.in_file(table_->path(shard)).for_key(key(p.index));
+      throw;
+    }
+  }
+
+  /// Calls `sink` with the first of the rows from `first` on, and with how many of these `count` lie one
+  /// behind the other in its batch. Returns that number if `sink` returns true, otherwise 0: the rows are to
+  /// be evaluated one by one. The numbers of the rows of a batch are in ascending order.
+  template <class Sink>
+  [[nodiscard]] std::uint64_t evaluate_run(position first, std::uint64_t count, worker& w,
+                                           Sink&& sink) const {
+    if (first.index < w.begin || first.index >= w.end) move_to(w, first.index);
+    const std::uint64_t at = first.index - w.begin, row = table_->row_of(w.shard, at);
+    count = std::min(count, w.end - first.index);
+    if (table_->row_of(w.shard, at + count - 1) != row + count - 1) return 0;
+    if (!sink(arrow_row<Files>(*table_, w.shard, *w.batch, row, w.memory), count)) return 0;
+    if constexpr (Batches::in_place) {
+      try {
+        confirm(session_, table_->object(w.shard));
+      } catch (const error&) {  // one of them will throw it
+        return 0;
+      }
+    }
+    return count;
+  }
+  /// Finds the rows that come next, up to 64, and their values, unless they lie one behind the other, which
+  /// the processor sees.
+  void look_ahead(std::span<const position> next, worker& w) const {
+    w.count = 0;
+    // A wrong guess costs no more than what is not prefetched.
+    const std::uint64_t first = next[0].index, apart = next.back().index - first;
+    if (apart == next.size() - 1 &&
+        (next.size() > 1 ? next[1].index == first + 1 : first >= w.begin && first < w.end)) {
+      for (auto& one : w.ahead)
+        if (one.batch) one.batch = {};
+      return;
+    }
+    w.values.resize(w.next.size() * touched_.size());  // once
+    w.next_row = 0;
+    for (auto& one : w.ahead) one.used = false;
+    w.count = std::min(next.size(), w.next.size());
+    const std::uint64_t all = table_->shards.samples();
+    manifest::place found;  // of the row before
+    std::uint64_t count = 0;
+    const arrow_batch* batch = nullptr;
+    for (std::size_t i = 0; i < w.count; ++i) {
+      auto& one = w.next[i];
+      one.batch = nullptr;
+      if (next[i].index >= all) continue;
+      one.index = next[i].index;
+      if (one.index - found.first < count) [[likely]] {
+        one.place = {found.shard, one.index - found.first, found.first};
+      } else {
+        found = one.place = table_->shards.locate(one.index);
+        count = table_->shards.shards()[found.shard].samples;
+        batch = batches_.find(found.shard);
+        if (batch == nullptr) batch = find_ahead(found.shard, w);
+      }
+      one.batch = batch;
+      if (batch == nullptr) continue;
+      const std::uint64_t row = table_->row_of(one.place.shard, one.place.sample);
+      for (const std::size_t leaf : touched_) prefetch_arrow_offsets(batch->leaves[leaf], row);
+    }
+    find_values(w);
+    for (auto& one : w.ahead)
+      if (!one.used) one.batch = {};
+    w.batch = nullptr;  // it may be one that was let go
+    w.begin = w.end = 0;
+  }
+  /// Prefetches the first `maximum` bytes of each value of one of these rows.
+  [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
+                                             std::uint64_t maximum) const noexcept {
+    if (i >= w.count) return;
+    for (std::size_t k = i * touched_.size(); k < (i + 1) * touched_.size(); ++k)
+      prefetch_lines(w.values[k].data(), std::min<std::uint64_t>(maximum, w.values[k].size()));
+  }
+
+  /// The file, and the row's number in it: "data-00000-of-00002.arrow:17".
+  [[nodiscard]] std::string key(std::uint64_t index) const {
+    const manifest::place place = table_->locate(index);
+    return table_->key_of(place.shard, table_->row_of(place.shard, place.sample));
+  }
+  [[nodiscard]] std::string url(std::uint64_t index) const {
+    return table_->path(table_->locate(index).shard);
+  }
+  [[nodiscard]] storage_counters counters() const
+    requires counting_session<session_type>
+  {
+    return session_.counters();
+  }
+  [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
+  void cancel_reads() const noexcept { end_reads(session_); }
+  /// The mean size of a row.
+  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
+    const std::uint64_t rows = table_->shards.samples();
+    return rows == 0 ? 0 : table_->shards.payload() / rows;
+  }
+
+ private:
+  // After all offsets were asked for, so that these arrive together.
+  void find_values(worker& w) const noexcept {
+    auto value = w.values.begin();
+    for (const auto& one : std::span(w.next).first(w.count)) {
+      const std::uint64_t row = one.batch ? table_->row_of(one.place.shard, one.place.sample) : 0;
+      for (const std::size_t leaf : touched_)
+        *value++ = one.batch ? arrow_value_bytes(one.batch->leaves[leaf], row) : bytes_view();
+    }
+  }
+  // A batch that is in memory, and stays there until the next look ahead.
+  [[nodiscard]] const arrow_batch* find_ahead(std::size_t shard, worker& w) const noexcept {
+    for (auto& one : w.ahead)
+      if (one.batch && one.shard == shard) {
+        one.used = true;
+        return one.batch.get();
+      }
+    for (auto& one : w.ahead)
+      if (!one.used) {
+        one.batch = batches_.find_kept(shard);
+        one.shard = shard;
+        one.used = static_cast<bool>(one.batch);
+        return one.batch.get();
+      }
+    return nullptr;
+  }
+  void move_to(worker& w, std::uint64_t index) const {
+    const manifest::place place = table_->locate(index);
+    w.begin = w.end = 0;  // if it cannot be read, the worker has none
+    w.batch = &batches_.get(session_, place.shard, w.held);
+    w.shard = place.shard;
+    w.begin = place.first;
+    w.end = place.first + table_->shards.shards()[place.shard].samples;
+  }
+
+  shared<const Known> table_;
+  mutable session_type session_;  // a session may be used by many threads
+  Batches batches_;
+  std::vector<std::size_t> touched_;  // the leaves whose memory is prefetched
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tables/arrow_union.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -49445,7 +49759,7 @@ void check_conflicts(std::span<const column_conflict> conflicts, std::string_vie
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/table_facts.hpp
+// ---- penstock/source/tables/table_facts.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -49510,7 +49824,7 @@ struct decimal_digits {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/table_facts.ipp
+// ---- penstock/source/tables/table_facts.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -49708,7 +50022,7 @@ PENSTOCK_INLINE table_fit fit_in_table(const arrow_type& file, const arrow_type&
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/arrow_union.ipp
+// ---- penstock/source/tables/arrow_union.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -49956,7 +50270,7 @@ PENSTOCK_INLINE void check_conflicts(std::span<const column_conflict> conflicts,
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/flat_table.hpp
+// ---- penstock/source/tables/flat_table.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -50022,7 +50336,7 @@ class flat_table::vector {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/flat_table.ipp
+// ---- penstock/source/tables/flat_table.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -50099,7 +50413,7 @@ PENSTOCK_INLINE flat_table flat_table::vector::table(std::size_t i) const {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/ipc_file.hpp
+// ---- penstock/source/tables/ipc_file.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -50163,7 +50477,7 @@ struct ipc_message {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/ipc_file.ipp
+// ---- penstock/source/tables/ipc_file.ipp
 
 // Source: Arrow, "Serialization and interprocess communication (IPC)", format/{Message,Schema,File}.fbs.
 namespace penstock::inline v0_1 {
@@ -50554,155 +50868,7 @@ PENSTOCK_INLINE const arrow_type* ipc_file::dictionary_type(std::int64_t id) con
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/known_files.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The files of a dataset as they were when its plan was made.
-struct known_files {
-  manifest shards;
-  std::vector<object_version> versions;  // by shard
-  std::vector<object_id> objects;        // by shard; empty if shard `i` is object `i`
-  std::vector<std::uint64_t> ends;       // by object: `ends_of`; 0: not known
-
-  [[nodiscard]] object_id object(std::size_t shard) const noexcept {
-    return objects.empty() ? static_cast<object_id>(shard) : objects[shard];
-  }
-  [[nodiscard]] const std::string& path(std::size_t shard) const { return shards.shards()[shard].name; }
-  /// The place of a sample; throws `errc::argument` if there is no such sample.
-  [[nodiscard]] manifest::place locate(std::uint64_t index) const {
-    if (index >= shards.samples()) no_such_sample(index);
-    return shards.locate(index);
-  }
-  /// Throws `errc::io` if a file has changed since the plan was made, or was replaced by another one of its
-  /// size and time whose first or last 4 KiB are others. Call it when a run first reads the file.
-  void compare(session_view session, std::size_t shard) const;
-  /// The first of these alone, by the version.
-  void compare_version(session_view session, std::size_t shard) const;
-  /// Notes the ends of an object, for `compare`.
-  void learn_ends(object_id id, std::uint64_t hash);
-
- private:
-  [[noreturn]] void no_such_sample(std::uint64_t index) const;
-};
-
-/// What a plan knows about files, and the storage that holds them.
-template <class Known, storage Storage>
-struct stored_in : Known {
-  Storage where;
-
-  template <class... Args>
-  explicit stored_in(Storage given, Args&&... args)
-      : Known(std::forward<Args>(args)...), where(std::move(given)) {}
-};
-
-/// A hash of the first and the last 4 KiB of a file: two small reads, whatever its size.
-[[nodiscard]] std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size);
-/// The same, or 0 where nothing need be read, since the object's version is a tag of its bytes.
-[[nodiscard]] std::uint64_t ends_of(session_view session, object_id object, std::uint64_t size);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/hash_bytes.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// A hash of bytes for fingerprints, eight at a time; identical on every machine. Not secure against
-/// adversaries.
-[[nodiscard]] std::uint64_t hash_bytes(std::uint64_t seed, bytes_view bytes) noexcept;
-
-/// `hash_bytes` of the numbers' little-endian bytes.
-[[nodiscard]] std::uint64_t hash_words(std::uint64_t seed, std::span<const std::uint64_t> words) noexcept;
-
-/// `hash_bytes` of the first and the last MiB only: a fingerprint must not cost a pass over a dataset.
-[[nodiscard]] std::uint64_t hash_ends(std::uint64_t seed, bytes_view bytes) noexcept;
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/hash_bytes.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE std::uint64_t hash_bytes(std::uint64_t seed, bytes_view bytes) noexcept {
-  std::uint64_t hash = mix64(seed ^ bytes.size());
-  while (!bytes.empty()) {
-    const std::size_t n = std::min<std::size_t>(8, bytes.size());
-    std::array<std::byte, 8> word{};
-    std::memcpy(word.data(), bytes.data(), n);
-    hash = mix64(hash ^ load_little<std::uint64_t>(word.data()));
-    bytes = bytes.subspan(n);
-  }
-  return hash;
-}
-
-PENSTOCK_INLINE std::uint64_t hash_words(std::uint64_t seed, std::span<const std::uint64_t> words) noexcept {
-  std::uint64_t hash = mix64(seed ^ words.size_bytes());
-  for (const std::uint64_t word : words) hash = mix64(hash ^ word);
-  return hash;
-}
-
-PENSTOCK_INLINE std::uint64_t hash_ends(std::uint64_t seed, bytes_view bytes) noexcept {
-  constexpr std::size_t part = 1u << 20;
-  if (bytes.size() <= 2 * part) return hash_bytes(seed, bytes);
-  return hash_bytes(hash_bytes(seed ^ bytes.size(), bytes.first(part)), bytes.last(part));
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/detail/known_files.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE void known_files::compare_version(session_view session, std::size_t shard) const {
-  if (!session.has_version(object(shard), versions[shard]))
-    throw error(errc::io, "the file was changed after the dataset was opened; open it again")
-        .in_file(path(shard));
-}
-
-PENSTOCK_INLINE void known_files::compare(session_view session, std::size_t shard) const {
-  compare_version(session, shard);
-  const object_id id = object(shard);
-  if (id >= ends.size() || ends[id] == 0 || session.tagged(id)) return;
-  const bool same = hash_of_file(session, id, versions[shard].size) == ends[id];
-  session.confirm(id);
-  if (!same)
-    throw error(
-        errc::io,
-        "the file was replaced after the dataset was opened, by another one of the same size and time; "
-        "open it again")
-        .in_file(path(shard))
-        .recurring();
-}
-
-PENSTOCK_INLINE void known_files::learn_ends(object_id id, std::uint64_t hash) {
-  if (ends.size() <= id) ends.resize(std::size_t{id} + 1);
-  ends[id] = hash;
-}
-
-PENSTOCK_INLINE void known_files::no_such_sample(std::uint64_t index) const {
-  throw error(errc::argument, {"there is no sample ", index, ": the dataset has ", shards.samples()});
-}
-
-PENSTOCK_INLINE std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size) {
-  const std::uint64_t part = std::min<std::uint64_t>(size, 4_KiB);
-  object_bytes bytes = session.range(object, 0, part);
-  const std::uint64_t first = hash_bytes(size, bytes);
-  bytes = session.range(object, size - part, part, std::move(bytes));
-  return hash_bytes(first, bytes);
-}
-PENSTOCK_INLINE std::uint64_t ends_of(session_view session, object_id object, std::uint64_t size) {
-  return session.tagged(object) ? 0 : hash_of_file(session, object, size);
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/ipc_batches.hpp
+// ---- penstock/source/tables/ipc_batches.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -50773,7 +50939,155 @@ class ipc_batches {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/arrow_widen.hpp
+// ---- penstock/source/files/parallel.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A loop whose iterations are shared by several threads.
+class parallel_loop {
+ public:
+  using work_type = void (*)(void* what, std::size_t i);
+
+  parallel_loop(std::size_t count, work_type work, void* what)
+      : count_(count), work_(work), what_(what), lowest_(count) {}
+
+  void run(std::size_t threads);
+
+ private:
+  static void* take_rounds(void* given) noexcept;
+
+  std::size_t count_;
+  work_type work_;
+  void* what_;
+  std::atomic<std::size_t> next_{0};
+  std::atomic<bool> failed_{false};
+  std::mutex mutex_;
+  std::size_t lowest_;
+  std::exception_ptr first_;
+};
+
+/// Calls `work(i)` for each i below `count`, in up to `threads` threads (0: one per processor). If several
+/// calls throw, the exception with the lowest i is rethrown; after an exception, no new i is started.
+template <class Work>
+void for_each_in_parallel(std::size_t count, std::size_t threads, Work&& work) {
+  using work_type = std::remove_reference_t<Work>;
+  parallel_loop(
+      count, [](void* what, std::size_t i) { (*static_cast<work_type*>(what))(i); },
+      const_cast<std::remove_const_t<work_type>*>(&work))
+      .run(threads);
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/parallel.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void parallel_loop::run(std::size_t threads) {
+  if (threads == 0) threads = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  threads = std::min(threads, count_);
+  std::vector<pthread_t> others;
+  for (std::size_t i = 1; i < threads; ++i) {
+    others.reserve(threads);
+    pthread_t one{};
+    // the threads that were created do the work
+    if (::pthread_create(&one, nullptr, take_rounds, this) != 0) break;
+    others.push_back(one);
+  }
+  take_rounds(this);
+  for (const pthread_t other : others) ::pthread_join(other, nullptr);
+  if (first_) std::rethrow_exception(first_);
+}
+
+PENSTOCK_INLINE void* parallel_loop::take_rounds(void* given) noexcept {
+  auto& loop = *static_cast<parallel_loop*>(given);
+  while (!loop.failed_.load(std::memory_order_relaxed)) {
+    // Numbers are handed out in order: when one fails, all lower ones have been started and will
+    // finish.
+    const std::size_t i = loop.next_.fetch_add(1, std::memory_order_relaxed);
+    if (i >= loop.count_) break;
+    try {
+      loop.work_(loop.what_, i);
+    } catch (...) {
+      const std::lock_guard lock(loop.mutex_);
+      if (i < loop.lowest_) {
+        loop.lowest_ = i;
+        loop.first_ = std::current_exception();
+      }
+      loop.failed_.store(true, std::memory_order_relaxed);
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/loaded_once.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// What a run loads for each shard when it is first needed, and keeps.
+template <class T>
+class loaded_once {
+ public:
+  /// Of these shards, `filled` have samples, and will be loaded some day.
+  loaded_once(std::size_t shards, std::size_t filled) : missing_(filled), count_(shards), loaded_(shards) {}
+  loaded_once(const loaded_once&) = delete;
+  loaded_once& operator=(const loaded_once&) = delete;
+  ~loaded_once() {
+    for (std::size_t i = 0; i < count_; ++i) delete loaded_[i].load(std::memory_order_relaxed);
+  }
+
+  /// Null if it is not loaded. Takes no lock.
+  [[nodiscard]] const T* find(std::size_t shard) const noexcept {
+    return loaded_[shard].load(std::memory_order_acquire);
+  }
+  /// Loads it if it is not loaded; `load()` returns the result of `new`. Others wait meanwhile.
+  template <class Load>
+  [[nodiscard]] const T& get(std::size_t shard, Load&& load) {
+    const std::scoped_lock lock(mutexes_[shard % mutexes_.size()]);
+    if (const T* other = find(shard)) return *other;
+    const T* const fresh = load();
+    loaded_[shard].store(fresh, std::memory_order_release);
+    missing_.fetch_sub(1, std::memory_order_relaxed);
+    return *fresh;
+  }
+  /// Whether all that have samples are loaded.
+  [[nodiscard]] bool complete() const noexcept { return missing_.load(std::memory_order_relaxed) == 0; }
+
+  /// Calls `load(shard)` for the shards of these samples that are not loaded, several at once. A failure is
+  /// ignored here and reported when the shard is needed.
+  template <class ShardOf, class Load>
+  void get_ready(std::span<const position> samples, ShardOf&& shard_of, Load&& load) const {
+    constexpr std::size_t max_in_flight = 8;
+    std::vector<std::size_t> absent;
+    for (const position sample : samples)
+      if (const std::size_t shard = shard_of(sample.index);
+          find(shard) == nullptr && std::find(absent.begin(), absent.end(), shard) == absent.end())
+        absent.push_back(shard);
+    if (absent.empty()) return;
+    for_each_in_parallel(absent.size(), std::min(absent.size(), max_in_flight), [&](std::size_t i) {
+      try {
+        load(absent[i]);
+      } catch (...) {
+      }
+    });
+  }
+
+ private:
+  std::atomic<std::size_t> missing_;
+  std::size_t count_;
+  fixed_array<std::atomic<const T*>> loaded_;
+  std::array<std::mutex, 64> mutexes_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/tables/arrow_widen.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -50797,7 +51111,7 @@ void widen_leaf(arrow_batch& batch, arrow_leaf& leaf, const arrow_type& wanted);
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/arrow_widen.ipp
+// ---- penstock/source/tables/arrow_widen.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -51017,7 +51331,7 @@ PENSTOCK_INLINE arrow_leaf lacking_leaf(arrow_batch& batch, std::string_view pat
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/shared_loop.hpp
+// ---- penstock/source/files/shared_loop.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -51048,15 +51362,7 @@ class shared_loop {
   std::exception_ptr failure_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/shared_loop.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE void shared_loop::help() noexcept {
+inline void shared_loop::help() noexcept {
   while (!stopped_.load(std::memory_order_relaxed)) {
     const std::size_t i = next_.fetch_add(1, std::memory_order_relaxed);
     if (i >= count_) return;
@@ -51077,14 +51383,14 @@ PENSTOCK_INLINE void shared_loop::help() noexcept {
   }
 }
 
-PENSTOCK_INLINE void shared_loop::end() {
+inline void shared_loop::end() {
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/batch_cache.hpp
+// ---- penstock/source/tables/batch_cache.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -51141,7 +51447,7 @@ class batch_cache {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/batch_cache.ipp
+// ---- penstock/source/tables/batch_cache.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -51302,155 +51608,7 @@ PENSTOCK_INLINE shared<const arrow_batch> batch_cache::load_one(std::size_t whic
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/parallel.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// A loop whose iterations are shared by several threads.
-class parallel_loop {
- public:
-  using work_type = void (*)(void* what, std::size_t i);
-
-  parallel_loop(std::size_t count, work_type work, void* what)
-      : count_(count), work_(work), what_(what), lowest_(count) {}
-
-  void run(std::size_t threads);
-
- private:
-  static void* take_rounds(void* given) noexcept;
-
-  std::size_t count_;
-  work_type work_;
-  void* what_;
-  std::atomic<std::size_t> next_{0};
-  std::atomic<bool> failed_{false};
-  std::mutex mutex_;
-  std::size_t lowest_;
-  std::exception_ptr first_;
-};
-
-/// Calls `work(i)` for each i below `count`, in up to `threads` threads (0: one per processor). If several
-/// calls throw, the exception with the lowest i is rethrown; after an exception, no new i is started.
-template <class Work>
-void for_each_in_parallel(std::size_t count, std::size_t threads, Work&& work) {
-  using work_type = std::remove_reference_t<Work>;
-  parallel_loop(
-      count, [](void* what, std::size_t i) { (*static_cast<work_type*>(what))(i); },
-      const_cast<std::remove_const_t<work_type>*>(&work))
-      .run(threads);
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/parallel.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-PENSTOCK_INLINE void parallel_loop::run(std::size_t threads) {
-  if (threads == 0) threads = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-  threads = std::min(threads, count_);
-  std::vector<pthread_t> others;
-  for (std::size_t i = 1; i < threads; ++i) {
-    others.reserve(threads);
-    pthread_t one{};
-    // the threads that were created do the work
-    if (::pthread_create(&one, nullptr, take_rounds, this) != 0) break;
-    others.push_back(one);
-  }
-  take_rounds(this);
-  for (const pthread_t other : others) ::pthread_join(other, nullptr);
-  if (first_) std::rethrow_exception(first_);
-}
-
-PENSTOCK_INLINE void* parallel_loop::take_rounds(void* given) noexcept {
-  auto& loop = *static_cast<parallel_loop*>(given);
-  while (!loop.failed_.load(std::memory_order_relaxed)) {
-    // Numbers are handed out in order: when one fails, all lower ones have been started and will
-    // finish.
-    const std::size_t i = loop.next_.fetch_add(1, std::memory_order_relaxed);
-    if (i >= loop.count_) break;
-    try {
-      loop.work_(loop.what_, i);
-    } catch (...) {
-      const std::lock_guard lock(loop.mutex_);
-      if (i < loop.lowest_) {
-        loop.lowest_ = i;
-        loop.first_ = std::current_exception();
-      }
-      loop.failed_.store(true, std::memory_order_relaxed);
-    }
-  }
-  return nullptr;
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/loaded_once.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// What a run loads for each shard when it is first needed, and keeps.
-template <class T>
-class loaded_once {
- public:
-  /// Of these shards, `filled` have samples, and will be loaded some day.
-  loaded_once(std::size_t shards, std::size_t filled) : missing_(filled), count_(shards), loaded_(shards) {}
-  loaded_once(const loaded_once&) = delete;
-  loaded_once& operator=(const loaded_once&) = delete;
-  ~loaded_once() {
-    for (std::size_t i = 0; i < count_; ++i) delete loaded_[i].load(std::memory_order_relaxed);
-  }
-
-  /// Null if it is not loaded. Takes no lock.
-  [[nodiscard]] const T* find(std::size_t shard) const noexcept {
-    return loaded_[shard].load(std::memory_order_acquire);
-  }
-  /// Loads it if it is not loaded; `load()` returns the result of `new`. Others wait meanwhile.
-  template <class Load>
-  [[nodiscard]] const T& get(std::size_t shard, Load&& load) {
-    const std::scoped_lock lock(mutexes_[shard % mutexes_.size()]);
-    if (const T* other = find(shard)) return *other;
-    const T* const fresh = load();
-    loaded_[shard].store(fresh, std::memory_order_release);
-    missing_.fetch_sub(1, std::memory_order_relaxed);
-    return *fresh;
-  }
-  /// Whether all that have samples are loaded.
-  [[nodiscard]] bool complete() const noexcept { return missing_.load(std::memory_order_relaxed) == 0; }
-
-  /// Calls `load(shard)` for the shards of these samples that are not loaded, several at once. A failure is
-  /// ignored here and reported when the shard is needed.
-  template <class ShardOf, class Load>
-  void get_ready(std::span<const position> samples, ShardOf&& shard_of, Load&& load) const {
-    constexpr std::size_t max_in_flight = 8;
-    std::vector<std::size_t> absent;
-    for (const position sample : samples)
-      if (const std::size_t shard = shard_of(sample.index);
-          find(shard) == nullptr && std::find(absent.begin(), absent.end(), shard) == absent.end())
-        absent.push_back(shard);
-    if (absent.empty()) return;
-    tar::for_each_in_parallel(absent.size(), std::min(absent.size(), max_in_flight), [&](std::size_t i) {
-      try {
-        load(absent[i]);
-      } catch (...) {
-      }
-    });
-  }
-
- private:
-  std::atomic<std::size_t> missing_;
-  std::size_t count_;
-  fixed_array<std::atomic<const T*>> loaded_;
-  std::array<std::mutex, 64> mutexes_;
-};
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/detail/ipc_batches.ipp
+// ---- penstock/source/tables/ipc_batches.ipp
 
 // Source: Arrow, "Arrow columnar format", "Serialization and interprocess communication (IPC)".
 namespace penstock::inline v0_1 {
@@ -51948,1038 +52106,6 @@ PENSTOCK_INLINE shared<const arrow_batch> ipc_batches::find_kept(std::size_t sha
 }
 
 }  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/size_requests.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// Asks for the sizes of objects before their turn, one after another, in a thread of its own, so that
-/// whoever reads them one after another waits for no answer.
-///
-/// Threads: one calls `ask_from`, `answer` and `forget`; any may call `stop`.
-class size_requests {
- public:
-  enum class state : std::uint8_t { open, known, failed };
-  struct answer_type {
-    state is = state::open;
-    std::uint64_t size = 0;
-  };
-
-  size_requests(session_view session, std::size_t objects) noexcept : session_(session), objects_(objects) {}
-  size_requests(const size_requests&) = delete;
-  size_requests& operator=(const size_requests&) = delete;
-  /// Waits for the question in progress; `stop`, and then end the session's reads, to make that short.
-  ~size_requests();
-
-  /// Asks for this object and some of those after it. What is known already is not asked for again.
-  void ask_from(std::size_t object);
-  /// What is known of an object that was asked for.
-  [[nodiscard]] answer_type answer(std::size_t object);
-  /// Forgets all answers, that of the question in progress included.
-  void forget() noexcept;
-  /// Asks no more.
-  void stop() noexcept;
-
- private:
-  static constexpr std::size_t ahead = 4;
-  struct place {
-    std::optional<std::size_t> object;
-    answer_type answer;
-  };
-
-  void work() noexcept;
-
-  session_view session_;
-  std::size_t objects_;
-  std::mutex lock_;
-  std::condition_variable changed_;
-  std::array<place, ahead> places_;
-  std::size_t from_ = 0, next_ = 0, end_ = 0;
-  std::uint64_t times_forgotten_ = 0;
-  bool stopped_ = false;
-  std::thread thread_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/size_requests.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE size_requests::~size_requests() {
-  stop();
-  if (thread_.joinable()) thread_.join();
-}
-
-PENSTOCK_INLINE void size_requests::ask_from(std::size_t object) {
-  {
-    const std::lock_guard guard(lock_);
-    if (stopped_ || object >= objects_) return;
-    if (object < from_ || object > next_) next_ = object;  // it has moved elsewhere
-    from_ = object;
-    end_ = std::min(objects_, object + ahead);
-    if (next_ == end_) return;
-    if (!thread_.joinable()) thread_ = std::thread([this]() noexcept { work(); });
-  }
-  changed_.notify_one();
-}
-
-PENSTOCK_INLINE size_requests::answer_type size_requests::answer(std::size_t object) {
-  const std::lock_guard guard(lock_);
-  const place& there = places_[object % ahead];
-  return there.object == object ? there.answer : answer_type{};
-}
-
-PENSTOCK_INLINE void size_requests::forget() noexcept {
-  const std::lock_guard guard(lock_);
-  places_ = {};
-  from_ = next_ = end_ = 0;
-  ++times_forgotten_;
-}
-
-PENSTOCK_INLINE void size_requests::stop() noexcept {
-  {
-    const std::lock_guard guard(lock_);
-    stopped_ = true;
-  }
-  changed_.notify_one();
-}
-
-PENSTOCK_INLINE void size_requests::work() noexcept {
-  std::unique_lock held(lock_);
-  for (;;) {
-    changed_.wait(held, [this] { return stopped_ || next_ < end_; });
-    if (stopped_) return;
-    const std::size_t object = next_++;
-    const std::uint64_t before = times_forgotten_;
-    held.unlock();
-    answer_type found{state::failed, 0};
-    try {
-      found = {state::known, session_.size(static_cast<object_id>(object))};
-    } catch (...) {  // who reads the object asks again, and gets the error
-    }
-    held.lock();
-    if (before == times_forgotten_) places_[object % ahead] = {object, found};
-  }
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/forward_pieces.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// What reading forward needs of a session, type-erased. The session must outlive it.
-class forward_session {
- public:
-  template <storage_session S>
-  explicit forward_session(S& session) noexcept : view_(session), session_(&session), calls_(calls_of<S>()) {}
-
-  [[nodiscard]] const session_view& view() const noexcept { return view_; }
-  /// Whether it reads in the background; only then may `read_many` and `cancel` be called.
-  [[nodiscard]] bool reads_ahead() const noexcept { return calls_->read_many != nullptr; }
-  /// Whether it is a `latent_session`.
-  [[nodiscard]] bool has_latency() const noexcept { return calls_->has_latency; }
-  void read_many(std::span<const read_request> requests, read_listener listener) const {
-    calls_->read_many(session_, requests, listener);
-  }
-  void cancel() const noexcept { calls_->cancel(session_); }
-  void end_reads() const noexcept { calls_->end(session_); }
-
- private:
-  struct calls {
-    void (*read_many)(void*, std::span<const read_request>, read_listener) = nullptr;
-    void (*cancel)(void*) noexcept = nullptr;
-    void (*end)(void*) noexcept = nullptr;
-    bool has_latency = false;
-  };
-  template <class S>
-  [[nodiscard]] static const calls* calls_of() noexcept {
-    if constexpr (background_session<S>) {
-      static constexpr calls made{
-          [](void* s, std::span<const read_request> requests, read_listener listener) {
-            static_cast<S*>(s)->read_many(requests, listener);
-          },
-          [](void* s) noexcept { static_cast<S*>(s)->cancel(); },
-          [](void* s) noexcept { penstock::end_reads(*static_cast<S*>(s)); }, latent_session<S>};
-      return &made;
-    } else {
-      static constexpr calls made{nullptr, nullptr,
-                                  [](void* s) noexcept { penstock::end_reads(*static_cast<S*>(s)); }};
-      return &made;
-    }
-  }
-
-  session_view view_;
-  void* session_;
-  const calls* calls_;
-};
-
-/// The bytes of objects, each from its beginning to its end, in pieces. If the session reads in the
-/// background, the pieces after the one that is being used are read ahead, also those of the next object; a
-/// piece that fails is an error when its turn comes. If the session has latency, sizes of objects are asked
-/// for ahead, too. Memory: `ahead` bytes, or one piece if nothing is read
-/// ahead. No allocation in the steady state.
-///
-/// Threads: one reads; `end` and nothing else may be called by others meanwhile.
-class forward_pieces {
- public:
-  static constexpr std::size_t piece = 1_MiB;
-
-  /// Of `objects` objects; the session must outlive this.
-  forward_pieces(forward_session session, std::size_t objects, std::uint64_t ahead);
-  forward_pieces(const forward_pieces&) = delete;
-  forward_pieces& operator=(const forward_pieces&) = delete;
-  /// Ends the reads in progress, and waits until they have been reported.
-  ~forward_pieces();
-
-  /// Goes to the beginning of an object. What was read ahead of it is kept.
-  void open(std::size_t object);
-  /// The next bytes of the object, until the next call of any member; none at its end. Throws what reading
-  /// them threw.
-  [[nodiscard]] bytes_view next();
-  /// Ends all reads, now and later: `next` throws errc::stopped. Any thread.
-  void end() noexcept;
-
- private:
-  struct slot {
-    buffer bytes;
-    std::size_t object = 0;
-    std::uint64_t offset = 0;
-    bool in_flight = false;
-    std::exception_ptr failed;
-  };
-  [[nodiscard]] slot& at(std::size_t i) noexcept { return slots_[(first_ + i) % slots_.size()]; }
-  /// Waits until a piece is there, or the end: then throws.
-  void wait_for(const slot& one);
-  void wait_for_all();
-  void drop_first();
-  /// Forgets what was read ahead, and begins anew at an object.
-  void restart(std::size_t object);
-  void read_ahead();
-  /// Moves on to the next object that has bytes; false if there is none, or its size is not to be had yet.
-  bool next_object();
-  /// The size of an object after the one that is read; nothing if that is not to be had, or not yet.
-  [[nodiscard]] std::optional<std::uint64_t> size_ahead(std::size_t object);
-  static void done(void* self, std::uint64_t tag, std::exception_ptr failed) noexcept;
-
-  forward_session session_;
-  std::size_t objects_;
-  std::vector<slot> slots_;  // a ring: `count_` pieces from `first_` on were requested
-  std::size_t first_ = 0, count_ = 0;
-  bool used_ = false;  // whether the caller has the first one
-  bool open_ = false;
-  std::size_t object_ = 0;  // that is open
-  std::uint64_t left_ = 0;  // of its bytes
-  // the piece that is requested next
-  std::size_t next_object_ = 0;
-  std::uint64_t next_offset_ = 0, next_size_ = 0;
-  bool stuck_ = false;  // the size of the object after that was not to be had
-  std::optional<size_requests> sizes_;
-  std::vector<read_request> requests_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ended_ = false;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/forward_pieces.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE forward_pieces::forward_pieces(forward_session session, std::size_t objects,
-                                               std::uint64_t ahead)
-    : session_(session),
-      objects_(objects),
-      slots_(session.reads_ahead() ? std::max<std::size_t>(2, to_size(ahead / piece)) : 1) {
-  requests_.reserve(slots_.size());
-  if (session.reads_ahead() && session.has_latency()) sizes_.emplace(session.view(), objects);
-}
-
-PENSTOCK_INLINE forward_pieces::~forward_pieces() {
-  end();
-  wait_for_all();
-}
-
-PENSTOCK_INLINE void forward_pieces::open(std::size_t object) {
-  bool follows = open_ && object == object_ + 1;
-  const auto known = follows && sizes_ ? sizes_->answer(object) : size_requests::answer_type{};
-  const std::uint64_t size = known.is == size_requests::state::known
-                                 ? known.size
-                                 : session_.view().size(static_cast<object_id>(object));
-  while (follows && count_ != 0 && at(0).object < object) drop_first();
-  if (follows && count_ == 0 && next_object_ < object) {  // all that was asked for has been read
-    next_object_ = object;
-    next_offset_ = 0;
-    next_size_ = size;
-  }
-  if (follows && size != 0) {
-    follows = count_ != 0 ? at(0).object == object && at(0).offset == 0
-                          : next_object_ == object && next_offset_ == 0;
-  }
-  if (!follows) restart(object);
-  stuck_ = false;
-  open_ = true;
-  object_ = object;
-  left_ = size;
-  if (!follows) next_size_ = size;
-  if (sizes_) (void)size_ahead(next_object_ + 1);  // early: the answer is needed when this object ends
-}
-
-PENSTOCK_INLINE bytes_view forward_pieces::next() {
-  if (used_) drop_first();
-  if (left_ == 0 && !session_.reads_ahead()) return {};
-  read_ahead();
-  if (left_ == 0) return {};
-  slot& one = at(0);
-  if (session_.reads_ahead())
-    wait_for(one);
-  else
-    session_.view().read(static_cast<object_id>(one.object), one.offset, one.bytes.span());
-  if (one.failed) std::rethrow_exception(one.failed);
-  left_ -= one.bytes.size();
-  used_ = true;
-  return one.bytes.view();
-}
-
-PENSTOCK_INLINE void forward_pieces::end() noexcept {
-  {
-    const std::scoped_lock held(mutex_);
-    ended_ = true;
-  }
-  changed_.notify_all();
-  if (sizes_) sizes_->stop();
-  session_.end_reads();
-}
-
-PENSTOCK_INLINE void forward_pieces::wait_for(const slot& one) {
-  std::unique_lock held(mutex_);
-  changed_.wait(held, [&] { return !one.in_flight || ended_; });
-  if (ended_) throw error(errc::stopped, "the run was stopped");
-}
-
-PENSTOCK_INLINE void forward_pieces::wait_for_all() {
-  std::unique_lock held(mutex_);
-  changed_.wait(held, [&] {
-    return std::none_of(slots_.begin(), slots_.end(), [](const slot& one) { return one.in_flight; });
-  });
-}
-
-PENSTOCK_INLINE void forward_pieces::drop_first() {
-  wait_for(at(0));
-  at(0).failed = nullptr;
-  first_ = (first_ + 1) % slots_.size();
-  --count_;
-  used_ = false;
-}
-
-PENSTOCK_INLINE void forward_pieces::restart(std::size_t object) {
-  if (count_ != 0 && session_.reads_ahead()) {
-    session_.cancel();
-    wait_for_all();
-  }
-  if (sizes_) sizes_->forget();
-  for (slot& one : slots_) one.failed = nullptr;
-  first_ = count_ = 0;
-  used_ = open_ = false;
-  next_object_ = object;
-  next_offset_ = next_size_ = 0;
-}
-
-PENSTOCK_INLINE void forward_pieces::read_ahead() {
-  do {
-    requests_.clear();
-    for (; count_ < slots_.size() && next_offset_ < next_size_; ++count_) {
-      slot& one = at(count_);
-      one.object = next_object_;
-      one.offset = next_offset_;
-      one.bytes.resize_for_overwrite(to_size(std::min<std::uint64_t>(piece, next_size_ - next_offset_)));
-      next_offset_ += one.bytes.size();
-      requests_.push_back({static_cast<object_id>(one.object), one.offset, one.bytes.span(),
-                           static_cast<std::uint64_t>(&one - slots_.data())});
-    }
-    if (!session_.reads_ahead()) return;
-    {
-      const std::scoped_lock held(mutex_);
-      if (ended_) throw error(errc::stopped, "the run was stopped");
-      for (const read_request& one : requests_) slots_[to_size(one.tag)].in_flight = true;
-    }
-    if (!requests_.empty()) session_.read_many(requests_, {this, done});
-  } while (count_ < slots_.size() && next_object());
-}
-
-PENSTOCK_INLINE bool forward_pieces::next_object() {
-  while (!stuck_ && next_offset_ == next_size_ && next_object_ + 1 < objects_) {
-    const auto size = size_ahead(next_object_ + 1);
-    if (!size) return false;
-    next_size_ = *size;
-    ++next_object_;
-    next_offset_ = 0;
-    if (next_size_ != 0) return true;
-  }
-  return false;
-}
-
-PENSTOCK_INLINE std::optional<std::uint64_t> forward_pieces::size_ahead(std::size_t object) {
-  try {
-    if (!sizes_) return session_.view().size(static_cast<object_id>(object));
-    sizes_->ask_from(object);
-    const auto answer = sizes_->answer(object);
-    if (answer.is == size_requests::state::known) return answer.size;
-    stuck_ = answer.is == size_requests::state::failed;
-  } catch (...) {
-    stuck_ = true;  // `open` says why, when it is the object's turn
-  }
-  return std::nullopt;
-}
-
-PENSTOCK_INLINE void forward_pieces::done(void* self, std::uint64_t tag, std::exception_ptr failed) noexcept {
-  auto& me = *static_cast<forward_pieces*>(self);
-  const std::scoped_lock held(me.mutex_);
-  slot& one = me.slots_[to_size(tag)];
-  one.in_flight = false;
-  one.failed = std::move(failed);
-  me.changed_.notify_all();  // before the lock is given back: the destructor waits for this
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/tar/tar_header.hpp
-
-/// One header block of a tar archive, in all dialects in use: v7, ustar, GNU, pax, star.
-/// Source: POSIX.1-2017 pax, "ustar Interchange Format" and "pax Header Block"; GNU tar manual, "Basic Tar
-/// Format".
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-inline constexpr std::size_t block_size = 512;
-
-[[nodiscard]] constexpr std::uint64_t padded(std::uint64_t size) noexcept {
-  return (size + 511) & ~std::uint64_t{511};
-}
-
-/// The text of a field: everything before its first NUL.
-[[nodiscard]] std::string_view text_field(bytes_view block, std::size_t offset, std::size_t size) noexcept;
-
-/// A number: octal digits with spaces around them, or base-256 if the first bit is set. Nothing if it is
-/// neither, negative, or too large for a file.
-[[nodiscard]] std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
-                                                        std::size_t size) noexcept;
-
-[[nodiscard]] bool is_zero(bytes_view block) noexcept;
-
-/// Whether the checksum is right, summed over unsigned bytes as in the standard or over signed ones as
-/// some old writers did.
-[[nodiscard]] bool checksum_matches(bytes_view block) noexcept;
-
-/// Copies the path in the header itself to `path`. GNU headers have no prefix: they use its field for
-/// other things.
-void header_path(bytes_view block, std::string& path);
-
-/// The maximum length of a member's name. Names are copied for each header, and a header takes only 512
-/// bytes: without a bound a small archive could cause gigabytes of copies.
-inline constexpr std::size_t longest_name = 64 * 1024;
-
-/// A text that is known or not; forgetting it keeps its memory.
-struct known_text {
-  std::string text;
-  bool known = false;
-
-  void set(std::string_view value);
-};
-
-/// What pax records say about a member; an empty value cancels an earlier record.
-struct pax_records {
-  known_text path;
-  known_text sparse_path;
-  std::optional<std::uint64_t> size;
-  bool sparse = false;
-
-  /// Reads the body of a pax header: records `LENGTH KEY=VALUE\n`, where LENGTH counts the whole record.
-  void read(bytes_view body);
-
- private:
-  void take(std::string_view key, std::string_view value);
-};
-
-/// The name of the compression that the first bytes of a file show, or nothing.
-[[nodiscard]] std::string_view compression_of(bytes_view head) noexcept;
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/tar_header.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-PENSTOCK_INLINE std::string_view text_field(bytes_view block, std::size_t offset, std::size_t size) noexcept {
-  const std::string_view field = text_of(block.subspan(offset, size));
-  return field.substr(0, std::min(field.find('\0'), field.size()));
-}
-
-PENSTOCK_INLINE std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
-                                                          std::size_t size) noexcept {
-  const bytes_view field = block.subspan(offset, size);
-  const auto first = static_cast<unsigned char>(field[0]);
-  std::uint64_t value = 0;
-  if ((first & 0x80u) != 0) {
-    if (first == 0xffu) return std::nullopt;  // a negative number
-    value = first & 0x7fu;
-    for (std::size_t i = 1; i < size; ++i) {
-      if (value >> 55 != 0) return std::nullopt;
-      value = value << 8 | static_cast<unsigned char>(field[i]);
-    }
-    return value;
-  }
-  std::string_view digits = text_field(block, offset, size);
-  while (!digits.empty() && digits.front() == ' ') digits.remove_prefix(1);
-  while (!digits.empty() && digits.back() == ' ') digits.remove_suffix(1);
-  for (const char c : digits) {
-    if (c < '0' || c > '7') return std::nullopt;
-    value = value << 3 | static_cast<std::uint64_t>(c - '0');  // twelve digits at most: cannot overflow
-  }
-  return value;
-}
-
-PENSTOCK_INLINE bool is_zero(bytes_view block) noexcept {
-  return std::all_of(block.begin(), block.end(), [](std::byte b) { return b == std::byte{0}; });
-}
-
-PENSTOCK_INLINE bool checksum_matches(bytes_view block) noexcept {
-  const auto stored = number_field(block, 148, 8);
-  const auto* const bytes = reinterpret_cast<const unsigned char*>(block.data());
-  // loops without branches, which compilers vectorise
-  std::uint32_t sum = 0, negative = 0;  // the sum of all bytes, and how many are negative as signed bytes
-  for (std::size_t i = 0; i < block_size; ++i) {
-    sum += bytes[i];
-    negative += bytes[i] >> 7;
-  }
-  for (std::size_t i = 148; i < 156; ++i) {  // its own field counts as spaces
-    sum -= bytes[i];
-    negative -= bytes[i] >> 7;
-  }
-  const std::int64_t plain = std::int64_t{8 * ' '} + sum;
-  const std::int64_t with_sign = plain - std::int64_t{256} * negative;
-  return stored && (*stored == static_cast<std::uint64_t>(plain) ||
-                    (with_sign >= 0 && *stored == static_cast<std::uint64_t>(with_sign)));
-}
-
-PENSTOCK_INLINE void header_path(bytes_view block, std::string& path) {
-  path.clear();
-  if (std::memcmp(block.data() + 257, "ustar\0", 6) == 0) {
-    const bool star = std::memcmp(block.data() + 508, "tar\0", 4) == 0;
-    path.assign(text_field(block, 345, star ? 131 : 155));
-    if (!path.empty()) path += '/';
-  }
-  path += text_field(block, 0, 100);
-}
-
-PENSTOCK_INLINE void known_text::set(std::string_view value) {
-  if (value.size() > longest_name)
-    throw error(errc::format,
-                {"a member has a name of ", value.size(), " bytes, and the maximum is ", longest_name});
-  text.assign(value);
-  known = true;
-}
-
-PENSTOCK_INLINE void pax_records::read(bytes_view body) {
-  std::string_view rest = text_of(body);
-  while (!rest.empty() && rest.front() != '\0') {
-    std::uint64_t length = 0;
-    const auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
-    const auto digits = static_cast<std::size_t>(end - rest.data());
-    if (problem != std::errc{} || length > rest.size() || length < digits + 3 || rest[digits] != ' ' ||
-        rest[detail::to_size(length) - 1] != '\n') {
-      throw error(errc::format, "a pax header holds a record whose length is wrong");
-    }
-    const std::string_view record = rest.substr(digits + 1, detail::to_size(length) - digits - 2);
-    rest.remove_prefix(detail::to_size(length));
-    const std::size_t equals = record.find('=');
-    if (equals == std::string_view::npos || equals == 0) {
-      throw error(errc::format, "a pax header holds a record without a keyword");
-    }
-    take(record.substr(0, equals), record.substr(equals + 1));
-  }
-}
-
-PENSTOCK_INLINE void pax_records::take(std::string_view key, std::string_view value) {
-  if (key == "path" || key == "GNU.sparse.name") {
-    auto& mine = key == "path" ? path : sparse_path;
-    mine.known = false;
-    if (value.empty()) return;
-    while (!value.empty() && value.back() == '/') value.remove_suffix(1);
-    mine.set(value);
-  } else if (key == "size") {
-    size.reset();
-    if (value.empty()) return;
-    std::uint64_t parsed = 0;
-    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), parsed);
-    if (problem != std::errc{} || end != value.data() + value.size() ||
-        parsed > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-      throw error(errc::format, "a pax header gives a size that is not a number");
-    }
-    size = parsed;
-  }
-  // GNU tar's sparse files. With Solaris's SUN.holesdata the body is taken unchanged.
-  if (!value.empty() && key.starts_with("GNU.sparse.")) sparse = true;
-}
-
-PENSTOCK_INLINE std::string_view compression_of(bytes_view head) noexcept {
-  const auto starts = [&head](std::initializer_list<unsigned char> magic) {
-    return head.size() >= magic.size() &&
-           std::equal(magic.begin(), magic.end(), head.begin(),
-                      [](unsigned char m, std::byte b) { return std::byte{m} == b; });
-  };
-  // Skippable frames may precede the frames of zstd and lz4.
-  bool skipped = false;
-  while (head.size() >= 8 && (head[0] & std::byte{0xf0}) == std::byte{0x50} && head[1] == std::byte{0x2a} &&
-         head[2] == std::byte{0x4d} && head[3] == std::byte{0x18}) {
-    std::uint64_t size = 8;
-    for (std::size_t i = 0; i < 4; ++i) size += std::to_integer<std::uint64_t>(head[4 + i]) << (8 * i);
-    head = head.subspan(static_cast<std::size_t>(std::min<std::uint64_t>(size, head.size())));
-    skipped = true;
-  }
-  if (starts({0x04, 0x22, 0x4d, 0x18})) return "lz4";
-  if (skipped || starts({0x28, 0xb5, 0x2f, 0xfd})) return "zstd";
-  if (starts({0x1f, 0x8b})) return "gzip";
-  if (starts({0x1f, 0x9d})) return "compress (.Z)";
-  if (starts({0x42, 0x5a, 0x68})) return "bzip2";
-  if (starts({0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00})) return "xz";
-  if (starts({0x02, 0x21, 0x4c, 0x18})) return "lz4 (legacy)";
-  if (starts({0x4c, 0x5a, 0x49, 0x50})) return "lzip";
-  return {};
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/shard_stream.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// The unpackers that a stream may use, behind function pointers: they are called once per window, not once
-/// per sample.
-struct unpacker_calls {
-  static constexpr std::size_t none = static_cast<std::size_t>(-1);
-
-  void* streams;
-  /// Begins a new file of that format. Returns the number of its unpacker, or `none`.
-  std::size_t (*begin)(void* streams, std::string_view format);
-  unpack_step (*step)(void* streams, std::size_t number, bytes_view in, mutable_bytes out, bool last);
-};
-
-/// The memory of unpackers.
-template <unpacker... Unpack>
-class unpackers {
- public:
-  /// The calls for a `shard_stream`. The unpackers must outlive it and keep their address.
-  [[nodiscard]] unpacker_calls calls() noexcept {
-    return {&streams_,
-            [](void* streams, std::string_view format) {
-              return begin(*static_cast<tuple*>(streams), format, std::index_sequence_for<Unpack...>{});
-            },
-            [](void* streams, std::size_t number, bytes_view in, mutable_bytes out, bool last) {
-              return step(*static_cast<tuple*>(streams), number, in, out, last,
-                          std::index_sequence_for<Unpack...>{});
-            }};
-  }
-
- private:
-  using tuple = std::tuple<typename Unpack::stream...>;
-
-  template <std::size_t... Is>
-  static std::size_t begin([[maybe_unused]] tuple& streams, [[maybe_unused]] std::string_view format,
-                           std::index_sequence<Is...>) {
-    std::size_t number = unpacker_calls::none;
-    (void)((Unpack::unpacker_format == format && (std::get<Is>(streams).begin(), number = Is, true)) || ...);
-    return number;
-  }
-  template <std::size_t... Is>
-  static unpack_step step([[maybe_unused]] tuple& streams, [[maybe_unused]] std::size_t number,
-                          [[maybe_unused]] bytes_view in, [[maybe_unused]] mutable_bytes out,
-                          [[maybe_unused]] bool last, std::index_sequence<Is...>) {
-    unpack_step done;
-    (void)((number == Is && (done = std::get<Is>(streams).step(in, out, last), true)) || ...);
-    return done;
-  }
-
-  tuple streams_;
-};
-
-/// What tells a file that is not packed from one that is: the first bytes alone may not.
-struct stream_kind {
-  bool (*is_plain)(bytes_view head);  ///< whether these are the first bytes of a file that is not packed
-  bool may_be_zlib;                   ///< whether files may be packed with zlib, which leaves no certain mark
-  std::string_view (*compression)(bytes_view head) = &compression_of;
-};
-/// Tar archives.
-[[nodiscard]] const stream_kind& tar_streams() noexcept;
-
-/// The bytes of a file, a pipe or an object, forward only; unpacked if the first bytes show that they are
-/// packed.
-///
-/// A `member_walk` reads from it: `get` shows bytes ahead, `reach` moves forward, `read` takes bytes. Memory:
-/// a window of packed and one of unpacked bytes, 256 KiB each, which grow up to the limit of extension
-/// headers if needed. Pieces of an object are packed bytes, or shown as they are.
-class shard_stream {
- public:
-  /// With `objects`, it reads those, and otherwise files.
-  explicit shard_stream(unpacker_calls given, forward_pieces* objects = nullptr,
-                        const stream_kind& kind = tar_streams()) noexcept
-      : kind_(&kind), objects_(objects), unpackers_(given) {}
-
-  static constexpr bool forward = true;
-
-  /// Whether a path is standard input, or a file that can be read only once.
-  [[nodiscard]] static bool is_pipe(const std::string& path);
-
-  /// `used`: whether a pipe was read before. The path "-" is standard input. `reader` is the name of the
-  /// caller, for messages.
-  void open(const std::string& path, std::atomic<bool>& used, std::string_view reader);
-  void open(std::size_t object, std::string_view reader);
-
-  void close() noexcept;
-
-  /// Shows `count` bytes at `offset`, fewer at the end. The view is valid until the next call of any member.
-  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t count);
-
-  /// Moves forward to `offset`, and returns the offset it reached.
-  [[nodiscard]] std::uint64_t reach(std::uint64_t offset);
-
-  /// Takes bytes; returns fewer than asked for only at the end.
-  [[nodiscard]] std::size_t read(mutable_bytes into);
-
-  /// Reads everything after the archive: the checksums of packed files, and the rest of what another program
-  /// writes to a pipe.
-  void drain();
-
-  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
-  /// Whether the opened file is packed.
-  [[nodiscard]] bool packed() const noexcept { return packed_ != plain; }
-
- private:
-  static constexpr std::size_t piece = 256_KiB;
-  static constexpr std::size_t sniffed = 4_KiB;
-  static constexpr std::size_t plain = unpacker_calls::none;
-
-  [[nodiscard]] error failed(const char* doing) const;
-
-  /// Finds out from the first bytes how the shard is packed.
-  void recognise(std::string_view reader);
-  /// Reads more of the file; sets `raw_ended_` if there is nothing more.
-  void fill();
-  [[nodiscard]] std::size_t read_some(mutable_bytes into);
-
-  /// The next bytes of the archive; none at its end.
-  [[nodiscard]] std::size_t make(mutable_bytes out);
-
-  [[nodiscard]] bool refill();
-
-  /// Moves the contents of the window to its front, and makes room for `count` bytes.
-  void reserve(std::size_t count);
-
-  const stream_kind* kind_;
-  forward_pieces* objects_;
-  owned_descriptor file_;
-  int number_ = -1;
-  buffer raw_;                           // bytes as they are in the file
-  const std::byte* raw_from_ = nullptr;  // these, or a piece of an object
-  std::size_t raw_at_ = 0, raw_end_ = 0;
-  bool raw_ended_ = false, whole_ = false, drained_ = true;
-  std::size_t packed_ = plain;  // the number of the unpacker
-  unpacker_calls unpackers_;
-  buffer window_;                     // bytes as they are in the archive
-  const std::byte* shown_ = nullptr;  // these, or a piece of an object
-  std::size_t at_ = 0, end_ = 0;
-  std::uint64_t offset_ = 0;  // of shown_[at_]
-};
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/packed_format.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// The component and unpacker for a compression format. The names are empty if there is none.
-struct packed_format {
-  std::string_view format, component, unpacker;
-};
-
-[[nodiscard]] packed_format packed_format_of(std::string_view format) noexcept;
-
-/// Whether these may be the first bytes of a zlib stream, which has no certain mark.
-[[nodiscard]] bool may_begin_zlib(bytes_view head) noexcept;
-
-/// One sentence for a file whose compression the caller has no unpacker for: what to write to read it.
-/// `before` and `after` are the text around the unpacker's name.
-[[nodiscard]] std::string packed_advice(std::string_view format, std::string_view before,
-                                        std::string_view after);
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/packed_format.ipp
-
-namespace penstock::inline v0_1::detail::tar {
-
-// Source: RFC 1950, section 2.2.
-PENSTOCK_INLINE bool may_begin_zlib(bytes_view head) noexcept {
-  if (head.size() < 2) return false;
-  const auto method = std::to_integer<unsigned>(head[0]), flags = std::to_integer<unsigned>(head[1]);
-  return (method & 15) == 8 && method >> 4 <= 7 && (256 * method + flags) % 31 == 0 && (flags & 32) == 0;
-}
-
-PENSTOCK_INLINE packed_format packed_format_of(std::string_view format) noexcept {
-  constexpr std::array<packed_format, 8> known{{{"gzip", "zlib", "unpack_gzip"},
-                                                {"zlib", "zlib", "unpack_zlib"},
-                                                {"zstd", "zstd", "unpack_zstd"},
-                                                {"lz4", "lz4", "unpack_lz4"},
-                                                {"bzip2", "bz2", "unpack_bzip2"},
-                                                {"xz", "xz", "unpack_xz"},
-                                                {"brotli", "brotli", "unpack_brotli"},
-                                                {"snappy", "snappy", "unpack_snappy"}}};
-  for (const packed_format& row : known) {
-    if (row.format == format) return row;
-  }
-  return {};
-}
-
-PENSTOCK_INLINE std::string packed_advice(std::string_view format, std::string_view before,
-                                          std::string_view after) {
-  std::string text = "the file is compressed with " + std::string(format);
-  const packed_format row = packed_format_of(format);
-  if (row.format.empty())
-    return text + ", for which there is no unpacker; compress it with gzip, zstd, lz4, bzip2 or xz";
-  text.append(": link penstock::").append(row.component).append(", include <penstock/codec/");
-  text.append(row.unpacker).append(".hpp> and write ").append(before).append(row.unpacker);
-  return text.append(after);
-}
-
-}  // namespace penstock::inline v0_1::detail::tar
-
-// ---- penstock/source/tar/shard_stream.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-// The error for a shard whose compression `reader` has no unpacker for: what to write to read it.
-PENSTOCK_INLINE error not_unpacked(std::string_view format, std::string_view reader) {
-  return error(packed_format_of(format).format.empty() ? errc::format : errc::argument,
-               packed_advice(format, std::string(reader) + "<", ">(...)"));
-}
-
-PENSTOCK_INLINE bool shard_stream::is_pipe(const std::string& path) {
-  struct stat status {};
-  return path == "-" ||
-         (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
-}
-
-PENSTOCK_INLINE void shard_stream::open(const std::string& path, std::atomic<bool>& used,
-                                        std::string_view reader) {
-  close();
-  const bool standard_input = path == "-";
-  const bool pipe = is_pipe(path);
-  struct stat status {};
-  if (!pipe && ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
-    throw error(errc::io, "this is a folder; name the shards in it");
-  if (pipe && used.exchange(true)) {
-    throw error(errc::state,
-                (standard_input ? "standard input" : "a pipe") +
-                    std::string(" can be read only once, and was read already; write it to a file "
-                                "to read it again"));
-  }
-  if (!standard_input) {
-    file_ = owned_descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (file_.get() < 0) throw failed("open");
-  }
-  number_ = standard_input ? STDIN_FILENO : file_.get();
-  if (raw_.size() == 0) raw_.resize_for_overwrite(piece);
-  raw_from_ = raw_.data();
-  while (raw_end_ < sniffed && !raw_ended_) fill();
-  recognise(reader);
-  if (pipe) drained_ = false;
-}
-
-PENSTOCK_INLINE void shard_stream::open(std::size_t object, std::string_view reader) {
-  close();
-  objects_->open(object);
-  fill();
-  recognise(reader);
-}
-
-PENSTOCK_INLINE const stream_kind& tar_streams() noexcept {
-  // the name of a tar member may look like the magic bytes of a format
-  static constexpr stream_kind kind{
-      [](bytes_view head) { return head.size() >= block_size && checksum_matches(head.first(block_size)); },
-      false};
-  return kind;
-}
-
-PENSTOCK_INLINE void shard_stream::recognise(std::string_view reader) {
-  const bytes_view head(raw_from_, raw_end_);
-  std::string_view format = kind_->compression(head);
-  if (format.empty() && kind_->may_be_zlib && may_begin_zlib(head)) format = "zlib";
-  if (!format.empty() && !kind_->is_plain(head)) {
-    packed_ = unpackers_.begin(unpackers_.streams, format);
-    if (packed_ == plain) throw not_unpacked(format, reader);
-  }
-  drained_ = packed_ == plain;
-}
-
-PENSTOCK_INLINE void shard_stream::close() noexcept {
-  file_ = {};
-  packed_ = plain;
-  raw_at_ = raw_end_ = at_ = end_ = 0;
-  offset_ = 0;
-  raw_ended_ = whole_ = false;
-}
-
-PENSTOCK_INLINE bytes_view shard_stream::get(std::uint64_t offset, std::size_t count) {
-  if (reach(offset) < offset) return {};
-  if (end_ - at_ < count) {
-    reserve(count);
-    while (end_ < count) {
-      const std::size_t got = make(window_.span().subspan(end_));
-      if (got == 0) break;
-      end_ += got;
-    }
-  }
-  return {shown_ + at_, std::min(count, end_ - at_)};
-}
-
-PENSTOCK_INLINE std::uint64_t shard_stream::reach(std::uint64_t offset) {
-  while (offset_ < offset) {
-    if (at_ == end_ && !refill()) break;
-    const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(offset - offset_, end_ - at_));
-    at_ += some;
-    offset_ += some;
-  }
-  return offset_;
-}
-
-PENSTOCK_INLINE std::size_t shard_stream::read(mutable_bytes into) {
-  std::size_t done = 0;
-  while (done < into.size()) {
-    const mutable_bytes rest = into.subspan(done);
-    std::size_t some = 0;
-    if (at_ == end_ && rest.size() >= piece && objects_ == nullptr) {
-      some = make(rest);
-      if (some == 0) break;
-    } else {
-      if (at_ == end_ && !refill()) break;
-      some = std::min(rest.size(), end_ - at_);
-      std::memcpy(rest.data(), shown_ + at_, some);
-      at_ += some;
-    }
-    done += some;
-    offset_ += some;
-  }
-  return done;
-}
-
-PENSTOCK_INLINE void shard_stream::drain() {
-  if (!drained_) {
-    do {
-      offset_ += end_ - at_;
-    } while (refill());
-  }
-  close();
-}
-
-PENSTOCK_INLINE error shard_stream::failed(const char* doing) const {
-  return error(errc::io,
-               std::string("cannot ") + doing + " the shard: " + std::generic_category().message(errno));
-}
-
-PENSTOCK_INLINE void shard_stream::fill() {
-  if (raw_at_ == raw_end_) raw_at_ = raw_end_ = 0;
-  if (objects_ != nullptr) {
-    const bytes_view next = objects_->next();
-    raw_from_ = next.data();
-    raw_end_ = next.size();
-    raw_ended_ = next.empty();
-    return;
-  }
-  const std::size_t got = read_some(raw_.span().subspan(raw_end_));
-  raw_end_ += got;
-  raw_ended_ = got == 0;
-}
-
-PENSTOCK_INLINE std::size_t shard_stream::read_some(mutable_bytes into) {
-  while (true) {
-    const auto got = ::read(number_, into.data(), std::min<std::size_t>(into.size(), 1_GiB));
-    if (got >= 0) return static_cast<std::size_t>(got);
-    if (errno != EINTR) throw failed("read").at_offset(offset_);
-  }
-}
-
-PENSTOCK_INLINE std::size_t shard_stream::make(mutable_bytes out) {
-  if (packed_ == plain) {
-    if (raw_at_ == raw_end_ && !raw_ended_) {
-      if (objects_ == nullptr) return read_some(out);
-      fill();
-    }
-    const std::size_t some = std::min(out.size(), raw_end_ - raw_at_);
-    if (some != 0) std::memcpy(out.data(), raw_from_ + raw_at_, some);
-    raw_at_ += some;
-    return some;
-  }
-  while (true) {
-    if (raw_at_ == raw_end_ && !raw_ended_) fill();
-    const bytes_view in(raw_from_ + raw_at_, raw_end_ - raw_at_);
-    const unpack_step done = unpackers_.step(unpackers_.streams, packed_, in, out, raw_ended_);
-    raw_at_ += done.taken;
-    whole_ = done.whole;
-    if (done.made != 0) return done.made;
-    if (done.taken != 0 || (in.empty() && !raw_ended_)) continue;
-    if (in.empty() && whole_) return 0;
-    throw error(errc::format,
-                in.empty() ? "the compressed shard is cut off" : "the compressed shard is damaged");
-  }
-}
-
-PENSTOCK_INLINE bool shard_stream::refill() {
-  if (packed_ == plain && objects_ != nullptr) {
-    if (raw_at_ == raw_end_ && !raw_ended_) fill();
-    shown_ = raw_from_;
-    at_ = raw_at_;
-    raw_at_ = end_ = raw_end_;
-    return at_ != end_;
-  }
-  if (window_.size() == 0) window_.resize_for_overwrite(piece);
-  shown_ = window_.data();
-  at_ = 0;
-  end_ = make(window_.span());
-  return end_ != 0;
-}
-
-PENSTOCK_INLINE void shard_stream::reserve(std::size_t count) {
-  const std::size_t held = end_ - at_;
-  if (window_.size() < count || window_.size() == 0) {
-    buffer larger(std::max(count, piece));
-    if (held != 0) std::memcpy(larger.data(), shown_ + at_, held);
-    window_ = std::move(larger);
-  } else if (held != 0) {
-    std::memmove(window_.data(), shown_ + at_, held);
-  }
-  shown_ = window_.data();
-  at_ = 0;
-  end_ = held;
-}
-
-}  // namespace detail::tar
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/where.hpp
@@ -53642,10 +52768,10 @@ namespace detail {
 template <unpacker... Unpack>
 std::optional<std::size_t> unpack_arrow_buffer(bytes_view packed, mutable_bytes into,
                                                std::string_view format) {
-  tar::unpackers<Unpack...> unpack;
-  const tar::unpacker_calls calls = unpack.calls();
+  unpackers<Unpack...> unpack;
+  const unpacker_calls calls = unpack.calls();
   const std::size_t which = calls.begin(calls.streams, format);
-  if (which == tar::unpacker_calls::none) return std::nullopt;
+  if (which == unpacker_calls::none) return std::nullopt;
   std::size_t made = 0;
   while (made != into.size()) {
     const unpack_step step = calls.step(calls.streams, which, packed, into.subspan(made), true);
@@ -53756,15 +52882,15 @@ template <unpacker... Unpack, storage Storage>
   return {detail::one_split(std::move(where), which, "arrow_ipc"), options,
           &detail::unpack_arrow_buffer<Unpack...>};
 }
-template <unpacker... Unpack, detail::tar::pattern_text Text>
+template <unpacker... Unpack, detail::pattern_text Text>
 [[nodiscard]] arrow_ipc_source<mapped_file> arrow_ipc(const Text& pattern, arrow_ipc_options options = {}) {
-  return {mapped_file(detail::arrow_paths(detail::tar::to_pattern(pattern))), options,
+  return {mapped_file(detail::arrow_paths(detail::to_pattern(pattern))), options,
           &detail::unpack_arrow_buffer<Unpack...>};
 }
-template <unpacker... Unpack, detail::tar::pattern_text Text>
+template <unpacker... Unpack, detail::pattern_text Text>
 [[nodiscard]] arrow_ipc_source<mapped_file> arrow_ipc(const Text& pattern, const named_split& which,
                                                       arrow_ipc_options options = {}) {
-  return {mapped_file(detail::arrow_paths(detail::tar::to_pattern(pattern), &which)), options,
+  return {mapped_file(detail::arrow_paths(detail::to_pattern(pattern), &which)), options,
           &detail::unpack_arrow_buffer<Unpack...>};
 }
 /// From a list of paths, in which braces are not expanded.
@@ -53776,7 +52902,7 @@ template <unpacker... Unpack>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/arrow_import.hpp
+// ---- penstock/source/tables/arrow_import.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -53860,7 +52986,7 @@ class arrow_stream_reader {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/arrow_import.ipp
+// ---- penstock/source/tables/arrow_import.ipp
 
 // Source: Arrow, "The Arrow C data interface" and "The Arrow C stream interface".
 namespace penstock::inline v0_1 {
@@ -54197,7 +53323,7 @@ template <detail::makes_array_streams Make>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/joinable.hpp
+// ---- penstock/source/joined/joinable.hpp
 
 /// Which sources `mix`, `zip` and `concat` can join.
 namespace penstock::inline v0_1 {
@@ -54370,7 +53496,7 @@ inline constexpr bool plan_renumbers = renumbers(static_cast<const Plan*>(nullpt
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/plan_reader.hpp
+// ---- penstock/source/joined/plan_reader.hpp
 
 /// Reading a plan's samples by position.
 namespace penstock::inline v0_1::detail {
@@ -54554,7 +53680,7 @@ class plan_reader {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/detail/joined_plans.hpp
+// ---- penstock/source/joined/joined_plans.hpp
 
 namespace penstock::inline v0_1 {
 
@@ -54905,7 +54031,7 @@ template <class T>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/joined_plans.ipp
+// ---- penstock/source/joined/joined_plans.ipp
 
 namespace penstock::inline v0_1::detail {
 
@@ -55086,13 +54212,9 @@ struct concat_fn {
 ///                   shuffle(7, window(16)) | batch(256);
 inline constexpr detail::concat_fn concat{};
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-// ---- penstock/source/concat.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE concat_starts starts_of_joined(const std::vector<order_input>& sources) {
+inline concat_starts starts_of_joined(const std::vector<order_input>& sources) {
   constexpr std::uint64_t maximum = std::uint64_t{1} << 62;
   concat_starts made;
   for (std::size_t k = 0; k < sources.size(); ++k) {
@@ -55116,7 +54238,9 @@ PENSTOCK_INLINE concat_starts starts_of_joined(const std::vector<order_input>& s
   return made;
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/source/dataset_format.hpp
 
@@ -55342,7 +54466,7 @@ PENSTOCK_INLINE std::string listed_briefly(std::span<const std::string> names) {
 /// How the first of some files begins, for a message.
 PENSTOCK_INLINE std::string beginning_of(const listed_files& some) {
   if (some.size == 0) return "is empty";
-  const std::string_view packed = tar::compression_of(bytes_of(some.head));
+  const std::string_view packed = compression_of(bytes_of(some.head));
   if (!packed.empty()) return "is compressed with " + std::string(packed);
   std::string line = "begins with";
   constexpr char digits[] = "0123456789abcdef";
@@ -55509,7 +54633,7 @@ PENSTOCK_INLINE dataset_listing::dataset_listing(const std::string& path, const 
   const detail::source_call call{"dataset", path_};
   std::error_code failed;
   if (!fs::is_directory(path, failed)) {
-    list_paths(detail::names_of_split(detail::tar::paths_of(path), which, call));
+    list_paths(detail::names_of_split(detail::paths_of(path), which, call));
     return;
   }
   std::vector<std::string> relative, chosen;
@@ -55555,7 +54679,7 @@ PENSTOCK_INLINE void dataset_listing::list() {
   } else if (fs::is_regular_file(path_, failed)) {  // whatever its name would be as a pattern
     list_paths({path_});
   } else {
-    list_paths(detail::tar::paths_of(path_));
+    list_paths(detail::paths_of(path_));
   }
 }
 
@@ -55687,559 +54811,7 @@ PENSTOCK_INLINE std::vector<std::string> dataset_listing::in_order(std::vector<s
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/format_types.hpp
-
-/// What formats of numbers have in common: a source for each type.
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The types of numbers of a format: those it was given, or `Default`.
-template <class Default, class... Ts>
-struct number_types {
-  using type = pack<Ts...>;
-};
-template <class Default>
-struct number_types<Default> {
-  using type = Default;
-};
-
-template <class List, template <class, class> class Source, class Storage>
-struct sources_of_types;
-template <class... Ts, template <class, class> class Source, class Storage>
-struct sources_of_types<pack<Ts...>, Source, Storage> {
-  using type = std::variant<Source<Ts, Storage>...>;
-};
-
-using common_numbers = pack<std::uint8_t, std::int16_t, std::int32_t, std::int64_t, float, double>;
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/idx_file.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The code of type `T` in IDX files, or 0 if they have none.
-template <class T>
-inline constexpr unsigned idx_code = std::same_as<T, std::uint8_t>   ? 0x08
-                                     : std::same_as<T, std::int8_t>  ? 0x09
-                                     : std::same_as<T, std::int16_t> ? 0x0b
-                                     : std::same_as<T, std::int32_t> ? 0x0c
-                                     : std::same_as<T, float>        ? 0x0d
-                                     : std::same_as<T, double>       ? 0x0e
-                                                                     : 0;
-
-/// Reads one big-endian number of a file.
-template <class T>
-[[nodiscard]] T idx_number(const std::byte* at) noexcept {
-  std::array<std::byte, sizeof(T)> item;
-  std::memcpy(item.data(), at, sizeof(T));
-  if constexpr (sizeof(T) > 1 && std::endian::native == std::endian::little)
-    std::reverse(item.begin(), item.end());
-  return std::bit_cast<T>(item);
-}
-
-/// A whole IDX file in memory, with its header checked against its size.
-struct idx_file {
-  buffer bytes;
-  std::string path;
-  std::uint64_t rows = 0;
-  extents row;
-  std::size_t first = 0;  // where the numbers begin
-  std::size_t row_bytes = 0;
-
-  [[nodiscard]] const std::byte* row_at(std::uint64_t index) const noexcept {
-    return bytes.data() + first + detail::to_size(index) * row_bytes;
-  }
-};
-
-/// Parses an IDX file whose numbers have this code and size; throws `errc::format` unless the header matches
-/// them exactly.
-/// Source: the page of the MNIST database (LeCun, Cortes, Burges), "the IDX file format".
-[[nodiscard]] idx_file parse_idx(buffer bytes, std::string path, unsigned code, std::size_t number_bytes);
-
-template <class T>
-[[nodiscard]] idx_file parse_idx(buffer bytes, std::string path) {
-  return parse_idx(std::move(bytes), std::move(path), idx_code<T>, sizeof(T));
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/idx_file.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, unsigned code, std::size_t number_bytes) {
-  const auto fail = [&path](std::string what, std::uint64_t offset) -> error {
-    return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
-  };
-  const bytes_view all = bytes.view();
-  const auto octet = [&](std::size_t i) { return std::to_integer<unsigned>(all[i]); };
-  if (all.size() >= 2 && octet(0) == 0x1f && octet(1) == 0x8b)
-    throw fail("the file is compressed with gzip: read it with idx_gz, of penstock::gzip", 0);
-  if (all.size() < 4 || octet(0) != 0 || octet(1) != 0)
-    throw not_a("an IDX file", all, {"it does not begin with two zeros"}).in_file(path);
-  if (octet(2) != code) {
-    constexpr char hex[] = "0123456789abcdef";
-    const auto two = [&](unsigned number) { return text({"0x", hex[number >> 4], hex[number & 15]}); };
-    throw fail("the IDX file holds numbers of type " + two(octet(2)) + ", but " + two(code) +
-                   " was asked for; see idx<T>",
-               2);
-  }
-  const std::size_t rank = octet(3);
-  if (rank == 0 || rank > extents::max_rank)
-    throw fail("the IDX header says " + std::to_string(rank) + " dimensions, and from 1 to " +
-                   std::to_string(extents::max_rank) + " are supported",
-               3);
-  const std::size_t first = 4 + 4 * rank;
-  if (all.size() < first) throw fail("the IDX file ends within its header", all.size());
-  // saturates above the size of any file: the product of eight 32-bit lengths may exceed 64 bits
-  const auto times = [](std::uint64_t a, std::uint64_t b) {
-    constexpr std::uint64_t maximum = std::uint64_t{1} << 63;
-    return b != 0 && a > maximum / b ? maximum : a * b;
-  };
-  idx_file file;
-  file.rows = idx_number<std::uint32_t>(all.data() + 4);
-  std::uint64_t row_bytes = number_bytes;
-  for (std::size_t i = 1; i < rank; ++i) {
-    const std::uint64_t length = idx_number<std::uint32_t>(all.data() + 4 + 4 * i);
-    file.row.push_back(length);
-    row_bytes = times(row_bytes, length);
-  }
-  const std::uint64_t expected = times(row_bytes, file.rows);
-  const std::uint64_t present = all.size() - first;
-  if (expected != present)
-    throw fail("the IDX header says " + std::to_string(file.rows) + " rows of shape " + to_string(file.row) +
-                   ", but " + std::to_string(present) + " bytes follow it",
-               first);
-  file.first = first;
-  file.row_bytes = detail::to_size(row_bytes);
-  file.bytes = std::move(bytes);
-  file.path = std::move(path);
-  return file;
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/idx.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The number types that IDX files can hold.
-template <class T>
-concept idx_value = detail::idx_code<T> != 0;
-
-/// One row of an IDX file, such as an image: an array expression over the file's bytes.
-template <idx_value T>
-class idx_row {
- public:
-  using unfinished = void;
-  using value_type = T;
-
-  idx_row(const std::byte* data, const extents& shape, buffer& scratch) noexcept
-      : data_(data), shape_(shape), scratch_(&scratch) {}
-
-  [[nodiscard]] const extents& shape() const noexcept { return shape_; }
-  void write_to(const destination<T>& into) const {
-    if (into.dense())
-      write_dense(into.data());
-    else
-      into.copy_from(finish());
-  }
-  /// A view of the values: in the file if they are bytes, otherwise in the worker's scratch.
-  [[nodiscard]] tensor_view<const T> finish() const {
-    if constexpr (sizeof(T) == 1) {
-      return {reinterpret_cast<const T*>(data_), shape_};
-    } else {
-      scratch_->resize_for_overwrite(detail::to_size(shape_.elements()) * sizeof(T));
-      T* const values = reinterpret_cast<T*>(scratch_->data());
-      write_dense(values);
-      return {values, shape_};
-    }
-  }
-
- private:
-  void write_dense(T* into) const noexcept {
-    const auto count = detail::to_size(shape_.elements());
-    if constexpr (sizeof(T) == 1) {
-      if (count != 0) std::memcpy(into, data_, count);
-    } else {
-      for (std::size_t i = 0; i < count; ++i) into[i] = detail::idx_number<T>(data_ + i * sizeof(T));
-    }
-  }
-
-  const std::byte* data_;
-  extents shape_;
-  buffer* scratch_;
-};
-
-/// The source that `idx` makes of one file.
-template <idx_value T>
-class idx_source : public opens_as_plan<idx_source<T>> {
- public:
-  using penstock_part = source_tag;
-  using element = idx_row<T>;
-  static constexpr std::string_view source_name = "idx";
-
-  class reader {
-   public:
-    struct worker {
-      buffer scratch;
-    };
-    explicit reader(shared<const detail::idx_file> file) noexcept : file_(std::move(file)) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      sink(idx_row<T>(file_->row_at(p.index), file_->row, w.scratch));
-    }
-    [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return file_->row_bytes; }
-
-   private:
-    shared<const detail::idx_file> file_;
-  };
-
-  /// From the bytes of a file; `path` appears in messages.
-  idx_source(buffer bytes, std::string path)
-      : file_(new const detail::idx_file(detail::parse_idx<T>(std::move(bytes), std::move(path)))) {}
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return file_->rows; }
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
-  [[nodiscard]] std::string describe() const {
-    return detail::text({"idx(", file_->path, ", ", file_->rows, " rows of ", to_string(file_->row), ")"});
-  }
-  /// Covers the size and the first and last MiB.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return detail::hash_ends(0x696478, file_->bytes.view());
-  }
-  [[nodiscard]] reader connect() const noexcept { return reader(file_); }
-
-  [[nodiscard]] const detail::idx_file& file() const noexcept { return *file_; }
-
- private:
-  shared<const detail::idx_file> file_;
-};
-
-/// The source that `idx` makes from a file of images and a file of labels.
-template <idx_value T, idx_value Label>
-class idx_pair_source : public opens_as_plan<idx_pair_source<T, Label>> {
- public:
-  using penstock_part = source_tag;
-  using element = record<field<"image", idx_row<T>>, field<"label", Label>>;
-  static constexpr std::string_view source_name = "idx";
-
-  class reader {
-   public:
-    struct worker {
-      buffer scratch;
-    };
-    explicit reader(const idx_pair_source& source) noexcept
-        : images_(source.images_), labels_(source.labels_) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      const detail::idx_file& images = images_.file();
-      sink(element(idx_row<T>(images.row_at(p.index), images.row, w.scratch),
-                   detail::idx_number<Label>(labels_.file().row_at(p.index))));
-    }
-    [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
-      return images_.file().row_bytes + sizeof(Label);
-    }
-
-   private:
-    idx_source<T> images_;
-    idx_source<Label> labels_;
-  };
-
-  idx_pair_source(idx_source<T> images, idx_source<Label> labels)
-      : images_(std::move(images)), labels_(std::move(labels)) {
-    if (labels_.file().row.rank() != 0)
-      throw error(errc::format, {"the IDX file of labels must have one dimension, and its rows have shape ",
-                                 to_string(labels_.file().row)})
-          .in_file(labels_.file().path)
-          .at_offset(3);
-    if (images_.size() != labels_.size())
-      throw error(errc::format, {"there are ", labels_.size(), " labels for the ", images_.size(),
-                                 " images of ", images_.file().path})
-          .in_file(labels_.file().path)
-          .at_offset(4);
-  }
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return images_.size(); }
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
-  [[nodiscard]] std::string describe() const {
-    return detail::text({"idx(images ", images_.describe(), ", labels ", labels_.describe(), ")"});
-  }
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return mix64(images_.fingerprint() ^ mix64(labels_.fingerprint()));
-  }
-  [[nodiscard]] reader connect() const noexcept { return reader(*this); }
-
- private:
-  idx_source<T> images_;
-  idx_source<Label> labels_;
-};
-
-/// The rows of an IDX file, the format of MNIST and similar datasets.
-///
-/// In: a path. Out: array expressions of `T` with the file's shape minus its first dimension (a scalar for a
-/// one-dimensional file); the file's big-endian numbers are byte-swapped when they are written.
-/// Kind: an indexed source; indexed, deterministic, resumable, elastic, lockstep. The whole file is read
-/// when the plan is made and shared by its copies. Cost per sample: one copy of the row; no allocation,
-/// except by `finish` of numbers wider than a byte.
-/// Threads: any number at once.
-/// Throws `errc::io`; `errc::format` with file and offset if the header does not match the file's size
-/// exactly, or the file's numbers are not of type `T`.
-/// Source: the page of the MNIST database (LeCun, Cortes, Burges), "the IDX file format".
-///
-///     auto images = idx("train-images-idx3-ubyte") | batch(256);
-template <idx_value T = std::uint8_t>
-[[nodiscard]] idx_source<T> idx(const std::string& path) {
-  return {detail::read_whole_file(path), path};
-}
-
-/// Images and their labels, from two IDX files: records of "image", an array expression of `T`, and "label",
-/// a `Label`.
-/// Also throws `errc::format` if the two files have different numbers of rows.
-///
-///     auto mnist = idx("train-images-idx3-ubyte", "train-labels-idx1-ubyte") | shuffle(seed) | batch(256);
-template <idx_value T = std::uint8_t, idx_value Label = std::uint8_t>
-[[nodiscard]] idx_pair_source<T, Label> idx(const std::string& images, const std::string& labels) {
-  return {idx<T>(images), idx<Label>(labels)};
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/idx_listing.hpp
-
-/// IDX files among what is listed, for the formats that read them.
-namespace penstock::inline v0_1 {
-namespace detail {
-
-template <class T, class>
-using idx_source_of = idx_source<T>;
-
-/// Whether the header matches the size.
-[[nodiscard]] bool is_idx(const listed_files& some);
-[[noreturn, gnu::cold]] void several_idx_files(const dataset_listing& there);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/idx_listing.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE bool is_idx(const listed_files& some) {
-  if (some.head.size() < 8 || !some.begins({"\0\0", 2})) return false;
-  const bytes_view head = bytes_of(some.head);
-  const auto code = std::to_integer<unsigned>(head[2]), rank = std::to_integer<unsigned>(head[3]);
-  const std::uint64_t width = code == 8 || code == 9     ? 1
-                              : code == 11               ? 2
-                              : code == 12 || code == 13 ? 4
-                              : code == 14               ? 8
-                                                         : 0;
-  if (width == 0 || rank == 0 || rank > extents::max_rank || head.size() < 4 + 4 * rank) return false;
-  std::uint64_t bytes = width;
-  for (std::size_t i = 0; i < rank; ++i) {
-    const std::uint64_t length = idx_number<std::uint32_t>(head.data() + 4 + 4 * i);
-    if (length != 0 && bytes > some.size / length) return false;
-    bytes *= length;
-  }
-  return bytes + 4 + 4 * rank == some.size;
-}
-
-PENSTOCK_INLINE void several_idx_files(const dataset_listing& there) {
-  throw error(errc::argument, {"found ", there.describe(),
-                               ": an IDX file is one array, so name one, or write "
-                               "idx(images, labels)"})
-      .in_file(there.path());
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/row_files.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The rows of a file: the shape of the array, with at least one dimension, and the offset of its bytes;
-/// `described` is the offset of its description.
-struct stored_rows {
-  extents shape;
-  std::uint64_t begin = 0;
-  std::uint64_t described = 0;
-  bool swapped = false;  // its byte order is not this machine's
-};
-
-/// A format's function that finds the rows of a file.
-struct row_finder {
-  const void* format;
-  stored_rows (*find)(const void* format, session_view session, object_id object, std::uint64_t size);
-  std::string_view what;  ///< the name of the rows' container, for messages
-  std::size_t item;       ///< bytes of a number
-};
-
-/// The files of an array that is cut along its first dimension, and where their rows begin.
-struct row_files : known_files {
-  extents row;
-  std::uint64_t row_bytes = 0;
-  std::vector<std::uint64_t> begins;   // by shard: where the rows begin, in bytes
-  std::vector<unsigned char> swapped;  // by shard: whether its byte order is not this machine's
-
-  /// Finds the rows of each file. `wanted` is the shape of a row if it is part of the type, otherwise
-  /// null.
-  void read(storage_facts where, session_view session, const extents* wanted, const row_finder& finder);
-
- private:
-  // Adds the rows of one file and returns their number.
-  std::uint64_t add(const stored_rows& rows, storage_facts where, const extents* wanted,
-                    const row_finder& finder);
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/row_files.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE void row_files::read(storage_facts where, session_view session, const extents* wanted,
-                                     const row_finder& finder) {
-  std::vector<manifest::shard> entries;
-  for (std::size_t i = 0; i < where.names.size(); ++i) {
-    const auto object = static_cast<object_id>(i);
-    const std::string& path = where.names[i];
-    try {
-      const object_version version = session.version(object);
-      const std::uint64_t rows =
-          add(finder.find(finder.format, session, object, version.size), where, wanted, finder);
-      const std::uint64_t hash = hash_of_file(session, object, version.size);
-      entries.push_back({path, version.size, rows, rows * row_bytes, hash});
-      learn_ends(object, hash);
-      versions.push_back(version);
-      session.confirm(object);
-    } catch (error& e) {
-      session.confirm(object);
-      e.in_file(path);
-      throw;
-    }
-  }
-  shards = manifest(std::move(entries));
-}
-
-PENSTOCK_INLINE std::uint64_t row_files::add(const stored_rows& rows, storage_facts where,
-                                             const extents* wanted, const row_finder& finder) {
-  const extents found = rows.shape.drop_front();
-  if (begins.empty()) row = wanted != nullptr ? *wanted : found;
-  if (!(found == row))
-    throw error(errc::shape,
-                {"the rows of ", finder.what, " have shape ", to_string(found), ", and ", to_string(row),
-                 wanted != nullptr ? " was asked for" : " in ", wanted != nullptr ? "" : where.names.front()})
-        .at_offset(rows.described);
-  row_bytes = finder.item * row.elements();
-  begins.push_back(rows.begin);
-  swapped.push_back(rows.swapped);
-  return rows.shape[0];
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/stored_npy.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// A type in the notation of npy files: "f4" has kind 'f' and 4 bytes.
-struct npy_type {
-  char kind;
-  std::size_t size;
-
-  template <class T>
-  [[nodiscard]] static constexpr npy_type of() noexcept {
-    static_assert(
-        npy_kind<T> != '\0' && std::is_trivially_copyable_v<T>,
-        "penstock: rows of npy arrays need a bool, integer or floating type; for a half-float type of "
-        "your own specialise penstock::npy_kind");
-    return {npy_kind<T>, sizeof(T)};
-  }
-  [[nodiscard]] std::string name() const;
-  friend bool operator==(const npy_type&, const npy_type&) = default;
-};
-
-/// The rows of an array in npy format that occupies a range of a file, or all of it. Offsets in errors count
-/// from the beginning of the range.
-[[nodiscard]] stored_rows find_npy_rows(session_view session, object_id object, std::uint64_t begin,
-                                        std::uint64_t size, npy_type wanted);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/stored_npy.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE std::string npy_type::name() const { return detail::text({kind, size}); }
-
-// The number of bytes to read for the header, if the file is npy; a length in `start` beyond a bound
-// throws.
-PENSTOCK_INLINE std::uint64_t npy_header_length(bytes_view start) {
-  constexpr std::uint64_t longest_header = 1_MiB;
-  constexpr std::uint64_t recognised = 512;  // enough to say what another file is
-  if (start.size() < 12 || !text_of(start).starts_with("\x93NUMPY")) return recognised;
-  const auto byte_at = [start](std::size_t i) { return std::to_integer<std::uint64_t>(start[i]); };
-  const bool wide = byte_at(6) > 1;
-  const std::uint64_t length =
-      byte_at(8) | byte_at(9) << 8 | (wide ? byte_at(10) << 16 : 0) | (wide ? byte_at(11) << 24 : 0);
-  if (length > longest_header)
-    throw error(errc::limit, {"the npy header says it has ", length, " bytes, and at most 1 MiB is read"})
-        .at_offset(8);
-  return length + (wide ? 12 : 10);
-}
-
-PENSTOCK_INLINE void check_npy_rows(const npy_header& header, npy_type wanted) {
-  const std::string descr(header.descr);
-  if (header.kind != wanted.kind || header.item_size != wanted.size)
-    throw error(errc::format, {"the npy file holds dtype '", descr, "', but '", wanted.kind, wanted.size,
-                               "' was asked for"})
-        .at_offset(8);
-  if (header.shape.rank() == 0)
-    throw error(errc::format, "the npy file holds one number, which has no rows").at_offset(8);
-  if (header.fortran && header.shape.rank() > 1)
-    throw error(errc::format,
-                "the npy file is in Fortran order, in which a row is not contiguous: save it with "
-                "numpy.ascontiguousarray")
-        .at_offset(8);
-}
-
-PENSTOCK_INLINE stored_rows find_npy_rows(session_view session, object_id object, std::uint64_t begin,
-                                          std::uint64_t size, npy_type wanted) {
-  const object_bytes start = session.range(object, begin, std::min<std::uint64_t>(size, 12));
-  const object_bytes whole = session.range(object, begin, std::min(size, npy_header_length(start)));
-  const npy_header header = read_npy_header(whole);
-  check_npy_rows(header, wanted);
-  const std::uint64_t expected = npy_payload(header);
-  if (expected != size - header.data_offset)
-    throw error(errc::format, {"the npy header says shape ", to_string(header.shape), " of '", header.descr,
-                               "', which is ", expected, " bytes, but ", size - header.data_offset,
-                               " follow it; copy the file again if it was cut"})
-        .at_offset(header.data_offset);
-  const bool swapped = header.order == (std::endian::native == std::endian::little ? '>' : '<');
-  return {header.shape, begin + header.data_offset, begin + 8, swapped};
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/folder_files.hpp
+// ---- penstock/source/files/folder_files.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -56270,7 +54842,7 @@ struct folder_files {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/folder_files.ipp
+// ---- penstock/source/files/folder_files.ipp
 
 namespace penstock::inline v0_1::detail {
 
@@ -56721,7 +55293,141 @@ PENSTOCK_INLINE std::string directory::describe() const {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/ffcv_files.hpp
+// ---- penstock/source/files/stored_files.hpp
+
+/// What sources of plain files share: the files of a run, and arrays in them that have not been read.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The files of a run. At its first use, each file is checked for changes since the plan was made.
+template <storage Storage>
+class open_files {
+ public:
+  using session_type = typename Storage::session;
+
+  open_files(const known_files& known, const Storage& where)
+      : files_(&known), session_(where.connect()), seen_(known.versions.size()) {}
+
+  /// The session, for reads of that shard. Takes no lock.
+  [[nodiscard]] session_type& session(std::size_t shard) const {
+    if (!seen_[shard].load(std::memory_order_relaxed)) [[unlikely]] {
+      files_->compare(session_, shard);
+      seen_[shard].store(true, std::memory_order_relaxed);
+    }
+    return session_;
+  }
+  /// The session, for samples that are never read.
+  [[nodiscard]] session_type& unread_session() const noexcept { return session_; }
+  /// Call after a sample of that shard has been used, or using it failed; see `penstock::confirm`.
+  void confirm(std::size_t shard) const { penstock::confirm(session_, files_->object(shard)); }
+  /// What the session counted.
+  [[nodiscard]] storage_counters counters() const
+    requires counting_session<session_type>
+  {
+    return session_.counters();
+  }
+  void cancel_reads() const noexcept { end_reads(session_); }
+  [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
+  /// Calls `sink` for a range of a shard; see `ranges` in source/concepts.hpp.
+  template <class Sink>
+  void range(std::size_t shard, std::uint64_t offset, std::uint64_t size, Sink&& sink) const {
+    sink(session_, files_->object(shard), offset, size);
+  }
+
+ private:
+  const known_files* files_;      // belongs to the plan, which the reader holds
+  mutable session_type session_;  // a session may be used by many threads
+  fixed_array<std::atomic<bool>> seen_;
+};
+
+/// The state of one worker for arrays in files.
+template <class Session>
+struct values_worker : fetch_link<Session> {
+  buffer scratch;  // for values requested without a destination
+};
+
+/// A shape that is part of the type.
+template <std::uint64_t... Lengths>
+struct known_shape {
+  static constexpr extents static_shape{Lengths...};
+  [[nodiscard]] static constexpr const extents& shape() noexcept { return static_shape; }
+};
+/// A shape that is known at run time.
+struct given_shape {
+  extents given;
+  [[nodiscard]] const extents& shape() const noexcept { return given; }
+};
+
+/// An array stored contiguously in a file, in this machine's byte order or `swapped`: an array expression,
+/// not read yet. Valid during the call that delivers it.
+template <class T, class Shape, class Session>
+class stored_array : public Shape {
+ public:
+  using unfinished = void;
+  using value_type = T;
+
+  stored_array(Shape shape, Session& session, object_id object, std::uint64_t offset,
+               values_worker<Session>& worker, bool swapped) noexcept
+      : Shape(shape),
+        session_(&session),
+        worker_(&worker),
+        offset_(offset),
+        object_(object),
+        swapped_(sizeof(T) > 1 && swapped) {}
+
+  /// Reads the values into their destination.
+  void write_to(const destination<T>& into) const {
+    if (into.dense())
+      write_dense(into.data());
+    else
+      into.copy_from(finish());
+  }
+  /// A view of the values: in place if the session has views and the values are aligned and in this
+  /// machine's byte order, otherwise of a copy in the worker's scratch.
+  [[nodiscard]] tensor_view<const T> finish() const {
+    if constexpr (viewing_session<Session> && !std::same_as<T, bool>) {
+      const std::byte* const data = session_->view(object_, offset_, bytes()).data();
+      if (!swapped_ && reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0)
+        return {reinterpret_cast<const T*>(data), this->shape()};
+    }
+    worker_->scratch.resize_for_overwrite(bytes());
+    T* const values = reinterpret_cast<T*>(worker_->scratch.data());
+    write_dense(values);
+    return {values, this->shape()};
+  }
+  /// The offset of the values in their file.
+  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
+
+ private:
+  void write_dense(T* into) const {
+    auto* const to = reinterpret_cast<std::byte*>(into);
+    if (const bytes_view there = worker_->find(*session_, object_, offset_, bytes()); !there.empty())
+      std::memcpy(to, there.data(), there.size());
+    else
+      session_->read(object_, offset_, {to, bytes()});
+    if (swapped_)
+      for (std::size_t i = 0; i < bytes(); i += sizeof(T)) std::reverse(to + i, to + i + sizeof(T));
+    if constexpr (std::same_as<T, bool>) {
+      // a bool with a byte other than 0 and 1 is undefined behaviour, and files from elsewhere may hold
+      // one
+      std::transform(to, to + bytes(), to, [](std::byte b) { return std::byte{b != std::byte{0}}; });
+    }
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return static_cast<std::size_t>(this->shape().elements()) * sizeof(T);
+  }
+
+  Session* session_;
+  values_worker<Session>* worker_;
+  std::uint64_t offset_;
+  object_id object_;
+  bool swapped_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/ffcv_files.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -56804,7 +55510,7 @@ void check_ffcv_codec(const ffcv_field& field, std::string_view codec);
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/ffcv_files.ipp
+// ---- penstock/source/records/ffcv_files.ipp
 
 // Source: FFCV, ffcv/{types,writer,reader,memory_allocator}.py and ffcv/fields/*.py, version 2 of the format.
 namespace penstock::inline v0_1 {
@@ -57097,7 +55803,7 @@ PENSTOCK_INLINE void check_ffcv_codec(const ffcv_field& field, std::string_view 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/ffcv_sample.hpp
+// ---- penstock/source/records/ffcv_sample.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -57257,140 +55963,6 @@ class ffcv_sample {
 
  private:
   Worker* worker_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/stored_files.hpp
-
-/// What sources of plain files share: the files of a run, and arrays in them that have not been read.
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The files of a run. At its first use, each file is checked for changes since the plan was made.
-template <storage Storage>
-class open_files {
- public:
-  using session_type = typename Storage::session;
-
-  open_files(const known_files& known, const Storage& where)
-      : files_(&known), session_(where.connect()), seen_(known.versions.size()) {}
-
-  /// The session, for reads of that shard. Takes no lock.
-  [[nodiscard]] session_type& session(std::size_t shard) const {
-    if (!seen_[shard].load(std::memory_order_relaxed)) [[unlikely]] {
-      files_->compare(session_, shard);
-      seen_[shard].store(true, std::memory_order_relaxed);
-    }
-    return session_;
-  }
-  /// The session, for samples that are never read.
-  [[nodiscard]] session_type& unread_session() const noexcept { return session_; }
-  /// Call after a sample of that shard has been used, or using it failed; see `penstock::confirm`.
-  void confirm(std::size_t shard) const { penstock::confirm(session_, files_->object(shard)); }
-  /// What the session counted.
-  [[nodiscard]] storage_counters counters() const
-    requires counting_session<session_type>
-  {
-    return session_.counters();
-  }
-  void cancel_reads() const noexcept { end_reads(session_); }
-  [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
-  /// Calls `sink` for a range of a shard; see `ranges` in source/concepts.hpp.
-  template <class Sink>
-  void range(std::size_t shard, std::uint64_t offset, std::uint64_t size, Sink&& sink) const {
-    sink(session_, files_->object(shard), offset, size);
-  }
-
- private:
-  const known_files* files_;      // belongs to the plan, which the reader holds
-  mutable session_type session_;  // a session may be used by many threads
-  fixed_array<std::atomic<bool>> seen_;
-};
-
-/// The state of one worker for arrays in files.
-template <class Session>
-struct values_worker : fetch_link<Session> {
-  buffer scratch;  // for values requested without a destination
-};
-
-/// A shape that is part of the type.
-template <std::uint64_t... Lengths>
-struct known_shape {
-  static constexpr extents static_shape{Lengths...};
-  [[nodiscard]] static constexpr const extents& shape() noexcept { return static_shape; }
-};
-/// A shape that is known at run time.
-struct given_shape {
-  extents given;
-  [[nodiscard]] const extents& shape() const noexcept { return given; }
-};
-
-/// An array stored contiguously in a file, in this machine's byte order or `swapped`: an array expression,
-/// not read yet. Valid during the call that delivers it.
-template <class T, class Shape, class Session>
-class stored_array : public Shape {
- public:
-  using unfinished = void;
-  using value_type = T;
-
-  stored_array(Shape shape, Session& session, object_id object, std::uint64_t offset,
-               values_worker<Session>& worker, bool swapped) noexcept
-      : Shape(shape),
-        session_(&session),
-        worker_(&worker),
-        offset_(offset),
-        object_(object),
-        swapped_(sizeof(T) > 1 && swapped) {}
-
-  /// Reads the values into their destination.
-  void write_to(const destination<T>& into) const {
-    if (into.dense())
-      write_dense(into.data());
-    else
-      into.copy_from(finish());
-  }
-  /// A view of the values: in place if the session has views and the values are aligned and in this
-  /// machine's byte order, otherwise of a copy in the worker's scratch.
-  [[nodiscard]] tensor_view<const T> finish() const {
-    if constexpr (viewing_session<Session> && !std::same_as<T, bool>) {
-      const std::byte* const data = session_->view(object_, offset_, bytes()).data();
-      if (!swapped_ && reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0)
-        return {reinterpret_cast<const T*>(data), this->shape()};
-    }
-    worker_->scratch.resize_for_overwrite(bytes());
-    T* const values = reinterpret_cast<T*>(worker_->scratch.data());
-    write_dense(values);
-    return {values, this->shape()};
-  }
-  /// The offset of the values in their file.
-  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
-
- private:
-  void write_dense(T* into) const {
-    auto* const to = reinterpret_cast<std::byte*>(into);
-    if (const bytes_view there = worker_->find(*session_, object_, offset_, bytes()); !there.empty())
-      std::memcpy(to, there.data(), there.size());
-    else
-      session_->read(object_, offset_, {to, bytes()});
-    if (swapped_)
-      for (std::size_t i = 0; i < bytes(); i += sizeof(T)) std::reverse(to + i, to + i + sizeof(T));
-    if constexpr (std::same_as<T, bool>) {
-      // a bool with a byte other than 0 and 1 is undefined behaviour, and files from elsewhere may hold
-      // one
-      std::transform(to, to + bytes(), to, [](std::byte b) { return std::byte{b != std::byte{0}}; });
-    }
-  }
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    return static_cast<std::size_t>(this->shape().elements()) * sizeof(T);
-  }
-
-  Session* session_;
-  values_worker<Session>* worker_;
-  std::uint64_t offset_;
-  object_id object_;
-  bool swapped_;
 };
 
 }  // namespace detail
@@ -57593,14 +56165,338 @@ template <storage Storage>
 [[nodiscard]] ffcv_source<Storage> ffcv(Storage where) {
   return ffcv_source<Storage>(std::move(where));
 }
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 [[nodiscard]] ffcv_source<file> ffcv(const Text& pattern) {
-  return ffcv_source<file>(detail::tar::files_of(detail::tar::to_pattern(pattern)));
+  return ffcv_source<file>(detail::files_of(detail::to_pattern(pattern)));
 }
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/line_files.hpp
+// ---- penstock/source/rows/idx_file.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The code of type `T` in IDX files, or 0 if they have none.
+template <class T>
+inline constexpr unsigned idx_code = std::same_as<T, std::uint8_t>   ? 0x08
+                                     : std::same_as<T, std::int8_t>  ? 0x09
+                                     : std::same_as<T, std::int16_t> ? 0x0b
+                                     : std::same_as<T, std::int32_t> ? 0x0c
+                                     : std::same_as<T, float>        ? 0x0d
+                                     : std::same_as<T, double>       ? 0x0e
+                                                                     : 0;
+
+/// Reads one big-endian number of a file.
+template <class T>
+[[nodiscard]] T idx_number(const std::byte* at) noexcept {
+  std::array<std::byte, sizeof(T)> item;
+  std::memcpy(item.data(), at, sizeof(T));
+  if constexpr (sizeof(T) > 1 && std::endian::native == std::endian::little)
+    std::reverse(item.begin(), item.end());
+  return std::bit_cast<T>(item);
+}
+
+/// A whole IDX file in memory, with its header checked against its size.
+struct idx_file {
+  buffer bytes;
+  std::string path;
+  std::uint64_t rows = 0;
+  extents row;
+  std::size_t first = 0;  // where the numbers begin
+  std::size_t row_bytes = 0;
+
+  [[nodiscard]] const std::byte* row_at(std::uint64_t index) const noexcept {
+    return bytes.data() + first + detail::to_size(index) * row_bytes;
+  }
+};
+
+/// Parses an IDX file whose numbers have this code and size; throws `errc::format` unless the header matches
+/// them exactly.
+/// Source: the page of the MNIST database (LeCun, Cortes, Burges), "the IDX file format".
+[[nodiscard]] idx_file parse_idx(buffer bytes, std::string path, unsigned code, std::size_t number_bytes);
+
+template <class T>
+[[nodiscard]] idx_file parse_idx(buffer bytes, std::string path) {
+  return parse_idx(std::move(bytes), std::move(path), idx_code<T>, sizeof(T));
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/rows/idx_file.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, unsigned code, std::size_t number_bytes) {
+  const auto fail = [&path](std::string what, std::uint64_t offset) -> error {
+    return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
+  };
+  const bytes_view all = bytes.view();
+  const auto octet = [&](std::size_t i) { return std::to_integer<unsigned>(all[i]); };
+  if (all.size() >= 2 && octet(0) == 0x1f && octet(1) == 0x8b)
+    throw fail("the file is compressed with gzip: read it with idx_gz, of penstock::gzip", 0);
+  if (all.size() < 4 || octet(0) != 0 || octet(1) != 0)
+    throw not_a("an IDX file", all, {"it does not begin with two zeros"}).in_file(path);
+  if (octet(2) != code) {
+    constexpr char hex[] = "0123456789abcdef";
+    const auto two = [&](unsigned number) { return text({"0x", hex[number >> 4], hex[number & 15]}); };
+    throw fail("the IDX file holds numbers of type " + two(octet(2)) + ", but " + two(code) +
+                   " was asked for; see idx<T>",
+               2);
+  }
+  const std::size_t rank = octet(3);
+  if (rank == 0 || rank > extents::max_rank)
+    throw fail("the IDX header says " + std::to_string(rank) + " dimensions, and from 1 to " +
+                   std::to_string(extents::max_rank) + " are supported",
+               3);
+  const std::size_t first = 4 + 4 * rank;
+  if (all.size() < first) throw fail("the IDX file ends within its header", all.size());
+  // saturates above the size of any file: the product of eight 32-bit lengths may exceed 64 bits
+  const auto times = [](std::uint64_t a, std::uint64_t b) {
+    constexpr std::uint64_t maximum = std::uint64_t{1} << 63;
+    return b != 0 && a > maximum / b ? maximum : a * b;
+  };
+  idx_file file;
+  file.rows = idx_number<std::uint32_t>(all.data() + 4);
+  std::uint64_t row_bytes = number_bytes;
+  for (std::size_t i = 1; i < rank; ++i) {
+    const std::uint64_t length = idx_number<std::uint32_t>(all.data() + 4 + 4 * i);
+    file.row.push_back(length);
+    row_bytes = times(row_bytes, length);
+  }
+  const std::uint64_t expected = times(row_bytes, file.rows);
+  const std::uint64_t present = all.size() - first;
+  if (expected != present)
+    throw fail("the IDX header says " + std::to_string(file.rows) + " rows of shape " + to_string(file.row) +
+                   ", but " + std::to_string(present) + " bytes follow it",
+               first);
+  file.first = first;
+  file.row_bytes = detail::to_size(row_bytes);
+  file.bytes = std::move(bytes);
+  file.path = std::move(path);
+  return file;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/idx.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The number types that IDX files can hold.
+template <class T>
+concept idx_value = detail::idx_code<T> != 0;
+
+/// One row of an IDX file, such as an image: an array expression over the file's bytes.
+template <idx_value T>
+class idx_row {
+ public:
+  using unfinished = void;
+  using value_type = T;
+
+  idx_row(const std::byte* data, const extents& shape, buffer& scratch) noexcept
+      : data_(data), shape_(shape), scratch_(&scratch) {}
+
+  [[nodiscard]] const extents& shape() const noexcept { return shape_; }
+  void write_to(const destination<T>& into) const {
+    if (into.dense())
+      write_dense(into.data());
+    else
+      into.copy_from(finish());
+  }
+  /// A view of the values: in the file if they are bytes, otherwise in the worker's scratch.
+  [[nodiscard]] tensor_view<const T> finish() const {
+    if constexpr (sizeof(T) == 1) {
+      return {reinterpret_cast<const T*>(data_), shape_};
+    } else {
+      scratch_->resize_for_overwrite(detail::to_size(shape_.elements()) * sizeof(T));
+      T* const values = reinterpret_cast<T*>(scratch_->data());
+      write_dense(values);
+      return {values, shape_};
+    }
+  }
+
+ private:
+  void write_dense(T* into) const noexcept {
+    const auto count = detail::to_size(shape_.elements());
+    if constexpr (sizeof(T) == 1) {
+      if (count != 0) std::memcpy(into, data_, count);
+    } else {
+      for (std::size_t i = 0; i < count; ++i) into[i] = detail::idx_number<T>(data_ + i * sizeof(T));
+    }
+  }
+
+  const std::byte* data_;
+  extents shape_;
+  buffer* scratch_;
+};
+
+/// The source that `idx` makes of one file.
+template <idx_value T>
+class idx_source : public opens_as_plan<idx_source<T>> {
+ public:
+  using penstock_part = source_tag;
+  using element = idx_row<T>;
+  static constexpr std::string_view source_name = "idx";
+
+  class reader {
+   public:
+    struct worker {
+      buffer scratch;
+    };
+    explicit reader(shared<const detail::idx_file> file) noexcept : file_(std::move(file)) {}
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      sink(idx_row<T>(file_->row_at(p.index), file_->row, w.scratch));
+    }
+    [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
+    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return file_->row_bytes; }
+
+   private:
+    shared<const detail::idx_file> file_;
+  };
+
+  /// From the bytes of a file; `path` appears in messages.
+  idx_source(buffer bytes, std::string path)
+      : file_(new const detail::idx_file(detail::parse_idx<T>(std::move(bytes), std::move(path)))) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return file_->rows; }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"idx(", file_->path, ", ", file_->rows, " rows of ", to_string(file_->row), ")"});
+  }
+  /// Covers the size and the first and last MiB.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    return detail::hash_ends(0x696478, file_->bytes.view());
+  }
+  [[nodiscard]] reader connect() const noexcept { return reader(file_); }
+
+  [[nodiscard]] const detail::idx_file& file() const noexcept { return *file_; }
+
+ private:
+  shared<const detail::idx_file> file_;
+};
+
+/// The source that `idx` makes from a file of images and a file of labels.
+template <idx_value T, idx_value Label>
+class idx_pair_source : public opens_as_plan<idx_pair_source<T, Label>> {
+ public:
+  using penstock_part = source_tag;
+  using element = record<field<"image", idx_row<T>>, field<"label", Label>>;
+  static constexpr std::string_view source_name = "idx";
+
+  class reader {
+   public:
+    struct worker {
+      buffer scratch;
+    };
+    explicit reader(const idx_pair_source& source) noexcept
+        : images_(source.images_), labels_(source.labels_) {}
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      const detail::idx_file& images = images_.file();
+      sink(element(idx_row<T>(images.row_at(p.index), images.row, w.scratch),
+                   detail::idx_number<Label>(labels_.file().row_at(p.index))));
+    }
+    [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
+    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
+      return images_.file().row_bytes + sizeof(Label);
+    }
+
+   private:
+    idx_source<T> images_;
+    idx_source<Label> labels_;
+  };
+
+  idx_pair_source(idx_source<T> images, idx_source<Label> labels)
+      : images_(std::move(images)), labels_(std::move(labels)) {
+    if (labels_.file().row.rank() != 0)
+      throw error(errc::format, {"the IDX file of labels must have one dimension, and its rows have shape ",
+                                 to_string(labels_.file().row)})
+          .in_file(labels_.file().path)
+          .at_offset(3);
+    if (images_.size() != labels_.size())
+      throw error(errc::format, {"there are ", labels_.size(), " labels for the ", images_.size(),
+                                 " images of ", images_.file().path})
+          .in_file(labels_.file().path)
+          .at_offset(4);
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return images_.size(); }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"idx(images ", images_.describe(), ", labels ", labels_.describe(), ")"});
+  }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    return mix64(images_.fingerprint() ^ mix64(labels_.fingerprint()));
+  }
+  [[nodiscard]] reader connect() const noexcept { return reader(*this); }
+
+ private:
+  idx_source<T> images_;
+  idx_source<Label> labels_;
+};
+
+/// The rows of an IDX file, the format of MNIST and similar datasets.
+///
+/// In: a path. Out: array expressions of `T` with the file's shape minus its first dimension (a scalar for a
+/// one-dimensional file); the file's big-endian numbers are byte-swapped when they are written.
+/// Kind: an indexed source; indexed, deterministic, resumable, elastic, lockstep. The whole file is read
+/// when the plan is made and shared by its copies. Cost per sample: one copy of the row; no allocation,
+/// except by `finish` of numbers wider than a byte.
+/// Threads: any number at once.
+/// Throws `errc::io`; `errc::format` with file and offset if the header does not match the file's size
+/// exactly, or the file's numbers are not of type `T`.
+/// Source: the page of the MNIST database (LeCun, Cortes, Burges), "the IDX file format".
+///
+///     auto images = idx("train-images-idx3-ubyte") | batch(256);
+template <idx_value T = std::uint8_t>
+[[nodiscard]] idx_source<T> idx(const std::string& path) {
+  return {detail::read_whole_file(path), path};
+}
+
+/// Images and their labels, from two IDX files: records of "image", an array expression of `T`, and "label",
+/// a `Label`.
+/// Also throws `errc::format` if the two files have different numbers of rows.
+///
+///     auto mnist = idx("train-images-idx3-ubyte", "train-labels-idx1-ubyte") | shuffle(seed) | batch(256);
+template <idx_value T = std::uint8_t, idx_value Label = std::uint8_t>
+[[nodiscard]] idx_pair_source<T, Label> idx(const std::string& images, const std::string& labels) {
+  return {idx<T>(images), idx<Label>(labels)};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/mapped_paths.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The local files of a source that maps them, as a caller gives them: a pattern of names, or a list of
+/// paths, such as that of `unpacked`.
+class mapped_paths {
+ public:
+  template <pattern_text Text>
+  // NOLINT: implicit
+  mapped_paths(const Text& pattern) : files_(std::string_view(to_pattern(pattern))) {}
+  // NOLINT: implicit
+  mapped_paths(std::vector<std::string> paths) : files_(std::move(paths)) {}
+  mapped_paths(std::initializer_list<const char*> paths)
+      : files_(std::vector<std::string>(paths.begin(), paths.end())) {}
+
+  [[nodiscard]] mapped_file files() && { return std::move(files_); }
+
+ private:
+  mapped_file files_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/text/line_files.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -57658,7 +56554,7 @@ struct line_files : known_files {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/line_files.ipp
+// ---- penstock/source/text/line_files.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -57738,13 +56634,13 @@ PENSTOCK_INLINE bool has_json_lines(std::string_view name) noexcept {
 PENSTOCK_INLINE void refuse_packed_lines(bytes_view all) {
   if (known_format(all.first(std::min<std::size_t>(all.size(), 512))).starts_with("a Git LFS"))
     throw not_a("a text", all, {});
-  const std::string_view format = tar::compression_of(all.first(std::min<std::size_t>(all.size(), 4096)));
+  const std::string_view format = compression_of(all.first(std::min<std::size_t>(all.size(), 4096)));
   const std::string_view rest = text_of(all).substr(std::min<std::size_t>(all.size(), 4));
   if (format.empty() || (format == "bzip2" && !rest.starts_with("1AY&SY")) ||
       (format == "lzip" && !rest.starts_with('\1')))
     return;
-  throw error(errc::format, tar::packed_advice(format, "lines(mapped_file(unpacked<",
-                                               ">(...))), which is in <penstock/source/unpacked.hpp>"))
+  throw error(errc::format, packed_advice(format, "lines(mapped_file(unpacked<",
+                                          ">(...))), which is in <penstock/source/unpacked.hpp>"))
       .at_offset(0);
 }
 
@@ -57755,7 +56651,7 @@ PENSTOCK_INLINE void line_files::read(storage_facts where, session_view session,
   tables.resize(names.size());
   ends.resize(names.size());
   std::vector<manifest::shard> entries(names.size());
-  tar::for_each_in_parallel(names.size(), threads, [&](std::size_t i) {
+  for_each_in_parallel(names.size(), threads, [&](std::size_t i) {
     const auto object = static_cast<object_id>(i);
     const object_version version = session.version(object);
     const bytes_view all = session.view(object, 0, version.size);
@@ -57781,32 +56677,6 @@ PENSTOCK_INLINE void line_files::read(storage_facts where, session_view session,
                 "lines: the files are empty, or have blank lines alone: there are no lines in them")
         .in_file(names.empty() ? "" : names.front());
 }
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/mapped_paths.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The local files of a source that maps them, as a caller gives them: a pattern of names, or a list of
-/// paths, such as that of `unpacked`.
-class mapped_paths {
- public:
-  template <tar::pattern_text Text>
-  // NOLINT: implicit
-  mapped_paths(const Text& pattern) : files_(std::string_view(tar::to_pattern(pattern))) {}
-  // NOLINT: implicit
-  mapped_paths(std::vector<std::string> paths) : files_(std::move(paths)) {}
-  mapped_paths(std::initializer_list<const char*> paths)
-      : files_(std::vector<std::string>(paths.begin(), paths.end())) {}
-
-  [[nodiscard]] mapped_file files() && { return std::move(files_); }
-
- private:
-  mapped_file files_;
-};
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -57979,14 +56849,14 @@ template <storage Storage>
                                          lines_options options = {}) {
   return {detail::one_split(std::move(where), which, "lines"), options};
 }
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 [[nodiscard]] line_source<mapped_file> lines(const Text& pattern, lines_options options = {}) {
-  return {mapped_file(detail::line_paths(std::string(detail::tar::to_pattern(pattern)))), options};
+  return {mapped_file(detail::line_paths(std::string(detail::to_pattern(pattern)))), options};
 }
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 [[nodiscard]] line_source<mapped_file> lines(const Text& pattern, const named_split& which,
                                              lines_options options = {}) {
-  return {mapped_file(detail::line_paths(std::string(detail::tar::to_pattern(pattern)), &which)), options};
+  return {mapped_file(detail::line_paths(std::string(detail::to_pattern(pattern)), &which)), options};
 }
 [[nodiscard]] inline line_source<mapped_file> lines(detail::mapped_paths paths, lines_options options = {}) {
   return {std::move(paths).files(), options};
@@ -57994,7 +56864,96 @@ template <detail::tar::pattern_text Text>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/row_source.hpp
+// ---- penstock/source/rows/row_files.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The rows of a file: the shape of the array, with at least one dimension, and the offset of its bytes;
+/// `described` is the offset of its description.
+struct stored_rows {
+  extents shape;
+  std::uint64_t begin = 0;
+  std::uint64_t described = 0;
+  bool swapped = false;  // its byte order is not this machine's
+};
+
+/// A format's function that finds the rows of a file.
+struct row_finder {
+  const void* format;
+  stored_rows (*find)(const void* format, session_view session, object_id object, std::uint64_t size);
+  std::string_view what;  ///< the name of the rows' container, for messages
+  std::size_t item;       ///< bytes of a number
+};
+
+/// The files of an array that is cut along its first dimension, and where their rows begin.
+struct row_files : known_files {
+  extents row;
+  std::uint64_t row_bytes = 0;
+  std::vector<std::uint64_t> begins;   // by shard: where the rows begin, in bytes
+  std::vector<unsigned char> swapped;  // by shard: whether its byte order is not this machine's
+
+  /// Finds the rows of each file. `wanted` is the shape of a row if it is part of the type, otherwise
+  /// null.
+  void read(storage_facts where, session_view session, const extents* wanted, const row_finder& finder);
+
+ private:
+  // Adds the rows of one file and returns their number.
+  std::uint64_t add(const stored_rows& rows, storage_facts where, const extents* wanted,
+                    const row_finder& finder);
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/rows/row_files.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void row_files::read(storage_facts where, session_view session, const extents* wanted,
+                                     const row_finder& finder) {
+  std::vector<manifest::shard> entries;
+  for (std::size_t i = 0; i < where.names.size(); ++i) {
+    const auto object = static_cast<object_id>(i);
+    const std::string& path = where.names[i];
+    try {
+      const object_version version = session.version(object);
+      const std::uint64_t rows =
+          add(finder.find(finder.format, session, object, version.size), where, wanted, finder);
+      const std::uint64_t hash = hash_of_file(session, object, version.size);
+      entries.push_back({path, version.size, rows, rows * row_bytes, hash});
+      learn_ends(object, hash);
+      versions.push_back(version);
+      session.confirm(object);
+    } catch (error& e) {
+      session.confirm(object);
+      e.in_file(path);
+      throw;
+    }
+  }
+  shards = manifest(std::move(entries));
+}
+
+PENSTOCK_INLINE std::uint64_t row_files::add(const stored_rows& rows, storage_facts where,
+                                             const extents* wanted, const row_finder& finder) {
+  const extents found = rows.shape.drop_front();
+  if (begins.empty()) row = wanted != nullptr ? *wanted : found;
+  if (!(found == row))
+    throw error(errc::shape,
+                {"the rows of ", finder.what, " have shape ", to_string(found), ", and ", to_string(row),
+                 wanted != nullptr ? " was asked for" : " in ", wanted != nullptr ? "" : where.names.front()})
+        .at_offset(rows.described);
+  row_bytes = finder.item * row.elements();
+  begins.push_back(rows.begin);
+  swapped.push_back(rows.swapped);
+  return rows.shape[0];
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/rows/row_source.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -58126,6 +57085,93 @@ class row_source : public opens_as_plan<row_source<Format, T, Storage, Lengths..
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/rows/stored_npy.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A type in the notation of npy files: "f4" has kind 'f' and 4 bytes.
+struct npy_type {
+  char kind;
+  std::size_t size;
+
+  template <class T>
+  [[nodiscard]] static constexpr npy_type of() noexcept {
+    static_assert(
+        npy_kind<T> != '\0' && std::is_trivially_copyable_v<T>,
+        "penstock: rows of npy arrays need a bool, integer or floating type; for a half-float type of "
+        "your own specialise penstock::npy_kind");
+    return {npy_kind<T>, sizeof(T)};
+  }
+  [[nodiscard]] std::string name() const;
+  friend bool operator==(const npy_type&, const npy_type&) = default;
+};
+
+/// The rows of an array in npy format that occupies a range of a file, or all of it. Offsets in errors count
+/// from the beginning of the range.
+[[nodiscard]] stored_rows find_npy_rows(session_view session, object_id object, std::uint64_t begin,
+                                        std::uint64_t size, npy_type wanted);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/rows/stored_npy.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE std::string npy_type::name() const { return detail::text({kind, size}); }
+
+// The number of bytes to read for the header, if the file is npy; a length in `start` beyond a bound
+// throws.
+PENSTOCK_INLINE std::uint64_t npy_header_length(bytes_view start) {
+  constexpr std::uint64_t longest_header = 1_MiB;
+  constexpr std::uint64_t recognised = 512;  // enough to say what another file is
+  if (start.size() < 12 || !text_of(start).starts_with("\x93NUMPY")) return recognised;
+  const auto byte_at = [start](std::size_t i) { return std::to_integer<std::uint64_t>(start[i]); };
+  const bool wide = byte_at(6) > 1;
+  const std::uint64_t length =
+      byte_at(8) | byte_at(9) << 8 | (wide ? byte_at(10) << 16 : 0) | (wide ? byte_at(11) << 24 : 0);
+  if (length > longest_header)
+    throw error(errc::limit, {"the npy header says it has ", length, " bytes, and at most 1 MiB is read"})
+        .at_offset(8);
+  return length + (wide ? 12 : 10);
+}
+
+PENSTOCK_INLINE void check_npy_rows(const npy_header& header, npy_type wanted) {
+  const std::string descr(header.descr);
+  if (header.kind != wanted.kind || header.item_size != wanted.size)
+    throw error(errc::format, {"the npy file holds dtype '", descr, "', but '", wanted.kind, wanted.size,
+                               "' was asked for"})
+        .at_offset(8);
+  if (header.shape.rank() == 0)
+    throw error(errc::format, "the npy file holds one number, which has no rows").at_offset(8);
+  if (header.fortran && header.shape.rank() > 1)
+    throw error(errc::format,
+                "the npy file is in Fortran order, in which a row is not contiguous: save it with "
+                "numpy.ascontiguousarray")
+        .at_offset(8);
+}
+
+PENSTOCK_INLINE stored_rows find_npy_rows(session_view session, object_id object, std::uint64_t begin,
+                                          std::uint64_t size, npy_type wanted) {
+  const object_bytes start = session.range(object, begin, std::min<std::uint64_t>(size, 12));
+  const object_bytes whole = session.range(object, begin, std::min(size, npy_header_length(start)));
+  const npy_header header = read_npy_header(whole);
+  check_npy_rows(header, wanted);
+  const std::uint64_t expected = npy_payload(header);
+  if (expected != size - header.data_offset)
+    throw error(errc::format, {"the npy header says shape ", to_string(header.shape), " of '", header.descr,
+                               "', which is ", expected, " bytes, but ", size - header.data_offset,
+                               " follow it; copy the file again if it was cut"})
+        .at_offset(header.data_offset);
+  const bool swapped = header.order == (std::endian::native == std::endian::little ? '>' : '<');
+  return {header.shape, begin + header.data_offset, begin + 8, swapped};
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/npy_rows.hpp
 
 namespace penstock::inline v0_1 {
@@ -58182,7 +57228,7 @@ template <class T, std::uint64_t... Lengths>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/zip_directory.hpp
+// ---- penstock/source/rows/zip_directory.hpp
 
 /// The members of numpy's npz files that lie there uncompressed.
 namespace penstock::inline v0_1 {
@@ -58208,7 +57254,7 @@ struct zip_member {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/codec/detail/zip_archive.hpp
+// ---- penstock/codec/layouts/zip_archive.hpp
 
 /// Zip archives, as far as numpy's npz files need them. Archives must be in one piece: nothing in front of
 /// them, nothing between the directory and the end record.
@@ -58275,7 +57321,7 @@ class zip_archive {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/codec/detail/zip_archive.ipp
+// ---- penstock/codec/layouts/zip_archive.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -58486,7 +57532,7 @@ PENSTOCK_INLINE zip_entry zip_archive::placed(zip_entry e) const {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/zip_directory.ipp
+// ---- penstock/source/rows/zip_directory.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -58605,7 +57651,85 @@ template <class T, std::uint64_t... Lengths>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/token_files.hpp
+// ---- penstock/source/rows/format_types.hpp
+
+/// What formats of numbers have in common: a source for each type.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The types of numbers of a format: those it was given, or `Default`.
+template <class Default, class... Ts>
+struct number_types {
+  using type = pack<Ts...>;
+};
+template <class Default>
+struct number_types<Default> {
+  using type = Default;
+};
+
+template <class List, template <class, class> class Source, class Storage>
+struct sources_of_types;
+template <class... Ts, template <class, class> class Source, class Storage>
+struct sources_of_types<pack<Ts...>, Source, Storage> {
+  using type = std::variant<Source<Ts, Storage>...>;
+};
+
+using common_numbers = pack<std::uint8_t, std::int16_t, std::int32_t, std::int64_t, float, double>;
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/rows/idx_listing.hpp
+
+/// IDX files among what is listed, for the formats that read them.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+template <class T, class>
+using idx_source_of = idx_source<T>;
+
+/// Whether the header matches the size.
+[[nodiscard]] bool is_idx(const listed_files& some);
+[[noreturn, gnu::cold]] void several_idx_files(const dataset_listing& there);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/rows/idx_listing.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE bool is_idx(const listed_files& some) {
+  if (some.head.size() < 8 || !some.begins({"\0\0", 2})) return false;
+  const bytes_view head = bytes_of(some.head);
+  const auto code = std::to_integer<unsigned>(head[2]), rank = std::to_integer<unsigned>(head[3]);
+  const std::uint64_t width = code == 8 || code == 9     ? 1
+                              : code == 11               ? 2
+                              : code == 12 || code == 13 ? 4
+                              : code == 14               ? 8
+                                                         : 0;
+  if (width == 0 || rank == 0 || rank > extents::max_rank || head.size() < 4 + 4 * rank) return false;
+  std::uint64_t bytes = width;
+  for (std::size_t i = 0; i < rank; ++i) {
+    const std::uint64_t length = idx_number<std::uint32_t>(head.data() + 4 + 4 * i);
+    if (length != 0 && bytes > some.size / length) return false;
+    bytes *= length;
+  }
+  return bytes + 4 + 4 * rank == some.size;
+}
+
+PENSTOCK_INLINE void several_idx_files(const dataset_listing& there) {
+  throw error(errc::argument, {"found ", there.describe(),
+                               ": an IDX file is one array, so name one, or write "
+                               "idx(images, labels)"})
+      .in_file(there.path());
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/rows/token_files.hpp
 
 /// The layouts of token files, with their headers checked against their sizes.
 namespace penstock::inline v0_1 {
@@ -58662,7 +57786,7 @@ struct token_files : known_files {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/little_endian.hpp
+// ---- penstock/source/files/little_endian.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -58679,7 +57803,7 @@ template <std::unsigned_integral N>
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/token_files.ipp
+// ---- penstock/source/rows/token_files.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -59251,258 +58375,6 @@ template <token_value T, class Window>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/unpacked.hpp
-
-namespace penstock::inline v0_1 {
-
-/// Options of `unpacked`.
-struct unpacked_options {
-  /// The folder for the copies; empty: beside each packed file. It is created if missing.
-  std::string folder = {};
-  /// The maximum unpacked size of one file in bytes, which bounds how much disk a hostile file can use.
-  std::uint64_t limit = 16_GiB;
-  /// The number of threads that unpack, one file each; 0: one per processor.
-  std::size_t threads = 0;
-};
-
-namespace detail::tar {
-
-/// How a copy is made: by a class of the caller's, behind function pointers.
-struct copy_work {
-  void* of;
-  bool (*is_packed)(void* of);
-  void (*write)(void* of, output_file& output);
-};
-
-/// The path of an up-to-date copy of `packed`, which `work` makes if there is none; `packed` itself if it is
-/// not packed.
-[[nodiscard]] std::string copied_path(const std::string& packed, const unpacked_options& options,
-                                      copy_work work);
-
-/// The path of an up-to-date copy of `packed`, which is unpacked if there is none; `packed` itself if it is
-/// not packed.
-/// `reader`: which function takes unpackers, for advice.
-[[nodiscard]] std::string unpacked_path(const std::string& packed, const unpacked_options& options,
-                                        unpacker_calls unpack, std::string_view reader = "unpacked",
-                                        const stream_kind& kind = tar_streams());
-
-/// The paths of all copies, made several at a time; `one` calls `unpacked_path` with unpackers of its own.
-using unpack_one = std::string (*)(const std::string& packed, const unpacked_options& options);
-[[nodiscard]] std::vector<std::string> unpacked_paths(const std::vector<std::string>& packed,
-                                                      const unpacked_options& options, unpack_one one);
-
-}  // namespace detail::tar
-
-/// Makes unpacked copies of packed files, for sources that read samples in any order, and returns their
-/// paths.
-///
-///     auto samples = webdataset(unpacked<unpack_gzip>("train-{0000..0127}.tar.gz"));
-///     auto mapped = webdataset(mapped_file(unpacked<unpack_zstd>("train-{0000..0127}.tar.zst",
-///                                                                {.folder = "cache"})));
-///
-/// In: a pattern (with `::` between patterns) or a list of paths of regular files; the unpackers that may be
-/// needed, as template arguments. The compression is recognised from a file's first bytes; its name is
-/// ignored. Out: for each file its copy, `<file>.penstock-unpacked`, or the file itself if it is not packed.
-/// Any source of local files takes the list; the indexes of `webdataset` are kept beside the copies.
-/// A copy is made once, during this call. It is reused as long as the size and modification time of the
-/// packed file and of the copy match its record, `<copy>.record`; otherwise it is made anew. It is renamed
-/// into place when it is complete, flushed and checked against the packed file's checksums: a process that is
-/// killed leaves a temporary file, which the next process removes. If several processes or threads want one
-/// copy, the first makes it and the others wait. Nothing removes copies and records; delete them when you no
-/// longer need them.
-/// Cost: disk space for everything unpacked; once, the time to read, unpack and write it, one file per
-/// thread; after that two stat calls and a read of 64 bytes per file. Memory: 2.5 MiB per thread, and what
-/// the unpackers need. docs/shard_indexes.md has measurements.
-/// Throws, with the packed file, errc::io if a file cannot be read or written; errc::argument for a
-/// compression without an unpacker, with what to write; errc::limit for a file that unpacks to more than
-/// `limit`; errc::format and errc::checksum for damage, with the offset in the unpacked bytes.
-/// Threads: any number may call it.
-template <unpacker... Unpack>
-[[nodiscard]] std::vector<std::string> unpacked(const std::vector<std::string>& paths,
-                                                const unpacked_options& options = {}) {
-  return detail::tar::unpacked_paths(paths, options,
-                                     [](const std::string& packed, const unpacked_options& chosen) {
-                                       detail::tar::unpackers<Unpack...> unpack;
-                                       return detail::tar::unpacked_path(packed, chosen, unpack.calls());
-                                     });
-}
-template <unpacker... Unpack>
-[[nodiscard]] std::vector<std::string> unpacked(std::initializer_list<const char*> paths,
-                                                const unpacked_options& options = {}) {
-  return unpacked<Unpack...>(std::vector<std::string>(paths.begin(), paths.end()), options);
-}
-template <unpacker... Unpack, detail::tar::pattern_text Text>
-[[nodiscard]] std::vector<std::string> unpacked(const Text& pattern, const unpacked_options& options = {}) {
-  return unpacked<Unpack...>(detail::tar::paths_of(detail::tar::to_pattern(pattern)), options);
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/unpacked.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-PENSTOCK_INLINE std::string copied_path(const std::string& packed, const unpacked_options& options,
-                                        copy_work work) {
-  const auto state_of = [&packed] {
-    const auto found = version_of_file(packed);
-    if (found) return *found;
-    struct stat status {};
-    if (::stat(packed.c_str(), &status) != 0)
-      throw error(errc::io, {"cannot open the file: ", std::generic_category().message(errno)});
-    throw error(errc::io, "this is not a regular file; pipes are read with webdataset_stream");
-  };
-  const object_version before = state_of();
-  std::string copy = copy_path(packed, options.folder);
-  if (copy_is_current(copy, {packed, before})) return copy;
-
-  if (!work.is_packed(work.of)) return packed;
-  if (const int code = make_folders(folder_of(copy)); code != 0) {
-    throw error(errc::io,
-                {"cannot make the folder for unpacked copies: ", std::generic_category().message(code),
-                 "; name another folder in unpacked_options::folder"})
-        .in_file(folder_of(copy));
-  }
-  const copy_lock lock(copy);
-  if (lock.current({packed, before})) return copy;
-  lock.begin();
-  output_file output(copy);
-  work.write(work.of, output);
-  if (state_of() != before) throw error(errc::io, "the file was changed while it was unpacked; try again");
-  lock.finish({before, output.commit(), ends_of_file(packed)});
-  return copy;
-}
-
-PENSTOCK_INLINE std::string unpacked_path(const std::string& packed, const unpacked_options& options,
-                                          unpacker_calls unpack, std::string_view reader,
-                                          const stream_kind& kind) {
-  struct stream_copy {
-    shard_stream input;
-    const std::string& packed;
-    std::uint64_t limit;
-    std::string_view reader;
-
-    bool is_packed() {
-      std::atomic<bool> unused{false};
-      input.open(packed, unused, reader);
-      return input.packed();
-    }
-    void write(output_file& output) {
-      buffer some(1_MiB);
-      try {
-        while (const std::size_t got = input.read(some.span())) {
-          if (got > limit - output.size()) {
-            throw error(errc::limit, {"the file unpacks to more than the limit of ", limit,
-                                      " bytes; raise unpacked_options::limit if it is meant to"})
-                .at_offset(limit);
-          }
-          output.write(some.view().first(got));
-        }
-      } catch (error& e) {
-        if (e.file().empty()) e.at_offset(input.offset());
-        throw;
-      }
-    }
-  };
-  stream_copy copy{shard_stream(unpack, nullptr, kind), packed, options.limit, reader};
-  return copied_path(packed, options,
-                     {&copy, [](void* of) { return static_cast<stream_copy*>(of)->is_packed(); },
-                      [](void* of, output_file& output) { static_cast<stream_copy*>(of)->write(output); }});
-}
-
-PENSTOCK_INLINE std::vector<std::string> unpacked_paths(const std::vector<std::string>& packed,
-                                                        const unpacked_options& options, unpack_one one) {
-  std::vector<std::string> copies(packed.size());
-  for_each_in_parallel(packed.size(), options.threads, [&](std::size_t i) {
-    const std::string path = files::local_path(packed[i]);
-    try {
-      copies[i] = one(path, options);
-    } catch (error& e) {
-      e.in_file(path);
-      throw;
-    }
-  });
-  return copies;
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/coming_samples.hpp
-
-namespace penstock::inline v0_1::detail::tar {
-
-/// Where a sample is that will be evaluated soon.
-struct coming_sample {
-  const shard_index* tables = nullptr;  ///< null: not loaded yet
-  std::uint64_t index = 0;              ///< in the dataset
-  std::uint64_t shard_begin = 0;        ///< the first sample of the shard
-  object_id shard = 0;
-  std::uint32_t first = 0;  ///< the first member
-  std::uint32_t end = 0;
-};
-
-struct bytes_in_shard {
-  object_id shard = 0;
-  std::uint64_t begin = 0;
-  std::uint64_t size = 0;
-};
-
-/// The samples that a worker evaluates next. In a shuffled order each sample costs several cache misses one
-/// after another: its entries in the index, then its bytes. Those of several samples are waited for together.
-class coming_samples {
- public:
-  static constexpr std::size_t capacity = 64;
-
-  void clear() noexcept { next_ = end_ = 0; }
-  /// Appends a sample, and prefetches the first table of its shard; further ones than 64 are left out.
-  void add(const coming_sample& one) noexcept {
-    if (end_ == capacity) return;
-    if (one.tables != nullptr) one.tables->prefetch_first(one.index - one.shard_begin);
-    all_[end_++] = one;
-  }
-  /// Finds the members of all samples, and prefetches their entries.
-  void prefetch_members() noexcept {
-    for (std::size_t i = 0; i < end_; ++i) {
-      coming_sample& one = all_[i];
-      if (one.tables == nullptr) continue;
-      one.first = one.tables->first_member(one.index - one.shard_begin);
-      one.end = one.tables->end_member(one.index - one.shard_begin);
-      if (one.first != one.end) one.tables->prefetch_member(one.first);
-    }
-  }
-  /// The bytes of a sample's used members; none if its tables are not loaded.
-  [[nodiscard]] bytes_in_shard bytes_of(std::size_t i) const noexcept {
-    if (i >= end_ || all_[i].tables == nullptr) return {};
-    const coming_sample& one = all_[i];
-    std::uint32_t first = one.first, end = one.end;
-    while (first != end && !one.tables->uses(first)) ++first;
-    while (first != end && !one.tables->uses(end - 1)) --end;
-    if (first == end) return {};
-    const std::uint64_t begin = one.tables->offset(first);
-    return {one.shard, begin, one.tables->end(end - 1) - begin};
-  }
-  /// How many have not been taken, nor passed over.
-  [[nodiscard]] std::size_t left() const noexcept { return end_ - next_; }
-  /// The next sample of this index, if its tables are loaded, else null. Those before it were not evaluated
-  /// after all, because they are kept in memory.
-  [[nodiscard]] const coming_sample* take(std::uint64_t index) noexcept {
-    std::size_t i = next_;
-    while (i != end_ && all_[i].index != index) ++i;
-    if (i == end_) return nullptr;
-    next_ = i + 1;
-    return all_[i].tables != nullptr ? &all_[i] : nullptr;
-  }
-
- private:
-  std::array<coming_sample, capacity> all_{};
-  std::size_t next_ = 0;
-  std::size_t end_ = 0;
-};
-
-}  // namespace penstock::inline v0_1::detail::tar
-
 // ---- penstock/storage/sidecar.hpp
 
 namespace penstock::inline v0_1 {
@@ -59530,13 +58402,7 @@ concept sidecar_storage = storage<S> && requires(const S& s, sidecar which) {
   { s.sidecars(which) } -> std::same_as<S>;
 };
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/sidecar.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE std::string sidecar::of(std::string_view name) const {
+inline std::string sidecar::of(std::string_view name) const {
   if (instead) {
     const std::size_t slash = name.rfind('/');
     const std::size_t second = slash == std::string_view::npos ? 1 : slash + 2;
@@ -59547,7 +58413,7 @@ PENSTOCK_INLINE std::string sidecar::of(std::string_view name) const {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/sidecar_objects.hpp
+// ---- penstock/source/files/sidecar_objects.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -59613,7 +58479,7 @@ class sidecar_objects {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/sidecar_objects.ipp
+// ---- penstock/source/files/sidecar_objects.ipp
 
 namespace penstock::inline v0_1::detail {
 
@@ -59705,16 +58571,400 @@ enum class on_damaged_shard { refuse, take_what_is_there };
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/tar/tar_walk.hpp
+// ---- penstock/source/records/header_reader.hpp
 
 namespace penstock::inline v0_1 {
-namespace detail::tar {
+namespace detail {
+
+/// How much a scan reads at once. A read that follows the one before it is four times as large.
+struct scan_pace {
+  std::uint64_t smallest = 2048;
+  std::uint64_t largest = 256 * 1024;
+  std::uint64_t gap = 32 * 1024;  ///< headers that are further apart are read one by one
+
+  /// For a storage whose reads have latency, where a few bytes take as long as many.
+  [[nodiscard]] static constexpr scan_pace far(std::uint64_t gap) noexcept {
+    return {8 * 1024, 4 * 1024 * 1024, gap};
+  }
+};
+
+/// Reads headers, not payloads: with small reads if members are far apart, with large ones if they are
+/// close together.
+class header_reader {
+ public:
+  static constexpr bool forward = false;
+
+  header_reader(session_view session, object_id id, std::uint64_t size, scan_pace pace = {})
+      : session_(session), id_(id), size_(size), pace_(pace), ahead_(pace.smallest) {}
+
+  /// At most `maximum` bytes at `offset`, fewer at the end of the archive. The view is valid until the next
+  /// call.
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t maximum);
+
+  /// `offset`, or the end if that is nearer.
+  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const noexcept { return std::min(offset, size_); }
+
+ private:
+  void fill(std::uint64_t offset, std::size_t count);
+
+  session_view session_;
+  object_id id_;
+  std::uint64_t size_;
+  scan_pace pace_;
+  std::uint64_t begin_ = 0;
+  std::uint64_t ahead_;
+  buffer window_;
+};
+
+inline bytes_view header_reader::get(std::uint64_t offset, std::size_t maximum) {
+  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(maximum, size_ - reach(offset)));
+  if (count == 0) return {};
+  if (session_.views()) return session_.view(id_, offset, count);
+  if (offset < begin_ || offset + count > begin_ + window_.size()) fill(offset, count);
+  return window_.view().subspan(detail::to_size(offset - begin_), count);
+}
+
+inline void header_reader::fill(std::uint64_t offset, std::size_t count) {
+  const std::uint64_t end = begin_ + window_.size();
+  const bool follows = offset >= begin_ && (offset < end || offset - end < pace_.gap);
+  ahead_ = follows ? std::min(ahead_ * 4, pace_.largest) : pace_.smallest;
+  const std::uint64_t wanted =
+      std::min<std::uint64_t>(std::max<std::uint64_t>(count, ahead_), size_ - offset);
+  window_.resize_for_overwrite(static_cast<std::size_t>(wanted));
+  begin_ = offset;
+  session_.read(id_, offset, window_.span());
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/shard_index.hpp
+
+/// The index of a shard: its samples, and the place of their members. One layout serves in memory and on
+/// disk, described in docs/shard_indexes.md: fixed-width little-endian tables, read in place.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The first 128 bytes: everything a plan needs to know about a shard.
+struct index_header {
+  static constexpr std::size_t size = 128;
+  static constexpr std::string_view magic = "PENSTIDX";
+  static constexpr std::uint32_t version = 1;
+
+  std::uint64_t shard_size = 0;
+  std::uint64_t shard_stamp = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t members = 0;
+  std::uint64_t suffixes = 0;
+  std::uint64_t suffix_bytes = 0;
+  std::uint64_t key_bytes = 0;
+  std::uint64_t payload = 0;       ///< bytes in all members
+  std::uint64_t content = 0;       ///< checksum of everything after the header
+  std::uint64_t unended = 0;       ///< 1: the shard lacks the zero blocks that end an archive
+  std::uint64_t bytewise = 0;      ///< 1: records of a TFRecord file, whose offsets count bytes
+  std::uint64_t apple_double = 0;  ///< of the members of macOS: 0: none was met; 1: left out; 2: kept
+
+  [[nodiscard]] std::uint64_t members_at() const noexcept { return size + 8 * (samples + 1); }
+  [[nodiscard]] std::uint64_t suffix_ends_at() const noexcept { return members_at() + 16 * members; }
+  [[nodiscard]] std::uint64_t suffixes_at() const noexcept { return suffix_ends_at() + 4 * suffixes; }
+  [[nodiscard]] std::uint64_t keys_at() const noexcept { return suffixes_at() + suffix_bytes; }
+  [[nodiscard]] std::uint64_t file_size() const noexcept { return keys_at() + key_bytes; }
+
+  /// Whether the index was made as this choice wants it.
+  [[nodiscard]] bool fits(bool skip_apple_double) const noexcept {
+    return apple_double == 0 || (apple_double == 1) == skip_apple_double;
+  }
+
+  void store(std::byte* to) const noexcept;
+
+  /// Returns nothing if the bytes are not a header of this version, or are damaged.
+  [[nodiscard]] static std::optional<index_header> load(bytes_view bytes) noexcept;
+};
+
+/// The tables of an index, in place. It does not own the bytes.
+class shard_index {
+ public:
+  shard_index() = default;
+
+  /// Checks everything once, so that reading a sample needs no checks. Returns nothing if the bytes are not a
+  /// valid index.
+  [[nodiscard]] static std::optional<shard_index> over(bytes_view bytes) noexcept;
+
+  [[nodiscard]] const index_header& header() const noexcept { return header_; }
+  [[nodiscard]] std::uint32_t first_member(std::uint64_t sample) const noexcept {
+    if (each_ != 0) return static_cast<std::uint32_t>(sample) * each_;
+    return listed_first(sample);
+  }
+  [[nodiscard]] std::uint32_t end_member(std::uint64_t sample) const noexcept {
+    return first_member(sample + 1);
+  }
+  /// Prefetches what says where a sample's members begin.
+  [[gnu::always_inline]] void prefetch_first(std::uint64_t sample) const noexcept {
+    if (each_ == 0) prefetch_lines(base_ + index_header::size + 8 * sample, 16);
+  }
+  [[nodiscard]] std::string_view key(std::uint64_t sample) const noexcept {
+    const std::uint32_t begin = key_begin(sample);
+    return {keys_ + begin, key_begin(sample + 1) - begin};
+  }
+  [[nodiscard]] std::uint64_t offset(std::uint32_t member) const noexcept {
+    return place(member) >> 24 << block_bits_;
+  }
+  [[gnu::always_inline]] void prefetch_member(std::uint32_t member) const noexcept {
+    prefetch_lines(members_ + 16 * std::uint64_t{member}, 16);
+  }
+  [[nodiscard]] std::uint64_t size(std::uint32_t member) const noexcept {
+    return load_little<std::uint64_t>(members_ + 16 * std::uint64_t{member} + 8);
+  }
+  [[nodiscard]] std::uint64_t end(std::uint32_t member) const noexcept {
+    return offset(member) + size(member);
+  }
+  [[nodiscard]] std::uint32_t suffix_number(std::uint32_t member) const noexcept {
+    return static_cast<std::uint32_t>(place(member) & 0xffffffu);
+  }
+  [[nodiscard]] std::string_view suffix(std::uint32_t member) const noexcept {
+    return suffix_text(suffix_number(member));
+  }
+  /// The suffix with this number.
+  [[nodiscard]] std::string_view suffix_text(std::uint32_t number) const noexcept {
+    const std::uint32_t begin = number == 0 ? 0 : suffix_end(number - 1);
+    return {suffixes_ + begin, suffix_end(number) - begin};
+  }
+
+  /// Sets which members are used: one byte per suffix, which the caller owns. By default all are used.
+  void use(const unsigned char* by_suffix) noexcept { used_ = by_suffix; }
+  [[nodiscard]] bool uses_all() const noexcept { return used_ == nullptr; }
+  [[nodiscard]] bool uses(std::uint32_t member) const noexcept {
+    return used_ == nullptr || used_[suffix_number(member)] != 0;
+  }
+  /// Calls f(begin, end) for the bytes of each run of used members in [first, end).
+  template <class F>
+  void runs_of_used(std::uint32_t first, std::uint32_t end, F&& f) const {
+    while (first != end) {
+      std::uint32_t last = uses_all() ? end : first;
+      while (last != end && uses(last)) ++last;
+      if (last != first && this->end(last - 1) != offset(first)) f(offset(first), this->end(last - 1));
+      first = last;
+      while (first != end && !uses(first)) ++first;
+    }
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t listed_first(std::uint64_t sample) const noexcept {
+    return load_little<std::uint32_t>(base_ + index_header::size + 8 * sample);
+  }
+  [[nodiscard]] std::uint64_t place(std::uint32_t member) const noexcept {
+    return load_little<std::uint64_t>(members_ + 16 * std::uint64_t{member});
+  }
+  [[nodiscard]] std::uint32_t key_begin(std::uint64_t sample) const noexcept {
+    return load_little<std::uint32_t>(base_ + index_header::size + 8 * sample + 4);
+  }
+  [[nodiscard]] std::uint32_t suffix_end(std::uint32_t number) const noexcept {
+    return load_little<std::uint32_t>(suffix_ends_ + 4 * std::uint64_t{number});
+  }
+
+  [[nodiscard]] bool consistent() const noexcept;
+  /// The number of members of each sample, or 0 if samples differ.
+  [[nodiscard]] std::uint32_t members_each() const noexcept;
+
+  index_header header_;
+  const std::byte* base_ = nullptr;
+  const std::byte* members_ = nullptr;
+  const std::byte* suffix_ends_ = nullptr;
+  const char* suffixes_ = nullptr;
+  const char* keys_ = nullptr;
+  const unsigned char* used_ = nullptr;
+  unsigned block_bits_ = 9;
+  std::uint32_t each_ = 0;  // members of each sample, which then need not be looked up; 0: samples differ
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/shard_index.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void index_header::store(std::byte* to) const noexcept {
+  std::memset(to, 0, size);
+  std::memcpy(to, magic.data(), magic.size());
+  store_little<std::uint32_t>(to + 8, version);
+  store_little<std::uint32_t>(to + 12, static_cast<std::uint32_t>(size));
+  std::byte* field = to + 16;
+  for (const std::uint64_t value : {shard_size, shard_stamp, samples, members, suffixes, suffix_bytes,
+                                    key_bytes, payload, content, unended, bytewise, apple_double}) {
+    store_little<std::uint64_t>(field, value);
+    field += 8;
+  }
+  store_little<std::uint64_t>(to + size - 8, checksum({to, size - 8}));
+}
+
+PENSTOCK_INLINE std::optional<index_header> index_header::load(bytes_view bytes) noexcept {
+  if (bytes.size() < size || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) return std::nullopt;
+  const std::byte* from = bytes.data();
+  if (load_little<std::uint32_t>(from + 8) != version || load_little<std::uint32_t>(from + 12) != size)
+    return std::nullopt;
+  if (load_little<std::uint64_t>(from + size - 8) != checksum(bytes.first(size - 8))) return std::nullopt;
+  index_header h;
+  const std::byte* field = from + 16;
+  for (std::uint64_t* value :
+       {&h.shard_size, &h.shard_stamp, &h.samples, &h.members, &h.suffixes, &h.suffix_bytes, &h.key_bytes,
+        &h.payload, &h.content, &h.unended, &h.bytewise, &h.apple_double}) {
+    *value = load_little<std::uint64_t>(field);
+    field += 8;
+  }
+  constexpr std::uint64_t maximum = std::numeric_limits<std::uint32_t>::max();
+  if (h.samples >= maximum || h.members > maximum || h.suffixes > (1u << 24) || h.suffix_bytes > maximum ||
+      h.key_bytes > maximum || h.unended > 1 || h.bytewise > 1 || h.apple_double > 2) {
+    return std::nullopt;
+  }
+  // An index without samples must be empty: its tables are never read, so nothing else would
+  // notice.
+  const bool nothing = h.members == 0 && h.key_bytes == 0 && h.payload == 0;
+  if (h.samples > h.members || (h.samples == 0 && !nothing)) return std::nullopt;
+  return h;
+}
+
+PENSTOCK_INLINE std::optional<shard_index> shard_index::over(bytes_view bytes) noexcept {
+  const auto header = index_header::load(bytes);
+  if (!header || bytes.size() != header->file_size()) return std::nullopt;
+  if (checksum(bytes.subspan(index_header::size)) != header->content) return std::nullopt;
+  shard_index index;
+  index.header_ = *header;
+  index.base_ = bytes.data();
+  if (header->bytewise != 0) index.block_bits_ = 0;
+  index.members_ = bytes.data() + header->members_at();
+  index.suffix_ends_ = bytes.data() + header->suffix_ends_at();
+  index.suffixes_ = reinterpret_cast<const char*>(bytes.data() + header->suffixes_at());
+  index.keys_ = reinterpret_cast<const char*>(bytes.data() + header->keys_at());
+  if (!index.consistent()) return std::nullopt;
+  index.each_ = index.members_each();
+  return index;
+}
+
+PENSTOCK_INLINE std::uint32_t shard_index::members_each() const noexcept {
+  if (header_.samples == 0 || header_.members % header_.samples != 0) return 0;
+  const std::uint64_t each = header_.members / header_.samples;
+  for (std::uint64_t i = 0; i < header_.samples; ++i)
+    if (listed_first(i) != i * each) return 0;
+  return static_cast<std::uint32_t>(each);
+}
+
+PENSTOCK_INLINE bool shard_index::consistent() const noexcept {
+  if (first_member(0) != 0 || key_begin(0) != 0) return false;
+  for (std::uint64_t i = 0; i < header_.samples; ++i) {
+    if (first_member(i) >= first_member(i + 1) || key_begin(i) > key_begin(i + 1)) return false;
+  }
+  if (first_member(header_.samples) != header_.members || key_begin(header_.samples) != header_.key_bytes)
+    return false;
+  std::uint32_t before = 0;
+  for (std::uint32_t i = 0; i < header_.suffixes; ++i) {
+    if (suffix_end(i) < before) return false;
+    before = suffix_end(i);
+  }
+  if (before != header_.suffix_bytes) return false;
+  // A record is one member, with its checksum of 4 bytes behind it and a header of 12 bytes before it.
+  const bool records = header_.bytewise != 0;
+  if (records && header_.members != header_.samples) return false;
+  std::uint64_t end = 0, payload = 0;
+  for (std::uint32_t i = 0; i < header_.members; ++i) {
+    if (suffix_number(i) >= header_.suffixes || offset(i) < end || offset(i) > header_.shard_size ||
+        size(i) > header_.shard_size - offset(i)) {
+      return false;
+    }
+    if (records && (size(i) < 4 || offset(i) < 12)) return false;
+    end = offset(i) + size(i);
+    payload += size(i);
+  }
+  return payload == header_.payload;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/shard_kind.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
 
 /// The default maximum size of an extension header.
 inline constexpr std::uint64_t default_extension_limit = std::uint64_t{1} << 20;
 
-/// A member that holds a file's bytes.
-struct member {
+/// What was wrong with a shard, if the samples before it were taken.
+struct shard_damage {
+  bool found = false;
+  std::uint64_t offset = 0;
+  std::string reason;
+
+  void note(const error& e, std::uint64_t at) {
+    found = true;
+    offset = e.offset().value_or(at);
+    reason = e.message();
+  }
+};
+
+/// How the index of a shard is made.
+struct build_options {
+  bool skip_apple_double = true;
+  shard_damage* damage = nullptr;  ///< null: damage is an error; see `on_damaged_shard`
+};
+
+/// A kind of shards: how their indexes are made, and compared with them.
+struct shard_kind {
+  std::string_view source_name;  ///< the source that reads them
+  bool bytewise;                 ///< whether samples begin anywhere, and not at multiples of 512
+
+  /// Makes the index of an object in one pass over its headers. `name` is for errors.
+  buffer (*build)(session_view session, object_id id, const std::string& name, std::uint64_t extension_limit,
+                  scan_pace pace, build_options options);
+  /// Whether an index of the object's size is that of its content, as far as a few headers show.
+  bool (*agrees)(session_view session, object_id id, const shard_index& index, scan_pace pace,
+                 std::uint64_t extension_limit);
+  /// Whether the headers of the first and the last member are where an index of the object's size says, and
+  /// what it says: two small reads. May be false for an index that is right, if its archive writes names or
+  /// sizes in an unusual way.
+  bool (*has_ends)(session_view session, object_id id, const shard_index& index);
+  /// Makes the index of a shard from the one of another program that `policy` names; null if there is no such
+  /// program. Null `near`: a file beside the shard; else an object beside it in its store.
+  buffer (*build_foreign)(session_view session, object_id id, const std::string& shard, index_policy policy,
+                          sidecar_objects* near, std::uint64_t extension_limit, scan_pace pace,
+                          bool skip_apple_double) = nullptr;
+  /// The same, where an index that names all members lies beside the shard in its store; nothing if none
+  /// does.
+  std::optional<buffer> (*foreign_in_store)(session_view session, object_id id, sidecar_objects& near,
+                                            std::uint64_t extension_limit, scan_pace pace,
+                                            bool skip_apple_double) = nullptr;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_shards.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// WebDataset's tar archives.
+[[nodiscard]] const shard_kind& tar_shards() noexcept;
+
+/// The same, read forward.
+[[nodiscard]] const stream_kind& tar_streams() noexcept;
+
+/// Makes the index of an object in one pass over its headers.
+[[nodiscard]] buffer build_index(session_view session, object_id id, const std::string& name,
+                                 std::uint64_t extension_limit = default_extension_limit, scan_pace pace = {},
+                                 build_options options = {});
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/member_name.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A member of a shard that holds a file's bytes.
+struct shard_member {
   std::string_view path;  ///< valid until the next member is requested
   /// the offset of its first header: pax (except `g`) and long-name headers included
   std::uint64_t header = 0;
@@ -59722,6 +58972,507 @@ struct member {
   std::uint64_t size = 0;
   bool sparse = false;  ///< its bytes are stored without the holes
 };
+
+struct split_path {
+  std::string_view key;
+  std::string_view suffix;
+};
+
+/// Splits a member's path as WebDataset does: the key ends at the first dot of the basename, the rest is the
+/// suffix. Returns nothing for a path that is not part of a sample. It matches exactly the regular
+/// expression `^((?:.*/|)[^.]+)[.]([^/]*)$`, which has two corner cases: if a basename begins with a dot, as
+/// in `a/.b`, the key is `a/`, provided that the folder's own name has no dot; and `.` does not match a line
+/// feed, so after a line feed no folder may have a dot.
+/// Source: webdataset, tariterators.py, base_plus_ext.
+[[nodiscard]] std::optional<split_path> split_member(std::string_view path) noexcept;
+
+/// Whether WebDataset skips the member: it is named `__x__`, or its first folder is.
+/// Source: webdataset, tariterators.py, tar_file_iterator.
+[[nodiscard]] bool skipped_member(std::string_view path) noexcept;
+
+/// Names that every WebDataset sample already has, so that no member may have them.
+/// Whether it is a file that macOS puts beside another one, `._a.jpg` beside `a.jpg`, for what other file
+/// systems cannot keep. Source: RFC 1740, and tar of macOS.
+[[nodiscard]] inline bool is_apple_double(std::string_view path) noexcept {
+  return path.substr(path.rfind('/') + 1).starts_with("._");
+}
+
+[[nodiscard]] inline bool reserved_suffix(std::string_view suffix) noexcept {
+  return suffix == "__key__" || suffix == "__url__";
+}
+
+/// Whether WebDataset skips a sample that has this member.
+[[nodiscard]] inline bool marks_bad(std::string_view suffix, std::uint64_t size) noexcept {
+  return size != 0 && suffix == "__bad__";
+}
+
+[[nodiscard]] std::string lower_case(std::string_view text);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/member_name.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE std::optional<split_path> split_member(std::string_view path) noexcept {
+  const auto after_slash = [](std::string_view text) {
+    const std::size_t slash = text.rfind('/');
+    return slash == std::string_view::npos ? 0 : slash + 1;
+  };
+  const std::size_t base = after_slash(path.substr(0, path.find('\n')));
+  const std::size_t dot = path.find('.', base);
+  if (dot == std::string_view::npos || path.find('/', dot) != std::string_view::npos) return std::nullopt;
+  if (dot == base) {
+    if (base == 0) return std::nullopt;
+    const std::size_t above = after_slash(path.substr(0, base - 1));
+    if (path.substr(above, base - above).find('.') != std::string_view::npos) return std::nullopt;
+  }
+  return split_path{path.substr(0, dot), path.substr(dot + 1)};
+}
+
+PENSTOCK_INLINE bool skipped_member(std::string_view path) noexcept {
+  const std::size_t slash = path.find('/');
+  std::string_view first = path.substr(0, slash);
+  // the `$` of its regular expression also matches before a final line feed
+  if (slash == std::string_view::npos && first.size() >= 5 && first.back() == '\n') first.remove_suffix(1);
+  if (!first.starts_with("__") || !first.ends_with("__")) return false;
+  return slash == std::string_view::npos || first.size() >= 4;
+}
+
+PENSTOCK_INLINE std::string lower_case(std::string_view text) {
+  std::string lowered(text);
+  for (char& c : lowered) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lowered;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/index_builder.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Groups members into samples by WebDataset's rules, and makes the index of the shard.
+class index_builder {
+ public:
+  /// `bytewise`: of a file of records, which begin anywhere.
+  explicit index_builder(bool bytewise = false, bool skip_apple_double = true) noexcept
+      : bytewise_(bytewise), skip_apple_double_(skip_apple_double) {}
+
+  /// Adds the next member of the archive; a member that belongs to no sample is skipped.
+  void add(const shard_member& m);
+  /// Adds a sample of one member without a name, to a bytewise index: anywhere in the first TiB.
+  void add_record(std::uint64_t offset, std::uint64_t size);
+
+  [[nodiscard]] std::uint64_t samples() const noexcept { return samples_.size(); }
+  /// The number of samples so far, including those left out because they are marked bad.
+  [[nodiscard]] std::uint64_t met() const noexcept { return met_; }
+  [[nodiscard]] std::uint64_t payload() const noexcept { return payload_; }
+  /// The key of the sample that the next member may still belong to.
+  [[nodiscard]] std::string_view last_key() const noexcept {
+    return samples_.empty() ? std::string_view{} : std::string_view(keys_).substr(samples_.back().key);
+  }
+
+  /// Leaves out the last sample if it may lack members, since the archive is damaged behind it: if `next`,
+  /// the name of the member there, belongs to it, or, with an unknown name, if it has fewer members than the
+  /// sample before it.
+  void leave_out_unfinished(std::string_view next);
+
+  /// Notes whether the archive lacks the zero blocks that should end it.
+  void note_unended(bool unended) noexcept { unended_ = unended; }
+
+  /// The index as bytes, for a shard of this size and stamp.
+  [[nodiscard]] buffer finish(object_version shard);
+
+ private:
+  struct sample {
+    std::uint32_t first;
+    std::uint32_t key;
+  };
+  struct entry {
+    std::uint64_t place;
+    std::uint64_t size;
+  };
+
+  static void check_room(std::size_t used, const char* what);
+
+  void open_sample_of(std::string_view key);
+
+  // Drops the last sample if one of its members marks it bad.
+  void leave_out_bad();
+
+  // The number of a suffix. Samples usually repeat the suffixes of the previous sample in order, so
+  // the next number is tried first.
+  std::uint32_t number_of(const std::string& suffix);
+
+  std::vector<sample> samples_;
+  std::vector<entry> members_;
+  std::string keys_;
+  std::vector<std::string> suffixes_;
+  std::vector<std::size_t> last_seen_;  // by suffix: the last sample that has it
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::uint64_t payload_ = 0;
+  std::size_t guess_ = 0;
+  std::size_t met_ = 0;
+  std::uint64_t apple_double_ = 0;
+  bool bad_ = false, unended_ = false, bytewise_, skip_apple_double_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/index_builder.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void index_builder::add(const shard_member& m) {
+  if (skipped_member(m.path)) return;
+  const auto parts = split_member(m.path);
+  if (!parts) return;
+  if (is_apple_double(m.path)) {
+    apple_double_ = skip_apple_double_ ? 1 : 2;
+    if (skip_apple_double_) return;
+  }
+  if (m.sparse) {
+    throw error(errc::format, {"'", m.path,
+                               "' is a sparse file, which is stored with its holes left out; write the "
+                               "archive without --sparse"})
+        .at_offset(m.header)
+        .for_key(parts->key);
+  }
+  if (samples_.empty() || parts->key != last_key()) open_sample_of(parts->key);
+  const std::string lowered = lower_case(parts->suffix);
+  if (marks_bad(lowered, m.size)) bad_ = true;
+  const std::uint32_t suffix = number_of(lowered);
+  if (last_seen_[suffix] == met_ || reserved_suffix(lowered)) {
+    throw error(errc::format,
+                {reserved_suffix(lowered) ? "WebDataset keeps this name for itself, no member may have it: '"
+                                          : "the sample has two members '",
+                 lowered, "'"})
+        .at_offset(m.header)
+        .for_key(parts->key);
+  }
+  last_seen_[suffix] = met_;
+  check_room(members_.size(), "members");
+  members_.push_back({(m.data / 512) << 24 | suffix, m.size});
+  payload_ += m.size;
+}
+
+PENSTOCK_INLINE void index_builder::add_record(std::uint64_t offset, std::uint64_t size) {
+  if (offset >> 40 != 0) throw error(errc::format, "a file of records may have up to 1 TiB");
+  open_sample_of({});
+  check_room(members_.size(), "records");
+  members_.push_back({offset << 24 | number_of({}), size});
+  payload_ += size;
+}
+
+PENSTOCK_INLINE buffer index_builder::finish(object_version shard) {
+  leave_out_bad();
+  index_header header;
+  header.shard_size = shard.size;
+  header.shard_stamp = shard.stamp;
+  header.samples = samples_.size();
+  header.members = members_.size();
+  header.suffixes = suffixes_.size();
+  for (const std::string& suffix : suffixes_) header.suffix_bytes += suffix.size();
+  header.key_bytes = keys_.size();
+  header.payload = payload_;
+  header.unended = unended_ ? 1 : 0;
+  header.bytewise = bytewise_ ? 1 : 0;
+  header.apple_double = apple_double_;
+  check_room(detail::to_size(header.suffix_bytes), "bytes of suffixes");
+
+  buffer out(detail::to_size(header.file_size()));
+  std::byte* to = out.data() + index_header::size;
+  const auto put = [&to](auto value) {
+    store_little(to, value);
+    to += sizeof(value);
+  };
+  for (const sample& s : samples_) {
+    put(s.first);
+    put(s.key);
+  }
+  put(static_cast<std::uint32_t>(members_.size()));
+  put(static_cast<std::uint32_t>(keys_.size()));
+  for (const entry& m : members_) {
+    put(m.place);
+    put(m.size);
+  }
+  std::uint32_t end = 0;
+  for (const std::string& suffix : suffixes_) {
+    end += static_cast<std::uint32_t>(suffix.size());
+    put(end);
+  }
+  const auto copy = [&to](std::string_view text) {
+    if (!text.empty()) std::memcpy(to, text.data(), text.size());
+    to += text.size();
+  };
+  for (const std::string& suffix : suffixes_) copy(suffix);
+  copy(keys_);
+  header.content = checksum(out.view().subspan(index_header::size));
+  header.store(out.data());
+  return out;
+}
+
+PENSTOCK_INLINE void index_builder::check_room(std::size_t used, const char* what) {
+  if (used >= std::numeric_limits<std::uint32_t>::max()) {
+    throw error(errc::format, {"a shard may not have more than 4,294,967,295 ", what});
+  }
+}
+
+PENSTOCK_INLINE void index_builder::open_sample_of(std::string_view key) {
+  leave_out_bad();
+  ++met_;
+  check_room(keys_.size() + key.size(), "bytes of keys");
+  samples_.push_back({static_cast<std::uint32_t>(members_.size()), static_cast<std::uint32_t>(keys_.size())});
+  keys_ += key;
+}
+
+PENSTOCK_INLINE void index_builder::leave_out_unfinished(std::string_view next) {
+  if (samples_.empty()) return;
+  const std::size_t last = members_.size() - samples_.back().first;
+  if (const auto parts = next.empty() ? std::nullopt : split_member(next))
+    bad_ = bad_ || parts->key == last_key();
+  else if (samples_.size() > 1)
+    bad_ = bad_ || last < samples_.back().first - samples_[samples_.size() - 2].first;
+  leave_out_bad();
+}
+
+PENSTOCK_INLINE void index_builder::leave_out_bad() {
+  if (!std::exchange(bad_, false)) return;
+  for (std::size_t i = samples_.back().first; i < members_.size(); ++i) payload_ -= members_[i].size;
+  members_.resize(samples_.back().first);
+  keys_.resize(samples_.back().key);
+  samples_.pop_back();
+}
+
+PENSTOCK_INLINE std::uint32_t index_builder::number_of(const std::string& suffix) {
+  const std::size_t next = guess_ + 1 < suffixes_.size() ? guess_ + 1 : 0;
+  if (next < suffixes_.size() && suffixes_[next] == suffix) {
+    guess_ = next;
+    return static_cast<std::uint32_t>(next);
+  }
+  const auto [found, fresh] = numbers_.try_emplace(suffix, static_cast<std::uint32_t>(suffixes_.size()));
+  if (fresh) {
+    if (suffixes_.size() == (1u << 24))
+      throw error(errc::format, "a shard may not have more than 16,777,216 suffixes");
+    suffixes_.push_back(suffix);
+    last_seen_.push_back(0);
+  }
+  guess_ = found->second;
+  return found->second;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_header.hpp
+
+/// One header block of a tar archive, in all dialects in use: v7, ustar, GNU, pax, star.
+/// Source: POSIX.1-2017 pax, "ustar Interchange Format" and "pax Header Block"; GNU tar manual, "Basic Tar
+/// Format".
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+inline constexpr std::size_t block_size = 512;
+
+[[nodiscard]] constexpr std::uint64_t padded(std::uint64_t size) noexcept {
+  return (size + 511) & ~std::uint64_t{511};
+}
+
+/// The text of a field: everything before its first NUL.
+[[nodiscard]] std::string_view text_field(bytes_view block, std::size_t offset, std::size_t size) noexcept;
+
+/// A number: octal digits with spaces around them, or base-256 if the first bit is set. Nothing if it is
+/// neither, negative, or too large for a file.
+[[nodiscard]] std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
+                                                        std::size_t size) noexcept;
+
+[[nodiscard]] bool is_zero(bytes_view block) noexcept;
+
+/// Whether the checksum is right, summed over unsigned bytes as in the standard or over signed ones as
+/// some old writers did.
+[[nodiscard]] bool checksum_matches(bytes_view block) noexcept;
+
+/// Copies the path in the header itself to `path`. GNU headers have no prefix: they use its field for
+/// other things.
+void header_path(bytes_view block, std::string& path);
+
+/// The maximum length of a member's name. Names are copied for each header, and a header takes only 512
+/// bytes: without a bound a small archive could cause gigabytes of copies.
+inline constexpr std::size_t longest_name = 64 * 1024;
+
+/// A text that is known or not; forgetting it keeps its memory.
+struct known_text {
+  std::string text;
+  bool known = false;
+
+  void set(std::string_view value);
+};
+
+/// What pax records say about a member; an empty value cancels an earlier record.
+struct pax_records {
+  known_text path;
+  known_text sparse_path;
+  std::optional<std::uint64_t> size;
+  bool sparse = false;
+
+  /// Reads the body of a pax header: records `LENGTH KEY=VALUE\n`, where LENGTH counts the whole record.
+  void read(bytes_view body);
+
+ private:
+  void take(std::string_view key, std::string_view value);
+};
+
+}  // namespace detail::tar
+
+namespace detail {
+
+/// Whether these first bytes of a file are those of a tar archive that is not compressed. An archive without
+/// members is zeros, as many other files are: the file's name decides then.
+[[nodiscard]] bool begins_tar(bytes_view head, bool named_tar) noexcept;
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_header.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE std::string_view text_field(bytes_view block, std::size_t offset, std::size_t size) noexcept {
+  const std::string_view field = text_of(block.subspan(offset, size));
+  return field.substr(0, std::min(field.find('\0'), field.size()));
+}
+
+PENSTOCK_INLINE std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
+                                                          std::size_t size) noexcept {
+  const bytes_view field = block.subspan(offset, size);
+  const auto first = static_cast<unsigned char>(field[0]);
+  std::uint64_t value = 0;
+  if ((first & 0x80u) != 0) {
+    if (first == 0xffu) return std::nullopt;  // a negative number
+    value = first & 0x7fu;
+    for (std::size_t i = 1; i < size; ++i) {
+      if (value >> 55 != 0) return std::nullopt;
+      value = value << 8 | static_cast<unsigned char>(field[i]);
+    }
+    return value;
+  }
+  std::string_view digits = text_field(block, offset, size);
+  while (!digits.empty() && digits.front() == ' ') digits.remove_prefix(1);
+  while (!digits.empty() && digits.back() == ' ') digits.remove_suffix(1);
+  for (const char c : digits) {
+    if (c < '0' || c > '7') return std::nullopt;
+    value = value << 3 | static_cast<std::uint64_t>(c - '0');  // twelve digits at most: cannot overflow
+  }
+  return value;
+}
+
+PENSTOCK_INLINE bool is_zero(bytes_view block) noexcept {
+  return std::all_of(block.begin(), block.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+PENSTOCK_INLINE bool checksum_matches(bytes_view block) noexcept {
+  const auto stored = number_field(block, 148, 8);
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(block.data());
+  // loops without branches, which compilers vectorise
+  std::uint32_t sum = 0, negative = 0;  // the sum of all bytes, and how many are negative as signed bytes
+  for (std::size_t i = 0; i < block_size; ++i) {
+    sum += bytes[i];
+    negative += bytes[i] >> 7;
+  }
+  for (std::size_t i = 148; i < 156; ++i) {  // its own field counts as spaces
+    sum -= bytes[i];
+    negative -= bytes[i] >> 7;
+  }
+  const std::int64_t plain = std::int64_t{8 * ' '} + sum;
+  const std::int64_t with_sign = plain - std::int64_t{256} * negative;
+  return stored && (*stored == static_cast<std::uint64_t>(plain) ||
+                    (with_sign >= 0 && *stored == static_cast<std::uint64_t>(with_sign)));
+}
+
+PENSTOCK_INLINE void header_path(bytes_view block, std::string& path) {
+  path.clear();
+  if (std::memcmp(block.data() + 257, "ustar\0", 6) == 0) {
+    const bool star = std::memcmp(block.data() + 508, "tar\0", 4) == 0;
+    path.assign(text_field(block, 345, star ? 131 : 155));
+    if (!path.empty()) path += '/';
+  }
+  path += text_field(block, 0, 100);
+}
+
+PENSTOCK_INLINE void known_text::set(std::string_view value) {
+  if (value.size() > longest_name)
+    throw error(errc::format,
+                {"a member has a name of ", value.size(), " bytes, and the maximum is ", longest_name});
+  text.assign(value);
+  known = true;
+}
+
+PENSTOCK_INLINE void pax_records::read(bytes_view body) {
+  std::string_view rest = text_of(body);
+  while (!rest.empty() && rest.front() != '\0') {
+    std::uint64_t length = 0;
+    const auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
+    const auto digits = static_cast<std::size_t>(end - rest.data());
+    if (problem != std::errc{} || length > rest.size() || length < digits + 3 || rest[digits] != ' ' ||
+        rest[detail::to_size(length) - 1] != '\n') {
+      throw error(errc::format, "a pax header holds a record whose length is wrong");
+    }
+    const std::string_view record = rest.substr(digits + 1, detail::to_size(length) - digits - 2);
+    rest.remove_prefix(detail::to_size(length));
+    const std::size_t equals = record.find('=');
+    if (equals == std::string_view::npos || equals == 0) {
+      throw error(errc::format, "a pax header holds a record without a keyword");
+    }
+    take(record.substr(0, equals), record.substr(equals + 1));
+  }
+}
+
+PENSTOCK_INLINE void pax_records::take(std::string_view key, std::string_view value) {
+  if (key == "path" || key == "GNU.sparse.name") {
+    auto& mine = key == "path" ? path : sparse_path;
+    mine.known = false;
+    if (value.empty()) return;
+    while (!value.empty() && value.back() == '/') value.remove_suffix(1);
+    mine.set(value);
+  } else if (key == "size") {
+    size.reset();
+    if (value.empty()) return;
+    std::uint64_t parsed = 0;
+    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), parsed);
+    if (problem != std::errc{} || end != value.data() + value.size() ||
+        parsed > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      throw error(errc::format, "a pax header gives a size that is not a number");
+    }
+    size = parsed;
+  }
+  // GNU tar's sparse files. With Solaris's SUN.holesdata the body is taken unchanged.
+  if (!value.empty() && key.starts_with("GNU.sparse.")) sparse = true;
+}
+
+}  // namespace detail::tar
+
+PENSTOCK_INLINE bool detail::begins_tar(bytes_view head, bool named_tar) noexcept {
+  if (head.size() < tar::block_size) return false;
+  const bytes_view block = head.first(tar::block_size);
+  return tar::is_zero(block) ? named_tar : tar::checksum_matches(block);
+}
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_walk.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+using member = shard_member;
 
 /// The input of a walk: an archive with random access, or a forward-only stream.
 struct walk_input {
@@ -59976,46 +59727,6 @@ PENSTOCK_INLINE void member_walk::forget() noexcept {
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// How much a scan reads at once. A read that follows the one before it is four times as large.
-struct scan_pace {
-  std::uint64_t smallest = 2048;
-  std::uint64_t largest = 256 * 1024;
-  std::uint64_t gap = 32 * 1024;  ///< headers that are further apart are read one by one
-
-  /// For a storage whose reads have latency, where a few bytes take as long as many.
-  [[nodiscard]] static constexpr scan_pace far(std::uint64_t gap) noexcept {
-    return {8 * 1024, 4 * 1024 * 1024, gap};
-  }
-};
-
-/// Reads headers, not payloads: with small reads if members are far apart, with large ones if they are
-/// close together.
-class header_reader {
- public:
-  static constexpr bool forward = false;
-
-  header_reader(session_view session, object_id id, std::uint64_t size, scan_pace pace = {})
-      : session_(session), id_(id), size_(size), pace_(pace), ahead_(pace.smallest) {}
-
-  /// At most `maximum` bytes at `offset`, fewer at the end of the archive. The view is valid until the next
-  /// call.
-  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t maximum);
-
-  /// `offset`, or the end if that is nearer.
-  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const noexcept { return std::min(offset, size_); }
-
- private:
-  void fill(std::uint64_t offset, std::size_t count);
-
-  session_view session_;
-  object_id id_;
-  std::uint64_t size_;
-  scan_pace pace_;
-  std::uint64_t begin_ = 0;
-  std::uint64_t ahead_;
-  buffer window_;
-};
-
 /// The files in an archive, in order. Reads headers only. Ends at the first zero block or at the end of the
 /// object. Throws errc::format with the offset, and the path if it is known, if the object is not a
 /// complete tar archive.
@@ -60038,35 +59749,8 @@ class member_scan {
   member_walk walk_;
 };
 
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/tar_scan.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-PENSTOCK_INLINE bytes_view header_reader::get(std::uint64_t offset, std::size_t maximum) {
-  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(maximum, size_ - reach(offset)));
-  if (count == 0) return {};
-  if (session_.views()) return session_.view(id_, offset, count);
-  if (offset < begin_ || offset + count > begin_ + window_.size()) fill(offset, count);
-  return window_.view().subspan(detail::to_size(offset - begin_), count);
-}
-
-PENSTOCK_INLINE void header_reader::fill(std::uint64_t offset, std::size_t count) {
-  const std::uint64_t end = begin_ + window_.size();
-  const bool follows = offset >= begin_ && (offset < end || offset - end < pace_.gap);
-  ahead_ = follows ? std::min(ahead_ * 4, pace_.largest) : pace_.smallest;
-  const std::uint64_t wanted =
-      std::min<std::uint64_t>(std::max<std::uint64_t>(count, ahead_), size_ - offset);
-  window_.resize_for_overwrite(static_cast<std::size_t>(wanted));
-  begin_ = offset;
-  session_.read(id_, offset, window_.span());
-}
-
-PENSTOCK_INLINE member_scan::member_scan(session_view session, object_id id, std::uint64_t size,
-                                         std::uint64_t extension_limit, scan_pace pace)
+inline member_scan::member_scan(session_view session, object_id id, std::uint64_t size,
+                                std::uint64_t extension_limit, scan_pace pace)
     : in_(session, id, size, pace), walk_(walk_input::of(in_), extension_limit) {
   const bytes_view head = in_.get(0, 4096);
   const auto compressed = compression_of(head);
@@ -60083,176 +59767,14 @@ PENSTOCK_INLINE member_scan::member_scan(session_view session, object_id id, std
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/tar/shard_kind.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// What was wrong with a shard, if the samples before it were taken.
-struct shard_damage {
-  bool found = false;
-  std::uint64_t offset = 0;
-  std::string reason;
-
-  void note(const error& e, std::uint64_t at) {
-    found = true;
-    offset = e.offset().value_or(at);
-    reason = e.message();
-  }
-};
-
-/// How the index of a shard is made.
-struct build_options {
-  bool skip_apple_double = true;
-  shard_damage* damage = nullptr;  ///< null: damage is an error; see `on_damaged_shard`
-};
-
-/// A kind of shards: how their indexes are made, and compared with them.
-struct shard_kind {
-  std::string_view source_name;  ///< the source that reads them
-  bool bytewise;                 ///< whether samples begin anywhere, and not at multiples of 512
-  bool has_foreign_indexes;      ///< whether DALI's and Energon's indexes are known
-
-  /// Makes the index of an object in one pass over its headers. `name` is for errors.
-  buffer (*build)(session_view session, object_id id, const std::string& name, std::uint64_t extension_limit,
-                  scan_pace pace, build_options options);
-  /// Whether an index of the object's size is that of its content, as far as a few headers show.
-  bool (*agrees)(session_view session, object_id id, const shard_index& index, scan_pace pace,
-                 std::uint64_t extension_limit);
-  /// Whether the headers of the first and the last member are where an index of the object's size says, and
-  /// what it says: two small reads. May be false for an index that is right, if its archive writes names or
-  /// sizes in an unusual way.
-  bool (*has_ends)(session_view session, object_id id, const shard_index& index);
-};
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/stored_index.hpp
-
-/// Indexes that lie beside a shard in its store.
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// WebDataset's tar archives.
-[[nodiscard]] const shard_kind& tar_shards() noexcept;
-
-/// The index of a shard that lies beside it in the store: Penstock's own, or else DALI's of version v1.2,
-/// which names all members. It has the shard's version as the store says it.
-///
-/// Penstock's is taken as it is if it was made for this version; one that was made elsewhere, from a copy
-/// of the shard with another stamp, and DALI's are compared with a few headers of the shard. Nothing if there
-/// is none that agrees; `why` then gets what is wrong with Penstock's.
-[[nodiscard]] std::optional<buffer> index_in_store(session_view session, object_id id, sidecar_objects& near,
-                                                   const shard_kind& kind, scan_pace pace,
-                                                   std::uint64_t extension_limit, std::string& why,
-                                                   bool skip_apple_double = true);
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/member_name.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-struct split_path {
-  std::string_view key;
-  std::string_view suffix;
-};
-
-/// Splits a member's path as WebDataset does: the key ends at the first dot of the basename, the rest is the
-/// suffix. Returns nothing for a path that is not part of a sample. It matches exactly the regular
-/// expression `^((?:.*/|)[^.]+)[.]([^/]*)$`, which has two corner cases: if a basename begins with a dot, as
-/// in `a/.b`, the key is `a/`, provided that the folder's own name has no dot; and `.` does not match a line
-/// feed, so after a line feed no folder may have a dot.
-/// Source: webdataset, tariterators.py, base_plus_ext.
-[[nodiscard]] std::optional<split_path> split_member(std::string_view path) noexcept;
-
-/// Whether WebDataset skips the member: it is named `__x__`, or its first folder is.
-/// Source: webdataset, tariterators.py, tar_file_iterator.
-[[nodiscard]] bool skipped_member(std::string_view path) noexcept;
-
-/// Names that every WebDataset sample already has, so that no member may have them.
-/// Whether it is a file that macOS puts beside another one, `._a.jpg` beside `a.jpg`, for what other file
-/// systems cannot keep. Source: RFC 1740, and tar of macOS.
-[[nodiscard]] inline bool is_apple_double(std::string_view path) noexcept {
-  return path.substr(path.rfind('/') + 1).starts_with("._");
-}
-
-[[nodiscard]] inline bool reserved_suffix(std::string_view suffix) noexcept {
-  return suffix == "__key__" || suffix == "__url__";
-}
-
-/// Whether WebDataset skips a sample that has this member.
-[[nodiscard]] inline bool marks_bad(std::string_view suffix, std::uint64_t size) noexcept {
-  return size != 0 && suffix == "__bad__";
-}
-
-[[nodiscard]] std::string lower_case(std::string_view text);
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/member_name.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-PENSTOCK_INLINE std::optional<split_path> split_member(std::string_view path) noexcept {
-  const auto after_slash = [](std::string_view text) {
-    const std::size_t slash = text.rfind('/');
-    return slash == std::string_view::npos ? 0 : slash + 1;
-  };
-  const std::size_t base = after_slash(path.substr(0, path.find('\n')));
-  const std::size_t dot = path.find('.', base);
-  if (dot == std::string_view::npos || path.find('/', dot) != std::string_view::npos) return std::nullopt;
-  if (dot == base) {
-    if (base == 0) return std::nullopt;
-    const std::size_t above = after_slash(path.substr(0, base - 1));
-    if (path.substr(above, base - above).find('.') != std::string_view::npos) return std::nullopt;
-  }
-  return split_path{path.substr(0, dot), path.substr(dot + 1)};
-}
-
-PENSTOCK_INLINE bool skipped_member(std::string_view path) noexcept {
-  const std::size_t slash = path.find('/');
-  std::string_view first = path.substr(0, slash);
-  // the `$` of its regular expression also matches before a final line feed
-  if (slash == std::string_view::npos && first.size() >= 5 && first.back() == '\n') first.remove_suffix(1);
-  if (!first.starts_with("__") || !first.ends_with("__")) return false;
-  return slash == std::string_view::npos || first.size() >= 4;
-}
-
-PENSTOCK_INLINE std::string lower_case(std::string_view text) {
-  std::string lowered(text);
-  for (char& c : lowered) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lowered;
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/source/tar/foreign_index.hpp
 
 /// Indexes that other programs wrote beside a shard, checked against the shard.
 namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// The names of the files that hold an index: `train-0.tar.penstock-index`, DALI's `train-0.idx`, Energon's
-/// `train-0.tar.idx`.
-inline constexpr sidecar own_index{".penstock-index"}, dali_index{".idx", true}, energon_index{".idx"};
+namespace detail {
 
 /// The number of headers that are compared with an index from a store, besides the first and the last.
 inline constexpr std::size_t stored_index_checks = 4;
-
-/// The most bytes that a shard's index can have: a member's entry takes less than its headers in the shard,
-/// which hold its name; the entry has it twice.
-[[nodiscard]] constexpr std::uint64_t max_index_bytes(std::uint64_t shard_size) noexcept {
-  return 2 * shard_size + 64 * 1024;
-}
 
 /// What is wrong with an index, as the end of a sentence; the caller adds the name of the index.
 struct disagreement {
@@ -60280,271 +59802,262 @@ struct disagreement {
                                          std::uint64_t extension_limit = default_extension_limit,
                                          scan_pace pace = {}, bool skip_apple_double = true);
 
-}  // namespace detail::tar
+/// Makes the index of a shard from one of DALI's, version v1.2, beside it in its store, which names all
+/// members;
+/// nothing if there is none that agrees with the shard.
+[[nodiscard]] std::optional<buffer> dali_index_in_store(session_view session, object_id id,
+                                                        sidecar_objects& near, std::uint64_t extension_limit,
+                                                        scan_pace pace, bool skip_apple_double);
+
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/tar/index_builder.hpp
+// ---- penstock/source/records/index_file.hpp
 
+/// The files that hold the indexes of shards.
 namespace penstock::inline v0_1 {
-namespace detail::tar {
+namespace detail {
 
-/// Groups members into samples by WebDataset's rules, and makes the index of the shard.
-class index_builder {
+/// The names of the files that hold an index: `train-0.tar.penstock-index`, DALI's `train-0.idx`, Energon's
+/// `train-0.tar.idx`.
+inline constexpr sidecar own_index{".penstock-index"}, dali_index{".idx", true}, energon_index{".idx"};
+
+/// The most bytes that a shard's index can have: a member's entry takes less than its headers in the shard,
+/// which hold its name; the entry has it twice.
+[[nodiscard]] constexpr std::uint64_t max_index_bytes(std::uint64_t shard_size) noexcept {
+  return 2 * shard_size + 64 * 1024;
+}
+
+/// The index file beside a shard.
+[[nodiscard]] std::string index_path(const std::string& shard);
+/// The index file of a shard in the user's cache folder; empty if neither XDG_CACHE_HOME nor HOME is set to
+/// an absolute path, and `folder`, which counts first, is empty. Source: XDG Base Directory Specification
+/// 0.8.
+[[nodiscard]] std::string cached_index_path(const std::string& folder, const std::string& shard);
+
+/// The index file of an object of a store in a local folder, named by a hash of the object's name, size and
+/// stamp; empty if the object has no stamp, so that one cannot tell whether it is the same, or if `folder` is
+/// empty and there is no cache folder.
+[[nodiscard]] std::string kept_index_path(const std::string& folder, const std::string& name,
+                                          object_version object);
+
+enum class index_state { good, missing, unreadable, damaged, stale };
+
+[[nodiscard]] const char* to_text(index_state state) noexcept;
+
+/// Reads the header of an index file and nothing else.
+[[nodiscard]] std::pair<index_state, index_header> peek_index(const std::string& path,
+                                                              object_version expected);
+
+/// An index together with the owner of its bytes: a mapping, or a buffer shared with the plan.
+class loaded_index {
  public:
-  /// `bytewise`: of a file of records, which begin anywhere.
-  explicit index_builder(bool bytewise = false, bool skip_apple_double = true) noexcept
-      : bytewise_(bytewise), skip_apple_double_(skip_apple_double) {}
+  /// Maps an index file and checks all of it; returns null if it is not valid. If it cannot be mapped,
+  /// because there are too many mappings, it is read instead.
+  [[nodiscard]] static std::unique_ptr<loaded_index> from_file(const std::string& path);
 
-  /// Adds the next member of the archive; a member that belongs to no sample is skipped.
-  void add(const member& m);
-  /// Adds a sample of one member without a name, to a bytewise index: anywhere in the first TiB.
-  void add_record(std::uint64_t offset, std::uint64_t size);
+  [[nodiscard]] static std::unique_ptr<loaded_index> from_buffer(shared<const buffer> bytes);
 
-  [[nodiscard]] std::uint64_t samples() const noexcept { return samples_.size(); }
-  /// The number of samples so far, including those left out because they are marked bad.
-  [[nodiscard]] std::uint64_t met() const noexcept { return met_; }
-  [[nodiscard]] std::uint64_t payload() const noexcept { return payload_; }
-  /// The key of the sample that the next member may still belong to.
-  [[nodiscard]] std::string_view last_key() const noexcept {
-    return samples_.empty() ? std::string_view{} : std::string_view(keys_).substr(samples_.back().key);
-  }
+  loaded_index(const loaded_index&) = delete;
+  loaded_index& operator=(const loaded_index&) = delete;
+  ~loaded_index();
 
-  /// Leaves out the last sample if it may lack members, since the archive is damaged behind it: if `next`,
-  /// the name of the member there, belongs to it, or, with an unknown name, if it has fewer members than the
-  /// sample before it.
-  void leave_out_unfinished(std::string_view next);
-
-  /// Notes whether the archive lacks the zero blocks that should end it.
-  void note_unended(bool unended) noexcept { unended_ = unended; }
-
-  /// The index as bytes, for a shard of this size and stamp.
-  [[nodiscard]] buffer finish(object_version shard);
+  [[nodiscard]] const shard_index& tables() const noexcept { return tables_; }
+  /// Marks the members that are used.
+  void use(const projection& used);
 
  private:
-  struct sample {
-    std::uint32_t first;
-    std::uint32_t key;
-  };
-  struct entry {
-    std::uint64_t place;
-    std::uint64_t size;
-  };
+  loaded_index() = default;
 
-  static void check_room(std::size_t used, const char* what);
+  static std::unique_ptr<loaded_index> checked(std::unique_ptr<loaded_index> made, bytes_view bytes);
 
-  void open_sample_of(std::string_view key);
-
-  // Drops the last sample if one of its members marks it bad.
-  void leave_out_bad();
-
-  // The number of a suffix. Samples usually repeat the suffixes of the previous sample in order, so
-  // the next number is tried first.
-  std::uint32_t number_of(const std::string& suffix);
-
-  std::vector<sample> samples_;
-  std::vector<entry> members_;
-  std::string keys_;
-  std::vector<std::string> suffixes_;
-  std::vector<std::size_t> last_seen_;  // by suffix: the last sample that has it
-  std::unordered_map<std::string, std::uint32_t> numbers_;
-  std::uint64_t payload_ = 0;
-  std::size_t guess_ = 0;
-  std::size_t met_ = 0;
-  std::uint64_t apple_double_ = 0;
-  bool bad_ = false, unended_ = false, bytewise_, skip_apple_double_;
+  shard_index tables_;
+  std::vector<unsigned char> used_;  // by suffix; empty if all are used
+  bytes_view mapped_;
+  shared<const buffer> owned_;
 };
 
-/// Makes the index of an object in one pass over its headers.
-[[nodiscard]] buffer build_index(session_view session, object_id id, const std::string& name,
-                                 std::uint64_t extension_limit = default_extension_limit, scan_pace pace = {},
-                                 build_options options = {});
+/// Writes an index file, completely or not at all, and makes its folder if it is missing. Returns false if
+/// that is not possible, for example in a folder that is not writable.
+bool keep_index(const std::string& path, bytes_view bytes) noexcept;
 
-}  // namespace detail::tar
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/tar/index_builder.ipp
+// ---- penstock/source/records/index_file.ipp
 
 namespace penstock::inline v0_1 {
-namespace detail::tar {
+namespace detail {
 
-PENSTOCK_INLINE void index_builder::add(const member& m) {
-  if (skipped_member(m.path)) return;
-  const auto parts = split_member(m.path);
-  if (!parts) return;
-  if (is_apple_double(m.path)) {
-    apple_double_ = skip_apple_double_ ? 1 : 2;
-    if (skip_apple_double_) return;
-  }
-  if (m.sparse) {
-    throw error(errc::format, {"'", m.path,
-                               "' is a sparse file, which is stored with its holes left out; write the "
-                               "archive without --sparse"})
-        .at_offset(m.header)
-        .for_key(parts->key);
-  }
-  if (samples_.empty() || parts->key != last_key()) open_sample_of(parts->key);
-  const std::string lowered = lower_case(parts->suffix);
-  if (marks_bad(lowered, m.size)) bad_ = true;
-  const std::uint32_t suffix = number_of(lowered);
-  if (last_seen_[suffix] == met_ || reserved_suffix(lowered)) {
-    throw error(errc::format,
-                {reserved_suffix(lowered) ? "WebDataset keeps this name for itself, no member may have it: '"
-                                          : "the sample has two members '",
-                 lowered, "'"})
-        .at_offset(m.header)
-        .for_key(parts->key);
-  }
-  last_seen_[suffix] = met_;
-  check_room(members_.size(), "members");
-  members_.push_back({(m.data / 512) << 24 | suffix, m.size});
-  payload_ += m.size;
-}
+PENSTOCK_INLINE std::string index_path(const std::string& shard) { return shard + ".penstock-index"; }
 
-PENSTOCK_INLINE void index_builder::add_record(std::uint64_t offset, std::uint64_t size) {
-  if (offset >> 40 != 0) throw error(errc::format, "a file of records may have up to 1 TiB");
-  open_sample_of({});
-  check_room(members_.size(), "records");
-  members_.push_back({offset << 24 | number_of({}), size});
-  payload_ += size;
-}
-
-PENSTOCK_INLINE buffer index_builder::finish(object_version shard) {
-  leave_out_bad();
-  index_header header;
-  header.shard_size = shard.size;
-  header.shard_stamp = shard.stamp;
-  header.samples = samples_.size();
-  header.members = members_.size();
-  header.suffixes = suffixes_.size();
-  for (const std::string& suffix : suffixes_) header.suffix_bytes += suffix.size();
-  header.key_bytes = keys_.size();
-  header.payload = payload_;
-  header.unended = unended_ ? 1 : 0;
-  header.bytewise = bytewise_ ? 1 : 0;
-  header.apple_double = apple_double_;
-  check_room(detail::to_size(header.suffix_bytes), "bytes of suffixes");
-
-  buffer out(detail::to_size(header.file_size()));
-  std::byte* to = out.data() + index_header::size;
-  const auto put = [&to](auto value) {
-    store_little(to, value);
-    to += sizeof(value);
+// The user's cache folder with a trailing slash, or an empty text. Relative paths are ignored.
+PENSTOCK_INLINE std::string cache_folder() {
+  const auto absolute = [](const char* name) -> std::string_view {
+    const char* value = std::getenv(name);
+    return value != nullptr && value[0] == '/' ? value : "";
   };
-  for (const sample& s : samples_) {
-    put(s.first);
-    put(s.key);
-  }
-  put(static_cast<std::uint32_t>(members_.size()));
-  put(static_cast<std::uint32_t>(keys_.size()));
-  for (const entry& m : members_) {
-    put(m.place);
-    put(m.size);
-  }
-  std::uint32_t end = 0;
-  for (const std::string& suffix : suffixes_) {
-    end += static_cast<std::uint32_t>(suffix.size());
-    put(end);
-  }
-  const auto copy = [&to](std::string_view text) {
-    if (!text.empty()) std::memcpy(to, text.data(), text.size());
-    to += text.size();
-  };
-  for (const std::string& suffix : suffixes_) copy(suffix);
-  copy(keys_);
-  header.content = checksum(out.view().subspan(index_header::size));
-  header.store(out.data());
-  return out;
+  if (const auto chosen = absolute("XDG_CACHE_HOME"); !chosen.empty()) return std::string(chosen) + "/";
+  if (const auto home = absolute("HOME"); !home.empty()) return std::string(home) + "/.cache/";
+  return {};
 }
 
-PENSTOCK_INLINE void index_builder::check_room(std::size_t used, const char* what) {
-  if (used >= std::numeric_limits<std::uint32_t>::max()) {
-    throw error(errc::format, {"a shard may not have more than 4,294,967,295 ", what});
+PENSTOCK_INLINE std::string in_hex(std::uint64_t value) {
+  std::string digits(16, '0');
+  for (auto at = digits.rbegin(); at != digits.rend(); ++at, value >>= 4)
+    *at = "0123456789abcdef"[value & 15];
+  return digits;
+}
+
+// The folder for indexes with a trailing slash, or an empty text.
+PENSTOCK_INLINE std::string index_folder(const std::string& chosen) {
+  if (!chosen.empty()) return chosen.ends_with('/') ? chosen : chosen + "/";
+  const std::string cache = cache_folder();
+  return cache.empty() ? cache : cache + "penstock/indexes/";
+}
+
+PENSTOCK_INLINE std::string cached_index_path(const std::string& chosen, const std::string& shard) {
+  const std::string folder = index_folder(chosen);
+  if (folder.empty()) return {};
+  std::error_code unknown;
+  std::filesystem::path whole = std::filesystem::canonical(shard, unknown);
+  if (unknown) whole = std::filesystem::absolute(shard);
+  // Two 64-bit hashes: if two shards shared a name, each would overwrite the other's index again and
+  // again.
+  const std::uint64_t one = fingerprint().add("index", whole.native()).value();
+  const std::uint64_t two = fingerprint().add("cache", whole.native(), one).value();
+  return folder + in_hex(one) + in_hex(two) + ".penstock-index";
+}
+
+PENSTOCK_INLINE std::string kept_index_path(const std::string& chosen, const std::string& name,
+                                            object_version object) {
+  const std::string folder = index_folder(chosen);
+  if (folder.empty() || object.stamp == 0) return {};
+  const std::uint64_t one = fingerprint().add("object", name, object.size, object.stamp).value();
+  const std::uint64_t two = fingerprint().add("kept", name, object.size, object.stamp, one).value();
+  return folder + in_hex(one) + in_hex(two) + ".penstock-index";
+}
+
+PENSTOCK_INLINE const char* to_text(index_state state) noexcept {
+  switch (state) {
+    case index_state::good:
+      return "is valid";
+    case index_state::missing:
+      return "does not exist";
+    case index_state::unreadable:
+      return "cannot be read";
+    case index_state::damaged:
+      return "is damaged, or was written by another version";
+    case index_state::stale:
+      return "was made for another state of the shard";
   }
+  return "";
 }
 
-PENSTOCK_INLINE void index_builder::open_sample_of(std::string_view key) {
-  leave_out_bad();
-  ++met_;
-  check_room(keys_.size() + key.size(), "bytes of keys");
-  samples_.push_back({static_cast<std::uint32_t>(members_.size()), static_cast<std::uint32_t>(keys_.size())});
-  keys_ += key;
-}
+// An open index file and its size.
+struct opened_index {
+  owned_descriptor number;
+  std::uint64_t size = 0;
+  index_state state = index_state::good;
 
-PENSTOCK_INLINE void index_builder::leave_out_unfinished(std::string_view next) {
-  if (samples_.empty()) return;
-  const std::size_t last = members_.size() - samples_.back().first;
-  if (const auto parts = next.empty() ? std::nullopt : split_member(next))
-    bad_ = bad_ || parts->key == last_key();
-  else if (samples_.size() > 1)
-    bad_ = bad_ || last < samples_.back().first - samples_[samples_.size() - 2].first;
-  leave_out_bad();
-}
-
-PENSTOCK_INLINE void index_builder::leave_out_bad() {
-  if (!std::exchange(bad_, false)) return;
-  for (std::size_t i = samples_.back().first; i < members_.size(); ++i) payload_ -= members_[i].size;
-  members_.resize(samples_.back().first);
-  keys_.resize(samples_.back().key);
-  samples_.pop_back();
-}
-
-PENSTOCK_INLINE std::uint32_t index_builder::number_of(const std::string& suffix) {
-  const std::size_t next = guess_ + 1 < suffixes_.size() ? guess_ + 1 : 0;
-  if (next < suffixes_.size() && suffixes_[next] == suffix) {
-    guess_ = next;
-    return static_cast<std::uint32_t>(next);
-  }
-  const auto [found, fresh] = numbers_.try_emplace(suffix, static_cast<std::uint32_t>(suffixes_.size()));
-  if (fresh) {
-    if (suffixes_.size() == (1u << 24))
-      throw error(errc::format, "a shard may not have more than 16,777,216 suffixes");
-    suffixes_.push_back(suffix);
-    last_seen_.push_back(0);
-  }
-  guess_ = found->second;
-  return found->second;
-}
-
-PENSTOCK_INLINE buffer build_index(session_view session, object_id id, const std::string& name,
-                                   std::uint64_t extension_limit, scan_pace pace, build_options options) {
-  try {
-    const object_version shard = session.version(id);
-    index_builder builder(false, options.skip_apple_double);
-    member_scan members(session, id, shard.size, extension_limit, pace);
-    const auto next = [&](member& m) {
-      try {
-        return members.next(m);
-      } catch (const error& e) {
-        // An empty file may have been a shard; one that does not begin as an archive is none.
-        const bool begins = members.found_any() || shard.size == 0;
-        if (options.damage == nullptr || e.code() != errc::format || !begins) throw;
-        session.confirm(id);
-        options.damage->note(e, shard.size);
-        builder.leave_out_unfinished(e.key());
-        return false;
-      }
-    };
-    for (member m; next(m);) builder.add(m);
-    builder.note_unended(members.unended() || (options.damage != nullptr && options.damage->found));
-    session.confirm(id);
-    if (session.version(id) != shard) {
-      throw error(errc::io, "the shard was changed while its index was built");
+  explicit opened_index(const std::string& path)
+      : number(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    struct stat status {};
+    if (number.get() < 0) {
+      state = errno == ENOENT || errno == ENOTDIR ? index_state::missing : index_state::unreadable;
+    } else if (::fstat(number.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+      state = index_state::unreadable;
+    } else {
+      size = static_cast<std::uint64_t>(status.st_size);
     }
-    return builder.finish(shard);
-  } catch (error& e) {
-    session.confirm(id);
-    e.in_file(name);
-    throw;
+  }
+};
+
+PENSTOCK_INLINE std::pair<index_state, index_header> peek_index(const std::string& path,
+                                                                object_version expected) {
+  const opened_index file_of_index(path);
+  if (file_of_index.state != index_state::good) return {file_of_index.state, {}};
+  std::array<std::byte, index_header::size> head;
+  if (file_of_index.size < head.size() || !read_all(file_of_index.number.get(), head))
+    return {index_state::damaged, {}};
+  const auto header = index_header::load(head);
+  if (!header || header->file_size() != file_of_index.size) return {index_state::damaged, {}};
+  if (object_version{header->shard_size, header->shard_stamp} != expected)
+    return {index_state::stale, *header};
+  return {index_state::good, *header};
+}
+
+PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::from_file(const std::string& path) {
+  const opened_index file_of_index(path);
+  if (file_of_index.state != index_state::good || file_of_index.size < index_header::size) return nullptr;
+  std::unique_ptr<loaded_index> made(new loaded_index);
+  const auto size = static_cast<std::size_t>(file_of_index.size);
+  void* where = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_of_index.number.get(), 0);
+  if (where != MAP_FAILED) {
+    const bytes_view mapped(static_cast<const std::byte*>(where), size);
+    made->mapped_ = mapped;
+    return checked(std::move(made), mapped);
+  }
+  shared<buffer> copy(new buffer(size));
+  if (!read_all(file_of_index.number.get(), copy->span())) return nullptr;
+  return from_buffer(std::move(copy));
+}
+
+PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::from_buffer(shared<const buffer> bytes) {
+  std::unique_ptr<loaded_index> made(new loaded_index);
+  const bytes_view view = bytes->view();
+  made->owned_ = std::move(bytes);
+  return checked(std::move(made), view);
+}
+
+PENSTOCK_INLINE loaded_index::~loaded_index() {
+  if (!mapped_.empty()) ::munmap(const_cast<std::byte*>(mapped_.data()), mapped_.size());
+}
+
+PENSTOCK_INLINE std::unique_ptr<loaded_index> loaded_index::checked(std::unique_ptr<loaded_index> made,
+                                                                    bytes_view bytes) {
+  const auto tables = shard_index::over(bytes);
+  if (!tables) return nullptr;
+  made->tables_ = *tables;
+  return made;
+}
+
+PENSTOCK_INLINE void loaded_index::use(const projection& used) {
+  if (used.everything()) return;
+  used_.resize(static_cast<std::size_t>(tables_.header().suffixes) + 1);
+  for (std::uint32_t i = 0; i < tables_.header().suffixes; ++i)
+    used_[i] = used.uses(tables_.suffix_text(i)) ? 1 : 0;
+  tables_.use(used_.data());
+}
+
+// Makes a file's missing folders, accessible only to their owner, as the XDG specification asks.
+PENSTOCK_INLINE void make_folders_of(const std::string& path) {
+  struct stat status {};
+  const std::size_t last = path.find_last_of('/');
+  if (last == std::string::npos || ::stat(path.substr(0, last).c_str(), &status) == 0) return;
+  for (std::size_t end = path.find('/', 1); end <= last; end = path.find('/', end + 1))
+    ::mkdir(path.substr(0, end).c_str(), 0700);
+}
+
+PENSTOCK_INLINE bool keep_index(const std::string& path, bytes_view bytes) noexcept {
+  try {
+    make_folders_of(path);
+    output_file out(path);
+    out.write(bytes);
+    out.commit();
+    return true;
+  } catch (...) {
+    return false;
   }
 }
 
-}  // namespace detail::tar
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/tar/foreign_index.ipp
 
 namespace penstock::inline v0_1 {
-namespace detail::tar {
+namespace detail {
 
 // What an index says about a member.
 struct foreign_member {
@@ -60610,13 +60123,13 @@ class dali_lines {
         m.path = word(text);
         if (m.path.empty()) disagree({"ends within line ", line_});
       }
-      if (m.data % block_size != 0 || m.data == 0)
+      if (m.data % tar::block_size != 0 || m.data == 0)
         disagree({"has an offset in line ", line_, " that is not a multiple of 512"});
       if (m.data > shard_size_ || m.size > shard_size_ - m.data)
         disagree({"has a member in line ", line_, " that ends at ", m.data, " + ", m.size,
                   ", and the shard has ", shard_size_, " bytes"});
       // a header lies between two members, so the shard's size bounds their number
-      if (!members_.empty() && m.data < members_.back().data + members_.back().size + block_size)
+      if (!members_.empty() && m.data < members_.back().data + members_.back().size + tar::block_size)
         disagree({"has members that overlap, or are out of order, in line ", line_});
       members_.push_back(m);
     }
@@ -60660,8 +60173,8 @@ class foreign_check {
     const std::uint64_t samples = offsets.size() / 8 - 1;
     const auto offset = [&](std::uint64_t i) { return load_little<std::uint64_t>(offsets.data() + 8 * i); };
     std::uint64_t end = 0;
-    member_scan found(session_, id_, shard_.size, extension_limit_, pace_);
-    for (member m; found.next(m);) {
+    tar::member_scan found(session_, id_, shard_.size, extension_limit_, pace_);
+    for (shard_member m; found.next(m);) {
       const std::uint64_t before = builder_.met();
       if (!belongs(m)) continue;
       builder_.add(m);
@@ -60683,14 +60196,14 @@ class foreign_check {
   }
 
  private:
-  [[nodiscard]] bool belongs(const member& m) const noexcept {
+  [[nodiscard]] bool belongs(const shard_member& m) const noexcept {
     return !skipped_member(m.path) && !(skip_apple_double_ && is_apple_double(m.path)) &&
            split_member(m.path);
   }
   static constexpr std::string_view in_line = " in line ";
 
   // A line is a sample: members that WebDataset skips are not part of it.
-  void add(const member& m, const foreign_member& said) {
+  void add(const shard_member& m, const foreign_member& said) {
     const std::uint64_t before = builder_.met();
     builder_.add(m);
     const bool another = builder_.met() != before;
@@ -60703,8 +60216,8 @@ class foreign_check {
 
   void by_headers(const std::vector<foreign_member>& members) {
     std::size_t next = 0;
-    member_scan found(session_, id_, shard_.size, extension_limit_, pace_);
-    for (member m; found.next(m);) {
+    tar::member_scan found(session_, id_, shard_.size, extension_limit_, pace_);
+    for (shard_member m; found.next(m);) {
       const bool listed = next < members.size() && members[next].data == m.data;
       if (!belongs(m)) {
         if (listed) ++next;
@@ -60727,7 +60240,7 @@ class foreign_check {
     header_reader in(session_, id_, shard_.size, pace_);
     std::vector<const foreign_member*> kept;
     for (const foreign_member& said : members) {
-      const member m{said.path, said.data - block_size, said.data, said.size, false};
+      const shard_member m{said.path, said.data - tar::block_size, said.data, said.size, false};
       if (!belongs(m)) continue;
       if (split_member(m.path)->suffix != said.suffix)
         disagree({"calls '", said.path, "' a member '", said.suffix, "'", in_line, said.line});
@@ -60742,13 +60255,13 @@ class foreign_check {
 
   // Checks the header before a member's bytes. The name may be in a separate header before that one.
   void check(header_reader& in, const foreign_member& said) {
-    const bytes_view block = in.get(said.data - block_size, block_size);
-    bool good = block.size() == block_size && checksum_matches(block);
+    const bytes_view block = in.get(said.data - tar::block_size, tar::block_size);
+    bool good = block.size() == tar::block_size && tar::checksum_matches(block);
     if (good) {
-      const auto stored = number_field(block, 124, 12);
+      const auto stored = tar::number_field(block, 124, 12);
       const bool large = said.size >> 33 != 0;  // beyond the range of the octal digits
       good = (stored == said.size || large) && (block[156] == std::byte{'0'} || block[156] == std::byte{0});
-      header_path(block, path_);
+      tar::header_path(block, path_);
       const bool plain = said.path.size() <= 100 && std::all_of(said.path.begin(), said.path.end(),
                                                                 [](char c) { return c > ' ' && c < 127; });
       good = good && (!plain || path_ == said.path);
@@ -60761,8 +60274,8 @@ class foreign_check {
 
   // Checks that no member of a sample lies before the first member or after the last.
   void check_edges(header_reader& in, const std::vector<const foreign_member*>& kept) {
-    member_walk walk(walk_input::of(in), extension_limit_);
-    member found;
+    tar::member_walk walk(tar::walk_input::of(in), extension_limit_);
+    shard_member found;
     const auto next = [&] {
       while (walk.next(found))
         if (belongs(found)) return true;
@@ -60774,7 +60287,7 @@ class foreign_check {
     if (!first && !kept.empty()) disagree({"has samples, and the shard has none"});
     builder_.note_unended(kept.empty() && walk.unended());
     if (kept.empty()) return;
-    walk.restart(kept.back()->data + padded(kept.back()->size));
+    walk.restart(kept.back()->data + tar::padded(kept.back()->size));
     if (next()) disagree({"ends before '", found.path, "', which the shard has after it"});
     builder_.note_unended(walk.unended());
   }
@@ -60841,29 +60354,44 @@ PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, c
   }
 }
 
-}  // namespace detail::tar
+PENSTOCK_INLINE std::optional<buffer> dali_index_in_store(session_view session, object_id id,
+                                                          sidecar_objects& near,
+                                                          std::uint64_t extension_limit, scan_pace pace,
+                                                          bool skip_apple_double) {
+  const object_version shard = session.version(id);
+  const auto text = near.read(id, dali_index, max_index_bytes(shard.size));
+  if (!text || !text_of(text->view()).starts_with("v1.2 ")) return std::nullopt;
+  try {
+    return index_from_dali(session, id, shard, text_of(text->view()), extension_limit, pace,
+                           stored_index_checks, skip_apple_double);
+  } catch (const disagreement&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/tar/stored_index.ipp
+// ---- penstock/source/tar/tar_shards.ipp
 
 namespace penstock::inline v0_1 {
-namespace detail::tar {
+namespace detail {
 
 // Whether a block is the header of a sample's member. A name that needs another header before it is not
 // compared.
 PENSTOCK_INLINE bool is_header_of(bytes_view block, const shard_index& index, std::uint64_t sample,
                                   std::uint32_t member, std::string& path) {
-  if (block.size() != block_size || !checksum_matches(block)) return false;
+  if (block.size() != tar::block_size || !tar::checksum_matches(block)) return false;
   if (block[156] != std::byte{'0'} && block[156] != std::byte{0} && block[156] != std::byte{'7'})
     return false;
   const std::uint64_t size = index.size(member);
   const bool large = size >> 33 != 0;  // beyond the range of the octal digits
-  if (!large && number_field(block, 124, 12) != size) return false;
+  if (!large && tar::number_field(block, 124, 12) != size) return false;
   const std::string_view key = index.key(sample), suffix = index.suffix(member);
   const bool plain = key.size() + suffix.size() < 100 &&
                      std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c < 127; });
   if (!plain) return true;
-  header_path(block, path);
+  tar::header_path(block, path);
   const auto parts = split_member(path);
   return parts && parts->key == key && lower_case(parts->suffix) == suffix;
 }
@@ -60874,7 +60402,7 @@ class stored_check {
                std::uint64_t extension_limit)
       : index_(index),
         in_(session, id, index.header().shard_size, pace),
-        walk_(walk_input::of(in_), extension_limit) {}
+        walk_(tar::walk_input::of(in_), extension_limit) {}
 
   [[nodiscard]] bool passes() {
     const std::uint64_t samples = index_.header().samples;
@@ -60889,7 +60417,7 @@ class stored_check {
       if (std::exchange(before, sample) != sample && !has(sample)) return false;
     }
     const auto last = static_cast<std::uint32_t>(index_.header().members - 1);
-    walk_.restart(index_.offset(last) + padded(index_.size(last)));
+    walk_.restart(index_.offset(last) + tar::padded(index_.size(last)));
     return !next() && walk_.unended() == (index_.header().unended != 0);
   }
 
@@ -60904,13 +60432,14 @@ class stored_check {
   }
   [[nodiscard]] bool has(std::uint64_t sample) {
     const std::uint32_t first = index_.first_member(sample);
-    return is_header_of(in_.get(index_.offset(first) - block_size, block_size), index_, sample, first, path_);
+    return is_header_of(in_.get(index_.offset(first) - tar::block_size, tar::block_size), index_, sample,
+                        first, path_);
   }
 
   const shard_index& index_;
   header_reader in_;
-  member_walk walk_;
-  member found_;
+  tar::member_walk walk_;
+  shard_member found_;
   std::string path_;
 };
 
@@ -60926,23 +60455,23 @@ PENSTOCK_INLINE bool has_tar_ends(session_view session, object_id id, const shar
   constexpr std::uint64_t reach = 4_KiB;
   const auto members = static_cast<std::uint32_t>(index.header().members);
   if (members == 0) return true;
-  const auto header_at = [&](std::uint32_t member) { return index.offset(member) - block_size; };
+  const auto header_at = [&](std::uint32_t member) { return index.offset(member) - tar::block_size; };
   std::string path;
   std::uint64_t sample = 0;
   // Of a member from which on the headers lie within `bytes`, which begin at `begin`.
   const auto agree = [&](bytes_view bytes, std::uint64_t begin, std::uint32_t member) {
-    for (; member != members && header_at(member) + block_size <= begin + bytes.size(); ++member) {
+    for (; member != members && header_at(member) + tar::block_size <= begin + bytes.size(); ++member) {
       while (index.end_member(sample) <= member) ++sample;
-      const bytes_view block = bytes.subspan(to_size(header_at(member) - begin), block_size);
+      const bytes_view block = bytes.subspan(to_size(header_at(member) - begin), tar::block_size);
       if (!is_header_of(block, index, sample, member, path)) return false;
     }
     return true;
   };
-  if (index.offset(0) < block_size) return false;
+  if (index.offset(0) < tar::block_size) return false;
   const std::uint64_t begin = header_at(0), size = index.header().shard_size;
   object_bytes bytes = session.range(id, begin, std::min(reach, size - begin));
   if (!agree(bytes, begin, 0)) return false;
-  if (header_at(members - 1) + block_size <= begin + bytes.size()) return true;
+  if (header_at(members - 1) + tar::block_size <= begin + bytes.size()) return true;
   std::uint32_t member = members - 1;
   const std::uint64_t end = index.offset(member);
   while (member != 0 && end - header_at(member - 1) <= reach) --member;
@@ -60952,506 +60481,316 @@ PENSTOCK_INLINE bool has_tar_ends(session_view session, object_id id, const shar
   return agree(bytes, header_at(member), member);
 }
 
+PENSTOCK_INLINE buffer build_index(session_view session, object_id id, const std::string& name,
+                                   std::uint64_t extension_limit, scan_pace pace, build_options options) {
+  try {
+    const object_version shard = session.version(id);
+    index_builder builder(false, options.skip_apple_double);
+    tar::member_scan members(session, id, shard.size, extension_limit, pace);
+    const auto next = [&](shard_member& m) {
+      try {
+        return members.next(m);
+      } catch (const error& e) {
+        // An empty file may have been a shard; one that does not begin as an archive is none.
+        const bool begins = members.found_any() || shard.size == 0;
+        if (options.damage == nullptr || e.code() != errc::format || !begins) throw;
+        session.confirm(id);
+        options.damage->note(e, shard.size);
+        builder.leave_out_unfinished(e.key());
+        return false;
+      }
+    };
+    for (shard_member m; next(m);) builder.add(m);
+    builder.note_unended(members.unended() || (options.damage != nullptr && options.damage->found));
+    session.confirm(id);
+    if (session.version(id) != shard) {
+      throw error(errc::io, "the shard was changed while its index was built");
+    }
+    return builder.finish(shard);
+  } catch (error& e) {
+    session.confirm(id);
+    e.in_file(name);
+    throw;
+  }
+}
+
 PENSTOCK_INLINE const shard_kind& tar_shards() noexcept {
-  static constexpr shard_kind kind{"webdataset",         false,        true, &build_index,
-                                   &agrees_with_headers, &has_tar_ends};
+  static constexpr shard_kind kind{"webdataset",         false,         &build_index,
+                                   &agrees_with_headers, &has_tar_ends, &build_foreign_index,
+                                   &dali_index_in_store};
   return kind;
 }
 
-// Whether an index of Penstock's belongs to the shard; writes the shard's version into it.
-PENSTOCK_INLINE bool adopt(buffer& bytes, session_view session, object_id id, object_version shard,
-                           const shard_kind& kind, scan_pace pace, std::uint64_t extension_limit,
-                           bool skip_apple_double, std::string& why) {
-  const auto tables = shard_index::over(bytes.view());
-  if (!tables || (tables->header().bytewise != 0) != kind.bytewise) {
-    why = to_text(index_state::damaged);
-    return false;
-  }
-  index_header header = tables->header();
-  if (!header.fits(skip_apple_double)) {
-    why = to_text(index_state::stale);
-    return false;
-  }
-  const bool same = header.shard_size == shard.size && header.shard_stamp == shard.stamp && shard.stamp != 0;
-  if (!same &&
-      (header.shard_size != shard.size || !kind.agrees(session, id, *tables, pace, extension_limit))) {
-    why = to_text(index_state::stale);
-    return false;
-  }
-  header.shard_stamp = shard.stamp;
-  header.store(bytes.data());
-  return true;
+PENSTOCK_INLINE const stream_kind& tar_streams() noexcept {
+  // the name of a tar member may look like the magic bytes of a format
+  static constexpr stream_kind kind{[](bytes_view head) {
+                                      return head.size() >= tar::block_size &&
+                                             tar::checksum_matches(head.first(tar::block_size));
+                                    },
+                                    false};
+  return kind;
 }
 
-PENSTOCK_INLINE std::optional<buffer> index_in_store(session_view session, object_id id,
-                                                     sidecar_objects& near, const shard_kind& kind,
-                                                     scan_pace pace, std::uint64_t extension_limit,
-                                                     std::string& why, bool skip_apple_double) {
-  const object_version shard = session.version(id);
-  const std::uint64_t maximum = max_index_bytes(shard.size);
-  try {
-    if (auto own = near.read(id, own_index, maximum, &why);
-        own && adopt(*own, session, id, shard, kind, pace, extension_limit, skip_apple_double, why))
-      return own;
-    if (!kind.has_foreign_indexes) return std::nullopt;
-    const auto text = near.read(id, dali_index, maximum);
-    if (text && text_of(text->view()).starts_with("v1.2 "))
-      return index_from_dali(session, id, shard, text_of(text->view()), extension_limit, pace,
-                             stored_index_checks, skip_apple_double);
-  } catch (const disagreement&) {
-  } catch (const error& e) {
-    // What is wrong with the shard itself is said by the scan.
-    if (!depends_on_bytes(e.code())) throw;
-  }
-  return std::nullopt;
-}
-
-}  // namespace detail::tar
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/tar/shard_set.hpp
+// ---- penstock/source/unpacked.hpp
 
 namespace penstock::inline v0_1 {
-namespace detail::tar {
 
-/// How the indexes of a dataset are found, made and kept; see `webdataset_options`.
-struct index_rules {
-  index_policy policy = index_policy::keep;
+/// Options of `unpacked`.
+struct unpacked_options {
+  /// The folder for the copies; empty: beside each packed file. It is created if missing.
+  std::string folder = {};
+  /// The maximum unpacked size of one file in bytes, which bounds how much disk a hostile file can use.
+  std::uint64_t limit = 16_GiB;
+  /// The number of threads that unpack, one file each; 0: one per processor.
   std::size_t threads = 0;
-  std::uint64_t extension_limit = 0;
-  std::uint64_t scan_gap = 0;
-  std::string folder;
-  const shard_kind* kind = &tar_shards();
-  on_damaged_shard damaged = on_damaged_shard::refuse;
-  bool skip_apple_double = true;
 };
 
-/// What a plan knows about the shards of a dataset: their manifest, and the indexes that could not be kept in
-/// files.
-struct known_shards : known_files {
-  index_rules rules;
-  bool local = false;                           // whether the names are paths
-  bool distant = false;                         // whether reads have latency, and the shards are not files
-  std::vector<shared<const buffer>> in_memory;  // null if the index is in a file
-  std::vector<damaged_shard> damages;           // of shards of which what is there was taken
+namespace detail {
 
-  known_shards(index_rules chosen, bool latent);
-  known_shards(const known_shards&) = delete;
-  known_shards& operator=(const known_shards&) = delete;
-  ~known_shards();
-  [[nodiscard]] scan_pace pace() const noexcept {
-    return distant ? scan_pace::far(rules.scan_gap) : scan_pace();
-  }
-  /// Throws errc::argument for a dataset without shards.
-  static void check_any(std::size_t shards);
-  /// Throws errc::format for the first shard without end-of-archive blocks.
-  void check_ends() const;
-  /// Reads the index headers of all shards, and builds the indexes that are missing. `near`: the files beside
-  /// the shards, if they are not local.
-  void look(storage_facts where, session_view session, sidecar_objects& near);
-  /// Takes the manifest of another process: nothing is listed or read. If a shard has no index file, its
-  /// index is built at its first use.
-  void take(storage_facts where, manifest known);
-  /// Whether the modification times are known: a writer's manifest has none.
-  [[nodiscard]] bool has_stamps() const noexcept;
-  void learn_stamps(session_view session);
-
-  /// Gets the index of a shard according to the policy: from the store, or by building it. `damage`: what was
-  /// wrong with the shard, if what is there may be taken.
-  [[nodiscard]] shared<const buffer> build(session_view session, sidecar_objects& near, std::size_t shard,
-                                           const std::string& name, shard_damage& damage) const;
-  /// The files that may hold the index of a shard, in the order in which they are tried.
-  [[nodiscard]] std::vector<std::string> index_files(const std::string& name, object_version shard) const;
-  /// Keeps an index in its file, unless the shard is damaged; returns false if it must stay in memory.
-  [[nodiscard]] bool keep(const std::string& name, object_version shard, const buffer& built,
-                          const shard_damage& damage) const;
-  /// One line for a source of these shards; `where` is the description of their storage, or empty.
-  [[nodiscard]] std::string describe(std::string where) const;
+/// How a copy is made: by a class of the caller's, behind function pointers.
+struct copy_work {
+  void* of;
+  bool (*is_packed)(void* of);
+  void (*write)(void* of, output_file& output);
 };
 
-[[nodiscard]] std::vector<std::string> names_in(const manifest& known);
+/// The path of an up-to-date copy of `packed`, which `work` makes if there is none; `packed` itself if it is
+/// not packed.
+[[nodiscard]] std::string copied_path(const std::string& packed, const unpacked_options& options,
+                                      copy_work work);
 
-/// The shards of a dataset, as part of a plan.
-template <storage Storage>
-struct shard_set : known_shards {
-  Storage where;
+/// The path of an up-to-date copy of `packed`, which is unpacked if there is none; `packed` itself if it is
+/// not packed.
+/// `reader`: which function takes unpackers, for advice.
+[[nodiscard]] std::string unpacked_path(const std::string& packed, const unpacked_options& options,
+                                        unpacker_calls unpack, std::string_view reader = "unpacked",
+                                        const stream_kind& kind = tar_streams());
 
-  static constexpr bool latent = latent_session<typename Storage::session>;
+/// The paths of all copies, made several at a time; `one` calls `unpacked_path` with unpackers of its own.
+using unpack_one = std::string (*)(const std::string& packed, const unpacked_options& options);
+[[nodiscard]] std::vector<std::string> unpacked_paths(const std::vector<std::string>& packed,
+                                                      const unpacked_options& options, unpack_one one);
 
-  shard_set(Storage given, index_rules chosen)
-      : known_shards(std::move(chosen), latent && !is_local(given)), where(std::move(given)) {
-    check_any(where.names().size());
-    sidecar_objects near(where);
-    auto session = where.connect();
-    look(facts_of(where), session, near);
+}  // namespace detail
+
+/// Makes unpacked copies of packed files, for sources that read samples in any order, and returns their
+/// paths.
+///
+///     auto samples = webdataset(unpacked<unpack_gzip>("train-{0000..0127}.tar.gz"));
+///     auto mapped = webdataset(mapped_file(unpacked<unpack_zstd>("train-{0000..0127}.tar.zst",
+///                                                                {.folder = "cache"})));
+///
+/// In: a pattern (with `::` between patterns) or a list of paths of regular files; the unpackers that may be
+/// needed, as template arguments. The compression is recognised from a file's first bytes; its name is
+/// ignored. Out: for each file its copy, `<file>.penstock-unpacked`, or the file itself if it is not packed.
+/// Any source of local files takes the list; the indexes of `webdataset` are kept beside the copies.
+/// A copy is made once, during this call. It is reused as long as the size and modification time of the
+/// packed file and of the copy match its record, `<copy>.record`; otherwise it is made anew. It is renamed
+/// into place when it is complete, flushed and checked against the packed file's checksums: a process that is
+/// killed leaves a temporary file, which the next process removes. If several processes or threads want one
+/// copy, the first makes it and the others wait. Nothing removes copies and records; delete them when you no
+/// longer need them.
+/// Cost: disk space for everything unpacked; once, the time to read, unpack and write it, one file per
+/// thread; after that two stat calls and a read of 64 bytes per file. Memory: 2.5 MiB per thread, and what
+/// the unpackers need. docs/shard_indexes.md has measurements.
+/// Throws, with the packed file, errc::io if a file cannot be read or written; errc::argument for a
+/// compression without an unpacker, with what to write; errc::limit for a file that unpacks to more than
+/// `limit`; errc::format and errc::checksum for damage, with the offset in the unpacked bytes.
+/// Threads: any number may call it.
+template <unpacker... Unpack>
+[[nodiscard]] std::vector<std::string> unpacked(const std::vector<std::string>& paths,
+                                                const unpacked_options& options = {}) {
+  return detail::unpacked_paths(paths, options,
+                                [](const std::string& packed, const unpacked_options& chosen) {
+                                  detail::unpackers<Unpack...> unpack;
+                                  return detail::unpacked_path(packed, chosen, unpack.calls());
+                                });
+}
+template <unpacker... Unpack>
+[[nodiscard]] std::vector<std::string> unpacked(std::initializer_list<const char*> paths,
+                                                const unpacked_options& options = {}) {
+  return unpacked<Unpack...>(std::vector<std::string>(paths.begin(), paths.end()), options);
+}
+template <unpacker... Unpack, detail::pattern_text Text>
+[[nodiscard]] std::vector<std::string> unpacked(const Text& pattern, const unpacked_options& options = {}) {
+  return unpacked<Unpack...>(detail::paths_of(detail::to_pattern(pattern)), options);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/unpacked.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE std::string copied_path(const std::string& packed, const unpacked_options& options,
+                                        copy_work work) {
+  const auto state_of = [&packed] {
+    const auto found = version_of_file(packed);
+    if (found) return *found;
+    struct stat status {};
+    if (::stat(packed.c_str(), &status) != 0)
+      throw error(errc::io, {"cannot open the file: ", std::generic_category().message(errno)});
+    throw error(errc::io, "this is not a regular file; pipes are read with webdataset_stream");
+  };
+  const object_version before = state_of();
+  std::string copy = copy_path(packed, options.folder);
+  if (copy_is_current(copy, {packed, before})) return copy;
+
+  if (!work.is_packed(work.of)) return packed;
+  if (const int code = make_folders(folder_of(copy)); code != 0) {
+    throw error(errc::io,
+                {"cannot make the folder for unpacked copies: ", std::generic_category().message(code),
+                 "; name another folder in unpacked_options::folder"})
+        .in_file(folder_of(copy));
   }
-  shard_set(Storage given, index_rules chosen, manifest known)
-      : known_shards(std::move(chosen), latent && !is_local(given)), where(std::move(given)) {
-    take(facts_of(where), std::move(known));
-    if (has_stamps()) return;
-    auto session = where.connect();
-    learn_stamps(session);
-  }
+  const copy_lock lock(copy);
+  if (lock.current({packed, before})) return copy;
+  lock.begin();
+  output_file output(copy);
+  work.write(work.of, output);
+  if (state_of() != before) throw error(errc::io, "the file was changed while it was unpacked; try again");
+  lock.finish({before, output.commit(), ends_of_file(packed)});
+  return copy;
+}
+
+PENSTOCK_INLINE std::string unpacked_path(const std::string& packed, const unpacked_options& options,
+                                          unpacker_calls unpack, std::string_view reader,
+                                          const stream_kind& kind) {
+  struct stream_copy {
+    shard_stream input;
+    const std::string& packed;
+    std::uint64_t limit;
+    std::string_view reader;
+
+    bool is_packed() {
+      std::atomic<bool> unused{false};
+      input.open(packed, unused, reader);
+      return input.packed();
+    }
+    void write(output_file& output) {
+      buffer some(1_MiB);
+      try {
+        while (const std::size_t got = input.read(some.span())) {
+          if (got > limit - output.size()) {
+            throw error(errc::limit, {"the file unpacks to more than the limit of ", limit,
+                                      " bytes; raise unpacked_options::limit if it is meant to"})
+                .at_offset(limit);
+          }
+          output.write(some.view().first(got));
+        }
+      } catch (error& e) {
+        if (e.file().empty()) e.at_offset(input.offset());
+        throw;
+      }
+    }
+  };
+  stream_copy copy{shard_stream(unpack, nullptr, kind), packed, options.limit, reader};
+  return copied_path(packed, options,
+                     {&copy, [](void* of) { return static_cast<stream_copy*>(of)->is_packed(); },
+                      [](void* of, output_file& output) { static_cast<stream_copy*>(of)->write(output); }});
+}
+
+PENSTOCK_INLINE std::vector<std::string> unpacked_paths(const std::vector<std::string>& packed,
+                                                        const unpacked_options& options, unpack_one one) {
+  std::vector<std::string> copies(packed.size());
+  for_each_in_parallel(packed.size(), options.threads, [&](std::size_t i) {
+    const std::string path = files::local_path(packed[i]);
+    try {
+      copies[i] = one(path, options);
+    } catch (error& e) {
+      e.in_file(path);
+      throw;
+    }
+  });
+  return copies;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/coming_samples.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Where a sample is that will be evaluated soon.
+struct coming_sample {
+  const shard_index* tables = nullptr;  ///< null: not loaded yet
+  std::uint64_t index = 0;              ///< in the dataset
+  std::uint64_t shard_begin = 0;        ///< the first sample of the shard
+  object_id shard = 0;
+  std::uint32_t first = 0;  ///< the first member
+  std::uint32_t end = 0;
 };
 
-/// The indexes of a run: each is mapped and checked when its shard is first used, and marks the members that
-/// are used.
-class open_indexes {
+struct bytes_in_shard {
+  object_id shard = 0;
+  std::uint64_t begin = 0;
+  std::uint64_t size = 0;
+};
+
+/// The samples that a worker evaluates next. In a shuffled order each sample costs several cache misses one
+/// after another: its entries in the index, then its bytes. Those of several samples are waited for together.
+class coming_samples {
  public:
-  template <storage Storage>
-  open_indexes(shared<const shard_set<Storage>> set, const projection& used)
-      : open_indexes(set, used, detail::owned(new sidecar_objects(set->where))) {}
+  static constexpr std::size_t capacity = 64;
 
-  open_indexes(open_indexes&&) noexcept;
-  ~open_indexes();
-
-  /// The tables of a shard. Takes no lock once they are loaded.
-  [[nodiscard]] const shard_index& get(session_view session, std::size_t shard) const {
-    const loaded_index* known = loaded_->find(shard);
-    return known != nullptr ? known->tables() : load(session, shard);
+  void clear() noexcept { next_ = end_ = 0; }
+  /// Appends a sample, and prefetches the first table of its shard; further ones than 64 are left out.
+  void add(const coming_sample& one) noexcept {
+    if (end_ == capacity) return;
+    if (one.tables != nullptr) one.tables->prefetch_first(one.index - one.shard_begin);
+    all_[end_++] = one;
   }
-  /// The tables of a shard if they are loaded, else null.
-  [[nodiscard]] const shard_index* find(std::size_t shard) const noexcept {
-    const loaded_index* known = loaded_->find(shard);
-    return known != nullptr ? &known->tables() : nullptr;
+  /// Finds the members of all samples, and prefetches their entries.
+  void prefetch_members() noexcept {
+    for (std::size_t i = 0; i < end_; ++i) {
+      coming_sample& one = all_[i];
+      if (one.tables == nullptr) continue;
+      one.first = one.tables->first_member(one.index - one.shard_begin);
+      one.end = one.tables->end_member(one.index - one.shard_begin);
+      if (one.first != one.end) one.tables->prefetch_member(one.first);
+    }
   }
-  /// Loads the tables of the shards of these samples, several at once. A failure is ignored here and reported
-  /// when the tables are needed.
-  void get_ready(session_view session, std::span<const position> samples) const;
-  /// Whether the tables of all shards are loaded.
-  [[nodiscard]] bool are_ready() const noexcept { return loaded_->complete(); }
-
-  /// Ends reading what lies beside the shards.
-  void end_reads() const noexcept { near_->end_reads(); }
+  /// The bytes of a sample's used members; none if its tables are not loaded.
+  [[nodiscard]] bytes_in_shard bytes_of(std::size_t i) const noexcept {
+    if (i >= end_ || all_[i].tables == nullptr) return {};
+    const coming_sample& one = all_[i];
+    std::uint32_t first = one.first, end = one.end;
+    while (first != end && !one.tables->uses(first)) ++first;
+    while (first != end && !one.tables->uses(end - 1)) --end;
+    if (first == end) return {};
+    const std::uint64_t begin = one.tables->offset(first);
+    return {one.shard, begin, one.tables->end(end - 1) - begin};
+  }
+  /// How many have not been taken, nor passed over.
+  [[nodiscard]] std::size_t left() const noexcept { return end_ - next_; }
+  /// The next sample of this index, if its tables are loaded, else null. Those before it were not evaluated
+  /// after all, because they are kept in memory.
+  [[nodiscard]] const coming_sample* take(std::uint64_t index) noexcept {
+    std::size_t i = next_;
+    while (i != end_ && all_[i].index != index) ++i;
+    if (i == end_) return nullptr;
+    next_ = i + 1;
+    return all_[i].tables != nullptr ? &all_[i] : nullptr;
+  }
 
  private:
-  open_indexes(shared<const known_shards> set, const projection& used, detail::owned<sidecar_objects> near);
-
-  [[nodiscard]] const shard_index& load(session_view session, std::size_t shard) const;
-  /// Throws errc::io if the shard is not the one that its index was made from.
-  void compare(session_view session, std::size_t shard, const shard_index& tables) const;
-  [[nodiscard]] std::unique_ptr<loaded_index> from_file(session_view session, std::size_t shard,
-                                                        const manifest::shard& entry) const;
-
-  shared<const known_shards> set_;
-  projection used_;
-  detail::owned<sidecar_objects> near_;  // of a storage that `set_` has
-  detail::owned<loaded_once<loaded_index>> loaded_;
+  std::array<coming_sample, capacity> all_{};
+  std::size_t next_ = 0;
+  std::size_t end_ = 0;
 };
 
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/tar/shard_set.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-// Whether the indexes come from another program.
-PENSTOCK_INLINE bool foreign(index_policy policy) noexcept {
-  return policy == index_policy::dali || policy == index_policy::energon;
-}
-
-PENSTOCK_INLINE error index_required(const std::string& index, const std::string& shard, std::string_view why,
-                                     errc code) {
-  return error(code, {"the index ", index, " of the shard ", shard, " ", why,
-                      ", and index_policy::require allows no other"})
-      .in_file(shard);
-}
-
-PENSTOCK_INLINE known_shards::known_shards(index_rules chosen, bool latent)
-    : rules(std::move(chosen)), distant(latent) {}
-PENSTOCK_INLINE known_shards::~known_shards() = default;
-
-PENSTOCK_INLINE void known_shards::check_any(std::size_t shards) {
-  if (shards == 0) throw error(errc::argument, "a dataset needs at least one shard");
-}
-
-PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view session, sidecar_objects& near) {
-  local = where.local;
-  const std::span<const std::string> names = where.names;
-  // Threads that wait for a distant store cost little.
-  constexpr std::size_t max_in_flight = 32;
-  const std::size_t threads = rules.threads == 0 && distant ? max_in_flight : rules.threads;
-  versions.resize(names.size());
-  in_memory.resize(names.size());
-
-  // First find the existing indexes: a few system calls per shard, so threads pay off only for many
-  // shards, unless it takes a request to know that a shard is the same.
-  std::vector<index_header> headers(names.size());
-  std::vector<std::size_t> found(names.size(), 0);
-  const std::size_t lookers =
-      distant ? threads : std::min<std::size_t>(threads == 0 ? 8 : threads, 1 + names.size() / 256);
-  for_each_in_parallel(names.size(), lookers, [&](std::size_t i) {
-    versions[i] = session.version(static_cast<object_id>(i));
-    for (const std::string& path : index_files(names[i], versions[i])) {
-      auto [state, header] = peek_index(path, versions[i]);
-      if (state == index_state::good &&
-          ((header.bytewise != 0) != rules.kind->bytewise || !header.fits(rules.skip_apple_double)))
-        state = index_state::stale;
-      found[i] = state == index_state::good ? 1 : 0;
-      headers[i] = header;
-      if (found[i] != 0) return;
-      if (rules.policy == index_policy::require && local)
-        throw index_required(path, names[i], to_text(state), errc::missing);
-    }
-  });
-  // Then get the missing ones: from the store, or by a pass over the headers of the shard.
-  std::vector<std::size_t> missing;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (found[i] == 0) missing.push_back(i);
-  }
-  std::vector<shard_damage> found_damages(missing.size());
-  for_each_in_parallel(missing.size(), threads, [&](std::size_t m) {
-    const std::size_t i = missing[m];
-    shared<const buffer> built = build(session, near, i, names[i], found_damages[m]);
-    headers[i] = *index_header::load(built->view());
-    versions[i] = {headers[i].shard_size, headers[i].shard_stamp};
-    if (!keep(names[i], versions[i], *built, found_damages[m])) in_memory[i] = std::move(built);
-  });
-  for (std::size_t m = 0; m < missing.size(); ++m)
-    if (shard_damage& one = found_damages[m]; one.found)
-      damages.push_back({names[missing[m]], one.offset, std::move(one.reason), headers[missing[m]].samples});
-  std::vector<manifest::shard> entries(names.size());
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    entries[i] = {names[i],           headers[i].shard_size, headers[i].samples,     headers[i].payload,
-                  headers[i].content, versions[i].stamp,     headers[i].unended != 0};
-  }
-  shards = manifest(std::move(entries));
-}
-
-PENSTOCK_INLINE void known_shards::check_ends() const {
-  if (shards.unended() == 0) return;
-  const auto all = shards.shards();
-  const auto first = std::find_if(all.begin(), all.end(), [](const manifest::shard& s) { return s.unended; });
-  throw error(errc::format, {"the shard has no end-of-archive blocks: it may have been cut off between two "
-                             "members; require_end allows no such shard, and there are ",
-                             shards.unended(), " of ", all.size()})
-      .at_offset(first->bytes)
-      .in_file(first->name);
-}
-
-PENSTOCK_INLINE void known_shards::take(storage_facts where, manifest known) {
-  local = where.local;
-  shards = std::move(known);
-  const std::span<const std::string> names = where.names;
-  if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
-  if (names.size() != shards.shards().size()) {
-    throw error(errc::argument,
-                {"the manifest lists ", shards.shards().size(), " shards, and the storage has ", names.size(),
-                 "; give the storage the manifest's names"});
-  }
-  versions.resize(names.size());
-  in_memory.resize(names.size());
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const manifest::shard& entry = shards.shards()[i];
-    if (names[i] != entry.name) {
-      throw error(errc::argument, {"the manifest calls shard ", i, " ", entry.name, ", and here it is ",
-                                   names[i], "; give the storage the manifest's names"});
-    }
-    versions[i] = {entry.bytes, entry.stamp};
-  }
-}
-
-PENSTOCK_INLINE bool known_shards::has_stamps() const noexcept {
-  return std::all_of(versions.begin(), versions.end(), [](const object_version& s) { return s.stamp != 0; });
-}
-
-PENSTOCK_INLINE void known_shards::learn_stamps(session_view session) {
-  for (std::size_t i = 0; i < versions.size(); ++i) {
-    if (versions[i].stamp != 0) continue;
-    const object_version found = session.version(static_cast<object_id>(i));
-    if (found.size != versions[i].size) {
-      throw error(errc::io, {"the shard has ", found.size, " bytes, and the manifest says ", versions[i].size,
-                             "; make the manifest again"})
-          .in_file(shards.shards()[i].name);
-    }
-    versions[i] = found;
-  }
-}
-
-PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, sidecar_objects& near,
-                                                         std::size_t shard, const std::string& name,
-                                                         shard_damage& damage) const {
-  const auto id = static_cast<object_id>(shard);
-  const auto made = [](buffer bytes) { return shared<const buffer>(new const buffer(std::move(bytes))); };
-  if (foreign(rules.policy)) {
-    return made(build_foreign_index(session, id, name, rules.policy, local ? nullptr : &near,
-                                    rules.extension_limit, pace(), rules.skip_apple_double));
-  }
-  if (!local) {
-    std::string why;
-    if (auto found = index_in_store(session, id, near, *rules.kind, pace(), rules.extension_limit, why,
-                                    rules.skip_apple_double))
-      return made(std::move(*found));
-    if (rules.policy == index_policy::require)
-      throw index_required(own_index.of(name), name, "cannot be used (" + why + ")", errc::missing);
-  }
-  const bool takes = rules.damaged == on_damaged_shard::take_what_is_there;
-  return made(rules.kind->build(session, id, name, rules.extension_limit, pace(),
-                                {rules.skip_apple_double, takes ? &damage : nullptr}));
-}
-
-PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::string& name,
-                                                                   object_version shard) const {
-  std::vector<std::string> files;
-  if (foreign(rules.policy)) return files;
-  std::string kept;
-  if (!local) {
-    kept = kept_index_path(rules.folder, name, shard);
-  } else {
-    files.push_back(index_path(name));
-    if (rules.policy == index_policy::cache) kept = cached_index_path(rules.folder, name);
-  }
-  if (!kept.empty()) files.push_back(std::move(kept));
-  return files;
-}
-
-PENSTOCK_INLINE bool known_shards::keep(const std::string& name, object_version shard, const buffer& built,
-                                        const shard_damage& damage) const {
-  if (damage.found) return false;  // a plan that refuses damaged shards must not find it
-  if (foreign(rules.policy) || rules.policy == index_policy::transient) return false;
-  if (local && rules.policy == index_policy::keep) return keep_index(index_path(name), built.view());
-  const std::string kept =
-      local ? cached_index_path(rules.folder, name) : kept_index_path(rules.folder, name, shard);
-  return !kept.empty() && keep_index(kept, built.view());
-}
-
-PENSTOCK_INLINE std::string known_shards::describe(std::string where) const {
-  if (where.empty()) where = std::to_string(versions.size()) + " objects";
-  std::string line = detail::text({rules.kind->source_name, "(", where, "): ", shards.shards().size(),
-                                   " shards, ", shards.samples(), " samples, ", shards.payload(), " bytes"});
-  if (!damages.empty())
-    detail::append(line, {", ", damages.size(), damages.size() == 1 ? " damaged shard" : " damaged shards",
-                          " of which what is there was taken"});
-  const bool keeps = rules.policy == index_policy::keep || rules.policy == index_policy::cache;
-  if (local || !keeps) return line;
-  const auto homeless = std::count_if(in_memory.begin(), in_memory.end(),
-                                      [](const shared<const buffer>& one) { return one != nullptr; });
-  if (homeless != 0)
-    detail::append(line, {", ", static_cast<std::uint64_t>(homeless), " indexes that could not be kept"});
-  return line;
-}
-
-PENSTOCK_INLINE std::vector<std::string> names_in(const manifest& known) {
-  std::vector<std::string> names;
-  for (const auto& one : known.shards()) names.push_back(one.name);
-  return names;
-}
-
-PENSTOCK_INLINE open_indexes::open_indexes(shared<const known_shards> set, const projection& used,
-                                           detail::owned<sidecar_objects> near)
-    : set_(std::move(set)),
-      used_(used),
-      near_(std::move(near)),
-      loaded_(
-          new loaded_once<loaded_index>(set_->shards.shards().size(), set_->shards.starts()->size() - 1)) {}
-PENSTOCK_INLINE open_indexes::open_indexes(open_indexes&&) noexcept = default;
-PENSTOCK_INLINE open_indexes::~open_indexes() = default;
-
-// Whether an index matches its shard in the manifest.
-PENSTOCK_INLINE bool belongs(const loaded_index& index, const manifest::shard& entry) noexcept {
-  const index_header& header = index.tables().header();
-  return header.content == entry.content && header.samples == entry.samples &&
-         header.shard_size == entry.bytes;
-}
-
-PENSTOCK_INLINE const shard_index& open_indexes::load(session_view session, std::size_t shard) const {
-  const auto made = [&] {
-    const manifest::shard& entry = set_->shards.shards()[shard];
-    if (!session.has_version(static_cast<object_id>(shard), set_->versions[shard])) {
-      throw error(errc::io, "the shard was changed after the dataset was opened; open it again")
-          .in_file(entry.name);
-    }
-    std::unique_ptr<loaded_index> fresh = set_->in_memory[shard]
-                                              ? loaded_index::from_buffer(set_->in_memory[shard])
-                                              : from_file(session, shard, entry);
-    if (!fresh || !belongs(*fresh, entry)) {
-      throw error(errc::io, "the shard does not hold what its manifest says; open the dataset again")
-          .in_file(entry.name);
-    }
-    compare(session, shard, fresh->tables());
-    fresh->use(used_);
-    return fresh.release();
-  };
-  return loaded_->get(shard, made).tables();
-}
-
-// Size and time do not tell a shard from another one that has both: tar programs pad archives to 10 KiB, and
-// reproducible ones have constant times. What the ends do not settle, a pass over all headers does.
-PENSTOCK_INLINE void open_indexes::compare(session_view session, std::size_t shard,
-                                           const shard_index& tables) const {
-  const auto id = static_cast<object_id>(shard);
-  const shard_kind& kind = *set_->rules.kind;
-  if (session.tagged(id)) return;
-  const std::string& name = set_->path(shard);
-  bool same = kind.has_ends(session, id, tables);
-  session.confirm(id);
-  if (!same) try {
-      shard_damage damage;
-      const bool takes = set_->rules.damaged == on_damaged_shard::take_what_is_there;
-      const buffer built = kind.build(session, id, name, set_->rules.extension_limit, set_->pace(),
-                                      {set_->rules.skip_apple_double, takes ? &damage : nullptr});
-      same = index_header::load(built.view())->content == tables.header().content;
-    } catch (const error& e) {
-      if (!depends_on_bytes(e.code())) throw;
-    }
-  if (same) return;
-  std::string index, remedy = "open the dataset again";
-  if (set_->rules.policy == index_policy::dali || set_->rules.policy == index_policy::energon) {
-    index = (set_->rules.policy == index_policy::dali ? dali_index : energon_index).of(name);
-    remedy = "make the index again";
-  } else if (!set_->in_memory[shard]) {
-    for (const std::string& path : set_->index_files(name, set_->versions[shard]))
-      if (const auto found = loaded_index::from_file(path);
-          found && belongs(*found, set_->shards.shards()[shard]))
-        index = path;
-    remedy = "delete the index and open the dataset again";
-  }
-  throw error(errc::io, {"the shard was replaced by another one of the same size and time: its index",
-                         index.empty() ? "" : " ", index, " was made from other content; ", remedy})
-      .in_file(name)
-      .recurring();
-}
-
-PENSTOCK_INLINE void open_indexes::get_ready(session_view session, std::span<const position> samples) const {
-  loaded_->get_ready(
-      samples, [&](std::uint64_t index) { return set_->locate(index).shard; },
-      [&](std::size_t shard) { (void)get(session, shard); });
-}
-
-// The header was valid when the plan was made. If the rest is not, the index is rebuilt.
-PENSTOCK_INLINE std::unique_ptr<loaded_index> open_indexes::from_file(session_view session, std::size_t shard,
-                                                                      const manifest::shard& entry) const {
-  const object_version version = set_->versions[shard];
-  for (const std::string& path : set_->index_files(entry.name, version)) {
-    auto found = loaded_index::from_file(path);
-    if (found && belongs(*found, entry)) return found;
-  }
-  if (set_->rules.policy == index_policy::require && set_->local)
-    throw index_required(index_path(entry.name), entry.name, to_text(index_state::damaged), errc::checksum);
-  shard_damage damage;
-  shared<const buffer> built = set_->build(session, *near_, shard, entry.name, damage);
-  const bool kept = set_->keep(entry.name, version, *built, damage);
-  auto fresh = loaded_index::from_buffer(std::move(built));
-  if (!fresh || !belongs(*fresh, entry)) {
-    const auto files = set_->index_files(entry.name, version);
-    throw error(errc::io, {"the index ", files.empty() ? "" : files.back() + " ", "of the shard ", entry.name,
-                           " does not hold what its header says; ",
-                           kept ? "it was made again: open the dataset again" : "delete it"})
-        .in_file(entry.name);
-  }
-  return fresh;
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/tar_sample.hpp
+// ---- penstock/source/records/shard_sample.hpp
 
 /// A sample of a tar shard in flight: the worker's state, the sample, and the bytes of its members.
 namespace penstock::inline v0_1 {
-namespace detail::tar {
+namespace detail {
 
 inline constexpr std::uint64_t no_offset = std::numeric_limits<std::uint64_t>::max();
 
@@ -61730,12 +61069,12 @@ class member_blob {
 
 /// An open sample of a shard: its key, and a table of members that have not been read.
 template <class Worker>
-class tar_sample {
+class shard_sample {
  public:
   using is_open_sample = void;
   using blob_type = member_blob<Worker>;
 
-  explicit tar_sample(Worker& worker) noexcept : worker_(&worker) {}
+  explicit shard_sample(Worker& worker) noexcept : worker_(&worker) {}
 
   [[nodiscard]] std::string_view key() const noexcept { return worker_->at.tables->key(worker_->at.sample); }
   /// The shard that the sample is in.
@@ -61753,43 +61092,545 @@ class tar_sample {
   Worker* worker_;
 };
 
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/tar_sample.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-PENSTOCK_INLINE void sample_cursor::add_context(error& e) const {
+inline void sample_cursor::add_context(error& e) const {
   // An offset without a file comes from a codec and counts from the field's first byte.
   if (e.file().empty() && e.offset() && touched != no_offset) e.within("the field", touched);
   e.in_file(*url).for_key(tables->key(sample));
   e.at_offset(touched != no_offset ? touched : tables->offset(first));
 }
 
-PENSTOCK_INLINE void wrong_size(std::uint64_t size, std::uint64_t room) {
+inline void wrong_size(std::uint64_t size, std::uint64_t room) {
   throw error(errc::argument, {"a member of ", size, " bytes was to be read into ", room});
 }
 
-PENSTOCK_INLINE void grow(std::vector<spare_member>& spares, std::size_t count) { spares.resize(count); }
+inline void grow(std::vector<spare_member>& spares, std::size_t count) { spares.resize(count); }
 
-}  // namespace detail::tar
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/shard_reader.hpp
+// ---- penstock/source/records/stored_index.hpp
+
+/// Indexes that lie beside a shard in its store.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The index of a shard that lies beside it in the store: Penstock's own, or else another
+/// program's that names all members. It has the shard's version as the store says it.
+///
+/// Penstock's is taken as it is if it was made for this version; one that was made elsewhere, from a copy
+/// of the shard with another stamp, and others' are compared with a few headers of the shard. Nothing if
+/// there is none that agrees; `why` then gets what is wrong with Penstock's.
+[[nodiscard]] std::optional<buffer> index_in_store(session_view session, object_id id, sidecar_objects& near,
+                                                   const shard_kind& kind, scan_pace pace,
+                                                   std::uint64_t extension_limit, std::string& why,
+                                                   bool skip_apple_double = true);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/stored_index.ipp
 
 namespace penstock::inline v0_1 {
-namespace detail::tar {
+namespace detail {
+
+// Whether an index of Penstock's belongs to the shard; writes the shard's version into it.
+PENSTOCK_INLINE bool adopt(buffer& bytes, session_view session, object_id id, object_version shard,
+                           const shard_kind& kind, scan_pace pace, std::uint64_t extension_limit,
+                           bool skip_apple_double, std::string& why) {
+  const auto tables = shard_index::over(bytes.view());
+  if (!tables || (tables->header().bytewise != 0) != kind.bytewise) {
+    why = to_text(index_state::damaged);
+    return false;
+  }
+  index_header header = tables->header();
+  if (!header.fits(skip_apple_double)) {
+    why = to_text(index_state::stale);
+    return false;
+  }
+  const bool same = header.shard_size == shard.size && header.shard_stamp == shard.stamp && shard.stamp != 0;
+  if (!same &&
+      (header.shard_size != shard.size || !kind.agrees(session, id, *tables, pace, extension_limit))) {
+    why = to_text(index_state::stale);
+    return false;
+  }
+  header.shard_stamp = shard.stamp;
+  header.store(bytes.data());
+  return true;
+}
+
+PENSTOCK_INLINE std::optional<buffer> index_in_store(session_view session, object_id id,
+                                                     sidecar_objects& near, const shard_kind& kind,
+                                                     scan_pace pace, std::uint64_t extension_limit,
+                                                     std::string& why, bool skip_apple_double) {
+  const object_version shard = session.version(id);
+  const std::uint64_t maximum = max_index_bytes(shard.size);
+  try {
+    if (auto own = near.read(id, own_index, maximum, &why);
+        own && adopt(*own, session, id, shard, kind, pace, extension_limit, skip_apple_double, why))
+      return own;
+    if (kind.foreign_in_store != nullptr)
+      return kind.foreign_in_store(session, id, near, extension_limit, pace, skip_apple_double);
+  } catch (const error& e) {
+    // What is wrong with the shard itself is said by the scan.
+    if (!depends_on_bytes(e.code())) throw;
+  }
+  return std::nullopt;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/shard_set.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// How the indexes of a dataset are found, made and kept; see `webdataset_options`.
+struct index_rules {
+  index_policy policy = index_policy::keep;
+  std::size_t threads = 0;
+  std::uint64_t extension_limit = 0;
+  std::uint64_t scan_gap = 0;
+  std::string folder;
+  const shard_kind* kind = nullptr;
+  on_damaged_shard damaged = on_damaged_shard::refuse;
+  bool skip_apple_double = true;
+};
+
+/// What a plan knows about the shards of a dataset: their manifest, and the indexes that could not be kept in
+/// files.
+struct known_shards : known_files {
+  index_rules rules;
+  bool local = false;                           // whether the names are paths
+  bool distant = false;                         // whether reads have latency, and the shards are not files
+  std::vector<shared<const buffer>> in_memory;  // null if the index is in a file
+  std::vector<damaged_shard> damages;           // of shards of which what is there was taken
+
+  known_shards(index_rules chosen, bool latent);
+  known_shards(const known_shards&) = delete;
+  known_shards& operator=(const known_shards&) = delete;
+  ~known_shards();
+  [[nodiscard]] scan_pace pace() const noexcept {
+    return distant ? scan_pace::far(rules.scan_gap) : scan_pace();
+  }
+  /// Throws errc::argument for a dataset without shards.
+  static void check_any(std::size_t shards);
+  /// Throws errc::format for the first shard without end-of-archive blocks.
+  void check_ends() const;
+  /// Reads the index headers of all shards, and builds the indexes that are missing. `near`: the files beside
+  /// the shards, if they are not local.
+  void look(storage_facts where, session_view session, sidecar_objects& near);
+  /// Takes the manifest of another process: nothing is listed or read. If a shard has no index file, its
+  /// index is built at its first use.
+  void take(storage_facts where, manifest known);
+  /// Whether the modification times are known: a writer's manifest has none.
+  [[nodiscard]] bool has_stamps() const noexcept;
+  void learn_stamps(session_view session);
+
+  /// Gets the index of a shard according to the policy: from the store, or by building it. `damage`: what was
+  /// wrong with the shard, if what is there may be taken.
+  [[nodiscard]] shared<const buffer> build(session_view session, sidecar_objects& near, std::size_t shard,
+                                           const std::string& name, shard_damage& damage) const;
+  /// The files that may hold the index of a shard, in the order in which they are tried.
+  [[nodiscard]] std::vector<std::string> index_files(const std::string& name, object_version shard) const;
+  /// Keeps an index in its file, unless the shard is damaged; returns false if it must stay in memory.
+  [[nodiscard]] bool keep(const std::string& name, object_version shard, const buffer& built,
+                          const shard_damage& damage) const;
+  /// One line for a source of these shards; `where` is the description of their storage, or empty.
+  [[nodiscard]] std::string describe(std::string where) const;
+};
+
+[[nodiscard]] std::vector<std::string> names_in(const manifest& known);
+
+/// The shards of a dataset, as part of a plan.
+template <storage Storage>
+struct shard_set : known_shards {
+  Storage where;
+
+  static constexpr bool latent = latent_session<typename Storage::session>;
+
+  shard_set(Storage given, index_rules chosen)
+      : known_shards(std::move(chosen), latent && !is_local(given)), where(std::move(given)) {
+    check_any(where.names().size());
+    sidecar_objects near(where);
+    auto session = where.connect();
+    look(facts_of(where), session, near);
+  }
+  shard_set(Storage given, index_rules chosen, manifest known)
+      : known_shards(std::move(chosen), latent && !is_local(given)), where(std::move(given)) {
+    take(facts_of(where), std::move(known));
+    if (has_stamps()) return;
+    auto session = where.connect();
+    learn_stamps(session);
+  }
+};
+
+/// The indexes of a run: each is mapped and checked when its shard is first used, and marks the members that
+/// are used.
+class open_indexes {
+ public:
+  template <storage Storage>
+  open_indexes(shared<const shard_set<Storage>> set, const projection& used)
+      : open_indexes(set, used, detail::owned(new sidecar_objects(set->where))) {}
+
+  open_indexes(open_indexes&&) noexcept;
+  ~open_indexes();
+
+  /// The tables of a shard. Takes no lock once they are loaded.
+  [[nodiscard]] const shard_index& get(session_view session, std::size_t shard) const {
+    const loaded_index* known = loaded_->find(shard);
+    return known != nullptr ? known->tables() : load(session, shard);
+  }
+  /// The tables of a shard if they are loaded, else null.
+  [[nodiscard]] const shard_index* find(std::size_t shard) const noexcept {
+    const loaded_index* known = loaded_->find(shard);
+    return known != nullptr ? &known->tables() : nullptr;
+  }
+  /// Loads the tables of the shards of these samples, several at once. A failure is ignored here and reported
+  /// when the tables are needed.
+  void get_ready(session_view session, std::span<const position> samples) const;
+  /// Whether the tables of all shards are loaded.
+  [[nodiscard]] bool are_ready() const noexcept { return loaded_->complete(); }
+
+  /// Ends reading what lies beside the shards.
+  void end_reads() const noexcept { near_->end_reads(); }
+
+ private:
+  open_indexes(shared<const known_shards> set, const projection& used, detail::owned<sidecar_objects> near);
+
+  [[nodiscard]] const shard_index& load(session_view session, std::size_t shard) const;
+  /// Throws errc::io if the shard is not the one that its index was made from.
+  void compare(session_view session, std::size_t shard, const shard_index& tables) const;
+  [[nodiscard]] std::unique_ptr<loaded_index> from_file(session_view session, std::size_t shard,
+                                                        const manifest::shard& entry) const;
+
+  shared<const known_shards> set_;
+  projection used_;
+  detail::owned<sidecar_objects> near_;  // of a storage that `set_` has
+  detail::owned<loaded_once<loaded_index>> loaded_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/shard_set.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+// Whether the indexes come from another program.
+PENSTOCK_INLINE bool foreign(index_policy policy) noexcept {
+  return policy == index_policy::dali || policy == index_policy::energon;
+}
+
+PENSTOCK_INLINE error index_required(const std::string& index, const std::string& shard, std::string_view why,
+                                     errc code) {
+  return error(code, {"the index ", index, " of the shard ", shard, " ", why,
+                      ", and index_policy::require allows no other"})
+      .in_file(shard);
+}
+
+PENSTOCK_INLINE known_shards::known_shards(index_rules chosen, bool latent)
+    : rules(std::move(chosen)), distant(latent) {}
+PENSTOCK_INLINE known_shards::~known_shards() = default;
+
+PENSTOCK_INLINE void known_shards::check_any(std::size_t shards) {
+  if (shards == 0) throw error(errc::argument, "a dataset needs at least one shard");
+}
+
+PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view session, sidecar_objects& near) {
+  local = where.local;
+  const std::span<const std::string> names = where.names;
+  // Threads that wait for a distant store cost little.
+  constexpr std::size_t max_in_flight = 32;
+  const std::size_t threads = rules.threads == 0 && distant ? max_in_flight : rules.threads;
+  versions.resize(names.size());
+  in_memory.resize(names.size());
+
+  // First find the existing indexes: a few system calls per shard, so threads pay off only for many
+  // shards, unless it takes a request to know that a shard is the same.
+  std::vector<index_header> headers(names.size());
+  std::vector<std::size_t> found(names.size(), 0);
+  const std::size_t lookers =
+      distant ? threads : std::min<std::size_t>(threads == 0 ? 8 : threads, 1 + names.size() / 256);
+  for_each_in_parallel(names.size(), lookers, [&](std::size_t i) {
+    versions[i] = session.version(static_cast<object_id>(i));
+    for (const std::string& path : index_files(names[i], versions[i])) {
+      auto [state, header] = peek_index(path, versions[i]);
+      if (state == index_state::good &&
+          ((header.bytewise != 0) != rules.kind->bytewise || !header.fits(rules.skip_apple_double)))
+        state = index_state::stale;
+      found[i] = state == index_state::good ? 1 : 0;
+      headers[i] = header;
+      if (found[i] != 0) return;
+      if (rules.policy == index_policy::require && local)
+        throw index_required(path, names[i], to_text(state), errc::missing);
+    }
+  });
+  // Then get the missing ones: from the store, or by a pass over the headers of the shard.
+  std::vector<std::size_t> missing;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (found[i] == 0) missing.push_back(i);
+  }
+  std::vector<shard_damage> found_damages(missing.size());
+  for_each_in_parallel(missing.size(), threads, [&](std::size_t m) {
+    const std::size_t i = missing[m];
+    shared<const buffer> built = build(session, near, i, names[i], found_damages[m]);
+    headers[i] = *index_header::load(built->view());
+    versions[i] = {headers[i].shard_size, headers[i].shard_stamp};
+    if (!keep(names[i], versions[i], *built, found_damages[m])) in_memory[i] = std::move(built);
+  });
+  for (std::size_t m = 0; m < missing.size(); ++m)
+    if (shard_damage& one = found_damages[m]; one.found)
+      damages.push_back({names[missing[m]], one.offset, std::move(one.reason), headers[missing[m]].samples});
+  std::vector<manifest::shard> entries(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    entries[i] = {names[i],           headers[i].shard_size, headers[i].samples,     headers[i].payload,
+                  headers[i].content, versions[i].stamp,     headers[i].unended != 0};
+  }
+  shards = manifest(std::move(entries));
+}
+
+PENSTOCK_INLINE void known_shards::check_ends() const {
+  if (shards.unended() == 0) return;
+  const auto all = shards.shards();
+  const auto first = std::find_if(all.begin(), all.end(), [](const manifest::shard& s) { return s.unended; });
+  throw error(errc::format, {"the shard has no end-of-archive blocks: it may have been cut off between two "
+                             "members; require_end allows no such shard, and there are ",
+                             shards.unended(), " of ", all.size()})
+      .at_offset(first->bytes)
+      .in_file(first->name);
+}
+
+PENSTOCK_INLINE void known_shards::take(storage_facts where, manifest known) {
+  local = where.local;
+  shards = std::move(known);
+  const std::span<const std::string> names = where.names;
+  if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
+  if (names.size() != shards.shards().size()) {
+    throw error(errc::argument,
+                {"the manifest lists ", shards.shards().size(), " shards, and the storage has ", names.size(),
+                 "; give the storage the manifest's names"});
+  }
+  versions.resize(names.size());
+  in_memory.resize(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const manifest::shard& entry = shards.shards()[i];
+    if (names[i] != entry.name) {
+      throw error(errc::argument, {"the manifest calls shard ", i, " ", entry.name, ", and here it is ",
+                                   names[i], "; give the storage the manifest's names"});
+    }
+    versions[i] = {entry.bytes, entry.stamp};
+  }
+}
+
+PENSTOCK_INLINE bool known_shards::has_stamps() const noexcept {
+  return std::all_of(versions.begin(), versions.end(), [](const object_version& s) { return s.stamp != 0; });
+}
+
+PENSTOCK_INLINE void known_shards::learn_stamps(session_view session) {
+  for (std::size_t i = 0; i < versions.size(); ++i) {
+    if (versions[i].stamp != 0) continue;
+    const object_version found = session.version(static_cast<object_id>(i));
+    if (found.size != versions[i].size) {
+      throw error(errc::io, {"the shard has ", found.size, " bytes, and the manifest says ", versions[i].size,
+                             "; make the manifest again"})
+          .in_file(shards.shards()[i].name);
+    }
+    versions[i] = found;
+  }
+}
+
+PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, sidecar_objects& near,
+                                                         std::size_t shard, const std::string& name,
+                                                         shard_damage& damage) const {
+  const auto id = static_cast<object_id>(shard);
+  const auto made = [](buffer bytes) { return shared<const buffer>(new const buffer(std::move(bytes))); };
+  if (foreign(rules.policy)) {
+    return made(rules.kind->build_foreign(session, id, name, rules.policy, local ? nullptr : &near,
+                                          rules.extension_limit, pace(), rules.skip_apple_double));
+  }
+  if (!local) {
+    std::string why;
+    if (auto found = index_in_store(session, id, near, *rules.kind, pace(), rules.extension_limit, why,
+                                    rules.skip_apple_double))
+      return made(std::move(*found));
+    if (rules.policy == index_policy::require)
+      throw index_required(own_index.of(name), name, "cannot be used (" + why + ")", errc::missing);
+  }
+  const bool takes = rules.damaged == on_damaged_shard::take_what_is_there;
+  return made(rules.kind->build(session, id, name, rules.extension_limit, pace(),
+                                {rules.skip_apple_double, takes ? &damage : nullptr}));
+}
+
+PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::string& name,
+                                                                   object_version shard) const {
+  std::vector<std::string> files;
+  if (foreign(rules.policy)) return files;
+  std::string kept;
+  if (!local) {
+    kept = kept_index_path(rules.folder, name, shard);
+  } else {
+    files.push_back(index_path(name));
+    if (rules.policy == index_policy::cache) kept = cached_index_path(rules.folder, name);
+  }
+  if (!kept.empty()) files.push_back(std::move(kept));
+  return files;
+}
+
+PENSTOCK_INLINE bool known_shards::keep(const std::string& name, object_version shard, const buffer& built,
+                                        const shard_damage& damage) const {
+  if (damage.found) return false;  // a plan that refuses damaged shards must not find it
+  if (foreign(rules.policy) || rules.policy == index_policy::transient) return false;
+  if (local && rules.policy == index_policy::keep) return keep_index(index_path(name), built.view());
+  const std::string kept =
+      local ? cached_index_path(rules.folder, name) : kept_index_path(rules.folder, name, shard);
+  return !kept.empty() && keep_index(kept, built.view());
+}
+
+PENSTOCK_INLINE std::string known_shards::describe(std::string where) const {
+  if (where.empty()) where = std::to_string(versions.size()) + " objects";
+  std::string line = detail::text({rules.kind->source_name, "(", where, "): ", shards.shards().size(),
+                                   " shards, ", shards.samples(), " samples, ", shards.payload(), " bytes"});
+  if (!damages.empty())
+    detail::append(line, {", ", damages.size(), damages.size() == 1 ? " damaged shard" : " damaged shards",
+                          " of which what is there was taken"});
+  const bool keeps = rules.policy == index_policy::keep || rules.policy == index_policy::cache;
+  if (local || !keeps) return line;
+  const auto homeless = std::count_if(in_memory.begin(), in_memory.end(),
+                                      [](const shared<const buffer>& one) { return one != nullptr; });
+  if (homeless != 0)
+    detail::append(line, {", ", static_cast<std::uint64_t>(homeless), " indexes that could not be kept"});
+  return line;
+}
+
+PENSTOCK_INLINE std::vector<std::string> names_in(const manifest& known) {
+  std::vector<std::string> names;
+  for (const auto& one : known.shards()) names.push_back(one.name);
+  return names;
+}
+
+PENSTOCK_INLINE open_indexes::open_indexes(shared<const known_shards> set, const projection& used,
+                                           detail::owned<sidecar_objects> near)
+    : set_(std::move(set)),
+      used_(used),
+      near_(std::move(near)),
+      loaded_(
+          new loaded_once<loaded_index>(set_->shards.shards().size(), set_->shards.starts()->size() - 1)) {}
+PENSTOCK_INLINE open_indexes::open_indexes(open_indexes&&) noexcept = default;
+PENSTOCK_INLINE open_indexes::~open_indexes() = default;
+
+// Whether an index matches its shard in the manifest.
+PENSTOCK_INLINE bool belongs(const loaded_index& index, const manifest::shard& entry) noexcept {
+  const index_header& header = index.tables().header();
+  return header.content == entry.content && header.samples == entry.samples &&
+         header.shard_size == entry.bytes;
+}
+
+PENSTOCK_INLINE const shard_index& open_indexes::load(session_view session, std::size_t shard) const {
+  const auto made = [&] {
+    const manifest::shard& entry = set_->shards.shards()[shard];
+    if (!session.has_version(static_cast<object_id>(shard), set_->versions[shard])) {
+      throw error(errc::io, "the shard was changed after the dataset was opened; open it again")
+          .in_file(entry.name);
+    }
+    std::unique_ptr<loaded_index> fresh = set_->in_memory[shard]
+                                              ? loaded_index::from_buffer(set_->in_memory[shard])
+                                              : from_file(session, shard, entry);
+    if (!fresh || !belongs(*fresh, entry)) {
+      throw error(errc::io, "the shard does not hold what its manifest says; open the dataset again")
+          .in_file(entry.name);
+    }
+    compare(session, shard, fresh->tables());
+    fresh->use(used_);
+    return fresh.release();
+  };
+  return loaded_->get(shard, made).tables();
+}
+
+// Size and time do not tell a shard from another one that has both: tar programs pad archives to 10 KiB, and
+// reproducible ones have constant times. What the ends do not settle, a pass over all headers does.
+PENSTOCK_INLINE void open_indexes::compare(session_view session, std::size_t shard,
+                                           const shard_index& tables) const {
+  const auto id = static_cast<object_id>(shard);
+  const shard_kind& kind = *set_->rules.kind;
+  if (session.tagged(id)) return;
+  const std::string& name = set_->path(shard);
+  bool same = kind.has_ends(session, id, tables);
+  session.confirm(id);
+  if (!same) try {
+      shard_damage damage;
+      const bool takes = set_->rules.damaged == on_damaged_shard::take_what_is_there;
+      const buffer built = kind.build(session, id, name, set_->rules.extension_limit, set_->pace(),
+                                      {set_->rules.skip_apple_double, takes ? &damage : nullptr});
+      same = index_header::load(built.view())->content == tables.header().content;
+    } catch (const error& e) {
+      if (!depends_on_bytes(e.code())) throw;
+    }
+  if (same) return;
+  std::string index, remedy = "open the dataset again";
+  if (set_->rules.policy == index_policy::dali || set_->rules.policy == index_policy::energon) {
+    index = (set_->rules.policy == index_policy::dali ? dali_index : energon_index).of(name);
+    remedy = "make the index again";
+  } else if (!set_->in_memory[shard]) {
+    for (const std::string& path : set_->index_files(name, set_->versions[shard]))
+      if (const auto found = loaded_index::from_file(path);
+          found && belongs(*found, set_->shards.shards()[shard]))
+        index = path;
+    remedy = "delete the index and open the dataset again";
+  }
+  throw error(errc::io, {"the shard was replaced by another one of the same size and time: its index",
+                         index.empty() ? "" : " ", index, " was made from other content; ", remedy})
+      .in_file(name)
+      .recurring();
+}
+
+PENSTOCK_INLINE void open_indexes::get_ready(session_view session, std::span<const position> samples) const {
+  loaded_->get_ready(
+      samples, [&](std::uint64_t index) { return set_->locate(index).shard; },
+      [&](std::size_t shard) { (void)get(session, shard); });
+}
+
+// The header was valid when the plan was made. If the rest is not, the index is rebuilt.
+PENSTOCK_INLINE std::unique_ptr<loaded_index> open_indexes::from_file(session_view session, std::size_t shard,
+                                                                      const manifest::shard& entry) const {
+  const object_version version = set_->versions[shard];
+  for (const std::string& path : set_->index_files(entry.name, version)) {
+    auto found = loaded_index::from_file(path);
+    if (found && belongs(*found, entry)) return found;
+  }
+  if (set_->rules.policy == index_policy::require && set_->local)
+    throw index_required(index_path(entry.name), entry.name, to_text(index_state::damaged), errc::checksum);
+  shard_damage damage;
+  shared<const buffer> built = set_->build(session, *near_, shard, entry.name, damage);
+  const bool kept = set_->keep(entry.name, version, *built, damage);
+  auto fresh = loaded_index::from_buffer(std::move(built));
+  if (!fresh || !belongs(*fresh, entry)) {
+    const auto files = set_->index_files(entry.name, version);
+    throw error(errc::io, {"the index ", files.empty() ? "" : files.back() + " ", "of the shard ", entry.name,
+                           " does not hold what its header says; ",
+                           kept ? "it was made again: open the dataset again" : "delete it"})
+        .in_file(entry.name);
+  }
+  return fresh;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/shard_reader.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
 
 /// What `webdataset` delivers: open samples, with the keys that their shard has.
 struct show_samples {
   template <class Worker>
-  using element = tar_sample<Worker>;
+  using element = shard_sample<Worker>;
 
   template <class Worker>
-  [[nodiscard]] tar_sample<Worker> open(Worker& w) const noexcept {
-    return tar_sample<Worker>(w);
+  [[nodiscard]] shard_sample<Worker> open(Worker& w) const noexcept {
+    return shard_sample<Worker>(w);
   }
   [[nodiscard]] static std::string key(const std::string&, const shard_index& tables, std::uint64_t sample) {
     return std::string(tables.key(sample));
@@ -61928,7 +61769,7 @@ class shard_reader {
   [[no_unique_address]] Show show_;
 };
 
-}  // namespace detail::tar
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/webdataset.hpp
@@ -61961,12 +61802,13 @@ struct webdataset_options {
   bool skip_apple_double = true;
 };
 
-namespace detail::tar {
+namespace detail {
 
 /// The shards of a storage, or those listed in a manifest.
 template <storage Storage>
-[[nodiscard]] shared<const shard_set<Storage>> open_shards(Storage where, const webdataset_options& options,
-                                                           const manifest* known) {
+[[nodiscard]] shared<const shard_set<Storage>> open_tar_shards(Storage where,
+                                                               const webdataset_options& options,
+                                                               const manifest* known) {
   index_rules rules{
       options.index,        options.threads, options.extension_limit,  options.scan_gap,
       options.index_folder, &tar_shards(),   options.on_damaged_shard, options.skip_apple_double};
@@ -61977,10 +61819,10 @@ template <storage Storage>
   return set;
 }
 /// Those of files, which most programs read: one function for all of them.
-[[nodiscard]] shared<const shard_set<file>> open_files(file where, const webdataset_options& options,
-                                                       const manifest* known);
+[[nodiscard]] shared<const shard_set<file>> open_tar_files(file where, const webdataset_options& options,
+                                                           const manifest* known);
 
-}  // namespace detail::tar
+}  // namespace detail
 
 /// Shards in the WebDataset format: tar archives in which consecutive members with one name and several
 /// extensions form a sample.
@@ -62017,7 +61859,7 @@ template <storage Storage>
 /// Source: webdataset, tariterators.py; POSIX.1-2017 pax; the GNU tar manual.
 template <storage Storage>
 class webdataset : public opens_as_plan<webdataset<Storage>> {
-  using shard_set = detail::tar::shard_set<Storage>;
+  using shard_set = detail::shard_set<Storage>;
 
  public:
   using penstock_part = source_tag;
@@ -62025,15 +61867,15 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
   static constexpr bool lies_in_sequence = true;
 
   /// A run's reader: a session, and the indexes of the shards used so far.
-  using reader = detail::tar::shard_reader<Storage, detail::tar::show_samples>;
+  using reader = detail::shard_reader<Storage, detail::show_samples>;
   using element = typename reader::element;
 
   explicit webdataset(Storage where, webdataset_options options = {})
       : set_(open(std::move(where), options, nullptr)) {}
-  template <detail::tar::pattern_text Text>
+  template <detail::pattern_text Text>
     requires std::same_as<Storage, file>
   explicit webdataset(const Text& pattern, webdataset_options options = {})
-      : webdataset(detail::tar::files_of(detail::tar::to_pattern(pattern)), options) {}
+      : webdataset(detail::files_of(detail::to_pattern(pattern)), options) {}
   explicit webdataset(std::vector<std::string> paths, webdataset_options options = {})
     requires std::same_as<Storage, file>
       : webdataset(file(std::move(paths)), options) {}
@@ -62044,7 +61886,7 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
   /// The shards listed in a manifest.
   explicit webdataset(const class penstock::manifest& known, webdataset_options options = {})
     requires std::same_as<Storage, file>
-      : webdataset(file(detail::tar::names_in(known)), known, options) {}
+      : webdataset(file(detail::names_in(known)), known, options) {}
   explicit webdataset(Storage where, const class penstock::manifest& known, webdataset_options options = {})
       : set_(open(std::move(where), options, &known)) {}
 
@@ -62072,9 +61914,9 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
   [[nodiscard]] static shared<const shard_set> open(Storage where, const webdataset_options& options,
                                                     const class penstock::manifest* known) {
     if constexpr (std::same_as<Storage, file>)
-      return detail::tar::open_files(std::move(where), options, known);
+      return detail::open_tar_files(std::move(where), options, known);
     else
-      return detail::tar::open_shards(std::move(where), options, known);
+      return detail::open_tar_shards(std::move(where), options, known);
   }
 
   shared<const shard_set> set_;
@@ -62087,22 +61929,17 @@ webdataset(Storage, webdataset_options) -> webdataset<Storage>;
 webdataset(manifest, webdataset_options = {}) -> webdataset<file>;
 template <storage Storage>
 webdataset(Storage, manifest, webdataset_options = {}) -> webdataset<Storage>;
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 webdataset(const Text&) -> webdataset<file>;
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 webdataset(const Text&, webdataset_options) -> webdataset<file>;
 webdataset(std::vector<std::string>, webdataset_options = {}) -> webdataset<file>;
 webdataset(std::initializer_list<const char*>, webdataset_options = {}) -> webdataset<file>;
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/webdataset.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE shared<const detail::tar::shard_set<file>> detail::tar::open_files(
-    file where, const webdataset_options& options, const manifest* known) {
-  return open_shards(std::move(where), options, known);
+inline shared<const detail::shard_set<file>> detail::open_tar_files(file where,
+                                                                    const webdataset_options& options,
+                                                                    const manifest* known) {
+  return open_tar_shards(std::move(where), options, known);
 }
 
 }  // namespace penstock::inline v0_1
@@ -62372,12 +62209,9 @@ T number_in(const listed_files& some, std::size_t at) {
 
 PENSTOCK_INLINE bool is_tar(const listed_files& some) {
   const bytes_view head = bytes_of(some.head);
-  if (!tar::compression_of(head).empty())
+  if (!compression_of(head).empty())
     return some.ending.starts_with(".tar") || some.ending.starts_with(".tgz");
-  if (head.size() < tar::block_size) return false;
-  const bytes_view block = head.first(tar::block_size);
-  // An archive without members is zeros, as many other files are.
-  return tar::is_zero(block) ? some.ending == ".tar" : tar::checksum_matches(block);
+  return begins_tar(head, some.ending == ".tar");
 }
 
 PENSTOCK_INLINE bool is_arrow(const listed_files& some) {
@@ -62748,10 +62582,10 @@ template <class... Formats>
     return detail::as_one_of<sources>(format.open(there));
   });
 }
-template <detail::tar::pattern_text Path, class... Formats>
+template <detail::pattern_text Path, class... Formats>
 [[nodiscard]] dataset_of<Formats...> dataset(const Path& path, const Formats&... formats) {
   const named_split* const which = detail::split_among(formats...);
-  std::string pattern = detail::tar::to_pattern(path);
+  std::string pattern = detail::to_pattern(path);
   return dataset(which == nullptr ? dataset_listing(std::move(pattern)) : dataset_listing(pattern, *which),
                  formats...);
 }
@@ -63053,7 +62887,7 @@ inline constexpr from_fn from{};
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/starts.hpp
+// ---- penstock/source/files/starts.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -63067,16 +62901,8 @@ namespace detail {
 [[nodiscard]] std::uint64_t fingerprint_of_made(std::string_view who, std::uint64_t size, std::uint64_t seed,
                                                 const std::vector<std::uint64_t>* starts) noexcept;
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/starts.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE shared<const std::vector<std::uint64_t>> shared_starts(std::string_view who,
-                                                                       std::uint64_t size,
-                                                                       std::vector<std::uint64_t> starts) {
+inline shared<const std::vector<std::uint64_t>> shared_starts(std::string_view who, std::uint64_t size,
+                                                              std::vector<std::uint64_t> starts) {
   if (starts.empty()) return nullptr;
   if (starts.size() < 2 || starts.front() != 0 || starts.back() != size ||
       !std::is_sorted(starts.begin(), starts.end()))
@@ -63085,9 +62911,8 @@ PENSTOCK_INLINE shared<const std::vector<std::uint64_t>> shared_starts(std::stri
   return shared<const std::vector<std::uint64_t>>(new const std::vector<std::uint64_t>(std::move(starts)));
 }
 
-PENSTOCK_INLINE std::uint64_t fingerprint_of_made(std::string_view who, std::uint64_t size,
-                                                  std::uint64_t seed,
-                                                  const std::vector<std::uint64_t>* starts) noexcept {
+inline std::uint64_t fingerprint_of_made(std::string_view who, std::uint64_t size, std::uint64_t seed,
+                                         const std::vector<std::uint64_t>* starts) noexcept {
   penstock::fingerprint sum;
   sum.add(who, size, seed);
   if (starts != nullptr)
@@ -63095,7 +62920,8 @@ PENSTOCK_INLINE std::uint64_t fingerprint_of_made(std::string_view who, std::uin
   return sum.value();
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/source/generated.hpp
 
@@ -63220,7 +63046,7 @@ struct indexed_shards {
   friend bool operator==(const indexed_shards&, const indexed_shards&) = default;
 };
 
-namespace detail::tar {
+namespace detail {
 
 /// Where new indexes go.
 struct index_sink {
@@ -63230,7 +63056,7 @@ struct index_sink {
 [[nodiscard]] indexed_shards index_all(storage_facts where, session_view session, sidecar_objects& near,
                                        bool latent, const index_shards_options& options, index_sink sink);
 
-}  // namespace detail::tar
+}  // namespace detail
 
 /// Makes the indexes that `webdataset` looks for beside shards in a store: once, so that no later start has
 /// to read the shards' headers.
@@ -63256,12 +63082,12 @@ indexed_shards index_shards(const Storage& where, Put&& put, index_shards_option
   using put_type = std::remove_reference_t<Put>;
   detail::sidecar_objects near(where);
   auto session = where.connect();
-  return detail::tar::index_all(
-      facts_of(where), session, near, latent_session<typename Storage::session> && !is_local(where), options,
-      {const_cast<std::remove_const_t<put_type>*>(&put),
-       [](void* self, std::size_t number, const std::string& name, bytes_view index) {
-         (*static_cast<put_type*>(self))(number, name, index);
-       }});
+  return detail::index_all(facts_of(where), session, near,
+                           latent_session<typename Storage::session> && !is_local(where), options,
+                           {const_cast<std::remove_const_t<put_type>*>(&put),
+                            [](void* self, std::size_t number, const std::string& name, bytes_view index) {
+                              (*static_cast<put_type*>(self))(number, name, index);
+                            }});
 }
 template <storage Storage, class Writer>
   requires object_writer<std::remove_cvref_t<Writer>>
@@ -63278,7 +63104,7 @@ indexed_shards index_shards(const Storage& where, Writer&& store, index_shards_o
 
 // ---- penstock/source/index_shards.ipp
 
-namespace penstock::inline v0_1::detail::tar {
+namespace penstock::inline v0_1::detail {
 
 // Whether the index beside the shard was made for it as it is.
 PENSTOCK_INLINE bool index_is_there(object_version there, object_id id, sidecar_objects& near) {
@@ -63324,7 +63150,7 @@ PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view sessi
   return done;
 }
 
-}  // namespace penstock::inline v0_1::detail::tar
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/mix.hpp
 
@@ -63596,7 +63422,7 @@ inline constexpr detail::mix_fn mix{};
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/range_source.hpp
+// ---- penstock/source/rows/range_source.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -63725,7 +63551,7 @@ using npy_range_source = detail::range_source<detail::npy_range_format<T>, T>;
 /// Source: numpy, "A simple file format for NumPy arrays" (numpy/lib/format.py).
 template <class T>
 [[nodiscard]] npy_range_source<T> npy_ranges(std::string_view pattern) {
-  return {detail::tar::files_of(std::string(pattern)), {}, nullptr};
+  return {detail::files_of(std::string(pattern)), {}, nullptr};
 }
 
 }  // namespace penstock::inline v0_1
@@ -63777,17 +63603,12 @@ template <class T>
 [[nodiscard]] raw_range_source<T> raw_ranges(std::string_view pattern, const extents& row) {
   static_assert(std::is_trivially_copyable_v<T>,
                 "penstock: raw_ranges<T> needs numbers, or other trivially copyable values");
-  return {detail::tar::files_of(std::string(pattern)), {row}, &row};
+  return {detail::files_of(std::string(pattern)), {row}, &row};
 }
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/raw_ranges.ipp
-
-namespace penstock::inline v0_1 {
 namespace detail {
 
-PENSTOCK_INLINE stored_rows find_raw_rows(std::uint64_t size, const extents& row, std::size_t item) {
+inline stored_rows find_raw_rows(std::uint64_t size, const extents& row, std::size_t item) {
   const std::uint64_t elements = row.elements();
   if (row.rank() == extents::max_rank || elements == 0 ||
       elements > std::numeric_limits<std::uint64_t>::max() / item)
@@ -63803,6 +63624,7 @@ PENSTOCK_INLINE stored_rows find_raw_rows(std::uint64_t size, const extents& row
 }
 
 }  // namespace detail
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/shard_names.hpp
@@ -63851,24 +63673,18 @@ template <class Source>
   return {source.manifest(), source.fingerprint()};
 }
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/shard_names.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE std::uint64_t shard_name_values::same_until(std::uint64_t i) const noexcept {
+inline std::uint64_t shard_name_values::same_until(std::uint64_t i) const noexcept {
   const auto place = shards_.locate(i);
   return place.first + shards_.shards()[place.shard].samples;
 }
 
-PENSTOCK_INLINE std::string shard_name_values::describe() const {
+inline std::string shard_name_values::describe() const {
   return detail::text({"the names of ", shards_.shards().size(), " shards"});
 }
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/shard_store.hpp
+// ---- penstock/source/files/shard_store.hpp
 
 namespace penstock::inline v0_1::detail {
 
@@ -63923,7 +63739,7 @@ struct tar_member {
   tar_member(std::string_view name, std::string_view text) noexcept : suffix(name), bytes(bytes_of(text)) {}
 };
 
-namespace detail::tar {
+namespace detail {
 
 /// A type-erased callable that takes the bytes of an archive.
 struct archive_sink {
@@ -63932,9 +63748,9 @@ struct archive_sink {
 };
 
 /// The part of `tar_writer` that does not depend on the sink.
-class archive_writing {
+class tar_archive {
  public:
-  archive_writing(std::string name, tar_writer_options options);
+  tar_archive(std::string name, tar_writer_options options);
 
   void write(std::string_view key, std::span<const tar_member> members, const archive_sink& sink);
   /// Writes the end of the archive.
@@ -63971,7 +63787,7 @@ class archive_writing {
   bool failed_ = false;
 };
 
-}  // namespace detail::tar
+}  // namespace detail
 
 /// Writes one shard in the WebDataset format: a tar archive with the members of a sample next to each other.
 ///
@@ -63987,9 +63803,9 @@ class archive_writing {
 /// upper-case letter, a duplicate suffix, the key of the previous sample), errc::io with the path if the
 /// file cannot be written. After errc::io nothing more may be written.
 /// Threads: one at a time. Source of the format: POSIX.1-2017, pax; the GNU tar manual.
-template <class Sink = detail::tar::output_file>
+template <class Sink = detail::output_file>
 class tar_writer {
-  static constexpr bool to_file = std::same_as<Sink, detail::tar::output_file>;
+  static constexpr bool to_file = std::same_as<Sink, detail::output_file>;
 
  public:
   explicit tar_writer(std::string_view path, tar_writer_options options = {})
@@ -64024,7 +63840,7 @@ class tar_writer {
   [[nodiscard]] std::uint64_t size() const noexcept { return work_.written(); }
 
  private:
-  [[nodiscard]] detail::tar::archive_sink erased() noexcept {
+  [[nodiscard]] detail::archive_sink erased() noexcept {
     return {sink_ ? &*sink_ : nullptr, [](void* sink, bytes_view bytes) {
               if constexpr (to_file)
                 static_cast<Sink*>(sink)->write(bytes);
@@ -64034,15 +63850,15 @@ class tar_writer {
   }
 
   std::optional<Sink> sink_;
-  detail::tar::archive_writing work_;
+  detail::tar_archive work_;
 };
 
 template <class Path>
   requires std::is_convertible_v<const Path&, std::string_view>
-tar_writer(const Path&) -> tar_writer<detail::tar::output_file>;
+tar_writer(const Path&) -> tar_writer<detail::output_file>;
 template <class Path>
   requires std::is_convertible_v<const Path&, std::string_view>
-tar_writer(const Path&, tar_writer_options) -> tar_writer<detail::tar::output_file>;
+tar_writer(const Path&, tar_writer_options) -> tar_writer<detail::output_file>;
 template <std::invocable<bytes_view> Sink>
 tar_writer(Sink) -> tar_writer<Sink>;
 template <std::invocable<bytes_view> Sink>
@@ -64054,29 +63870,31 @@ tar_writer(Sink, tar_writer_options) -> tar_writer<Sink>;
 
 /// Writes tar headers: ustar, and pax if ustar has no room.
 namespace penstock::inline v0_1 {
-namespace detail::tar {
+namespace detail {
 
 /// The zeros that fill the last block of a member.
-[[nodiscard]] bytes_view padding_after(std::uint64_t size) noexcept;
+[[nodiscard]] bytes_view tar_padding_after(std::uint64_t size) noexcept;
 
 /// Two zero blocks, and padding to a multiple of twenty blocks, as all tar programs write by default.
-[[nodiscard]] std::array<bytes_view, 2> end_of_archive(std::uint64_t size) noexcept;
+[[nodiscard]] std::array<bytes_view, 2> end_of_tar(std::uint64_t size) noexcept;
 
 /// The facts that all members have in common.
-struct member_facts {
+struct tar_member_facts {
   std::uint32_t mode = 0;
   std::uint64_t mtime = 0;
   std::string_view owner, group;
 };
 
 /// Appends the header of a regular file, after a pax header if the name or size needs one.
-void append_headers(buffer& out, std::string_view path, std::uint64_t size, const member_facts& facts);
+void append_tar_headers(buffer& out, std::string_view path, std::uint64_t size,
+                        const tar_member_facts& facts);
 template <class Options>
-void append_headers(buffer& out, std::string_view path, std::uint64_t size, const Options& options) {
-  append_headers(out, path, size, member_facts{options.mode, options.mtime, options.owner, options.group});
+void append_tar_headers(buffer& out, std::string_view path, std::uint64_t size, const Options& options) {
+  append_tar_headers(out, path, size,
+                     tar_member_facts{options.mode, options.mtime, options.owner, options.group});
 }
 
-}  // namespace detail::tar
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/tar/tar_format.ipp
@@ -64085,15 +63903,6 @@ namespace penstock::inline v0_1 {
 namespace detail::tar {
 
 inline constexpr std::array<std::byte, 10240> zeros{};
-
-PENSTOCK_INLINE bytes_view padding_after(std::uint64_t size) noexcept {
-  return bytes_view(zeros).first(detail::to_size(padded(size) - size));
-}
-
-PENSTOCK_INLINE std::array<bytes_view, 2> end_of_archive(std::uint64_t size) noexcept {
-  const auto rest = detail::to_size((zeros.size() - (size + 1024) % zeros.size()) % zeros.size());
-  return {bytes_view(zeros).first(1024), bytes_view(zeros).first(rest)};
-}
 
 // Where to cut a path into prefix and name; nothing if ustar cannot hold it. Zero: no prefix is needed.
 PENSTOCK_INLINE std::optional<std::size_t> ustar_cut(std::string_view path) noexcept {
@@ -64118,7 +63927,7 @@ PENSTOCK_INLINE void put_number(std::byte* block, std::size_t offset, std::size_
 }
 
 PENSTOCK_INLINE void append_block(buffer& out, std::string_view prefix, std::string_view name,
-                                  std::uint64_t size, char type, const member_facts& facts) {
+                                  std::uint64_t size, char type, const tar_member_facts& facts) {
   std::array<std::byte, block_size> block{};
   put_text(block.data(), 0, 100, name);
   put_number(block.data(), 100, 8, facts.mode & 07777u);
@@ -64148,75 +63957,89 @@ PENSTOCK_INLINE std::string pax_record(std::string_view key, std::string_view va
   return detail::text({length, " ", key, "=", value, "\n"});
 }
 
-PENSTOCK_INLINE void append_headers(buffer& out, std::string_view path, std::uint64_t size,
-                                    const member_facts& facts) {
+}  // namespace detail::tar
+
+namespace detail {
+
+PENSTOCK_INLINE bytes_view tar_padding_after(std::uint64_t size) noexcept {
+  return bytes_view(tar::zeros).first(detail::to_size(tar::padded(size) - size));
+}
+
+PENSTOCK_INLINE std::array<bytes_view, 2> end_of_tar(std::uint64_t size) noexcept {
+  const auto rest =
+      detail::to_size((tar::zeros.size() - (size + 1024) % tar::zeros.size()) % tar::zeros.size());
+  return {bytes_view(tar::zeros).first(1024), bytes_view(tar::zeros).first(rest)};
+}
+
+PENSTOCK_INLINE void append_tar_headers(buffer& out, std::string_view path, std::uint64_t size,
+                                        const tar_member_facts& facts) {
   constexpr std::uint64_t max_in_octal = std::uint64_t{1} << 33;
-  const auto cut = ustar_cut(path);
+  const auto cut = tar::ustar_cut(path);
   if (!cut || size >= max_in_octal) {
     std::string records;
-    if (!cut) records += pax_record("path", path);
-    if (size >= max_in_octal) records += pax_record("size", std::to_string(size));
-    append_block(out, "", "././@PaxHeader", records.size(), 'x', facts);
+    if (!cut) records += tar::pax_record("path", path);
+    if (size >= max_in_octal) records += tar::pax_record("size", std::to_string(size));
+    tar::append_block(out, "", "././@PaxHeader", records.size(), 'x', facts);
     out.append(bytes_of(records));
-    out.append(padding_after(records.size()));
+    out.append(tar_padding_after(records.size()));
   }
   const std::size_t at = cut.value_or(0);
   const std::string_view prefix = path.substr(0, at);
   const std::string_view name = at == 0 ? path : path.substr(at + 1);
-  append_block(out, prefix, name.substr(0, 100), size >= max_in_octal ? 0 : size, '0', facts);
+  tar::append_block(out, prefix, name.substr(0, 100), size >= max_in_octal ? 0 : size, '0', facts);
 }
 
-}  // namespace detail::tar
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/tar_writer.ipp
 
-namespace penstock::inline v0_1::detail::tar {
+namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE archive_writing::archive_writing(std::string name, tar_writer_options options)
+PENSTOCK_INLINE tar_archive::tar_archive(std::string name, tar_writer_options options)
     : name_(std::move(name)), options_(std::move(options)) {
   if (options_.index && name_.empty())
     throw error(errc::argument, "an index is written beside a file; give tar_writer a path");
 }
 
-PENSTOCK_INLINE void archive_writing::write(std::string_view key, std::span<const tar_member> members,
-                                            const archive_sink& sink) {
+PENSTOCK_INLINE void tar_archive::write(std::string_view key, std::span<const tar_member> members,
+                                        const archive_sink& sink) {
   if (closed_ || failed_) throw error(errc::state, "this tar_writer is closed").in_file(name_).for_key(key);
   check(key, members);
   failed_ = true;  // until the sample is complete
   for (const tar_member& m : members) {
     path_.assign(key).append(".").append(m.suffix);
     header_.clear();
-    append_headers(header_, path_, m.bytes.size(), options_);
+    append_tar_headers(header_, path_, m.bytes.size(), options_);
     const std::uint64_t begin = written_;
     put(header_.view(), sink);
     index_.add({path_, begin, written_, m.bytes.size(), false});
     put(m.bytes, sink);
-    put(padding_after(m.bytes.size()), sink);
+    put(tar_padding_after(m.bytes.size()), sink);
   }
   failed_ = false;
 }
 
-PENSTOCK_INLINE void archive_writing::end(const archive_sink& sink) {
+PENSTOCK_INLINE void tar_archive::end(const archive_sink& sink) {
   if (closed_ || failed_) throw error(errc::state, "this tar_writer is closed").in_file(name_);
   closed_ = true;
-  for (const bytes_view part : end_of_archive(written_)) put(part, sink);
+  for (const bytes_view part : end_of_tar(written_)) put(part, sink);
 }
 
-PENSTOCK_INLINE void archive_writing::write_beside(const std::string& path, bytes_view index) const {
+PENSTOCK_INLINE void tar_archive::write_beside(const std::string& path, bytes_view index) const {
   if (!keep_index(path, index)) throw error(errc::io, {"cannot write the index ", path}).in_file(name_);
 }
 
-PENSTOCK_INLINE manifest::shard archive_writing::entry(const buffer& index) const {
+PENSTOCK_INLINE manifest::shard tar_archive::entry(const buffer& index) const {
   return {name_, written_, index_.samples(), index_.payload(), index_header::load(index.view())->content};
 }
 
-PENSTOCK_INLINE void archive_writing::put(bytes_view bytes, const archive_sink& sink) {
+PENSTOCK_INLINE void tar_archive::put(bytes_view bytes, const archive_sink& sink) {
   sink.put(sink.who, bytes);
   written_ += bytes.size();
 }
 
-PENSTOCK_INLINE void archive_writing::check(std::string_view key, std::span<const tar_member> members) {
+PENSTOCK_INLINE void tar_archive::check(std::string_view key, std::span<const tar_member> members) {
   const auto refuse = [&](const std::string& why) {
     throw error(errc::argument, why).in_file(name_).for_key(key);
   };
@@ -64244,7 +64067,7 @@ PENSTOCK_INLINE void archive_writing::check(std::string_view key, std::span<cons
   }
 }
 
-}  // namespace penstock::inline v0_1::detail::tar
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/shard_writer.hpp
 
@@ -64312,8 +64135,8 @@ class shard_writer {
   char fill_ = ' ';
   std::uint64_t next_ = 0;
   detail::shard_store store_;
-  std::optional<tar_writer<>> current_;                 // in a file
-  std::optional<detail::tar::archive_writing> stored_;  // in the store
+  std::optional<tar_writer<>> current_;        // in a file
+  std::optional<detail::tar_archive> stored_;  // in the store
   std::vector<manifest::shard> shards_;
   bool closed_ = false;
 };
@@ -64324,13 +64147,13 @@ class shard_writer {
 
 namespace penstock::inline v0_1 {
 
-namespace detail::tar {
+namespace detail {
 
 [[nodiscard]] inline archive_sink sink_of(shard_store& store) noexcept {
   return {&store, [](void* self, bytes_view bytes) { static_cast<shard_store*>(self)->write(bytes); }};
 }
 
-}  // namespace detail::tar
+}  // namespace detail
 
 PENSTOCK_INLINE shard_writer::shard_writer(std::string_view pattern, shard_writer_options options)
     : options_(std::move(options)), next_(options_.start_shard) {
@@ -64345,7 +64168,7 @@ PENSTOCK_INLINE void shard_writer::write(std::string_view key, std::span<const t
   if (current_)
     current_->write(key, members);
   else
-    stored_->write(key, members, detail::tar::sink_of(store_));
+    stored_->write(key, members, detail::sink_of(store_));
 }
 
 PENSTOCK_INLINE void shard_writer::use(detail::shard_store store) { store_ = std::move(store); }
@@ -64384,7 +64207,7 @@ PENSTOCK_INLINE void shard_writer::finish_shard() {
     shards_.push_back(current_->close());
     current_.reset();
   } else {
-    stored_->end(detail::tar::sink_of(store_));
+    stored_->end(detail::sink_of(store_));
     shards_.push_back(stored_->finish(store_.finish(), [this](const std::string& name, bytes_view index) {
       store_.open(name);
       store_.write(index);
@@ -64611,183 +64434,10 @@ PENSTOCK_INLINE std::uint64_t synthetic_source::fingerprint() const noexcept {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/tar/stream_sample.hpp
+// ---- penstock/source/records/shard_sequence.hpp
 
 namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-class shard_stream;
-
-/// The bytes of a member, held by its sample.
-class held_blob {
- public:
-  using unfinished = void;
-
-  held_blob() = default;
-  explicit held_blob(bytes_view bytes) noexcept : bytes_(bytes) {}
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return bytes_.size(); }
-  void read_into(mutable_bytes into) const {
-    if (into.size() != bytes_.size()) wrong_size(bytes_.size(), into.size());
-    if (!into.empty()) std::memcpy(into.data(), bytes_.data(), into.size());
-  }
-  [[nodiscard]] bytes_view finish() const noexcept { return bytes_; }
-
- private:
-  bytes_view bytes_;
-};
-
-/// An open sample that owns its bytes, for sources that read forward. Its memory is reused.
-class stream_sample {
- public:
-  using is_open_sample = void;
-  using blob_type = held_blob;
-
-  [[nodiscard]] std::string_view key() const noexcept { return key_; }
-  /// The shard that the sample is in.
-  [[nodiscard]] std::string_view url() const noexcept { return url_; }
-  [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
-  [[nodiscard]] std::string_view name(std::size_t i) const noexcept {
-    return std::string_view(names_).substr(members_[i].name, members_[i].name_size);
-  }
-  [[nodiscard]] blob_type member(std::size_t i) const noexcept {
-    return blob_type(bytes_.view().subspan(members_[i].begin, members_[i].size));
-  }
-
-  /// Starts another sample.
-  void start(std::string_view key, std::string_view url);
-
-  /// Adds a member, which must have this sample's key and be the last one that `walk` found in `in`.
-  void take(const tar::member& m, std::string_view suffix, std::uint64_t limit, shard_stream& in,
-            const member_walk& walk);
-
-  /// Whether the sample is marked to be left out.
-  [[nodiscard]] bool bad() const noexcept { return bad_; }
-
- private:
-  struct entry {
-    std::size_t name, name_size;
-    std::size_t begin, size;
-  };
-
-  /// Whether no member has this name, which is already at the end of `names_`. Samples with very many
-  /// members use a hash table instead of a linear search.
-  [[nodiscard]] bool fresh(std::string_view lowered);
-  [[nodiscard]] std::size_t slot(std::string_view lowered) const noexcept;
-
-  void grow(std::size_t size);
-
-  static constexpr std::size_t empty = static_cast<std::size_t>(-1);
-
-  std::string key_;
-  std::string url_;
-  std::string names_;
-  std::vector<entry> members_;
-  std::vector<std::size_t> table_;
-  buffer bytes_;
-  bool bad_ = false;
-};
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/stream_sample.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-PENSTOCK_INLINE void stream_sample::start(std::string_view key, std::string_view url) {
-  key_ = key;
-  url_ = url;
-  names_.clear();
-  members_.clear();
-  bytes_.clear();
-  bad_ = false;
-}
-
-PENSTOCK_INLINE void stream_sample::take(const tar::member& m, std::string_view suffix, std::uint64_t limit,
-                                         shard_stream& in, const member_walk& walk) {
-  if (m.sparse) {
-    throw error(errc::format, {"'", m.path,
-                               "' is a sparse file, which is stored with its holes left out; write the "
-                               "archive without --sparse"})
-        .at_offset(m.header)
-        .for_key(key_);
-  }
-  const std::size_t name = names_.size();
-  for (const char c : suffix) names_ += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  const std::string_view lowered = std::string_view(names_).substr(name);
-  if (marks_bad(lowered, m.size)) bad_ = true;
-  if (reserved_suffix(lowered) || !fresh(lowered)) {
-    throw error(errc::format,
-                {reserved_suffix(lowered) ? "WebDataset keeps this name for itself, no member may have it: '"
-                                          : "the sample has two members '",
-                 lowered, "'"})
-        .at_offset(m.header)
-        .for_key(key_);
-  }
-  const std::size_t begin = bytes_.size();
-  const std::uint64_t held = begin + names_.size() + (members_.size() + 1) * sizeof(entry);
-  if (held > limit || m.size > limit - held) {
-    throw error(errc::limit, {"with the member '", m.path, "' of ", m.size,
-                              " bytes the sample is larger than the limit of ", limit,
-                              "; raise it with webdataset_stream_options{.limit = ...}"})
-        .at_offset(m.header)
-        .for_key(key_);
-  }
-  // A header may announce more bytes than there are, so memory grows only as bytes arrive.
-  const auto size = static_cast<std::size_t>(m.size);
-  for (std::size_t done = 0; done < size;) {
-    const std::size_t some = std::min(size - done, std::max<std::size_t>(1_MiB, begin + done));
-    grow(begin + done + some);
-    const std::size_t got = in.read(bytes_.span().subspan(begin + done, some));
-    done += got;
-    if (got < some) walk.cut_off(m.data + done);
-  }
-  members_.push_back({name, names_.size() - name, begin, size});
-}
-
-PENSTOCK_INLINE bool stream_sample::fresh(std::string_view lowered) {
-  constexpr std::size_t few = 32;
-  if (members_.size() < few) {
-    for (std::size_t i = 0; i < members_.size(); ++i)
-      if (name(i) == lowered) return false;
-    return true;
-  }
-  if (members_.size() == few || (members_.size() + 1) * 2 > table_.size()) {
-    std::size_t size = 4 * few;
-    while (size < members_.size() * 4) size *= 2;
-    table_.assign(size, empty);
-    for (std::size_t i = 0; i < members_.size(); ++i) table_[slot(name(i))] = i;
-  }
-  std::size_t& mine = table_[slot(lowered)];
-  if (mine != empty) return false;
-  mine = members_.size();
-  return true;
-}
-
-PENSTOCK_INLINE std::size_t stream_sample::slot(std::string_view lowered) const noexcept {
-  std::size_t at = std::hash<std::string_view>{}(lowered) & (table_.size() - 1);
-  while (table_[at] != empty && name(table_[at]) != lowered) at = (at + 1) & (table_.size() - 1);
-  return at;
-}
-
-PENSTOCK_INLINE void stream_sample::grow(std::size_t size) {
-  if (size > bytes_.capacity()) {
-    buffer larger(std::max(size, 2 * bytes_.capacity()));
-    if (bytes_.size() != 0) std::memcpy(larger.data(), bytes_.data(), bytes_.size());
-    bytes_ = std::move(larger);
-  }
-  bytes_.resize_for_overwrite(size);
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/stream_reader.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
+namespace detail {
 
 /// The shards of a plan that are read forward.
 struct stream_shards {
@@ -64879,41 +64529,13 @@ class shard_sequence {
   bool open_ = false;
 };
 
-/// Reads the samples of tar shards one after another.
-class stream_reader : public shard_sequence {
- public:
-  stream_reader(shared<stream_shards> set, unpacker_calls unpack, forward_pieces* objects = nullptr)
-      : shard_sequence(std::move(set), unpack, objects, tar_streams()),
-        walk_(walk_input::of(input()), this->set().extension_limit) {}
-
-  [[nodiscard]] bool next(stream_sample& e);
-  void rewind() noexcept;
-  /// Opens the marked shard and reads past the samples already delivered; earlier shards are not
-  /// touched.
-  void seek(source_mark place);
-
- private:
-  void close() noexcept;
-  /// Looks for the next member that belongs to a sample. At the end it reads through to the checksums,
-  /// before the last sample is delivered.
-  bool find();
-  /// False at the end of the shard.
-  bool read_sample(stream_sample& e, const std::string& url);
-
-  member_walk walk_;
-  member found_;
-  split_path parts_;  // the name of the member that was found but not taken yet
-  bool pending_ = false;
-  bool ended_ = false;
-};
-
-}  // namespace detail::tar
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/tar/stream_reader.ipp
+// ---- penstock/source/records/shard_sequence.ipp
 
 namespace penstock::inline v0_1 {
-namespace detail::tar {
+namespace detail {
 
 PENSTOCK_INLINE stream_shards::stream_shards(std::vector<std::string> given, std::uint64_t maximum,
                                              std::uint64_t longest_extension, bool regular,
@@ -64968,28 +64590,246 @@ PENSTOCK_INLINE void shard_sequence::open(const std::string& url) {
   open_ = true;
 }
 
-PENSTOCK_INLINE bool stream_reader::next(stream_sample& e) {
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/stream_sample.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+class shard_stream;
+
+/// The bytes of a member, held by its sample.
+class tar_held_blob {
+ public:
+  using unfinished = void;
+
+  tar_held_blob() = default;
+  explicit tar_held_blob(bytes_view bytes) noexcept : bytes_(bytes) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return bytes_.size(); }
+  void read_into(mutable_bytes into) const {
+    if (into.size() != bytes_.size()) wrong_size(bytes_.size(), into.size());
+    if (!into.empty()) std::memcpy(into.data(), bytes_.data(), into.size());
+  }
+  [[nodiscard]] bytes_view finish() const noexcept { return bytes_; }
+
+ private:
+  bytes_view bytes_;
+};
+
+/// An open sample that owns its bytes, for sources that read forward. Its memory is reused.
+class tar_stream_sample {
+ public:
+  using is_open_sample = void;
+  using blob_type = tar_held_blob;
+
+  [[nodiscard]] std::string_view key() const noexcept { return key_; }
+  /// The shard that the sample is in.
+  [[nodiscard]] std::string_view url() const noexcept { return url_; }
+  [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
+  [[nodiscard]] std::string_view name(std::size_t i) const noexcept {
+    return std::string_view(names_).substr(members_[i].name, members_[i].name_size);
+  }
+  [[nodiscard]] blob_type member(std::size_t i) const noexcept {
+    return blob_type(bytes_.view().subspan(members_[i].begin, members_[i].size));
+  }
+
+  /// Starts another sample.
+  void start(std::string_view key, std::string_view url);
+
+  /// Adds a member, which must have this sample's key and be the last one that `walk` found in `in`.
+  void take(const tar::member& m, std::string_view suffix, std::uint64_t limit, shard_stream& in,
+            const tar::member_walk& walk);
+
+  /// Whether the sample is marked to be left out.
+  [[nodiscard]] bool bad() const noexcept { return bad_; }
+
+ private:
+  struct entry {
+    std::size_t name, name_size;
+    std::size_t begin, size;
+  };
+
+  /// Whether no member has this name, which is already at the end of `names_`. Samples with very many
+  /// members use a hash table instead of a linear search.
+  [[nodiscard]] bool fresh(std::string_view lowered);
+  [[nodiscard]] std::size_t slot(std::string_view lowered) const noexcept;
+
+  void grow(std::size_t size);
+
+  static constexpr std::size_t empty = static_cast<std::size_t>(-1);
+
+  std::string key_;
+  std::string url_;
+  std::string names_;
+  std::vector<entry> members_;
+  std::vector<std::size_t> table_;
+  buffer bytes_;
+  bool bad_ = false;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/stream_sample.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void tar_stream_sample::start(std::string_view key, std::string_view url) {
+  key_ = key;
+  url_ = url;
+  names_.clear();
+  members_.clear();
+  bytes_.clear();
+  bad_ = false;
+}
+
+PENSTOCK_INLINE void tar_stream_sample::take(const tar::member& m, std::string_view suffix,
+                                             std::uint64_t limit, shard_stream& in,
+                                             const tar::member_walk& walk) {
+  if (m.sparse) {
+    throw error(errc::format, {"'", m.path,
+                               "' is a sparse file, which is stored with its holes left out; write the "
+                               "archive without --sparse"})
+        .at_offset(m.header)
+        .for_key(key_);
+  }
+  const std::size_t name = names_.size();
+  for (const char c : suffix) names_ += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const std::string_view lowered = std::string_view(names_).substr(name);
+  if (marks_bad(lowered, m.size)) bad_ = true;
+  if (reserved_suffix(lowered) || !fresh(lowered)) {
+    throw error(errc::format,
+                {reserved_suffix(lowered) ? "WebDataset keeps this name for itself, no member may have it: '"
+                                          : "the sample has two members '",
+                 lowered, "'"})
+        .at_offset(m.header)
+        .for_key(key_);
+  }
+  const std::size_t begin = bytes_.size();
+  const std::uint64_t held = begin + names_.size() + (members_.size() + 1) * sizeof(entry);
+  if (held > limit || m.size > limit - held) {
+    throw error(errc::limit, {"with the member '", m.path, "' of ", m.size,
+                              " bytes the sample is larger than the limit of ", limit,
+                              "; raise it with webdataset_stream_options{.limit = ...}"})
+        .at_offset(m.header)
+        .for_key(key_);
+  }
+  // A header may announce more bytes than there are, so memory grows only as bytes arrive.
+  const auto size = static_cast<std::size_t>(m.size);
+  for (std::size_t done = 0; done < size;) {
+    const std::size_t some = std::min(size - done, std::max<std::size_t>(1_MiB, begin + done));
+    grow(begin + done + some);
+    const std::size_t got = in.read(bytes_.span().subspan(begin + done, some));
+    done += got;
+    if (got < some) walk.cut_off(m.data + done);
+  }
+  members_.push_back({name, names_.size() - name, begin, size});
+}
+
+PENSTOCK_INLINE bool tar_stream_sample::fresh(std::string_view lowered) {
+  constexpr std::size_t few = 32;
+  if (members_.size() < few) {
+    for (std::size_t i = 0; i < members_.size(); ++i)
+      if (name(i) == lowered) return false;
+    return true;
+  }
+  if (members_.size() == few || (members_.size() + 1) * 2 > table_.size()) {
+    std::size_t size = 4 * few;
+    while (size < members_.size() * 4) size *= 2;
+    table_.assign(size, empty);
+    for (std::size_t i = 0; i < members_.size(); ++i) table_[slot(name(i))] = i;
+  }
+  std::size_t& mine = table_[slot(lowered)];
+  if (mine != empty) return false;
+  mine = members_.size();
+  return true;
+}
+
+PENSTOCK_INLINE std::size_t tar_stream_sample::slot(std::string_view lowered) const noexcept {
+  std::size_t at = std::hash<std::string_view>{}(lowered) & (table_.size() - 1);
+  while (table_[at] != empty && name(table_[at]) != lowered) at = (at + 1) & (table_.size() - 1);
+  return at;
+}
+
+PENSTOCK_INLINE void tar_stream_sample::grow(std::size_t size) {
+  if (size > bytes_.capacity()) {
+    buffer larger(std::max(size, 2 * bytes_.capacity()));
+    if (bytes_.size() != 0) std::memcpy(larger.data(), bytes_.data(), bytes_.size());
+    bytes_ = std::move(larger);
+  }
+  bytes_.resize_for_overwrite(size);
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/stream_reader.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Reads the samples of tar shards one after another.
+class tar_stream_reader : public shard_sequence {
+ public:
+  tar_stream_reader(shared<stream_shards> set, unpacker_calls unpack, forward_pieces* objects = nullptr)
+      : shard_sequence(std::move(set), unpack, objects, tar_streams()),
+        walk_(tar::walk_input::of(input()), this->set().extension_limit) {}
+
+  [[nodiscard]] bool next(tar_stream_sample& e);
+  void rewind() noexcept;
+  /// Opens the marked shard and reads past the samples already delivered; earlier shards are not
+  /// touched.
+  void seek(source_mark place);
+
+ private:
+  void close() noexcept;
+  /// Looks for the next member that belongs to a sample. At the end it reads through to the checksums,
+  /// before the last sample is delivered.
+  bool find();
+  /// False at the end of the shard.
+  bool read_sample(tar_stream_sample& e, const std::string& url);
+
+  tar::member_walk walk_;
+  tar::member found_;
+  split_path parts_;  // the name of the member that was found but not taken yet
+  bool pending_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/stream_reader.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE bool tar_stream_reader::next(tar_stream_sample& e) {
   return next_of([&] { walk_.restart(); }, [&](const std::string& url) { return read_sample(e, url); },
                  [&] { close(); });
 }
 
-PENSTOCK_INLINE void stream_reader::rewind() noexcept {
+PENSTOCK_INLINE void tar_stream_reader::rewind() noexcept {
   close();
   rewind_shards();
 }
 
-PENSTOCK_INLINE void stream_reader::seek(source_mark place) {
+PENSTOCK_INLINE void tar_stream_reader::seek(source_mark place) {
   rewind();
-  stream_sample passed;
+  tar_stream_sample passed;
   seek_to(place, [&] { return next(passed); });
 }
 
-PENSTOCK_INLINE void stream_reader::close() noexcept {
+PENSTOCK_INLINE void tar_stream_reader::close() noexcept {
   close_input();
   pending_ = ended_ = false;
 }
 
-PENSTOCK_INLINE bool stream_reader::find() {
+PENSTOCK_INLINE bool tar_stream_reader::find() {
   if (ended_) return false;
   while (walk_.next(found_)) {
     if (skipped_member(found_.path) || (set().skip_apple_double && is_apple_double(found_.path))) continue;
@@ -65003,7 +64843,7 @@ PENSTOCK_INLINE bool stream_reader::find() {
   return false;
 }
 
-PENSTOCK_INLINE bool stream_reader::read_sample(stream_sample& e, const std::string& url) {
+PENSTOCK_INLINE bool tar_stream_reader::read_sample(tar_stream_sample& e, const std::string& url) {
   while (pending_ || find()) {
     e.start(parts_.key, url);
     do {
@@ -65016,7 +64856,7 @@ PENSTOCK_INLINE bool stream_reader::read_sample(stream_sample& e, const std::str
   return false;
 }
 
-}  // namespace detail::tar
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/webdataset_stream.hpp
@@ -65042,7 +64882,7 @@ template <bool Files, unpacker... Unpack>
 class basic_webdataset_stream : public opens_as_plan<basic_webdataset_stream<Files, Unpack...>> {
  public:
   using penstock_part = source_tag;
-  using element = detail::tar::stream_sample;
+  using element = detail::tar_stream_sample;
   static constexpr std::string_view source_name = Files ? "webdataset_stream" : "webdataset_pipe";
   static constexpr bool seekable = Files;
 
@@ -65067,21 +64907,19 @@ class basic_webdataset_stream : public opens_as_plan<basic_webdataset_stream<Fil
 
     // Keeps its address when the reader is moved.
     struct state {
-      explicit state(shared<detail::tar::stream_shards> set) : samples(std::move(set), unpack.calls()) {}
-      detail::tar::unpackers<Unpack...> unpack;
-      detail::tar::stream_reader samples;
+      explicit state(shared<detail::stream_shards> set) : samples(std::move(set), unpack.calls()) {}
+      detail::unpackers<Unpack...> unpack;
+      detail::tar_stream_reader samples;
     };
 
-    explicit reader(shared<detail::tar::stream_shards> set)
-        : state_(std::make_unique<state>(std::move(set))) {}
+    explicit reader(shared<detail::stream_shards> set) : state_(std::make_unique<state>(std::move(set))) {}
 
     std::unique_ptr<state> state_;
   };
 
   basic_webdataset_stream(std::vector<std::string> names, webdataset_stream_options options)
-      : set_(std::make_shared<detail::tar::stream_shards>(std::move(names), options.limit,
-                                                          options.extension_limit, Files, source_name,
-                                                          options.skip_apple_double)) {}
+      : set_(std::make_shared<detail::stream_shards>(std::move(names), options.limit, options.extension_limit,
+                                                     Files, source_name, options.skip_apple_double)) {}
 
   [[nodiscard]] std::string describe() const { return set_->describe(); }
   /// Covers the shards' names without their folders: their contents are not known until they are read.
@@ -65089,7 +64927,7 @@ class basic_webdataset_stream : public opens_as_plan<basic_webdataset_stream<Fil
   [[nodiscard]] reader connect() const { return reader(set_); }
 
  private:
-  shared<detail::tar::stream_shards> set_;
+  shared<detail::stream_shards> set_;
 };
 
 /// The source that `webdataset_stream` makes.
@@ -65106,7 +64944,7 @@ class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<S
 
  public:
   using penstock_part = source_tag;
-  using element = detail::tar::stream_sample;
+  using element = detail::tar_stream_sample;
   static constexpr std::string_view source_name = "webdataset_stream";
   static constexpr bool seekable = true;
 
@@ -65134,17 +64972,17 @@ class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<S
 
     // Keeps its address when the reader is moved.
     struct state {
-      state(const Storage& where, shared<detail::tar::stream_shards> set, std::uint64_t ahead)
+      state(const Storage& where, shared<detail::stream_shards> set, std::uint64_t ahead)
           : session(where.connect()),
             pieces(detail::forward_session(session), set->names.size(), ahead),
             samples(std::move(set), unpack.calls(), &pieces) {}
       session_type session;
       detail::forward_pieces pieces;
-      detail::tar::unpackers<Unpack...> unpack;
-      detail::tar::stream_reader samples;
+      detail::unpackers<Unpack...> unpack;
+      detail::tar_stream_reader samples;
     };
 
-    reader(const Storage& where, shared<detail::tar::stream_shards> set, std::uint64_t ahead)
+    reader(const Storage& where, shared<detail::stream_shards> set, std::uint64_t ahead)
         : state_(std::make_unique<state>(where, std::move(set), ahead)) {}
 
     std::unique_ptr<state> state_;
@@ -65153,7 +64991,7 @@ class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<S
   stored_webdataset_stream(Storage where, webdataset_stream_options options)
       : storage_(std::move(where)),
         ahead_(options.read_ahead),
-        set_(std::make_shared<detail::tar::stream_shards>(
+        set_(std::make_shared<detail::stream_shards>(
             std::vector<std::string>(storage_.names().begin(), storage_.names().end()), options.limit,
             options.extension_limit, true, source_name, options.skip_apple_double)) {}
 
@@ -65165,7 +65003,7 @@ class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<S
  private:
   Storage storage_;
   std::uint64_t ahead_;
-  shared<detail::tar::stream_shards> set_;
+  shared<detail::stream_shards> set_;
 };
 
 /// Shards in the WebDataset format, read from beginning to end: for archives that are compressed as a whole;
@@ -65195,10 +65033,10 @@ class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<S
 /// what to write; errc::limit for a sample beyond `limit`, before its bytes are read, and for an extension
 /// header above `extension_limit`; errc::checksum; errc::state for a pipe that was read before.
 /// Source: webdataset, tariterators.py.
-template <unpacker... Unpack, detail::tar::pattern_text Text>
+template <unpacker... Unpack, detail::pattern_text Text>
 [[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(const Text& pattern,
                                                                     webdataset_stream_options options = {}) {
-  return {detail::tar::paths_of(detail::tar::to_pattern(pattern)), options};
+  return {detail::paths_of(detail::to_pattern(pattern)), options};
 }
 
 /// From a storage. If it reads in the background, as `http` does, `read_ahead` bytes are requested ahead of
@@ -65223,10 +65061,10 @@ template <unpacker... Unpack>
 }
 
 /// Shards from pipes: see `webdataset_stream`. Not resumable, because a pipe cannot be read again.
-template <unpacker... Unpack, detail::tar::pattern_text Text>
+template <unpacker... Unpack, detail::pattern_text Text>
 [[nodiscard]] webdataset_pipe_source<Unpack...> webdataset_pipe(const Text& pattern,
                                                                 webdataset_stream_options options = {}) {
-  return {detail::tar::paths_of(detail::tar::to_pattern(pattern)), options};
+  return {detail::paths_of(detail::to_pattern(pattern)), options};
 }
 
 /// From a list of paths, in which braces are not expanded.
@@ -65521,13 +65359,9 @@ template <fixed_string... Names, class... Args>
   }
 }
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-// ---- penstock/source/zip.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE std::uint64_t zipped_size(const std::vector<std::uint64_t>& sizes, bool to_the_shortest) {
+inline std::uint64_t zipped_size(const std::vector<std::uint64_t>& sizes, bool to_the_shortest) {
   for (std::size_t k = 1; k < sizes.size() && !to_the_shortest; ++k) {
     if (sizes[k] != sizes[0]) {
       throw error(errc::argument, {"source ", k, " of zip has ", sizes[k], " samples and source 0 has ",
@@ -65538,7 +65372,9 @@ PENSTOCK_INLINE std::uint64_t zipped_size(const std::vector<std::uint64_t>& size
   return *std::min_element(sizes.begin(), sizes.end());
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/stage/allow_empty.hpp
 
@@ -66066,13 +65902,9 @@ template <class... Options>
   return detail::build_batch(detail::batch_builder<>{checked, tail::keep, true}, options...);
 }
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-// ---- penstock/stage/batch.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE std::uint64_t batch_size_of_all(std::uint64_t size, bool global, std::uint64_t ranks) {
+inline std::uint64_t batch_size_of_all(std::uint64_t size, bool global, std::uint64_t ranks) {
   if (global && ranks > size) {
     throw error(errc::argument, {"global_batch(", size, ") has samples for at most ", size, " ranks, not ",
                                  ranks, "; make it larger or use fewer ranks"})
@@ -66085,16 +65917,18 @@ PENSTOCK_INLINE std::uint64_t batch_size_of_all(std::uint64_t size, bool global,
   }
   return global ? size : size * ranks;
 }
-PENSTOCK_INLINE std::string batch_text(std::uint64_t size, tail at_end, bool global) {
+inline std::string batch_text(std::uint64_t size, tail at_end, bool global) {
   return text({global ? "global_batch(" : "batch(", size, ", tail ", to_string(at_end), ")"});
 }
-PENSTOCK_INLINE std::uint64_t checked_batch_size(std::uint64_t size, std::string_view stage) {
+inline std::uint64_t checked_batch_size(std::uint64_t size, std::string_view stage) {
   if (size == 0)
     throw error(errc::argument, {stage, "(0) holds no sample; give it at least 1"}).in_stage("batch");
   return size;
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/stage/batch_by.hpp
 
@@ -66284,13 +66118,7 @@ template <class First, class... Rest>
   return batch(1);  // so that this is the only error
 }
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/stage/batch_by.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE void detail::check_batch_by_tail(tail at_end) {
+inline void detail::check_batch_by_tail(tail at_end) {
   if (at_end == tail::pad)
     throw error(errc::argument,
                 "batch_by has no fixed number of samples to pad to; give it tail::keep or tail::drop")
@@ -66381,17 +66209,15 @@ struct cells_stage {
 
 [[nodiscard]] constexpr cells_stage cells() noexcept { return {}; }
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-// ---- penstock/stage/cells.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void no_such_column(std::string_view name, const std::string& there) {
+inline void no_such_column(std::string_view name, const std::string& there) {
   throw error(errc::missing, {"the row has no column '", name, "'; it has: ", there});
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/stage/decode.hpp
 
@@ -67462,14 +67288,7 @@ struct fields_stage {
 template <member_name... Names>
 inline constexpr fields_stage<Names...> fields{};
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/stage/fields.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE void detail::refuse_missing(std::string_view wanted, std::string_view has,
-                                            std::string_view key) {
+inline void detail::refuse_missing(std::string_view wanted, std::string_view has, std::string_view key) {
   throw error(errc::missing,
               {"the sample has no member '", wanted, "'; it has: ", (has.empty() ? "none" : has)})
       .for_key(key);
@@ -67898,13 +67717,7 @@ template <class Never = void>
   return {};
 }
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/stage/keep_in_memory.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE keep_in_memory_stage keep_in_memory(any_count limit) {
+inline keep_in_memory_stage keep_in_memory(any_count limit) {
   const std::uint64_t bytes = limit.of("keep_in_memory");
   if (bytes == 0)
     throw error(errc::argument,
@@ -67913,7 +67726,7 @@ PENSTOCK_INLINE keep_in_memory_stage keep_in_memory(any_count limit) {
         .in_stage("keep_in_memory");
   return {bytes};
 }
-PENSTOCK_INLINE keep_in_memory_stage keep_in_memory(byte_count limit) {
+inline keep_in_memory_stage keep_in_memory(byte_count limit) {
   return keep_in_memory(any_count(std::uint64_t{limit}));
 }
 
@@ -69554,13 +69367,7 @@ struct shuffle_buffer_stage {
 
 [[nodiscard]] shuffle_buffer_stage shuffle_buffer(any_count capacity, any_seed seed = 0);
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/stage/shuffle_buffer.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE shuffle_buffer_stage shuffle_buffer(any_count wanted, any_seed seed) {
+inline shuffle_buffer_stage shuffle_buffer(any_count wanted, any_seed seed) {
   const std::uint64_t capacity = wanted.of("shuffle_buffer");
   if (capacity == 0)
     throw error(errc::argument, "shuffle_buffer(0) holds nothing; give it at least 1")
@@ -69613,13 +69420,7 @@ struct steps_stage {
 
 [[nodiscard]] steps_stage steps(any_count count);
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/stage/steps.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE steps_stage steps(any_count wanted) {
+inline steps_stage steps(any_count wanted) {
   const std::uint64_t count = wanted.of("steps");
   if (count == 0)
     throw error(errc::argument, "steps(0) makes an epoch of no batches; give it at least 1")
@@ -69806,21 +69607,15 @@ struct workers_stage {
   return {static_cast<unsigned>(count), threads};
 }
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/stage/workers.ipp
-
-namespace penstock::inline v0_1 {
-
 namespace detail {
 
-PENSTOCK_INLINE void refuse_workers(std::uint64_t threads) {
+inline void refuse_workers(std::uint64_t threads) {
   throw error(errc::argument, {"workers(", threads, ") starts that many threads; give it at most ",
                                std::uint64_t{workers_stage::max_workers}})
       .in_stage("workers");
 }
 
-PENSTOCK_INLINE void refuse_nice(int nice) {
+inline void refuse_nice(int nice) {
   throw error(errc::argument, {"workers(n, {.nice = ", nice,
                                "}): nice goes from 0 to 19, where 19 gives way to every other thread"})
       .in_stage("workers");
@@ -69828,7 +69623,7 @@ PENSTOCK_INLINE void refuse_nice(int nice) {
 
 }  // namespace detail
 
-PENSTOCK_INLINE std::string workers_stage::describe() const {
+inline std::string workers_stage::describe() const {
   std::string line = detail::text({"workers(", value});
   if (!threads.processors.empty())
     detail::append(line, {threads.processors.size() == 1 ? ", processor " : ", processors ",
@@ -70324,70 +70119,7 @@ class any_of {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/disk_cache.hpp
-
-namespace penstock::inline v0_1 {
-
-/// Which block of a cache goes when another one needs its place.
-enum class eviction {
-  /// The one that all runs that share the cache need last, as far as they know; of several the one that was
-  /// used longest ago. Who fetches ahead knows: a run with workers, and without `prefetch(0)`, over a source
-  /// that lists what it will read. What others read goes first. Beside a process that is stopped, and says of
-  /// no new block when it needs it, this is `lru`.
-  belady,
-  lru,  ///< the one that was used longest ago
-  fifo  ///< the one that has been there longest
-};
-
-/// When a cache compares what it reads with its checksums.
-enum class verify {
-  each_read,  ///< each time
-  once        ///< the first time that a session reads it
-};
-
-/// How a `disk_cache` keeps its blocks.
-struct disk_cache_options {
-  std::uint64_t block = 8_MiB;  ///< bytes of a block: a power of two from 128 KiB to 16 MiB
-  eviction evict = eviction::belady;
-  penstock::verify verify = verify::each_read;
-  /// How long a read waits for another one that fetches the same block, before it reads past the cache.
-  std::chrono::milliseconds max_wait{60'000};
-  /// How many blocks are fetched at once before they are asked for, if it is known what will be needed.
-  std::size_t ahead = 4;
-};
-
-/// A folder that keeps blocks of other storages, for `cached`: one for all processes of a node.
-///
-///     const disk_cache near("cache_folder", 64_MiB, {.block = 1_MiB});
-///
-/// In: a folder, which is made if it is not there, and the bytes that it may have, its index included. The
-/// folder has two files, which belong to their user alone: an index that all processes map, and the blocks.
-/// Several jobs may share a folder; it keeps blocks of any number of storages. Up to 64 sessions say what
-/// they need next; of more nobody knows. What else is in the folder stays as it is.
-/// Errors, when a run begins: errc::argument for options that make no sense, and for a folder that is another
-/// user's or may be written to by others, is of another version, is in use with another limit or another size
-/// of blocks, or has files of these names that are something else; for a file system without such locks;
-/// errc::io for one that cannot be made or written. If nobody uses a folder that has another limit or another
-/// size of blocks, it is emptied.
-/// Needs a local file system with locks that belong to open files (Linux 3.15).
-class disk_cache {
- public:
-  disk_cache(std::string folder, std::uint64_t limit, disk_cache_options options = {});
-
-  [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
-  [[nodiscard]] std::uint64_t limit() const noexcept { return limit_; }
-  [[nodiscard]] const disk_cache_options& options() const noexcept { return options_; }
-  [[nodiscard]] std::string describe() const;
-
- private:
-  std::string folder_;
-  std::uint64_t limit_;
-  disk_cache_options options_;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/next_uses.hpp
+// ---- penstock/storage/cache/next_uses.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
@@ -70502,7 +70234,7 @@ class outlook {
 }  // namespace detail::blocks
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/next_uses.ipp
+// ---- penstock/storage/cache/next_uses.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
@@ -70591,7 +70323,7 @@ PENSTOCK_INLINE std::uint64_t outlook::distance(std::uint32_t row, next_use when
 }  // namespace detail::blocks
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/block_index.hpp
+// ---- penstock/storage/cache/block_index.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
@@ -70746,7 +70478,7 @@ class block_index {
 }  // namespace detail::blocks
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/block_index.ipp
+// ---- penstock/storage/cache/block_index.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
@@ -71081,11 +70813,68 @@ PENSTOCK_INLINE void block_index::rebuild() const noexcept {
 }  // namespace detail::blocks
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/disk_cache.ipp
+// ---- penstock/storage/disk_cache.hpp
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE disk_cache::disk_cache(std::string folder, std::uint64_t limit, disk_cache_options options)
+/// Which block of a cache goes when another one needs its place.
+enum class eviction {
+  /// The one that all runs that share the cache need last, as far as they know; of several the one that was
+  /// used longest ago. Who fetches ahead knows: a run with workers, and without `prefetch(0)`, over a source
+  /// that lists what it will read. What others read goes first. Beside a process that is stopped, and says of
+  /// no new block when it needs it, this is `lru`.
+  belady,
+  lru,  ///< the one that was used longest ago
+  fifo  ///< the one that has been there longest
+};
+
+/// When a cache compares what it reads with its checksums.
+enum class verify {
+  each_read,  ///< each time
+  once        ///< the first time that a session reads it
+};
+
+/// How a `disk_cache` keeps its blocks.
+struct disk_cache_options {
+  std::uint64_t block = 8_MiB;  ///< bytes of a block: a power of two from 128 KiB to 16 MiB
+  eviction evict = eviction::belady;
+  penstock::verify verify = verify::each_read;
+  /// How long a read waits for another one that fetches the same block, before it reads past the cache.
+  std::chrono::milliseconds max_wait{60'000};
+  /// How many blocks are fetched at once before they are asked for, if it is known what will be needed.
+  std::size_t ahead = 4;
+};
+
+/// A folder that keeps blocks of other storages, for `cached`: one for all processes of a node.
+///
+///     const disk_cache near("cache_folder", 64_MiB, {.block = 1_MiB});
+///
+/// In: a folder, which is made if it is not there, and the bytes that it may have, its index included. The
+/// folder has two files, which belong to their user alone: an index that all processes map, and the blocks.
+/// Several jobs may share a folder; it keeps blocks of any number of storages. Up to 64 sessions say what
+/// they need next; of more nobody knows. What else is in the folder stays as it is.
+/// Errors, when a run begins: errc::argument for options that make no sense, and for a folder that is another
+/// user's or may be written to by others, is of another version, is in use with another limit or another size
+/// of blocks, or has files of these names that are something else; for a file system without such locks;
+/// errc::io for one that cannot be made or written. If nobody uses a folder that has another limit or another
+/// size of blocks, it is emptied.
+/// Needs a local file system with locks that belong to open files (Linux 3.15).
+class disk_cache {
+ public:
+  disk_cache(std::string folder, std::uint64_t limit, disk_cache_options options = {});
+
+  [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
+  [[nodiscard]] std::uint64_t limit() const noexcept { return limit_; }
+  [[nodiscard]] const disk_cache_options& options() const noexcept { return options_; }
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  std::string folder_;
+  std::uint64_t limit_;
+  disk_cache_options options_;
+};
+
+inline disk_cache::disk_cache(std::string folder, std::uint64_t limit, disk_cache_options options)
     : folder_(std::move(folder)), limit_(limit), options_(options) {
   constexpr std::uint64_t least = 128_KiB, maximum = 16_MiB;
   if (folder_.empty()) throw error(errc::argument, "disk_cache needs the path of a folder");
@@ -71104,7 +70893,7 @@ PENSTOCK_INLINE disk_cache::disk_cache(std::string folder, std::uint64_t limit, 
                                  options_.block, " bytes and its index; raise the limit"});
 }
 
-PENSTOCK_INLINE std::string disk_cache::describe() const {
+inline std::string disk_cache::describe() const {
   return detail::text({"disk_cache(", folder_, ", ", limit_, " bytes)"});
 }
 
@@ -71144,7 +70933,7 @@ class file_writer {
  private:
   void opened() const;
 
-  std::optional<detail::tar::output_file> file_;
+  std::optional<detail::output_file> file_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -71188,7 +70977,7 @@ PENSTOCK_INLINE void file_writer::opened() const {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/background_view.hpp
+// ---- penstock/storage/reads/background_view.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -71244,7 +71033,7 @@ class background_view {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/read_times.hpp
+// ---- penstock/storage/resilience/read_times.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -71270,15 +71059,7 @@ class read_times {
   std::optional<std::chrono::microseconds> late_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/read_times.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE bool read_times::add(std::chrono::nanoseconds time) noexcept {
+inline bool read_times::add(std::chrono::nanoseconds time) noexcept {
   const auto microseconds = static_cast<std::uint64_t>(std::max<std::int64_t>(0, time.count() / 1000));
   recent_[count_++ % kept] = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(microseconds, std::numeric_limits<std::uint32_t>::max()));
@@ -71287,7 +71068,7 @@ PENSTOCK_INLINE bool read_times::add(std::chrono::nanoseconds time) noexcept {
   return true;
 }
 
-PENSTOCK_INLINE void read_times::look() noexcept {
+inline void read_times::look() noexcept {
   auto sorted = recent_;
   const std::size_t known = std::min(count_, kept);
   const auto at = [&sorted](std::size_t i) { return sorted.begin() + static_cast<std::ptrdiff_t>(i); };
@@ -71299,7 +71080,7 @@ PENSTOCK_INLINE void read_times::look() noexcept {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/hedged_reads.hpp
+// ---- penstock/storage/resilience/hedged_reads.hpp
 
 namespace penstock::inline v0_1 {
 
@@ -71429,7 +71210,7 @@ class hedged_reads {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/part_reads.hpp
+// ---- penstock/storage/reads/part_reads.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -71484,7 +71265,7 @@ void read_by_parts(Line& line, object_id id, std::uint64_t offset, mutable_bytes
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/part_reads.ipp
+// ---- penstock/storage/reads/part_reads.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -71538,7 +71319,7 @@ PENSTOCK_INLINE void part_reads::ended(std::uint64_t part, std::exception_ptr fa
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/hedged_reads.ipp
+// ---- penstock/storage/resilience/hedged_reads.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -71851,7 +71632,7 @@ PENSTOCK_INLINE storage_counters hedged_reads::counters() const noexcept {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/retry_queue.hpp
+// ---- penstock/storage/resilience/retry_queue.hpp
 
 namespace penstock::inline v0_1 {
 
@@ -72062,7 +71843,7 @@ class retry_queue {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/retry_queue.ipp
+// ---- penstock/storage/resilience/retry_queue.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -72565,7 +72346,7 @@ PENSTOCK_INLINE std::size_t retry_queue::max_in_flight() const {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/retried_session.hpp
+// ---- penstock/storage/resilience/retried_session.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -72809,13 +72590,7 @@ class hedged {
   detail::hedge_rules rules_;
 };
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/hedged.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE detail::hedge_rules detail::rules_of(const hedged_options& options) {
+inline detail::hedge_rules detail::rules_of(const hedged_options& options) {
   if (!(options.max_extra_requests >= 0 && options.max_extra_requests <= 1))
     throw error(errc::argument,
                 "hedged starts from 0 to 1 second reads per read; max_extra_requests must be between them");
@@ -73098,13 +72873,7 @@ class retrying {
   detail::retry_rules rules_;
 };
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/retrying.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE detail::retry_rules detail::rules_of(const retrying_options& options) {
+inline detail::retry_rules detail::rules_of(const retrying_options& options) {
   constexpr std::chrono::milliseconds none{0}, day{86'400'000};
   for (const auto time : {options.initial_backoff, options.max_backoff, options.max_retry_after,
                           options.max_time, options.max_unreachable_time}) {
@@ -73197,13 +72966,7 @@ class throttled {
   detail::retry_rules rules_;
 };
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/throttled.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE detail::retry_rules detail::rules_of(const throttled_options& options) {
+inline detail::retry_rules detail::rules_of(const throttled_options& options) {
   constexpr std::chrono::milliseconds none{0}, day{86'400'000};
   if (options.max_retry_after < none || options.max_retry_after > day)
     throw error(errc::argument,
@@ -73377,7 +73140,7 @@ class memory_cache {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/block_plan.hpp
+// ---- penstock/storage/cache/block_plan.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
@@ -73457,7 +73220,7 @@ class block_plan {
 }  // namespace detail::blocks
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/block_plan.ipp
+// ---- penstock/storage/cache/block_plan.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
@@ -73589,7 +73352,7 @@ PENSTOCK_INLINE void block_plan::list_coming(std::size_t maximum, std::vector<co
 }  // namespace detail::blocks
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/wait_stops.hpp
+// ---- penstock/storage/reads/wait_stops.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
@@ -73619,7 +73382,7 @@ class wait_stops {
 }  // namespace detail::blocks
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/memory_blocks.hpp
+// ---- penstock/storage/cache/memory_blocks.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
@@ -73757,7 +73520,7 @@ class memory_blocks {
 }  // namespace detail::blocks
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/memory_blocks.ipp
+// ---- penstock/storage/cache/memory_blocks.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
@@ -74590,7 +74353,7 @@ struct simulated_storage_options {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/latency_model.hpp
+// ---- penstock/storage/resilience/latency_model.hpp
 
 namespace penstock::inline v0_1 {
 
@@ -74676,7 +74439,7 @@ class latency_model {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/latency_model.ipp
+// ---- penstock/storage/resilience/latency_model.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -75095,7 +74858,7 @@ concept stage_watcher = std::invocable<F&, const stage_progress&>;
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/far_storage.hpp
+// ---- penstock/storage/cache/far_storage.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail::staging {
@@ -75125,7 +74888,7 @@ struct far_storage {
 }  // namespace detail::staging
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/staging.hpp
+// ---- penstock/storage/cache/staging.hpp
 
 namespace penstock::inline v0_1 {
 
@@ -75145,7 +74908,7 @@ struct stage_listener {
 }  // namespace detail::staging
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/staged_record.hpp
+// ---- penstock/storage/cache/staged_record.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail::staging {
@@ -75200,7 +74963,7 @@ struct record {
 }  // namespace detail::staging
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/staged_record.ipp
+// ---- penstock/storage/cache/staged_record.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail::staging {
@@ -75317,7 +75080,7 @@ PENSTOCK_INLINE std::optional<record> parse_record(std::string_view text) {
 }  // namespace detail::staging
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/staged_folder.hpp
+// ---- penstock/storage/cache/staged_folder.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail::staging {
@@ -75394,7 +75157,7 @@ class staged_folder {
 }  // namespace detail::staging
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/file_lock.hpp
+// ---- penstock/storage/local/file_lock.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -75433,7 +75196,7 @@ inline bool lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/staged_folder.ipp
+// ---- penstock/storage/cache/staged_folder.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail::staging {
@@ -75733,7 +75496,7 @@ PENSTOCK_INLINE void staged_folder::discard_part(const staged_object& what) cons
 }  // namespace detail::staging
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/staged_names.hpp
+// ---- penstock/storage/cache/staged_names.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail::staging {
@@ -75747,7 +75510,7 @@ namespace detail::staging {
 }  // namespace detail::staging
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/staged_names.ipp
+// ---- penstock/storage/cache/staged_names.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail::staging {
@@ -75819,7 +75582,7 @@ PENSTOCK_INLINE std::vector<std::string> staged_names(std::span<const std::strin
 }  // namespace detail::staging
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/staging_reads.hpp
+// ---- penstock/storage/cache/staging_reads.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail::staging {
@@ -75921,7 +75684,7 @@ class reads_in_order {
 }  // namespace detail::staging
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/staging_reads.ipp
+// ---- penstock/storage/cache/staging_reads.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail::staging {
@@ -76048,7 +75811,7 @@ PENSTOCK_INLINE std::optional<bytes_view> reads_in_order::next() {
 }  // namespace detail::staging
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/staging.ipp
+// ---- penstock/storage/cache/staging.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail::staging {
@@ -76582,355 +76345,6 @@ class damage_count {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/codec/detail/json_text.hpp
-
-/// JSON as Python's `json` writes it: RFC 8259, and the numbers NaN, Infinity and -Infinity.
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The text of a payload, without a byte order mark. Throws `errc::limit` for more than `limit` bytes.
-[[nodiscard]] std::string_view json_text(bytes_view bytes, std::uint64_t limit);
-
-/// Where a text stops being JSON, or its size if it ends too early; `npos` for JSON. Escapes of lone
-/// surrogates are JSON.
-[[nodiscard, gnu::cold]] std::size_t json_fault(std::string_view text);
-
-/// Throws `errc::format`: the text is not JSON, with the offset where it goes wrong.
-[[noreturn, gnu::cold]] void json_malformed(std::string_view text, std::uint64_t offset);
-
-/// Replaces the escapes of a JSON string, without its quotes, where it lies, and returns the text. Half a
-/// surrogate pair becomes U+FFFD. Returns a null pointer for an escape that JSON does not have.
-[[nodiscard]] std::string_view json_unescape(char* text, std::size_t size) noexcept;
-
-/// What a text has that parsers of plain JSON refuse.
-struct json_extras {
-  bool words = false;       ///< perhaps NaN or Infinity
-  bool surrogates = false;  ///< escapes of surrogates, perhaps lone
-};
-
-/// Throws `errc::limit` if the nesting is deeper than `depth`; works on any text, well-formed JSON or not.
-json_extras check_json_depth(std::string_view text, std::uint64_t depth);
-
-/// Turns a text into plain JSON of the same length: lone surrogates become U+FFFD, and NaN and infinities
-/// zeros. Returns which numbers of the text these are, in order, and their values.
-[[nodiscard, gnu::cold]] std::vector<std::pair<std::size_t, double>> to_plain_json(std::string& text);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/codec/detail/json_text.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-namespace json_words {
-
-struct word {
-  std::string_view text, zero;  // of the same length
-  double value;
-};
-inline constexpr std::array<word, 3> all{
-    {{"NaN", "0.0", std::numeric_limits<double>::quiet_NaN()},
-     {"Infinity", "0.000000", std::numeric_limits<double>::infinity()},
-     {"-Infinity", "-0.000000", -std::numeric_limits<double>::infinity()}}};
-
-// The value of a hexadecimal digit; 16 if it is none.
-inline std::uint32_t hex1(char c) noexcept {
-  const char lower = static_cast<char>(c | 32);
-  if (c >= '0' && c <= '9') return static_cast<std::uint32_t>(c - '0');
-  return lower >= 'a' && lower <= 'f' ? static_cast<std::uint32_t>(lower - 'a' + 10) : 16;
-}
-// The value of four hexadecimal digits; 2^16 if these are none.
-inline std::uint32_t hex4(std::string_view digits) noexcept {
-  std::uint32_t value = 0;
-  if (digits.size() < 4) return 0x10000;
-  for (const char c : digits.substr(0, 4)) {
-    if (hex1(c) == 16) return 0x10000;
-    value = value * 16 + hex1(c);
-  }
-  return value;
-}
-inline bool is_high(std::uint32_t unit) noexcept { return unit >= 0xd800 && unit < 0xdc00; }
-inline bool is_low(std::uint32_t unit) noexcept { return unit >= 0xdc00 && unit < 0xe000; }
-inline bool is_digit(std::string_view text, std::size_t at) noexcept {
-  return at < text.size() && text[at] >= '0' && text[at] <= '9';
-}
-
-// Whether the escape at `at`, "\uXXXX", is the first half of a surrogate pair whose other half follows.
-inline bool is_pair(std::string_view text, std::size_t at, std::uint32_t high) noexcept {
-  return is_high(high) && text.substr(at + 6, 2) == "\\u" &&
-         is_low(hex4(text.substr(std::min(at + 8, text.size()))));
-}
-
-}  // namespace json_words
-
-PENSTOCK_INLINE std::string_view json_text(bytes_view bytes, std::uint64_t limit) {
-  if (bytes.size() > limit)
-    throw error(errc::limit, {"the JSON has ", bytes.size(), " bytes, and the limit is ", limit,
-                              "; raise it with .limit = ..."});
-  std::string_view text = bytes.empty() ? std::string_view("") : text_of(bytes);  // never a null pointer
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  return text;
-}
-
-PENSTOCK_INLINE void json_malformed(std::string_view text, std::uint64_t offset) {
-  offset = std::min<std::uint64_t>(offset, text.size());
-  if (offset == text.size()) throw error(errc::format, "the JSON ends too early").at_offset(offset);
-  throw error(errc::format, {"this is not JSON: it goes wrong at ",
-                             quoted(bytes_of(text.substr(detail::to_size(offset))), 12)})
-      .at_offset(offset);
-}
-
-// Goes through a text, and stops where it is not JSON.
-class json_walk {
- public:
-  explicit json_walk(std::string_view text) noexcept : text_(text) {}
-
-  [[nodiscard]] std::size_t fault() {
-    do {
-      blanks();
-      if (!value()) return at_;
-      while (!open_.empty()) {
-        blanks();
-        if (is(open_.back())) {
-          open_.pop_back();
-        } else if (!is(',') || (open_.back() == '}' && !(blanks(), name()))) {
-          return at_;
-        } else {
-          break;
-        }
-      }
-    } while (!open_.empty());
-    blanks();
-    return at_ == text_.size() ? std::string_view::npos : at_;
-  }
-
- private:
-  bool is(char c) noexcept { return at_ < text_.size() && text_[at_] == c && (++at_, true); }
-  void blanks() noexcept { at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size()); }
-  bool word(std::string_view wanted) noexcept {
-    for (const char c : wanted)
-      if (!is(c)) return false;
-    return true;
-  }
-  // The beginning of a list or an object, or all of another value.
-  bool value() {
-    for (;;) {
-      if (is('[')) {
-        open_ += ']';
-        blanks();
-        if (at_ < text_.size() && text_[at_] == ']') return true;
-      } else if (is('{')) {
-        open_ += '}';
-        blanks();
-        if (at_ < text_.size() && text_[at_] == '}') return true;
-        if (!name()) return false;
-      } else {
-        break;
-      }
-      blanks();
-    }
-    if (at_ == text_.size()) return false;
-    switch (text_[at_]) {
-      case '"':
-        return string();
-      case 't':
-        return word("true");
-      case 'f':
-        return word("false");
-      case 'n':
-        return word("null");
-      case 'N':
-        return word("NaN");
-      case 'I':
-        return word("Infinity");
-      default:
-        return number();
-    }
-  }
-  // A name and its colon.
-  bool name() {
-    if (!string()) return false;
-    blanks();
-    if (!is(':')) return false;
-    blanks();
-    return true;
-  }
-  bool string() {
-    if (!is('"')) return false;
-    while (!is('"')) {
-      if (at_ == text_.size()) return false;
-      const auto c = static_cast<unsigned char>(text_[at_]);
-      if (c == '\\') {
-        ++at_;
-        if (at_ == text_.size()) return false;
-        if (is('u')) {
-          for (int i = 0; i < 4; ++i, ++at_)
-            if (at_ == text_.size() || json_words::hex1(text_[at_]) == 16) return false;
-        } else {
-          if (std::string_view("\"\\/bfnrt").find(text_[at_]) == std::string_view::npos) return false;
-          ++at_;
-        }
-      } else {
-        const std::size_t length = c < 0x20 ? 0 : utf8_length(text_.substr(at_));
-        if (length == 0) return false;
-        at_ += length;
-      }
-    }
-    return true;
-  }
-  bool digits() noexcept {
-    const std::size_t before = at_;
-    while (json_words::is_digit(text_, at_)) ++at_;
-    return at_ != before;
-  }
-  bool number() {
-    if (is('-') && at_ < text_.size() && text_[at_] == 'I') return word("Infinity");
-    if (!is('0') && !digits()) return false;
-    if (is('.') && !digits()) return false;
-    if (is('e') || is('E')) {
-      if (!is('+')) (void)is('-');
-      return digits();
-    }
-    return true;
-  }
-
-  std::string_view text_;
-  std::size_t at_ = 0;
-  std::string open_;  // how the lists and objects around end
-};
-
-PENSTOCK_INLINE std::size_t json_fault(std::string_view text) { return json_walk(text).fault(); }
-
-PENSTOCK_INLINE std::string_view json_unescape(char* text, std::size_t size) noexcept {
-  const std::string_view all(text, size);
-  std::size_t from = all.find('\\');
-  if (from == all.npos) return all;
-  char* to = text + from;
-  const auto put = [&to](std::uint32_t byte) { *to++ = static_cast<char>(byte); };
-  const auto put_character = [&](std::uint32_t c) {
-    if (c < 0x80) return put(c);
-    if (c < 0x800) {
-      put(0xc0 | c >> 6);
-    } else {
-      if (c < 0x10000) {
-        put(0xe0 | c >> 12);
-      } else {
-        put(0xf0 | c >> 18);
-        put(0x80 | (c >> 12 & 63));
-      }
-      put(0x80 | (c >> 6 & 63));
-    }
-    put(0x80 | (c & 63));
-  };
-  while (from < size) {
-    // text[from] is a backslash; what is written never goes beyond what was read
-    if (from + 1 == size) return {};
-    const char kind = text[from + 1];
-    if (kind == 'u') {
-      std::uint32_t c = json_words::hex4(all.substr(from + 2));
-      if (c == 0x10000) return {};
-      if (json_words::is_pair(all, from, c)) {
-        c = 0x10000 + ((c & 0x3ff) << 10 | (json_words::hex4(all.substr(from + 8)) & 0x3ff));
-        from += 6;
-      } else if (json_words::is_high(c) || json_words::is_low(c)) {
-        c = 0xfffd;
-      }
-      put_character(c);
-      from += 6;
-    } else {
-      constexpr std::string_view escapes = "\"\\/bfnrt", meant = "\"\\/\b\f\n\r\t";
-      const std::size_t which = escapes.find(kind);
-      if (which == escapes.npos) return {};
-      *to++ = meant[which];
-      from += 2;
-    }
-    const std::size_t next = std::min(all.find('\\', from), size);
-    std::memmove(to, text + from, next - from);
-    to += next - from;
-    from = next;
-  }
-  return {text, static_cast<std::size_t>(to - text)};
-}
-
-PENSTOCK_INLINE json_extras check_json_depth(std::string_view text, std::uint64_t depth) {
-  json_extras found;
-  std::uint64_t now = 0;
-  bool in_text = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_text) {
-      if (c == '\\') {
-        ++i;
-        if (text.substr(std::min(i, text.size()), 1) == "u")
-          found.surrogates |= (json_words::hex4(text.substr(i + 1)) & 0xf800) == 0xd800;
-      } else if (c == '"') {
-        in_text = false;
-      }
-    } else if (c == '"') {
-      in_text = true;
-    } else if (c == '[' || c == '{') {
-      if (++now > depth)
-        throw error(errc::limit,
-                    {"the JSON is nested more than ", depth, " deep; raise the limit with .depth = ..."})
-            .at_offset(i);
-    } else if ((c == ']' || c == '}') && now != 0) {
-      --now;
-    } else if (c == 'N' || c == 'I') {
-      found.words = true;
-    }
-  }
-  return found;
-}
-
-PENSTOCK_INLINE std::vector<std::pair<std::size_t, double>> to_plain_json(std::string& text) {
-  std::vector<std::pair<std::size_t, double>> special;
-  std::size_t numbers = 0;
-  const std::string_view all = text;
-  for (std::size_t i = 0; i < text.size();) {
-    if (text[i] == '"') {
-      for (++i; i < text.size() && text[i] != '"';) {
-        if (text[i] != '\\') {
-          ++i;
-          continue;
-        }
-        if (all.substr(i, 2) != "\\u") {
-          i += 2;
-          continue;
-        }
-        const std::uint32_t unit = json_words::hex4(all.substr(std::min(i + 2, all.size())));
-        const bool pair = json_words::is_pair(all, i, unit);
-        if (!pair && (json_words::is_high(unit) || json_words::is_low(unit))) text.replace(i, 6, "\\ufffd");
-        i += pair ? 12 : 2;
-      }
-      ++i;
-      continue;
-    }
-    // only a whole token is a word: 1NaN is not JSON, and must not become 10.0
-    const auto* const word =
-        std::find_if(json_words::all.begin(), json_words::all.end(), [&](const json_words::word& one) {
-          constexpr std::string_view before = " \t\r\n[:,", behind = " \t\r\n]},";
-          const std::size_t end = i + one.text.size();
-          return all.substr(i).starts_with(one.text) && (i == 0 || before.find(all[i - 1]) != all.npos) &&
-                 (end == all.size() || behind.find(all[end]) != all.npos);
-        });
-    if (word != json_words::all.end()) {
-      special.emplace_back(numbers++, word->value);
-      text.replace(i, word->text.size(), word->zero);
-      i += word->text.size();
-    } else if (text[i] == '-' || json_words::is_digit(all, i)) {
-      ++numbers;
-      i = std::min(all.find_first_not_of("0123456789+-.eE", i), all.size());
-    } else {
-      ++i;
-    }
-  }
-  return special;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/codec/detail/luma.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -77394,7 +76808,1207 @@ PENSTOCK_INLINE std::uint64_t zstd_frame_walk::blocks() {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/detail/avro_schema.hpp
+// ---- penstock/codec/layouts/json_text.hpp
+
+/// JSON as Python's `json` writes it: RFC 8259, and the numbers NaN, Infinity and -Infinity.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The text of a payload, without a byte order mark. Throws `errc::limit` for more than `limit` bytes.
+[[nodiscard]] std::string_view json_text(bytes_view bytes, std::uint64_t limit);
+
+/// Where a text stops being JSON, or its size if it ends too early; `npos` for JSON. Escapes of lone
+/// surrogates are JSON.
+[[nodiscard, gnu::cold]] std::size_t json_fault(std::string_view text);
+
+/// Throws `errc::format`: the text is not JSON, with the offset where it goes wrong.
+[[noreturn, gnu::cold]] void json_malformed(std::string_view text, std::uint64_t offset);
+
+/// Replaces the escapes of a JSON string, without its quotes, where it lies, and returns the text. Half a
+/// surrogate pair becomes U+FFFD. Returns a null pointer for an escape that JSON does not have.
+[[nodiscard]] std::string_view json_unescape(char* text, std::size_t size) noexcept;
+
+/// What a text has that parsers of plain JSON refuse.
+struct json_extras {
+  bool words = false;       ///< perhaps NaN or Infinity
+  bool surrogates = false;  ///< escapes of surrogates, perhaps lone
+};
+
+/// Throws `errc::limit` if the nesting is deeper than `depth`; works on any text, well-formed JSON or not.
+json_extras check_json_depth(std::string_view text, std::uint64_t depth);
+
+/// Turns a text into plain JSON of the same length: lone surrogates become U+FFFD, and NaN and infinities
+/// zeros. Returns which numbers of the text these are, in order, and their values.
+[[nodiscard, gnu::cold]] std::vector<std::pair<std::size_t, double>> to_plain_json(std::string& text);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/layouts/json_text.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+namespace json_words {
+
+struct word {
+  std::string_view text, zero;  // of the same length
+  double value;
+};
+inline constexpr std::array<word, 3> all{
+    {{"NaN", "0.0", std::numeric_limits<double>::quiet_NaN()},
+     {"Infinity", "0.000000", std::numeric_limits<double>::infinity()},
+     {"-Infinity", "-0.000000", -std::numeric_limits<double>::infinity()}}};
+
+// The value of a hexadecimal digit; 16 if it is none.
+inline std::uint32_t hex1(char c) noexcept {
+  const char lower = static_cast<char>(c | 32);
+  if (c >= '0' && c <= '9') return static_cast<std::uint32_t>(c - '0');
+  return lower >= 'a' && lower <= 'f' ? static_cast<std::uint32_t>(lower - 'a' + 10) : 16;
+}
+// The value of four hexadecimal digits; 2^16 if these are none.
+inline std::uint32_t hex4(std::string_view digits) noexcept {
+  std::uint32_t value = 0;
+  if (digits.size() < 4) return 0x10000;
+  for (const char c : digits.substr(0, 4)) {
+    if (hex1(c) == 16) return 0x10000;
+    value = value * 16 + hex1(c);
+  }
+  return value;
+}
+inline bool is_high(std::uint32_t unit) noexcept { return unit >= 0xd800 && unit < 0xdc00; }
+inline bool is_low(std::uint32_t unit) noexcept { return unit >= 0xdc00 && unit < 0xe000; }
+inline bool is_digit(std::string_view text, std::size_t at) noexcept {
+  return at < text.size() && text[at] >= '0' && text[at] <= '9';
+}
+
+// Whether the escape at `at`, "\uXXXX", is the first half of a surrogate pair whose other half follows.
+inline bool is_pair(std::string_view text, std::size_t at, std::uint32_t high) noexcept {
+  return is_high(high) && text.substr(at + 6, 2) == "\\u" &&
+         is_low(hex4(text.substr(std::min(at + 8, text.size()))));
+}
+
+}  // namespace json_words
+
+PENSTOCK_INLINE std::string_view json_text(bytes_view bytes, std::uint64_t limit) {
+  if (bytes.size() > limit)
+    throw error(errc::limit, {"the JSON has ", bytes.size(), " bytes, and the limit is ", limit,
+                              "; raise it with .limit = ..."});
+  std::string_view text = bytes.empty() ? std::string_view("") : text_of(bytes);  // never a null pointer
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  return text;
+}
+
+PENSTOCK_INLINE void json_malformed(std::string_view text, std::uint64_t offset) {
+  offset = std::min<std::uint64_t>(offset, text.size());
+  if (offset == text.size()) throw error(errc::format, "the JSON ends too early").at_offset(offset);
+  throw error(errc::format, {"this is not JSON: it goes wrong at ",
+                             quoted(bytes_of(text.substr(detail::to_size(offset))), 12)})
+      .at_offset(offset);
+}
+
+// Goes through a text, and stops where it is not JSON.
+class json_walk {
+ public:
+  explicit json_walk(std::string_view text) noexcept : text_(text) {}
+
+  [[nodiscard]] std::size_t fault() {
+    do {
+      blanks();
+      if (!value()) return at_;
+      while (!open_.empty()) {
+        blanks();
+        if (is(open_.back())) {
+          open_.pop_back();
+        } else if (!is(',') || (open_.back() == '}' && !(blanks(), name()))) {
+          return at_;
+        } else {
+          break;
+        }
+      }
+    } while (!open_.empty());
+    blanks();
+    return at_ == text_.size() ? std::string_view::npos : at_;
+  }
+
+ private:
+  bool is(char c) noexcept { return at_ < text_.size() && text_[at_] == c && (++at_, true); }
+  void blanks() noexcept { at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size()); }
+  bool word(std::string_view wanted) noexcept {
+    for (const char c : wanted)
+      if (!is(c)) return false;
+    return true;
+  }
+  // The beginning of a list or an object, or all of another value.
+  bool value() {
+    for (;;) {
+      if (is('[')) {
+        open_ += ']';
+        blanks();
+        if (at_ < text_.size() && text_[at_] == ']') return true;
+      } else if (is('{')) {
+        open_ += '}';
+        blanks();
+        if (at_ < text_.size() && text_[at_] == '}') return true;
+        if (!name()) return false;
+      } else {
+        break;
+      }
+      blanks();
+    }
+    if (at_ == text_.size()) return false;
+    switch (text_[at_]) {
+      case '"':
+        return string();
+      case 't':
+        return word("true");
+      case 'f':
+        return word("false");
+      case 'n':
+        return word("null");
+      case 'N':
+        return word("NaN");
+      case 'I':
+        return word("Infinity");
+      default:
+        return number();
+    }
+  }
+  // A name and its colon.
+  bool name() {
+    if (!string()) return false;
+    blanks();
+    if (!is(':')) return false;
+    blanks();
+    return true;
+  }
+  bool string() {
+    if (!is('"')) return false;
+    while (!is('"')) {
+      if (at_ == text_.size()) return false;
+      const auto c = static_cast<unsigned char>(text_[at_]);
+      if (c == '\\') {
+        ++at_;
+        if (at_ == text_.size()) return false;
+        if (is('u')) {
+          for (int i = 0; i < 4; ++i, ++at_)
+            if (at_ == text_.size() || json_words::hex1(text_[at_]) == 16) return false;
+        } else {
+          if (std::string_view("\"\\/bfnrt").find(text_[at_]) == std::string_view::npos) return false;
+          ++at_;
+        }
+      } else {
+        const std::size_t length = c < 0x20 ? 0 : utf8_length(text_.substr(at_));
+        if (length == 0) return false;
+        at_ += length;
+      }
+    }
+    return true;
+  }
+  bool digits() noexcept {
+    const std::size_t before = at_;
+    while (json_words::is_digit(text_, at_)) ++at_;
+    return at_ != before;
+  }
+  bool number() {
+    if (is('-') && at_ < text_.size() && text_[at_] == 'I') return word("Infinity");
+    if (!is('0') && !digits()) return false;
+    if (is('.') && !digits()) return false;
+    if (is('e') || is('E')) {
+      if (!is('+')) (void)is('-');
+      return digits();
+    }
+    return true;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::string open_;  // how the lists and objects around end
+};
+
+PENSTOCK_INLINE std::size_t json_fault(std::string_view text) { return json_walk(text).fault(); }
+
+PENSTOCK_INLINE std::string_view json_unescape(char* text, std::size_t size) noexcept {
+  const std::string_view all(text, size);
+  std::size_t from = all.find('\\');
+  if (from == all.npos) return all;
+  char* to = text + from;
+  const auto put = [&to](std::uint32_t byte) { *to++ = static_cast<char>(byte); };
+  const auto put_character = [&](std::uint32_t c) {
+    if (c < 0x80) return put(c);
+    if (c < 0x800) {
+      put(0xc0 | c >> 6);
+    } else {
+      if (c < 0x10000) {
+        put(0xe0 | c >> 12);
+      } else {
+        put(0xf0 | c >> 18);
+        put(0x80 | (c >> 12 & 63));
+      }
+      put(0x80 | (c >> 6 & 63));
+    }
+    put(0x80 | (c & 63));
+  };
+  while (from < size) {
+    // text[from] is a backslash; what is written never goes beyond what was read
+    if (from + 1 == size) return {};
+    const char kind = text[from + 1];
+    if (kind == 'u') {
+      std::uint32_t c = json_words::hex4(all.substr(from + 2));
+      if (c == 0x10000) return {};
+      if (json_words::is_pair(all, from, c)) {
+        c = 0x10000 + ((c & 0x3ff) << 10 | (json_words::hex4(all.substr(from + 8)) & 0x3ff));
+        from += 6;
+      } else if (json_words::is_high(c) || json_words::is_low(c)) {
+        c = 0xfffd;
+      }
+      put_character(c);
+      from += 6;
+    } else {
+      constexpr std::string_view escapes = "\"\\/bfnrt", meant = "\"\\/\b\f\n\r\t";
+      const std::size_t which = escapes.find(kind);
+      if (which == escapes.npos) return {};
+      *to++ = meant[which];
+      from += 2;
+    }
+    const std::size_t next = std::min(all.find('\\', from), size);
+    std::memmove(to, text + from, next - from);
+    to += next - from;
+    from = next;
+  }
+  return {text, static_cast<std::size_t>(to - text)};
+}
+
+PENSTOCK_INLINE json_extras check_json_depth(std::string_view text, std::uint64_t depth) {
+  json_extras found;
+  std::uint64_t now = 0;
+  bool in_text = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_text) {
+      if (c == '\\') {
+        ++i;
+        if (text.substr(std::min(i, text.size()), 1) == "u")
+          found.surrogates |= (json_words::hex4(text.substr(i + 1)) & 0xf800) == 0xd800;
+      } else if (c == '"') {
+        in_text = false;
+      }
+    } else if (c == '"') {
+      in_text = true;
+    } else if (c == '[' || c == '{') {
+      if (++now > depth)
+        throw error(errc::limit,
+                    {"the JSON is nested more than ", depth, " deep; raise the limit with .depth = ..."})
+            .at_offset(i);
+    } else if ((c == ']' || c == '}') && now != 0) {
+      --now;
+    } else if (c == 'N' || c == 'I') {
+      found.words = true;
+    }
+  }
+  return found;
+}
+
+PENSTOCK_INLINE std::vector<std::pair<std::size_t, double>> to_plain_json(std::string& text) {
+  std::vector<std::pair<std::size_t, double>> special;
+  std::size_t numbers = 0;
+  const std::string_view all = text;
+  for (std::size_t i = 0; i < text.size();) {
+    if (text[i] == '"') {
+      for (++i; i < text.size() && text[i] != '"';) {
+        if (text[i] != '\\') {
+          ++i;
+          continue;
+        }
+        if (all.substr(i, 2) != "\\u") {
+          i += 2;
+          continue;
+        }
+        const std::uint32_t unit = json_words::hex4(all.substr(std::min(i + 2, all.size())));
+        const bool pair = json_words::is_pair(all, i, unit);
+        if (!pair && (json_words::is_high(unit) || json_words::is_low(unit))) text.replace(i, 6, "\\ufffd");
+        i += pair ? 12 : 2;
+      }
+      ++i;
+      continue;
+    }
+    // only a whole token is a word: 1NaN is not JSON, and must not become 10.0
+    const auto* const word =
+        std::find_if(json_words::all.begin(), json_words::all.end(), [&](const json_words::word& one) {
+          constexpr std::string_view before = " \t\r\n[:,", behind = " \t\r\n]},";
+          const std::size_t end = i + one.text.size();
+          return all.substr(i).starts_with(one.text) && (i == 0 || before.find(all[i - 1]) != all.npos) &&
+                 (end == all.size() || behind.find(all[end]) != all.npos);
+        });
+    if (word != json_words::all.end()) {
+      special.emplace_back(numbers++, word->value);
+      text.replace(i, word->text.size(), word->zero);
+      i += word->text.size();
+    } else if (text[i] == '-' || json_words::is_digit(all, i)) {
+      ++numbers;
+      i = std::min(all.find_first_not_of("0123456789+-.eE", i), all.size());
+    } else {
+      ++i;
+    }
+  }
+  return special;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/litdata_frames.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Turns what stands in front of the frames of a LitData chunk that is compressed inside into the table of
+/// one that is not: the number of samples, and where each begins.
+/// Source: litdata, streaming/framed_zstd.py.
+class litdata_frame_head {
+ public:
+  static constexpr std::string_view magic{"LDFZ01\0\0", 8};
+
+  void begin() noexcept { *this = {}; }
+  /// None behind the head, and for a chunk that has none. The first piece must have all of the first 24
+  /// bytes.
+  /// Throws errc::format for a head that LitData does not write.
+  [[nodiscard]] std::optional<unpack_step> step(bytes_view in, mutable_bytes out, bool last);
+
+ private:
+  bool measured_ = false;
+  std::size_t number_left_ = 0;     // bytes of the number of samples that have yet to be written
+  std::uint64_t offsets_left_ = 0;  // bytes of where samples begin
+  std::uint64_t frames_left_ = 0;   // bytes of the list of frames
+  std::uint32_t samples_ = 0, add_ = 0;
+  unsigned carry_ = 0;
+};
+
+/// Chunks of LitData: by these bytes a stream tells how one is compressed.
+[[nodiscard]] const stream_kind& litdata_streams() noexcept;
+
+/// An unpacker for chunks of LitData that are compressed as a whole, or inside, in frames of several samples.
+/// Out: the chunk as it is without compression.
+template <unpacker Unpack>
+struct litdata_frames {
+  static constexpr std::string_view unpacker_format = Unpack::unpacker_format;
+
+  class stream {
+   public:
+    void begin() {
+      head_.begin();
+      frames_.begin();
+    }
+    unpack_step step(bytes_view in, mutable_bytes out, bool last) {
+      if (const auto done = head_.step(in, out, last)) return *done;
+      return frames_.step(in, out, last);
+    }
+
+   private:
+    litdata_frame_head head_;
+    typename Unpack::stream frames_;
+  };
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/litdata_frames.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE std::optional<unpack_step> litdata_frame_head::step(bytes_view in, mutable_bytes out,
+                                                                    bool last) {
+  constexpr std::size_t prefix = 24, frame = 24;
+  unpack_step done;
+  const auto take = [&](std::size_t bytes) {
+    in = in.subspan(bytes);
+    done.taken += bytes;
+  };
+  const auto put = [&](unsigned byte) { out[done.made++] = static_cast<std::byte>(byte & 255); };
+  if (!measured_) {
+    measured_ = true;
+    if (!text_of(in).starts_with(magic)) return std::nullopt;
+    if (in.size() < prefix) throw error(errc::format, "the chunk ends within its head: it is cut off");
+    const auto version = load_little<std::uint16_t>(in.data() + 8);
+    const auto flags = load_little<std::uint16_t>(in.data() + 10);
+    if (version != 1 || flags != 0)
+      throw error(errc::format, {"the chunk has version ", version, " of LitData's frames with the flags ",
+                                 flags, "; version 1 without flags is known"});
+    samples_ = load_little<std::uint32_t>(in.data() + 12);
+    const auto rows = load_little<std::uint32_t>(in.data() + 16);
+    const auto frames = load_little<std::uint32_t>(in.data() + 20);
+    // The table counts to 2^32 bytes, itself included.
+    constexpr std::uint32_t maximum = std::numeric_limits<std::uint32_t>::max() / 4 - 2;
+    if (samples_ == 0 || samples_ > maximum || rows == 0 || frames != (samples_ - 1) / rows + 1)
+      throw error(errc::format, {"the chunk says that it has ", samples_, " samples in ", frames,
+                                 " frames of ", rows, ": it is damaged"});
+    number_left_ = 4;
+    offsets_left_ = 4 * (std::uint64_t{samples_} + 1);
+    frames_left_ = std::uint64_t{frame} * frames;
+    add_ = 4 * (samples_ + 2);
+    take(prefix);
+  }
+  if (frames_left_ == 0) return std::nullopt;
+  for (; number_left_ != 0 && done.made != out.size(); --number_left_)
+    put(samples_ >> 8 * (4 - number_left_));
+  // Each number is read, and what is added to it, from its lowest byte to its highest.
+  for (; number_left_ == 0 && offsets_left_ != 0 && !in.empty() && done.made != out.size(); --offsets_left_) {
+    const auto byte = static_cast<unsigned>((4 - offsets_left_ % 4) % 4);
+    if (byte == 0) carry_ = 0;
+    const unsigned sum = std::to_integer<unsigned>(in[0]) + (add_ >> 8 * byte & 255) + carry_;
+    carry_ = sum >> 8;
+    if (byte == 3 && carry_ != 0)
+      throw error(errc::format, "the chunk has a sample that begins beyond 4 GiB: it is damaged");
+    put(sum);
+    take(1);
+  }
+  if (offsets_left_ == 0) {
+    const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(frames_left_, in.size()));
+    frames_left_ -= some;
+    take(some);
+  }
+  if (last && in.empty() && frames_left_ != 0 && done.made != out.size())
+    throw error(errc::format, "the chunk ends within its head: it is cut off");
+  return done;
+}
+
+// The first bytes of a chunk that is not compressed, a number, may look like another compression.
+PENSTOCK_INLINE std::string_view litdata_compression(bytes_view head) {
+  const bool inside = text_of(head).starts_with(litdata_frame_head::magic);
+  return inside || compression_of(head) == "zstd" ? "zstd" : "";
+}
+PENSTOCK_INLINE const stream_kind& litdata_streams() noexcept {
+  static constexpr stream_kind kind{[](bytes_view) { return false; }, false, &litdata_compression};
+  return kind;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/litdata_samples.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Unpacks a LitData chunk whose samples are compressed one by one. Where samples begin stands in front of
+/// them, so the chunk is made in memory, at most 1 GiB.
+/// Source: litdata, streaming/framed_zstd.py, `pack_sample_zstd`.
+class litdata_sample_unpacker {
+ public:
+  static constexpr std::uint64_t limit = 1_GiB;
+
+  /// The unpacker of single samples.
+  struct calls {
+    void* stream;
+    void (*begin)(void* stream);
+    unpack_step (*step)(void* stream, bytes_view in, mutable_bytes out, bool last);
+  };
+
+  void begin();
+  /// Throws errc::format for a table that LitData does not write and for a chunk that is cut off, errc::limit
+  /// for samples that unpack to more than the limit, and what the unpacker throws.
+  [[nodiscard]] unpack_step step(const calls& unpack, bytes_view in, mutable_bytes out, bool last);
+
+ private:
+  [[nodiscard]] std::size_t take_table(bytes_view in);
+  [[nodiscard]] std::size_t take_sample(const calls& unpack, bytes_view in);
+  void write_offset(std::size_t sample);
+
+  std::vector<std::byte> table_;  // as it is in the chunk
+  std::vector<std::byte> made_;   // the chunk without compression
+  std::size_t end_ = 0;           // of what is made
+  std::size_t sample_ = 0;        // that is unpacked now
+  std::size_t samples_ = 0;
+  std::uint64_t left_ = 0;  // packed bytes of this sample
+  std::size_t shown_ = 0;   // of the finished chunk
+};
+
+/// Chunks of which the index says that their samples are compressed.
+[[nodiscard]] const stream_kind& litdata_sample_streams() noexcept;
+
+/// An unpacker for chunks of LitData whose samples are compressed one by one.
+/// Out: the chunk as it is without compression.
+template <unpacker Unpack>
+struct litdata_samples {
+  static constexpr std::string_view unpacker_format = Unpack::unpacker_format;
+
+  class stream {
+   public:
+    void begin() { chunk_.begin(); }
+    unpack_step step(bytes_view in, mutable_bytes out, bool last) {
+      using one = typename Unpack::stream;
+      return chunk_.step({&sample_, [](void* state) { static_cast<one*>(state)->begin(); },
+                          [](void* state, bytes_view from, mutable_bytes into, bool end) {
+                            return static_cast<one*>(state)->step(from, into, end);
+                          }},
+                         in, out, last);
+    }
+
+   private:
+    litdata_sample_unpacker chunk_;
+    typename Unpack::stream sample_;
+  };
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/litdata_samples.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void litdata_sample_unpacker::begin() { *this = {}; }
+
+PENSTOCK_INLINE unpack_step litdata_sample_unpacker::step(const calls& unpack, bytes_view in,
+                                                          mutable_bytes out, bool last) {
+  unpack_step done;
+  const auto take = [&](std::size_t bytes) {
+    in = in.subspan(bytes);
+    done.taken += bytes;
+  };
+  if (samples_ == 0) {
+    take(take_table(in));
+    if (samples_ != 0) unpack.begin(unpack.stream);
+  }
+  while (samples_ != 0 && sample_ != samples_ && !in.empty()) take(take_sample(unpack, in));
+  if (samples_ == 0 || sample_ != samples_) {
+    if (last && in.empty()) throw error(errc::format, "the chunk ends within a sample: it is cut off");
+    return done;
+  }
+  if (!in.empty())
+    throw error(errc::format, {"the chunk has bytes behind its ", samples_, " samples: it is damaged"});
+  done.made = std::min(out.size(), end_ - shown_);
+  std::memcpy(out.data(), made_.data() + shown_, done.made);
+  shown_ += done.made;
+  done.whole = shown_ == end_;
+  return done;
+}
+
+// The number of samples, where each begins, and where the last one ends.
+PENSTOCK_INLINE std::size_t litdata_sample_unpacker::take_table(bytes_view in) {
+  constexpr std::size_t number = sizeof(std::uint32_t);
+  std::size_t taken = 0;
+  const auto fill_up_to = [&](std::uint64_t size) {
+    const std::size_t some =
+        static_cast<std::size_t>(std::min<std::uint64_t>(size - table_.size(), in.size() - taken));
+    table_.insert(table_.end(), in.begin() + static_cast<std::ptrdiff_t>(taken),
+                  in.begin() + static_cast<std::ptrdiff_t>(taken + some));
+    taken += some;
+    return table_.size() == size;
+  };
+  if (table_.size() < number && !fill_up_to(number)) return taken;
+  const auto samples = load_little<std::uint32_t>(table_.data());
+  const std::uint64_t size = number * (std::uint64_t{samples} + 2);
+  if (samples == 0 || size > limit)
+    throw error(errc::format, {"the chunk says that it has ", samples, " samples: it is damaged"});
+  if (!fill_up_to(size)) return taken;
+  std::uint64_t before = size;
+  for (std::size_t i = 0; i <= samples; ++i) {
+    const auto begin = load_little<std::uint32_t>(table_.data() + number * (i + 1));
+    if (i == 0 ? begin != size : begin <= before)
+      throw error(errc::format, {"the chunk says that its sample ", i, " begins at ", begin,
+                                 ", where none can: it is damaged"});
+    before = begin;
+  }
+  samples_ = samples;
+  made_ = table_;
+  end_ = table_.size();
+  write_offset(0);
+  left_ = load_little<std::uint32_t>(table_.data() + 2 * number) - size;
+  return taken;
+}
+
+PENSTOCK_INLINE std::size_t litdata_sample_unpacker::take_sample(const calls& unpack, bytes_view in) {
+  constexpr std::size_t number = sizeof(std::uint32_t), room = 64_KiB;
+  std::size_t taken = 0;
+  while (true) {
+    if (made_.size() - end_ < room)
+      made_.resize(
+          static_cast<std::size_t>(std::min<std::uint64_t>(end_ + std::max(room, end_), limit + room)));
+    const bytes_view rest = in.subspan(taken);
+    const bytes_view some = rest.first(static_cast<std::size_t>(std::min<std::uint64_t>(left_, rest.size())));
+    const unpack_step done =
+        unpack.step(unpack.stream, some, mutable_bytes(made_).subspan(end_), some.size() == left_);
+    taken += done.taken;
+    left_ -= done.taken;
+    end_ += done.made;
+    if (end_ > limit)
+      throw error(errc::limit,
+                  {"the samples of the chunk unpack to more than ", limit, " bytes: write smaller chunks"});
+    if (done.taken != 0 || done.made != 0) {
+      if (left_ != 0 && taken == in.size()) return taken;
+      continue;
+    }
+    if (!done.whole || left_ != 0)
+      throw error(errc::format,
+                  {"sample ", sample_, " of the chunk is cut off, or no sample: it is damaged"});
+    write_offset(++sample_);
+    if (sample_ != samples_) {
+      const std::byte* const at = table_.data() + number * (sample_ + 1);
+      left_ = load_little<std::uint32_t>(at + number) - load_little<std::uint32_t>(at);
+      unpack.begin(unpack.stream);
+    }
+    return taken;
+  }
+}
+
+PENSTOCK_INLINE void litdata_sample_unpacker::write_offset(std::size_t sample) {
+  for (std::size_t byte = 0; byte < sizeof(std::uint32_t); ++byte)
+    made_[sizeof(std::uint32_t) * (sample + 1) + byte] = static_cast<std::byte>(end_ >> 8 * byte & 255);
+}
+
+// A chunk that is not compressed is told by its first sample, if that is among the first bytes.
+PENSTOCK_INLINE std::string_view litdata_sample_compression(bytes_view head) {
+  constexpr std::size_t number = sizeof(std::uint32_t);
+  if (head.size() < 2 * number) return "zstd";
+  const std::uint64_t samples = load_little<std::uint32_t>(head.data());
+  const auto first = load_little<std::uint32_t>(head.data() + number);
+  const bool shown = first == number * (samples + 2) && first < head.size();
+  return shown && compression_of(head.subspan(first)) != "zstd" ? "" : "zstd";
+}
+PENSTOCK_INLINE const stream_kind& litdata_sample_streams() noexcept {
+  static constexpr stream_kind kind{[](bytes_view) { return false; }, false, &litdata_sample_compression};
+  return kind;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/mds_sample.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A column of an MDS dataset: its name, its encoding as MosaicML writes it ("int", "ndarray:uint8:2,3"), and
+/// the bytes of each of its values; 0 if they differ.
+struct mds_column {
+  std::string name;
+  std::string encoding;
+  std::uint32_t size = 0;
+  friend bool operator==(const mds_column&, const mds_column&) = default;
+};
+
+namespace detail {
+
+/// The columns of a shard, and how its samples begin.
+struct mds_columns {
+  std::vector<mds_column> all;
+  std::uint32_t head = 0;  ///< bytes before the first value: the sizes of those that differ
+
+  explicit mds_columns(std::vector<mds_column> columns);
+};
+
+/// Throws `errc::format` if a codec of this name cannot read a column of this encoding.
+void check_mds_codec(const mds_column& column, std::string_view codec);
+
+/// The current sample of a worker.
+struct mds_cursor {
+  static constexpr std::uint64_t nothing_touched = std::numeric_limits<std::uint64_t>::max();
+
+  const mds_columns* columns = nullptr;
+  const std::string* path = nullptr;
+  const std::string* name = nullptr;  ///< of the shard in the index
+  object_id shard = 0;
+  std::uint64_t sample = 0;  ///< in the shard
+  std::uint64_t begin = 0;   ///< in the shard's file
+  std::uint64_t size = 0;
+  std::uint64_t touched = nothing_touched;  ///< the offset of the bytes requested last, from `begin`
+
+  /// Moves to another shard.
+  void enter(const mds_columns& new_columns, const std::string& new_path, const std::string& new_name,
+             object_id new_shard);
+  /// Finds where values begin. `head` is at least the first `columns->head` bytes, or all there are.
+  void divide(bytes_view head);
+  /// Values are unknown, and look empty.
+  void forget() { begins.assign(columns->all.size() + 1, 0); }
+  [[nodiscard]] std::uint64_t value_begin(std::size_t column) const noexcept { return begins[column]; }
+  [[nodiscard]] std::uint64_t value_size(std::size_t column) const noexcept {
+    return begins[column + 1] - begins[column];
+  }
+  /// The shard's name and the sample's number in it: "shard.00000.mds:17".
+  [[nodiscard]] std::string_view key() const;
+  /// Adds shard, offset and key to an error.
+  void add_context(error& e) const;
+  [[nodiscard]] bool knows_codec(std::size_t column, std::string_view codec) const noexcept {
+    return column < codecs.size() && codecs[column].data() == codec.data() &&
+           codecs[column].size() == codec.size() && codec.data() != nullptr;
+  }
+  void learn_codec(std::size_t column, std::string_view codec);
+
+ private:
+  std::vector<std::uint64_t> begins;     // of the values, from `begin`, and their end
+  std::vector<std::string_view> codecs;  // by column: the codec that was checked last
+  mutable std::string key_text;
+};
+
+/// The state of one worker. A sample is shown in place where the session can; a smaller one is otherwise read
+/// as a whole, and of a larger one the values that are asked for, straight into their destinations.
+template <class Session>
+class mds_worker : public fetch_link<Session> {
+ public:
+  static constexpr bool views = viewing_session<Session>;
+  mds_cursor at;
+
+  /// Finds the values of the sample that `at` names; with `unread`, none may be asked for.
+  void begin(Session& session, bool unread) {
+    session_ = &session;
+    sample_bytes_ = {};
+    needs_confirm_ = views;
+    at.touched = mds_cursor::nothing_touched;
+    for (std::size_t i = 0; i < read_.size(); ++i) read_[i] = false;
+    if (unread) return at.forget();
+    if constexpr (views) {
+      sample_bytes_ = session.view(at.shard, at.begin, at.size);
+    } else {
+      sample_bytes_ = this->find(session, at.shard, at.begin, at.size);
+      if constexpr (mapped_session<Session>)
+        if (sample_bytes_.empty() && session.mapped(at.shard)) {
+          needs_confirm_ = true;
+          sample_bytes_ = session.view(at.shard, at.begin, at.size);
+        }
+      if (sample_bytes_.empty()) {
+        room_.resize_for_overwrite(detail::to_size(at.size));
+        const std::uint64_t first =
+            at.size < direct || at.columns->head > at.size ? at.size : at.columns->head;
+        if (first != 0) session.read(at.shard, at.begin, room_.span().first(detail::to_size(first)));
+        if (first == at.size) sample_bytes_ = room_.view();
+      }
+    }
+    at.divide(sample_bytes_.empty() ? room_.view() : sample_bytes_);
+  }
+  /// Whether the sample was shown in place, which only `confirm` makes sure of.
+  [[nodiscard]] bool needs_confirm() const noexcept { return needs_confirm_; }
+
+  void read(std::size_t column, mutable_bytes into) {
+    at.touched = at.value_begin(column);
+    if (into.empty()) return;
+    if (!sample_bytes_.empty())
+      std::memcpy(into.data(), sample_bytes_.data() + at.touched, into.size());
+    else
+      session_->read(at.shard, at.begin + at.touched, into);
+  }
+  [[nodiscard]] bytes_view finish(std::size_t column) {
+    const std::size_t size = detail::to_size(at.value_size(column));
+    at.touched = at.value_begin(column);
+    const std::size_t begin = detail::to_size(at.touched);
+    if (!sample_bytes_.empty() || size == 0)
+      return sample_bytes_.empty() ? bytes_view() : sample_bytes_.subspan(begin, size);
+    if (read_.size() <= column) read_.resize(column + 1);
+    const mutable_bytes mine = room_.span().subspan(begin, size);
+    if (!read_[column]) session_->read(at.shard, at.begin + begin, mine);
+    read_[column] = true;
+    return mine;
+  }
+
+ private:
+  static constexpr std::uint64_t direct = 32_KiB;
+
+  Session* session_ = nullptr;
+  bytes_view sample_bytes_;  // the whole sample; empty: values are read one by one
+  buffer room_;              // the sample, or those of its values that were read
+  std::vector<bool> read_;   // by column: whether its value is in the room
+  bool needs_confirm_ = false;
+};
+
+/// A value of a column: bytes that know their encoding. Valid during the call that delivers its sample.
+template <class Worker>
+class mds_value {
+ public:
+  using unfinished = void;
+  /// Views of mapped shards are valid as long as the run, so holding one needs no copy.
+  static constexpr bool lasting = Worker::views;
+
+  mds_value() = default;
+  mds_value(Worker& worker, std::size_t column) noexcept : worker_(&worker), column_(column) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return worker_->at.value_size(column_); }
+  /// The offset of the bytes in the shard.
+  [[nodiscard]] std::uint64_t offset() const noexcept {
+    return worker_->at.begin + worker_->at.value_begin(column_);
+  }
+  void read_into(mutable_bytes into) const {
+    if (into.size() != size())
+      throw error(errc::argument, {"a value of ", size(), " bytes was to be read into ", into.size()});
+    worker_->read(column_, into);
+  }
+  [[nodiscard]] bytes_view finish() const { return worker_->finish(column_); }
+  /// The column's encoding, as MosaicML writes it.
+  [[nodiscard]] std::string_view encoding() const noexcept {
+    return worker_->at.columns->all[column_].encoding;
+  }
+  /// Throws `errc::format` if a codec of this name cannot read the column.
+  void check_codec(std::string_view codec) const {
+    worker_->at.touched = worker_->at.value_begin(column_);  // where an error of the codec belongs
+    if (!worker_->at.knows_codec(column_, codec)) [[unlikely]]
+      worker_->at.learn_codec(column_, codec);
+  }
+
+ private:
+  Worker* worker_ = nullptr;
+  std::size_t column_ = 0;
+};
+
+/// An open sample of an MDS shard: a member for each column.
+template <class Worker>
+class mds_sample {
+ public:
+  using is_open_sample = void;
+  using blob_type = mds_value<Worker>;
+
+  explicit mds_sample(Worker& worker) noexcept : worker_(&worker) {}
+
+  [[nodiscard]] std::string_view key() const { return worker_->at.key(); }
+  /// The shard that the sample is in.
+  [[nodiscard]] std::string_view url() const noexcept { return *worker_->at.path; }
+  [[nodiscard]] std::size_t size() const noexcept { return worker_->at.columns->all.size(); }
+  [[nodiscard]] std::string_view name(std::size_t i) const noexcept {
+    return worker_->at.columns->all[i].name;
+  }
+  [[nodiscard]] blob_type member(std::size_t i) const noexcept { return {*worker_, i}; }
+
+ private:
+  Worker* worker_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/mds_sample.ipp
+
+// Source: mosaicml-streaming, streaming/base/format/mds/{reader,writer,encodings}.py.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE mds_columns::mds_columns(std::vector<mds_column> columns) : all(std::move(columns)) {
+  for (const mds_column& one : all)
+    if (one.size == 0) head += 4;
+}
+
+PENSTOCK_INLINE void check_mds_codec(const mds_column& column, std::string_view codec) {
+  // The encodings that a codec reads: beside `bytes`, whose content only the user knows.
+  struct reads {
+    std::string_view codec;
+    std::array<std::string_view, 5> encodings;
+  };
+  constexpr std::array<reads, 16> known{{{"text", {"str", "str_int", "str_float", "str_decimal", "json"}},
+                                         {"integer", {"str", "str_int"}},
+                                         {"floating", {"str", "str_int", "str_float", "str_decimal"}},
+                                         {"json", {"str", "json"}},
+                                         {"json_field", {"str", "json"}},
+                                         {"json_fields", {"str", "json"}},
+                                         {"jpeg", {"jpeg"}},
+                                         {"png", {"png"}},
+                                         {"image", {"jpeg", "png"}},
+                                         {"webp", {}},
+                                         {"npy", {}},
+                                         {"npy_image", {}},
+                                         {"pixels", {}},
+                                         {"zstd", {}},
+                                         {"gzip", {}},
+                                         {"lz4", {}}}};
+  if (column.encoding == "pkl" || column.encoding.starts_with("pkl:"))
+    throw error(errc::format, {"the column '", column.name,
+                               "' holds pickles, which can run any program and are never read: write it anew "
+                               "with another encoding"});
+  if (column.encoding == "bytes") return;
+  const auto found = std::ranges::find(known, codec, &reads::codec);
+  if (found == known.end() || std::ranges::find(found->encodings, column.encoding) != found->encodings.end())
+    return;
+  throw error(errc::format, {"the column '", column.name, "' is of encoding '", column.encoding,
+                             "', which this codec does not read; raw_number<T> reads numbers, mds_array<T> "
+                             "and litdata_array<T> arrays, mds_list lists, pil_pixels images of PIL"});
+}
+
+PENSTOCK_INLINE void mds_cursor::divide(bytes_view head) {
+  const std::vector<mds_column>& all = columns->all;
+  begins.resize(all.size() + 1);
+  const auto refuse = [&](std::uint64_t what) {
+    throw error(errc::format, {"the sample has ", size, " bytes, and its columns have ", what,
+                               ": the shard is damaged, or is not the one that its index describes"})
+        .at_offset(begin);
+  };
+  if (size < columns->head) refuse(columns->head);
+  std::uint64_t at = columns->head;
+  const std::byte* sizes = head.data();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    begins[i] = at;
+    if (all[i].size != 0) {
+      at += all[i].size;
+      continue;
+    }
+    std::uint32_t said = 0;
+    for (std::size_t k = 0; k < 4; ++k) said |= std::to_integer<std::uint32_t>(sizes[k]) << (8 * k);
+    sizes += 4;
+    at += said;
+  }
+  begins.back() = at;
+  if (at != size) refuse(at);
+}
+
+PENSTOCK_INLINE void mds_cursor::enter(const mds_columns& new_columns, const std::string& new_path,
+                                       const std::string& new_name, object_id new_shard) {
+  if (columns != &new_columns) codecs.clear();
+  columns = &new_columns;
+  path = &new_path;
+  name = &new_name;
+  shard = new_shard;
+}
+
+PENSTOCK_INLINE std::string_view mds_cursor::key() const {
+  key_text.clear();
+  append(key_text, {*name, ":", sample});
+  return key_text;
+}
+
+PENSTOCK_INLINE void mds_cursor::add_context(error& e) const {
+  // An offset without a file comes from a codec and counts from the value's first byte.
+  const bool asked = touched != nothing_touched;
+  if (e.file().empty() && e.offset() && asked) e.within("the value", begin + touched);
+  e.in_file(*path).for_key(key()).at_offset(asked ? begin + touched : begin);
+}
+
+PENSTOCK_INLINE void mds_cursor::learn_codec(std::size_t column, std::string_view codec) {
+  check_mds_codec(columns->all[column], codec);
+  if (codecs.size() <= column) codecs.resize(column + 1);
+  codecs[column] = codec;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/mds_shards.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A shard of an MDS dataset, as its index describes it. Names are relative to the index's folder.
+struct mds_shard {
+  std::string name;  ///< of the shard when it is not compressed
+  std::uint64_t bytes = 0;
+  std::uint64_t samples = 0;
+  std::string compression;  ///< as in the index ("zstd:7"); empty: none
+  std::string packed_name;  ///< of the compressed shard; empty if there is none
+  std::uint64_t packed_bytes = 0;
+  std::size_t columns = 0;    ///< which of the index's lists of columns
+  std::uint64_t content = 0;  ///< a hash of columns, and of the checksums that the index has
+};
+
+/// What the `index.json` of an MDS dataset says.
+struct mds_index {
+  std::vector<mds_shard> shards;
+  std::vector<std::vector<mds_column>> columns;  ///< the lists of columns that shards have; mostly one
+};
+
+namespace detail {
+
+/// Where the samples of a shard begin in its file, and the last one's end.
+struct mds_table {
+  std::vector<std::uint32_t> begins;
+};
+
+/// Where a sample begins and ends that will be evaluated soon; null if its table is not loaded.
+struct mds_coming {
+  const std::uint32_t* entry = nullptr;
+  object_id shard = 0;
+};
+
+/// A kind of shards that have MDS's layout.
+struct mds_kind {
+  std::string_view source_name;
+  /// Whether the description in a shard has these columns.
+  bool (*agrees)(std::string_view config, const std::vector<mds_column>& columns);
+  /// Whether the size of a shard in the index may leave out the table in front of its samples.
+  bool may_omit_table;
+  /// Explains a shard that does not end where its last sample does, by its last bytes; nothing if it cannot.
+  std::string_view (*explain)(bytes_view end);
+};
+
+/// The shards of an MDS dataset, as part of a plan.
+struct mds_files : known_files {
+  std::vector<mds_columns> columns;
+  std::vector<std::size_t> columns_of;  // by shard
+  std::vector<std::string> names;       // by shard: its name in the index
+  std::uint64_t mark = 0;               // a hash of what the index says
+  const mds_kind* kind;
+
+  /// `stored`: the names of the storage, by shard. Throws `errc::argument` if they are not those of the
+  /// index's shards, or the index is not one that could have been read.
+  mds_files(const mds_index& index, std::span<const std::string> stored, const mds_kind& which);
+  /// Reads the beginning of a shard. Throws `errc::format` unless it is what the index says.
+  [[nodiscard]] const mds_table* read_table(session_view session, std::size_t shard) const;
+};
+
+/// The tables of a run, each of which is read when its shard is first used.
+class mds_tables {
+ public:
+  explicit mds_tables(shared<const mds_files> files);
+  mds_tables(mds_tables&&) noexcept;
+  ~mds_tables();
+
+  [[nodiscard]] const mds_table& get(session_view session, std::size_t shard) const {
+    const mds_table* known = loaded_->find(shard);
+    return known != nullptr ? *known : load(session, shard);
+  }
+  /// Null if it is not loaded.
+  [[nodiscard]] const mds_table* find(std::size_t shard) const noexcept { return loaded_->find(shard); }
+  void get_ready(session_view session, std::span<const position> samples) const;
+  [[nodiscard]] bool are_ready() const noexcept { return loaded_->complete(); }
+
+ private:
+  [[nodiscard]] const mds_table& load(session_view session, std::size_t shard) const;
+
+  shared<const mds_files> files_;
+  owned<loaded_once<mds_table>> loaded_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/mds_shards.ipp
+
+// Source: mosaicml-streaming, streaming/base/format/mds/{reader,writer}.py.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+// The part of a name behind its folders, without a URL's query: folders of files may have a question mark.
+PENSTOCK_INLINE std::string_view last_part(std::string_view name) noexcept {
+  if (name.starts_with("http://") || name.starts_with("https://")) name = name.substr(0, name.find('?'));
+  return name.substr(name.rfind('/') + 1);
+}
+
+PENSTOCK_INLINE mds_files::mds_files(const mds_index& index, std::span<const std::string> stored,
+                                     const mds_kind& which)
+    : kind(&which) {
+  const auto refuse = [](std::initializer_list<piece> why) { throw error(errc::argument, why); };
+  if (stored.size() != index.shards.size())
+    refuse({"the index describes ", index.shards.size(), " shards, and the storage has ", stored.size(),
+            " objects"});
+  if (stored.empty()) refuse({"a dataset needs at least one shard"});
+  for (const std::vector<mds_column>& list : index.columns) {
+    for (const mds_column& one : list)
+      if (one.encoding.empty()) refuse({"the column '", one.name, "' has no encoding"});
+    if (list.empty()) refuse({"a dataset needs at least one column"});
+    columns.emplace_back(list);
+  }
+  std::vector<manifest::shard> entries;
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    const mds_shard& one = index.shards[i];
+    if (one.columns >= columns.size()) refuse({"the index has no list of columns number ", one.columns});
+    // A copy has the name of its shard, or that of the compressed one, and an ending.
+    const std::string_view given = last_part(stored[i]);
+    if (!given.starts_with(last_part(one.name)) &&
+        (one.packed_name.empty() || !given.starts_with(last_part(one.packed_name))))
+      refuse({"object ", i, " of the storage is called '", stored[i], "', and shard ", i, " of the index '",
+              one.name, "': give them in the index's order"});
+    entries.push_back({stored[i], one.bytes, one.samples, one.bytes, one.content});
+    columns_of.push_back(one.columns);
+    names.push_back(one.name);
+    mark = hash_words(hash_bytes(mark, bytes_of(one.name)), std::array{one.bytes, one.samples, one.content});
+  }
+  mark = hash_bytes(mark, bytes_of(which.source_name));
+  shards = manifest(std::move(entries));
+}
+
+PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std::size_t shard) const {
+  const manifest::shard& said = shards.shards()[shard];
+  const object_id object = this->object(shard);
+  const auto number = [](const std::byte* at) {
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < 4; ++i) value |= std::to_integer<std::uint32_t>(at[i]) << (8 * i);
+    return value;
+  };
+  const auto refuse = [](std::initializer_list<piece> what, std::uint64_t offset) {
+    throw error(errc::format, what).at_offset(offset);
+  };
+  try {
+    const std::uint64_t size = session.size(object);
+    const bool all_said = size == said.bytes;
+    if (!all_said) {
+      const object_bytes some = session.range(object, 0, std::min<std::uint64_t>(size, 64));
+      if (const std::string_view known = known_format(some);
+          known.starts_with("a Git LFS") || known.starts_with("an HTML"))
+        throw not_a("a shard", some, {});
+    }
+    if (!all_said &&
+        !(kind->may_omit_table && size > said.bytes && (size - said.bytes) / 4 == said.samples + 2))
+      refuse({"the shard has ", size, " bytes, and its index says ", said.bytes,
+              ": if it is compressed, unpack it, or use ", kind->source_name, "<unpack_zstd>(folder)"},
+             0);
+    const std::uint64_t table_end = 4 * (said.samples + 2);
+    if (said.samples >= size / 4 || table_end > size)
+      refuse({"the shard of ", size, " bytes cannot have the ", said.samples, " samples that its index says"},
+             0);
+    // Most descriptions are short, and then come with the table.
+    constexpr std::uint64_t usual = 4_KiB;
+    object_bytes bytes = session.range(object, 0, std::min(size, table_end + usual));
+    bytes_view head = bytes;
+    if (number(head.data()) != said.samples)
+      refuse({"the shard has ", number(head.data()), " samples, and its index says ", said.samples}, 0);
+    std::vector<std::uint32_t> begins;
+    for (std::uint64_t at = 4; at != table_end; at += 4) {
+      const std::uint32_t begin = number(head.data() + at);
+      if (begin < (begins.empty() ? table_end : begins.back()) || begin > size)
+        refuse({"sample ", begins.size(), " of the shard begins at ", begin,
+                ", which is not behind the one before it"},
+               at);
+      begins.push_back(begin);
+    }
+    if (begins.back() != size && kind->explain != nullptr) {
+      const std::uint64_t some = std::min<std::uint64_t>(size, 8);
+      const object_bytes last = session.range(object, size - some, some);
+      if (const auto why = kind->explain(last); !why.empty()) refuse({why}, table_end - 4);
+    }
+    if (begins.back() != size)
+      refuse({"the shard's last sample ends at ", begins.back(), ", and the shard at ", size}, table_end - 4);
+    const std::uint64_t described = begins.front();
+    constexpr std::uint64_t maximum = 1_MiB;
+    if (described - table_end > maximum)
+      throw error(errc::limit, {"the shard's description of its columns has ", described - table_end,
+                                " bytes; the limit is 1 MiB"})
+          .at_offset(table_end);
+    if (described > head.size()) {
+      bytes = session.range(object, 0, described, std::move(bytes));
+      head = bytes;
+    }
+    const bytes_view config = head.subspan(to_size(table_end), to_size(described - table_end));
+    bool agreed = false;
+    try {
+      agreed = kind->agrees(text_of(config), columns[columns_of[shard]].all);
+    } catch (error& e) {
+      e.within("the shard's description", table_end).at_offset(table_end);
+      throw;
+    }
+    if (!agreed) refuse({"the shard describes other columns than its index"}, table_end);
+    session.confirm(object);
+    return new mds_table{std::move(begins)};
+  } catch (error& e) {
+    session.confirm(object);
+    e.in_file(path(shard));
+    throw;
+  }
+}
+
+PENSTOCK_INLINE mds_tables::mds_tables(shared<const mds_files> files)
+    : files_(std::move(files)),
+      loaded_(new loaded_once<mds_table>(files_->names.size(), files_->shards.starts()->size() - 1)) {}
+PENSTOCK_INLINE mds_tables::mds_tables(mds_tables&&) noexcept = default;
+PENSTOCK_INLINE mds_tables::~mds_tables() = default;
+
+PENSTOCK_INLINE const mds_table& mds_tables::load(session_view session, std::size_t shard) const {
+  return loaded_->get(shard, [&] { return files_->read_table(session, shard); });
+}
+
+PENSTOCK_INLINE void mds_tables::get_ready(session_view session, std::span<const position> samples) const {
+  loaded_->get_ready(
+      samples, [&](std::uint64_t index) { return files_->locate(index).shard; },
+      [&](std::size_t shard) { (void)get(session, shard); });
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tables/avro_schema.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -77440,7 +78054,7 @@ struct avro_schema {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/avro_record.hpp
+// ---- penstock/source/tables/avro_record.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -77511,7 +78125,7 @@ class avro_record {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/avro_record.ipp
+// ---- penstock/source/tables/avro_record.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -77686,84 +78300,7 @@ PENSTOCK_INLINE std::optional<std::string> avro_record::spelled(avro_name field)
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/csv_rows.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// How values of a text stand beside each other.
-struct csv_marks {
-  char delimiter = ',', quote = '"', escape = '\0';  // an escape of 0: there is none
-};
-
-/// Finds where rows end, piece by piece: at a "\n" that is in no quotes.
-///
-/// Source: RFC 4180.
-class csv_row_ends {
- public:
-  explicit csv_row_ends(csv_marks marks) noexcept : marks_(marks) {}
-
-  /// Continues behind the pieces before. Returns the place behind the first row end of the piece if `first`,
-  /// and otherwise behind its last; 0 if there is none.
-  [[nodiscard]] std::size_t find(std::string_view piece, bool first) noexcept;
-  /// Whether a quote is open that nothing has closed.
-  [[nodiscard]] bool quoted() const noexcept { return at_ == place::quoted || at_ == place::escaped; }
-
- private:
-  enum class place : unsigned char { value, begin, quoted, escaped, escaped_outside };
-
-  csv_marks marks_;
-  place at_ = place::begin;
-};
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/detail/csv_rows.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE std::size_t csv_row_ends::find(std::string_view piece, bool first) noexcept {
-  std::size_t last = 0;
-  for (std::size_t i = 0; i < piece.size(); ++i) {
-    const char c = piece[i];
-    switch (at_) {
-      case place::escaped:
-        at_ = place::quoted;
-        continue;
-      case place::escaped_outside:
-        at_ = place::value;
-        continue;
-      case place::quoted:
-        // Of two quotes the second opens the value again, as if it began.
-        if (marks_.escape != '\0' && c == marks_.escape)
-          at_ = place::escaped;
-        else if (c == marks_.quote)
-          at_ = place::begin;
-        continue;
-      case place::begin:
-        if (c == marks_.quote) {
-          at_ = place::quoted;
-          continue;
-        }
-        break;
-      case place::value:
-        break;
-    }
-    if (marks_.escape != '\0' && c == marks_.escape) {
-      at_ = place::escaped_outside;
-    } else if (c == '\n') {
-      at_ = place::begin;
-      last = i + 1;
-      if (first) return last;
-    } else {
-      at_ = c == marks_.delimiter || c == '\r' ? place::begin : place::value;
-    }
-  }
-  return last;
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/detail/deletion_vector.hpp
+// ---- penstock/source/tables/deletion_vector.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -77786,7 +78323,7 @@ namespace detail {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/deletion_vector.ipp
+// ---- penstock/source/tables/deletion_vector.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -77918,7 +78455,7 @@ PENSTOCK_INLINE std::string deletion_vector_name(std::string_view text) {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/deletion_vector_file.hpp
+// ---- penstock/source/tables/deletion_vector_file.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -77936,7 +78473,7 @@ namespace detail {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/deletion_vector_file.ipp
+// ---- penstock/source/tables/deletion_vector_file.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -77986,7 +78523,7 @@ PENSTOCK_INLINE std::vector<std::byte> deletion_vector_in_file(session_view sess
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/hive_path.hpp
+// ---- penstock/source/tables/hive_path.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -78054,7 +78591,7 @@ class hive_columns {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/hive_path.ipp
+// ---- penstock/source/tables/hive_path.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -78377,859 +78914,7 @@ PENSTOCK_INLINE arrow_column hive_columns::column(std::size_t file, std::size_t 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/litdata_frames.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// Turns what stands in front of the frames of a LitData chunk that is compressed inside into the table of
-/// one that is not: the number of samples, and where each begins.
-/// Source: litdata, streaming/framed_zstd.py.
-class litdata_frame_head {
- public:
-  static constexpr std::string_view magic{"LDFZ01\0\0", 8};
-
-  void begin() noexcept { *this = {}; }
-  /// None behind the head, and for a chunk that has none. The first piece must have all of the first 24
-  /// bytes.
-  /// Throws errc::format for a head that LitData does not write.
-  [[nodiscard]] std::optional<unpack_step> step(bytes_view in, mutable_bytes out, bool last);
-
- private:
-  bool measured_ = false;
-  std::size_t number_left_ = 0;     // bytes of the number of samples that have yet to be written
-  std::uint64_t offsets_left_ = 0;  // bytes of where samples begin
-  std::uint64_t frames_left_ = 0;   // bytes of the list of frames
-  std::uint32_t samples_ = 0, add_ = 0;
-  unsigned carry_ = 0;
-};
-
-/// Chunks of LitData: by these bytes a stream tells how one is compressed.
-[[nodiscard]] const tar::stream_kind& litdata_streams() noexcept;
-
-/// An unpacker for chunks of LitData that are compressed as a whole, or inside, in frames of several samples.
-/// Out: the chunk as it is without compression.
-template <unpacker Unpack>
-struct litdata_frames {
-  static constexpr std::string_view unpacker_format = Unpack::unpacker_format;
-
-  class stream {
-   public:
-    void begin() {
-      head_.begin();
-      frames_.begin();
-    }
-    unpack_step step(bytes_view in, mutable_bytes out, bool last) {
-      if (const auto done = head_.step(in, out, last)) return *done;
-      return frames_.step(in, out, last);
-    }
-
-   private:
-    litdata_frame_head head_;
-    typename Unpack::stream frames_;
-  };
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/litdata_frames.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE std::optional<unpack_step> litdata_frame_head::step(bytes_view in, mutable_bytes out,
-                                                                    bool last) {
-  constexpr std::size_t prefix = 24, frame = 24;
-  unpack_step done;
-  const auto take = [&](std::size_t bytes) {
-    in = in.subspan(bytes);
-    done.taken += bytes;
-  };
-  const auto put = [&](unsigned byte) { out[done.made++] = static_cast<std::byte>(byte & 255); };
-  if (!measured_) {
-    measured_ = true;
-    if (!text_of(in).starts_with(magic)) return std::nullopt;
-    if (in.size() < prefix) throw error(errc::format, "the chunk ends within its head: it is cut off");
-    const auto version = load_little<std::uint16_t>(in.data() + 8);
-    const auto flags = load_little<std::uint16_t>(in.data() + 10);
-    if (version != 1 || flags != 0)
-      throw error(errc::format, {"the chunk has version ", version, " of LitData's frames with the flags ",
-                                 flags, "; version 1 without flags is known"});
-    samples_ = load_little<std::uint32_t>(in.data() + 12);
-    const auto rows = load_little<std::uint32_t>(in.data() + 16);
-    const auto frames = load_little<std::uint32_t>(in.data() + 20);
-    // The table counts to 2^32 bytes, itself included.
-    constexpr std::uint32_t maximum = std::numeric_limits<std::uint32_t>::max() / 4 - 2;
-    if (samples_ == 0 || samples_ > maximum || rows == 0 || frames != (samples_ - 1) / rows + 1)
-      throw error(errc::format, {"the chunk says that it has ", samples_, " samples in ", frames,
-                                 " frames of ", rows, ": it is damaged"});
-    number_left_ = 4;
-    offsets_left_ = 4 * (std::uint64_t{samples_} + 1);
-    frames_left_ = std::uint64_t{frame} * frames;
-    add_ = 4 * (samples_ + 2);
-    take(prefix);
-  }
-  if (frames_left_ == 0) return std::nullopt;
-  for (; number_left_ != 0 && done.made != out.size(); --number_left_)
-    put(samples_ >> 8 * (4 - number_left_));
-  // Each number is read, and what is added to it, from its lowest byte to its highest.
-  for (; number_left_ == 0 && offsets_left_ != 0 && !in.empty() && done.made != out.size(); --offsets_left_) {
-    const auto byte = static_cast<unsigned>((4 - offsets_left_ % 4) % 4);
-    if (byte == 0) carry_ = 0;
-    const unsigned sum = std::to_integer<unsigned>(in[0]) + (add_ >> 8 * byte & 255) + carry_;
-    carry_ = sum >> 8;
-    if (byte == 3 && carry_ != 0)
-      throw error(errc::format, "the chunk has a sample that begins beyond 4 GiB: it is damaged");
-    put(sum);
-    take(1);
-  }
-  if (offsets_left_ == 0) {
-    const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(frames_left_, in.size()));
-    frames_left_ -= some;
-    take(some);
-  }
-  if (last && in.empty() && frames_left_ != 0 && done.made != out.size())
-    throw error(errc::format, "the chunk ends within its head: it is cut off");
-  return done;
-}
-
-// The first bytes of a chunk that is not compressed, a number, may look like another compression.
-PENSTOCK_INLINE std::string_view litdata_compression(bytes_view head) {
-  const bool inside = text_of(head).starts_with(litdata_frame_head::magic);
-  return inside || tar::compression_of(head) == "zstd" ? "zstd" : "";
-}
-PENSTOCK_INLINE const tar::stream_kind& litdata_streams() noexcept {
-  static constexpr tar::stream_kind kind{[](bytes_view) { return false; }, false, &litdata_compression};
-  return kind;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/litdata_samples.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// Unpacks a LitData chunk whose samples are compressed one by one. Where samples begin stands in front of
-/// them, so the chunk is made in memory, at most 1 GiB.
-/// Source: litdata, streaming/framed_zstd.py, `pack_sample_zstd`.
-class litdata_sample_unpacker {
- public:
-  static constexpr std::uint64_t limit = 1_GiB;
-
-  /// The unpacker of single samples.
-  struct calls {
-    void* stream;
-    void (*begin)(void* stream);
-    unpack_step (*step)(void* stream, bytes_view in, mutable_bytes out, bool last);
-  };
-
-  void begin();
-  /// Throws errc::format for a table that LitData does not write and for a chunk that is cut off, errc::limit
-  /// for samples that unpack to more than the limit, and what the unpacker throws.
-  [[nodiscard]] unpack_step step(const calls& unpack, bytes_view in, mutable_bytes out, bool last);
-
- private:
-  [[nodiscard]] std::size_t take_table(bytes_view in);
-  [[nodiscard]] std::size_t take_sample(const calls& unpack, bytes_view in);
-  void write_offset(std::size_t sample);
-
-  std::vector<std::byte> table_;  // as it is in the chunk
-  std::vector<std::byte> made_;   // the chunk without compression
-  std::size_t end_ = 0;           // of what is made
-  std::size_t sample_ = 0;        // that is unpacked now
-  std::size_t samples_ = 0;
-  std::uint64_t left_ = 0;  // packed bytes of this sample
-  std::size_t shown_ = 0;   // of the finished chunk
-};
-
-/// Chunks of which the index says that their samples are compressed.
-[[nodiscard]] const tar::stream_kind& litdata_sample_streams() noexcept;
-
-/// An unpacker for chunks of LitData whose samples are compressed one by one.
-/// Out: the chunk as it is without compression.
-template <unpacker Unpack>
-struct litdata_samples {
-  static constexpr std::string_view unpacker_format = Unpack::unpacker_format;
-
-  class stream {
-   public:
-    void begin() { chunk_.begin(); }
-    unpack_step step(bytes_view in, mutable_bytes out, bool last) {
-      using one = typename Unpack::stream;
-      return chunk_.step({&sample_, [](void* state) { static_cast<one*>(state)->begin(); },
-                          [](void* state, bytes_view from, mutable_bytes into, bool end) {
-                            return static_cast<one*>(state)->step(from, into, end);
-                          }},
-                         in, out, last);
-    }
-
-   private:
-    litdata_sample_unpacker chunk_;
-    typename Unpack::stream sample_;
-  };
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/litdata_samples.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE void litdata_sample_unpacker::begin() { *this = {}; }
-
-PENSTOCK_INLINE unpack_step litdata_sample_unpacker::step(const calls& unpack, bytes_view in,
-                                                          mutable_bytes out, bool last) {
-  unpack_step done;
-  const auto take = [&](std::size_t bytes) {
-    in = in.subspan(bytes);
-    done.taken += bytes;
-  };
-  if (samples_ == 0) {
-    take(take_table(in));
-    if (samples_ != 0) unpack.begin(unpack.stream);
-  }
-  while (samples_ != 0 && sample_ != samples_ && !in.empty()) take(take_sample(unpack, in));
-  if (samples_ == 0 || sample_ != samples_) {
-    if (last && in.empty()) throw error(errc::format, "the chunk ends within a sample: it is cut off");
-    return done;
-  }
-  if (!in.empty())
-    throw error(errc::format, {"the chunk has bytes behind its ", samples_, " samples: it is damaged"});
-  done.made = std::min(out.size(), end_ - shown_);
-  std::memcpy(out.data(), made_.data() + shown_, done.made);
-  shown_ += done.made;
-  done.whole = shown_ == end_;
-  return done;
-}
-
-// The number of samples, where each begins, and where the last one ends.
-PENSTOCK_INLINE std::size_t litdata_sample_unpacker::take_table(bytes_view in) {
-  constexpr std::size_t number = sizeof(std::uint32_t);
-  std::size_t taken = 0;
-  const auto fill_up_to = [&](std::uint64_t size) {
-    const std::size_t some =
-        static_cast<std::size_t>(std::min<std::uint64_t>(size - table_.size(), in.size() - taken));
-    table_.insert(table_.end(), in.begin() + static_cast<std::ptrdiff_t>(taken),
-                  in.begin() + static_cast<std::ptrdiff_t>(taken + some));
-    taken += some;
-    return table_.size() == size;
-  };
-  if (table_.size() < number && !fill_up_to(number)) return taken;
-  const auto samples = load_little<std::uint32_t>(table_.data());
-  const std::uint64_t size = number * (std::uint64_t{samples} + 2);
-  if (samples == 0 || size > limit)
-    throw error(errc::format, {"the chunk says that it has ", samples, " samples: it is damaged"});
-  if (!fill_up_to(size)) return taken;
-  std::uint64_t before = size;
-  for (std::size_t i = 0; i <= samples; ++i) {
-    const auto begin = load_little<std::uint32_t>(table_.data() + number * (i + 1));
-    if (i == 0 ? begin != size : begin <= before)
-      throw error(errc::format, {"the chunk says that its sample ", i, " begins at ", begin,
-                                 ", where none can: it is damaged"});
-    before = begin;
-  }
-  samples_ = samples;
-  made_ = table_;
-  end_ = table_.size();
-  write_offset(0);
-  left_ = load_little<std::uint32_t>(table_.data() + 2 * number) - size;
-  return taken;
-}
-
-PENSTOCK_INLINE std::size_t litdata_sample_unpacker::take_sample(const calls& unpack, bytes_view in) {
-  constexpr std::size_t number = sizeof(std::uint32_t), room = 64_KiB;
-  std::size_t taken = 0;
-  while (true) {
-    if (made_.size() - end_ < room)
-      made_.resize(
-          static_cast<std::size_t>(std::min<std::uint64_t>(end_ + std::max(room, end_), limit + room)));
-    const bytes_view rest = in.subspan(taken);
-    const bytes_view some = rest.first(static_cast<std::size_t>(std::min<std::uint64_t>(left_, rest.size())));
-    const unpack_step done =
-        unpack.step(unpack.stream, some, mutable_bytes(made_).subspan(end_), some.size() == left_);
-    taken += done.taken;
-    left_ -= done.taken;
-    end_ += done.made;
-    if (end_ > limit)
-      throw error(errc::limit,
-                  {"the samples of the chunk unpack to more than ", limit, " bytes: write smaller chunks"});
-    if (done.taken != 0 || done.made != 0) {
-      if (left_ != 0 && taken == in.size()) return taken;
-      continue;
-    }
-    if (!done.whole || left_ != 0)
-      throw error(errc::format,
-                  {"sample ", sample_, " of the chunk is cut off, or no sample: it is damaged"});
-    write_offset(++sample_);
-    if (sample_ != samples_) {
-      const std::byte* const at = table_.data() + number * (sample_ + 1);
-      left_ = load_little<std::uint32_t>(at + number) - load_little<std::uint32_t>(at);
-      unpack.begin(unpack.stream);
-    }
-    return taken;
-  }
-}
-
-PENSTOCK_INLINE void litdata_sample_unpacker::write_offset(std::size_t sample) {
-  for (std::size_t byte = 0; byte < sizeof(std::uint32_t); ++byte)
-    made_[sizeof(std::uint32_t) * (sample + 1) + byte] = static_cast<std::byte>(end_ >> 8 * byte & 255);
-}
-
-// A chunk that is not compressed is told by its first sample, if that is among the first bytes.
-PENSTOCK_INLINE std::string_view litdata_sample_compression(bytes_view head) {
-  constexpr std::size_t number = sizeof(std::uint32_t);
-  if (head.size() < 2 * number) return "zstd";
-  const std::uint64_t samples = load_little<std::uint32_t>(head.data());
-  const auto first = load_little<std::uint32_t>(head.data() + number);
-  const bool shown = first == number * (samples + 2) && first < head.size();
-  return shown && tar::compression_of(head.subspan(first)) != "zstd" ? "" : "zstd";
-}
-PENSTOCK_INLINE const tar::stream_kind& litdata_sample_streams() noexcept {
-  static constexpr tar::stream_kind kind{[](bytes_view) { return false; }, false,
-                                         &litdata_sample_compression};
-  return kind;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/mds_sample.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A column of an MDS dataset: its name, its encoding as MosaicML writes it ("int", "ndarray:uint8:2,3"), and
-/// the bytes of each of its values; 0 if they differ.
-struct mds_column {
-  std::string name;
-  std::string encoding;
-  std::uint32_t size = 0;
-  friend bool operator==(const mds_column&, const mds_column&) = default;
-};
-
-namespace detail {
-
-/// The columns of a shard, and how its samples begin.
-struct mds_columns {
-  std::vector<mds_column> all;
-  std::uint32_t head = 0;  ///< bytes before the first value: the sizes of those that differ
-
-  explicit mds_columns(std::vector<mds_column> columns);
-};
-
-/// Throws `errc::format` if a codec of this name cannot read a column of this encoding.
-void check_mds_codec(const mds_column& column, std::string_view codec);
-
-/// The current sample of a worker.
-struct mds_cursor {
-  static constexpr std::uint64_t nothing_touched = std::numeric_limits<std::uint64_t>::max();
-
-  const mds_columns* columns = nullptr;
-  const std::string* path = nullptr;
-  const std::string* name = nullptr;  ///< of the shard in the index
-  object_id shard = 0;
-  std::uint64_t sample = 0;  ///< in the shard
-  std::uint64_t begin = 0;   ///< in the shard's file
-  std::uint64_t size = 0;
-  std::uint64_t touched = nothing_touched;  ///< the offset of the bytes requested last, from `begin`
-
-  /// Moves to another shard.
-  void enter(const mds_columns& new_columns, const std::string& new_path, const std::string& new_name,
-             object_id new_shard);
-  /// Finds where values begin. `head` is at least the first `columns->head` bytes, or all there are.
-  void divide(bytes_view head);
-  /// Values are unknown, and look empty.
-  void forget() { begins.assign(columns->all.size() + 1, 0); }
-  [[nodiscard]] std::uint64_t value_begin(std::size_t column) const noexcept { return begins[column]; }
-  [[nodiscard]] std::uint64_t value_size(std::size_t column) const noexcept {
-    return begins[column + 1] - begins[column];
-  }
-  /// The shard's name and the sample's number in it: "shard.00000.mds:17".
-  [[nodiscard]] std::string_view key() const;
-  /// Adds shard, offset and key to an error.
-  void add_context(error& e) const;
-  [[nodiscard]] bool knows_codec(std::size_t column, std::string_view codec) const noexcept {
-    return column < codecs.size() && codecs[column].data() == codec.data() &&
-           codecs[column].size() == codec.size() && codec.data() != nullptr;
-  }
-  void learn_codec(std::size_t column, std::string_view codec);
-
- private:
-  std::vector<std::uint64_t> begins;     // of the values, from `begin`, and their end
-  std::vector<std::string_view> codecs;  // by column: the codec that was checked last
-  mutable std::string key_text;
-};
-
-/// The state of one worker. A sample is shown in place where the session can; a smaller one is otherwise read
-/// as a whole, and of a larger one the values that are asked for, straight into their destinations.
-template <class Session>
-class mds_worker : public fetch_link<Session> {
- public:
-  static constexpr bool views = viewing_session<Session>;
-  mds_cursor at;
-
-  /// Finds the values of the sample that `at` names; with `unread`, none may be asked for.
-  void begin(Session& session, bool unread) {
-    session_ = &session;
-    sample_bytes_ = {};
-    needs_confirm_ = views;
-    at.touched = mds_cursor::nothing_touched;
-    for (std::size_t i = 0; i < read_.size(); ++i) read_[i] = false;
-    if (unread) return at.forget();
-    if constexpr (views) {
-      sample_bytes_ = session.view(at.shard, at.begin, at.size);
-    } else {
-      sample_bytes_ = this->find(session, at.shard, at.begin, at.size);
-      if constexpr (mapped_session<Session>)
-        if (sample_bytes_.empty() && session.mapped(at.shard)) {
-          needs_confirm_ = true;
-          sample_bytes_ = session.view(at.shard, at.begin, at.size);
-        }
-      if (sample_bytes_.empty()) {
-        room_.resize_for_overwrite(detail::to_size(at.size));
-        const std::uint64_t first =
-            at.size < direct || at.columns->head > at.size ? at.size : at.columns->head;
-        if (first != 0) session.read(at.shard, at.begin, room_.span().first(detail::to_size(first)));
-        if (first == at.size) sample_bytes_ = room_.view();
-      }
-    }
-    at.divide(sample_bytes_.empty() ? room_.view() : sample_bytes_);
-  }
-  /// Whether the sample was shown in place, which only `confirm` makes sure of.
-  [[nodiscard]] bool needs_confirm() const noexcept { return needs_confirm_; }
-
-  void read(std::size_t column, mutable_bytes into) {
-    at.touched = at.value_begin(column);
-    if (into.empty()) return;
-    if (!sample_bytes_.empty())
-      std::memcpy(into.data(), sample_bytes_.data() + at.touched, into.size());
-    else
-      session_->read(at.shard, at.begin + at.touched, into);
-  }
-  [[nodiscard]] bytes_view finish(std::size_t column) {
-    const std::size_t size = detail::to_size(at.value_size(column));
-    at.touched = at.value_begin(column);
-    const std::size_t begin = detail::to_size(at.touched);
-    if (!sample_bytes_.empty() || size == 0)
-      return sample_bytes_.empty() ? bytes_view() : sample_bytes_.subspan(begin, size);
-    if (read_.size() <= column) read_.resize(column + 1);
-    const mutable_bytes mine = room_.span().subspan(begin, size);
-    if (!read_[column]) session_->read(at.shard, at.begin + begin, mine);
-    read_[column] = true;
-    return mine;
-  }
-
- private:
-  static constexpr std::uint64_t direct = 32_KiB;
-
-  Session* session_ = nullptr;
-  bytes_view sample_bytes_;  // the whole sample; empty: values are read one by one
-  buffer room_;              // the sample, or those of its values that were read
-  std::vector<bool> read_;   // by column: whether its value is in the room
-  bool needs_confirm_ = false;
-};
-
-/// A value of a column: bytes that know their encoding. Valid during the call that delivers its sample.
-template <class Worker>
-class mds_value {
- public:
-  using unfinished = void;
-  /// Views of mapped shards are valid as long as the run, so holding one needs no copy.
-  static constexpr bool lasting = Worker::views;
-
-  mds_value() = default;
-  mds_value(Worker& worker, std::size_t column) noexcept : worker_(&worker), column_(column) {}
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return worker_->at.value_size(column_); }
-  /// The offset of the bytes in the shard.
-  [[nodiscard]] std::uint64_t offset() const noexcept {
-    return worker_->at.begin + worker_->at.value_begin(column_);
-  }
-  void read_into(mutable_bytes into) const {
-    if (into.size() != size())
-      throw error(errc::argument, {"a value of ", size(), " bytes was to be read into ", into.size()});
-    worker_->read(column_, into);
-  }
-  [[nodiscard]] bytes_view finish() const { return worker_->finish(column_); }
-  /// The column's encoding, as MosaicML writes it.
-  [[nodiscard]] std::string_view encoding() const noexcept {
-    return worker_->at.columns->all[column_].encoding;
-  }
-  /// Throws `errc::format` if a codec of this name cannot read the column.
-  void check_codec(std::string_view codec) const {
-    worker_->at.touched = worker_->at.value_begin(column_);  // where an error of the codec belongs
-    if (!worker_->at.knows_codec(column_, codec)) [[unlikely]]
-      worker_->at.learn_codec(column_, codec);
-  }
-
- private:
-  Worker* worker_ = nullptr;
-  std::size_t column_ = 0;
-};
-
-/// An open sample of an MDS shard: a member for each column.
-template <class Worker>
-class mds_sample {
- public:
-  using is_open_sample = void;
-  using blob_type = mds_value<Worker>;
-
-  explicit mds_sample(Worker& worker) noexcept : worker_(&worker) {}
-
-  [[nodiscard]] std::string_view key() const { return worker_->at.key(); }
-  /// The shard that the sample is in.
-  [[nodiscard]] std::string_view url() const noexcept { return *worker_->at.path; }
-  [[nodiscard]] std::size_t size() const noexcept { return worker_->at.columns->all.size(); }
-  [[nodiscard]] std::string_view name(std::size_t i) const noexcept {
-    return worker_->at.columns->all[i].name;
-  }
-  [[nodiscard]] blob_type member(std::size_t i) const noexcept { return {*worker_, i}; }
-
- private:
-  Worker* worker_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/mds_sample.ipp
-
-// Source: mosaicml-streaming, streaming/base/format/mds/{reader,writer,encodings}.py.
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE mds_columns::mds_columns(std::vector<mds_column> columns) : all(std::move(columns)) {
-  for (const mds_column& one : all)
-    if (one.size == 0) head += 4;
-}
-
-PENSTOCK_INLINE void check_mds_codec(const mds_column& column, std::string_view codec) {
-  // The encodings that a codec reads: beside `bytes`, whose content only the user knows.
-  struct reads {
-    std::string_view codec;
-    std::array<std::string_view, 5> encodings;
-  };
-  constexpr std::array<reads, 16> known{{{"text", {"str", "str_int", "str_float", "str_decimal", "json"}},
-                                         {"integer", {"str", "str_int"}},
-                                         {"floating", {"str", "str_int", "str_float", "str_decimal"}},
-                                         {"json", {"str", "json"}},
-                                         {"json_field", {"str", "json"}},
-                                         {"json_fields", {"str", "json"}},
-                                         {"jpeg", {"jpeg"}},
-                                         {"png", {"png"}},
-                                         {"image", {"jpeg", "png"}},
-                                         {"webp", {}},
-                                         {"npy", {}},
-                                         {"npy_image", {}},
-                                         {"pixels", {}},
-                                         {"zstd", {}},
-                                         {"gzip", {}},
-                                         {"lz4", {}}}};
-  if (column.encoding == "pkl" || column.encoding.starts_with("pkl:"))
-    throw error(errc::format, {"the column '", column.name,
-                               "' holds pickles, which can run any program and are never read: write it anew "
-                               "with another encoding"});
-  if (column.encoding == "bytes") return;
-  const auto found = std::ranges::find(known, codec, &reads::codec);
-  if (found == known.end() || std::ranges::find(found->encodings, column.encoding) != found->encodings.end())
-    return;
-  throw error(errc::format, {"the column '", column.name, "' is of encoding '", column.encoding,
-                             "', which this codec does not read; raw_number<T> reads numbers, mds_array<T> "
-                             "and litdata_array<T> arrays, mds_list lists, pil_pixels images of PIL"});
-}
-
-PENSTOCK_INLINE void mds_cursor::divide(bytes_view head) {
-  const std::vector<mds_column>& all = columns->all;
-  begins.resize(all.size() + 1);
-  const auto refuse = [&](std::uint64_t what) {
-    throw error(errc::format, {"the sample has ", size, " bytes, and its columns have ", what,
-                               ": the shard is damaged, or is not the one that its index describes"})
-        .at_offset(begin);
-  };
-  if (size < columns->head) refuse(columns->head);
-  std::uint64_t at = columns->head;
-  const std::byte* sizes = head.data();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    begins[i] = at;
-    if (all[i].size != 0) {
-      at += all[i].size;
-      continue;
-    }
-    std::uint32_t said = 0;
-    for (std::size_t k = 0; k < 4; ++k) said |= std::to_integer<std::uint32_t>(sizes[k]) << (8 * k);
-    sizes += 4;
-    at += said;
-  }
-  begins.back() = at;
-  if (at != size) refuse(at);
-}
-
-PENSTOCK_INLINE void mds_cursor::enter(const mds_columns& new_columns, const std::string& new_path,
-                                       const std::string& new_name, object_id new_shard) {
-  if (columns != &new_columns) codecs.clear();
-  columns = &new_columns;
-  path = &new_path;
-  name = &new_name;
-  shard = new_shard;
-}
-
-PENSTOCK_INLINE std::string_view mds_cursor::key() const {
-  key_text.clear();
-  append(key_text, {*name, ":", sample});
-  return key_text;
-}
-
-PENSTOCK_INLINE void mds_cursor::add_context(error& e) const {
-  // An offset without a file comes from a codec and counts from the value's first byte.
-  const bool asked = touched != nothing_touched;
-  if (e.file().empty() && e.offset() && asked) e.within("the value", begin + touched);
-  e.in_file(*path).for_key(key()).at_offset(asked ? begin + touched : begin);
-}
-
-PENSTOCK_INLINE void mds_cursor::learn_codec(std::size_t column, std::string_view codec) {
-  check_mds_codec(columns->all[column], codec);
-  if (codecs.size() <= column) codecs.resize(column + 1);
-  codecs[column] = codec;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/mds_shards.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A shard of an MDS dataset, as its index describes it. Names are relative to the index's folder.
-struct mds_shard {
-  std::string name;  ///< of the shard when it is not compressed
-  std::uint64_t bytes = 0;
-  std::uint64_t samples = 0;
-  std::string compression;  ///< as in the index ("zstd:7"); empty: none
-  std::string packed_name;  ///< of the compressed shard; empty if there is none
-  std::uint64_t packed_bytes = 0;
-  std::size_t columns = 0;    ///< which of the index's lists of columns
-  std::uint64_t content = 0;  ///< a hash of columns, and of the checksums that the index has
-};
-
-/// What the `index.json` of an MDS dataset says.
-struct mds_index {
-  std::vector<mds_shard> shards;
-  std::vector<std::vector<mds_column>> columns;  ///< the lists of columns that shards have; mostly one
-};
-
-namespace detail {
-
-/// Where the samples of a shard begin in its file, and the last one's end.
-struct mds_table {
-  std::vector<std::uint32_t> begins;
-};
-
-/// Where a sample begins and ends that will be evaluated soon; null if its table is not loaded.
-struct mds_coming {
-  const std::uint32_t* entry = nullptr;
-  object_id shard = 0;
-};
-
-/// A kind of shards that have MDS's layout.
-struct mds_kind {
-  std::string_view source_name;
-  /// Whether the description in a shard has these columns.
-  bool (*agrees)(std::string_view config, const std::vector<mds_column>& columns);
-  /// Whether the size of a shard in the index may leave out the table in front of its samples.
-  bool may_omit_table;
-  /// Explains a shard that does not end where its last sample does, by its last bytes; nothing if it cannot.
-  std::string_view (*explain)(bytes_view end);
-};
-
-/// The shards of an MDS dataset, as part of a plan.
-struct mds_files : known_files {
-  std::vector<mds_columns> columns;
-  std::vector<std::size_t> columns_of;  // by shard
-  std::vector<std::string> names;       // by shard: its name in the index
-  std::uint64_t mark = 0;               // a hash of what the index says
-  const mds_kind* kind;
-
-  /// `stored`: the names of the storage, by shard. Throws `errc::argument` if they are not those of the
-  /// index's shards, or the index is not one that could have been read.
-  mds_files(const mds_index& index, std::span<const std::string> stored, const mds_kind& which);
-  /// Reads the beginning of a shard. Throws `errc::format` unless it is what the index says.
-  [[nodiscard]] const mds_table* read_table(session_view session, std::size_t shard) const;
-};
-
-/// The tables of a run, each of which is read when its shard is first used.
-class mds_tables {
- public:
-  explicit mds_tables(shared<const mds_files> files);
-  mds_tables(mds_tables&&) noexcept;
-  ~mds_tables();
-
-  [[nodiscard]] const mds_table& get(session_view session, std::size_t shard) const {
-    const mds_table* known = loaded_->find(shard);
-    return known != nullptr ? *known : load(session, shard);
-  }
-  /// Null if it is not loaded.
-  [[nodiscard]] const mds_table* find(std::size_t shard) const noexcept { return loaded_->find(shard); }
-  void get_ready(session_view session, std::span<const position> samples) const;
-  [[nodiscard]] bool are_ready() const noexcept { return loaded_->complete(); }
-
- private:
-  [[nodiscard]] const mds_table& load(session_view session, std::size_t shard) const;
-
-  shared<const mds_files> files_;
-  owned<loaded_once<mds_table>> loaded_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/mds_shards.ipp
-
-// Source: mosaicml-streaming, streaming/base/format/mds/{reader,writer}.py.
-namespace penstock::inline v0_1 {
-namespace detail {
-
-// The part of a name behind its folders, without a URL's query: folders of files may have a question mark.
-PENSTOCK_INLINE std::string_view last_part(std::string_view name) noexcept {
-  if (name.starts_with("http://") || name.starts_with("https://")) name = name.substr(0, name.find('?'));
-  return name.substr(name.rfind('/') + 1);
-}
-
-PENSTOCK_INLINE mds_files::mds_files(const mds_index& index, std::span<const std::string> stored,
-                                     const mds_kind& which)
-    : kind(&which) {
-  const auto refuse = [](std::initializer_list<piece> why) { throw error(errc::argument, why); };
-  if (stored.size() != index.shards.size())
-    refuse({"the index describes ", index.shards.size(), " shards, and the storage has ", stored.size(),
-            " objects"});
-  if (stored.empty()) refuse({"a dataset needs at least one shard"});
-  for (const std::vector<mds_column>& list : index.columns) {
-    for (const mds_column& one : list)
-      if (one.encoding.empty()) refuse({"the column '", one.name, "' has no encoding"});
-    if (list.empty()) refuse({"a dataset needs at least one column"});
-    columns.emplace_back(list);
-  }
-  std::vector<manifest::shard> entries;
-  for (std::size_t i = 0; i < stored.size(); ++i) {
-    const mds_shard& one = index.shards[i];
-    if (one.columns >= columns.size()) refuse({"the index has no list of columns number ", one.columns});
-    // A copy has the name of its shard, or that of the compressed one, and an ending.
-    const std::string_view given = last_part(stored[i]);
-    if (!given.starts_with(last_part(one.name)) &&
-        (one.packed_name.empty() || !given.starts_with(last_part(one.packed_name))))
-      refuse({"object ", i, " of the storage is called '", stored[i], "', and shard ", i, " of the index '",
-              one.name, "': give them in the index's order"});
-    entries.push_back({stored[i], one.bytes, one.samples, one.bytes, one.content});
-    columns_of.push_back(one.columns);
-    names.push_back(one.name);
-    mark = hash_words(hash_bytes(mark, bytes_of(one.name)), std::array{one.bytes, one.samples, one.content});
-  }
-  mark = hash_bytes(mark, bytes_of(which.source_name));
-  shards = manifest(std::move(entries));
-}
-
-PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std::size_t shard) const {
-  const manifest::shard& said = shards.shards()[shard];
-  const object_id object = this->object(shard);
-  const auto number = [](const std::byte* at) {
-    std::uint32_t value = 0;
-    for (std::size_t i = 0; i < 4; ++i) value |= std::to_integer<std::uint32_t>(at[i]) << (8 * i);
-    return value;
-  };
-  const auto refuse = [](std::initializer_list<piece> what, std::uint64_t offset) {
-    throw error(errc::format, what).at_offset(offset);
-  };
-  try {
-    const std::uint64_t size = session.size(object);
-    const bool all_said = size == said.bytes;
-    if (!all_said) {
-      const object_bytes some = session.range(object, 0, std::min<std::uint64_t>(size, 64));
-      if (const std::string_view known = known_format(some);
-          known.starts_with("a Git LFS") || known.starts_with("an HTML"))
-        throw not_a("a shard", some, {});
-    }
-    if (!all_said &&
-        !(kind->may_omit_table && size > said.bytes && (size - said.bytes) / 4 == said.samples + 2))
-      refuse({"the shard has ", size, " bytes, and its index says ", said.bytes,
-              ": if it is compressed, unpack it, or use ", kind->source_name, "<unpack_zstd>(folder)"},
-             0);
-    const std::uint64_t table_end = 4 * (said.samples + 2);
-    if (said.samples >= size / 4 || table_end > size)
-      refuse({"the shard of ", size, " bytes cannot have the ", said.samples, " samples that its index says"},
-             0);
-    // Most descriptions are short, and then come with the table.
-    constexpr std::uint64_t usual = 4_KiB;
-    object_bytes bytes = session.range(object, 0, std::min(size, table_end + usual));
-    bytes_view head = bytes;
-    if (number(head.data()) != said.samples)
-      refuse({"the shard has ", number(head.data()), " samples, and its index says ", said.samples}, 0);
-    std::vector<std::uint32_t> begins;
-    for (std::uint64_t at = 4; at != table_end; at += 4) {
-      const std::uint32_t begin = number(head.data() + at);
-      if (begin < (begins.empty() ? table_end : begins.back()) || begin > size)
-        refuse({"sample ", begins.size(), " of the shard begins at ", begin,
-                ", which is not behind the one before it"},
-               at);
-      begins.push_back(begin);
-    }
-    if (begins.back() != size && kind->explain != nullptr) {
-      const std::uint64_t some = std::min<std::uint64_t>(size, 8);
-      const object_bytes last = session.range(object, size - some, some);
-      if (const auto why = kind->explain(last); !why.empty()) refuse({why}, table_end - 4);
-    }
-    if (begins.back() != size)
-      refuse({"the shard's last sample ends at ", begins.back(), ", and the shard at ", size}, table_end - 4);
-    const std::uint64_t described = begins.front();
-    constexpr std::uint64_t maximum = 1_MiB;
-    if (described - table_end > maximum)
-      throw error(errc::limit, {"the shard's description of its columns has ", described - table_end,
-                                " bytes; the limit is 1 MiB"})
-          .at_offset(table_end);
-    if (described > head.size()) {
-      bytes = session.range(object, 0, described, std::move(bytes));
-      head = bytes;
-    }
-    const bytes_view config = head.subspan(to_size(table_end), to_size(described - table_end));
-    bool agreed = false;
-    try {
-      agreed = kind->agrees(text_of(config), columns[columns_of[shard]].all);
-    } catch (error& e) {
-      e.within("the shard's description", table_end).at_offset(table_end);
-      throw;
-    }
-    if (!agreed) refuse({"the shard describes other columns than its index"}, table_end);
-    session.confirm(object);
-    return new mds_table{std::move(begins)};
-  } catch (error& e) {
-    session.confirm(object);
-    e.in_file(path(shard));
-    throw;
-  }
-}
-
-PENSTOCK_INLINE mds_tables::mds_tables(shared<const mds_files> files)
-    : files_(std::move(files)),
-      loaded_(new loaded_once<mds_table>(files_->names.size(), files_->shards.starts()->size() - 1)) {}
-PENSTOCK_INLINE mds_tables::mds_tables(mds_tables&&) noexcept = default;
-PENSTOCK_INLINE mds_tables::~mds_tables() = default;
-
-PENSTOCK_INLINE const mds_table& mds_tables::load(session_view session, std::size_t shard) const {
-  return loaded_->get(shard, [&] { return files_->read_table(session, shard); });
-}
-
-PENSTOCK_INLINE void mds_tables::get_ready(session_view session, std::span<const position> samples) const {
-  loaded_->get_ready(
-      samples, [&](std::uint64_t index) { return files_->locate(index).shard; },
-      [&](std::size_t shard) { (void)get(session, shard); });
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/table_objects.hpp
+// ---- penstock/source/tables/table_objects.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -79306,7 +78991,7 @@ class table_objects {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/table_objects.ipp
+// ---- penstock/source/tables/table_objects.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -79329,7 +79014,7 @@ PENSTOCK_INLINE bool table_objects::read_some(const std::vector<std::string>& na
     constexpr std::size_t asked = 4 * max_in_flight;
     for (std::size_t begin = 0; begin < names.size() && goes_on; begin += asked) {
       std::vector<std::uint64_t> sizes(std::min(asked, names.size() - begin));
-      tar::for_each_in_parallel(sizes.size(), max_in_flight, [&](std::size_t i) {
+      for_each_in_parallel(sizes.size(), max_in_flight, [&](std::size_t i) {
         sizes[i] = session.size(static_cast<object_id>(begin + i));
         if (sizes[i] > limit)
           throw error(errc::limit,
@@ -79338,7 +79023,7 @@ PENSTOCK_INLINE bool table_objects::read_some(const std::vector<std::string>& na
       });
       for (std::size_t first = 0; first < sizes.size() && goes_on;) {
         std::vector<std::vector<std::byte>> contents(fitting(std::span(sizes).subspan(first), held));
-        tar::for_each_in_parallel(contents.size(), max_in_flight, [&](std::size_t i) {
+        for_each_in_parallel(contents.size(), max_in_flight, [&](std::size_t i) {
           contents[i].resize(to_size(sizes[first + i]));
           session.read(static_cast<object_id>(begin + first + i), 0, contents[i]);
         });
@@ -79406,7 +79091,84 @@ PENSTOCK_INLINE std::string name_of_uri(std::string_view uri) {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/block_files.hpp
+// ---- penstock/source/text/csv_rows.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// How values of a text stand beside each other.
+struct csv_marks {
+  char delimiter = ',', quote = '"', escape = '\0';  // an escape of 0: there is none
+};
+
+/// Finds where rows end, piece by piece: at a "\n" that is in no quotes.
+///
+/// Source: RFC 4180.
+class csv_row_ends {
+ public:
+  explicit csv_row_ends(csv_marks marks) noexcept : marks_(marks) {}
+
+  /// Continues behind the pieces before. Returns the place behind the first row end of the piece if `first`,
+  /// and otherwise behind its last; 0 if there is none.
+  [[nodiscard]] std::size_t find(std::string_view piece, bool first) noexcept;
+  /// Whether a quote is open that nothing has closed.
+  [[nodiscard]] bool quoted() const noexcept { return at_ == place::quoted || at_ == place::escaped; }
+
+ private:
+  enum class place : unsigned char { value, begin, quoted, escaped, escaped_outside };
+
+  csv_marks marks_;
+  place at_ = place::begin;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/text/csv_rows.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE std::size_t csv_row_ends::find(std::string_view piece, bool first) noexcept {
+  std::size_t last = 0;
+  for (std::size_t i = 0; i < piece.size(); ++i) {
+    const char c = piece[i];
+    switch (at_) {
+      case place::escaped:
+        at_ = place::quoted;
+        continue;
+      case place::escaped_outside:
+        at_ = place::value;
+        continue;
+      case place::quoted:
+        // Of two quotes the second opens the value again, as if it began.
+        if (marks_.escape != '\0' && c == marks_.escape)
+          at_ = place::escaped;
+        else if (c == marks_.quote)
+          at_ = place::begin;
+        continue;
+      case place::begin:
+        if (c == marks_.quote) {
+          at_ = place::quoted;
+          continue;
+        }
+        break;
+      case place::value:
+        break;
+    }
+    if (marks_.escape != '\0' && c == marks_.escape) {
+      at_ = place::escaped_outside;
+    } else if (c == '\n') {
+      at_ = place::begin;
+      last = i + 1;
+      if (first) return last;
+    } else {
+      at_ = c == marks_.delimiter || c == '\r' ? place::begin : place::value;
+    }
+  }
+  return last;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/storage/cache/block_files.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
@@ -79480,7 +79242,7 @@ struct block_files {
 }  // namespace detail::blocks
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/block_files.ipp
+// ---- penstock/storage/cache/block_files.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
@@ -79781,7 +79543,7 @@ PENSTOCK_INLINE void block_files::punch(std::uint32_t slot) const noexcept {
 }  // namespace detail::blocks
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/block_folder.hpp
+// ---- penstock/storage/cache/block_folder.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
@@ -79859,7 +79621,7 @@ class block_folder {
 }  // namespace detail::blocks
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/block_folder.ipp
+// ---- penstock/storage/cache/block_folder.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
@@ -80296,7 +80058,372 @@ PENSTOCK_INLINE void block_folder::discard(place damaged, wait_stops::moment beg
 }  // namespace detail::blocks
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/http_proxies.hpp
+// ---- penstock/storage/cache/work_ahead.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Threads that do what there is to do ahead of time, each one thing at a time, and then wait to be woken.
+class work_ahead {
+ public:
+  /// Returns whether there may be more to do.
+  using task = bool (*)(void* self) noexcept;
+
+  work_ahead() = default;
+  work_ahead(const work_ahead&) = delete;
+  work_ahead& operator=(const work_ahead&) = delete;
+  ~work_ahead();
+
+  /// Starts so many threads, or as many as the system allows; does nothing if they were started before.
+  void start(std::size_t threads, task what, void* self) noexcept;
+  /// Wakes one of them; a task that finds something to do wakes the next one, which looks for more.
+  void wake() noexcept;
+  /// They end after what they do now; nothing is started any more.
+  void stop() noexcept;
+
+ private:
+  void work() noexcept;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t wakes_ = 0;
+  bool started_ = false, ends_ = false;
+  task what_ = nullptr;
+  void* self_ = nullptr;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/cache/work_ahead.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE work_ahead::~work_ahead() {
+  stop();
+  for (std::thread& one : threads_) one.join();
+}
+
+PENSTOCK_INLINE void work_ahead::start(std::size_t threads, task what, void* self) noexcept {
+  const std::scoped_lock lock(mutex_);
+  if (started_ || ends_) return;
+  started_ = true;
+  what_ = what;
+  self_ = self;
+  try {
+    while (threads_.size() < threads) threads_.emplace_back([this]() noexcept { work(); });
+  } catch (...) {  // those that run do the work
+  }
+}
+PENSTOCK_INLINE void work_ahead::wake() noexcept {
+  {
+    const std::scoped_lock lock(mutex_);
+    ++wakes_;
+  }
+  changed_.notify_one();
+}
+PENSTOCK_INLINE void work_ahead::stop() noexcept {
+  {
+    const std::scoped_lock lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+}
+
+PENSTOCK_INLINE void work_ahead::work() noexcept {
+  std::unique_lock lock(mutex_);
+  while (!ends_) {
+    const std::uint64_t seen = wakes_;
+    lock.unlock();
+    const bool more = what_(self_);
+    lock.lock();
+    if (!more) changed_.wait(lock, [&] { return ends_ || wakes_ != seen; });
+  }
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/reads/single_flight.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Asks a store one question per object at a time: threads that want to know the same meanwhile wait for the
+/// answer of the first.
+///
+/// Threads: any number may call.
+class single_flight {
+  struct question {
+    object_id about;
+    bool over = false;
+    std::exception_ptr failed{};
+  };
+
+ public:
+  /// Calls `f`, unless another thread does so for that object: then waits, and throws what it threw.
+  template <class F>
+  void ask(object_id about, F&& f) {
+    std::unique_lock held(lock_);
+    const std::uint64_t cancels = cancels_;
+    while (const std::shared_ptr<question> asked = find(about)) {
+      changed_.wait(held, [&] { return asked->over; });
+      if (!asked->failed) return;
+      // One that was cancelled before this thread came says nothing to it.
+      if (cancels != cancels_ || !was_stopped(asked->failed)) std::rethrow_exception(asked->failed);
+    }
+    const auto mine = std::make_shared<question>(question{about});
+    open_.push_back(mine);
+    held.unlock();
+    std::exception_ptr failed;
+    try {
+      std::forward<F>(f)();
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    held.lock();
+    std::erase(open_, mine);
+    mine->over = true;
+    mine->failed = failed;
+    held.unlock();
+    changed_.notify_all();
+    if (failed) std::rethrow_exception(failed);
+  }
+  /// Notes that the questions asked until now are being cancelled.
+  void cancel() noexcept {
+    const std::scoped_lock held(lock_);
+    ++cancels_;
+  }
+
+ private:
+  [[nodiscard]] std::shared_ptr<question> find(object_id about) const {
+    for (const auto& one : open_)
+      if (one->about == about) return one;
+    return nullptr;
+  }
+  [[nodiscard]] static bool was_stopped(const std::exception_ptr& failed) noexcept {
+    try {
+      std::rethrow_exception(failed);
+    } catch (const error& e) {
+      return e.code() == errc::stopped;
+    } catch (...) {
+      return false;
+    }
+  }
+
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::vector<std::shared_ptr<question>> open_;
+  std::uint64_t cancels_ = 0;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/reads/sleep_unless_stopped.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Waits so long. Throws errc::stopped as soon as the token asks for it.
+inline void sleep_unless_stopped(std::chrono::nanoseconds time, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  std::unique_lock lock(mutex);
+  changed.wait_for(lock, stop, time, [] { return false; });
+  if (stop.stop_requested()) throw error(errc::stopped, "a wait was ended by the stop token");
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/storage/resilience/resilient_session.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// What a storage over a network does about reads that fail, or are late: one queue tries again and limits,
+/// as `retrying` around `throttled`, and goes around second reads, as `hedged`.
+struct retry_policy {
+  retry_rules retries;                // `stop` ends all waits of the session
+  std::optional<hedge_rules> hedges;  // none: no second reads
+};
+/// Throws errc::argument for options that make no sense. `attempts` of 1, `max_in_flight` of 0 and a
+/// `max_extra_requests` of 0 switch them off. No more reads than `connections` are let through in any case:
+/// more would wait inside, where they would look late.
+[[nodiscard]] retry_policy retry_policy_of(const http_options& options);
+/// How requests that are no reads are tried again.
+[[nodiscard]] retry_rules retry_rules_of(const http_options& options);
+
+/// The session of a storage over a network, whose reads are tried again, limited and hedged: what
+/// `retrying(throttled(hedged(inner)))` would be, with each part chosen when the storage is made.
+///
+/// Cost and threads: as for those.
+template <storage Inner>
+class resilient_session {
+  using inner = typename Inner::session;
+  using hedging = retried_session<Inner, hedged_reads>;
+  static_assert(abandoning_session<inner>, "second reads would copy all bytes once more");
+
+  struct state {
+    state(const Inner& given, const retry_policy& rules) : where(given), line(rules.retries, where.names()) {
+      if (rules.hedges)
+        use(session.template emplace<hedging>(where, *rules.hedges));
+      else
+        use(session.template emplace<opened>(where).session);
+      if (rules.retries.stop.stop_possible()) stops.emplace(rules.retries.stop, stop_line{&line});
+    }
+    state(const state&) = delete;
+    state& operator=(const state&) = delete;
+    ~state() {
+      stops.reset();
+      line.stop();
+    }
+
+    template <class Session>
+    void use(Session& made) {
+      line.use(session_view(made), background_view(made));
+    }
+
+    struct stop_line {
+      retry_queue* line;
+      void operator()() const noexcept {
+        line->end_waits();
+        line->cancel();
+      }
+    };
+    struct opened {
+      explicit opened(const Inner& storage) : session(storage.connect()) {}  // need not be movable
+      inner session;
+    };
+    Inner where;
+    retry_queue line;
+    std::variant<std::monostate, opened, hedging>
+        session;  // ends before the line: it reports its reads to it
+    std::optional<std::stop_callback<stop_line>> stops;
+  };
+
+ public:
+  static constexpr bool views = false;
+  static constexpr bool has_latency = true;
+
+  resilient_session(const Inner& where, const retry_policy& rules)
+      : state_(std::make_unique<state>(where, rules)) {}
+
+  [[nodiscard]] std::uint64_t size(object_id id) const { return state_->line.size(id); }
+  [[nodiscard]] object_version version(object_id id) const { return state_->line.version(id); }
+  /// See `expecting_session`.
+  [[nodiscard]] bool expect(object_id id, object_version what) const
+    requires expecting_session<inner>
+  {
+    return inside().expect(id, what);
+  }
+  [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(inside(), id); }
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+    state_->line.read(id, offset, into);
+  }
+  void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
+    state_->line.read_many(requests, listener);
+  }
+  /// Ends all reads, and the waits of those that would be tried again.
+  void cancel() const noexcept { state_->line.cancel(); }
+  /// As `cancel`, and lets reads that begin later end at once with errc::stopped.
+  void end_reads() const noexcept {
+    state_->line.end_waits();
+    state_->line.cancel();
+    with([](auto& session) { penstock::end_reads(session); });
+  }
+  void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
+    inside().will_need(id, offset, size);
+  }
+
+  /// See `storage_counters`.
+  [[nodiscard]] storage_counters counters() const {
+    storage_counters all = state_->line.counters();
+    with([&](const auto& session) {
+      if constexpr (counting_session<inner>) {
+        all.requests = all.bytes = all.slow_downs = 0;
+        all += session.counters();
+      }
+    });
+    return all;
+  }
+  /// How many reads may be in flight now; 0: any number.
+  [[nodiscard]] std::size_t max_in_flight() const { return state_->line.max_in_flight(); }
+  /// The oldest of its reads, from its first attempt on.
+  [[nodiscard]] std::optional<open_read> oldest_read() const { return state_->line.oldest_read(); }
+  [[nodiscard]] std::string name(object_id id) const { return std::string(state_->where.names()[id]); }
+
+  /// The session that reads go to at last.
+  [[nodiscard]] inner& inside() const noexcept {
+    if (auto* const hedges = std::get_if<hedging>(&state_->session)) return hedges->inside();
+    return std::get_if<typename state::opened>(&state_->session)->session;
+  }
+
+ private:
+  template <class F>
+  void with(F&& f) const {
+    if (auto* const hedges = std::get_if<hedging>(&state_->session)) return f(*hedges);
+    f(std::get_if<typename state::opened>(&state_->session)->session);
+  }
+
+  std::unique_ptr<state> state_;
+};
+
+inline retry_rules retry_rules_of(const http_options& options) {
+  retry_rules made = rules_of(options.retries);
+  made.stop = options.stop;
+  return made;
+}
+inline retry_policy retry_policy_of(const http_options& options) {
+  retry_policy made{retry_rules_of(options), std::nullopt};
+  if (options.throttle.max_in_flight != 0) {
+    const retry_rules limit = rules_of(options.throttle);
+    made.retries.max_in_flight = std::min(limit.max_in_flight, options.connections);
+    made.retries.max_pause = limit.max_pause;
+  }
+  const hedge_rules second = rules_of(options.hedges);
+  if (second.max_extra_requests > 0) made.hedges = second;
+  return made;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/s3/requests/cancellable_pauses.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// Waits that end when they are cancelled.
+class cancellable_pauses {
+ public:
+  [[nodiscard]] std::uint64_t round() {
+    const std::scoped_lock lock(mutex_);
+    return round_;
+  }
+  /// Throws errc::stopped if it was cancelled since `round`.
+  void wait(std::chrono::nanoseconds time, std::uint64_t round) {
+    std::unique_lock lock(mutex_);
+    if (cancelled_.wait_for(lock, time, [&] { return round_ != round; }))
+      throw error(errc::stopped, "the read was cancelled");
+  }
+  void cancel() noexcept {
+    {
+      const std::scoped_lock lock(mutex_);
+      ++round_;
+    }
+    cancelled_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable cancelled_;
+  std::uint64_t round_ = 0;
+};
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/web/http_proxies.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -80339,7 +80466,7 @@ class http_proxies {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/http_proxies.ipp
+// ---- penstock/storage/web/http_proxies.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -80499,376 +80626,3 @@ PENSTOCK_INLINE bool http_proxies::excepted(const url& where) const {
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/resilient_session.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// What a storage over a network does about reads that fail, or are late: one queue tries again and limits,
-/// as `retrying` around `throttled`, and goes around second reads, as `hedged`.
-struct retry_policy {
-  retry_rules retries;                // `stop` ends all waits of the session
-  std::optional<hedge_rules> hedges;  // none: no second reads
-};
-/// Throws errc::argument for options that make no sense. `attempts` of 1, `max_in_flight` of 0 and a
-/// `max_extra_requests` of 0 switch them off. No more reads than `connections` are let through in any case:
-/// more would wait inside, where they would look late.
-[[nodiscard]] retry_policy retry_policy_of(const http_options& options);
-/// How requests that are no reads are tried again.
-[[nodiscard]] retry_rules retry_rules_of(const http_options& options);
-
-/// The session of a storage over a network, whose reads are tried again, limited and hedged: what
-/// `retrying(throttled(hedged(inner)))` would be, with each part chosen when the storage is made.
-///
-/// Cost and threads: as for those.
-template <storage Inner>
-class resilient_session {
-  using inner = typename Inner::session;
-  using hedging = retried_session<Inner, hedged_reads>;
-  static_assert(abandoning_session<inner>, "second reads would copy all bytes once more");
-
-  struct state {
-    state(const Inner& given, const retry_policy& rules) : where(given), line(rules.retries, where.names()) {
-      if (rules.hedges)
-        use(session.template emplace<hedging>(where, *rules.hedges));
-      else
-        use(session.template emplace<opened>(where).session);
-      if (rules.retries.stop.stop_possible()) stops.emplace(rules.retries.stop, stop_line{&line});
-    }
-    state(const state&) = delete;
-    state& operator=(const state&) = delete;
-    ~state() {
-      stops.reset();
-      line.stop();
-    }
-
-    template <class Session>
-    void use(Session& made) {
-      line.use(session_view(made), background_view(made));
-    }
-
-    struct stop_line {
-      retry_queue* line;
-      void operator()() const noexcept {
-        line->end_waits();
-        line->cancel();
-      }
-    };
-    struct opened {
-      explicit opened(const Inner& storage) : session(storage.connect()) {}  // need not be movable
-      inner session;
-    };
-    Inner where;
-    retry_queue line;
-    std::variant<std::monostate, opened, hedging>
-        session;  // ends before the line: it reports its reads to it
-    std::optional<std::stop_callback<stop_line>> stops;
-  };
-
- public:
-  static constexpr bool views = false;
-  static constexpr bool has_latency = true;
-
-  resilient_session(const Inner& where, const retry_policy& rules)
-      : state_(std::make_unique<state>(where, rules)) {}
-
-  [[nodiscard]] std::uint64_t size(object_id id) const { return state_->line.size(id); }
-  [[nodiscard]] object_version version(object_id id) const { return state_->line.version(id); }
-  /// See `expecting_session`.
-  [[nodiscard]] bool expect(object_id id, object_version what) const
-    requires expecting_session<inner>
-  {
-    return inside().expect(id, what);
-  }
-  [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(inside(), id); }
-  void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
-    state_->line.read(id, offset, into);
-  }
-  void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
-    state_->line.read_many(requests, listener);
-  }
-  /// Ends all reads, and the waits of those that would be tried again.
-  void cancel() const noexcept { state_->line.cancel(); }
-  /// As `cancel`, and lets reads that begin later end at once with errc::stopped.
-  void end_reads() const noexcept {
-    state_->line.end_waits();
-    state_->line.cancel();
-    with([](auto& session) { penstock::end_reads(session); });
-  }
-  void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
-    inside().will_need(id, offset, size);
-  }
-
-  /// See `storage_counters`.
-  [[nodiscard]] storage_counters counters() const {
-    storage_counters all = state_->line.counters();
-    with([&](const auto& session) {
-      if constexpr (counting_session<inner>) {
-        all.requests = all.bytes = all.slow_downs = 0;
-        all += session.counters();
-      }
-    });
-    return all;
-  }
-  /// How many reads may be in flight now; 0: any number.
-  [[nodiscard]] std::size_t max_in_flight() const { return state_->line.max_in_flight(); }
-  /// The oldest of its reads, from its first attempt on.
-  [[nodiscard]] std::optional<open_read> oldest_read() const { return state_->line.oldest_read(); }
-  [[nodiscard]] std::string name(object_id id) const { return std::string(state_->where.names()[id]); }
-
-  /// The session that reads go to at last.
-  [[nodiscard]] inner& inside() const noexcept {
-    if (auto* const hedges = std::get_if<hedging>(&state_->session)) return hedges->inside();
-    return std::get_if<typename state::opened>(&state_->session)->session;
-  }
-
- private:
-  template <class F>
-  void with(F&& f) const {
-    if (auto* const hedges = std::get_if<hedging>(&state_->session)) return f(*hedges);
-    f(std::get_if<typename state::opened>(&state_->session)->session);
-  }
-
-  std::unique_ptr<state> state_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/resilient_session.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE retry_rules retry_rules_of(const http_options& options) {
-  retry_rules made = rules_of(options.retries);
-  made.stop = options.stop;
-  return made;
-}
-PENSTOCK_INLINE retry_policy retry_policy_of(const http_options& options) {
-  retry_policy made{retry_rules_of(options), std::nullopt};
-  if (options.throttle.max_in_flight != 0) {
-    const retry_rules limit = rules_of(options.throttle);
-    made.retries.max_in_flight = std::min(limit.max_in_flight, options.connections);
-    made.retries.max_pause = limit.max_pause;
-  }
-  const hedge_rules second = rules_of(options.hedges);
-  if (second.max_extra_requests > 0) made.hedges = second;
-  return made;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/single_flight.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// Asks a store one question per object at a time: threads that want to know the same meanwhile wait for the
-/// answer of the first.
-///
-/// Threads: any number may call.
-class single_flight {
-  struct question {
-    object_id about;
-    bool over = false;
-    std::exception_ptr failed{};
-  };
-
- public:
-  /// Calls `f`, unless another thread does so for that object: then waits, and throws what it threw.
-  template <class F>
-  void ask(object_id about, F&& f) {
-    std::unique_lock held(lock_);
-    const std::uint64_t cancels = cancels_;
-    while (const std::shared_ptr<question> asked = find(about)) {
-      changed_.wait(held, [&] { return asked->over; });
-      if (!asked->failed) return;
-      // One that was cancelled before this thread came says nothing to it.
-      if (cancels != cancels_ || !was_stopped(asked->failed)) std::rethrow_exception(asked->failed);
-    }
-    const auto mine = std::make_shared<question>(question{about});
-    open_.push_back(mine);
-    held.unlock();
-    std::exception_ptr failed;
-    try {
-      std::forward<F>(f)();
-    } catch (...) {
-      failed = std::current_exception();
-    }
-    held.lock();
-    std::erase(open_, mine);
-    mine->over = true;
-    mine->failed = failed;
-    held.unlock();
-    changed_.notify_all();
-    if (failed) std::rethrow_exception(failed);
-  }
-  /// Notes that the questions asked until now are being cancelled.
-  void cancel() noexcept {
-    const std::scoped_lock held(lock_);
-    ++cancels_;
-  }
-
- private:
-  [[nodiscard]] std::shared_ptr<question> find(object_id about) const {
-    for (const auto& one : open_)
-      if (one->about == about) return one;
-    return nullptr;
-  }
-  [[nodiscard]] static bool was_stopped(const std::exception_ptr& failed) noexcept {
-    try {
-      std::rethrow_exception(failed);
-    } catch (const error& e) {
-      return e.code() == errc::stopped;
-    } catch (...) {
-      return false;
-    }
-  }
-
-  std::mutex lock_;
-  std::condition_variable changed_;
-  std::vector<std::shared_ptr<question>> open_;
-  std::uint64_t cancels_ = 0;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/sleep_unless_stopped.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// Waits so long. Throws errc::stopped as soon as the token asks for it.
-inline void sleep_unless_stopped(std::chrono::nanoseconds time, const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any changed;
-  std::unique_lock lock(mutex);
-  changed.wait_for(lock, stop, time, [] { return false; });
-  if (stop.stop_requested()) throw error(errc::stopped, "a wait was ended by the stop token");
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/storage/detail/work_ahead.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// Threads that do what there is to do ahead of time, each one thing at a time, and then wait to be woken.
-class work_ahead {
- public:
-  /// Returns whether there may be more to do.
-  using task = bool (*)(void* self) noexcept;
-
-  work_ahead() = default;
-  work_ahead(const work_ahead&) = delete;
-  work_ahead& operator=(const work_ahead&) = delete;
-  ~work_ahead();
-
-  /// Starts so many threads, or as many as the system allows; does nothing if they were started before.
-  void start(std::size_t threads, task what, void* self) noexcept;
-  /// Wakes one of them; a task that finds something to do wakes the next one, which looks for more.
-  void wake() noexcept;
-  /// They end after what they do now; nothing is started any more.
-  void stop() noexcept;
-
- private:
-  void work() noexcept;
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::uint64_t wakes_ = 0;
-  bool started_ = false, ends_ = false;
-  task what_ = nullptr;
-  void* self_ = nullptr;
-  std::vector<std::thread> threads_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/work_ahead.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE work_ahead::~work_ahead() {
-  stop();
-  for (std::thread& one : threads_) one.join();
-}
-
-PENSTOCK_INLINE void work_ahead::start(std::size_t threads, task what, void* self) noexcept {
-  const std::scoped_lock lock(mutex_);
-  if (started_ || ends_) return;
-  started_ = true;
-  what_ = what;
-  self_ = self;
-  try {
-    while (threads_.size() < threads) threads_.emplace_back([this]() noexcept { work(); });
-  } catch (...) {  // those that run do the work
-  }
-}
-PENSTOCK_INLINE void work_ahead::wake() noexcept {
-  {
-    const std::scoped_lock lock(mutex_);
-    ++wakes_;
-  }
-  changed_.notify_one();
-}
-PENSTOCK_INLINE void work_ahead::stop() noexcept {
-  {
-    const std::scoped_lock lock(mutex_);
-    ends_ = true;
-  }
-  changed_.notify_all();
-}
-
-PENSTOCK_INLINE void work_ahead::work() noexcept {
-  std::unique_lock lock(mutex_);
-  while (!ends_) {
-    const std::uint64_t seen = wakes_;
-    lock.unlock();
-    const bool more = what_(self_);
-    lock.lock();
-    if (!more) changed_.wait(lock, [&] { return ends_ || wakes_ != seen; });
-  }
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/s3/detail/cancellable_pauses.hpp
-
-namespace penstock::inline v0_1::detail::s3 {
-
-/// Waits that end when they are cancelled.
-class cancellable_pauses {
- public:
-  [[nodiscard]] std::uint64_t round() {
-    const std::scoped_lock lock(mutex_);
-    return round_;
-  }
-  /// Throws errc::stopped if it was cancelled since `round`.
-  void wait(std::chrono::nanoseconds time, std::uint64_t round) {
-    std::unique_lock lock(mutex_);
-    if (cancelled_.wait_for(lock, time, [&] { return round_ != round; }))
-      throw error(errc::stopped, "the read was cancelled");
-  }
-  void cancel() noexcept {
-    {
-      const std::scoped_lock lock(mutex_);
-      ++round_;
-    }
-    cancelled_.notify_all();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable cancelled_;
-  std::uint64_t round_ = 0;
-};
-
-}  // namespace penstock::inline v0_1::detail::s3

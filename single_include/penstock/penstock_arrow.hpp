@@ -18,6 +18,9 @@
 #if !__has_include(<arrow/filesystem/filesystem.h>)
 #error "penstock_arrow.hpp needs Arrow C++: link penstock::arrow"
 #endif
+#if !__has_include(<arrow/status.h>)
+#error "penstock_arrow.hpp needs Arrow C++: link penstock::arrow"
+#endif
 
 #include "penstock.hpp"
 #include "penstock_json.hpp"
@@ -88,7 +91,7 @@
 #include <variant>
 #include <vector>
 
-// ---- penstock/storage/detail/arrow_session.hpp
+// ---- penstock/storage/reads/arrow_errors.hpp
 
 // The headers of Arrow warn where ours do not.
 #ifdef __GNUC__
@@ -135,136 +138,10 @@ namespace detail {
   throw made;
 }
 
-/// Reads files of a file system of Arrow, in the calling thread. Keeps some of them open.
-class arrow_session {
-  using opened = std::shared_ptr<arrow::io::RandomAccessFile>;
-  /// What is known of a file; once it is, it holds for the session.
-  struct facts {
-    std::optional<object_version> version;
-    opened file;
-    std::list<object_id>::iterator place;  // if there is a file
-  };
-
- public:
-  static constexpr bool views = false;
-
-  arrow_session(std::shared_ptr<arrow::fs::FileSystem> where, std::span<const std::string> names,
-                std::size_t max_open)
-      : file_system_(std::move(where)), names_(names), max_open_(max_open), facts_(names.size()) {}
-  arrow_session(const arrow_session&) = delete;
-  arrow_session& operator=(const arrow_session&) = delete;
-
-  [[nodiscard]] std::uint64_t size(object_id id) const { return version(id).size; }
-  [[nodiscard]] object_version version(object_id id) const {
-    check(id);
-    {
-      const std::scoped_lock held(lock_);
-      if (facts_[id].version) return *facts_[id].version;
-    }
-    (void)open(id);
-    const std::scoped_lock held(lock_);
-    return *facts_[id].version;
-  }
-  void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
-    check(id);
-    const opened file = open(id);
-    const std::uint64_t all = size(id);
-    if (offset > all || into.size() > all - offset)
-      throw error(errc::format,
-                  {"the range of ", into.size(), " bytes goes beyond the end of the object, which has ", all})
-          .in_file(names_[id])
-          .at_offset(offset);
-    if (into.empty()) return;
-    requests_.fetch_add(1, std::memory_order_relaxed);
-    const auto got =
-        file->ReadAt(static_cast<std::int64_t>(offset), static_cast<std::int64_t>(into.size()), into.data());
-    if (!got.ok()) throw_arrow(got.status(), names_[id], offset);
-    if (*got != static_cast<std::int64_t>(into.size()))
-      throw error(errc::io, {"the file ended after ", *got, " of ", into.size(),
-                             " bytes, although it had more when it was opened"})
-          .recurring()
-          .in_file(names_[id])
-          .at_offset(offset);
-    bytes_.fetch_add(into.size(), std::memory_order_relaxed);
-  }
-  void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
-  [[nodiscard]] storage_counters counters() const noexcept {
-    return {.requests = requests_.load(std::memory_order_relaxed),
-            .bytes = bytes_.load(std::memory_order_relaxed)};
-  }
-
- private:
-  void check(object_id id) const {
-    if (id >= names_.size()) throw error(errc::argument, {"there is no object ", id});
-  }
-  [[nodiscard]] opened kept(object_id id) const {
-    const std::scoped_lock held(lock_);
-    facts& one = facts_[id];
-    if (one.file) recent_.splice(recent_.begin(), recent_, one.place);
-    return one.file;
-  }
-  /// The file; one thread opens it, if several want to.
-  [[nodiscard]] opened open(object_id id) const {
-    opened found = kept(id);
-    while (!found) {
-      flight_.ask(id, [&] {
-        found = kept(id);
-        if (!found) found = open_anew(id);
-      });
-      if (!found) found = kept(id);  // another thread has opened it
-    }
-    return found;
-  }
-  [[nodiscard]] opened open_anew(object_id id) const {
-    const std::string& path = names_[id];
-    const auto info = file_system_->GetFileInfo(path);
-    if (!info.ok()) throw_arrow(info.status(), path);
-    if (info->type() != arrow::fs::FileType::File) {
-      const bool missing = info->type() == arrow::fs::FileType::NotFound;
-      throw error(errc::io, missing ? "there is no such file" : "it is a folder, not a file")
-          .recurring()
-          .in_file(path);
-    }
-    auto made = file_system_->OpenInputFile(*info);
-    if (!made.ok()) throw_arrow(made.status(), path);
-    const auto size = info->size() >= 0 ? arrow::Result<std::int64_t>(info->size()) : (*made)->GetSize();
-    if (!size.ok()) throw_arrow(size.status(), path);
-    const auto changed = info->mtime();
-    const object_version now{
-        static_cast<std::uint64_t>(*size),
-        changed == arrow::fs::kNoTime ? 0 : static_cast<std::uint64_t>(changed.time_since_epoch().count())};
-    opened oldest;  // is closed without the lock
-    const std::scoped_lock held(lock_);
-    facts& one = facts_[id];
-    if (one.version && *one.version != now)
-      throw error(errc::io, "the object was replaced while it was read; start again with the new one")
-          .recurring()
-          .in_file(path);
-    recent_.push_front(id);
-    one.version = now;
-    one.file = *std::move(made);
-    one.place = recent_.begin();
-    if (recent_.size() > max_open_) {
-      oldest = std::exchange(facts_[recent_.back()].file, nullptr);
-      recent_.pop_back();
-    }
-    return one.file;
-  }
-
-  std::shared_ptr<arrow::fs::FileSystem> file_system_;
-  std::span<const std::string> names_;
-  std::size_t max_open_;
-  mutable single_flight flight_;
-  mutable std::mutex lock_;
-  mutable fixed_array<facts> facts_;
-  mutable std::list<object_id> recent_;  // of the files that are open, the one used last first
-  mutable std::atomic<std::uint64_t> requests_{0}, bytes_{0};
-};
-
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/csv_files.hpp
+// ---- penstock/source/text/csv_files.hpp
 
 #ifdef __GNUC__
 #pragma GCC diagnostic push
@@ -540,7 +417,7 @@ inline csv_files::csv_files(storage_facts where, session_view session, csv_optio
   std::vector<found_file> found(count);
   std::vector<object_version> known(count);
   constexpr std::size_t max_threads = 16;
-  tar::for_each_in_parallel(count, std::min(count, max_threads), [&](std::size_t i) {
+  for_each_in_parallel(count, std::min(count, max_threads), [&](std::size_t i) {
     const auto object = static_cast<object_id>(i);
     try {
       known[i] = session.version(object);
@@ -806,14 +683,14 @@ template <storage Storage>
 [[nodiscard]] csv_source<Storage> csv(Storage where, const named_split& which, csv_options options = {}) {
   return {detail::one_split(std::move(where), which, "csv"), std::move(options)};
 }
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 [[nodiscard]] csv_source<mapped_file> csv(const Text& pattern, csv_options options = {}) {
-  return {mapped_file(detail::csv_paths(detail::tar::to_pattern(pattern))), std::move(options)};
+  return {mapped_file(detail::csv_paths(detail::to_pattern(pattern))), std::move(options)};
 }
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 [[nodiscard]] csv_source<mapped_file> csv(const Text& pattern, const named_split& which,
                                           csv_options options = {}) {
-  return {mapped_file(detail::csv_paths(detail::tar::to_pattern(pattern), &which)), std::move(options)};
+  return {mapped_file(detail::csv_paths(detail::to_pattern(pattern), &which)), std::move(options)};
 }
 
 /// The rows of files with tabs between values; otherwise as `csv`. Of a folder, files `*.tsv`.
@@ -827,21 +704,21 @@ template <storage Storage>
   options.delimiter = '\t';
   return {detail::one_split(std::move(where), which, "tsv"), std::move(options)};
 }
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 [[nodiscard]] csv_source<mapped_file> tsv(const Text& pattern, csv_options options = {}) {
   options.delimiter = '\t';
-  return {mapped_file(detail::tsv_paths(detail::tar::to_pattern(pattern))), std::move(options)};
+  return {mapped_file(detail::tsv_paths(detail::to_pattern(pattern))), std::move(options)};
 }
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 [[nodiscard]] csv_source<mapped_file> tsv(const Text& pattern, const named_split& which,
                                           csv_options options = {}) {
   options.delimiter = '\t';
-  return {mapped_file(detail::tsv_paths(detail::tar::to_pattern(pattern), &which)), std::move(options)};
+  return {mapped_file(detail::tsv_paths(detail::to_pattern(pattern), &which)), std::move(options)};
 }
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/parquet_input.hpp
+// ---- penstock/source/tables/parquet_input.hpp
 
 // The headers of Arrow warn where ours do not.
 #ifdef __GNUC__
@@ -1070,362 +947,7 @@ decltype(auto) ask_parquet(Work&& work) {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/delta_log.hpp
-
-#ifdef __GNUC__
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wconversion"
-#pragma GCC diagnostic ignored "-Wshadow"
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#endif
-#ifdef __GNUC__
-#pragma GCC diagnostic pop
-#endif
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// A value of a checkpoint as a commit would have it: structs, maps of texts, lists, texts, numbers, truth
-/// values.
-[[nodiscard]] inline nlohmann::json delta_value(const arrow::Array& array, std::int64_t row) {
-  using nlohmann::json;
-  if (array.IsNull(row)) return nullptr;
-  switch (array.type_id()) {
-    case arrow::Type::STRING:
-      return std::string(static_cast<const arrow::StringArray&>(array).GetView(row));
-    case arrow::Type::LARGE_STRING:
-      return std::string(static_cast<const arrow::LargeStringArray&>(array).GetView(row));
-    case arrow::Type::INT32:
-      return static_cast<const arrow::Int32Array&>(array).Value(row);
-    case arrow::Type::INT64:
-      return static_cast<const arrow::Int64Array&>(array).Value(row);
-    case arrow::Type::BOOL:
-      return static_cast<const arrow::BooleanArray&>(array).Value(row);
-    case arrow::Type::STRUCT: {
-      json made = json::object();
-      const auto& record = static_cast<const arrow::StructArray&>(array);
-      for (int i = 0; i < record.num_fields(); ++i)
-        made[record.type()->field(i)->name()] = delta_value(*record.field(i), row);
-      return made;
-    }
-    case arrow::Type::MAP: {
-      json made = json::object();
-      const auto& map = static_cast<const arrow::MapArray&>(array);
-      for (std::int64_t i = map.value_offset(row); i < map.value_offset(row + 1); ++i)
-        made[delta_value(*map.keys(), i).get<std::string>()] = delta_value(*map.items(), i);
-      return made;
-    }
-    case arrow::Type::LIST: {
-      json made = json::array();
-      const auto& list = static_cast<const arrow::ListArray&>(array);
-      for (std::int64_t i = list.value_offset(row); i < list.value_offset(row + 1); ++i)
-        made.push_back(delta_value(*list.values(), i));
-      return made;
-    }
-    default:
-      return nullptr;  // statistics, and what is not read
-  }
-}
-
-/// The files of the log in a table's folder.
-[[nodiscard]] inline std::vector<std::string> delta_log_files(const std::string& folder) {
-  std::error_code failed;
-  std::vector<std::string> made;
-  std::filesystem::directory_iterator at(folder + "/_delta_log", failed);
-  for (const std::filesystem::directory_iterator end; !failed && at != end; at.increment(failed))
-    made.push_back(at->path().string());
-  if (failed) made.clear();
-  return made;
-}
-
-/// The folder of the table whose log has these files: of each, what is in front of "_delta_log/". Throws
-/// errc::argument for files of two tables.
-[[nodiscard]] inline std::string delta_folder(std::span<const std::string> names) {
-  constexpr std::string_view log = "_delta_log/";
-  std::optional<std::string> made;
-  for (const std::string& name : names) {
-    const std::size_t at = name.rfind(log);
-    if (at == name.npos || (at != 0 && name[at - 1] != '/')) continue;
-    std::string folder = name.substr(0, at == 0 ? 0 : at - 1);
-    if (!made)
-      made = std::move(folder);
-    else if (*made != folder)
-      throw error(errc::argument,
-                  {"the storage has the logs of two tables, '", *made, "' and '", folder, "': name one"});
-  }
-  return made.value_or(names.empty() ? "the storage" : std::string(names.front()));
-}
-
-/// The log of a table.
-class delta_log {
- public:
-  /// `names`: of the files in the log; what else is among them is left out.
-  delta_log(std::string folder, std::span<const std::string> names, table_objects objects)
-      : folder_(std::move(folder)), objects_(std::move(objects)) {
-    list(names);
-  }
-
-  /// What the table says of itself at a version, or at a time; the newest if both are none.
-  [[nodiscard]] delta_state read(std::optional<std::uint64_t> version,
-                                 std::optional<std::int64_t> timestamp) const {
-    if (version && timestamp)
-      throw error(errc::argument, "delta_options has a version or a timestamp, not both").in_file(folder_);
-    if (timestamp) version = version_at(*timestamp);
-    const std::uint64_t wanted = version ? *version : newest();
-    std::uint64_t next = 0;
-    delta_state state;
-    for (const auto& [at, files] : checkpoints_)
-      if (at <= wanted && files.complete()) next = at + 1;
-    if (next != 0) read_checkpoint(state, checkpoints_.at(next - 1));
-    std::vector<std::string> commits;
-    for (; next <= wanted; ++next) {
-      const auto found = commits_.find(next);
-      if (found == commits_.end()) no_version(wanted);
-      commits.push_back(found->second);
-    }
-    read_lines(commits, [&](std::size_t, const nlohmann::json& action) {
-      state.apply(action);
-      return true;
-    });
-    state.version = wanted;
-    state.finish(folder_);
-    return state;
-  }
-
- private:
-  struct checkpoint {
-    std::map<std::size_t, std::vector<std::string>> written;  // by how many parts there should be
-    /// The parts of one that is complete; none if none is.
-    [[nodiscard]] std::span<const std::string> parts() const noexcept {
-      for (const auto& [count, found] : written) {
-        if (count == 1) return std::span(found).first(1);  // several have names of their own, and are alike
-        if (count != 0 && count == found.size()) return found;
-      }
-      return {};
-    }
-    [[nodiscard]] bool complete() const noexcept { return !parts().empty(); }
-  };
-
-  void list(std::span<const std::string> names) {
-    const std::string log = name_in_folder(folder_, "_delta_log/");
-    for (const std::string& path : names) {
-      if (!path.starts_with(log)) continue;
-      const std::string_view name = std::string_view(path).substr(log.size());
-      constexpr std::size_t digits = 20;
-      std::uint64_t version = 0;
-      const char* const behind = name.data() + std::min(digits, name.size());
-      const auto [end_of_version, wrong] = std::from_chars(name.data(), behind, version);
-      if (name.size() <= digits || name[digits] != '.' || end_of_version != behind || wrong != std::errc{})
-        continue;
-      const std::string_view rest = name.substr(digits + 1);
-      if (rest == "json") {
-        commits_[version] = path;
-      } else if (rest.starts_with("checkpoint.") && (rest.ends_with(".parquet") || rest.ends_with(".json"))) {
-        // In one file, in several that say how many they are, or under a name of its own.
-        const auto dots = std::ranges::count(rest, '.');
-        std::size_t count = 1;
-        if (dots == 3)
-          std::from_chars(rest.data() + rest.find('.', rest.find('.') + 1) + 1, rest.data() + rest.size(),
-                          count);
-        checkpoints_[version].written[count].push_back(path);
-      }
-    }
-    if (commits_.empty() && checkpoints_.empty())
-      throw error(errc::missing, "this is no table of Delta Lake: there is no log in its folder _delta_log")
-          .in_file(folder_);
-    for (auto& [version, one] : checkpoints_)
-      for (auto& [count, parts] : one.written) std::ranges::sort(parts);
-  }
-  [[nodiscard]] std::uint64_t newest() const {
-    std::uint64_t found = commits_.empty() ? 0 : commits_.rbegin()->first;
-    for (const auto& [version, one] : checkpoints_)
-      if (one.complete()) found = std::max(found, version);
-    return found;
-  }
-  [[noreturn]] void no_version(std::uint64_t wanted) const {
-    // Of all versions, those that follow a checkpoint without a gap, or the first commit.
-    std::uint64_t first = 0;
-    if (!commits_.contains(0))
-      for (const auto& [version, one] : checkpoints_)
-        if (one.complete()) {
-          first = version;
-          break;
-        }
-    throw error(errc::missing,
-                {"the log does not have version ", wanted, ", or not all that it is made of; versions ",
-                 first, " to ", newest(), " may be there"})
-        .in_file(folder_);
-  }
-  [[nodiscard]] std::uint64_t version_at(std::int64_t timestamp) const {
-    std::optional<std::uint64_t> found;
-    std::vector<std::string> paths;
-    std::vector<std::uint64_t> versions;
-    for (const auto& [version, path] : commits_) {
-      paths.push_back(path);
-      versions.push_back(version);
-    }
-    std::vector<std::int64_t> written(paths.size());
-    std::size_t at = 0;
-    const auto passes = [&](std::size_t commit) {  // all commits before are complete
-      for (; at < commit; ++at) {
-        if (written[at] == 0) written[at] = time_of_file(paths[at]);
-        if (written[at] > timestamp) return false;
-        found = versions[at];
-      }
-      return true;
-    };
-    const bool all = read_lines(paths, [&](std::size_t commit, const nlohmann::json& action) {
-      if (!passes(commit)) return false;
-      if (!action.contains("commitInfo")) return true;
-      const nlohmann::json& info = action["commitInfo"];
-      for (const char* name : {"timestamp", "inCommitTimestamp"})
-        if (info.is_object() && info.contains(name) && info[name].is_number_integer())
-          written[commit] = number_at<std::int64_t>(info, name);
-      return true;
-    });
-    if (all) (void)passes(paths.size());
-    if (!found)
-      throw error(errc::missing, {"the log has no version that was there ", timestamp, " ms after 1970"})
-          .in_file(folder_);
-    return *found;
-  }
-  [[nodiscard]] std::int64_t time_of_file(const std::string& path) const {
-    if (!objects_.local())
-      throw error(errc::argument, "the commit does not say when it was made; name a version").in_file(path);
-    struct stat facts {};
-    return ::stat(path.c_str(), &facts) != 0 ? 0 : std::int64_t{facts.st_mtime} * 1000;
-  }
-
-  // Calls `work(i, action)` for all lines of files, in their order, until it returns false; returns whether
-  // it never did.
-  template <class Work>
-  bool read_lines(const std::vector<std::string>& paths, Work&& work) const {
-    return objects_.read_in_order(paths, max_bytes, [&](std::size_t i, bytes_view bytes) {
-      return delta_lines(paths[i], text_of(bytes),
-                         [&](const nlohmann::json& action) { return work(i, action); });
-    });
-  }
-  void read_checkpoint(delta_state& state, const checkpoint& from) const {
-    const std::span<const std::string> parts = from.parts();
-    if (parts.front().ends_with(".json"))
-      read_lines({parts.begin(), parts.end()}, [&](std::size_t, const nlohmann::json& action) {
-        state.apply(action);
-        return true;
-      });
-    else
-      read_rows(state, {parts.begin(), parts.end()});
-    std::vector<std::string> sidecars = std::exchange(state.sidecars, {});
-    for (std::string& name : sidecars)
-      name = name.find('/') == name.npos ? name_in_folder(folder_, "_delta_log/_sidecars/" + hive_text(name))
-                                         : delta_path(folder_, name);
-    read_rows(state, sidecars);
-  }
-  // Statistics are most of a checkpoint, and are not used.
-  [[nodiscard]] static std::vector<int> columns_of(const parquet::SchemaDescriptor& schema) {
-    std::vector<int> made;
-    for (int i = 0; i < schema.num_columns(); ++i) {
-      const std::vector<std::string> path = schema.Column(i)->path()->ToDotVector();
-      constexpr std::array unused{"stats", "stats_parsed", "partitionValues_parsed", "tags"};
-      const bool needed =
-          path.size() < 2 || std::ranges::none_of(unused, [&](const char* one) { return path[1] == one; });
-      if (delta_state::knows(path.front()) && needed) made.push_back(i);
-    }
-    return made;
-  }
-  template <class Reader>
-  [[nodiscard]] static arrow::Status read_whole(Reader& reader, std::shared_ptr<arrow::Table>& into) {
-    const std::vector<int> columns = columns_of(*reader.parquet_reader()->metadata()->schema());
-    if constexpr (requires { reader.ReadTable(columns).status(); }) {
-      ARROW_ASSIGN_OR_RAISE(into, reader.ReadTable(columns));
-      return arrow::Status::OK();
-    } else {  // before Arrow 24
-      return reader.ReadTable(columns, &into);
-    }
-  }
-  // Files of checkpoints, of which some are read at once. They are applied one after another: an action may
-  // be that of a file before.
-  void read_rows(delta_state& state, const std::vector<std::string>& paths) const {
-    if (paths.empty()) return;
-    constexpr std::size_t max_in_flight = table_objects::max_in_flight;
-    objects_.open(paths, [&](session_view session) {
-      std::vector<std::uint64_t> sizes(paths.size());
-      tar::for_each_in_parallel(paths.size(), max_in_flight,
-                                [&](std::size_t i) { sizes[i] = session.size(static_cast<object_id>(i)); });
-      for (std::size_t first = 0; first < paths.size();) {
-        const auto left = std::span<const std::uint64_t>(sizes).subspan(first);
-        const std::size_t count =
-            table_objects::fitting(left.first(std::min(max_in_flight, left.size())), table_objects::max_held);
-        std::vector<std::shared_ptr<arrow::Table>> tables(count);
-        tar::for_each_in_parallel(count, count, [&](std::size_t i) {
-          guarded(paths[first + i], [&] { tables[i] = rows_of(session, static_cast<object_id>(first + i)); });
-        });
-        for (std::size_t i = 0; i < count; ++i) {
-          guarded(paths[first + i], [&] { apply(state, *tables[i]); });
-          tables[i].reset();
-        }
-        first += count;
-      }
-    });
-  }
-  template <class Work>
-  static void guarded(const std::string& path, Work&& work) {
-    try {
-      work();
-    } catch (const nlohmann::json::exception& e) {
-      throw error(errc::format, {"the checkpoint is not as Delta writes it: ", e.what()}).in_file(path);
-    } catch (error& e) {
-      e.in_file(path);
-      throw;
-    }
-  }
-  [[nodiscard]] static std::shared_ptr<arrow::Table> rows_of(session_view session, object_id object) {
-    std::shared_ptr<arrow::Table> table;
-    const parquet_memory unused(0);
-    read_parquet(session, object, unused, 0, [&](const std::shared_ptr<parquet_input>& input) {
-      parquet::arrow::FileReaderBuilder builder;
-      ARROW_RETURN_NOT_OK(builder.Open(input, parquet_pages(arrow::default_memory_pool(), true)));
-      std::unique_ptr<parquet::arrow::FileReader> reader;
-      ARROW_RETURN_NOT_OK(builder.Build(&reader));
-      return read_whole(*reader, table);
-    });
-    return table;
-  }
-  static void apply(delta_state& state, const arrow::Table& table) {
-    for (int column = 0; column < table.num_columns(); ++column) {
-      const std::string& name = table.field(column)->name();
-      for (const std::shared_ptr<arrow::Array>& values : table.column(column)->chunks())
-        for (std::int64_t row = 0; row < values->length(); ++row)
-          if (!values->IsNull(row)) state.apply({{name, delta_value(*values, row)}});
-    }
-  }
-
-  static constexpr std::uint64_t max_bytes = 1_GiB;
-
-  std::string folder_;
-  table_objects objects_;
-  std::map<std::uint64_t, std::string> commits_;
-  std::map<std::uint64_t, checkpoint> checkpoints_;
-};
-
-/// A version of a table: its files, and what the table says of them.
-struct delta_snapshot {
-  std::vector<std::string> paths;
-  table_facts table;
-};
-
-/// `names`: of the files in the log of the table in a folder.
-[[nodiscard]] inline delta_snapshot read_delta(const std::string& folder, std::span<const std::string> names,
-                                               const table_objects& objects,
-                                               std::optional<std::uint64_t> version,
-                                               std::optional<std::int64_t> timestamp) {
-  const delta_state state = delta_log(folder, names, objects).read(version, timestamp);
-  return {state.paths(folder), state.facts(folder, objects)};
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/parquet_files.hpp
+// ---- penstock/source/tables/parquet_files.hpp
 
 #ifdef __GNUC__
 #pragma GCC diagnostic push
@@ -1739,7 +1261,7 @@ inline parquet_files::parquet_files(storage_facts where, session_view session, t
   std::vector<object_version> known(count);
   ends.resize(count);
   constexpr std::size_t max_in_flight = 16;
-  tar::for_each_in_parallel(count, std::min(count, max_in_flight), [&](std::size_t i) {
+  for_each_in_parallel(count, std::min(count, max_in_flight), [&](std::size_t i) {
     const auto object = static_cast<object_id>(i);
     try {
       known[i] = session.version(object);
@@ -1865,7 +1387,7 @@ inline std::vector<source_field> parquet_files::fields() const {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/parquet_prune.hpp
+// ---- penstock/source/tables/parquet_prune.hpp
 
 #ifdef __GNUC__
 #pragma GCC diagnostic push
@@ -2199,7 +1721,7 @@ inline parquet_reach parquet_reach::of(const std::shared_ptr<parquet::FileMetaDa
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/parquet_keep.hpp
+// ---- penstock/source/tables/parquet_keep.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -2226,7 +1748,7 @@ inline void parquet_files::keep(const column_filter& filter, session_view sessio
   arrow_column absent;
   absent.type = &nothing;
   constexpr std::size_t max_in_flight = 8;
-  tar::for_each_in_parallel(count, std::min(count, max_in_flight), [&](std::size_t shard) {
+  for_each_in_parallel(count, std::min(count, max_in_flight), [&](std::size_t shard) {
     const std::uint64_t samples = shards.shards()[shard].samples;
     outcome& mine = found[shard];
     if (samples == 0) return;
@@ -2300,7 +1822,7 @@ inline void parquet_files::keep(const column_filter& filter, session_view sessio
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/parquet_checks.hpp
+// ---- penstock/source/tables/parquet_checks.hpp
 
 #ifdef __GNUC__
 #pragma GCC diagnostic push
@@ -2391,7 +1913,7 @@ inline void check_int96(parquet::ParquetFileReader& reader, int group, std::span
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/parquet_widen.hpp
+// ---- penstock/source/tables/parquet_widen.hpp
 
 #ifdef __GNUC__
 #pragma GCC diagnostic push
@@ -2528,7 +2050,7 @@ namespace detail {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/parquet_load.hpp
+// ---- penstock/source/tables/parquet_load.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -2948,14 +2470,14 @@ template <storage Storage>
                                               parquet_options options = {}) {
   return {detail::one_split(std::move(where), which, "parquet"), options};
 }
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 [[nodiscard]] parquet_source<mapped_file> parquet(const Text& pattern, parquet_options options = {}) {
-  return {mapped_file(detail::parquet_paths(detail::tar::to_pattern(pattern))), options};
+  return {mapped_file(detail::parquet_paths(detail::to_pattern(pattern))), options};
 }
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 [[nodiscard]] parquet_source<mapped_file> parquet(const Text& pattern, const named_split& which,
                                                   parquet_options options = {}) {
-  return {mapped_file(detail::parquet_paths(detail::tar::to_pattern(pattern), &which)), options};
+  return {mapped_file(detail::parquet_paths(detail::to_pattern(pattern), &which)), options};
 }
 /// From a list of paths, in which braces are not expanded.
 [[nodiscard]] inline parquet_source<mapped_file> parquet(std::vector<std::string> paths,
@@ -3000,6 +2522,361 @@ struct parquet_format {
   }
 };
 
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tables/delta_log.hpp
+
+#ifdef __GNUC__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#endif
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
+#endif
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A value of a checkpoint as a commit would have it: structs, maps of texts, lists, texts, numbers, truth
+/// values.
+[[nodiscard]] inline nlohmann::json delta_value(const arrow::Array& array, std::int64_t row) {
+  using nlohmann::json;
+  if (array.IsNull(row)) return nullptr;
+  switch (array.type_id()) {
+    case arrow::Type::STRING:
+      return std::string(static_cast<const arrow::StringArray&>(array).GetView(row));
+    case arrow::Type::LARGE_STRING:
+      return std::string(static_cast<const arrow::LargeStringArray&>(array).GetView(row));
+    case arrow::Type::INT32:
+      return static_cast<const arrow::Int32Array&>(array).Value(row);
+    case arrow::Type::INT64:
+      return static_cast<const arrow::Int64Array&>(array).Value(row);
+    case arrow::Type::BOOL:
+      return static_cast<const arrow::BooleanArray&>(array).Value(row);
+    case arrow::Type::STRUCT: {
+      json made = json::object();
+      const auto& record = static_cast<const arrow::StructArray&>(array);
+      for (int i = 0; i < record.num_fields(); ++i)
+        made[record.type()->field(i)->name()] = delta_value(*record.field(i), row);
+      return made;
+    }
+    case arrow::Type::MAP: {
+      json made = json::object();
+      const auto& map = static_cast<const arrow::MapArray&>(array);
+      for (std::int64_t i = map.value_offset(row); i < map.value_offset(row + 1); ++i)
+        made[delta_value(*map.keys(), i).get<std::string>()] = delta_value(*map.items(), i);
+      return made;
+    }
+    case arrow::Type::LIST: {
+      json made = json::array();
+      const auto& list = static_cast<const arrow::ListArray&>(array);
+      for (std::int64_t i = list.value_offset(row); i < list.value_offset(row + 1); ++i)
+        made.push_back(delta_value(*list.values(), i));
+      return made;
+    }
+    default:
+      return nullptr;  // statistics, and what is not read
+  }
+}
+
+/// The files of the log in a table's folder.
+[[nodiscard]] inline std::vector<std::string> delta_log_files(const std::string& folder) {
+  std::error_code failed;
+  std::vector<std::string> made;
+  std::filesystem::directory_iterator at(folder + "/_delta_log", failed);
+  for (const std::filesystem::directory_iterator end; !failed && at != end; at.increment(failed))
+    made.push_back(at->path().string());
+  if (failed) made.clear();
+  return made;
+}
+
+/// The folder of the table whose log has these files: of each, what is in front of "_delta_log/". Throws
+/// errc::argument for files of two tables.
+[[nodiscard]] inline std::string delta_folder(std::span<const std::string> names) {
+  constexpr std::string_view log = "_delta_log/";
+  std::optional<std::string> made;
+  for (const std::string& name : names) {
+    const std::size_t at = name.rfind(log);
+    if (at == name.npos || (at != 0 && name[at - 1] != '/')) continue;
+    std::string folder = name.substr(0, at == 0 ? 0 : at - 1);
+    if (!made)
+      made = std::move(folder);
+    else if (*made != folder)
+      throw error(errc::argument,
+                  {"the storage has the logs of two tables, '", *made, "' and '", folder, "': name one"});
+  }
+  return made.value_or(names.empty() ? "the storage" : std::string(names.front()));
+}
+
+/// The log of a table.
+class delta_log {
+ public:
+  /// `names`: of the files in the log; what else is among them is left out.
+  delta_log(std::string folder, std::span<const std::string> names, table_objects objects)
+      : folder_(std::move(folder)), objects_(std::move(objects)) {
+    list(names);
+  }
+
+  /// What the table says of itself at a version, or at a time; the newest if both are none.
+  [[nodiscard]] delta_state read(std::optional<std::uint64_t> version,
+                                 std::optional<std::int64_t> timestamp) const {
+    if (version && timestamp)
+      throw error(errc::argument, "delta_options has a version or a timestamp, not both").in_file(folder_);
+    if (timestamp) version = version_at(*timestamp);
+    const std::uint64_t wanted = version ? *version : newest();
+    std::uint64_t next = 0;
+    delta_state state;
+    for (const auto& [at, files] : checkpoints_)
+      if (at <= wanted && files.complete()) next = at + 1;
+    if (next != 0) read_checkpoint(state, checkpoints_.at(next - 1));
+    std::vector<std::string> commits;
+    for (; next <= wanted; ++next) {
+      const auto found = commits_.find(next);
+      if (found == commits_.end()) no_version(wanted);
+      commits.push_back(found->second);
+    }
+    read_lines(commits, [&](std::size_t, const nlohmann::json& action) {
+      state.apply(action);
+      return true;
+    });
+    state.version = wanted;
+    state.finish(folder_);
+    return state;
+  }
+
+ private:
+  struct checkpoint {
+    std::map<std::size_t, std::vector<std::string>> written;  // by how many parts there should be
+    /// The parts of one that is complete; none if none is.
+    [[nodiscard]] std::span<const std::string> parts() const noexcept {
+      for (const auto& [count, found] : written) {
+        if (count == 1) return std::span(found).first(1);  // several have names of their own, and are alike
+        if (count != 0 && count == found.size()) return found;
+      }
+      return {};
+    }
+    [[nodiscard]] bool complete() const noexcept { return !parts().empty(); }
+  };
+
+  void list(std::span<const std::string> names) {
+    const std::string log = name_in_folder(folder_, "_delta_log/");
+    for (const std::string& path : names) {
+      if (!path.starts_with(log)) continue;
+      const std::string_view name = std::string_view(path).substr(log.size());
+      constexpr std::size_t digits = 20;
+      std::uint64_t version = 0;
+      const char* const behind = name.data() + std::min(digits, name.size());
+      const auto [end_of_version, wrong] = std::from_chars(name.data(), behind, version);
+      if (name.size() <= digits || name[digits] != '.' || end_of_version != behind || wrong != std::errc{})
+        continue;
+      const std::string_view rest = name.substr(digits + 1);
+      if (rest == "json") {
+        commits_[version] = path;
+      } else if (rest.starts_with("checkpoint.") && (rest.ends_with(".parquet") || rest.ends_with(".json"))) {
+        // In one file, in several that say how many they are, or under a name of its own.
+        const auto dots = std::ranges::count(rest, '.');
+        std::size_t count = 1;
+        if (dots == 3)
+          std::from_chars(rest.data() + rest.find('.', rest.find('.') + 1) + 1, rest.data() + rest.size(),
+                          count);
+        checkpoints_[version].written[count].push_back(path);
+      }
+    }
+    if (commits_.empty() && checkpoints_.empty())
+      throw error(errc::missing, "this is no table of Delta Lake: there is no log in its folder _delta_log")
+          .in_file(folder_);
+    for (auto& [version, one] : checkpoints_)
+      for (auto& [count, parts] : one.written) std::ranges::sort(parts);
+  }
+  [[nodiscard]] std::uint64_t newest() const {
+    std::uint64_t found = commits_.empty() ? 0 : commits_.rbegin()->first;
+    for (const auto& [version, one] : checkpoints_)
+      if (one.complete()) found = std::max(found, version);
+    return found;
+  }
+  [[noreturn]] void no_version(std::uint64_t wanted) const {
+    // Of all versions, those that follow a checkpoint without a gap, or the first commit.
+    std::uint64_t first = 0;
+    if (!commits_.contains(0))
+      for (const auto& [version, one] : checkpoints_)
+        if (one.complete()) {
+          first = version;
+          break;
+        }
+    throw error(errc::missing,
+                {"the log does not have version ", wanted, ", or not all that it is made of; versions ",
+                 first, " to ", newest(), " may be there"})
+        .in_file(folder_);
+  }
+  [[nodiscard]] std::uint64_t version_at(std::int64_t timestamp) const {
+    std::optional<std::uint64_t> found;
+    std::vector<std::string> paths;
+    std::vector<std::uint64_t> versions;
+    for (const auto& [version, path] : commits_) {
+      paths.push_back(path);
+      versions.push_back(version);
+    }
+    std::vector<std::int64_t> written(paths.size());
+    std::size_t at = 0;
+    const auto passes = [&](std::size_t commit) {  // all commits before are complete
+      for (; at < commit; ++at) {
+        if (written[at] == 0) written[at] = time_of_file(paths[at]);
+        if (written[at] > timestamp) return false;
+        found = versions[at];
+      }
+      return true;
+    };
+    const bool all = read_lines(paths, [&](std::size_t commit, const nlohmann::json& action) {
+      if (!passes(commit)) return false;
+      if (!action.contains("commitInfo")) return true;
+      const nlohmann::json& info = action["commitInfo"];
+      for (const char* name : {"timestamp", "inCommitTimestamp"})
+        if (info.is_object() && info.contains(name) && info[name].is_number_integer())
+          written[commit] = number_at<std::int64_t>(info, name);
+      return true;
+    });
+    if (all) (void)passes(paths.size());
+    if (!found)
+      throw error(errc::missing, {"the log has no version that was there ", timestamp, " ms after 1970"})
+          .in_file(folder_);
+    return *found;
+  }
+  [[nodiscard]] std::int64_t time_of_file(const std::string& path) const {
+    if (!objects_.local())
+      throw error(errc::argument, "the commit does not say when it was made; name a version").in_file(path);
+    struct stat facts {};
+    return ::stat(path.c_str(), &facts) != 0 ? 0 : std::int64_t{facts.st_mtime} * 1000;
+  }
+
+  // Calls `work(i, action)` for all lines of files, in their order, until it returns false; returns whether
+  // it never did.
+  template <class Work>
+  bool read_lines(const std::vector<std::string>& paths, Work&& work) const {
+    return objects_.read_in_order(paths, max_bytes, [&](std::size_t i, bytes_view bytes) {
+      return delta_lines(paths[i], text_of(bytes),
+                         [&](const nlohmann::json& action) { return work(i, action); });
+    });
+  }
+  void read_checkpoint(delta_state& state, const checkpoint& from) const {
+    const std::span<const std::string> parts = from.parts();
+    if (parts.front().ends_with(".json"))
+      read_lines({parts.begin(), parts.end()}, [&](std::size_t, const nlohmann::json& action) {
+        state.apply(action);
+        return true;
+      });
+    else
+      read_rows(state, {parts.begin(), parts.end()});
+    std::vector<std::string> sidecars = std::exchange(state.sidecars, {});
+    for (std::string& name : sidecars)
+      name = name.find('/') == name.npos ? name_in_folder(folder_, "_delta_log/_sidecars/" + hive_text(name))
+                                         : delta_path(folder_, name);
+    read_rows(state, sidecars);
+  }
+  // Statistics are most of a checkpoint, and are not used.
+  [[nodiscard]] static std::vector<int> columns_of(const parquet::SchemaDescriptor& schema) {
+    std::vector<int> made;
+    for (int i = 0; i < schema.num_columns(); ++i) {
+      const std::vector<std::string> path = schema.Column(i)->path()->ToDotVector();
+      constexpr std::array unused{"stats", "stats_parsed", "partitionValues_parsed", "tags"};
+      const bool needed =
+          path.size() < 2 || std::ranges::none_of(unused, [&](const char* one) { return path[1] == one; });
+      if (delta_state::knows(path.front()) && needed) made.push_back(i);
+    }
+    return made;
+  }
+  template <class Reader>
+  [[nodiscard]] static arrow::Status read_whole(Reader& reader, std::shared_ptr<arrow::Table>& into) {
+    const std::vector<int> columns = columns_of(*reader.parquet_reader()->metadata()->schema());
+    if constexpr (requires { reader.ReadTable(columns).status(); }) {
+      ARROW_ASSIGN_OR_RAISE(into, reader.ReadTable(columns));
+      return arrow::Status::OK();
+    } else {  // before Arrow 24
+      return reader.ReadTable(columns, &into);
+    }
+  }
+  // Files of checkpoints, of which some are read at once. They are applied one after another: an action may
+  // be that of a file before.
+  void read_rows(delta_state& state, const std::vector<std::string>& paths) const {
+    if (paths.empty()) return;
+    constexpr std::size_t max_in_flight = table_objects::max_in_flight;
+    objects_.open(paths, [&](session_view session) {
+      std::vector<std::uint64_t> sizes(paths.size());
+      for_each_in_parallel(paths.size(), max_in_flight,
+                           [&](std::size_t i) { sizes[i] = session.size(static_cast<object_id>(i)); });
+      for (std::size_t first = 0; first < paths.size();) {
+        const auto left = std::span<const std::uint64_t>(sizes).subspan(first);
+        const std::size_t count =
+            table_objects::fitting(left.first(std::min(max_in_flight, left.size())), table_objects::max_held);
+        std::vector<std::shared_ptr<arrow::Table>> tables(count);
+        for_each_in_parallel(count, count, [&](std::size_t i) {
+          guarded(paths[first + i], [&] { tables[i] = rows_of(session, static_cast<object_id>(first + i)); });
+        });
+        for (std::size_t i = 0; i < count; ++i) {
+          guarded(paths[first + i], [&] { apply(state, *tables[i]); });
+          tables[i].reset();
+        }
+        first += count;
+      }
+    });
+  }
+  template <class Work>
+  static void guarded(const std::string& path, Work&& work) {
+    try {
+      work();
+    } catch (const nlohmann::json::exception& e) {
+      throw error(errc::format, {"the checkpoint is not as Delta writes it: ", e.what()}).in_file(path);
+    } catch (error& e) {
+      e.in_file(path);
+      throw;
+    }
+  }
+  [[nodiscard]] static std::shared_ptr<arrow::Table> rows_of(session_view session, object_id object) {
+    std::shared_ptr<arrow::Table> table;
+    const parquet_memory unused(0);
+    read_parquet(session, object, unused, 0, [&](const std::shared_ptr<parquet_input>& input) {
+      parquet::arrow::FileReaderBuilder builder;
+      ARROW_RETURN_NOT_OK(builder.Open(input, parquet_pages(arrow::default_memory_pool(), true)));
+      std::unique_ptr<parquet::arrow::FileReader> reader;
+      ARROW_RETURN_NOT_OK(builder.Build(&reader));
+      return read_whole(*reader, table);
+    });
+    return table;
+  }
+  static void apply(delta_state& state, const arrow::Table& table) {
+    for (int column = 0; column < table.num_columns(); ++column) {
+      const std::string& name = table.field(column)->name();
+      for (const std::shared_ptr<arrow::Array>& values : table.column(column)->chunks())
+        for (std::int64_t row = 0; row < values->length(); ++row)
+          if (!values->IsNull(row)) state.apply({{name, delta_value(*values, row)}});
+    }
+  }
+
+  static constexpr std::uint64_t max_bytes = 1_GiB;
+
+  std::string folder_;
+  table_objects objects_;
+  std::map<std::uint64_t, std::string> commits_;
+  std::map<std::uint64_t, checkpoint> checkpoints_;
+};
+
+/// A version of a table: its files, and what the table says of them.
+struct delta_snapshot {
+  std::vector<std::string> paths;
+  table_facts table;
+};
+
+/// `names`: of the files in the log of the table in a folder.
+[[nodiscard]] inline delta_snapshot read_delta(const std::string& folder, std::span<const std::string> names,
+                                               const table_objects& objects,
+                                               std::optional<std::uint64_t> version,
+                                               std::optional<std::int64_t> timestamp) {
+  const delta_state state = delta_log(folder, names, objects).read(version, timestamp);
+  return {state.paths(folder), state.facts(folder, objects)};
+}
+
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/delta.hpp
@@ -3080,7 +2957,7 @@ struct delta_format {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/iceberg_bytes.hpp
+// ---- penstock/source/tables/iceberg_bytes.hpp
 
 #ifdef __GNUC__
 #pragma GCC diagnostic push
@@ -3145,7 +3022,7 @@ inline void iceberg_unpack(std::string_view codec, bytes_view packed, std::uint6
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/iceberg_schema.hpp
+// ---- penstock/source/tables/iceberg_schema.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -3242,7 +3119,7 @@ struct iceberg_part {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/iceberg_metadata.hpp
+// ---- penstock/source/tables/iceberg_metadata.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -3589,7 +3466,7 @@ class iceberg_metadata {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/iceberg_files.hpp
+// ---- penstock/source/tables/iceberg_files.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -3773,7 +3650,7 @@ class iceberg_files {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/iceberg_deletes.hpp
+// ---- penstock/source/tables/iceberg_deletes.hpp
 
 #ifdef __GNUC__
 #pragma GCC diagnostic push
@@ -3893,7 +3770,7 @@ class iceberg_deleted {
   static void for_each(const std::vector<std::string>& names, std::size_t first, std::size_t end,
                        Work&& work) {
     const std::size_t count = end - first;
-    tar::for_each_in_parallel(count, std::min(count, table_objects::max_in_flight), [&](std::size_t i) {
+    for_each_in_parallel(count, std::min(count, table_objects::max_in_flight), [&](std::size_t i) {
       try {
         work(first + i);
       } catch (error& e) {
@@ -3977,7 +3854,7 @@ class iceberg_deleted {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/iceberg_table.hpp
+// ---- penstock/source/tables/iceberg_table.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -4061,7 +3938,92 @@ class iceberg_facts {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/parquet_columns.hpp
+// ---- penstock/source/iceberg.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Options of `iceberg`: which snapshot of the table, and how its files are read. At most one of the first
+/// three.
+struct iceberg_options {
+  std::optional<std::int64_t> snapshot = {};   ///< its id; none: the current one
+  std::optional<std::int64_t> timestamp = {};  ///< what was current then, in milliseconds since 1970
+  std::optional<std::string> ref = {};         ///< the newest of a branch, or that of a tag
+  parquet_options files = {};
+};
+
+/// Tables of Apache Iceberg.
+///
+///     auto rows = iceberg("sales", {.snapshot = 3051729675574597004}) | where<"year">(equals(2025)) |
+///                 shuffle(seed) | decode<field<"amount", arrow_value<double>>>;
+///
+/// In: the table's folder in the local file system, or one of its metadata files, as a path or file:///path;
+/// or a storage that has the files of the table's folder metadata, among others or alone, such as
+/// `s3(s3::list("bucket/sales/metadata/"))`, or one of them: the table's other files are opened by their
+/// names, with the storage's options.
+/// Of a folder the newest metadata file is taken: the one that `version-hint.text` names, or one behind it,
+/// otherwise the one with the highest number. Format versions 1, 2 and 3. A table that was moved or copied is
+/// read where it is now.
+/// Out: the source `parquet` of the snapshot's files, in the order of their paths, without rows that position
+/// deletes and deletion vectors name. Columns are found by their numbers, also within structs; where files
+/// have no numbers, by the names that the table's name mapping has for them, or else by their own. A column
+/// that was renamed keeps its values, one that was added is null in older files. A snapshot or a tag that is
+/// named has the columns of its time. Columns that partition all files as they are come from the manifests,
+/// and stand last. No snapshot: an empty dataset.
+/// Kind: as `parquet`. The plan names the snapshot; its fingerprint is that of the table's UUID, the
+/// snapshot's id, its files and the columns.
+/// Making the plan reads the metadata, the manifests, deletes, and what `parquet` reads, 16 files at once;
+/// manifests in memory have at most 256 MiB together, or are a single one.
+/// Errors: errc::missing for what is no table, a file that is not there, and a snapshot, a branch or a tag
+/// that is not there, with those that are; errc::format, with the file and the offset, for what is damaged,
+/// and for fields of structs in lists and maps that were added or dropped; errc::checksum for a deletion
+/// vector whose checksum is not its own; errc::argument for equality deletes, default values, files that are
+/// not Parquet, encrypted or in another file system, manifests that are packed with other codecs than deflate
+/// and zstandard, two newest metadata files, and metadata of two tables; errc::limit for metadata of more
+/// than 512 MiB and deletion vectors of more than 2^27 rows; what `parquet` throws, and the storage.
+/// Threads: as `parquet`.
+/// Source: Apache Iceberg, "Spec"; Apache Avro 1.12, "Specification".
+[[nodiscard]] inline parquet_source<mapped_file> iceberg(const std::string& given,
+                                                         const iceberg_options& options = {}) {
+  const std::string path = detail::files::local_path(detail::name_of_uri(given));
+  const detail::table_objects objects{file(std::vector<std::string>())};
+  detail::iceberg_snapshot found =
+      detail::read_iceberg(path, detail::iceberg_place_of(path, objects), objects,
+                           {options.snapshot, options.timestamp, options.ref});
+  return {mapped_file(std::move(found.paths)), options.files, &found.table};
+}
+template <renaming_storage Storage>
+[[nodiscard]] parquet_source<Storage> iceberg(const Storage& metadata, const iceberg_options& options = {}) {
+  const detail::table_objects objects(metadata);
+  detail::iceberg_place where = detail::iceberg_place_of(metadata.names(), objects);
+  const std::string called = where.folder;
+  detail::iceberg_snapshot found = detail::read_iceberg(called, std::move(where), objects,
+                                                        {options.snapshot, options.timestamp, options.ref});
+  return {metadata.with_names(std::move(found.paths)), options.files, &found.table};
+}
+
+/// Tables of Apache Iceberg for `dataset`, recognised by a folder `metadata` with metadata files; in a
+/// storage by these files, beside which it may have the table's others.
+struct iceberg_format {
+  static constexpr std::string_view name = "iceberg";
+  using sources = std::variant<parquet_source<mapped_file>>;
+  template <renaming_storage Storage>
+  using stored_sources = std::variant<parquet_source<Storage>>;
+
+  iceberg_options options = {};
+
+  [[nodiscard]] static format_fit look(const dataset_listing& there) {
+    return detail::has_iceberg_metadata(there) ? format_fit::description : format_fit::none;
+  }
+  [[nodiscard]] sources open(const dataset_listing& there) const { return iceberg(there.path(), options); }
+  template <renaming_storage Storage>
+  [[nodiscard]] stored_sources<Storage> open_in(const Storage& where, const dataset_listing&) const {
+    return iceberg(where, options);
+  }
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tables/parquet_columns.hpp
 
 #ifdef __GNUC__
 #pragma GCC diagnostic push
@@ -4437,7 +4399,7 @@ class parquet_output {
       return static_cast<std::int64_t>(file.size());
     }
 
-    tar::output_file file;
+    output_file file;
     std::optional<error> failure;
   };
 
@@ -4461,91 +4423,6 @@ class parquet_output {
 };
 
 }  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/iceberg.hpp
-
-namespace penstock::inline v0_1 {
-
-/// Options of `iceberg`: which snapshot of the table, and how its files are read. At most one of the first
-/// three.
-struct iceberg_options {
-  std::optional<std::int64_t> snapshot = {};   ///< its id; none: the current one
-  std::optional<std::int64_t> timestamp = {};  ///< what was current then, in milliseconds since 1970
-  std::optional<std::string> ref = {};         ///< the newest of a branch, or that of a tag
-  parquet_options files = {};
-};
-
-/// Tables of Apache Iceberg.
-///
-///     auto rows = iceberg("sales", {.snapshot = 3051729675574597004}) | where<"year">(equals(2025)) |
-///                 shuffle(seed) | decode<field<"amount", arrow_value<double>>>;
-///
-/// In: the table's folder in the local file system, or one of its metadata files, as a path or file:///path;
-/// or a storage that has the files of the table's folder metadata, among others or alone, such as
-/// `s3(s3::list("bucket/sales/metadata/"))`, or one of them: the table's other files are opened by their
-/// names, with the storage's options.
-/// Of a folder the newest metadata file is taken: the one that `version-hint.text` names, or one behind it,
-/// otherwise the one with the highest number. Format versions 1, 2 and 3. A table that was moved or copied is
-/// read where it is now.
-/// Out: the source `parquet` of the snapshot's files, in the order of their paths, without rows that position
-/// deletes and deletion vectors name. Columns are found by their numbers, also within structs; where files
-/// have no numbers, by the names that the table's name mapping has for them, or else by their own. A column
-/// that was renamed keeps its values, one that was added is null in older files. A snapshot or a tag that is
-/// named has the columns of its time. Columns that partition all files as they are come from the manifests,
-/// and stand last. No snapshot: an empty dataset.
-/// Kind: as `parquet`. The plan names the snapshot; its fingerprint is that of the table's UUID, the
-/// snapshot's id, its files and the columns.
-/// Making the plan reads the metadata, the manifests, deletes, and what `parquet` reads, 16 files at once;
-/// manifests in memory have at most 256 MiB together, or are a single one.
-/// Errors: errc::missing for what is no table, a file that is not there, and a snapshot, a branch or a tag
-/// that is not there, with those that are; errc::format, with the file and the offset, for what is damaged,
-/// and for fields of structs in lists and maps that were added or dropped; errc::checksum for a deletion
-/// vector whose checksum is not its own; errc::argument for equality deletes, default values, files that are
-/// not Parquet, encrypted or in another file system, manifests that are packed with other codecs than deflate
-/// and zstandard, two newest metadata files, and metadata of two tables; errc::limit for metadata of more
-/// than 512 MiB and deletion vectors of more than 2^27 rows; what `parquet` throws, and the storage.
-/// Threads: as `parquet`.
-/// Source: Apache Iceberg, "Spec"; Apache Avro 1.12, "Specification".
-[[nodiscard]] inline parquet_source<mapped_file> iceberg(const std::string& given,
-                                                         const iceberg_options& options = {}) {
-  const std::string path = detail::files::local_path(detail::name_of_uri(given));
-  const detail::table_objects objects{file(std::vector<std::string>())};
-  detail::iceberg_snapshot found =
-      detail::read_iceberg(path, detail::iceberg_place_of(path, objects), objects,
-                           {options.snapshot, options.timestamp, options.ref});
-  return {mapped_file(std::move(found.paths)), options.files, &found.table};
-}
-template <renaming_storage Storage>
-[[nodiscard]] parquet_source<Storage> iceberg(const Storage& metadata, const iceberg_options& options = {}) {
-  const detail::table_objects objects(metadata);
-  detail::iceberg_place where = detail::iceberg_place_of(metadata.names(), objects);
-  const std::string called = where.folder;
-  detail::iceberg_snapshot found = detail::read_iceberg(called, std::move(where), objects,
-                                                        {options.snapshot, options.timestamp, options.ref});
-  return {metadata.with_names(std::move(found.paths)), options.files, &found.table};
-}
-
-/// Tables of Apache Iceberg for `dataset`, recognised by a folder `metadata` with metadata files; in a
-/// storage by these files, beside which it may have the table's others.
-struct iceberg_format {
-  static constexpr std::string_view name = "iceberg";
-  using sources = std::variant<parquet_source<mapped_file>>;
-  template <renaming_storage Storage>
-  using stored_sources = std::variant<parquet_source<Storage>>;
-
-  iceberg_options options = {};
-
-  [[nodiscard]] static format_fit look(const dataset_listing& there) {
-    return detail::has_iceberg_metadata(there) ? format_fit::description : format_fit::none;
-  }
-  [[nodiscard]] sources open(const dataset_listing& there) const { return iceberg(there.path(), options); }
-  template <renaming_storage Storage>
-  [[nodiscard]] stored_sources<Storage> open_in(const Storage& where, const dataset_listing&) const {
-    return iceberg(where, options);
-  }
-};
-
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/parquet_writer.hpp
@@ -4631,6 +4508,151 @@ class parquet_writer {
   bool closed_ = false;
 };
 
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/arrow_session.hpp
+
+// The headers of Arrow warn where ours do not.
+#ifdef __GNUC__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#endif
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
+#endif
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Reads files of a file system of Arrow, in the calling thread. Keeps some of them open.
+class arrow_session {
+  using opened = std::shared_ptr<arrow::io::RandomAccessFile>;
+  /// What is known of a file; once it is, it holds for the session.
+  struct facts {
+    std::optional<object_version> version;
+    opened file;
+    std::list<object_id>::iterator place;  // if there is a file
+  };
+
+ public:
+  static constexpr bool views = false;
+
+  arrow_session(std::shared_ptr<arrow::fs::FileSystem> where, std::span<const std::string> names,
+                std::size_t max_open)
+      : file_system_(std::move(where)), names_(names), max_open_(max_open), facts_(names.size()) {}
+  arrow_session(const arrow_session&) = delete;
+  arrow_session& operator=(const arrow_session&) = delete;
+
+  [[nodiscard]] std::uint64_t size(object_id id) const { return version(id).size; }
+  [[nodiscard]] object_version version(object_id id) const {
+    check(id);
+    {
+      const std::scoped_lock held(lock_);
+      if (facts_[id].version) return *facts_[id].version;
+    }
+    (void)open(id);
+    const std::scoped_lock held(lock_);
+    return *facts_[id].version;
+  }
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+    check(id);
+    const opened file = open(id);
+    const std::uint64_t all = size(id);
+    if (offset > all || into.size() > all - offset)
+      throw error(errc::format,
+                  {"the range of ", into.size(), " bytes goes beyond the end of the object, which has ", all})
+          .in_file(names_[id])
+          .at_offset(offset);
+    if (into.empty()) return;
+    requests_.fetch_add(1, std::memory_order_relaxed);
+    const auto got =
+        file->ReadAt(static_cast<std::int64_t>(offset), static_cast<std::int64_t>(into.size()), into.data());
+    if (!got.ok()) throw_arrow(got.status(), names_[id], offset);
+    if (*got != static_cast<std::int64_t>(into.size()))
+      throw error(errc::io, {"the file ended after ", *got, " of ", into.size(),
+                             " bytes, although it had more when it was opened"})
+          .recurring()
+          .in_file(names_[id])
+          .at_offset(offset);
+    bytes_.fetch_add(into.size(), std::memory_order_relaxed);
+  }
+  void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
+  [[nodiscard]] storage_counters counters() const noexcept {
+    return {.requests = requests_.load(std::memory_order_relaxed),
+            .bytes = bytes_.load(std::memory_order_relaxed)};
+  }
+
+ private:
+  void check(object_id id) const {
+    if (id >= names_.size()) throw error(errc::argument, {"there is no object ", id});
+  }
+  [[nodiscard]] opened kept(object_id id) const {
+    const std::scoped_lock held(lock_);
+    facts& one = facts_[id];
+    if (one.file) recent_.splice(recent_.begin(), recent_, one.place);
+    return one.file;
+  }
+  /// The file; one thread opens it, if several want to.
+  [[nodiscard]] opened open(object_id id) const {
+    opened found = kept(id);
+    while (!found) {
+      flight_.ask(id, [&] {
+        found = kept(id);
+        if (!found) found = open_anew(id);
+      });
+      if (!found) found = kept(id);  // another thread has opened it
+    }
+    return found;
+  }
+  [[nodiscard]] opened open_anew(object_id id) const {
+    const std::string& path = names_[id];
+    const auto info = file_system_->GetFileInfo(path);
+    if (!info.ok()) throw_arrow(info.status(), path);
+    if (info->type() != arrow::fs::FileType::File) {
+      const bool missing = info->type() == arrow::fs::FileType::NotFound;
+      throw error(errc::io, missing ? "there is no such file" : "it is a folder, not a file")
+          .recurring()
+          .in_file(path);
+    }
+    auto made = file_system_->OpenInputFile(*info);
+    if (!made.ok()) throw_arrow(made.status(), path);
+    const auto size = info->size() >= 0 ? arrow::Result<std::int64_t>(info->size()) : (*made)->GetSize();
+    if (!size.ok()) throw_arrow(size.status(), path);
+    const auto changed = info->mtime();
+    const object_version now{
+        static_cast<std::uint64_t>(*size),
+        changed == arrow::fs::kNoTime ? 0 : static_cast<std::uint64_t>(changed.time_since_epoch().count())};
+    opened oldest;  // is closed without the lock
+    const std::scoped_lock held(lock_);
+    facts& one = facts_[id];
+    if (one.version && *one.version != now)
+      throw error(errc::io, "the object was replaced while it was read; start again with the new one")
+          .recurring()
+          .in_file(path);
+    recent_.push_front(id);
+    one.version = now;
+    one.file = *std::move(made);
+    one.place = recent_.begin();
+    if (recent_.size() > max_open_) {
+      oldest = std::exchange(facts_[recent_.back()].file, nullptr);
+      recent_.pop_back();
+    }
+    return one.file;
+  }
+
+  std::shared_ptr<arrow::fs::FileSystem> file_system_;
+  std::span<const std::string> names_;
+  std::size_t max_open_;
+  mutable single_flight flight_;
+  mutable std::mutex lock_;
+  mutable fixed_array<facts> facts_;
+  mutable std::list<object_id> recent_;  // of the files that are open, the one used last first
+  mutable std::atomic<std::uint64_t> requests_{0}, bytes_{0};
+};
+
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/arrow_files.hpp

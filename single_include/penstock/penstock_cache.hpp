@@ -28,7 +28,7 @@
 #include <vector>
 #include <xxhash.h>
 
-// ---- penstock/storage/detail/cached_objects.hpp
+// ---- penstock/storage/cache/cached_objects.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
@@ -119,7 +119,7 @@ class cached_objects {
 }  // namespace detail::blocks
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/planned_objects.hpp
+// ---- penstock/storage/cache/planned_objects.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
@@ -192,7 +192,7 @@ class planned_objects {
 }  // namespace detail::blocks
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/cached_reads.hpp
+// ---- penstock/storage/cache/cached_reads.hpp
 
 // xxHash has this if it was built so that it chooses the processor's widest registers itself: on x86-64 it is
 // three times as fast as the other one, which is made for every processor.
@@ -489,7 +489,7 @@ class cached_reads {
 }  // namespace detail::blocks
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/memory_reads.hpp
+// ---- penstock/storage/cache/memory_reads.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail::blocks {

@@ -39,7 +39,7 @@
 #include <utility>
 #include <vector>
 
-// ---- penstock/storage/detail/pem.hpp
+// ---- penstock/storage/crypto/pem.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -405,7 +405,7 @@ template <signed_storage Storage>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/sha256_hasher.hpp
+// ---- penstock/storage/crypto/sha256_hasher.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -560,7 +560,7 @@ template <storage Storage>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/object_checks.hpp
+// ---- penstock/storage/crypto/object_checks.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -720,7 +720,7 @@ class object_checks {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/checked_session.hpp
+// ---- penstock/storage/crypto/checked_session.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -977,40 +977,7 @@ class checked {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/awaited_read.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// Waits for one read in the background.
-class awaited_read {
- public:
-  [[nodiscard]] read_listener listener() noexcept {
-    return {this, [](void* self, std::uint64_t, std::exception_ptr failed) noexcept {
-              auto& read = *static_cast<awaited_read*>(self);
-              const std::scoped_lock held(read.lock_);
-              read.failed_ = std::move(failed);
-              read.ended_ = true;
-              read.changed_.notify_one();  // under the lock: `wait` destroys what is notified
-            }};
-  }
-  void wait() {
-    std::unique_lock held(lock_);
-    changed_.wait(held, [this] { return ended_; });
-    if (failed_) std::rethrow_exception(std::exchange(failed_, nullptr));
-  }
-
- private:
-  std::mutex lock_;
-  std::condition_variable changed_;
-  bool ended_ = false;
-  std::exception_ptr failed_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/segment_layout.hpp
+// ---- penstock/storage/crypto/segment_layout.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -1148,7 +1115,7 @@ concept segment_cipher = requires {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/segment_crypto.hpp
+// ---- penstock/storage/crypto/segment_crypto.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -1313,7 +1280,7 @@ inline void fill_randomly(mutable_bytes into) {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/decrypted_objects.hpp
+// ---- penstock/storage/crypto/decrypted_objects.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -1367,7 +1334,7 @@ class decrypted_objects {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/decryption_rooms.hpp
+// ---- penstock/storage/crypto/decryption_rooms.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -1437,7 +1404,40 @@ class decryption_rooms {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/decrypting_session.hpp
+// ---- penstock/storage/reads/awaited_read.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Waits for one read in the background.
+class awaited_read {
+ public:
+  [[nodiscard]] read_listener listener() noexcept {
+    return {this, [](void* self, std::uint64_t, std::exception_ptr failed) noexcept {
+              auto& read = *static_cast<awaited_read*>(self);
+              const std::scoped_lock held(read.lock_);
+              read.failed_ = std::move(failed);
+              read.ended_ = true;
+              read.changed_.notify_one();  // under the lock: `wait` destroys what is notified
+            }};
+  }
+  void wait() {
+    std::unique_lock held(lock_);
+    changed_.wait(held, [this] { return ended_; });
+    if (failed_) std::rethrow_exception(std::exchange(failed_, nullptr));
+  }
+
+ private:
+  std::mutex lock_;
+  std::condition_variable changed_;
+  bool ended_ = false;
+  std::exception_ptr failed_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/crypto/decrypting_session.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {

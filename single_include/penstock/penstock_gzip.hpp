@@ -24,7 +24,7 @@
 #include <variant>
 #include <vector>
 
-// ---- penstock/codec/detail/inflater.hpp
+// ---- penstock/codec/layouts/inflater.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {

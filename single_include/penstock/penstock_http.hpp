@@ -61,7 +61,7 @@
 #include <utility>
 #include <vector>
 
-// ---- penstock/storage/detail/web_boost.hpp
+// ---- penstock/storage/web/web_boost.hpp
 
 // Asio and Boost.Asio of 2020 have namespaces of the same names outside their own, so that no file could
 // include both. Those of Boost get other names here; in newer versions they have.
@@ -120,7 +120,7 @@ using boost::system::error_code;
 
 }  // namespace penstock::inline v0_1::detail::web
 
-// ---- penstock/storage/detail/web_call.hpp
+// ---- penstock/storage/web/web_call.hpp
 
 /// Requests over HTTP, and what storages such as `http` are built upon.
 namespace penstock::inline v0_1::detail::web {
@@ -224,7 +224,7 @@ inline std::exception_ptr cancelled(const call& what) noexcept {
 
 }  // namespace penstock::inline v0_1::detail::web
 
-// ---- penstock/storage/detail/web_answer_reader.hpp
+// ---- penstock/storage/web/web_answer_reader.hpp
 
 namespace penstock::inline v0_1::detail::web {
 
@@ -361,7 +361,7 @@ class answer_reader {
 
 }  // namespace penstock::inline v0_1::detail::web
 
-// ---- penstock/storage/detail/web_tls.hpp
+// ---- penstock/storage/web/web_tls.hpp
 
 namespace penstock::inline v0_1::detail::web {
 
@@ -454,7 +454,7 @@ inline error tls_failure(const call& what, SSL* tls, const boost::system::error_
 
 }  // namespace penstock::inline v0_1::detail::web
 
-// ---- penstock/storage/detail/web_connection.hpp
+// ---- penstock/storage/web/web_connection.hpp
 
 namespace penstock::inline v0_1::detail::web {
 
@@ -785,7 +785,7 @@ class transport : public std::enable_shared_from_this<Self> {
 
 }  // namespace penstock::inline v0_1::detail::web
 
-// ---- penstock/storage/detail/web_head.hpp
+// ---- penstock/storage/web/web_head.hpp
 
 namespace penstock::inline v0_1::detail::web {
 
@@ -820,7 +820,7 @@ inline void write_head(std::string& out, const call& what, const http_proxy* by)
 
 }  // namespace penstock::inline v0_1::detail::web
 
-// ---- penstock/storage/detail/web_range.hpp
+// ---- penstock/storage/web/web_range.hpp
 
 namespace penstock::inline v0_1::detail::web {
 
@@ -879,7 +879,7 @@ inline std::optional<error> range_fault(const call& what) {
 
 }  // namespace penstock::inline v0_1::detail::web
 
-// ---- penstock/storage/detail/web_exchange.hpp
+// ---- penstock/storage/web/web_exchange.hpp
 
 namespace penstock::inline v0_1::detail::web {
 
@@ -1267,7 +1267,7 @@ inline void exchange::failed(const error_code& code) {
 
 }  // namespace penstock::inline v0_1::detail::web
 
-// ---- penstock/storage/detail/web_client.hpp
+// ---- penstock/storage/web/web_client.hpp
 
 namespace penstock::inline v0_1::detail::web {
 
@@ -1658,7 +1658,7 @@ class client {
 
 }  // namespace penstock::inline v0_1::detail::web
 
-// ---- penstock/storage/detail/web_objects.hpp
+// ---- penstock/storage/web/web_objects.hpp
 
 namespace penstock::inline v0_1::detail::web {
 
@@ -1914,7 +1914,7 @@ class objects {
 
 }  // namespace penstock::inline v0_1::detail::web
 
-// ---- penstock/storage/detail/plain_http.hpp
+// ---- penstock/storage/web/plain_http.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {

@@ -93,7 +93,7 @@ struct json {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/json_description.hpp
+// ---- penstock/source/files/json_description.hpp
 
 namespace penstock::inline v0_1::detail {
 
@@ -147,951 +147,6 @@ template <std::integral T>
 }
 
 }  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/detail/read_avro_schema.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-struct avro_schema_maker {
-  avro_schema& made;
-  std::map<std::string, std::size_t, std::less<>> named = {};
-
-  [[noreturn, gnu::cold]] static void fail(std::string_view what) {
-    throw error(errc::format, {"the schema of Avro has ", what, ": the file is damaged"});
-  }
-  [[nodiscard]] static const nlohmann::json* find(const nlohmann::json& object, const char* name) {
-    const auto found = object.find(name);  // the end for what is no object
-    return found == object.end() ? nullptr : &*found;
-  }
-  [[nodiscard]] static std::optional<avro_kind> plain(std::string_view name) noexcept {
-    constexpr std::array<std::pair<std::string_view, avro_kind>, 8> known{{{"null", avro_kind::null},
-                                                                           {"boolean", avro_kind::boolean},
-                                                                           {"int", avro_kind::int32},
-                                                                           {"long", avro_kind::int64},
-                                                                           {"float", avro_kind::float32},
-                                                                           {"double", avro_kind::float64},
-                                                                           {"bytes", avro_kind::bytes},
-                                                                           {"string", avro_kind::string}}};
-    for (const auto& [called, kind] : known)
-      if (called == name) return kind;
-    return std::nullopt;
-  }
-  [[nodiscard]] static std::string full_name(std::string_view name, std::string_view space) {
-    if (space.empty() || name.find('.') != std::string_view::npos) return std::string(name);
-    return text({space, ".", name});
-  }
-  [[nodiscard]] static std::string text_of(const nlohmann::json& object, const char* name) {
-    const nlohmann::json* const found = find(object, name);
-    return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
-  }
-  // -1 if the object does not have it.
-  [[nodiscard]] static std::int64_t number_of(const nlohmann::json& object, const char* name) {
-    const nlohmann::json* const found = find(object, name);
-    if (found == nullptr) return -1;
-    constexpr std::uint64_t maximum = std::numeric_limits<std::int64_t>::max();
-    if (!found->is_number_unsigned() || found->get<std::uint64_t>() > maximum)
-      fail(text({"'", name, "' that is no number from 0 on"}));
-    return found->get<std::int64_t>();
-  }
-  [[nodiscard]] std::size_t add(avro_kind kind) {
-    made.types.emplace_back().kind = kind;
-    return made.types.size() - 1;
-  }
-
-  // The number of a type; `space` is the namespace around it.
-  [[nodiscard]] std::size_t type(const nlohmann::json& said, std::string_view space) {
-    if (said.is_string()) {
-      const auto name = said.get<std::string>();
-      if (const auto kind = plain(name)) return add(*kind);
-      const auto found = named.find(full_name(name, space));
-      if (found == named.end()) fail(text({"the type '", name, "', which it does not define"}));
-      return found->second;
-    }
-    if (said.is_array()) {
-      const std::size_t number = add(avro_kind::one_of);
-      for (const nlohmann::json& one : said) add_field(number, {}, -1, one, space);
-      return number;
-    }
-    const nlohmann::json* const what = find(said, "type");
-    if (what == nullptr) fail("a type that is none");
-    if (!what->is_string()) return type(*what, space);
-    const auto kind = what->get<std::string>();
-    if (kind == "array" || kind == "map") {
-      const nlohmann::json* const item = find(said, kind == "array" ? "items" : "values");
-      if (item == nullptr) fail("an array or a map of nothing");
-      const std::size_t number = add(kind == "array" ? avro_kind::array : avro_kind::map);
-      add_field(number, {}, -1, *item, space);
-      return number;
-    }
-    const bool is_record = kind == "record" || kind == "error";
-    if (!is_record && kind != "enum" && kind != "fixed") return type(*what, space);
-    const std::size_t number = add(is_record        ? avro_kind::record
-                                   : kind == "enum" ? avro_kind::enumeration
-                                                    : avro_kind::fixed);
-    const std::string name = text_of(said, "name"), own = text_of(said, "namespace");
-    std::string full = full_name(name, own.empty() ? space : own);
-    const std::size_t dot = full.rfind('.');
-    const std::string inner(full, 0, dot == full.npos ? 0 : dot);
-    named.emplace(std::move(full), number);
-    if (kind == "fixed") {
-      const std::int64_t size = number_of(said, "size");
-      if (size < 0) fail("a fixed type without a size");
-      made.types[number].size = static_cast<std::uint64_t>(size);
-    }
-    if (!is_record) return number;
-    const nlohmann::json* const fields = find(said, "fields");
-    if (fields == nullptr || !fields->is_array()) fail("a record without fields");
-    for (const nlohmann::json& field : *fields) {
-      const nlohmann::json* const of_field = find(field, "type");
-      if (of_field == nullptr) fail("a field without a type");
-      add_field(number, text_of(field, "name"), number_of(field, "field-id"), *of_field, inner);
-    }
-    return number;
-  }
-  void add_field(std::size_t to, std::string name, std::int64_t id, const nlohmann::json& said,
-                 std::string_view space) {
-    const std::size_t its = type(said, space);
-    made.types[to].fields.push_back({std::move(name), id, its});
-  }
-};
-
-/// Reads a schema of Avro. Throws errc::format for a text that is none, with the offset if it is no JSON, and
-/// errc::limit for one of more than a MiB.
-///
-/// Source: Apache Avro 1.12, "Specification", "Schema Declaration".
-[[nodiscard]] inline avro_schema read_avro_schema(std::string_view json) {
-  constexpr std::size_t maximum = std::size_t{1} << 20;
-  constexpr int levels = 64;
-  if (json.size() > maximum)
-    throw error(errc::limit, {"the schema of Avro has ", json.size(), " bytes; ", maximum, " is the limit"});
-  avro_schema made;
-  made.root = avro_schema_maker{made}.type(parse_description(json, levels), {});
-  return made;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/avro_file.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// Replaces `into` by what a block's bytes were before they were packed by a codec, at most `limit` bytes.
-/// Throws errc::argument for a codec that it does not know.
-using avro_unpacker = void (*)(std::string_view codec, bytes_view packed, std::uint64_t limit,
-                               std::vector<std::byte>& into);
-
-/// Reads the records of an Avro object container file, one after another.
-///
-/// Source: Apache Avro 1.12, "Specification", "Object Container Files" and "Binary Encoding".
-class avro_file {
- public:
-  /// Throws errc::format for what is no such file, and errc::argument for one that is packed if there is no
-  /// unpacker. A block may have `limit` bytes.
-  explicit avro_file(bytes_view file, avro_unpacker unpack = nullptr, std::uint64_t limit = 64_MiB);
-
-  /// What the file's metadata say; empty if they do not.
-  [[nodiscard]] std::string_view metadata(std::string_view key) const noexcept;
-  /// The next record, valid until the next call; none at the end. Throws errc::format for a file that is
-  /// damaged or cut off.
-  [[nodiscard]] std::optional<avro_record> next();
-
- private:
-  void next_block();
-  [[nodiscard]] avro_walk walk_file() noexcept { return {&schema_, file_, at_, &steps_}; }
-
-  bytes_view file_;
-  avro_unpacker unpack_;
-  std::uint64_t limit_;
-  std::vector<std::pair<std::string_view, bytes_view>> metadata_;
-  std::string_view codec_;
-  avro_schema schema_;
-  bytes_view sync_;
-  std::size_t at_ = 0;  // in the file
-  std::vector<std::byte> unpacked_;
-  bytes_view block_;
-  std::size_t block_at_ = 0;     // in the block
-  std::size_t block_begin_ = 0;  // in the file
-  std::uint64_t left_ = 0;       // records of the block
-  std::uint64_t steps_ = 0;
-};
-
-inline avro_file::avro_file(bytes_view file, avro_unpacker unpack, std::uint64_t limit)
-    : file_(file), unpack_(unpack), limit_(limit) {
-  constexpr std::string_view magic("Obj\1", 4);
-  constexpr std::size_t sync_size = 16, max_entries = 1000;
-  if (!text_of(file_).starts_with(magic))
-    throw not_a("a container of Avro", file_, {"it does not begin with 'Obj'"});
-  avro_walk walk = walk_file();
-  walk.at = magic.size();
-  while (std::int64_t count = walk.number()) {
-    if (count < 0) {
-      (void)walk.number();  // the size in bytes
-      count = count < -static_cast<std::int64_t>(max_entries) ? static_cast<std::int64_t>(max_entries) + 1
-                                                              : -count;
-    }
-    for (; count != 0; --count) {
-      if (metadata_.size() == max_entries) walk.damaged("the container of Avro has too many metadata");
-      const std::string_view key = text_of(walk.sized());
-      metadata_.emplace_back(key, walk.sized());
-    }
-  }
-  sync_ = walk.take(sync_size);
-  at_ = walk.at;
-  codec_ = metadata("avro.codec");
-  if (codec_.empty()) codec_ = "null";
-  if (codec_ != "null" && unpack_ == nullptr)
-    throw error(errc::argument,
-                {"the container of Avro is packed with '", codec_, "', which is not read here"});
-  const std::string_view json = metadata("avro.schema");
-  try {
-    schema_ = read_avro_schema(json);
-  } catch (error& e) {
-    if (!e.offset()) e.at_offset(0);
-    const auto begin = json.empty() ? 0 : bytes_of(json).data() - file_.data();
-    e.within("the schema", static_cast<std::uint64_t>(begin));
-    throw;
-  }
-  if (schema_[schema_.root].kind != avro_kind::record)
-    throw error(errc::format, "the container of Avro has values that are no records");
-}
-
-inline std::string_view avro_file::metadata(std::string_view key) const noexcept {
-  for (const auto& [name, value] : metadata_)
-    if (name == key) return text_of(value);
-  return {};
-}
-
-inline void avro_file::next_block() {
-  avro_walk walk = walk_file();
-  const std::int64_t count = walk.number();
-  if (count < 0) walk.damaged("a block of Avro has a number of records below zero");
-  const bytes_view packed = walk.sized();
-  block_begin_ = walk.at - packed.size();
-  const bytes_view sync = walk.take(sync_.size());
-  if (!std::ranges::equal(sync, sync_)) {
-    walk.at -= sync_.size();
-    walk.damaged("a block of Avro does not end with the file's marker");
-  }
-  if (codec_ == "null") {
-    if (packed.size() > limit_)
-      throw error(errc::limit, {"a block of Avro has ", packed.size(), " bytes; ", limit_, " is the limit"})
-          .at_offset(block_begin_);
-    block_ = packed;
-  } else {
-    try {
-      unpack_(codec_, packed, limit_, unpacked_);
-    } catch (error& e) {
-      if (!e.offset()) e.at_offset(block_begin_);
-      throw;
-    }
-    block_ = bytes_view(unpacked_.data(), unpacked_.size());
-  }
-  if (static_cast<std::uint64_t>(count) > block_.size()) {
-    walk.at = block_begin_;
-    walk.damaged("a block of Avro has more records than bytes");
-  }
-  at_ = walk.at;
-  block_at_ = 0;
-  left_ = static_cast<std::uint64_t>(count);
-  // Each byte of a manifest is passed over up to four times, with three steps at most.
-  constexpr std::uint64_t some = 1 << 16, per_byte = 16;
-  steps_ = some + per_byte * block_.size();
-}
-
-inline std::optional<avro_record> avro_file::next() {
-  while (left_ == 0) {
-    if (block_at_ != block_.size())
-      throw error(errc::format, "a block of Avro has bytes behind its last record: the file is damaged")
-          .at_offset(block_begin_);
-    if (at_ == file_.size()) return std::nullopt;
-    next_block();
-  }
-  try {
-    avro_record made({&schema_, block_, block_at_, &steps_}, schema_.root);
-    block_at_ = made.end();
-    --left_;
-    return made;
-  } catch (error& e) {
-    e.within("a block", block_begin_);
-    throw;
-  }
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/delta_table.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// JSON of a log; of `value_t::discarded` if it is none, or so deeply nested that it is no log's.
-[[nodiscard]] inline nlohmann::json delta_json(std::string_view text) {
-  constexpr int maximum = 200;
-  int depth = 0;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size() && depth <= maximum; ++i) {
-    if (quoted && text[i] == '\\')
-      ++i;
-    else if (text[i] == '"')
-      quoted = !quoted;
-    else if (!quoted && (text[i] == '{' || text[i] == '['))
-      ++depth;
-    else if (!quoted && (text[i] == '}' || text[i] == ']'))
-      --depth;
-  }
-  if (depth > maximum) return nlohmann::json::value_t::discarded;
-  return nlohmann::json::parse(text, nullptr, false);
-}
-
-/// Calls `work(action)` for the lines of a file of the log, in their order, until it returns false; returns
-/// whether it never did. Errors, its own too, name the file.
-template <class Work>
-bool delta_lines(const std::string& path, std::string_view all, Work&& work) {
-  for (std::uint64_t number = 1; !all.empty(); ++number) {
-    const std::string_view line = all.substr(0, all.find('\n'));
-    all.remove_prefix(std::min(line.size() + 1, all.size()));
-    if (line.find_first_not_of(" \t\r") == line.npos) continue;
-    const nlohmann::json action = delta_json(line);
-    if (!action.is_object())
-      throw error(errc::format, {"line ", number, " of the log is no object of JSON that can be read"})
-          .in_file(path);
-    try {
-      if (!work(action)) return false;
-    } catch (const nlohmann::json::exception& e) {
-      throw error(errc::format, {"line ", number, " of the log is not as Delta writes it: ", e.what()})
-          .in_file(path);
-    } catch (error& e) {
-      e.in_file(path);
-      throw;
-    }
-  }
-  return true;
-}
-
-/// The name of an action's file, whose path Delta writes with some characters as `%20`: in the table's
-/// folder, or a name of its own in the same file system.
-[[nodiscard]] inline std::string delta_path(const std::string& folder, std::string_view written) {
-  const std::string name = name_of_uri(written);
-  const std::string_view scheme = scheme_of_uri(name);
-  if (!scheme.empty() && scheme != scheme_of_uri(folder))
-    throw error(errc::argument,
-                {"the table has the file '", written,
-                 "' of another file system; read it with parquet and a storage of that system"})
-        .in_file(folder);
-  if (is_web_name(name)) return name;  // as the storage has it
-  std::string path = hive_text(name);
-  return !scheme.empty() || path.starts_with('/') ? path : name_in_folder(folder, path);
-}
-
-/// Days since 1970 of "2024-03-31"; none for other texts.
-[[nodiscard]] inline std::optional<std::int64_t> delta_day(std::string_view text) {
-  int year = 0;
-  unsigned month = 0, day = 0;
-  const char *at = text.data(), *const end = at + text.size();
-  const auto part = [&](auto& into, char behind) {
-    const auto [next, failed] = std::from_chars(at, end, into);
-    at = next;
-    if (failed != std::errc{}) return false;
-    if (behind == '\0') return at == end;
-    return at != end && *at++ == behind;
-  };
-  if (!part(year, '-') || !part(month, '-') || !part(day, '\0')) return std::nullopt;
-  if (year < static_cast<int>(std::chrono::year::min()) || year > static_cast<int>(std::chrono::year::max()))
-    return std::nullopt;
-  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
-                                         std::chrono::day(day)};
-  if (!date.ok()) return std::nullopt;
-  return std::chrono::sys_days(date).time_since_epoch().count();
-}
-
-/// Microseconds since 1970 of "2024-03-31 10:00:00.123456", perhaps with a T and a Z; none for other texts.
-[[nodiscard]] inline std::optional<std::int64_t> delta_time(std::string_view text) {
-  if (text.ends_with('Z')) text.remove_suffix(1);
-  constexpr std::size_t date = 10, whole = 19;
-  if (text.size() < whole || (text[date] != ' ' && text[date] != 'T')) return std::nullopt;
-  const auto day = delta_day(text.substr(0, date));
-  std::array<int, 3> parts{};
-  for (std::size_t i = 0; i < 3; ++i) {
-    const char* const at = text.data() + date + 1 + 3 * i;
-    const bool digits = at[0] >= '0' && at[0] <= '9';  // and not a sign
-    if (!digits || std::from_chars(at, at + 2, parts[i]).ptr != at + 2 || parts[i] > (i == 0 ? 23 : 59) ||
-        (i != 2 && at[2] != ':'))
-      return std::nullopt;
-  }
-  std::int64_t micros = 0;
-  if (text.size() > whole) {
-    std::string digits(text.substr(whole + 1));
-    if (text[whole] != '.' || digits.empty() || digits.size() > 9) return std::nullopt;
-    digits.resize(6, '0');
-    const char* const end = digits.data() + digits.size();
-    if (std::from_chars(digits.data(), end, micros).ptr != end) return std::nullopt;
-  }
-  if (!day) return std::nullopt;
-  return ((*day * 24 + parts[0]) * 3600 + parts[1] * 60 + parts[2]) * 1'000'000 + micros;
-}
-
-/// The type of a column, as a schema has it.
-[[nodiscard]] inline arrow_type delta_type(const nlohmann::json& said, std::string name, bool physical) {
-  const auto named = [&](arrow_type made) {
-    made.name = std::move(name);
-    return made;
-  };
-  if (said.is_object()) {
-    const auto kind = said.at("type").get<std::string>();
-    if (kind == "struct") {
-      arrow_type made = arrow_type::of_format("+s");
-      for (const nlohmann::json& field : said.at("fields")) {
-        auto called = field.at("name").get<std::string>();
-        if (physical && field.contains("metadata") &&
-            field["metadata"].contains("delta.columnMapping.physicalName"))
-          called = field["metadata"]["delta.columnMapping.physicalName"].get<std::string>();
-        made.children.push_back(delta_type(field.at("type"), std::move(called), physical));
-      }
-      return named(std::move(made));
-    }
-    arrow_type made = arrow_type::of_format(kind == "map" ? "+m" : "+l");
-    if (kind == "array") made.children.push_back(delta_type(said.at("elementType"), "element", physical));
-    if (kind == "map") {
-      arrow_type entry = arrow_type::of_format("+s");
-      entry.children = {delta_type(said.at("keyType"), "key", physical),
-                        delta_type(said.at("valueType"), "value", physical)};
-      made.children.push_back(std::move(entry));
-    }
-    return named(std::move(made));
-  }
-  const auto kind = said.get<std::string>();
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 14> known{{{"string", "u"},
-                                                                                 {"long", "l"},
-                                                                                 {"integer", "i"},
-                                                                                 {"short", "s"},
-                                                                                 {"byte", "c"},
-                                                                                 {"float", "f"},
-                                                                                 {"double", "g"},
-                                                                                 {"boolean", "b"},
-                                                                                 {"binary", "z"},
-                                                                                 {"date", "tdD"},
-                                                                                 {"timestamp", "tsu:UTC"},
-                                                                                 {"timestamp_ntz", "tsu:"},
-                                                                                 {"void", "n"},
-                                                                                 {"null", "n"}}};
-  for (const auto& [delta, arrow] : known)
-    if (kind == delta) return named(arrow_type::of_format(arrow));
-  if (kind.starts_with("decimal(") && kind.ends_with(')'))
-    return named(arrow_type::of_format("d:" + kind.substr(8, kind.size() - 9)));
-  throw error(errc::format, {"the column '", name, "' has the type '", kind, "', which is none of Delta's"});
-}
-
-/// Whether a type, as a schema has it, is or has another one: "variant".
-[[nodiscard]] inline bool delta_has_type(const nlohmann::json& said, std::string_view wanted) {
-  if (said.is_string()) return said.get<std::string>() == wanted;
-  if (!said.is_object()) return false;
-  for (const char* const part : {"type", "elementType", "keyType", "valueType"})
-    if (said.contains(part) && delta_has_type(said[part], wanted)) return true;
-  const nlohmann::json fields = said.value("fields", nlohmann::json::array());
-  return std::any_of(fields.begin(), fields.end(),
-                     [&](const nlohmann::json& one) { return delta_has_type(one, wanted); });
-}
-
-/// The bytes of a partition's value of binary, which delta-rs writes as "\\u0001\\u00ff", with these
-/// characters, and others as they are.
-[[nodiscard]] inline std::string delta_bytes(const std::string& said) {
-  constexpr std::size_t length = 6;
-  std::string made;
-  for (std::size_t at = 0; at < said.size(); at += length) {
-    unsigned value = 0;
-    const std::string_view one = std::string_view(said).substr(at, length);
-    if (one.size() != length || !one.starts_with("\\u00") ||
-        std::from_chars(one.data() + 4, one.data() + length, value, 16).ptr != one.data() + length)
-      return said;
-    made += static_cast<char>(value);
-  }
-  return made;
-}
-
-/// What the actions of a log have made of a table.
-struct delta_state {
-  struct file {
-    std::string path;  // as it is written
-    nlohmann::json values, deleted;
-  };
-
-  std::uint64_t version = 0;
-  nlohmann::json metadata, protocol;
-  std::map<std::string, file> files;  // by path and deletion vector
-  std::vector<std::string> sidecars;
-
-  [[nodiscard]] static bool knows(std::string_view action) noexcept {
-    return action == "add" || action == "remove" || action == "metaData" || action == "protocol" ||
-           action == "sidecar";
-  }
-
-  void apply(const nlohmann::json& action) {
-    if (action.contains("metaData")) metadata = action["metaData"];
-    if (action.contains("protocol")) protocol = action["protocol"];
-    if (action.contains("sidecar")) sidecars.push_back(action["sidecar"].at("path").get<std::string>());
-    if (action.contains("remove")) files.erase(key_of(action["remove"]));
-    if (action.contains("add")) {
-      const nlohmann::json& add = action["add"];
-      files[key_of(add)] = {add.at("path").get<std::string>(), add.value("partitionValues", nlohmann::json()),
-                            add.value("deletionVector", nlohmann::json())};
-    }
-  }
-
-  /// Checks that the table can be read, and takes its schema. Throws errc::argument for features of Delta
-  /// that are not known.
-  void finish(const std::string& folder) {
-    try {
-      if (!protocol.is_object() || !metadata.is_object())
-        throw error(errc::format, "the log does not say what its protocol and its schema are");
-      const int reader = number_at<int>(protocol, "minReaderVersion");
-      if (reader > 3)
-        throw error(errc::argument,
-                    {"the table asks for readers of version ", reader, "; version 3 is known"});
-      schema_ = delta_json(metadata.at("schemaString").get<std::string>());
-      if (!schema_.is_object())
-        throw error(errc::format, "the schema in the log is no object of JSON that can be read");
-      bool mapping = reader == 2;
-      for (const nlohmann::json& one : protocol.value("readerFeatures", nlohmann::json::array())) {
-        constexpr std::array known{"columnMapping",       "deletionVectors",     "timestampNtz",
-                                   "v2Checkpoint",        "vacuumProtocolCheck", "typeWidening",
-                                   "typeWidening-preview"};
-        const auto name = one.get<std::string>();
-        mapping = mapping || name == "columnMapping";
-        // Writers name the feature before any column needs it.
-        if (name.starts_with("variant") && !delta_has_type(schema_, "variant")) continue;
-        if (std::ranges::find(known, std::string_view(name),
-                              [](const char* k) { return std::string_view(k); }) == known.end())
-          throw error(errc::argument,
-                      {"the table has the feature '", name, "' of Delta, which is not known here"});
-      }
-      const nlohmann::json settings = metadata.value("configuration", nlohmann::json::object());
-      const std::string mode =
-          settings.is_object() ? settings.value("delta.columnMapping.mode", "none") : "none";
-      mapped_ = mode != "none" && mapping;
-      by_id_ = mode == "id" && mapping;
-      parts_.clear();
-      for (const nlohmann::json& one : metadata.value("partitionColumns", nlohmann::json::array()))
-        parts_.push_back(one.get<std::string>());
-    } catch (const nlohmann::json::exception& e) {
-      throw error(errc::format, {"the log is not as Delta writes it: ", e.what()}).in_file(folder);
-    } catch (error& e) {
-      e.in_file(folder);
-      throw;
-    }
-  }
-
-  /// The files in the order of their paths.
-  [[nodiscard]] std::vector<std::string> paths(const std::string& folder) const {
-    std::vector<std::string> made;
-    for (const auto& [key, one] : files) made.push_back(delta_path(folder, one.path));
-    return made;
-  }
-
-  /// Reads deletion vectors.
-  [[nodiscard]] table_facts facts(const std::string& folder, const table_objects& objects) const {
-    try {
-      table_facts made = facts_of(folder);
-      made.deleted = deleted(folder, objects);
-      return made;
-    } catch (const nlohmann::json::exception& e) {
-      throw error(errc::format, {"the log is not as Delta writes it: ", e.what()}).in_file(folder);
-    } catch (error& e) {
-      e.in_file(folder);
-      throw;
-    }
-  }
-
- private:
-  [[nodiscard]] static std::string key_of(const nlohmann::json& action) {
-    auto key = action.at("path").get<std::string>();
-    if (action.contains("deletionVector") && action["deletionVector"].is_object()) {
-      const nlohmann::json& deleted = action["deletionVector"];
-      append(key, {std::string_view("\0", 1), deleted.at("storageType").get<std::string>(),
-                   deleted.at("pathOrInlineDv").get<std::string>()});
-      if (deleted.contains("offset") && deleted["offset"].is_number_integer())
-        append(key, {"@", number_at<std::int64_t>(deleted, "offset")});
-    }
-    return key;
-  }
-
-  [[nodiscard]] table_facts facts_of(const std::string& folder) const {
-    table_facts made;
-    made.schema = arrow_type::of_format("+s");
-    std::vector<std::string> keys(parts_.size());  // what partition columns are called in actions
-    made.part_types.resize(parts_.size());
-    for (const nlohmann::json& field : schema_.at("fields")) {
-      const auto name = field.at("name").get<std::string>();
-      std::string stored;
-      if (mapped_ && field.contains("metadata"))
-        stored = field["metadata"].value("delta.columnMapping.physicalName", std::string());
-      arrow_type type = delta_type(field.at("type"), name, false);
-      const auto part = static_cast<std::size_t>(std::ranges::find(parts_, name) - parts_.begin());
-      if (part == parts_.size()) {
-        made.schema.children.push_back(std::move(type));
-        made.stored_as.emplace_back();
-        if (!stored.empty()) made.stored_as.back().push_back(std::move(stored));
-        if (mapped_) made.stored_types.push_back(delta_type(field.at("type"), name, true));
-        if (by_id_) made.field_ids.push_back(number_at<int>(field.at("metadata"), "delta.columnMapping.id"));
-        continue;
-      }
-      keys[part] = stored.empty() ? name : stored;
-      made.part_types[part] = std::move(type);
-    }
-    for (std::size_t i = 0; i < parts_.size(); ++i)
-      if (made.part_types[i].name.empty())
-        throw error(errc::format,
-                    {"the table has partitions by the column '", parts_[i], "', which is not in its schema"});
-    std::uint64_t mark = hash_bytes(version, bytes_of(metadata.value("id", std::string())));
-    for (const auto& [key, one] : files) {
-      mark = hash_bytes(mark, bytes_of(key));
-      made.part_values.emplace_back();
-      for (std::size_t i = 0; i < keys.size(); ++i) {
-        std::optional<std::string> value;
-        if (one.values.is_object() && one.values.contains(keys[i]) && one.values[keys[i]].is_string())
-          value = one.values[keys[i]].get<std::string>();
-        if (value && value->empty()) value.reset();  // as Delta has it
-        if (value && made.part_types[i].format.starts_with('t')) {
-          auto number = made.part_types[i].format == "tdD" ? delta_day(*value) : delta_time(*value);
-          if (const auto day = delta_day(*value); !number && day)  // of a column that was a date before
-            number = *day * std::int64_t{86'400'000'000};
-          if (number) value = std::to_string(*number);
-        }
-        if (value && made.part_types[i].format == "z") value = delta_bytes(*value);
-        made.part_values.back().push_back(std::move(value));
-      }
-    }
-    made.says = text({"delta('", folder, "', version ", version, ")"});
-    made.mark = mix64(mark);
-    return made;
-  }
-
-  // Where the deletion vector of a file is.
-  struct vector_place {
-    std::string path;             // empty: there is none, or it is here
-    std::vector<std::byte> here;  // one that the log has
-    std::uint64_t offset = 0, size = 0, count = 0;
-    object_id object = 0;
-  };
-
-  [[nodiscard]] static vector_place place_of(const std::string& folder, const nlohmann::json& said) {
-    const auto kind = said.at("storageType").get<std::string>(),
-               where = said.at("pathOrInlineDv").get<std::string>();
-    vector_place made;
-    made.size = number_at<std::uint64_t>(said, "sizeInBytes");
-    made.count = number_at<std::uint64_t>(said, "cardinality");
-    if (kind == "i") {
-      made.here = from_z85(where);
-      if (made.here.size() < made.size)
-        throw error(errc::format, "an inline deletion vector is shorter than it says");
-      made.here.resize(to_size(made.size));
-    } else if (kind == "u" || kind == "p") {
-      made.path =
-          kind == "u" ? name_in_folder(folder, deletion_vector_name(where)) : delta_path(folder, where);
-      if (said.contains("offset") && said["offset"].is_number_integer())
-        made.offset = number_at<std::uint64_t>(said, "offset");
-    } else {
-      throw error(errc::format, {"a deletion vector is kept in the way '", kind, "', which is not known"});
-    }
-    return made;
-  }
-  [[nodiscard]] static std::vector<std::uint64_t> rows_of(const vector_place& one, bytes_view bytes) {
-    constexpr std::uint64_t maximum = std::uint64_t{1} << 27;  // which are a gigabyte here
-    std::vector<std::uint64_t> rows = read_deletion_vector(bytes, std::min(maximum, one.count));
-    if (rows.size() != one.count)
-      throw error(errc::format,
-                  {"a deletion vector has ", rows.size(), " rows, and the log says ", one.count});
-    return rows;
-  }
-  // By file: the rows that are deleted.
-  [[nodiscard]] std::vector<std::vector<std::uint64_t>> deleted(const std::string& folder,
-                                                                const table_objects& objects) const {
-    std::vector<std::vector<std::uint64_t>> made(files.size());
-    std::vector<std::pair<std::size_t, vector_place>> in_files;
-    std::vector<std::string> names;
-    std::map<std::string, object_id> known;
-    std::size_t next = 0;
-    for (const auto& [key, one] : files) {
-      const std::size_t number = next++;
-      if (!one.deleted.is_object()) continue;
-      vector_place found = place_of(folder, one.deleted);
-      if (found.path.empty()) {
-        made[number] = rows_of(found, found.here);
-        continue;
-      }
-      const auto [place, is_new] = known.try_emplace(found.path, static_cast<object_id>(names.size()));
-      if (is_new) names.push_back(found.path);
-      found.object = place->second;
-      in_files.emplace_back(number, std::move(found));
-    }
-    if (in_files.empty()) return made;
-    objects.open(names, [&](session_view session) {
-      const std::size_t threads = std::min(in_files.size(), table_objects::max_in_flight);
-      tar::for_each_in_parallel(in_files.size(), threads, [&](std::size_t i) {
-        const auto& [number, one] = in_files[i];
-        try {
-          made[number] =
-              rows_of(one, deletion_vector_in_file(session, one.object, "\1", one.offset, one.size));
-        } catch (error& e) {
-          e.in_file(one.path);
-          throw;
-        }
-      });
-    });
-    return made;
-  }
-
-  nlohmann::json schema_;
-  bool mapped_ = false, by_id_ = false;
-  std::vector<std::string> parts_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/safetensors_header.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A tensor, as described in the header of a safetensors file.
-struct safetensors_entry {
-  std::string dtype;        ///< as written in the file: "F32"
-  extents shape;            ///< no dimensions: a single number
-  std::uint64_t begin = 0;  ///< offset of its bytes from the beginning of the file
-  std::uint64_t bytes = 0;
-};
-
-namespace detail {
-
-/// The number of bits in an element; 0 for a type that the format does not have.
-[[nodiscard]] inline std::uint64_t safetensors_bits(std::string_view dtype) noexcept {
-  struct row {
-    std::string_view name;
-    std::uint64_t bits;
-  };
-  constexpr std::array<row, 22> known{
-      {{"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
-       {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
-       {"U16", 16},    {"F16", 16},    {"BF16", 16},   {"I32", 32},        {"U32", 32},        {"F32", 32},
-       {"C64", 64},    {"F64", 64},    {"I64", 64},    {"U64", 64}}};
-  for (const row& one : known) {
-    if (one.name == dtype) return one.bits;
-  }
-  return 0;
-}
-
-/// The header of a safetensors file: tensors by name, and the texts of `__metadata__`.
-struct safetensors_header {
-  std::map<std::string, safetensors_entry, std::less<>> tensors;
-  std::map<std::string, std::string, std::less<>> metadata;
-  std::uint64_t data = 0;  ///< where the bytes of the tensors begin
-
-  static constexpr std::uint64_t max_bytes = 100'000'000;  // set by the format
-};
-
-/// Handles the events of nlohmann's parser. The parser does not recurse, and this reader bounds the nesting.
-/// Throws errc::format for anything that the format does not allow.
-class safetensors_reader {
- public:
-  using number_integer_t = nlohmann::json::number_integer_t;
-  using number_unsigned_t = nlohmann::json::number_unsigned_t;
-  using number_float_t = nlohmann::json::number_float_t;
-  using string_t = nlohmann::json::string_t;
-  using binary_t = nlohmann::json::binary_t;
-
-  explicit safetensors_reader(safetensors_header& into) : into_(into) {}
-
-  // some writers have no metadata to write
-  bool null() { return (place_ == place::names && name_ == "__metadata__") || unexpected(); }
-  bool boolean(bool) { return unexpected(); }
-  bool number_integer(number_integer_t) { return unexpected(); }
-  bool number_float(number_float_t, const string_t&) { return unexpected(); }
-  bool binary(binary_t&) { return unexpected(); }
-  bool number_unsigned(number_unsigned_t value) {
-    if (place_ == place::shape) {
-      if (!now_.shape.push_back(value)) fail("has more than eight dimensions");
-    } else if (place_ == place::offsets && offsets_ < 2) {
-      (offsets_++ == 0 ? now_.begin : end_) = value;
-    } else {
-      return unexpected();
-    }
-    return true;
-  }
-  bool string(string_t& value) {
-    if (place_ == place::metadata) {
-      into_.metadata[key_] = std::move(value);
-    } else if (place_ == place::tensor && key_ == "dtype") {
-      now_.dtype = std::move(value);
-    } else {
-      return unexpected();
-    }
-    return true;
-  }
-  bool start_object(std::size_t) {
-    if (place_ == place::outside) {
-      place_ = place::names;
-    } else if (place_ == place::names && name_ == "__metadata__") {
-      place_ = place::metadata;
-    } else if (place_ == place::names) {
-      place_ = place::tensor;
-      now_ = {};
-      seen_ = 0;
-      end_ = 0;
-      offsets_ = 0;
-    } else {
-      return unexpected();
-    }
-    return true;
-  }
-  bool key(string_t& value) {
-    if (place_ == place::names) {
-      name_ = std::move(value);
-      if (into_.tensors.contains(name_) || (name_ == "__metadata__" && std::exchange(has_metadata_, true)))
-        fail("appears twice");
-      return true;
-    }
-    key_ = std::move(value);
-    if (place_ == place::metadata) {
-      if (into_.metadata.contains(key_)) fail("has the key '" + key_ + "' twice");
-      return true;
-    }
-    const unsigned bit = key_ == "dtype" ? 1 : key_ == "shape" ? 2 : key_ == "data_offsets" ? 4 : 0;
-    if (bit == 0) fail("has a '" + key_ + "', which the format does not know");
-    if ((seen_ & bit) != 0) fail("has the key '" + key_ + "' twice");
-    seen_ |= bit;
-    return true;
-  }
-  bool start_array(std::size_t) {
-    if (place_ == place::tensor && key_ == "shape") {
-      place_ = place::shape;
-    } else if (place_ == place::tensor && key_ == "data_offsets") {
-      place_ = place::offsets;
-    } else {
-      return unexpected();
-    }
-    return true;
-  }
-  bool end_array() {
-    place_ = place::tensor;
-    return true;
-  }
-  bool end_object() {
-    if (place_ == place::tensor) finish();
-    place_ = place_ == place::names ? place::outside : place::names;
-    return true;
-  }
-  bool parse_error(std::size_t at, const std::string&, const nlohmann::json::exception&) {
-    throw error(errc::format, "the header of the safetensors file is not JSON")
-        .at_offset(at == 0 ? 8 : at + 7);
-  }
-
- private:
-  enum class place { outside, names, metadata, tensor, shape, offsets };
-
-  [[noreturn]] void fail(const std::string& what) const {
-    throw error(errc::format, {"the tensor '", std::string_view(name_).substr(0, 80),
-                               "' in the header of the safetensors file ", what})
-        .at_offset(8);
-  }
-  bool unexpected() const {
-    if (place_ == place::outside)
-      throw error(errc::format, "the header of the safetensors file is not a JSON object").at_offset(8);
-    if (place_ == place::metadata) fail("has a value that is not text");
-    fail("is not described as {\"dtype\": text, \"shape\": [numbers], \"data_offsets\": [begin, end]}");
-  }
-
-  void finish() {
-    if (seen_ != 7 || offsets_ != 2) unexpected();
-    const std::uint64_t bits = safetensors_bits(now_.dtype);
-    if (bits == 0) fail("is of dtype '" + now_.dtype.substr(0, 80) + "', which the format does not have");
-    if (end_ < now_.begin) fail("ends before it begins");
-    std::uint64_t size = bits;  // total size of the elements in bits
-    for (const std::uint64_t length : now_.shape) {
-      if (length != 0 && size > std::numeric_limits<std::uint64_t>::max() / length)
-        fail("has more elements than can be counted");
-      size *= length;
-    }
-    now_.bytes = end_ - now_.begin;
-    if (size % 8 != 0 || size / 8 != now_.bytes)
-      fail("has shape " + to_string(now_.shape) + " of " + now_.dtype + ", but " +
-           std::to_string(now_.bytes) + " bytes, which does not match");
-    into_.tensors.emplace(name_, std::move(now_));
-  }
-
-  safetensors_header& into_;
-  place place_ = place::outside;
-  std::string name_, key_;
-  safetensors_entry now_;
-  std::uint64_t end_ = 0;
-  unsigned seen_ = 0;
-  int offsets_ = 0;
-  bool has_metadata_ = false;
-};
-
-/// The length of the header, from the first 8 bytes of a file of `size` bytes; more of them help to say what
-/// another file is.
-[[nodiscard]] inline std::uint64_t safetensors_header_bytes(bytes_view start, std::uint64_t size) {
-  if (start.size() < 8)
-    throw error(errc::format, {"the file ends within its first 8 bytes: it is not a safetensors file"})
-        .at_offset(0);
-  // the length of a header that could be is no beginning of another format
-  const auto refuse = [&](errc code, std::initializer_list<piece> why) {
-    if (!known_format(start).empty()) throw not_a("a safetensors file", start, {});
-    throw error(code, why).at_offset(0);
-  };
-  std::uint64_t length = 0;
-  for (std::size_t i = 0; i < 8; ++i) length |= std::to_integer<std::uint64_t>(start[i]) << (8 * i);
-  if (length > safetensors_header::max_bytes)
-    refuse(errc::limit, {"the safetensors header says it has ", length,
-                         " bytes, and the format allows 100,000,000: is this a safetensors file?"});
-  if (length > size - 8)
-    refuse(errc::format, {"the safetensors header says it has ", length, " bytes, but ", size - 8,
-                          " follow; copy the file again if it was cut"});
-  return length;
-}
-
-/// Reads the header of a file of `size` bytes, without the 8 bytes before it. The tensors must fill the rest
-/// of the file without gaps or overlaps.
-[[nodiscard]] inline safetensors_header read_safetensors_header(bytes_view json, std::uint64_t size) {
-  safetensors_header header;
-  header.data = 8 + json.size();
-  const std::string_view text = json.empty() ? std::string_view("") : text_of(json);
-  if (!text.starts_with('{'))
-    throw error(errc::format, "the safetensors header does not begin with '{': is this a safetensors file?")
-        .at_offset(8);
-  safetensors_reader reader(header);
-  (void)nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
-
-  std::vector<std::pair<std::uint64_t, const std::string*>> order;
-  for (const auto& [name, entry] : header.tensors) order.emplace_back(entry.begin, &name);
-  // an empty tensor may begin at the same offset as another, and sorts before it
-  const auto& tensors = header.tensors;
-  std::sort(order.begin(), order.end(), [&tensors](const auto& a, const auto& b) {
-    if (a.first != b.first) return a.first < b.first;
-    return tensors.find(*a.second)->second.bytes < tensors.find(*b.second)->second.bytes;
-  });
-  std::uint64_t end = 0;
-  for (const auto& [begin, name] : order) {
-    if (begin != end)
-      throw error(errc::format, {"the tensor '", std::string_view(*name).substr(0, 80), "' begins at ", begin,
-                                 " of the safetensors data, and ", "the tensor before it ends at ", end, ": ",
-                                 begin < end ? "they overlap" : "there is a gap"})
-          .at_offset(8);
-    end += header.tensors.find(*name)->second.bytes;
-  }
-  if (end != size - header.data)
-    throw error(errc::format, {"the safetensors header describes ", end, " bytes, but ", size - header.data,
-                               " follow it; copy the file again if it was cut"})
-        .at_offset(header.data);
-  for (auto& [name, entry] : header.tensors) entry.begin += header.data;
-  return header;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
 
 // ---- penstock/source/litdata_index.hpp
 
@@ -1662,20 +717,20 @@ enum class mds_packing { marked, brotli, snappy };
 
 template <mds_packing Packing, unpacker... Unpack>
 [[nodiscard]] std::string mds_copy(const std::string& packed, const unpacked_options& options) {
-  static constexpr tar::stream_kind unmarked{
+  static constexpr stream_kind unmarked{
       [](bytes_view) { return false; }, false,
       [](bytes_view) -> std::string_view { return Packing == mds_packing::brotli ? "brotli" : "snappy"; }};
-  tar::unpackers<Unpack...> unpack;
-  return tar::unpacked_path(packed, options, unpack.calls(), "mds",
-                            Packing == mds_packing::marked ? tar::tar_streams() : unmarked);
+  unpackers<Unpack...> unpack;
+  return unpacked_path(packed, options, unpack.calls(), "mds",
+                       Packing == mds_packing::marked ? tar_streams() : unmarked);
 }
 template <unpacker... Unpack>
 [[nodiscard]] std::vector<std::string> mds_copies(const std::vector<std::string>& packed, mds_packing packing,
                                                   const unpacked_options& options) {
-  return tar::unpacked_paths(packed, options,
-                             packing == mds_packing::brotli   ? &mds_copy<mds_packing::brotli, Unpack...>
-                             : packing == mds_packing::snappy ? &mds_copy<mds_packing::snappy, Unpack...>
-                                                              : &mds_copy<mds_packing::marked, Unpack...>);
+  return unpacked_paths(packed, options,
+                        packing == mds_packing::brotli   ? &mds_copy<mds_packing::brotli, Unpack...>
+                        : packing == mds_packing::snappy ? &mds_copy<mds_packing::snappy, Unpack...>
+                                                         : &mds_copy<mds_packing::marked, Unpack...>);
 }
 
 /// The files of a dataset's shards: those that are not compressed where they are there, and of the others
@@ -1802,9 +857,9 @@ inline void check_litdata_samples(const litdata_index& index) {
 /// A chunk, or a copy of it without compression. `Forms` unpack it.
 template <unpacker... Forms>
 [[nodiscard]] std::string litdata_path(const std::string& path, const unpacked_options& options,
-                                       const tar::stream_kind& kind) {
-  tar::unpackers<Forms...> unpack;
-  return tar::unpacked_path(path, options, unpack.calls(), "litdata", kind);
+                                       const stream_kind& kind) {
+  unpackers<Forms...> unpack;
+  return unpacked_path(path, options, unpack.calls(), "litdata", kind);
 }
 /// The files of the chunks, or copies of them without compression.
 template <unpacker... Unpack>
@@ -1812,11 +867,10 @@ template <unpacker... Unpack>
                                                      const unpacked_options& options) {
   return mds_paths(folder, index.chunks, [&](const std::vector<std::string>& packed, mds_packing) {
     if (index.packed_samples)
-      return tar::unpacked_paths(
-          packed, options, [](const std::string& path, const unpacked_options& chosen) {
-            return litdata_path<litdata_samples<Unpack>...>(path, chosen, litdata_sample_streams());
-          });
-    return tar::unpacked_paths(packed, options, [](const std::string& path, const unpacked_options& chosen) {
+      return unpacked_paths(packed, options, [](const std::string& path, const unpacked_options& chosen) {
+        return litdata_path<litdata_samples<Unpack>...>(path, chosen, litdata_sample_streams());
+      });
+    return unpacked_paths(packed, options, [](const std::string& path, const unpacked_options& chosen) {
       return litdata_path<litdata_frames<Unpack>...>(path, chosen, litdata_streams());
     });
   });
@@ -2098,7 +1152,7 @@ class mds_writer {
     if (::access(index_path().c_str(), F_OK) == 0)
       throw error(errc::argument, "the folder has an index already; write to another, or delete its files")
           .in_file(index_path());
-    if (const int code = detail::tar::make_folders(folder_); code != 0)
+    if (const int code = detail::make_folders(folder_); code != 0)
       throw error(errc::io, {"cannot make the folder: ", std::generic_category().message(code)})
           .in_file(folder_);
   }
@@ -2132,7 +1186,7 @@ class mds_writer {
   void close() {
     if (closed_) throw error(errc::state, "this mds_writer is closed");
     if (!begins_.empty()) finish_shard();
-    detail::tar::output_file index(index_path());
+    detail::output_file index(index_path());
     index.write(bytes_of(R"({"shards": [)" + entries_ + R"(], "version": 2})"));
     index.commit();
     closed_ = true;
@@ -2187,7 +1241,7 @@ class mds_writer {
     std::string number = std::to_string(shards_);
     number.insert(0, number.size() < 5 ? 5 - number.size() : 0, '0');
     const std::string name = "shard." + number + ".mds";
-    detail::tar::output_file file(folder_ + "/" + name);
+    detail::output_file file(folder_ + "/" + name);
     file.write(bytes_of(head));
     file.write(bytes_of(samples_));
     file.commit();
@@ -2212,6 +1266,247 @@ class mds_writer {
   bool closed_ = false;
 };
 
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/rows/safetensors_header.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A tensor, as described in the header of a safetensors file.
+struct safetensors_entry {
+  std::string dtype;        ///< as written in the file: "F32"
+  extents shape;            ///< no dimensions: a single number
+  std::uint64_t begin = 0;  ///< offset of its bytes from the beginning of the file
+  std::uint64_t bytes = 0;
+};
+
+namespace detail {
+
+/// The number of bits in an element; 0 for a type that the format does not have.
+[[nodiscard]] inline std::uint64_t safetensors_bits(std::string_view dtype) noexcept {
+  struct row {
+    std::string_view name;
+    std::uint64_t bits;
+  };
+  constexpr std::array<row, 22> known{
+      {{"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
+       {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
+       {"U16", 16},    {"F16", 16},    {"BF16", 16},   {"I32", 32},        {"U32", 32},        {"F32", 32},
+       {"C64", 64},    {"F64", 64},    {"I64", 64},    {"U64", 64}}};
+  for (const row& one : known) {
+    if (one.name == dtype) return one.bits;
+  }
+  return 0;
+}
+
+/// The header of a safetensors file: tensors by name, and the texts of `__metadata__`.
+struct safetensors_header {
+  std::map<std::string, safetensors_entry, std::less<>> tensors;
+  std::map<std::string, std::string, std::less<>> metadata;
+  std::uint64_t data = 0;  ///< where the bytes of the tensors begin
+
+  static constexpr std::uint64_t max_bytes = 100'000'000;  // set by the format
+};
+
+/// Handles the events of nlohmann's parser. The parser does not recurse, and this reader bounds the nesting.
+/// Throws errc::format for anything that the format does not allow.
+class safetensors_reader {
+ public:
+  using number_integer_t = nlohmann::json::number_integer_t;
+  using number_unsigned_t = nlohmann::json::number_unsigned_t;
+  using number_float_t = nlohmann::json::number_float_t;
+  using string_t = nlohmann::json::string_t;
+  using binary_t = nlohmann::json::binary_t;
+
+  explicit safetensors_reader(safetensors_header& into) : into_(into) {}
+
+  // some writers have no metadata to write
+  bool null() { return (place_ == place::names && name_ == "__metadata__") || unexpected(); }
+  bool boolean(bool) { return unexpected(); }
+  bool number_integer(number_integer_t) { return unexpected(); }
+  bool number_float(number_float_t, const string_t&) { return unexpected(); }
+  bool binary(binary_t&) { return unexpected(); }
+  bool number_unsigned(number_unsigned_t value) {
+    if (place_ == place::shape) {
+      if (!now_.shape.push_back(value)) fail("has more than eight dimensions");
+    } else if (place_ == place::offsets && offsets_ < 2) {
+      (offsets_++ == 0 ? now_.begin : end_) = value;
+    } else {
+      return unexpected();
+    }
+    return true;
+  }
+  bool string(string_t& value) {
+    if (place_ == place::metadata) {
+      into_.metadata[key_] = std::move(value);
+    } else if (place_ == place::tensor && key_ == "dtype") {
+      now_.dtype = std::move(value);
+    } else {
+      return unexpected();
+    }
+    return true;
+  }
+  bool start_object(std::size_t) {
+    if (place_ == place::outside) {
+      place_ = place::names;
+    } else if (place_ == place::names && name_ == "__metadata__") {
+      place_ = place::metadata;
+    } else if (place_ == place::names) {
+      place_ = place::tensor;
+      now_ = {};
+      seen_ = 0;
+      end_ = 0;
+      offsets_ = 0;
+    } else {
+      return unexpected();
+    }
+    return true;
+  }
+  bool key(string_t& value) {
+    if (place_ == place::names) {
+      name_ = std::move(value);
+      if (into_.tensors.contains(name_) || (name_ == "__metadata__" && std::exchange(has_metadata_, true)))
+        fail("appears twice");
+      return true;
+    }
+    key_ = std::move(value);
+    if (place_ == place::metadata) {
+      if (into_.metadata.contains(key_)) fail("has the key '" + key_ + "' twice");
+      return true;
+    }
+    const unsigned bit = key_ == "dtype" ? 1 : key_ == "shape" ? 2 : key_ == "data_offsets" ? 4 : 0;
+    if (bit == 0) fail("has a '" + key_ + "', which the format does not know");
+    if ((seen_ & bit) != 0) fail("has the key '" + key_ + "' twice");
+    seen_ |= bit;
+    return true;
+  }
+  bool start_array(std::size_t) {
+    if (place_ == place::tensor && key_ == "shape") {
+      place_ = place::shape;
+    } else if (place_ == place::tensor && key_ == "data_offsets") {
+      place_ = place::offsets;
+    } else {
+      return unexpected();
+    }
+    return true;
+  }
+  bool end_array() {
+    place_ = place::tensor;
+    return true;
+  }
+  bool end_object() {
+    if (place_ == place::tensor) finish();
+    place_ = place_ == place::names ? place::outside : place::names;
+    return true;
+  }
+  bool parse_error(std::size_t at, const std::string&, const nlohmann::json::exception&) {
+    throw error(errc::format, "the header of the safetensors file is not JSON")
+        .at_offset(at == 0 ? 8 : at + 7);
+  }
+
+ private:
+  enum class place { outside, names, metadata, tensor, shape, offsets };
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw error(errc::format, {"the tensor '", std::string_view(name_).substr(0, 80),
+                               "' in the header of the safetensors file ", what})
+        .at_offset(8);
+  }
+  bool unexpected() const {
+    if (place_ == place::outside)
+      throw error(errc::format, "the header of the safetensors file is not a JSON object").at_offset(8);
+    if (place_ == place::metadata) fail("has a value that is not text");
+    fail("is not described as {\"dtype\": text, \"shape\": [numbers], \"data_offsets\": [begin, end]}");
+  }
+
+  void finish() {
+    if (seen_ != 7 || offsets_ != 2) unexpected();
+    const std::uint64_t bits = safetensors_bits(now_.dtype);
+    if (bits == 0) fail("is of dtype '" + now_.dtype.substr(0, 80) + "', which the format does not have");
+    if (end_ < now_.begin) fail("ends before it begins");
+    std::uint64_t size = bits;  // total size of the elements in bits
+    for (const std::uint64_t length : now_.shape) {
+      if (length != 0 && size > std::numeric_limits<std::uint64_t>::max() / length)
+        fail("has more elements than can be counted");
+      size *= length;
+    }
+    now_.bytes = end_ - now_.begin;
+    if (size % 8 != 0 || size / 8 != now_.bytes)
+      fail("has shape " + to_string(now_.shape) + " of " + now_.dtype + ", but " +
+           std::to_string(now_.bytes) + " bytes, which does not match");
+    into_.tensors.emplace(name_, std::move(now_));
+  }
+
+  safetensors_header& into_;
+  place place_ = place::outside;
+  std::string name_, key_;
+  safetensors_entry now_;
+  std::uint64_t end_ = 0;
+  unsigned seen_ = 0;
+  int offsets_ = 0;
+  bool has_metadata_ = false;
+};
+
+/// The length of the header, from the first 8 bytes of a file of `size` bytes; more of them help to say what
+/// another file is.
+[[nodiscard]] inline std::uint64_t safetensors_header_bytes(bytes_view start, std::uint64_t size) {
+  if (start.size() < 8)
+    throw error(errc::format, {"the file ends within its first 8 bytes: it is not a safetensors file"})
+        .at_offset(0);
+  // the length of a header that could be is no beginning of another format
+  const auto refuse = [&](errc code, std::initializer_list<piece> why) {
+    if (!known_format(start).empty()) throw not_a("a safetensors file", start, {});
+    throw error(code, why).at_offset(0);
+  };
+  std::uint64_t length = 0;
+  for (std::size_t i = 0; i < 8; ++i) length |= std::to_integer<std::uint64_t>(start[i]) << (8 * i);
+  if (length > safetensors_header::max_bytes)
+    refuse(errc::limit, {"the safetensors header says it has ", length,
+                         " bytes, and the format allows 100,000,000: is this a safetensors file?"});
+  if (length > size - 8)
+    refuse(errc::format, {"the safetensors header says it has ", length, " bytes, but ", size - 8,
+                          " follow; copy the file again if it was cut"});
+  return length;
+}
+
+/// Reads the header of a file of `size` bytes, without the 8 bytes before it. The tensors must fill the rest
+/// of the file without gaps or overlaps.
+[[nodiscard]] inline safetensors_header read_safetensors_header(bytes_view json, std::uint64_t size) {
+  safetensors_header header;
+  header.data = 8 + json.size();
+  const std::string_view text = json.empty() ? std::string_view("") : text_of(json);
+  if (!text.starts_with('{'))
+    throw error(errc::format, "the safetensors header does not begin with '{': is this a safetensors file?")
+        .at_offset(8);
+  safetensors_reader reader(header);
+  (void)nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
+
+  std::vector<std::pair<std::uint64_t, const std::string*>> order;
+  for (const auto& [name, entry] : header.tensors) order.emplace_back(entry.begin, &name);
+  // an empty tensor may begin at the same offset as another, and sorts before it
+  const auto& tensors = header.tensors;
+  std::sort(order.begin(), order.end(), [&tensors](const auto& a, const auto& b) {
+    if (a.first != b.first) return a.first < b.first;
+    return tensors.find(*a.second)->second.bytes < tensors.find(*b.second)->second.bytes;
+  });
+  std::uint64_t end = 0;
+  for (const auto& [begin, name] : order) {
+    if (begin != end)
+      throw error(errc::format, {"the tensor '", std::string_view(*name).substr(0, 80), "' begins at ", begin,
+                                 " of the safetensors data, and ", "the tensor before it ends at ", end, ": ",
+                                 begin < end ? "they overlap" : "there is a gap"})
+          .at_offset(8);
+    end += header.tensors.find(*name)->second.bytes;
+  }
+  if (end != size - header.data)
+    throw error(errc::format, {"the safetensors header describes ", end, " bytes, but ", size - header.data,
+                               " follow it; copy the file again if it was cut"})
+        .at_offset(header.data);
+  for (auto& [name, entry] : header.tensors) entry.begin += header.data;
+  return header;
+}
+
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/safetensors.hpp
@@ -2498,6 +1793,710 @@ struct safetensors_rows_format {
   }
 };
 
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tables/read_avro_schema.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+struct avro_schema_maker {
+  avro_schema& made;
+  std::map<std::string, std::size_t, std::less<>> named = {};
+
+  [[noreturn, gnu::cold]] static void fail(std::string_view what) {
+    throw error(errc::format, {"the schema of Avro has ", what, ": the file is damaged"});
+  }
+  [[nodiscard]] static const nlohmann::json* find(const nlohmann::json& object, const char* name) {
+    const auto found = object.find(name);  // the end for what is no object
+    return found == object.end() ? nullptr : &*found;
+  }
+  [[nodiscard]] static std::optional<avro_kind> plain(std::string_view name) noexcept {
+    constexpr std::array<std::pair<std::string_view, avro_kind>, 8> known{{{"null", avro_kind::null},
+                                                                           {"boolean", avro_kind::boolean},
+                                                                           {"int", avro_kind::int32},
+                                                                           {"long", avro_kind::int64},
+                                                                           {"float", avro_kind::float32},
+                                                                           {"double", avro_kind::float64},
+                                                                           {"bytes", avro_kind::bytes},
+                                                                           {"string", avro_kind::string}}};
+    for (const auto& [called, kind] : known)
+      if (called == name) return kind;
+    return std::nullopt;
+  }
+  [[nodiscard]] static std::string full_name(std::string_view name, std::string_view space) {
+    if (space.empty() || name.find('.') != std::string_view::npos) return std::string(name);
+    return text({space, ".", name});
+  }
+  [[nodiscard]] static std::string text_of(const nlohmann::json& object, const char* name) {
+    const nlohmann::json* const found = find(object, name);
+    return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
+  }
+  // -1 if the object does not have it.
+  [[nodiscard]] static std::int64_t number_of(const nlohmann::json& object, const char* name) {
+    const nlohmann::json* const found = find(object, name);
+    if (found == nullptr) return -1;
+    constexpr std::uint64_t maximum = std::numeric_limits<std::int64_t>::max();
+    if (!found->is_number_unsigned() || found->get<std::uint64_t>() > maximum)
+      fail(text({"'", name, "' that is no number from 0 on"}));
+    return found->get<std::int64_t>();
+  }
+  [[nodiscard]] std::size_t add(avro_kind kind) {
+    made.types.emplace_back().kind = kind;
+    return made.types.size() - 1;
+  }
+
+  // The number of a type; `space` is the namespace around it.
+  [[nodiscard]] std::size_t type(const nlohmann::json& said, std::string_view space) {
+    if (said.is_string()) {
+      const auto name = said.get<std::string>();
+      if (const auto kind = plain(name)) return add(*kind);
+      const auto found = named.find(full_name(name, space));
+      if (found == named.end()) fail(text({"the type '", name, "', which it does not define"}));
+      return found->second;
+    }
+    if (said.is_array()) {
+      const std::size_t number = add(avro_kind::one_of);
+      for (const nlohmann::json& one : said) add_field(number, {}, -1, one, space);
+      return number;
+    }
+    const nlohmann::json* const what = find(said, "type");
+    if (what == nullptr) fail("a type that is none");
+    if (!what->is_string()) return type(*what, space);
+    const auto kind = what->get<std::string>();
+    if (kind == "array" || kind == "map") {
+      const nlohmann::json* const item = find(said, kind == "array" ? "items" : "values");
+      if (item == nullptr) fail("an array or a map of nothing");
+      const std::size_t number = add(kind == "array" ? avro_kind::array : avro_kind::map);
+      add_field(number, {}, -1, *item, space);
+      return number;
+    }
+    const bool is_record = kind == "record" || kind == "error";
+    if (!is_record && kind != "enum" && kind != "fixed") return type(*what, space);
+    const std::size_t number = add(is_record        ? avro_kind::record
+                                   : kind == "enum" ? avro_kind::enumeration
+                                                    : avro_kind::fixed);
+    const std::string name = text_of(said, "name"), own = text_of(said, "namespace");
+    std::string full = full_name(name, own.empty() ? space : own);
+    const std::size_t dot = full.rfind('.');
+    const std::string inner(full, 0, dot == full.npos ? 0 : dot);
+    named.emplace(std::move(full), number);
+    if (kind == "fixed") {
+      const std::int64_t size = number_of(said, "size");
+      if (size < 0) fail("a fixed type without a size");
+      made.types[number].size = static_cast<std::uint64_t>(size);
+    }
+    if (!is_record) return number;
+    const nlohmann::json* const fields = find(said, "fields");
+    if (fields == nullptr || !fields->is_array()) fail("a record without fields");
+    for (const nlohmann::json& field : *fields) {
+      const nlohmann::json* const of_field = find(field, "type");
+      if (of_field == nullptr) fail("a field without a type");
+      add_field(number, text_of(field, "name"), number_of(field, "field-id"), *of_field, inner);
+    }
+    return number;
+  }
+  void add_field(std::size_t to, std::string name, std::int64_t id, const nlohmann::json& said,
+                 std::string_view space) {
+    const std::size_t its = type(said, space);
+    made.types[to].fields.push_back({std::move(name), id, its});
+  }
+};
+
+/// Reads a schema of Avro. Throws errc::format for a text that is none, with the offset if it is no JSON, and
+/// errc::limit for one of more than a MiB.
+///
+/// Source: Apache Avro 1.12, "Specification", "Schema Declaration".
+[[nodiscard]] inline avro_schema read_avro_schema(std::string_view json) {
+  constexpr std::size_t maximum = std::size_t{1} << 20;
+  constexpr int levels = 64;
+  if (json.size() > maximum)
+    throw error(errc::limit, {"the schema of Avro has ", json.size(), " bytes; ", maximum, " is the limit"});
+  avro_schema made;
+  made.root = avro_schema_maker{made}.type(parse_description(json, levels), {});
+  return made;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tables/avro_file.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Replaces `into` by what a block's bytes were before they were packed by a codec, at most `limit` bytes.
+/// Throws errc::argument for a codec that it does not know.
+using avro_unpacker = void (*)(std::string_view codec, bytes_view packed, std::uint64_t limit,
+                               std::vector<std::byte>& into);
+
+/// Reads the records of an Avro object container file, one after another.
+///
+/// Source: Apache Avro 1.12, "Specification", "Object Container Files" and "Binary Encoding".
+class avro_file {
+ public:
+  /// Throws errc::format for what is no such file, and errc::argument for one that is packed if there is no
+  /// unpacker. A block may have `limit` bytes.
+  explicit avro_file(bytes_view file, avro_unpacker unpack = nullptr, std::uint64_t limit = 64_MiB);
+
+  /// What the file's metadata say; empty if they do not.
+  [[nodiscard]] std::string_view metadata(std::string_view key) const noexcept;
+  /// The next record, valid until the next call; none at the end. Throws errc::format for a file that is
+  /// damaged or cut off.
+  [[nodiscard]] std::optional<avro_record> next();
+
+ private:
+  void next_block();
+  [[nodiscard]] avro_walk walk_file() noexcept { return {&schema_, file_, at_, &steps_}; }
+
+  bytes_view file_;
+  avro_unpacker unpack_;
+  std::uint64_t limit_;
+  std::vector<std::pair<std::string_view, bytes_view>> metadata_;
+  std::string_view codec_;
+  avro_schema schema_;
+  bytes_view sync_;
+  std::size_t at_ = 0;  // in the file
+  std::vector<std::byte> unpacked_;
+  bytes_view block_;
+  std::size_t block_at_ = 0;     // in the block
+  std::size_t block_begin_ = 0;  // in the file
+  std::uint64_t left_ = 0;       // records of the block
+  std::uint64_t steps_ = 0;
+};
+
+inline avro_file::avro_file(bytes_view file, avro_unpacker unpack, std::uint64_t limit)
+    : file_(file), unpack_(unpack), limit_(limit) {
+  constexpr std::string_view magic("Obj\1", 4);
+  constexpr std::size_t sync_size = 16, max_entries = 1000;
+  if (!text_of(file_).starts_with(magic))
+    throw not_a("a container of Avro", file_, {"it does not begin with 'Obj'"});
+  avro_walk walk = walk_file();
+  walk.at = magic.size();
+  while (std::int64_t count = walk.number()) {
+    if (count < 0) {
+      (void)walk.number();  // the size in bytes
+      count = count < -static_cast<std::int64_t>(max_entries) ? static_cast<std::int64_t>(max_entries) + 1
+                                                              : -count;
+    }
+    for (; count != 0; --count) {
+      if (metadata_.size() == max_entries) walk.damaged("the container of Avro has too many metadata");
+      const std::string_view key = text_of(walk.sized());
+      metadata_.emplace_back(key, walk.sized());
+    }
+  }
+  sync_ = walk.take(sync_size);
+  at_ = walk.at;
+  codec_ = metadata("avro.codec");
+  if (codec_.empty()) codec_ = "null";
+  if (codec_ != "null" && unpack_ == nullptr)
+    throw error(errc::argument,
+                {"the container of Avro is packed with '", codec_, "', which is not read here"});
+  const std::string_view json = metadata("avro.schema");
+  try {
+    schema_ = read_avro_schema(json);
+  } catch (error& e) {
+    if (!e.offset()) e.at_offset(0);
+    const auto begin = json.empty() ? 0 : bytes_of(json).data() - file_.data();
+    e.within("the schema", static_cast<std::uint64_t>(begin));
+    throw;
+  }
+  if (schema_[schema_.root].kind != avro_kind::record)
+    throw error(errc::format, "the container of Avro has values that are no records");
+}
+
+inline std::string_view avro_file::metadata(std::string_view key) const noexcept {
+  for (const auto& [name, value] : metadata_)
+    if (name == key) return text_of(value);
+  return {};
+}
+
+inline void avro_file::next_block() {
+  avro_walk walk = walk_file();
+  const std::int64_t count = walk.number();
+  if (count < 0) walk.damaged("a block of Avro has a number of records below zero");
+  const bytes_view packed = walk.sized();
+  block_begin_ = walk.at - packed.size();
+  const bytes_view sync = walk.take(sync_.size());
+  if (!std::ranges::equal(sync, sync_)) {
+    walk.at -= sync_.size();
+    walk.damaged("a block of Avro does not end with the file's marker");
+  }
+  if (codec_ == "null") {
+    if (packed.size() > limit_)
+      throw error(errc::limit, {"a block of Avro has ", packed.size(), " bytes; ", limit_, " is the limit"})
+          .at_offset(block_begin_);
+    block_ = packed;
+  } else {
+    try {
+      unpack_(codec_, packed, limit_, unpacked_);
+    } catch (error& e) {
+      if (!e.offset()) e.at_offset(block_begin_);
+      throw;
+    }
+    block_ = bytes_view(unpacked_.data(), unpacked_.size());
+  }
+  if (static_cast<std::uint64_t>(count) > block_.size()) {
+    walk.at = block_begin_;
+    walk.damaged("a block of Avro has more records than bytes");
+  }
+  at_ = walk.at;
+  block_at_ = 0;
+  left_ = static_cast<std::uint64_t>(count);
+  // Each byte of a manifest is passed over up to four times, with three steps at most.
+  constexpr std::uint64_t some = 1 << 16, per_byte = 16;
+  steps_ = some + per_byte * block_.size();
+}
+
+inline std::optional<avro_record> avro_file::next() {
+  while (left_ == 0) {
+    if (block_at_ != block_.size())
+      throw error(errc::format, "a block of Avro has bytes behind its last record: the file is damaged")
+          .at_offset(block_begin_);
+    if (at_ == file_.size()) return std::nullopt;
+    next_block();
+  }
+  try {
+    avro_record made({&schema_, block_, block_at_, &steps_}, schema_.root);
+    block_at_ = made.end();
+    --left_;
+    return made;
+  } catch (error& e) {
+    e.within("a block", block_begin_);
+    throw;
+  }
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tables/delta_table.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// JSON of a log; of `value_t::discarded` if it is none, or so deeply nested that it is no log's.
+[[nodiscard]] inline nlohmann::json delta_json(std::string_view text) {
+  constexpr int maximum = 200;
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size() && depth <= maximum; ++i) {
+    if (quoted && text[i] == '\\')
+      ++i;
+    else if (text[i] == '"')
+      quoted = !quoted;
+    else if (!quoted && (text[i] == '{' || text[i] == '['))
+      ++depth;
+    else if (!quoted && (text[i] == '}' || text[i] == ']'))
+      --depth;
+  }
+  if (depth > maximum) return nlohmann::json::value_t::discarded;
+  return nlohmann::json::parse(text, nullptr, false);
+}
+
+/// Calls `work(action)` for the lines of a file of the log, in their order, until it returns false; returns
+/// whether it never did. Errors, its own too, name the file.
+template <class Work>
+bool delta_lines(const std::string& path, std::string_view all, Work&& work) {
+  for (std::uint64_t number = 1; !all.empty(); ++number) {
+    const std::string_view line = all.substr(0, all.find('\n'));
+    all.remove_prefix(std::min(line.size() + 1, all.size()));
+    if (line.find_first_not_of(" \t\r") == line.npos) continue;
+    const nlohmann::json action = delta_json(line);
+    if (!action.is_object())
+      throw error(errc::format, {"line ", number, " of the log is no object of JSON that can be read"})
+          .in_file(path);
+    try {
+      if (!work(action)) return false;
+    } catch (const nlohmann::json::exception& e) {
+      throw error(errc::format, {"line ", number, " of the log is not as Delta writes it: ", e.what()})
+          .in_file(path);
+    } catch (error& e) {
+      e.in_file(path);
+      throw;
+    }
+  }
+  return true;
+}
+
+/// The name of an action's file, whose path Delta writes with some characters as `%20`: in the table's
+/// folder, or a name of its own in the same file system.
+[[nodiscard]] inline std::string delta_path(const std::string& folder, std::string_view written) {
+  const std::string name = name_of_uri(written);
+  const std::string_view scheme = scheme_of_uri(name);
+  if (!scheme.empty() && scheme != scheme_of_uri(folder))
+    throw error(errc::argument,
+                {"the table has the file '", written,
+                 "' of another file system; read it with parquet and a storage of that system"})
+        .in_file(folder);
+  if (is_web_name(name)) return name;  // as the storage has it
+  std::string path = hive_text(name);
+  return !scheme.empty() || path.starts_with('/') ? path : name_in_folder(folder, path);
+}
+
+/// Days since 1970 of "2024-03-31"; none for other texts.
+[[nodiscard]] inline std::optional<std::int64_t> delta_day(std::string_view text) {
+  int year = 0;
+  unsigned month = 0, day = 0;
+  const char *at = text.data(), *const end = at + text.size();
+  const auto part = [&](auto& into, char behind) {
+    const auto [next, failed] = std::from_chars(at, end, into);
+    at = next;
+    if (failed != std::errc{}) return false;
+    if (behind == '\0') return at == end;
+    return at != end && *at++ == behind;
+  };
+  if (!part(year, '-') || !part(month, '-') || !part(day, '\0')) return std::nullopt;
+  if (year < static_cast<int>(std::chrono::year::min()) || year > static_cast<int>(std::chrono::year::max()))
+    return std::nullopt;
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
+                                         std::chrono::day(day)};
+  if (!date.ok()) return std::nullopt;
+  return std::chrono::sys_days(date).time_since_epoch().count();
+}
+
+/// Microseconds since 1970 of "2024-03-31 10:00:00.123456", perhaps with a T and a Z; none for other texts.
+[[nodiscard]] inline std::optional<std::int64_t> delta_time(std::string_view text) {
+  if (text.ends_with('Z')) text.remove_suffix(1);
+  constexpr std::size_t date = 10, whole = 19;
+  if (text.size() < whole || (text[date] != ' ' && text[date] != 'T')) return std::nullopt;
+  const auto day = delta_day(text.substr(0, date));
+  std::array<int, 3> parts{};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const char* const at = text.data() + date + 1 + 3 * i;
+    const bool digits = at[0] >= '0' && at[0] <= '9';  // and not a sign
+    if (!digits || std::from_chars(at, at + 2, parts[i]).ptr != at + 2 || parts[i] > (i == 0 ? 23 : 59) ||
+        (i != 2 && at[2] != ':'))
+      return std::nullopt;
+  }
+  std::int64_t micros = 0;
+  if (text.size() > whole) {
+    std::string digits(text.substr(whole + 1));
+    if (text[whole] != '.' || digits.empty() || digits.size() > 9) return std::nullopt;
+    digits.resize(6, '0');
+    const char* const end = digits.data() + digits.size();
+    if (std::from_chars(digits.data(), end, micros).ptr != end) return std::nullopt;
+  }
+  if (!day) return std::nullopt;
+  return ((*day * 24 + parts[0]) * 3600 + parts[1] * 60 + parts[2]) * 1'000'000 + micros;
+}
+
+/// The type of a column, as a schema has it.
+[[nodiscard]] inline arrow_type delta_type(const nlohmann::json& said, std::string name, bool physical) {
+  const auto named = [&](arrow_type made) {
+    made.name = std::move(name);
+    return made;
+  };
+  if (said.is_object()) {
+    const auto kind = said.at("type").get<std::string>();
+    if (kind == "struct") {
+      arrow_type made = arrow_type::of_format("+s");
+      for (const nlohmann::json& field : said.at("fields")) {
+        auto called = field.at("name").get<std::string>();
+        if (physical && field.contains("metadata") &&
+            field["metadata"].contains("delta.columnMapping.physicalName"))
+          called = field["metadata"]["delta.columnMapping.physicalName"].get<std::string>();
+        made.children.push_back(delta_type(field.at("type"), std::move(called), physical));
+      }
+      return named(std::move(made));
+    }
+    arrow_type made = arrow_type::of_format(kind == "map" ? "+m" : "+l");
+    if (kind == "array") made.children.push_back(delta_type(said.at("elementType"), "element", physical));
+    if (kind == "map") {
+      arrow_type entry = arrow_type::of_format("+s");
+      entry.children = {delta_type(said.at("keyType"), "key", physical),
+                        delta_type(said.at("valueType"), "value", physical)};
+      made.children.push_back(std::move(entry));
+    }
+    return named(std::move(made));
+  }
+  const auto kind = said.get<std::string>();
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 14> known{{{"string", "u"},
+                                                                                 {"long", "l"},
+                                                                                 {"integer", "i"},
+                                                                                 {"short", "s"},
+                                                                                 {"byte", "c"},
+                                                                                 {"float", "f"},
+                                                                                 {"double", "g"},
+                                                                                 {"boolean", "b"},
+                                                                                 {"binary", "z"},
+                                                                                 {"date", "tdD"},
+                                                                                 {"timestamp", "tsu:UTC"},
+                                                                                 {"timestamp_ntz", "tsu:"},
+                                                                                 {"void", "n"},
+                                                                                 {"null", "n"}}};
+  for (const auto& [delta, arrow] : known)
+    if (kind == delta) return named(arrow_type::of_format(arrow));
+  if (kind.starts_with("decimal(") && kind.ends_with(')'))
+    return named(arrow_type::of_format("d:" + kind.substr(8, kind.size() - 9)));
+  throw error(errc::format, {"the column '", name, "' has the type '", kind, "', which is none of Delta's"});
+}
+
+/// Whether a type, as a schema has it, is or has another one: "variant".
+[[nodiscard]] inline bool delta_has_type(const nlohmann::json& said, std::string_view wanted) {
+  if (said.is_string()) return said.get<std::string>() == wanted;
+  if (!said.is_object()) return false;
+  for (const char* const part : {"type", "elementType", "keyType", "valueType"})
+    if (said.contains(part) && delta_has_type(said[part], wanted)) return true;
+  const nlohmann::json fields = said.value("fields", nlohmann::json::array());
+  return std::any_of(fields.begin(), fields.end(),
+                     [&](const nlohmann::json& one) { return delta_has_type(one, wanted); });
+}
+
+/// The bytes of a partition's value of binary, which delta-rs writes as "\\u0001\\u00ff", with these
+/// characters, and others as they are.
+[[nodiscard]] inline std::string delta_bytes(const std::string& said) {
+  constexpr std::size_t length = 6;
+  std::string made;
+  for (std::size_t at = 0; at < said.size(); at += length) {
+    unsigned value = 0;
+    const std::string_view one = std::string_view(said).substr(at, length);
+    if (one.size() != length || !one.starts_with("\\u00") ||
+        std::from_chars(one.data() + 4, one.data() + length, value, 16).ptr != one.data() + length)
+      return said;
+    made += static_cast<char>(value);
+  }
+  return made;
+}
+
+/// What the actions of a log have made of a table.
+struct delta_state {
+  struct file {
+    std::string path;  // as it is written
+    nlohmann::json values, deleted;
+  };
+
+  std::uint64_t version = 0;
+  nlohmann::json metadata, protocol;
+  std::map<std::string, file> files;  // by path and deletion vector
+  std::vector<std::string> sidecars;
+
+  [[nodiscard]] static bool knows(std::string_view action) noexcept {
+    return action == "add" || action == "remove" || action == "metaData" || action == "protocol" ||
+           action == "sidecar";
+  }
+
+  void apply(const nlohmann::json& action) {
+    if (action.contains("metaData")) metadata = action["metaData"];
+    if (action.contains("protocol")) protocol = action["protocol"];
+    if (action.contains("sidecar")) sidecars.push_back(action["sidecar"].at("path").get<std::string>());
+    if (action.contains("remove")) files.erase(key_of(action["remove"]));
+    if (action.contains("add")) {
+      const nlohmann::json& add = action["add"];
+      files[key_of(add)] = {add.at("path").get<std::string>(), add.value("partitionValues", nlohmann::json()),
+                            add.value("deletionVector", nlohmann::json())};
+    }
+  }
+
+  /// Checks that the table can be read, and takes its schema. Throws errc::argument for features of Delta
+  /// that are not known.
+  void finish(const std::string& folder) {
+    try {
+      if (!protocol.is_object() || !metadata.is_object())
+        throw error(errc::format, "the log does not say what its protocol and its schema are");
+      const int reader = number_at<int>(protocol, "minReaderVersion");
+      if (reader > 3)
+        throw error(errc::argument,
+                    {"the table asks for readers of version ", reader, "; version 3 is known"});
+      schema_ = delta_json(metadata.at("schemaString").get<std::string>());
+      if (!schema_.is_object())
+        throw error(errc::format, "the schema in the log is no object of JSON that can be read");
+      bool mapping = reader == 2;
+      for (const nlohmann::json& one : protocol.value("readerFeatures", nlohmann::json::array())) {
+        constexpr std::array known{"columnMapping",       "deletionVectors",     "timestampNtz",
+                                   "v2Checkpoint",        "vacuumProtocolCheck", "typeWidening",
+                                   "typeWidening-preview"};
+        const auto name = one.get<std::string>();
+        mapping = mapping || name == "columnMapping";
+        // Writers name the feature before any column needs it.
+        if (name.starts_with("variant") && !delta_has_type(schema_, "variant")) continue;
+        if (std::ranges::find(known, std::string_view(name),
+                              [](const char* k) { return std::string_view(k); }) == known.end())
+          throw error(errc::argument,
+                      {"the table has the feature '", name, "' of Delta, which is not known here"});
+      }
+      const nlohmann::json settings = metadata.value("configuration", nlohmann::json::object());
+      const std::string mode =
+          settings.is_object() ? settings.value("delta.columnMapping.mode", "none") : "none";
+      mapped_ = mode != "none" && mapping;
+      by_id_ = mode == "id" && mapping;
+      parts_.clear();
+      for (const nlohmann::json& one : metadata.value("partitionColumns", nlohmann::json::array()))
+        parts_.push_back(one.get<std::string>());
+    } catch (const nlohmann::json::exception& e) {
+      throw error(errc::format, {"the log is not as Delta writes it: ", e.what()}).in_file(folder);
+    } catch (error& e) {
+      e.in_file(folder);
+      throw;
+    }
+  }
+
+  /// The files in the order of their paths.
+  [[nodiscard]] std::vector<std::string> paths(const std::string& folder) const {
+    std::vector<std::string> made;
+    for (const auto& [key, one] : files) made.push_back(delta_path(folder, one.path));
+    return made;
+  }
+
+  /// Reads deletion vectors.
+  [[nodiscard]] table_facts facts(const std::string& folder, const table_objects& objects) const {
+    try {
+      table_facts made = facts_of(folder);
+      made.deleted = deleted(folder, objects);
+      return made;
+    } catch (const nlohmann::json::exception& e) {
+      throw error(errc::format, {"the log is not as Delta writes it: ", e.what()}).in_file(folder);
+    } catch (error& e) {
+      e.in_file(folder);
+      throw;
+    }
+  }
+
+ private:
+  [[nodiscard]] static std::string key_of(const nlohmann::json& action) {
+    auto key = action.at("path").get<std::string>();
+    if (action.contains("deletionVector") && action["deletionVector"].is_object()) {
+      const nlohmann::json& deleted = action["deletionVector"];
+      append(key, {std::string_view("\0", 1), deleted.at("storageType").get<std::string>(),
+                   deleted.at("pathOrInlineDv").get<std::string>()});
+      if (deleted.contains("offset") && deleted["offset"].is_number_integer())
+        append(key, {"@", number_at<std::int64_t>(deleted, "offset")});
+    }
+    return key;
+  }
+
+  [[nodiscard]] table_facts facts_of(const std::string& folder) const {
+    table_facts made;
+    made.schema = arrow_type::of_format("+s");
+    std::vector<std::string> keys(parts_.size());  // what partition columns are called in actions
+    made.part_types.resize(parts_.size());
+    for (const nlohmann::json& field : schema_.at("fields")) {
+      const auto name = field.at("name").get<std::string>();
+      std::string stored;
+      if (mapped_ && field.contains("metadata"))
+        stored = field["metadata"].value("delta.columnMapping.physicalName", std::string());
+      arrow_type type = delta_type(field.at("type"), name, false);
+      const auto part = static_cast<std::size_t>(std::ranges::find(parts_, name) - parts_.begin());
+      if (part == parts_.size()) {
+        made.schema.children.push_back(std::move(type));
+        made.stored_as.emplace_back();
+        if (!stored.empty()) made.stored_as.back().push_back(std::move(stored));
+        if (mapped_) made.stored_types.push_back(delta_type(field.at("type"), name, true));
+        if (by_id_) made.field_ids.push_back(number_at<int>(field.at("metadata"), "delta.columnMapping.id"));
+        continue;
+      }
+      keys[part] = stored.empty() ? name : stored;
+      made.part_types[part] = std::move(type);
+    }
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      if (made.part_types[i].name.empty())
+        throw error(errc::format,
+                    {"the table has partitions by the column '", parts_[i], "', which is not in its schema"});
+    std::uint64_t mark = hash_bytes(version, bytes_of(metadata.value("id", std::string())));
+    for (const auto& [key, one] : files) {
+      mark = hash_bytes(mark, bytes_of(key));
+      made.part_values.emplace_back();
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        std::optional<std::string> value;
+        if (one.values.is_object() && one.values.contains(keys[i]) && one.values[keys[i]].is_string())
+          value = one.values[keys[i]].get<std::string>();
+        if (value && value->empty()) value.reset();  // as Delta has it
+        if (value && made.part_types[i].format.starts_with('t')) {
+          auto number = made.part_types[i].format == "tdD" ? delta_day(*value) : delta_time(*value);
+          if (const auto day = delta_day(*value); !number && day)  // of a column that was a date before
+            number = *day * std::int64_t{86'400'000'000};
+          if (number) value = std::to_string(*number);
+        }
+        if (value && made.part_types[i].format == "z") value = delta_bytes(*value);
+        made.part_values.back().push_back(std::move(value));
+      }
+    }
+    made.says = text({"delta('", folder, "', version ", version, ")"});
+    made.mark = mix64(mark);
+    return made;
+  }
+
+  // Where the deletion vector of a file is.
+  struct vector_place {
+    std::string path;             // empty: there is none, or it is here
+    std::vector<std::byte> here;  // one that the log has
+    std::uint64_t offset = 0, size = 0, count = 0;
+    object_id object = 0;
+  };
+
+  [[nodiscard]] static vector_place place_of(const std::string& folder, const nlohmann::json& said) {
+    const auto kind = said.at("storageType").get<std::string>(),
+               where = said.at("pathOrInlineDv").get<std::string>();
+    vector_place made;
+    made.size = number_at<std::uint64_t>(said, "sizeInBytes");
+    made.count = number_at<std::uint64_t>(said, "cardinality");
+    if (kind == "i") {
+      made.here = from_z85(where);
+      if (made.here.size() < made.size)
+        throw error(errc::format, "an inline deletion vector is shorter than it says");
+      made.here.resize(to_size(made.size));
+    } else if (kind == "u" || kind == "p") {
+      made.path =
+          kind == "u" ? name_in_folder(folder, deletion_vector_name(where)) : delta_path(folder, where);
+      if (said.contains("offset") && said["offset"].is_number_integer())
+        made.offset = number_at<std::uint64_t>(said, "offset");
+    } else {
+      throw error(errc::format, {"a deletion vector is kept in the way '", kind, "', which is not known"});
+    }
+    return made;
+  }
+  [[nodiscard]] static std::vector<std::uint64_t> rows_of(const vector_place& one, bytes_view bytes) {
+    constexpr std::uint64_t maximum = std::uint64_t{1} << 27;  // which are a gigabyte here
+    std::vector<std::uint64_t> rows = read_deletion_vector(bytes, std::min(maximum, one.count));
+    if (rows.size() != one.count)
+      throw error(errc::format,
+                  {"a deletion vector has ", rows.size(), " rows, and the log says ", one.count});
+    return rows;
+  }
+  // By file: the rows that are deleted.
+  [[nodiscard]] std::vector<std::vector<std::uint64_t>> deleted(const std::string& folder,
+                                                                const table_objects& objects) const {
+    std::vector<std::vector<std::uint64_t>> made(files.size());
+    std::vector<std::pair<std::size_t, vector_place>> in_files;
+    std::vector<std::string> names;
+    std::map<std::string, object_id> known;
+    std::size_t next = 0;
+    for (const auto& [key, one] : files) {
+      const std::size_t number = next++;
+      if (!one.deleted.is_object()) continue;
+      vector_place found = place_of(folder, one.deleted);
+      if (found.path.empty()) {
+        made[number] = rows_of(found, found.here);
+        continue;
+      }
+      const auto [place, is_new] = known.try_emplace(found.path, static_cast<object_id>(names.size()));
+      if (is_new) names.push_back(found.path);
+      found.object = place->second;
+      in_files.emplace_back(number, std::move(found));
+    }
+    if (in_files.empty()) return made;
+    objects.open(names, [&](session_view session) {
+      const std::size_t threads = std::min(in_files.size(), table_objects::max_in_flight);
+      for_each_in_parallel(in_files.size(), threads, [&](std::size_t i) {
+        const auto& [number, one] = in_files[i];
+        try {
+          made[number] =
+              rows_of(one, deletion_vector_in_file(session, one.object, "\1", one.offset, one.size));
+        } catch (error& e) {
+          e.in_file(one.path);
+          throw;
+        }
+      });
+    });
+    return made;
+  }
+
+  nlohmann::json schema_;
+  bool mapped_ = false, by_id_ = false;
+  std::vector<std::string> parts_;
+};
+
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/wids.hpp

@@ -15,6 +15,12 @@
 #if !__has_include(<nlohmann/json.hpp>)
 #error "penstock_s3.hpp needs nlohmann-json: link penstock::s3"
 #endif
+#if !__has_include(<pugixml.hpp>)
+#error "penstock_s3.hpp needs pugixml: link penstock::s3"
+#endif
+#if !__has_include(<pugixml.hpp>) || !__has_include(<openssl/evp.h>)
+#error "penstock_s3.hpp needs OpenSSL and pugixml: link penstock::s3"
+#endif
 #if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<pugixml.hpp>)
 #error "penstock_s3.hpp needs Boost.Beast and pugixml: link penstock::s3"
 #endif
@@ -26,12 +32,6 @@
 #endif
 #if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<openssl/ssl.h>)
 #error "penstock_s3.hpp needs Boost.Beast and OpenSSL: link penstock::s3"
-#endif
-#if !__has_include(<pugixml.hpp>)
-#error "penstock_s3.hpp needs pugixml: link penstock::s3"
-#endif
-#if !__has_include(<pugixml.hpp>) || !__has_include(<openssl/evp.h>)
-#error "penstock_s3.hpp needs OpenSSL and pugixml: link penstock::s3"
 #endif
 #if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<pugixml.hpp>)
 #error "penstock_s3.hpp needs Boost.Beast, OpenSSL, pugixml and nlohmann-json: link penstock::s3"
@@ -78,7 +78,7 @@
 #include <utility>
 #include <vector>
 
-// ---- penstock/storage/s3/detail/percent.hpp
+// ---- penstock/storage/s3/requests/percent.hpp
 
 namespace penstock::inline v0_1::detail::s3 {
 
@@ -161,7 +161,222 @@ inline void append_encoded(std::string& line, std::string_view chars, bool keeps
 
 }  // namespace penstock::inline v0_1::detail::s3
 
-// ---- penstock/storage/s3/detail/names.hpp
+// ---- penstock/storage/s3/requests/http_answer.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// A header of a request or an answer, or a parameter of a query, which is not encoded.
+struct name_value {
+  std::string name;
+  std::string value;
+};
+
+/// An answer as a whole. It may hold credentials: nothing prints it.
+struct http_answer {
+  int status = 0;
+  std::vector<name_value> headers;
+  std::string body;
+};
+
+/// The first header of that name; names have no case.
+[[nodiscard]] inline std::optional<std::string_view> header_of(std::span<const name_value> headers,
+                                                               std::string_view name) noexcept {
+  for (const name_value& one : headers)
+    if (equal_but_for_case(one.name, name)) return trimmed(one.value);
+  return std::nullopt;
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/requests/xml.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// What makes a body no XML of a store: its size, a document type, or its form.
+struct xml_fault {
+  std::string_view why;
+  std::size_t offset = 0;
+};
+
+/// Parses the body of an answer. pugixml knows no entities of a document's own and does not recurse; here a
+/// body is refused before it is parsed if it has such entities, or more than `max_tags`, or attributes, so
+/// that its memory stays within a small multiple of `max_bytes`.
+[[nodiscard]] inline std::optional<xml_fault> load_xml(pugi::xml_document& document, std::string_view body) {
+  constexpr std::size_t max_bytes = std::size_t{8} << 20;
+  constexpr std::ptrdiff_t max_tags = 200'000;  // a full page of a list has about 30,000
+  // Two for an attribute; a full page whose keys were nothing but quotation marks would have a million.
+  constexpr std::ptrdiff_t max_quotes = 1'200'000;
+  if (body.size() > max_bytes) return xml_fault{"it is larger than 8 MiB", max_bytes};
+  if (const std::size_t zero = body.find('\0'); zero != std::string_view::npos)
+    return xml_fault{"it has a zero byte", zero};
+  if (const std::size_t type = body.find("<!DOCTYPE"); type != std::string_view::npos)
+    return xml_fault{"it declares a document type, which no store does", type};
+  if (std::count(body.begin(), body.end(), '<') > max_tags)
+    return xml_fault{"it has more than 200,000 tags", 0};
+  if (std::count(body.begin(), body.end(), '"') + std::count(body.begin(), body.end(), '\'') > max_quotes)
+    return xml_fault{"it has more than 600,000 attributes", 0};
+  constexpr unsigned how = pugi::parse_cdata | pugi::parse_escapes | pugi::parse_ws_pcdata_single;
+  const pugi::xml_parse_result found =
+      document.load_buffer(body.data(), body.size(), how, pugi::encoding_utf8);
+  if (found.status == pugi::status_out_of_memory) throw std::bad_alloc();
+  if (!found)
+    return xml_fault{found.description(),
+                     static_cast<std::size_t>(std::max<std::ptrdiff_t>(found.offset, 0))};
+  return std::nullopt;
+}
+
+/// The characters directly in an element.
+[[nodiscard]] inline std::string characters_of(const pugi::xml_node& element) {
+  std::string line;
+  for (const pugi::xml_node& inner : element.children())
+    if (inner.type() == pugi::node_pcdata || inner.type() == pugi::node_cdata) line += inner.value();
+  return line;
+}
+
+/// A document that must be well-formed: an answer with status 200. What is wrong with it may be different
+/// when it is asked for again, so that its errors are errc::io and do not recur.
+class xml_answer {
+ public:
+  /// `what` names the answer in errors: "the list of objects".
+  xml_answer(std::string_view body, std::string_view what) : what_(what) {
+    if (const auto fault = load_xml(document_, body))
+      throw error(errc::io, {what_, " is not the XML of a store: ", fault->why, ", at byte ", fault->offset});
+  }
+  [[nodiscard]] pugi::xml_node root() const { return document_.document_element(); }
+  /// The root, which must have that name.
+  [[nodiscard]] pugi::xml_node root(const char* name) const {
+    const pugi::xml_node found = root();
+    if (std::string_view(found.name()) != name) fail({"has another root than <", name, ">"});
+    return found;
+  }
+  /// What is in the element `name`; it must be there, and have characters.
+  [[nodiscard]] std::string required(const pugi::xml_node& within, const char* name) const {
+    std::string found = characters_of(within.child(name));
+    if (found.empty())
+      fail({"has no <", name, "> in its <", std::string_view(within.name()).substr(0, 40), ">"});
+    return found;
+  }
+  [[noreturn, gnu::cold]] void fail(std::initializer_list<piece> why) const {
+    std::string line(what_);
+    line += ' ';
+    append(line, why);
+    throw error(errc::io, line);
+  }
+
+ private:
+  std::string_view what_;
+  pugi::xml_document document_;
+};
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/list_result.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// An object as a list has it. The ETag is as the store spells it, usually in quotes; empty if it has none.
+struct listed_object {
+  std::string key;
+  std::uint64_t size = 0;
+  std::string etag;
+};
+
+/// One page of ListObjectsV2.
+struct list_page {
+  std::vector<listed_object> objects;
+  std::vector<std::string> prefixes;  // with a delimiter: what would be folders
+  std::string next_token;             // empty on the last page
+};
+
+/// Reads the body of a page. Throws errc::io, not recurring, for one that is malformed: truncated, hostile, a
+/// size that is none, names that are not encoded as the page says, or more to come without a token for it.
+[[nodiscard]] inline list_page read_list_page(std::string_view body) {
+  const xml_answer answer(body, "the list of objects");
+  const pugi::xml_node root = answer.root("ListBucketResult");
+  const std::string encoding = characters_of(root.child("EncodingType"));
+  if (!encoding.empty() && encoding != "url") answer.fail({"encodes its names in a way that is not 'url'"});
+  const auto name_in = [&](const pugi::xml_node& within, const char* name) {
+    std::string raw = answer.required(within, name);
+    if (encoding.empty()) return raw;
+    auto decoded = form_decoded(raw);
+    if (!decoded) answer.fail({"has a '%' without two digits in a <", name, ">"});
+    return std::move(*decoded);
+  };
+  const auto size_in = [&](const pugi::xml_node& object) {
+    const std::string digits = answer.required(object, "Size");
+    std::uint64_t size = 0;
+    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
+    if (problem != std::errc{} || end != digits.data() + digits.size() ||
+        size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+      answer.fail({"has a <Size> that is no number of bytes"});
+    return size;
+  };
+  list_page page;
+  for (const pugi::xml_node& one : root.children()) {
+    const std::string_view element = one.name();
+    if (element == "Contents") {
+      page.objects.push_back({name_in(one, "Key"), size_in(one), characters_of(one.child("ETag"))});
+      if (!fits_into_header(page.objects.back().etag)) answer.fail({"has control characters in an <ETag>"});
+    } else if (element == "CommonPrefixes") {
+      page.prefixes.push_back(name_in(one, "Prefix"));
+    }
+  }
+  const std::string more = characters_of(root.child("IsTruncated"));
+  if (more == "true") {
+    page.next_token = characters_of(root.child("NextContinuationToken"));
+    if (page.next_token.empty())
+      answer.fail(
+          {"says that there is more, and has no <NextContinuationToken>: does this store have "
+           "ListObjectsV2?"});
+  } else if (!more.empty() && more != "false") {
+    answer.fail({"has an <IsTruncated> that is neither true nor false"});
+  }
+  return page;
+}
+
+/// Goes through the pages of a list: until `done`, sends `query` and gives the answer's body to `accept`.
+class object_listing {
+ public:
+  /// Objects whose keys begin with `prefix`; those with `delimiter` after it become prefixes, unless empty.
+  explicit object_listing(std::string prefix, std::string delimiter = {})
+      : prefix_(std::move(prefix)), delimiter_(std::move(delimiter)) {}
+
+  [[nodiscard]] bool done() const noexcept { return done_; }
+  /// Of the request for the next page, which goes to the bucket.
+  [[nodiscard]] std::vector<name_value> query() const {
+    std::vector<name_value> items{{"list-type", "2"}, {"encoding-type", "url"}, {"prefix", prefix_}};
+    if (!delimiter_.empty()) items.push_back({"delimiter", delimiter_});
+    if (!token_.empty()) items.push_back({"continuation-token", token_});
+    return items;
+  }
+  /// The page with this body. Throws what `read_list_page` does, and errc::io for a page that is not the one
+  /// asked for: names without the prefix, or the token of the page before, which would never end.
+  [[nodiscard]] list_page accept(std::string_view body) {
+    list_page page = read_list_page(body);
+    for (const listed_object& one : page.objects) check(one.key);
+    for (const std::string& one : page.prefixes) check(one);
+    if (!page.next_token.empty() && page.next_token == token_)
+      throw error(errc::io,
+                  "the list of objects does not end: the store gives the same continuation token again");
+    token_ = page.next_token;
+    done_ = token_.empty();
+    return page;
+  }
+
+ private:
+  void check(std::string_view name) const {
+    if (!name.starts_with(prefix_))
+      throw error(errc::io, {"the list of objects has a name that does not begin with '", prefix_,
+                             "', which was asked for"});
+  }
+
+  std::string prefix_, delimiter_, token_;
+  bool done_ = false;
+};
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/requests/names.hpp
 
 namespace penstock::inline v0_1::detail::s3 {
 
@@ -250,7 +465,7 @@ struct object_name {
 
 }  // namespace penstock::inline v0_1::detail::s3
 
-// ---- penstock/storage/s3/detail/dates.hpp
+// ---- penstock/storage/s3/requests/dates.hpp
 
 namespace penstock::inline v0_1::detail::s3 {
 
@@ -454,7 +669,7 @@ class s3_credentials {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/s3/detail/hash.hpp
+// ---- penstock/storage/s3/requests/hash.hpp
 
 namespace penstock::inline v0_1::detail::s3 {
 
@@ -499,33 +714,6 @@ inline void append_hex(std::string& line, std::span<const unsigned char> bytes) 
   std::string line;
   append_hex(line, sha256(body));
   return line;
-}
-
-}  // namespace penstock::inline v0_1::detail::s3
-
-// ---- penstock/storage/s3/detail/http_answer.hpp
-
-namespace penstock::inline v0_1::detail::s3 {
-
-/// A header of a request or an answer, or a parameter of a query, which is not encoded.
-struct name_value {
-  std::string name;
-  std::string value;
-};
-
-/// An answer as a whole. It may hold credentials: nothing prints it.
-struct http_answer {
-  int status = 0;
-  std::vector<name_value> headers;
-  std::string body;
-};
-
-/// The first header of that name; names have no case.
-[[nodiscard]] inline std::optional<std::string_view> header_of(std::span<const name_value> headers,
-                                                               std::string_view name) noexcept {
-  for (const name_value& one : headers)
-    if (equal_but_for_case(one.name, name)) return trimmed(one.value);
-  return std::nullopt;
 }
 
 }  // namespace penstock::inline v0_1::detail::s3
@@ -765,7 +953,7 @@ class aws_signer {
 
 }  // namespace penstock::inline v0_1::detail::s3
 
-// ---- penstock/storage/s3/detail/own_copy.hpp
+// ---- penstock/storage/s3/requests/own_copy.hpp
 
 namespace penstock::inline v0_1::detail::s3 {
 
@@ -902,115 +1090,6 @@ class credential_cache {
 
 }  // namespace penstock::inline v0_1::detail::s3
 
-// ---- penstock/storage/s3/detail/http_call.hpp
-
-namespace penstock::inline v0_1::detail::s3 {
-
-/// A request as a whole. It may hold tokens: nothing prints it.
-struct http_request {
-  std::string method = "GET";
-  url to;
-  std::vector<name_value> headers;
-  std::string body;
-  /// When the answer must have come, from the call on; then `send` throws errc::io.
-  std::chrono::milliseconds deadline{1000};
-  /// The answer is cut off as errc::io if its body is longer.
-  std::size_t max_body_size = std::size_t{1} << 20;
-};
-
-/// Who sends small requests for whoever needs credentials or a list, and waits for the answer. `send` follows
-/// no redirect, throws errc::io when there is no answer, and may be called by several threads.
-struct http_call {
-  void* self = nullptr;
-  http_answer (*send)(void* self, const http_request& request) = nullptr;
-
-  [[nodiscard]] http_answer operator()(const http_request& request) const { return send(self, request); }
-};
-
-}  // namespace penstock::inline v0_1::detail::s3
-
-// ---- penstock/storage/s3/detail/xml.hpp
-
-namespace penstock::inline v0_1::detail::s3 {
-
-/// What makes a body no XML of a store: its size, a document type, or its form.
-struct xml_fault {
-  std::string_view why;
-  std::size_t offset = 0;
-};
-
-/// Parses the body of an answer. pugixml knows no entities of a document's own and does not recurse; here a
-/// body is refused before it is parsed if it has such entities, or more than `max_tags`, or attributes, so
-/// that its memory stays within a small multiple of `max_bytes`.
-[[nodiscard]] inline std::optional<xml_fault> load_xml(pugi::xml_document& document, std::string_view body) {
-  constexpr std::size_t max_bytes = std::size_t{8} << 20;
-  constexpr std::ptrdiff_t max_tags = 200'000;  // a full page of a list has about 30,000
-  // Two for an attribute; a full page whose keys were nothing but quotation marks would have a million.
-  constexpr std::ptrdiff_t max_quotes = 1'200'000;
-  if (body.size() > max_bytes) return xml_fault{"it is larger than 8 MiB", max_bytes};
-  if (const std::size_t zero = body.find('\0'); zero != std::string_view::npos)
-    return xml_fault{"it has a zero byte", zero};
-  if (const std::size_t type = body.find("<!DOCTYPE"); type != std::string_view::npos)
-    return xml_fault{"it declares a document type, which no store does", type};
-  if (std::count(body.begin(), body.end(), '<') > max_tags)
-    return xml_fault{"it has more than 200,000 tags", 0};
-  if (std::count(body.begin(), body.end(), '"') + std::count(body.begin(), body.end(), '\'') > max_quotes)
-    return xml_fault{"it has more than 600,000 attributes", 0};
-  constexpr unsigned how = pugi::parse_cdata | pugi::parse_escapes | pugi::parse_ws_pcdata_single;
-  const pugi::xml_parse_result found =
-      document.load_buffer(body.data(), body.size(), how, pugi::encoding_utf8);
-  if (found.status == pugi::status_out_of_memory) throw std::bad_alloc();
-  if (!found)
-    return xml_fault{found.description(),
-                     static_cast<std::size_t>(std::max<std::ptrdiff_t>(found.offset, 0))};
-  return std::nullopt;
-}
-
-/// The characters directly in an element.
-[[nodiscard]] inline std::string characters_of(const pugi::xml_node& element) {
-  std::string line;
-  for (const pugi::xml_node& inner : element.children())
-    if (inner.type() == pugi::node_pcdata || inner.type() == pugi::node_cdata) line += inner.value();
-  return line;
-}
-
-/// A document that must be well-formed: an answer with status 200. What is wrong with it may be different
-/// when it is asked for again, so that its errors are errc::io and do not recur.
-class xml_answer {
- public:
-  /// `what` names the answer in errors: "the list of objects".
-  xml_answer(std::string_view body, std::string_view what) : what_(what) {
-    if (const auto fault = load_xml(document_, body))
-      throw error(errc::io, {what_, " is not the XML of a store: ", fault->why, ", at byte ", fault->offset});
-  }
-  [[nodiscard]] pugi::xml_node root() const { return document_.document_element(); }
-  /// The root, which must have that name.
-  [[nodiscard]] pugi::xml_node root(const char* name) const {
-    const pugi::xml_node found = root();
-    if (std::string_view(found.name()) != name) fail({"has another root than <", name, ">"});
-    return found;
-  }
-  /// What is in the element `name`; it must be there, and have characters.
-  [[nodiscard]] std::string required(const pugi::xml_node& within, const char* name) const {
-    std::string found = characters_of(within.child(name));
-    if (found.empty())
-      fail({"has no <", name, "> in its <", std::string_view(within.name()).substr(0, 40), ">"});
-    return found;
-  }
-  [[noreturn, gnu::cold]] void fail(std::initializer_list<piece> why) const {
-    std::string line(what_);
-    line += ' ';
-    append(line, why);
-    throw error(errc::io, line);
-  }
-
- private:
-  std::string_view what_;
-  pugi::xml_document document_;
-};
-
-}  // namespace penstock::inline v0_1::detail::s3
-
 // ---- penstock/storage/s3/environment.hpp
 
 namespace penstock::inline v0_1 {
@@ -1071,216 +1150,7 @@ class s3_environment {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/s3/error_result.hpp
-
-namespace penstock::inline v0_1 {
-
-/// What can be done about an answer that is an error.
-enum class s3_remedy {
-  retry,                ///< send it again, after a while
-  slow_down,            ///< the same, and send fewer at once
-  refresh_credentials,  ///< get new credentials, then send it again
-  resync_clock,         ///< take the time from the answer's Date, then send it again
-  other_region,         ///< sign for the region that the answer names, then send it again
-  none                  ///< the same request would fail again
-};
-
-namespace detail::s3 {
-
-/// An answer that is an error. The server's own sentence is left out: it may repeat what was signed.
-struct refusal {
-  int status = 0;
-  std::string code;     // as the store spells it, only letters and digits; empty where the body has none
-  std::string request;  // the store's number of the request, for its operators
-  std::string region;   // where the bucket is, if the store says so
-  s3_remedy remedy = s3_remedy::none;
-  std::optional<std::chrono::seconds> retry_after;
-  std::optional<wall_time> server_time;
-};
-
-/// The remedy for a code; nothing for a code that is not known, whose status decides.
-/// Source: Amazon S3 API Reference, "Error responses"; the retry conditions of AWS SDKs' standard mode.
-[[nodiscard]] inline std::optional<s3_remedy> remedy_of(std::string_view code) noexcept {
-  struct row {
-    std::string_view code;
-    s3_remedy remedy;
-  };
-  static constexpr std::array rows{
-      row{"SlowDown", s3_remedy::slow_down},
-      row{"ServiceUnavailable", s3_remedy::slow_down},
-      row{"Busy", s3_remedy::slow_down},
-      row{"RequestLimitExceeded", s3_remedy::slow_down},
-      row{"TooManyRequests", s3_remedy::slow_down},
-      row{"TooManyRequestsException", s3_remedy::slow_down},
-      row{"BandwidthLimitExceeded", s3_remedy::slow_down},
-      row{"LimitExceededException", s3_remedy::slow_down},
-      row{"InternalError", s3_remedy::retry},
-      row{"RequestTimeout", s3_remedy::retry},
-      row{"RequestTimeoutException", s3_remedy::retry},
-      row{"PriorRequestNotComplete", s3_remedy::retry},
-      row{"OperationAborted", s3_remedy::retry},
-      row{"ConditionalRequestConflict", s3_remedy::retry},
-      row{"BadDigest", s3_remedy::retry},  // a body that changed on its way
-      row{"XAmzContentSHA256Mismatch", s3_remedy::retry},
-      row{"XAmzContentChecksumMismatch", s3_remedy::retry},
-      row{"IncompleteBody", s3_remedy::retry},
-      row{"KMS.DependencyTimeoutException", s3_remedy::retry},
-      row{"KMS.KMSInternalException", s3_remedy::retry},
-      row{"KMS.KeyUnavailableException", s3_remedy::retry},
-      row{"IDPCommunicationError", s3_remedy::retry},
-      row{"ExpiredToken", s3_remedy::refresh_credentials},
-      row{"ExpiredTokenException", s3_remedy::refresh_credentials},
-      row{"TokenRefreshRequired", s3_remedy::refresh_credentials},
-      row{"RequestTimeTooSkewed", s3_remedy::resync_clock},
-      row{"RequestExpired", s3_remedy::resync_clock},
-      row{"PermanentRedirect", s3_remedy::other_region},
-      row{"AuthorizationHeaderMalformed", s3_remedy::other_region},
-      row{"IllegalLocationConstraintException", s3_remedy::other_region},
-      row{"AccessDenied", s3_remedy::none},
-      row{"NoSuchKey", s3_remedy::none},
-      row{"NoSuchBucket", s3_remedy::none},
-      row{"NoSuchUpload", s3_remedy::none},
-      row{"NoSuchVersion", s3_remedy::none},
-      row{"InvalidAccessKeyId", s3_remedy::none},
-      row{"InvalidToken", s3_remedy::none},
-      row{"SignatureDoesNotMatch", s3_remedy::none},
-      row{"InvalidObjectState", s3_remedy::none},
-      row{"PreconditionFailed", s3_remedy::none},
-      row{"InvalidRange", s3_remedy::none},
-      row{"NotImplemented", s3_remedy::none},
-  };
-  // Throttling, ThrottlingException, KMS.ThrottlingException, RequestThrottled and others
-  if (code.find("Throttl") != std::string_view::npos) return s3_remedy::slow_down;
-  for (const row& one : rows)
-    if (one.code == code) return one.remedy;
-  return std::nullopt;
-}
-[[nodiscard]] constexpr s3_remedy remedy_of(int status) noexcept {
-  if (status == 429 || status == 503) return s3_remedy::slow_down;
-  return status > 0 && may_pass(static_cast<unsigned>(status)) ? s3_remedy::retry : s3_remedy::none;
-}
-
-/// What a store gave, if it has no other characters than such a value has, so that nothing else is repeated.
-[[nodiscard]] inline std::string only(std::string_view given, std::size_t maximum, std::string_view besides) {
-  const bool fits =
-      given.size() <= maximum && std::all_of(given.begin(), given.end(), [besides](char c) {
-        return is_digit(c) || is_lower(c) || is_upper(c) || besides.find(c) != std::string_view::npos;
-      });
-  return fits ? std::string(given) : std::string();
-}
-
-/// Reads an answer with a status that is no success, or a 200 whose body is an `<Error>`. Any bytes are an
-/// answer: one without a body, as to HEAD, is judged by its status. `signed_for` is the region of the
-/// request.
-[[nodiscard]] inline refusal read_refusal(const http_answer& answer, std::string_view signed_for = {}) {
-  refusal found;
-  found.status = answer.status;
-  if (const auto region = header_of(answer.headers, "x-amz-bucket-region"))
-    found.region = only(*region, 64, "-");
-  if (const auto id = header_of(answer.headers, "x-amz-request-id")) found.request = only(*id, 128, "-+/=._");
-  if (const auto date = header_of(answer.headers, "date")) found.server_time = parse_http_date(*date);
-  if (const auto after = header_of(answer.headers, "retry-after")) {
-    long seconds = 0;
-    const bool is_number =
-        !after->empty() && after->size() <= 6 && std::all_of(after->begin(), after->end(), is_digit);
-    for (const char c : *after) seconds = is_number ? seconds * 10 + (c - '0') : 0;
-    if (is_number) {
-      found.retry_after = std::chrono::seconds(seconds);
-    } else if (const auto then = parse_http_date(*after); then && found.server_time) {
-      found.retry_after = std::max(*then - *found.server_time, std::chrono::seconds(0));
-    }
-    if (found.retry_after)
-      found.retry_after = std::min<std::chrono::seconds>(*found.retry_after, std::chrono::hours(24));
-  }
-  constexpr std::size_t maximum = std::size_t{1} << 20;
-  pugi::xml_document document;
-  if (!answer.body.empty() && answer.body.size() <= maximum && !load_xml(document, answer.body)) {
-    pugi::xml_node body = document.document_element();
-    if (std::string_view(body.name()) == "ErrorResponse") body = body.child("Error");  // of STS
-    if (std::string_view(body.name()) == "Error") {
-      found.code = only(characters_of(body.child("Code")), 64, ".");
-      if (found.request.empty()) found.request = only(characters_of(body.child("RequestId")), 128, "-+/=._");
-      if (found.region.empty()) found.region = only(characters_of(body.child("Region")), 64, "-");
-    }
-  }
-  found.remedy = remedy_of(found.code).value_or(remedy_of(found.status));
-  // The answer to HEAD has no code; and an answer may say nothing about the right region.
-  const bool names_another = !found.region.empty() && found.region != signed_for;
-  if (found.code.empty() && (found.status == 301 || found.status == 400))
-    found.remedy = s3_remedy::other_region;
-  if (found.remedy == s3_remedy::other_region && !names_another) found.remedy = s3_remedy::none;
-  if (found.remedy == s3_remedy::resync_clock && !found.server_time) found.remedy = s3_remedy::none;
-  return found;
-}
-
-/// What a person can do about it.
-[[nodiscard]] inline std::string_view advice_of(const refusal& found) noexcept {
-  struct row {
-    std::string_view code, advice;
-  };
-  static constexpr std::array rows{
-      row{"AccessDenied",
-          ": the credentials do not permit this, or there is no such object and they may not list"},
-      row{"NoSuchKey", ": there is no such object"},
-      row{"NoSuchBucket", ": there is no such bucket"},
-      row{"NoSuchUpload", ": the upload was aborted or completed before"},
-      row{"InvalidAccessKeyId", ": the store does not know these credentials; are they for this endpoint?"},
-      row{"InvalidToken", ": the session token is not one of these credentials"},
-      row{"SignatureDoesNotMatch",
-          ": the secret is not the one of this key id, or a proxy changed the request"},
-      row{"InvalidObjectState", ": the object is archived, restore it first"},
-      row{"PreconditionFailed", ": the object was replaced while it was read"},
-      row{"InvalidRange", ": the object ends before this range"},
-      row{"ExpiredToken", ": the session token has expired, get new credentials"},
-      row{"ExpiredTokenException", ": the session token has expired, get new credentials"},
-      row{"RequestTimeTooSkewed", ": this machine's clock is more than 15 minutes wrong, set it"},
-      row{"PermanentRedirect", ": the bucket is in another region"},
-      row{"AuthorizationHeaderMalformed",
-          ": the bucket is in another region, or the region has another name"},
-  };
-  for (const row& one : rows)
-    if (one.code == found.code) return one.advice;
-  switch (found.status) {
-    case 301:
-      return ": the bucket is in another region, or at another endpoint";
-    case 401:
-    case 403:
-      return ": the credentials are not accepted, or do not permit this";
-    case 404:
-      return ": there is no such object";
-    case 412:
-      return ": the object was replaced while it was read";
-    case 416:
-      return ": the object ends before this range";
-    default:
-      return "";
-  }
-}
-
-/// The error for what was refused: errc::io that recurs where there is no remedy. `what` was to happen:
-/// "read an object".
-[[nodiscard]] inline error error_of(const refusal& found, std::string_view what) {
-  std::string line = text({"the store refused to ", what, ": status ", found.status});
-  if (!found.code.empty()) append(line, {", ", found.code});
-  line += advice_of(found);
-  if (found.remedy == s3_remedy::other_region) append(line, {"; it is in ", found.region});
-  if (!found.request.empty()) append(line, {" (request ", found.request, ")"});
-  error made(errc::io, line);
-  static_cast<void>(std::move(made).recurring(found.remedy == s3_remedy::none));
-  if (found.remedy == s3_remedy::slow_down) {
-    const std::chrono::milliseconds pause = found.retry_after.value_or(std::chrono::seconds(0));
-    static_cast<void>(std::move(made).asked_to_wait(static_cast<std::uint64_t>(pause.count())));
-  }
-  if (found.status == 408 || found.status == 504 || found.code.starts_with("RequestTimeout"))
-    static_cast<void>(std::move(made).after_time_out());
-  return made;
-}
-
-}  // namespace detail::s3
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/s3/detail/ini.hpp
+// ---- penstock/storage/s3/requests/ini.hpp
 
 namespace penstock::inline v0_1::detail::s3 {
 
@@ -1519,231 +1389,6 @@ class profile_files {
 
 }  // namespace penstock::inline v0_1::detail::s3
 
-// ---- penstock/storage/s3/detail/credential_answers.hpp
-
-namespace penstock::inline v0_1::detail::s3 {
-
-/// Who is told the time of a server that refused ours.
-struct clock_listener {
-  void* self = nullptr;
-  void (*told)(void* self, wall_time server) = nullptr;
-  void operator()(wall_time server) const {
-    if (told != nullptr) told(self, server);
-  }
-};
-
-/// What the sources of credentials read from.
-struct credential_surroundings {
-  const s3_environment& environment;
-  const profile_files& files;
-  http_call http;
-  wall_time now{};
-  std::string region;  // of STS
-  /// Learns what a server's clock says if ours is wrong; may be empty.
-  clock_listener clock;
-  /// Whether the instance metadata has ever answered.
-  bool* metadata_answers = nullptr;
-};
-
-/// The same credentials, or errc::argument that names their source if a part of them is missing or no header
-/// could carry it, such as a line break at its end.
-[[nodiscard]] inline s3_credentials checked(s3_credentials found, std::string_view source) {
-  if (found.key_id().empty()) throw error(errc::argument, {source, " has a secret, but no key id"});
-  if (found.secret().empty()) throw error(errc::argument, {source, " has a key id, but no secret"});
-  if (!fits_into_header(found.key_id()) || !fits_into_header(found.secret()) ||
-      !fits_into_header(found.session_token()) || found.key_id().find_first_of(" /,") != std::string::npos)
-    throw error(errc::argument,
-                {source, " has characters that credentials cannot have, perhaps a line break at the end"});
-  return found;
-}
-
-[[nodiscard]] inline std::optional<wall_time> end_of(const std::string& date, std::string_view source) {
-  if (date.empty()) return std::nullopt;
-  const auto found = parse_rfc3339(date);
-  if (!found) throw error(errc::io, {source, " answered with an expiration that is no date"});
-  return found;
-}
-
-/// The answer of a container's or an instance's service: JSON with AccessKeyId, SecretAccessKey, Token and
-/// Expiration.
-[[nodiscard]] inline s3_credentials read_json_credentials(std::string_view body, std::string_view source) {
-  const nlohmann::json all = nlohmann::json::parse(body.begin(), body.end(), nullptr, false);
-  if (!all.is_object()) throw error(errc::io, {source, " answered with something that is no JSON object"});
-  const auto text_in = [&](const char* name) {
-    const auto found = all.find(name);
-    if (found == all.end() || found->is_null()) return std::string();
-    if (!found->is_string()) throw error(errc::io, {source, " answered with no text in the field ", name});
-    return found->get<std::string>();
-  };
-  if (const std::string code = text_in("Code"); !code.empty() && code != "Success")
-    throw error(errc::io, {source, " has no credentials: ", only(code, 64, ".")});
-  std::string id = text_in("AccessKeyId"), secret = text_in("SecretAccessKey");
-  if (id.empty() || secret.empty())
-    throw error(errc::io,
-                {source, " answered without the field ", id.empty() ? "AccessKeyId" : "SecretAccessKey"});
-  return checked({std::move(id), std::move(secret), text_in("Token"), end_of(text_in("Expiration"), source)},
-                 source);
-}
-
-/// The answer of STS, in which `result` has the credentials.
-[[nodiscard]] inline s3_credentials read_sts_credentials(std::string_view body, const char* result) {
-  constexpr std::string_view source = "STS";
-  const xml_answer answer(body, "the answer of STS");
-  const pugi::xml_node found = answer.root().child(result).child("Credentials");
-  if (!found) answer.fail({"has no <Credentials> in a <", result, ">"});
-  return checked(
-      {answer.required(found, "AccessKeyId"), answer.required(found, "SecretAccessKey"),
-       answer.required(found, "SessionToken"), end_of(answer.required(found, "Expiration"), source)},
-      source);
-}
-
-/// A token in a file, without the line break at its end.
-[[nodiscard]] inline std::string token_in(const std::string& path, std::string_view named_by) {
-  auto bytes = small_file(path);
-  if (!bytes) throw error(errc::io, {named_by, " names a file that is not there"}).in_file(path).recurring();
-  while (!bytes->empty() && (is_blank(bytes->back()) || bytes->back() == '\n' || bytes->back() == '\r'))
-    bytes->pop_back();
-  if (bytes->empty() || !fits_into_header(*bytes))
-    throw error(errc::io, {named_by, " names a file that holds no token"}).in_file(path).recurring();
-  return std::move(*bytes);
-}
-
-}  // namespace penstock::inline v0_1::detail::s3
-
-// ---- penstock/storage/s3/detail/metadata_credentials.hpp
-
-namespace penstock::inline v0_1::detail::s3 {
-
-/// Whether a service of credentials may be asked without encryption: it is on this machine, or has one of the
-/// addresses of ECS and EKS.
-[[nodiscard]] inline bool is_near(const std::string& host) {
-  if (host == "localhost") return true;
-  std::array<unsigned char, 4> four{};
-  if (::inet_pton(AF_INET, host.c_str(), four.data()) == 1)
-    return four[0] == 127 || host == "169.254.170.2" || host == "169.254.170.23";
-  std::array<unsigned char, 16> given{}, near{};
-  if (::inet_pton(AF_INET6, host.c_str(), given.data()) != 1) return false;
-  for (const char* const address : {"::1", "fd00:ec2::23"})
-    if (::inet_pton(AF_INET6, address, near.data()) == 1 && given == near) return true;
-  return false;
-}
-
-/// What a container's variable names. Its path may hold an id that gives credentials to whoever knows it, so
-/// no error shows it.
-[[nodiscard]] inline url container_url(std::string_view text, std::string_view variable) {
-  try {
-    return parse_url(text);
-  } catch (const error& e) {
-    if (e.message().find("names a user or a password") != std::string_view::npos) throw;
-    throw error(errc::argument, {variable,
-                                 " is no URL of http or https, or has characters that must be "
-                                 "percent-encoded"});
-  }
-}
-/// Asks it; the errors of `http` name the host instead of the URL.
-[[nodiscard]] inline http_answer ask_container(const http_call& http, const http_request& request,
-                                               std::string_view source) {
-  try {
-    return http(request);
-  } catch (const error& e) {
-    const std::string_view why = e.message(), path = request.to.path;
-    const bool shows = path.size() > 1 && why.find(path) != std::string_view::npos;
-    throw error(e.code(), {source, " at ", request.to.authority(), ": ", shows ? "nobody answers" : why})
-        .recurring(e.recurs());
-  }
-}
-
-/// The service of a container: ECS, EKS Pod Identity, and what imitates them.
-[[nodiscard]] inline std::optional<s3_credentials> of_container(const credential_surroundings& with) {
-  constexpr std::string_view source = "the container's service of credentials";
-  const auto relative = with.environment.value("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
-  const auto full = with.environment.value("AWS_CONTAINER_CREDENTIALS_FULL_URI");
-  if (!relative && !full) return std::nullopt;
-  http_request request;
-  if (relative) {
-    if (!relative->starts_with('/'))
-      throw error(errc::argument, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI does not begin with '/'");
-    request.to = container_url("http://169.254.170.2" + std::string(*relative),
-                               "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
-  } else {
-    request.to = container_url(*full, "AWS_CONTAINER_CREDENTIALS_FULL_URI");
-    if (request.to.scheme != "https" && (request.to.scheme != "http" || !is_near(request.to.host)))
-      throw error(errc::argument, {"AWS_CONTAINER_CREDENTIALS_FULL_URI names the host '", request.to.host,
-                                   "' without encryption: use https, or a service on this machine"});
-  }
-  std::string token(with.environment.value("AWS_CONTAINER_AUTHORIZATION_TOKEN").value_or(""));
-  if (const auto file_name = with.environment.value("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"))
-    token = token_in(std::string(*file_name), "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
-  if (!fits_into_header(token))
-    throw error(errc::argument, "AWS_CONTAINER_AUTHORIZATION_TOKEN has characters that no header can have");
-  request.headers = {{"accept", "application/json"}};
-  if (!token.empty()) request.headers.push_back({"authorization", token});
-  request.deadline = std::chrono::seconds(2);
-  const http_answer answer = ask_container(with.http, request, source);
-  if (answer.status != 200)
-    throw error(errc::io, {source, " answered with status ", answer.status})
-        .recurring(remedy_of(answer.status) == s3_remedy::none);
-  return read_json_credentials(answer.body, source);
-}
-
-/// The instance metadata of EC2, version 2 only. Nothing if this is no such machine, or has no role. Its
-/// services lose a request now and then: one without an answer is sent up to three times, and is an error
-/// that may pass if there ever was an answer.
-[[nodiscard]] inline std::optional<s3_credentials> of_instance(const credential_surroundings& with) {
-  constexpr std::string_view source = "the instance metadata";
-  if (equal_but_for_case(with.environment.value("AWS_EC2_METADATA_DISABLED").value_or(""), "true"))
-    return std::nullopt;
-  const url base = parse_url(
-      with.environment.value("AWS_EC2_METADATA_SERVICE_ENDPOINT").value_or("http://169.254.169.254"));
-  bool answers = with.metadata_answers != nullptr && *with.metadata_answers;
-  const auto ask = [&](std::string method, std::string_view path, name_value header) {
-    http_request request;
-    request.method = std::move(method);
-    request.to = base;
-    request.to.path = path;
-    request.to.query.clear();
-    request.headers.push_back(std::move(header));
-    request.deadline = std::chrono::seconds(1);  // a machine that is not of EC2 may drop the packets
-    for (int attempt = 1;; ++attempt) {
-      try {
-        http_answer found = with.http(request);
-        if (found.status == 200) answers = true;
-        if (answers && with.metadata_answers != nullptr) *with.metadata_answers = true;
-        return found;
-      } catch (const error& e) {
-        // Elsewhere nobody is there, which shows at once, or packets are dropped.
-        const int maximum = answers ? 3 : e.timed_out() ? 2 : 1;
-        if (e.code() != errc::io || attempt >= maximum) throw;
-      }
-    }
-  };
-  http_answer token;
-  try {
-    token = ask("PUT", "/latest/api/token", {"x-aws-ec2-metadata-token-ttl-seconds", "21600"});
-  } catch (const error& e) {
-    if (e.code() != errc::io) throw;
-    if (answers) throw error(errc::io, {source, " does not answer any more: ", e.message()});
-    return std::nullopt;
-  }
-  if (token.status == 429 || token.status >= 500)  // it is there, and busy
-    throw error(errc::io, {source, " answered with status ", token.status});
-  if (token.status != 200 || token.body.empty() || !fits_into_header(token.body)) return std::nullopt;
-  const name_value proof{"x-aws-ec2-metadata-token", token.body};
-  std::string path = "/latest/meta-data/iam/security-credentials/";
-  const http_answer roles = ask("GET", path, proof);
-  if (roles.status == 404) return std::nullopt;
-  const std::string role =
-      only(trimmed(std::string_view(roles.body).substr(0, roles.body.find_first_of("\r\n"))), 128, "+=,.@-_");
-  if (roles.status != 200 || role.empty())
-    throw error(errc::io, {source, " answered with status ", roles.status, ", and with no name of a role"});
-  append_encoded(path, role);
-  const http_answer found = ask("GET", path, proof);
-  if (found.status != 200) throw error(errc::io, {source, " answered with status ", found.status});
-  return read_json_credentials(found.body, source);
-}
-
-}  // namespace penstock::inline v0_1::detail::s3
-
 // ---- penstock/storage/s3/endpoint.hpp
 
 namespace penstock::inline v0_1 {
@@ -1882,7 +1527,468 @@ class endpoint {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/s3/detail/role_credentials.hpp
+// ---- penstock/storage/s3/error_result.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What can be done about an answer that is an error.
+enum class s3_remedy {
+  retry,                ///< send it again, after a while
+  slow_down,            ///< the same, and send fewer at once
+  refresh_credentials,  ///< get new credentials, then send it again
+  resync_clock,         ///< take the time from the answer's Date, then send it again
+  other_region,         ///< sign for the region that the answer names, then send it again
+  none                  ///< the same request would fail again
+};
+
+namespace detail::s3 {
+
+/// An answer that is an error. The server's own sentence is left out: it may repeat what was signed.
+struct refusal {
+  int status = 0;
+  std::string code;     // as the store spells it, only letters and digits; empty where the body has none
+  std::string request;  // the store's number of the request, for its operators
+  std::string region;   // where the bucket is, if the store says so
+  s3_remedy remedy = s3_remedy::none;
+  std::optional<std::chrono::seconds> retry_after;
+  std::optional<wall_time> server_time;
+};
+
+/// The remedy for a code; nothing for a code that is not known, whose status decides.
+/// Source: Amazon S3 API Reference, "Error responses"; the retry conditions of AWS SDKs' standard mode.
+[[nodiscard]] inline std::optional<s3_remedy> remedy_of(std::string_view code) noexcept {
+  struct row {
+    std::string_view code;
+    s3_remedy remedy;
+  };
+  static constexpr std::array rows{
+      row{"SlowDown", s3_remedy::slow_down},
+      row{"ServiceUnavailable", s3_remedy::slow_down},
+      row{"Busy", s3_remedy::slow_down},
+      row{"RequestLimitExceeded", s3_remedy::slow_down},
+      row{"TooManyRequests", s3_remedy::slow_down},
+      row{"TooManyRequestsException", s3_remedy::slow_down},
+      row{"BandwidthLimitExceeded", s3_remedy::slow_down},
+      row{"LimitExceededException", s3_remedy::slow_down},
+      row{"InternalError", s3_remedy::retry},
+      row{"RequestTimeout", s3_remedy::retry},
+      row{"RequestTimeoutException", s3_remedy::retry},
+      row{"PriorRequestNotComplete", s3_remedy::retry},
+      row{"OperationAborted", s3_remedy::retry},
+      row{"ConditionalRequestConflict", s3_remedy::retry},
+      row{"BadDigest", s3_remedy::retry},  // a body that changed on its way
+      row{"XAmzContentSHA256Mismatch", s3_remedy::retry},
+      row{"XAmzContentChecksumMismatch", s3_remedy::retry},
+      row{"IncompleteBody", s3_remedy::retry},
+      row{"KMS.DependencyTimeoutException", s3_remedy::retry},
+      row{"KMS.KMSInternalException", s3_remedy::retry},
+      row{"KMS.KeyUnavailableException", s3_remedy::retry},
+      row{"IDPCommunicationError", s3_remedy::retry},
+      row{"ExpiredToken", s3_remedy::refresh_credentials},
+      row{"ExpiredTokenException", s3_remedy::refresh_credentials},
+      row{"TokenRefreshRequired", s3_remedy::refresh_credentials},
+      row{"RequestTimeTooSkewed", s3_remedy::resync_clock},
+      row{"RequestExpired", s3_remedy::resync_clock},
+      row{"PermanentRedirect", s3_remedy::other_region},
+      row{"AuthorizationHeaderMalformed", s3_remedy::other_region},
+      row{"IllegalLocationConstraintException", s3_remedy::other_region},
+      row{"AccessDenied", s3_remedy::none},
+      row{"NoSuchKey", s3_remedy::none},
+      row{"NoSuchBucket", s3_remedy::none},
+      row{"NoSuchUpload", s3_remedy::none},
+      row{"NoSuchVersion", s3_remedy::none},
+      row{"InvalidAccessKeyId", s3_remedy::none},
+      row{"InvalidToken", s3_remedy::none},
+      row{"SignatureDoesNotMatch", s3_remedy::none},
+      row{"InvalidObjectState", s3_remedy::none},
+      row{"PreconditionFailed", s3_remedy::none},
+      row{"InvalidRange", s3_remedy::none},
+      row{"NotImplemented", s3_remedy::none},
+  };
+  // Throttling, ThrottlingException, KMS.ThrottlingException, RequestThrottled and others
+  if (code.find("Throttl") != std::string_view::npos) return s3_remedy::slow_down;
+  for (const row& one : rows)
+    if (one.code == code) return one.remedy;
+  return std::nullopt;
+}
+[[nodiscard]] constexpr s3_remedy remedy_of(int status) noexcept {
+  if (status == 429 || status == 503) return s3_remedy::slow_down;
+  return status > 0 && may_pass(static_cast<unsigned>(status)) ? s3_remedy::retry : s3_remedy::none;
+}
+
+/// What a store gave, if it has no other characters than such a value has, so that nothing else is repeated.
+[[nodiscard]] inline std::string only(std::string_view given, std::size_t maximum, std::string_view besides) {
+  const bool fits =
+      given.size() <= maximum && std::all_of(given.begin(), given.end(), [besides](char c) {
+        return is_digit(c) || is_lower(c) || is_upper(c) || besides.find(c) != std::string_view::npos;
+      });
+  return fits ? std::string(given) : std::string();
+}
+
+/// Reads an answer with a status that is no success, or a 200 whose body is an `<Error>`. Any bytes are an
+/// answer: one without a body, as to HEAD, is judged by its status. `signed_for` is the region of the
+/// request.
+[[nodiscard]] inline refusal read_refusal(const http_answer& answer, std::string_view signed_for = {}) {
+  refusal found;
+  found.status = answer.status;
+  if (const auto region = header_of(answer.headers, "x-amz-bucket-region"))
+    found.region = only(*region, 64, "-");
+  if (const auto id = header_of(answer.headers, "x-amz-request-id")) found.request = only(*id, 128, "-+/=._");
+  if (const auto date = header_of(answer.headers, "date")) found.server_time = parse_http_date(*date);
+  if (const auto after = header_of(answer.headers, "retry-after")) {
+    long seconds = 0;
+    const bool is_number =
+        !after->empty() && after->size() <= 6 && std::all_of(after->begin(), after->end(), is_digit);
+    for (const char c : *after) seconds = is_number ? seconds * 10 + (c - '0') : 0;
+    if (is_number) {
+      found.retry_after = std::chrono::seconds(seconds);
+    } else if (const auto then = parse_http_date(*after); then && found.server_time) {
+      found.retry_after = std::max(*then - *found.server_time, std::chrono::seconds(0));
+    }
+    if (found.retry_after)
+      found.retry_after = std::min<std::chrono::seconds>(*found.retry_after, std::chrono::hours(24));
+  }
+  constexpr std::size_t maximum = std::size_t{1} << 20;
+  pugi::xml_document document;
+  if (!answer.body.empty() && answer.body.size() <= maximum && !load_xml(document, answer.body)) {
+    pugi::xml_node body = document.document_element();
+    if (std::string_view(body.name()) == "ErrorResponse") body = body.child("Error");  // of STS
+    if (std::string_view(body.name()) == "Error") {
+      found.code = only(characters_of(body.child("Code")), 64, ".");
+      if (found.request.empty()) found.request = only(characters_of(body.child("RequestId")), 128, "-+/=._");
+      if (found.region.empty()) found.region = only(characters_of(body.child("Region")), 64, "-");
+    }
+  }
+  found.remedy = remedy_of(found.code).value_or(remedy_of(found.status));
+  // The answer to HEAD has no code; and an answer may say nothing about the right region.
+  const bool names_another = !found.region.empty() && found.region != signed_for;
+  if (found.code.empty() && (found.status == 301 || found.status == 400))
+    found.remedy = s3_remedy::other_region;
+  if (found.remedy == s3_remedy::other_region && !names_another) found.remedy = s3_remedy::none;
+  if (found.remedy == s3_remedy::resync_clock && !found.server_time) found.remedy = s3_remedy::none;
+  return found;
+}
+
+/// What a person can do about it.
+[[nodiscard]] inline std::string_view advice_of(const refusal& found) noexcept {
+  struct row {
+    std::string_view code, advice;
+  };
+  static constexpr std::array rows{
+      row{"AccessDenied",
+          ": the credentials do not permit this, or there is no such object and they may not list"},
+      row{"NoSuchKey", ": there is no such object"},
+      row{"NoSuchBucket", ": there is no such bucket"},
+      row{"NoSuchUpload", ": the upload was aborted or completed before"},
+      row{"InvalidAccessKeyId", ": the store does not know these credentials; are they for this endpoint?"},
+      row{"InvalidToken", ": the session token is not one of these credentials"},
+      row{"SignatureDoesNotMatch",
+          ": the secret is not the one of this key id, or a proxy changed the request"},
+      row{"InvalidObjectState", ": the object is archived, restore it first"},
+      row{"PreconditionFailed", ": the object was replaced while it was read"},
+      row{"InvalidRange", ": the object ends before this range"},
+      row{"ExpiredToken", ": the session token has expired, get new credentials"},
+      row{"ExpiredTokenException", ": the session token has expired, get new credentials"},
+      row{"RequestTimeTooSkewed", ": this machine's clock is more than 15 minutes wrong, set it"},
+      row{"PermanentRedirect", ": the bucket is in another region"},
+      row{"AuthorizationHeaderMalformed",
+          ": the bucket is in another region, or the region has another name"},
+  };
+  for (const row& one : rows)
+    if (one.code == found.code) return one.advice;
+  switch (found.status) {
+    case 301:
+      return ": the bucket is in another region, or at another endpoint";
+    case 401:
+    case 403:
+      return ": the credentials are not accepted, or do not permit this";
+    case 404:
+      return ": there is no such object";
+    case 412:
+      return ": the object was replaced while it was read";
+    case 416:
+      return ": the object ends before this range";
+    default:
+      return "";
+  }
+}
+
+/// The error for what was refused: errc::io that recurs where there is no remedy. `what` was to happen:
+/// "read an object".
+[[nodiscard]] inline error error_of(const refusal& found, std::string_view what) {
+  std::string line = text({"the store refused to ", what, ": status ", found.status});
+  if (!found.code.empty()) append(line, {", ", found.code});
+  line += advice_of(found);
+  if (found.remedy == s3_remedy::other_region) append(line, {"; it is in ", found.region});
+  if (!found.request.empty()) append(line, {" (request ", found.request, ")"});
+  error made(errc::io, line);
+  static_cast<void>(std::move(made).recurring(found.remedy == s3_remedy::none));
+  if (found.remedy == s3_remedy::slow_down) {
+    const std::chrono::milliseconds pause = found.retry_after.value_or(std::chrono::seconds(0));
+    static_cast<void>(std::move(made).asked_to_wait(static_cast<std::uint64_t>(pause.count())));
+  }
+  if (found.status == 408 || found.status == 504 || found.code.starts_with("RequestTimeout"))
+    static_cast<void>(std::move(made).after_time_out());
+  return made;
+}
+
+}  // namespace detail::s3
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/s3/requests/http_call.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// A request as a whole. It may hold tokens: nothing prints it.
+struct http_request {
+  std::string method = "GET";
+  url to;
+  std::vector<name_value> headers;
+  std::string body;
+  /// When the answer must have come, from the call on; then `send` throws errc::io.
+  std::chrono::milliseconds deadline{1000};
+  /// The answer is cut off as errc::io if its body is longer.
+  std::size_t max_body_size = std::size_t{1} << 20;
+};
+
+/// Who sends small requests for whoever needs credentials or a list, and waits for the answer. `send` follows
+/// no redirect, throws errc::io when there is no answer, and may be called by several threads.
+struct http_call {
+  void* self = nullptr;
+  http_answer (*send)(void* self, const http_request& request) = nullptr;
+
+  [[nodiscard]] http_answer operator()(const http_request& request) const { return send(self, request); }
+};
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/requests/credential_answers.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// Who is told the time of a server that refused ours.
+struct clock_listener {
+  void* self = nullptr;
+  void (*told)(void* self, wall_time server) = nullptr;
+  void operator()(wall_time server) const {
+    if (told != nullptr) told(self, server);
+  }
+};
+
+/// What the sources of credentials read from.
+struct credential_surroundings {
+  const s3_environment& environment;
+  const profile_files& files;
+  http_call http;
+  wall_time now{};
+  std::string region;  // of STS
+  /// Learns what a server's clock says if ours is wrong; may be empty.
+  clock_listener clock;
+  /// Whether the instance metadata has ever answered.
+  bool* metadata_answers = nullptr;
+};
+
+/// The same credentials, or errc::argument that names their source if a part of them is missing or no header
+/// could carry it, such as a line break at its end.
+[[nodiscard]] inline s3_credentials checked(s3_credentials found, std::string_view source) {
+  if (found.key_id().empty()) throw error(errc::argument, {source, " has a secret, but no key id"});
+  if (found.secret().empty()) throw error(errc::argument, {source, " has a key id, but no secret"});
+  if (!fits_into_header(found.key_id()) || !fits_into_header(found.secret()) ||
+      !fits_into_header(found.session_token()) || found.key_id().find_first_of(" /,") != std::string::npos)
+    throw error(errc::argument,
+                {source, " has characters that credentials cannot have, perhaps a line break at the end"});
+  return found;
+}
+
+[[nodiscard]] inline std::optional<wall_time> end_of(const std::string& date, std::string_view source) {
+  if (date.empty()) return std::nullopt;
+  const auto found = parse_rfc3339(date);
+  if (!found) throw error(errc::io, {source, " answered with an expiration that is no date"});
+  return found;
+}
+
+/// The answer of a container's or an instance's service: JSON with AccessKeyId, SecretAccessKey, Token and
+/// Expiration.
+[[nodiscard]] inline s3_credentials read_json_credentials(std::string_view body, std::string_view source) {
+  const nlohmann::json all = nlohmann::json::parse(body.begin(), body.end(), nullptr, false);
+  if (!all.is_object()) throw error(errc::io, {source, " answered with something that is no JSON object"});
+  const auto text_in = [&](const char* name) {
+    const auto found = all.find(name);
+    if (found == all.end() || found->is_null()) return std::string();
+    if (!found->is_string()) throw error(errc::io, {source, " answered with no text in the field ", name});
+    return found->get<std::string>();
+  };
+  if (const std::string code = text_in("Code"); !code.empty() && code != "Success")
+    throw error(errc::io, {source, " has no credentials: ", only(code, 64, ".")});
+  std::string id = text_in("AccessKeyId"), secret = text_in("SecretAccessKey");
+  if (id.empty() || secret.empty())
+    throw error(errc::io,
+                {source, " answered without the field ", id.empty() ? "AccessKeyId" : "SecretAccessKey"});
+  return checked({std::move(id), std::move(secret), text_in("Token"), end_of(text_in("Expiration"), source)},
+                 source);
+}
+
+/// The answer of STS, in which `result` has the credentials.
+[[nodiscard]] inline s3_credentials read_sts_credentials(std::string_view body, const char* result) {
+  constexpr std::string_view source = "STS";
+  const xml_answer answer(body, "the answer of STS");
+  const pugi::xml_node found = answer.root().child(result).child("Credentials");
+  if (!found) answer.fail({"has no <Credentials> in a <", result, ">"});
+  return checked(
+      {answer.required(found, "AccessKeyId"), answer.required(found, "SecretAccessKey"),
+       answer.required(found, "SessionToken"), end_of(answer.required(found, "Expiration"), source)},
+      source);
+}
+
+/// A token in a file, without the line break at its end.
+[[nodiscard]] inline std::string token_in(const std::string& path, std::string_view named_by) {
+  auto bytes = small_file(path);
+  if (!bytes) throw error(errc::io, {named_by, " names a file that is not there"}).in_file(path).recurring();
+  while (!bytes->empty() && (is_blank(bytes->back()) || bytes->back() == '\n' || bytes->back() == '\r'))
+    bytes->pop_back();
+  if (bytes->empty() || !fits_into_header(*bytes))
+    throw error(errc::io, {named_by, " names a file that holds no token"}).in_file(path).recurring();
+  return std::move(*bytes);
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/requests/metadata_credentials.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// Whether a service of credentials may be asked without encryption: it is on this machine, or has one of the
+/// addresses of ECS and EKS.
+[[nodiscard]] inline bool is_near(const std::string& host) {
+  if (host == "localhost") return true;
+  std::array<unsigned char, 4> four{};
+  if (::inet_pton(AF_INET, host.c_str(), four.data()) == 1)
+    return four[0] == 127 || host == "169.254.170.2" || host == "169.254.170.23";
+  std::array<unsigned char, 16> given{}, near{};
+  if (::inet_pton(AF_INET6, host.c_str(), given.data()) != 1) return false;
+  for (const char* const address : {"::1", "fd00:ec2::23"})
+    if (::inet_pton(AF_INET6, address, near.data()) == 1 && given == near) return true;
+  return false;
+}
+
+/// What a container's variable names. Its path may hold an id that gives credentials to whoever knows it, so
+/// no error shows it.
+[[nodiscard]] inline url container_url(std::string_view text, std::string_view variable) {
+  try {
+    return parse_url(text);
+  } catch (const error& e) {
+    if (e.message().find("names a user or a password") != std::string_view::npos) throw;
+    throw error(errc::argument, {variable,
+                                 " is no URL of http or https, or has characters that must be "
+                                 "percent-encoded"});
+  }
+}
+/// Asks it; the errors of `http` name the host instead of the URL.
+[[nodiscard]] inline http_answer ask_container(const http_call& http, const http_request& request,
+                                               std::string_view source) {
+  try {
+    return http(request);
+  } catch (const error& e) {
+    const std::string_view why = e.message(), path = request.to.path;
+    const bool shows = path.size() > 1 && why.find(path) != std::string_view::npos;
+    throw error(e.code(), {source, " at ", request.to.authority(), ": ", shows ? "nobody answers" : why})
+        .recurring(e.recurs());
+  }
+}
+
+/// The service of a container: ECS, EKS Pod Identity, and what imitates them.
+[[nodiscard]] inline std::optional<s3_credentials> of_container(const credential_surroundings& with) {
+  constexpr std::string_view source = "the container's service of credentials";
+  const auto relative = with.environment.value("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+  const auto full = with.environment.value("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+  if (!relative && !full) return std::nullopt;
+  http_request request;
+  if (relative) {
+    if (!relative->starts_with('/'))
+      throw error(errc::argument, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI does not begin with '/'");
+    request.to = container_url("http://169.254.170.2" + std::string(*relative),
+                               "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+  } else {
+    request.to = container_url(*full, "AWS_CONTAINER_CREDENTIALS_FULL_URI");
+    if (request.to.scheme != "https" && (request.to.scheme != "http" || !is_near(request.to.host)))
+      throw error(errc::argument, {"AWS_CONTAINER_CREDENTIALS_FULL_URI names the host '", request.to.host,
+                                   "' without encryption: use https, or a service on this machine"});
+  }
+  std::string token(with.environment.value("AWS_CONTAINER_AUTHORIZATION_TOKEN").value_or(""));
+  if (const auto file_name = with.environment.value("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"))
+    token = token_in(std::string(*file_name), "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+  if (!fits_into_header(token))
+    throw error(errc::argument, "AWS_CONTAINER_AUTHORIZATION_TOKEN has characters that no header can have");
+  request.headers = {{"accept", "application/json"}};
+  if (!token.empty()) request.headers.push_back({"authorization", token});
+  request.deadline = std::chrono::seconds(2);
+  const http_answer answer = ask_container(with.http, request, source);
+  if (answer.status != 200)
+    throw error(errc::io, {source, " answered with status ", answer.status})
+        .recurring(remedy_of(answer.status) == s3_remedy::none);
+  return read_json_credentials(answer.body, source);
+}
+
+/// The instance metadata of EC2, version 2 only. Nothing if this is no such machine, or has no role. Its
+/// services lose a request now and then: one without an answer is sent up to three times, and is an error
+/// that may pass if there ever was an answer.
+[[nodiscard]] inline std::optional<s3_credentials> of_instance(const credential_surroundings& with) {
+  constexpr std::string_view source = "the instance metadata";
+  if (equal_but_for_case(with.environment.value("AWS_EC2_METADATA_DISABLED").value_or(""), "true"))
+    return std::nullopt;
+  const url base = parse_url(
+      with.environment.value("AWS_EC2_METADATA_SERVICE_ENDPOINT").value_or("http://169.254.169.254"));
+  bool answers = with.metadata_answers != nullptr && *with.metadata_answers;
+  const auto ask = [&](std::string method, std::string_view path, name_value header) {
+    http_request request;
+    request.method = std::move(method);
+    request.to = base;
+    request.to.path = path;
+    request.to.query.clear();
+    request.headers.push_back(std::move(header));
+    request.deadline = std::chrono::seconds(1);  // a machine that is not of EC2 may drop the packets
+    for (int attempt = 1;; ++attempt) {
+      try {
+        http_answer found = with.http(request);
+        if (found.status == 200) answers = true;
+        if (answers && with.metadata_answers != nullptr) *with.metadata_answers = true;
+        return found;
+      } catch (const error& e) {
+        // Elsewhere nobody is there, which shows at once, or packets are dropped.
+        const int maximum = answers ? 3 : e.timed_out() ? 2 : 1;
+        if (e.code() != errc::io || attempt >= maximum) throw;
+      }
+    }
+  };
+  http_answer token;
+  try {
+    token = ask("PUT", "/latest/api/token", {"x-aws-ec2-metadata-token-ttl-seconds", "21600"});
+  } catch (const error& e) {
+    if (e.code() != errc::io) throw;
+    if (answers) throw error(errc::io, {source, " does not answer any more: ", e.message()});
+    return std::nullopt;
+  }
+  if (token.status == 429 || token.status >= 500)  // it is there, and busy
+    throw error(errc::io, {source, " answered with status ", token.status});
+  if (token.status != 200 || token.body.empty() || !fits_into_header(token.body)) return std::nullopt;
+  const name_value proof{"x-aws-ec2-metadata-token", token.body};
+  std::string path = "/latest/meta-data/iam/security-credentials/";
+  const http_answer roles = ask("GET", path, proof);
+  if (roles.status == 404) return std::nullopt;
+  const std::string role =
+      only(trimmed(std::string_view(roles.body).substr(0, roles.body.find_first_of("\r\n"))), 128, "+=,.@-_");
+  if (roles.status != 200 || role.empty())
+    throw error(errc::io, {source, " answered with status ", roles.status, ", and with no name of a role"});
+  append_encoded(path, role);
+  const http_answer found = ask("GET", path, proof);
+  if (found.status != 200) throw error(errc::io, {source, " answered with status ", found.status});
+  return read_json_credentials(found.body, source);
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/requests/role_credentials.hpp
 
 namespace penstock::inline v0_1::detail::s3 {
 
@@ -2147,7 +2253,7 @@ class credential_chain {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/s3/detail/checksum.hpp
+// ---- penstock/storage/s3/requests/checksum.hpp
 
 namespace penstock::inline v0_1::detail::s3 {
 
@@ -2254,7 +2360,7 @@ template <class Header>
 
 }  // namespace penstock::inline v0_1::detail::s3
 
-// ---- penstock/storage/s3/detail/web_http_call.hpp
+// ---- penstock/storage/s3/requests/web_http_call.hpp
 
 namespace penstock::inline v0_1::detail::s3 {
 
@@ -2377,7 +2483,7 @@ class web_http_call {
 
 }  // namespace penstock::inline v0_1::detail::s3
 
-// ---- penstock/storage/s3/detail/store_call.hpp
+// ---- penstock/storage/s3/requests/store_call.hpp
 
 namespace penstock::inline v0_1::detail::s3 {
 
@@ -2459,7 +2565,7 @@ struct s3_options {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/s3/detail/store.hpp
+// ---- penstock/storage/s3/requests/store.hpp
 
 namespace penstock::inline v0_1::detail::s3 {
 
@@ -2842,113 +2948,7 @@ class store {
 
 }  // namespace penstock::inline v0_1::detail::s3
 
-// ---- penstock/storage/s3/list_result.hpp
-
-namespace penstock::inline v0_1::detail::s3 {
-
-/// An object as a list has it. The ETag is as the store spells it, usually in quotes; empty if it has none.
-struct listed_object {
-  std::string key;
-  std::uint64_t size = 0;
-  std::string etag;
-};
-
-/// One page of ListObjectsV2.
-struct list_page {
-  std::vector<listed_object> objects;
-  std::vector<std::string> prefixes;  // with a delimiter: what would be folders
-  std::string next_token;             // empty on the last page
-};
-
-/// Reads the body of a page. Throws errc::io, not recurring, for one that is malformed: truncated, hostile, a
-/// size that is none, names that are not encoded as the page says, or more to come without a token for it.
-[[nodiscard]] inline list_page read_list_page(std::string_view body) {
-  const xml_answer answer(body, "the list of objects");
-  const pugi::xml_node root = answer.root("ListBucketResult");
-  const std::string encoding = characters_of(root.child("EncodingType"));
-  if (!encoding.empty() && encoding != "url") answer.fail({"encodes its names in a way that is not 'url'"});
-  const auto name_in = [&](const pugi::xml_node& within, const char* name) {
-    std::string raw = answer.required(within, name);
-    if (encoding.empty()) return raw;
-    auto decoded = form_decoded(raw);
-    if (!decoded) answer.fail({"has a '%' without two digits in a <", name, ">"});
-    return std::move(*decoded);
-  };
-  const auto size_in = [&](const pugi::xml_node& object) {
-    const std::string digits = answer.required(object, "Size");
-    std::uint64_t size = 0;
-    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
-    if (problem != std::errc{} || end != digits.data() + digits.size() ||
-        size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-      answer.fail({"has a <Size> that is no number of bytes"});
-    return size;
-  };
-  list_page page;
-  for (const pugi::xml_node& one : root.children()) {
-    const std::string_view element = one.name();
-    if (element == "Contents") {
-      page.objects.push_back({name_in(one, "Key"), size_in(one), characters_of(one.child("ETag"))});
-      if (!fits_into_header(page.objects.back().etag)) answer.fail({"has control characters in an <ETag>"});
-    } else if (element == "CommonPrefixes") {
-      page.prefixes.push_back(name_in(one, "Prefix"));
-    }
-  }
-  const std::string more = characters_of(root.child("IsTruncated"));
-  if (more == "true") {
-    page.next_token = characters_of(root.child("NextContinuationToken"));
-    if (page.next_token.empty())
-      answer.fail(
-          {"says that there is more, and has no <NextContinuationToken>: does this store have "
-           "ListObjectsV2?"});
-  } else if (!more.empty() && more != "false") {
-    answer.fail({"has an <IsTruncated> that is neither true nor false"});
-  }
-  return page;
-}
-
-/// Goes through the pages of a list: until `done`, sends `query` and gives the answer's body to `accept`.
-class object_listing {
- public:
-  /// Objects whose keys begin with `prefix`; those with `delimiter` after it become prefixes, unless empty.
-  explicit object_listing(std::string prefix, std::string delimiter = {})
-      : prefix_(std::move(prefix)), delimiter_(std::move(delimiter)) {}
-
-  [[nodiscard]] bool done() const noexcept { return done_; }
-  /// Of the request for the next page, which goes to the bucket.
-  [[nodiscard]] std::vector<name_value> query() const {
-    std::vector<name_value> items{{"list-type", "2"}, {"encoding-type", "url"}, {"prefix", prefix_}};
-    if (!delimiter_.empty()) items.push_back({"delimiter", delimiter_});
-    if (!token_.empty()) items.push_back({"continuation-token", token_});
-    return items;
-  }
-  /// The page with this body. Throws what `read_list_page` does, and errc::io for a page that is not the one
-  /// asked for: names without the prefix, or the token of the page before, which would never end.
-  [[nodiscard]] list_page accept(std::string_view body) {
-    list_page page = read_list_page(body);
-    for (const listed_object& one : page.objects) check(one.key);
-    for (const std::string& one : page.prefixes) check(one);
-    if (!page.next_token.empty() && page.next_token == token_)
-      throw error(errc::io,
-                  "the list of objects does not end: the store gives the same continuation token again");
-    token_ = page.next_token;
-    done_ = token_.empty();
-    return page;
-  }
-
- private:
-  void check(std::string_view name) const {
-    if (!name.starts_with(prefix_))
-      throw error(errc::io, {"the list of objects has a name that does not begin with '", prefix_,
-                             "', which was asked for"});
-  }
-
-  std::string prefix_, delimiter_, token_;
-  bool done_ = false;
-};
-
-}  // namespace penstock::inline v0_1::detail::s3
-
-// ---- penstock/storage/s3/detail/object_list.hpp
+// ---- penstock/storage/s3/requests/object_list.hpp
 
 namespace penstock::inline v0_1::detail::s3 {
 
@@ -3303,7 +3303,86 @@ class catalog_calls {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/s3/detail/bucket_search.hpp
+// ---- penstock/storage/s3/multipart.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// The upload's id, from the body of the answer to `POST ?uploads`.
+[[nodiscard]] inline std::string read_upload_id(std::string_view body) {
+  const xml_answer answer(body, "the answer to the start of an upload");
+  return answer.required(answer.root("InitiateMultipartUploadResult"), "UploadId");
+}
+
+inline void append_xml(std::string& line, std::string_view chars) {
+  for (const char c : chars) {
+    if (c == '&') {
+      line += "&amp;";
+    } else if (c == '<') {
+      line += "&lt;";
+    } else if (c == '>') {
+      line += "&gt;";
+    } else if (c == '"') {
+      line += "&quot;";
+    } else {
+      line += c;
+    }
+  }
+}
+
+/// The body of the request that completes an upload, from the ETags of its parts 1 to n, in order, as the
+/// answers to them had them. Throws errc::argument for none, for more than 10,000, and for an empty one.
+[[nodiscard]] inline std::string completion_of(std::span<const std::string> etags) {
+  if (etags.empty() || etags.size() > 10'000)
+    throw error(errc::argument, {"an upload has 1 to 10000 parts, not ", etags.size()});
+  std::string body = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
+  for (std::size_t i = 0; i < etags.size(); ++i) {
+    if (etags[i].empty() || !fits_into_header(etags[i]))
+      throw error(errc::argument, {"part ", i + 1, " of the upload has no ETag"});
+    append(body, {"<Part><PartNumber>", i + 1, "</PartNumber><ETag>"});
+    append_xml(body, etags[i]);
+    body += "</ETag></Part>";
+  }
+  return body + "</CompleteMultipartUpload>";
+}
+
+/// The ETag of an object of these parts, as S3 makes it: the MD5 of the parts' MD5s, and their number. Empty
+/// if the parts' ETags are no MD5s.
+[[nodiscard]] inline std::string tag_of_parts(std::span<const std::string> etags) {
+  std::string sums;
+  for (std::string_view tag : etags) {
+    if (tag.size() > 1 && tag.starts_with('"') && tag.ends_with('"')) tag = tag.substr(1, tag.size() - 2);
+    if (tag.size() != 32) return {};
+    for (std::size_t i = 0; i < tag.size(); i += 2) {
+      const int high = hex_value(tag[i]), low = hex_value(tag[i + 1]);
+      if (high < 0 || low < 0) return {};
+      sums += static_cast<char>(high * 16 + low);
+    }
+  }
+  std::array<unsigned char, EVP_MAX_MD_SIZE> out{};
+  unsigned int size = 0;
+  if (EVP_Digest(sums.data(), sums.size(), out.data(), &size, EVP_md5(), nullptr) != 1) return {};
+  std::string tag = "\"";
+  append_hex(tag, std::span(out).first(size));
+  return tag + text({"-", etags.size(), "\""});
+}
+
+/// The object's ETag, from the answer to that request. A status of 200 may come before the store knows how it
+/// ends: then the body is spaces and an error, which is thrown like one with a status of its own.
+[[nodiscard]] inline std::string read_completion(const http_answer& answer) {
+  constexpr std::string_view what = "complete an upload";
+  if (answer.status != 200) throw error_of(read_refusal(answer), what);
+  const xml_answer document(answer.body, "the answer to the end of an upload");
+  if (std::string_view(document.root().name()) == "Error") {
+    refusal found = read_refusal(answer);
+    if (!remedy_of(found.code)) found.remedy = s3_remedy::retry;  // the status says nothing
+    throw error_of(found, what);
+  }
+  return document.required(document.root("CompleteMultipartUploadResult"), "ETag");
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/requests/bucket_search.hpp
 
 namespace penstock::inline v0_1::detail::s3 {
 
@@ -3359,7 +3438,7 @@ class bucket_search {
 
 }  // namespace penstock::inline v0_1::detail::s3
 
-// ---- penstock/storage/s3/detail/known_objects.hpp
+// ---- penstock/storage/s3/requests/known_objects.hpp
 
 namespace penstock::inline v0_1::detail::s3 {
 
@@ -3435,7 +3514,7 @@ class known_objects {
 
 }  // namespace penstock::inline v0_1::detail::s3
 
-// ---- penstock/storage/s3/detail/stored_objects.hpp
+// ---- penstock/storage/s3/requests/stored_objects.hpp
 
 namespace penstock::inline v0_1::detail::s3 {
 
@@ -3709,7 +3788,7 @@ class stored_objects {
 
 }  // namespace penstock::inline v0_1::detail::s3
 
-// ---- penstock/storage/s3/detail/plain_s3.hpp
+// ---- penstock/storage/s3/requests/plain_s3.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -3776,86 +3855,7 @@ static_assert(storage<plain_s3> && abandoning_session<plain_s3::session> &&
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/s3/multipart.hpp
-
-namespace penstock::inline v0_1::detail::s3 {
-
-/// The upload's id, from the body of the answer to `POST ?uploads`.
-[[nodiscard]] inline std::string read_upload_id(std::string_view body) {
-  const xml_answer answer(body, "the answer to the start of an upload");
-  return answer.required(answer.root("InitiateMultipartUploadResult"), "UploadId");
-}
-
-inline void append_xml(std::string& line, std::string_view chars) {
-  for (const char c : chars) {
-    if (c == '&') {
-      line += "&amp;";
-    } else if (c == '<') {
-      line += "&lt;";
-    } else if (c == '>') {
-      line += "&gt;";
-    } else if (c == '"') {
-      line += "&quot;";
-    } else {
-      line += c;
-    }
-  }
-}
-
-/// The body of the request that completes an upload, from the ETags of its parts 1 to n, in order, as the
-/// answers to them had them. Throws errc::argument for none, for more than 10,000, and for an empty one.
-[[nodiscard]] inline std::string completion_of(std::span<const std::string> etags) {
-  if (etags.empty() || etags.size() > 10'000)
-    throw error(errc::argument, {"an upload has 1 to 10000 parts, not ", etags.size()});
-  std::string body = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
-  for (std::size_t i = 0; i < etags.size(); ++i) {
-    if (etags[i].empty() || !fits_into_header(etags[i]))
-      throw error(errc::argument, {"part ", i + 1, " of the upload has no ETag"});
-    append(body, {"<Part><PartNumber>", i + 1, "</PartNumber><ETag>"});
-    append_xml(body, etags[i]);
-    body += "</ETag></Part>";
-  }
-  return body + "</CompleteMultipartUpload>";
-}
-
-/// The ETag of an object of these parts, as S3 makes it: the MD5 of the parts' MD5s, and their number. Empty
-/// if the parts' ETags are no MD5s.
-[[nodiscard]] inline std::string tag_of_parts(std::span<const std::string> etags) {
-  std::string sums;
-  for (std::string_view tag : etags) {
-    if (tag.size() > 1 && tag.starts_with('"') && tag.ends_with('"')) tag = tag.substr(1, tag.size() - 2);
-    if (tag.size() != 32) return {};
-    for (std::size_t i = 0; i < tag.size(); i += 2) {
-      const int high = hex_value(tag[i]), low = hex_value(tag[i + 1]);
-      if (high < 0 || low < 0) return {};
-      sums += static_cast<char>(high * 16 + low);
-    }
-  }
-  std::array<unsigned char, EVP_MAX_MD_SIZE> out{};
-  unsigned int size = 0;
-  if (EVP_Digest(sums.data(), sums.size(), out.data(), &size, EVP_md5(), nullptr) != 1) return {};
-  std::string tag = "\"";
-  append_hex(tag, std::span(out).first(size));
-  return tag + text({"-", etags.size(), "\""});
-}
-
-/// The object's ETag, from the answer to that request. A status of 200 may come before the store knows how it
-/// ends: then the body is spaces and an error, which is thrown like one with a status of its own.
-[[nodiscard]] inline std::string read_completion(const http_answer& answer) {
-  constexpr std::string_view what = "complete an upload";
-  if (answer.status != 200) throw error_of(read_refusal(answer), what);
-  const xml_answer document(answer.body, "the answer to the end of an upload");
-  if (std::string_view(document.root().name()) == "Error") {
-    refusal found = read_refusal(answer);
-    if (!remedy_of(found.code)) found.remedy = s3_remedy::retry;  // the status says nothing
-    throw error_of(found, what);
-  }
-  return document.required(document.root("CompleteMultipartUploadResult"), "ETag");
-}
-
-}  // namespace penstock::inline v0_1::detail::s3
-
-// ---- penstock/storage/s3/detail/upload.hpp
+// ---- penstock/storage/s3/requests/upload.hpp
 
 namespace penstock::inline v0_1::detail::s3 {
 

@@ -26,7 +26,7 @@
 #include <variant>
 #include <vector>
 
-// ---- penstock/source/detail/tf_records.hpp
+// ---- penstock/source/records/tf_records.hpp
 
 /// The records of TFRecord files: a header of 12 bytes (the payload's size, and the checksum of these 8
 /// bytes), the payload, and its checksum.
@@ -97,16 +97,16 @@ struct tf_header {
 
 /// Throws for a file that does not begin with a record: with what to write if it is compressed.
 [[noreturn]] inline void not_tf_records(bytes_view head, std::string_view reader) {
-  const std::string_view format = tar::compression_of(head);
+  const std::string_view format = compression_of(head);
   if (!format.empty())
-    throw error(errc::argument, tar::packed_advice(format, std::string(reader) + "<", ">(...)")).at_offset(0);
+    throw error(errc::argument, packed_advice(format, std::string(reader) + "<", ">(...)")).at_offset(0);
   if (head.size() < tf_header_size)
     throw not_a("a TFRecord file", head, {"it has only ", head.size(), " bytes"});
   throw not_a("a TFRecord file", head,
               {"the checksum of its first record's size is wrong",
-               tar::may_begin_zlib(head) ? "; if it is compressed with zlib, write "
-                                           "tfrecord_stream<unpack_zlib>(...)"
-                                         : ""});
+               may_begin_zlib(head) ? "; if it is compressed with zlib, write "
+                                      "tfrecord_stream<unpack_zlib>(...)"
+                                    : ""});
 }
 
 [[noreturn]] inline void tf_header_damaged(std::uint64_t record, std::uint64_t offset) {
@@ -127,12 +127,11 @@ inline void check_tf_payload(std::uint32_t checksum, bytes_view footer) {
 
 /// Makes the index of a file in one pass over the headers of its records.
 [[nodiscard]] inline buffer index_tf_records(session_view session, object_id id, const std::string& name,
-                                             std::uint64_t, tar::scan_pace pace,
-                                             tar::build_options options = {}) {
+                                             std::uint64_t, scan_pace pace, build_options options = {}) {
   try {
     const object_version shard = session.version(id);
-    tar::header_reader in(session, id, shard.size, pace);
-    tar::index_builder builder(true);
+    header_reader in(session, id, shard.size, pace);
+    index_builder builder(true);
     std::uint64_t at = 0, record = 0;
     const auto next = [&] {
       constexpr std::size_t frame = tf_header_size + tf_footer_size;
@@ -174,9 +173,8 @@ inline void check_tf_payload(std::uint32_t checksum, bytes_view footer) {
 }
 
 /// Compares an index with the headers of the first, the last, and a few other records.
-[[nodiscard]] inline bool agrees_with_tf_records(session_view session, object_id id,
-                                                 const tar::shard_index& index, tar::scan_pace,
-                                                 std::uint64_t) {
+[[nodiscard]] inline bool agrees_with_tf_records(session_view session, object_id id, const shard_index& index,
+                                                 scan_pace, std::uint64_t) {
   const std::uint64_t size = index.header().shard_size, records = index.header().samples;
   if (records == 0) return size == 0;
   constexpr std::uint64_t places = 6;
@@ -193,7 +191,7 @@ inline void check_tf_payload(std::uint32_t checksum, bytes_view footer) {
 }
 
 /// Compares an index with the headers of the first and the last record.
-[[nodiscard]] inline bool has_tf_ends(session_view session, object_id id, const tar::shard_index& index) {
+[[nodiscard]] inline bool has_tf_ends(session_view session, object_id id, const shard_index& index) {
   if (index.header().samples == 0) return true;
   const auto last = static_cast<std::uint32_t>(index.header().samples - 1);
   object_bytes bytes;
@@ -206,9 +204,9 @@ inline void check_tf_payload(std::uint32_t checksum, bytes_view footer) {
 }
 
 /// Files of TFRecord.
-[[nodiscard]] inline const tar::shard_kind& tf_record_files() noexcept {
-  static constexpr tar::shard_kind kind{"tfrecord",  true, false, &index_tf_records, &agrees_with_tf_records,
-                                        &has_tf_ends};
+[[nodiscard]] inline const shard_kind& tf_record_files() noexcept {
+  static constexpr shard_kind kind{"tfrecord", true, &index_tf_records, &agrees_with_tf_records,
+                                   &has_tf_ends};
   return kind;
 }
 
@@ -253,7 +251,7 @@ class tf_record {
   /// The offset of the bytes in the file.
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
   void read_into(mutable_bytes into) const {
-    if (into.size() != size_) tar::wrong_size(size_, into.size());
+    if (into.size() != size_) wrong_size(size_, into.size());
     if (!check_ || worker_->reads_straight(offset_, size_ + tf_footer_size)) {
       worker_->read(worker_->at.first, offset_, into);
       if (!check_) return;
@@ -290,11 +288,10 @@ struct show_tf_records {
   [[nodiscard]] tf_record<Worker> open(Worker& w) const noexcept {
     return {w, check};
   }
-  [[nodiscard]] static std::string key(const std::string& path, const tar::shard_index&,
-                                       std::uint64_t record) {
+  [[nodiscard]] static std::string key(const std::string& path, const shard_index&, std::uint64_t record) {
     return text({path, ":", record});
   }
-  static void add_context(const tar::sample_cursor& at, error& e) {
+  static void add_context(const sample_cursor& at, error& e) {
     const std::uint64_t payload = at.tables->offset(at.first);
     // An offset without a file comes from a codec, and counts from the payload's first byte, or a feature's.
     if (e.file().empty() && e.offset()) e.within("what its stage was given", payload);
@@ -307,12 +304,12 @@ struct show_tf_records {
 /// The source that `tfrecord` makes of files.
 template <storage Storage>
 class tfrecord_source : public opens_as_plan<tfrecord_source<Storage>> {
-  using file_set = detail::tar::shard_set<Storage>;
+  using file_set = detail::shard_set<Storage>;
 
  public:
   using penstock_part = source_tag;
   static constexpr std::string_view source_name = "tfrecord";
-  using reader = detail::tar::shard_reader<Storage, detail::show_tf_records>;
+  using reader = detail::shard_reader<Storage, detail::show_tf_records>;
   using element = typename reader::element;
 
   tfrecord_source(Storage where, const tfrecord_options& options)
@@ -340,7 +337,7 @@ class tfrecord_source : public opens_as_plan<tfrecord_source<Storage>> {
   [[nodiscard]] reader connect(const projection& used = {}) const { return {files_, used, {check_}}; }
 
  private:
-  [[nodiscard]] static detail::tar::index_rules rules_of(const tfrecord_options& options) {
+  [[nodiscard]] static detail::index_rules rules_of(const tfrecord_options& options) {
     if (options.index == index_policy::dali || options.index == index_policy::energon)
       throw error(errc::argument,
                   "tfrecord makes its own indexes; index_policy::dali and energon are for tar shards");
@@ -387,16 +384,16 @@ template <storage Storage>
                                                 const tfrecord_options& options = {}) {
   return {detail::one_split(std::move(where), which, "tfrecord"), options};
 }
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 [[nodiscard]] tfrecord_source<file> tfrecord(const Text& pattern, const tfrecord_options& options = {}) {
-  const std::string path = detail::files::local_path(detail::tar::to_pattern(pattern));
-  return {detail::is_data_folder(path) ? file(detail::tfrecord_paths(path)) : detail::tar::files_of(path),
+  const std::string path = detail::files::local_path(detail::to_pattern(pattern));
+  return {detail::is_data_folder(path) ? file(detail::tfrecord_paths(path)) : detail::files_of(path),
           options};
 }
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 [[nodiscard]] tfrecord_source<file> tfrecord(const Text& pattern, const named_split& which,
                                              const tfrecord_options& options = {}) {
-  return {file(detail::tfrecord_paths(detail::tar::to_pattern(pattern), &which)), options};
+  return {file(detail::tfrecord_paths(detail::to_pattern(pattern), &which)), options};
 }
 [[nodiscard]] inline tfrecord_source<file> tfrecord(std::vector<std::string> paths,
                                                     const tfrecord_options& options = {}) {
@@ -425,7 +422,7 @@ struct tfrecord_format {
   // Compressed files go by their names, and are refused with what to write.
   [[nodiscard]] static bool is_tfrecord(const listed_files& some) {
     const bytes_view head = bytes_of(some.head);
-    if (!detail::tar::compression_of(head).empty()) return some.ending.find("tfrecord") != std::string::npos;
+    if (!detail::compression_of(head).empty()) return some.ending.find("tfrecord") != std::string::npos;
     return head.size() >= detail::tf_header_size &&
            detail::tf_header(head.first(detail::tf_header_size)).intact;
   }
@@ -448,19 +445,19 @@ struct tfrecord_stream_options {
 namespace detail {
 
 /// Files of TFRecord, of which a zlib stream is told by its first record's checksum alone.
-[[nodiscard]] inline const tar::stream_kind& tf_record_streams() noexcept {
-  static constexpr tar::stream_kind kind{[](bytes_view head) {
-                                           return head.size() >= tf_header_size &&
-                                                  tf_header(head.first(tf_header_size)).intact;
-                                         },
-                                         true};
+[[nodiscard]] inline const stream_kind& tf_record_streams() noexcept {
+  static constexpr stream_kind kind{[](bytes_view head) {
+                                      return head.size() >= tf_header_size &&
+                                             tf_header(head.first(tf_header_size)).intact;
+                                    },
+                                    true};
   return kind;
 }
 
 /// Reads the records of files one after another.
-class tf_stream_reader : public tar::shard_sequence {
+class tf_stream_reader : public shard_sequence {
  public:
-  tf_stream_reader(shared<tar::stream_shards> set, tar::unpacker_calls unpack, forward_pieces* objects)
+  tf_stream_reader(shared<stream_shards> set, unpacker_calls unpack, forward_pieces* objects)
       : shard_sequence(std::move(set), unpack, objects, tf_record_streams()) {}
 
   [[nodiscard]] bool next(std::string& payload) {
@@ -571,17 +568,17 @@ class tfrecord_stream_source : public opens_as_plan<tfrecord_stream_source<Stora
 
     // Keeps its address when the reader is moved.
     struct state {
-      state(const Storage& where, shared<detail::tar::stream_shards> set, std::uint64_t ahead)
+      state(const Storage& where, shared<detail::stream_shards> set, std::uint64_t ahead)
           : session(where.connect()),
             pieces(detail::forward_session(session), set->names.size(), ahead),
             records(std::move(set), unpack.calls(), &pieces) {}
       session_type session;
       detail::forward_pieces pieces;
-      detail::tar::unpackers<Unpack...> unpack;
+      detail::unpackers<Unpack...> unpack;
       detail::tf_stream_reader records;
     };
 
-    reader(const Storage& where, shared<detail::tar::stream_shards> set, std::uint64_t ahead)
+    reader(const Storage& where, shared<detail::stream_shards> set, std::uint64_t ahead)
         : state_(std::make_unique<state>(where, std::move(set), ahead)) {}
 
     std::unique_ptr<state> state_;
@@ -590,7 +587,7 @@ class tfrecord_stream_source : public opens_as_plan<tfrecord_stream_source<Stora
   tfrecord_stream_source(Storage where, tfrecord_stream_options options)
       : storage_(std::move(where)),
         ahead_(options.read_ahead),
-        set_(std::make_shared<detail::tar::stream_shards>(
+        set_(std::make_shared<detail::stream_shards>(
             std::vector<std::string>(storage_.names().begin(), storage_.names().end()), options.limit, 0,
             true, source_name)) {}
 
@@ -602,7 +599,7 @@ class tfrecord_stream_source : public opens_as_plan<tfrecord_stream_source<Stora
  private:
   Storage storage_;
   std::uint64_t ahead_;
-  shared<detail::tar::stream_shards> set_;
+  shared<detail::stream_shards> set_;
 };
 
 /// The records of TFRecord files, read from beginning to end: for files that are compressed as a whole, as
@@ -631,10 +628,10 @@ template <unpacker... Unpack, storage Storage>
     Storage where, tfrecord_stream_options options = {}) {
   return {std::move(where), options};
 }
-template <unpacker... Unpack, detail::tar::pattern_text Text>
+template <unpacker... Unpack, detail::pattern_text Text>
 [[nodiscard]] tfrecord_stream_source<file, Unpack...> tfrecord_stream(const Text& pattern,
                                                                       tfrecord_stream_options options = {}) {
-  return {detail::tar::files_of(detail::tar::to_pattern(pattern)), options};
+  return {detail::files_of(detail::to_pattern(pattern)), options};
 }
 
 /// From a list of paths, in which braces are not expanded.
@@ -700,7 +697,7 @@ class tfrecord_writer {
     if (!file_) throw error(errc::state, "this tfrecord_writer is closed");
   }
 
-  std::optional<detail::tar::output_file> file_;
+  std::optional<detail::output_file> file_;
   std::uint64_t records_ = 0;
 };
 

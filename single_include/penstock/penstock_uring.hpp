@@ -34,7 +34,7 @@
 #include <utility>
 #include <vector>
 
-// ---- penstock/storage/detail/uring.hpp
+// ---- penstock/storage/local/uring.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -112,7 +112,7 @@ class uring {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/uring_reads.hpp
+// ---- penstock/storage/local/uring_reads.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {

@@ -25,7 +25,7 @@
 #include <vector>
 #include <yaml.h>
 
-// ---- penstock/source/detail/yaml_document.hpp
+// ---- penstock/source/files/yaml_document.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {

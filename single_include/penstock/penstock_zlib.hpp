@@ -156,7 +156,7 @@ class npz_copy {
     session_.confirm(0);
     return std::any_of(entries.begin(), entries.end(), [](const zip_entry& e) { return e.method != 0; });
   }
-  void write(tar::output_file& output) {
+  void write(output_file& output) {
     zip_archive archive(all_);
     std::string directory;
     const std::vector<zip_entry> entries = archive.all();
@@ -186,7 +186,7 @@ class npz_copy {
     return made;
   }
   /// Copies a member, and returns its entry in the directory.
-  [[nodiscard]] std::string add(const zip_entry& member, tar::output_file& output) {
+  [[nodiscard]] std::string add(const zip_entry& member, output_file& output) {
     constexpr std::uint64_t alignment = 64, local_size = 30, wide_size = 20;
     const std::uint64_t at = output.size();
     if (member.unpacked > limit_ || at > limit_ - member.unpacked)
@@ -207,7 +207,7 @@ class npz_copy {
     return "PK\1\2" + little(45, 2) + head + little(28, 2) + std::string(10, '\0') + little(none, 4) + name +
            little(1, 2) + little(24, 2) + sizes + little(at, 8);
   }
-  void content(const zip_entry& member, tar::output_file& output) {
+  void content(const zip_entry& member, output_file& output) {
     bytes_view packed = all_.subspan(to_size(member.begin), to_size(member.packed));
     uLong checksum = ::crc32(0, nullptr, 0);
     std::uint64_t size = 0;
@@ -287,7 +287,7 @@ class npz_copy {
 [[nodiscard]] inline std::vector<std::string> unpacked_npz(detail::mapped_paths paths,
                                                            const unpacked_options& options = {}) {
   const mapped_file files = std::move(paths).files();
-  return detail::tar::unpacked_paths(
+  return detail::unpacked_paths(
       std::vector<std::string>(files.names().begin(), files.names().end()), options,
       [](const std::string& packed, const unpacked_options& chosen) {
         struct copy_of {
@@ -296,12 +296,10 @@ class npz_copy {
           std::optional<detail::npz_copy> made;
           detail::npz_copy& get() { return made ? *made : made.emplace(path, limit); }
         } copy{packed, chosen.limit, {}};
-        return detail::tar::copied_path(
+        return detail::copied_path(
             packed, chosen,
             {&copy, [](void* of) { return static_cast<copy_of*>(of)->get().is_packed(); },
-             [](void* of, detail::tar::output_file& output) {
-               static_cast<copy_of*>(of)->get().write(output);
-             }});
+             [](void* of, detail::output_file& output) { static_cast<copy_of*>(of)->get().write(output); }});
       });
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-   The protocol of include/penstock/storage/detail/block_folder.hpp for the model checker spin: every interleaving of
+   The protocol of include/penstock/storage/cache/block_folder.hpp for the model checker spin: every interleaving of
    PROCESSES processes that each read READS blocks of BLOCKS through a folder of SLOTS, up to DEATHS of which die at any
    step, and of one process more that begins when all others have ended, however they did.
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
    The protocol of include/penstock/storage/range_store.hpp for the model checker spin, with those that use it: every
-   interleaving of a fetcher (run/engine/fetcher.hpp), WORKERS workers, STORAGES threads of a storage that end reads in
+   interleaving of a fetcher (run/engine/read_ahead/fetcher.hpp), WORKERS workers, STORAGES threads of a storage that end reads in
    any order, good or failed, the consumer, who says what has passed, may begin again once (RESTARTS) and ends the run,
    and a thread that stops it at any moment (or never). Any turn may be one that no worker takes.
 

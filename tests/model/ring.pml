@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-   The protocol of include/penstock/run/engine/ring.hpp for the model checker spin: every interleaving of WORKERS workers,
+   The protocol of include/penstock/run/engine/workers/ring.hpp for the model checker spin: every interleaving of WORKERS workers,
    one consumer and a thread that stops the ring at any moment (or never). Checked: a grain is evaluated once, only
    while its block is open; a block is delivered when all of its grains are done; `finish` runs once a block, before
    delivery; nobody sleeps for ever (no invalid end state), stopped or not. A third thread lowers and raises the number

@@ -10,7 +10,7 @@
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/run/block/block.hpp>
-#include <penstock/run/engine/ring.hpp>
+#include <penstock/run/engine/workers/ring.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/generated.hpp>
 #include <penstock/stage/batch.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/source/detail/arrow_union.hpp>
+#include <penstock/source/tables/arrow_union.hpp>
 
 #include "support/catch.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/source/detail/arrow_widen.hpp>
+#include <penstock/source/tables/arrow_widen.hpp>
 
 #include <penstock/codec/arrow_value.hpp>
 #include <penstock/core/half.hpp>
-#include <penstock/source/detail/arrow_union.hpp>
+#include <penstock/source/tables/arrow_union.hpp>
 
 #include "support/catch.hpp"
 

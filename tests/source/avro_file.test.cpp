@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/source/detail/avro_file.hpp>
+#include <penstock/source/tables/avro_file.hpp>
 
 #include "support/avro_bytes.hpp"
 #include "support/catch.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/core/error.hpp>
-#include <penstock/source/detail/batch_cache.hpp>
-#include <penstock/source/detail/shared_loop.hpp>
+#include <penstock/source/files/shared_loop.hpp>
+#include <penstock/source/tables/batch_cache.hpp>
 
 #include "support/catch.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/source/detail/csv_rows.hpp>
+#include <penstock/source/text/csv_rows.hpp>
 
 #include <cstddef>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/source/detail/data_folder.hpp>
+#include <penstock/source/files/data_folder.hpp>
 
 #include <penstock/core/error.hpp>
 #include <penstock/storage/memory_files.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/source/detail/deletion_vector.hpp>
+#include <penstock/source/tables/deletion_vector.hpp>
 
 #include "support/catch.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <penstock/source/derived_index.hpp>
-#include <penstock/source/tar/shard_index.hpp>
+#include <penstock/source/records/shard_index.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -48,7 +48,7 @@ void replace(const std::string& path, const std::string& bytes) {
 std::string sealed(std::string bytes) {
   auto* const at = reinterpret_cast<std::byte*>(bytes.data());
   const auto sum = [&](std::size_t begin, std::size_t size) {
-    return detail::tar::checksum(ps::bytes_of(bytes).subspan(begin, size));
+    return detail::checksum(ps::bytes_of(bytes).subspan(begin, size));
   };
   detail::store_little<std::uint64_t>(at + 64, sum(128, bytes.size() - 128));
   detail::store_little<std::uint64_t>(at + 120, sum(0, 120));

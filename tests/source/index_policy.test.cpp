@@ -237,8 +237,8 @@ TEST_CASE("source/index_policy: a false index is refused even with correct check
     for (std::size_t i = 0; i < size; ++i) bytes[at + i] = static_cast<char>(value >> (8 * i));
   };
   const auto seal = [&](std::string& bytes) {
-    put(bytes, 80, tar::checksum(penstock::bytes_of(bytes).subspan(128)));
-    put(bytes, 120, tar::checksum(penstock::bytes_of(bytes).first(120)));
+    put(bytes, 80, detail::checksum(penstock::bytes_of(bytes).subspan(128)));
+    put(bytes, 120, detail::checksum(penstock::bytes_of(bytes).first(120)));
     spill(index, bytes);
   };
   const auto lies = [&](const char* about, std::size_t at, std::uint64_t value, std::size_t bytes) {

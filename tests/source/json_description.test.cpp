@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/source/detail/json_description.hpp>
+#include <penstock/source/files/json_description.hpp>
 
 #include "support/catch.hpp"
 

@@ -9,12 +9,12 @@
 #include "support/temp_dir.hpp"
 #include "support/zip_writer.hpp"
 
-#include <penstock/codec/detail/zip_archive.hpp>
+#include <penstock/codec/layouts/zip_archive.hpp>
 #include <penstock/codec/npy.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/order/shuffle.hpp>
-#include <penstock/source/detail/zip_directory.hpp>
 #include <penstock/source/npy_rows.hpp>
+#include <penstock/source/rows/zip_directory.hpp>
 #include <penstock/source/zip.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/fields.hpp>

@@ -4,7 +4,7 @@
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 
-#include <penstock/source/tar/shard_index.hpp>
+#include <penstock/source/records/shard_index.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/storage/memory_files.hpp>
 
@@ -151,7 +151,7 @@ TEST_CASE("source/shard_writer: into a store, each shard's index follows it on r
   CHECK(stored.size() == 6);
   for (const std::string shard : {"bucket/a-00.tar", "bucket/a-01.tar", "bucket/a-02.tar"}) {
     const std::string index = stored[shard + ".penstock-index"];
-    const auto tables = penstock::detail::tar::shard_index::over(penstock::bytes_of(index));
+    const auto tables = penstock::detail::shard_index::over(penstock::bytes_of(index));
     REQUIRE(tables.has_value());
     CHECK(tables->header().shard_size == stored[shard].size());
     CHECK(tables->header().shard_stamp == 7);  // that of the object, so that it is used as it is

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/source/detail/split_files.hpp>
+#include <penstock/source/files/split_files.hpp>
 
 #include <penstock/core/error.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/core/arrow_type.hpp>
-#include <penstock/source/detail/table_facts.hpp>
+#include <penstock/source/tables/table_facts.hpp>
 
 #include "support/catch.hpp"
 

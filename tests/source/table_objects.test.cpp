@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/source/detail/table_objects.hpp>
+#include <penstock/source/tables/table_objects.hpp>
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>

@@ -3,7 +3,7 @@
 #include <penstock/source/iceberg.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/source/detail/hive_path.hpp>
+#include <penstock/source/tables/hive_path.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -232,7 +232,7 @@ TEST_CASE(
 
   // An index of the same file as a tar shard: it says that offsets are blocks.
   std::string other = text_in(made.paths[0] + ".penstock-index");
-  const auto header = ps::detail::tar::index_header::load(ps::bytes_of(other));
+  const auto header = ps::detail::index_header::load(ps::bytes_of(other));
   REQUIRE(header.has_value());
   CHECK(header->bytewise == 1);
   auto as_tar = *header;
@@ -251,19 +251,18 @@ TEST_CASE("source/tfrecord: an index that lies about its records is made again")
   (void)ps::tfrecord(made.paths);
   const std::string path = made.paths[0] + ".penstock-index", good = text_in(path);
   // The tables: 5 + 1 samples, and then the place and size of each record.
-  const std::size_t first = ps::detail::tar::index_header::size + 8 * 6;
+  const std::size_t first = ps::detail::index_header::size + 8 * 6;
   for (const auto& [at, value] :
        {std::pair{first + 8, std::uint64_t{2}}, std::pair{first, std::uint64_t{3} << 24}}) {
     std::string bad = good;
     const std::uint64_t before = ps::detail::load_little<std::uint64_t>(ps::bytes_of(good).data() + at);
     ps::detail::store_little<std::uint64_t>(reinterpret_cast<std::byte*>(bad.data()) + at, value);
-    auto header = *ps::detail::tar::index_header::load(ps::bytes_of(good));
+    auto header = *ps::detail::index_header::load(ps::bytes_of(good));
     if (at == first + 8) header.payload += value - before;
-    header.content =
-        ps::detail::tar::checksum(ps::bytes_of(bad).subspan(ps::detail::tar::index_header::size));
+    header.content = ps::detail::checksum(ps::bytes_of(bad).subspan(ps::detail::index_header::size));
     header.store(reinterpret_cast<std::byte*>(bad.data()));
-    CHECK(ps::detail::tar::shard_index::over(ps::bytes_of(good)).has_value());
-    CHECK(!ps::detail::tar::shard_index::over(ps::bytes_of(bad)).has_value());
+    CHECK(ps::detail::shard_index::over(ps::bytes_of(good)).has_value());
+    CHECK(!ps::detail::shard_index::over(ps::bytes_of(bad)).has_value());
   }
 }
 

@@ -11,7 +11,7 @@
 #include <penstock/core/destination.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/order/shuffle.hpp>
-#include <penstock/source/detail/little_endian.hpp>
+#include <penstock/source/files/little_endian.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/memory_files.hpp>

@@ -30,7 +30,7 @@
 #include <vector>
 
 static_assert(penstock::forward_source<penstock::webdataset_stream_source<>> &&
-              penstock::open_sample<penstock::detail::tar::stream_sample>);
+              penstock::open_sample<penstock::detail::tar_stream_sample>);
 
 namespace {
 

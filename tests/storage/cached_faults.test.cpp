@@ -4,10 +4,10 @@
 #include <penstock/storage/cached.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/storage/detail/block_files.hpp>
-#include <penstock/storage/detail/block_index.hpp>
-#include <penstock/storage/detail/file_lock.hpp>
+#include <penstock/storage/cache/block_files.hpp>
+#include <penstock/storage/cache/block_index.hpp>
 #include <penstock/storage/disk_cache.hpp>
+#include <penstock/storage/local/file_lock.hpp>
 #include <penstock/storage/memory_files.hpp>
 #include <penstock/storage/simulated_storage.hpp>
 

@@ -3,11 +3,11 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/storage/any_of.hpp>
-#include <penstock/storage/detail/block_folder.hpp>
-#include <penstock/storage/detail/block_index.hpp>
-#include <penstock/storage/detail/block_plan.hpp>
-#include <penstock/storage/detail/cached_reads.hpp>
-#include <penstock/storage/detail/next_uses.hpp>
+#include <penstock/storage/cache/block_folder.hpp>
+#include <penstock/storage/cache/block_index.hpp>
+#include <penstock/storage/cache/block_plan.hpp>
+#include <penstock/storage/cache/cached_reads.hpp>
+#include <penstock/storage/cache/next_uses.hpp>
 #include <penstock/storage/disk_cache.hpp>
 #include <penstock/storage/memory_cache.hpp>
 #include <penstock/storage/memory_files.hpp>

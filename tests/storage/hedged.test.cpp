@@ -2,9 +2,9 @@
 #include <penstock/storage/hedged.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/storage/detail/read_times.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/memory_files.hpp>
+#include <penstock/storage/resilience/read_times.hpp>
 #include <penstock/storage/retrying.hpp>
 #include <penstock/storage/simulated_storage.hpp>
 #include <penstock/storage/throttled.hpp>

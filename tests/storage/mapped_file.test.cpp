@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/storage/mapped_file.hpp>
 
-#include <penstock/storage/detail/mapping.hpp>
-#include <penstock/storage/detail/paths.hpp>
 #include <penstock/storage/file.hpp>
+#include <penstock/storage/local/mapping.hpp>
+#include <penstock/storage/local/paths.hpp>
 
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"

@@ -2,8 +2,8 @@
 #include <penstock/storage/memory_cache.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/storage/detail/memory_blocks.hpp>
-#include <penstock/storage/detail/wait_stops.hpp>
+#include <penstock/storage/cache/memory_blocks.hpp>
+#include <penstock/storage/reads/wait_stops.hpp>
 
 #include "support/catch.hpp"
 

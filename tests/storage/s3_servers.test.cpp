@@ -4,7 +4,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/storage/s3/credential_cache.hpp>
-#include <penstock/storage/s3/detail/stored_objects.hpp>
+#include <penstock/storage/s3/requests/stored_objects.hpp>
 #include <penstock/storage/s3_writer.hpp>
 
 #include "support/catch.hpp"

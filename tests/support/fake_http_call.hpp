@@ -2,8 +2,8 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
-#include <penstock/storage/s3/detail/http_answer.hpp>
-#include <penstock/storage/s3/detail/http_call.hpp>
+#include <penstock/storage/s3/requests/http_answer.hpp>
+#include <penstock/storage/s3/requests/http_call.hpp>
 
 #include <cstddef>
 #include <deque>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/waiting_reads.hpp>
 #include <penstock/storage/memory_files.hpp>
+#include <penstock/storage/reads/waiting_reads.hpp>
 
 #include <algorithm>
 #include <chrono>

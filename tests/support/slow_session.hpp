@@ -3,7 +3,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/options.hpp>
-#include <penstock/run/engine/fetcher.hpp>
+#include <penstock/run/engine/read_ahead/fetcher.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/storage_counters.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/cpp20.hpp>
 
 #include <string>
 #include <string_view>
@@ -13,9 +13,12 @@ namespace detail {
 /// file has.
 void list_name(std::string& list, std::string_view name);
 
+inline void list_name(std::string& list, std::string_view name) {
+  if (list.size() < 100)
+    list.append(list.empty() ? "" : ", ").append(name.substr(0, 80));
+  else if (!list.ends_with(", ..."))
+    list += ", ...";
+}
+
 }  // namespace detail
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/base/name_list.ipp>
-#endif

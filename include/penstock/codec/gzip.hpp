@@ -6,7 +6,7 @@
 #endif
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/codec/detail/inflater.hpp>
+#include <penstock/codec/layouts/inflater.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>

@@ -6,7 +6,7 @@
 #endif
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/codec/detail/json_text.hpp>
+#include <penstock/codec/layouts/json_text.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>

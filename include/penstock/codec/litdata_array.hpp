@@ -2,8 +2,8 @@
 #pragma once
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/codec/detail/litdata_leaf.hpp>
-#include <penstock/codec/detail/mds_encoding.hpp>
+#include <penstock/codec/layouts/litdata_leaf.hpp>
+#include <penstock/codec/layouts/mds_encoding.hpp>
 #include <penstock/codec/npy.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/element.hpp>

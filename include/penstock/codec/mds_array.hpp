@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/codec/detail/mds_encoding.hpp>
+#include <penstock/codec/layouts/mds_encoding.hpp>
 #include <penstock/codec/npy.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/element.hpp>

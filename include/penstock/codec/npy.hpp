@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/codec/detail/npy_header.hpp>
+#include <penstock/codec/layouts/npy_header.hpp>
 #include <penstock/core/destination.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/half.hpp>

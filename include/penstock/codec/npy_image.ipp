@@ -3,7 +3,7 @@
 
 #include <penstock/codec/npy_image.hpp>
 
-#include <penstock/codec/detail/npy_header.hpp>
+#include <penstock/codec/layouts/npy_header.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/tensor.hpp>
 

@@ -7,8 +7,8 @@
 
 #include <penstock/base/name_list.hpp>
 #include <penstock/codec/concepts.hpp>
-#include <penstock/codec/detail/inflater.hpp>
-#include <penstock/codec/detail/zip_archive.hpp>
+#include <penstock/codec/layouts/inflater.hpp>
+#include <penstock/codec/layouts/zip_archive.hpp>
 #include <penstock/codec/npy.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/element.hpp>

@@ -3,7 +3,7 @@
 
 #include <penstock/codec/text.hpp>
 
-#include <penstock/codec/detail/quoted.hpp>
+#include <penstock/codec/layouts/quoted.hpp>
 #include <penstock/core/error.hpp>
 
 #include <cstdint>

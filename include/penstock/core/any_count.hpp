@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
 
 #include <concepts>
 #include <cstdint>
@@ -60,8 +60,13 @@ class any_count {
   bool negative_ = false;
 };
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/core/any_count.ipp>
-#endif
+inline void refuse_negative(std::uint64_t magnitude, std::string_view stage) {
+  throw error(errc::argument, {stage, "(-", magnitude, "): the number is negative; give it 0 or more"})
+      .in_stage(stage);
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1

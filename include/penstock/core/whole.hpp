@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/destination.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
@@ -236,8 +235,14 @@ std::uint64_t whole_size(const W& value) {
 
 }  // namespace detail
 
-}  // namespace penstock::inline v0_1
+inline void whole_sample::make_items(std::size_t count) {
+  if (items_.size() < count) items_.resize(count);
+}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/core/whole.ipp>
-#endif
+inline bytes_view whole_sample::operator[](std::string_view name) const {
+  for (std::size_t i = 0; i < size_; ++i)
+    if (items_[i].name == name) return items_[i].bytes.view();
+  throw error(errc::missing, {"the sample has no member '", name, "'"}).for_key(key_);
+}
+
+}  // namespace penstock::inline v0_1

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <penstock/base/flat_json.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/options.hpp>
@@ -12,6 +11,7 @@
 #include <penstock/order/world.hpp>
 #include <penstock/source/concepts.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -294,8 +294,26 @@ namespace detail {
 
 }  // namespace detail
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/evaluation/parts.ipp>
-#endif
+inline void add_text(std::vector<std::string>& all, std::string_view one) { all.emplace_back(one); }
+
+inline std::string word_of_data(std::string words) {
+  constexpr std::size_t maximum = 1000;
+  if (words.size() > maximum) words = words.substr(0, maximum) + "...";
+  return as_utf8(words);
+}
+
+inline std::string first_difference(std::span<const std::string> theirs, std::span<const std::string> ours,
+                                    bool same_data) {
+  for (std::size_t i = same_data ? 1 : 0; i < std::max(theirs.size(), ours.size()); ++i) {
+    if (i < theirs.size() && i < ours.size() && theirs[i] == ours[i]) continue;
+    return text({"it has ", i < theirs.size() ? std::string_view(theirs[i]) : "no more stages",
+                 " where this plan has ", i < ours.size() ? std::string_view(ours[i]) : "no more"});
+  }
+  return {};
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1

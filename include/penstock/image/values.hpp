@@ -8,6 +8,7 @@
 #include <penstock/image/to_chw.hpp>
 
 #include <array>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -272,8 +273,23 @@ template <std::size_t Channels>
   return normalize_operation<1>(channel_statistics<1>{{mean}, {std}});
 }
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/image/values.ipp>
-#endif
+inline void check_statistics(const double* mean, const double* std, std::size_t count) {
+  for (std::size_t c = 0; c < count; ++c) {
+    // Beyond these the values would be no numbers of 32 bits.
+    if (!(std::fabs(mean[c]) <= 1e9))
+      throw error(errc::argument, {"normalize: the mean of channel ", c,
+                                   " is not a number within 1e9; pass the "
+                                   "mean of values from 0 to 1, as 0.485"});
+    if (!(std[c] >= 1e-9 && std[c] <= 1e9))
+      throw error(errc::argument,
+                  {"normalize: the deviation of channel ", c,
+                   " is not a positive number from "
+                   "1e-9 to 1e9; pass the standard deviation of values from 0 to 1, as 0.229"});
+  }
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1

@@ -4,7 +4,7 @@
 #include <penstock/inspection/derive.hpp>
 
 #include <penstock/core/message.hpp>
-#include <penstock/source/detail/values_lock.hpp>
+#include <penstock/source/files/values_lock.hpp>
 
 #include <sys/stat.h>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/projection.hpp>
@@ -180,8 +179,28 @@ template <source Source>
   return describe(plan<Source>(source));
 }
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/inspection/describe.ipp>
-#endif
+inline std::string description_line(std::string name, std::string_view kind, const std::string& note) {
+  const auto fill = [](std::string& line, std::size_t width) {
+    if (line.size() < width) line.resize(width, ' ');
+  };
+  fill(name, 46);
+  std::string line = "  " + name + " " + std::string(kind);
+  fill(line, 2 + name.size() + 1 + 11);
+  line += note;
+  while (line.back() == ' ') line.pop_back();
+  return line + "\n";
+}
+
+inline std::string used_fields_line(const projection& used) {
+  if (used.everything()) return {};
+  std::string line = "uses of a sample:";
+  for (std::size_t i = 0; i < used.names().size(); ++i)
+    line.append(i == 0 ? " " : ", ").append(used.names()[i]);
+  return line + "\n";
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/message.hpp>
 
 #include <cstdint>
 #include <string>
@@ -65,8 +65,24 @@ struct proof_part {
 /// The result as text for people: a table, then the violations, one per line.
 [[nodiscard]] std::string to_string(const proof& p);
 
-}  // namespace penstock::inline v0_1
+inline std::string to_string(const proof& p) {
+  std::string report =
+      detail::text({p.positions, " positions of ", p.samples, " samples in ", p.shards, " shards, ",
+                    p.global == 0 ? std::string("batches without a fixed number of samples")
+                                  : detail::text({p.global, " in a global step"}),
+                    p.sampled ? "; only random positions and steps were checked\n" : "\n"});
+  if (p.left_out != 0) detail::append(report, {p.left_out, " samples have no position\n"});
+  if (p.pads != 0) detail::append(report, {p.pads, " positions are padding: repeated samples, to fill up\n"});
+  for (const topology_proof& t : p.topologies) {
+    detail::append(report, {t.shape.nodes, " x ", t.shape.ranks_per_node, " ranks: ", t.steps, " steps, ",
+                            t.delivered, " samples, ", t.dropped, " dropped, ", t.padded, " padded"});
+    if (!p.sampled && t.shape.nodes != 0)
+      detail::append(report, {", shards touched by a node: ", t.min_shards, " to ", t.max_shards, ", ",
+                              t.sum / t.shape.nodes, " on average"});
+    report += '\n';
+  }
+  for (const std::string& violation : p.violations) detail::append(report, {"violation: ", violation, '\n'});
+  return report += p.holds() ? "holds\n" : "does not hold\n";
+}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/inspection/topology.ipp>
-#endif
+}  // namespace penstock::inline v0_1

@@ -3,7 +3,6 @@
 
 #include <penstock/base/shared.hpp>
 #include <penstock/core/any_seed.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/order/concepts.hpp>
@@ -15,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -116,8 +116,21 @@ struct split_by_key_fn {
 ///     auto valid = source | split_by_key(patient, 0.8, 7).rest();
 inline constexpr detail::split_by_key_fn split_by_key{};
 
-}  // namespace penstock::inline v0_1
+inline split_by_key_stage split_by_key_stage::rest() const {
+  split_by_key_stage made = *this;
+  made.rest_ = !rest_;
+  std::swap(made.kept_, made.others_);
+  return made;
+}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/order/split_by_key.ipp>
-#endif
+inline detail::listed_order split_by_key_stage::make(const order_input& in) const {
+  detail::check_places(in, kept_->upstream(), dataset_, what_, stage_name);
+  return {in, kept_};
+}
+
+inline std::string split_by_key_stage::describe() const {
+  return detail::text({"split_by_key(", what_, ", ", detail::fraction_text(fraction_), ", seed ", seed_,
+                       rest_ ? ").rest()" : ")"});
+}
+
+}  // namespace penstock::inline v0_1

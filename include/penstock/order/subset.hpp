@@ -2,7 +2,6 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/order/concepts.hpp>
@@ -277,8 +276,17 @@ struct subset_fn {
 ///     auto loader = source | subset(label, one_of({3, 5})) | shuffle(7) | batch(256);
 inline constexpr detail::subset_fn subset{};
 
-}  // namespace penstock::inline v0_1
+inline subset_stage::subset_stage(shared<const detail::position_list> kept, std::uint64_t dataset,
+                                  std::string what, std::string says)
+    : kept_(std::move(kept)),
+      dataset_(dataset),
+      mark_(kept_->fingerprint()),
+      what_(std::move(what)),
+      says_(std::move(says)) {}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/order/subset.ipp>
-#endif
+inline detail::listed_order subset_stage::make(const order_input& in) const {
+  detail::check_places(in, kept_->upstream(), dataset_, what_, stage_name);
+  return {in, kept_};
+}
+
+}  // namespace penstock::inline v0_1

@@ -3,7 +3,6 @@
 
 #include <penstock/base/shared.hpp>
 #include <penstock/core/any_seed.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
@@ -120,8 +119,22 @@ struct weighted_fn {
 ///     auto loader = source | weighted(importance, 7, {.num_samples = 100'000}) | shard(rank, world_size) | batch(256);
 inline constexpr detail::weighted_fn weighted{};
 
-}  // namespace penstock::inline v0_1
+inline weighted_order::weighted_order(shared<const detail::running_weights> weights, std::uint64_t seed,
+                                      std::uint64_t num_samples)
+    : seed_(seed), size_(num_samples), weights_(std::move(weights)) {
+  if (size_ > maximum) {
+    throw error(errc::argument,
+                {size_, " num_samples are more than 2^62; write repeat() for epochs without end"})
+        .in_stage("weighted");
+  }
+}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/order/weighted.ipp>
-#endif
+inline std::optional<position> weighted_order::position_of(position upstream) const {
+  if (upstream.index >= weights_->size()) return std::nullopt;
+  const bound drawn = bind(upstream.epoch);
+  for (std::uint64_t i = 0; i < size_; ++i)
+    if (drawn(i).index == upstream.index) return position{upstream.epoch, i};
+  return std::nullopt;
+}
+
+}  // namespace penstock::inline v0_1

@@ -8,7 +8,7 @@
 #include <penstock/core/options.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/to_size.hpp>
-#include <penstock/run/engine/ring.hpp>
+#include <penstock/run/engine/workers/ring.hpp>
 
 #include <boost/lockfree/queue.hpp>
 

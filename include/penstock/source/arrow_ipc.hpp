@@ -12,13 +12,13 @@
 #include <penstock/core/projection.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/arrow_rows.hpp>
-#include <penstock/source/detail/data_folder.hpp>
-#include <penstock/source/detail/file_pattern.hpp>
-#include <penstock/source/detail/ipc_batches.hpp>
-#include <penstock/source/detail/known_files.hpp>
+#include <penstock/source/files/data_folder.hpp>
+#include <penstock/source/files/file_pattern.hpp>
+#include <penstock/source/files/known_files.hpp>
 #include <penstock/source/manifest.hpp>
-#include <penstock/source/tar/shard_stream.hpp>
+#include <penstock/source/records/shard_stream.hpp>
+#include <penstock/source/tables/arrow_rows.hpp>
+#include <penstock/source/tables/ipc_batches.hpp>
 #include <penstock/source/where.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
@@ -47,10 +47,10 @@ namespace detail {
 template <unpacker... Unpack>
 std::optional<std::size_t> unpack_arrow_buffer(bytes_view packed, mutable_bytes into,
                                                std::string_view format) {
-  tar::unpackers<Unpack...> unpack;
-  const tar::unpacker_calls calls = unpack.calls();
+  unpackers<Unpack...> unpack;
+  const unpacker_calls calls = unpack.calls();
   const std::size_t which = calls.begin(calls.streams, format);
-  if (which == tar::unpacker_calls::none) return std::nullopt;
+  if (which == unpacker_calls::none) return std::nullopt;
   std::size_t made = 0;
   while (made != into.size()) {
     const unpack_step step = calls.step(calls.streams, which, packed, into.subspan(made), true);
@@ -161,15 +161,15 @@ template <unpacker... Unpack, storage Storage>
   return {detail::one_split(std::move(where), which, "arrow_ipc"), options,
           &detail::unpack_arrow_buffer<Unpack...>};
 }
-template <unpacker... Unpack, detail::tar::pattern_text Text>
+template <unpacker... Unpack, detail::pattern_text Text>
 [[nodiscard]] arrow_ipc_source<mapped_file> arrow_ipc(const Text& pattern, arrow_ipc_options options = {}) {
-  return {mapped_file(detail::arrow_paths(detail::tar::to_pattern(pattern))), options,
+  return {mapped_file(detail::arrow_paths(detail::to_pattern(pattern))), options,
           &detail::unpack_arrow_buffer<Unpack...>};
 }
-template <unpacker... Unpack, detail::tar::pattern_text Text>
+template <unpacker... Unpack, detail::pattern_text Text>
 [[nodiscard]] arrow_ipc_source<mapped_file> arrow_ipc(const Text& pattern, const named_split& which,
                                                       arrow_ipc_options options = {}) {
-  return {mapped_file(detail::arrow_paths(detail::tar::to_pattern(pattern), &which)), options,
+  return {mapped_file(detail::arrow_paths(detail::to_pattern(pattern), &which)), options,
           &detail::unpack_arrow_buffer<Unpack...>};
 }
 /// From a list of paths, in which braces are not expanded.

@@ -7,7 +7,7 @@
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/arrow_import.hpp>
+#include <penstock/source/tables/arrow_import.hpp>
 
 #include <concepts>
 #include <cstdint>

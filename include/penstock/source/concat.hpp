@@ -2,14 +2,14 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/joined_plans.hpp>
+#include <penstock/source/joined/joined_plans.hpp>
 #include <penstock/storage/concepts.hpp>
 
 #include <algorithm>
@@ -190,8 +190,32 @@ struct concat_fn {
 ///                   shuffle(7, window(16)) | batch(256);
 inline constexpr detail::concat_fn concat{};
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/source/concat.ipp>
-#endif
+inline concat_starts starts_of_joined(const std::vector<order_input>& sources) {
+  constexpr std::uint64_t maximum = std::uint64_t{1} << 62;
+  concat_starts made;
+  for (std::size_t k = 0; k < sources.size(); ++k) {
+    const order_input& each = sources[k];
+    const std::uint64_t first = made.firsts.back();
+    if (each.size > maximum - first) {
+      throw error(errc::argument,
+                  {"source ", k,
+                   " of concat is endless, or exceeds 2^62 samples together with those before it; write "
+                   "repeat() after concat"})
+          .in_stage("concat");
+    }
+    made.firsts.push_back(first + each.size);
+    if (each.starts) {
+      for (std::size_t i = 1; i < each.starts->size(); ++i) made.starts.push_back(first + (*each.starts)[i]);
+    } else if (each.size != 0) {
+      made.starts.push_back(first + each.size);
+    }
+  }
+  if (made.starts.size() == 1) made.starts.push_back(0);
+  return made;
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1

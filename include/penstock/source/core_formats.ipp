@@ -3,13 +3,13 @@
 
 #include <penstock/source/core_formats.hpp>
 
-#include <penstock/codec/detail/npy_header.hpp>
+#include <penstock/codec/layouts/npy_header.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/known_formats.hpp>
 #include <penstock/core/message.hpp>
-#include <penstock/source/detail/data_folder.hpp>
-#include <penstock/source/detail/little_endian.hpp>
-#include <penstock/source/detail/zip_directory.hpp>
+#include <penstock/source/files/data_folder.hpp>
+#include <penstock/source/files/little_endian.hpp>
+#include <penstock/source/rows/zip_directory.hpp>
 #include <penstock/source/tar/tar_header.hpp>
 
 #include <algorithm>
@@ -27,12 +27,9 @@ T number_in(const listed_files& some, std::size_t at) {
 
 PENSTOCK_INLINE bool is_tar(const listed_files& some) {
   const bytes_view head = bytes_of(some.head);
-  if (!tar::compression_of(head).empty())
+  if (!compression_of(head).empty())
     return some.ending.starts_with(".tar") || some.ending.starts_with(".tgz");
-  if (head.size() < tar::block_size) return false;
-  const bytes_view block = head.first(tar::block_size);
-  // An archive without members is zeros, as many other files are.
-  return tar::is_zero(block) ? some.ending == ".tar" : tar::checksum_matches(block);
+  return begins_tar(head, some.ending == ".tar");
 }
 
 PENSTOCK_INLINE bool is_arrow(const listed_files& some) {

@@ -11,12 +11,12 @@
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/arrow_rows.hpp>
-#include <penstock/source/detail/batch_cache.hpp>
-#include <penstock/source/detail/csv_files.hpp>
-#include <penstock/source/detail/data_folder.hpp>
-#include <penstock/source/detail/file_pattern.hpp>
+#include <penstock/source/files/data_folder.hpp>
+#include <penstock/source/files/file_pattern.hpp>
 #include <penstock/source/manifest.hpp>
+#include <penstock/source/tables/arrow_rows.hpp>
+#include <penstock/source/tables/batch_cache.hpp>
+#include <penstock/source/text/csv_files.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
 #include <penstock/storage/session_view.hpp>
@@ -137,14 +137,14 @@ template <storage Storage>
 [[nodiscard]] csv_source<Storage> csv(Storage where, const named_split& which, csv_options options = {}) {
   return {detail::one_split(std::move(where), which, "csv"), std::move(options)};
 }
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 [[nodiscard]] csv_source<mapped_file> csv(const Text& pattern, csv_options options = {}) {
-  return {mapped_file(detail::csv_paths(detail::tar::to_pattern(pattern))), std::move(options)};
+  return {mapped_file(detail::csv_paths(detail::to_pattern(pattern))), std::move(options)};
 }
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 [[nodiscard]] csv_source<mapped_file> csv(const Text& pattern, const named_split& which,
                                           csv_options options = {}) {
-  return {mapped_file(detail::csv_paths(detail::tar::to_pattern(pattern), &which)), std::move(options)};
+  return {mapped_file(detail::csv_paths(detail::to_pattern(pattern), &which)), std::move(options)};
 }
 
 /// The rows of files with tabs between values; otherwise as `csv`. Of a folder, files `*.tsv`.
@@ -158,16 +158,16 @@ template <storage Storage>
   options.delimiter = '\t';
   return {detail::one_split(std::move(where), which, "tsv"), std::move(options)};
 }
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 [[nodiscard]] csv_source<mapped_file> tsv(const Text& pattern, csv_options options = {}) {
   options.delimiter = '\t';
-  return {mapped_file(detail::tsv_paths(detail::tar::to_pattern(pattern))), std::move(options)};
+  return {mapped_file(detail::tsv_paths(detail::to_pattern(pattern))), std::move(options)};
 }
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 [[nodiscard]] csv_source<mapped_file> tsv(const Text& pattern, const named_split& which,
                                           csv_options options = {}) {
   options.delimiter = '\t';
-  return {mapped_file(detail::tsv_paths(detail::tar::to_pattern(pattern), &which)), std::move(options)};
+  return {mapped_file(detail::tsv_paths(detail::to_pattern(pattern), &which)), std::move(options)};
 }
 
 }  // namespace penstock::inline v0_1

@@ -5,8 +5,8 @@
 #include <penstock/core/pack.hpp>
 #include <penstock/source/core_formats.hpp>
 #include <penstock/source/dataset_format.hpp>
-#include <penstock/source/detail/data_folder.hpp>
-#include <penstock/source/detail/file_pattern.hpp>
+#include <penstock/source/files/data_folder.hpp>
+#include <penstock/source/files/file_pattern.hpp>
 #include <penstock/storage/concepts.hpp>
 
 #include <array>
@@ -196,10 +196,10 @@ template <class... Formats>
     return detail::as_one_of<sources>(format.open(there));
   });
 }
-template <detail::tar::pattern_text Path, class... Formats>
+template <detail::pattern_text Path, class... Formats>
 [[nodiscard]] dataset_of<Formats...> dataset(const Path& path, const Formats&... formats) {
   const named_split* const which = detail::split_among(formats...);
-  std::string pattern = detail::tar::to_pattern(path);
+  std::string pattern = detail::to_pattern(path);
   return dataset(which == nullptr ? dataset_listing(std::move(pattern)) : dataset_listing(pattern, *which),
                  formats...);
 }

@@ -5,7 +5,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/named_split.hpp>
 #include <penstock/core/pack.hpp>
-#include <penstock/source/detail/table_marks.hpp>
+#include <penstock/source/files/table_marks.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 

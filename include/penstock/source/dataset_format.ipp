@@ -6,9 +6,9 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
-#include <penstock/source/detail/file_pattern.hpp>
-#include <penstock/source/detail/split_files.hpp>
-#include <penstock/source/tar/tar_header.hpp>
+#include <penstock/source/files/file_pattern.hpp>
+#include <penstock/source/files/packed_format.hpp>
+#include <penstock/source/files/split_files.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/file_names.hpp>
 #include <penstock/storage/url.hpp>
@@ -67,7 +67,7 @@ PENSTOCK_INLINE std::string listed_briefly(std::span<const std::string> names) {
 /// How the first of some files begins, for a message.
 PENSTOCK_INLINE std::string beginning_of(const listed_files& some) {
   if (some.size == 0) return "is empty";
-  const std::string_view packed = tar::compression_of(bytes_of(some.head));
+  const std::string_view packed = compression_of(bytes_of(some.head));
   if (!packed.empty()) return "is compressed with " + std::string(packed);
   std::string line = "begins with";
   constexpr char digits[] = "0123456789abcdef";
@@ -234,7 +234,7 @@ PENSTOCK_INLINE dataset_listing::dataset_listing(const std::string& path, const 
   const detail::source_call call{"dataset", path_};
   std::error_code failed;
   if (!fs::is_directory(path, failed)) {
-    list_paths(detail::names_of_split(detail::tar::paths_of(path), which, call));
+    list_paths(detail::names_of_split(detail::paths_of(path), which, call));
     return;
   }
   std::vector<std::string> relative, chosen;
@@ -280,7 +280,7 @@ PENSTOCK_INLINE void dataset_listing::list() {
   } else if (fs::is_regular_file(path_, failed)) {  // whatever its name would be as a pattern
     list_paths({path_});
   } else {
-    list_paths(detail::tar::paths_of(path_));
+    list_paths(detail::paths_of(path_));
   }
 }
 

@@ -9,9 +9,9 @@
 #endif
 
 #include <penstock/source/dataset_format.hpp>
-#include <penstock/source/detail/delta_log.hpp>
-#include <penstock/source/detail/table_objects.hpp>
 #include <penstock/source/parquet.hpp>
+#include <penstock/source/tables/delta_log.hpp>
+#include <penstock/source/tables/table_objects.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/file_names.hpp>

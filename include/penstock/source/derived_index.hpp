@@ -6,7 +6,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
-#include <penstock/source/detail/values_file.hpp>
+#include <penstock/source/files/values_file.hpp>
 
 #include <bit>
 #include <concepts>

@@ -12,7 +12,7 @@
 #include <penstock/core/record.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/folder_files.hpp>
+#include <penstock/source/files/folder_files.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -5,7 +5,7 @@
 
 #include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
-#include <penstock/source/detail/whole_file.hpp>
+#include <penstock/source/files/whole_file.hpp>
 #include <penstock/storage/file_names.hpp>
 
 #include <fcntl.h>

@@ -9,9 +9,9 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/source/dataset_format.hpp>
-#include <penstock/source/detail/folder_names.hpp>
-#include <penstock/source/detail/whole_file.hpp>
-#include <penstock/source/detail/yaml_document.hpp>
+#include <penstock/source/files/folder_names.hpp>
+#include <penstock/source/files/whole_file.hpp>
+#include <penstock/source/files/yaml_document.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/storage/braces.hpp>

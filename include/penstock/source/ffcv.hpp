@@ -9,12 +9,12 @@
 #include <penstock/core/projection.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/ffcv_files.hpp>
-#include <penstock/source/detail/ffcv_sample.hpp>
-#include <penstock/source/detail/file_pattern.hpp>
-#include <penstock/source/detail/known_files.hpp>
-#include <penstock/source/detail/stored_files.hpp>
+#include <penstock/source/files/file_pattern.hpp>
+#include <penstock/source/files/known_files.hpp>
+#include <penstock/source/files/stored_files.hpp>
 #include <penstock/source/manifest.hpp>
+#include <penstock/source/records/ffcv_files.hpp>
+#include <penstock/source/records/ffcv_sample.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/session_view.hpp>
@@ -227,9 +227,9 @@ template <storage Storage>
 [[nodiscard]] ffcv_source<Storage> ffcv(Storage where) {
   return ffcv_source<Storage>(std::move(where));
 }
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 [[nodiscard]] ffcv_source<file> ffcv(const Text& pattern) {
-  return ffcv_source<file>(detail::tar::files_of(detail::tar::to_pattern(pattern)));
+  return ffcv_source<file>(detail::files_of(detail::to_pattern(pattern)));
 }
 
 }  // namespace penstock::inline v0_1

@@ -12,7 +12,7 @@
 #include <penstock/core/random.hpp>
 #include <penstock/core/strided_view.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/hash_bytes.hpp>
+#include <penstock/source/files/hash_bytes.hpp>
 
 #include <algorithm>
 #include <atomic>

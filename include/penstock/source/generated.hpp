@@ -9,7 +9,7 @@
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/starts.hpp>
+#include <penstock/source/files/starts.hpp>
 
 #include <concepts>
 #include <cstdint>

@@ -9,10 +9,10 @@
 #endif
 
 #include <penstock/source/dataset_format.hpp>
-#include <penstock/source/detail/iceberg_metadata.hpp>
-#include <penstock/source/detail/iceberg_table.hpp>
-#include <penstock/source/detail/table_objects.hpp>
 #include <penstock/source/parquet.hpp>
+#include <penstock/source/tables/iceberg_metadata.hpp>
+#include <penstock/source/tables/iceberg_table.hpp>
+#include <penstock/source/tables/table_objects.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/file_names.hpp>

@@ -13,9 +13,9 @@
 #include <penstock/core/tensor.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/hash_bytes.hpp>
-#include <penstock/source/detail/idx_file.hpp>
-#include <penstock/source/detail/whole_file.hpp>
+#include <penstock/source/files/hash_bytes.hpp>
+#include <penstock/source/files/whole_file.hpp>
+#include <penstock/source/rows/idx_file.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -5,15 +5,15 @@
 #error "penstock/source/idx_gz.hpp needs libdeflate: link penstock::gzip"
 #endif
 
-#include <penstock/codec/detail/inflater.hpp>
+#include <penstock/codec/layouts/inflater.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/dataset_format.hpp>
-#include <penstock/source/detail/format_types.hpp>
-#include <penstock/source/detail/idx_listing.hpp>
 #include <penstock/source/idx.hpp>
+#include <penstock/source/rows/format_types.hpp>
+#include <penstock/source/rows/idx_listing.hpp>
 
 #include <libdeflate.h>
 

@@ -3,7 +3,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/source/detail/sidecar_objects.hpp>
+#include <penstock/source/files/sidecar_objects.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
@@ -29,7 +29,7 @@ struct indexed_shards {
   friend bool operator==(const indexed_shards&, const indexed_shards&) = default;
 };
 
-namespace detail::tar {
+namespace detail {
 
 /// Where new indexes go.
 struct index_sink {
@@ -39,7 +39,7 @@ struct index_sink {
 [[nodiscard]] indexed_shards index_all(storage_facts where, session_view session, sidecar_objects& near,
                                        bool latent, const index_shards_options& options, index_sink sink);
 
-}  // namespace detail::tar
+}  // namespace detail
 
 /// Makes the indexes that `webdataset` looks for beside shards in a store: once, so that no later start has
 /// to read the shards' headers.
@@ -65,12 +65,12 @@ indexed_shards index_shards(const Storage& where, Put&& put, index_shards_option
   using put_type = std::remove_reference_t<Put>;
   detail::sidecar_objects near(where);
   auto session = where.connect();
-  return detail::tar::index_all(
-      facts_of(where), session, near, latent_session<typename Storage::session> && !is_local(where), options,
-      {const_cast<std::remove_const_t<put_type>*>(&put),
-       [](void* self, std::size_t number, const std::string& name, bytes_view index) {
-         (*static_cast<put_type*>(self))(number, name, index);
-       }});
+  return detail::index_all(facts_of(where), session, near,
+                           latent_session<typename Storage::session> && !is_local(where), options,
+                           {const_cast<std::remove_const_t<put_type>*>(&put),
+                            [](void* self, std::size_t number, const std::string& name, bytes_view index) {
+                              (*static_cast<put_type*>(self))(number, name, index);
+                            }});
 }
 template <storage Storage, class Writer>
   requires object_writer<std::remove_cvref_t<Writer>>

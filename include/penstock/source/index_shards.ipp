@@ -4,11 +4,11 @@
 #include <penstock/source/index_shards.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/source/detail/parallel.hpp>
-#include <penstock/source/tar/foreign_index.hpp>
-#include <penstock/source/tar/index_builder.hpp>
-#include <penstock/source/tar/shard_index.hpp>
-#include <penstock/source/tar/stored_index.hpp>
+#include <penstock/source/files/parallel.hpp>
+#include <penstock/source/records/index_builder.hpp>
+#include <penstock/source/records/shard_index.hpp>
+#include <penstock/source/records/stored_index.hpp>
+#include <penstock/source/tar/tar_shards.hpp>
 
 #include <mutex>
 #include <optional>
@@ -16,7 +16,7 @@
 #include <string_view>
 #include <utility>
 
-namespace penstock::inline v0_1::detail::tar {
+namespace penstock::inline v0_1::detail {
 
 // Whether the index beside the shard was made for it as it is.
 PENSTOCK_INLINE bool index_is_there(object_version there, object_id id, sidecar_objects& near) {
@@ -62,4 +62,4 @@ PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view sessi
   return done;
 }
 
-}  // namespace penstock::inline v0_1::detail::tar
+}  // namespace penstock::inline v0_1::detail

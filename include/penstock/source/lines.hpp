@@ -10,12 +10,12 @@
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/data_folder.hpp>
-#include <penstock/source/detail/known_files.hpp>
-#include <penstock/source/detail/line_files.hpp>
-#include <penstock/source/detail/mapped_paths.hpp>
-#include <penstock/source/detail/stored_files.hpp>
+#include <penstock/source/files/data_folder.hpp>
+#include <penstock/source/files/known_files.hpp>
+#include <penstock/source/files/mapped_paths.hpp>
+#include <penstock/source/files/stored_files.hpp>
 #include <penstock/source/manifest.hpp>
+#include <penstock/source/text/line_files.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
 #include <penstock/storage/session_view.hpp>
@@ -195,14 +195,14 @@ template <storage Storage>
                                          lines_options options = {}) {
   return {detail::one_split(std::move(where), which, "lines"), options};
 }
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 [[nodiscard]] line_source<mapped_file> lines(const Text& pattern, lines_options options = {}) {
-  return {mapped_file(detail::line_paths(std::string(detail::tar::to_pattern(pattern)))), options};
+  return {mapped_file(detail::line_paths(std::string(detail::to_pattern(pattern)))), options};
 }
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 [[nodiscard]] line_source<mapped_file> lines(const Text& pattern, const named_split& which,
                                              lines_options options = {}) {
-  return {mapped_file(detail::line_paths(std::string(detail::tar::to_pattern(pattern)), &which)), options};
+  return {mapped_file(detail::line_paths(std::string(detail::to_pattern(pattern)), &which)), options};
 }
 [[nodiscard]] inline line_source<mapped_file> lines(detail::mapped_paths paths, lines_options options = {}) {
   return {std::move(paths).files(), options};

@@ -6,18 +6,18 @@
 #endif
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/codec/detail/litdata_leaf.hpp>
-#include <penstock/codec/detail/mds_encoding.hpp>
+#include <penstock/codec/layouts/litdata_leaf.hpp>
+#include <penstock/codec/layouts/mds_encoding.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/source/arrow_ipc.hpp>
 #include <penstock/source/dataset_format.hpp>
-#include <penstock/source/detail/litdata_frames.hpp>
-#include <penstock/source/detail/litdata_samples.hpp>
-#include <penstock/source/detail/mds_shards.hpp>
 #include <penstock/source/litdata_index.hpp>
 #include <penstock/source/mds.hpp>
+#include <penstock/source/records/litdata_frames.hpp>
+#include <penstock/source/records/litdata_samples.hpp>
+#include <penstock/source/records/mds_shards.hpp>
 #include <penstock/source/tokens.hpp>
 #include <penstock/source/unpacked.hpp>
 #include <penstock/storage/concepts.hpp>
@@ -56,9 +56,9 @@ inline void check_litdata_samples(const litdata_index& index) {
 /// A chunk, or a copy of it without compression. `Forms` unpack it.
 template <unpacker... Forms>
 [[nodiscard]] std::string litdata_path(const std::string& path, const unpacked_options& options,
-                                       const tar::stream_kind& kind) {
-  tar::unpackers<Forms...> unpack;
-  return tar::unpacked_path(path, options, unpack.calls(), "litdata", kind);
+                                       const stream_kind& kind) {
+  unpackers<Forms...> unpack;
+  return unpacked_path(path, options, unpack.calls(), "litdata", kind);
 }
 /// The files of the chunks, or copies of them without compression.
 template <unpacker... Unpack>
@@ -66,11 +66,10 @@ template <unpacker... Unpack>
                                                      const unpacked_options& options) {
   return mds_paths(folder, index.chunks, [&](const std::vector<std::string>& packed, mds_packing) {
     if (index.packed_samples)
-      return tar::unpacked_paths(
-          packed, options, [](const std::string& path, const unpacked_options& chosen) {
-            return litdata_path<litdata_samples<Unpack>...>(path, chosen, litdata_sample_streams());
-          });
-    return tar::unpacked_paths(packed, options, [](const std::string& path, const unpacked_options& chosen) {
+      return unpacked_paths(packed, options, [](const std::string& path, const unpacked_options& chosen) {
+        return litdata_path<litdata_samples<Unpack>...>(path, chosen, litdata_sample_streams());
+      });
+    return unpacked_paths(packed, options, [](const std::string& path, const unpacked_options& chosen) {
       return litdata_path<litdata_frames<Unpack>...>(path, chosen, litdata_streams());
     });
   });

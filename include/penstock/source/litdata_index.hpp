@@ -8,12 +8,12 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
-#include <penstock/source/detail/folder_names.hpp>
-#include <penstock/source/detail/hash_bytes.hpp>
-#include <penstock/source/detail/json_description.hpp>
-#include <penstock/source/detail/mds_sample.hpp>
-#include <penstock/source/detail/mds_shards.hpp>
-#include <penstock/source/detail/whole_file.hpp>
+#include <penstock/source/files/folder_names.hpp>
+#include <penstock/source/files/hash_bytes.hpp>
+#include <penstock/source/files/json_description.hpp>
+#include <penstock/source/files/whole_file.hpp>
+#include <penstock/source/records/mds_sample.hpp>
+#include <penstock/source/records/mds_shards.hpp>
 
 #include <nlohmann/json.hpp>
 

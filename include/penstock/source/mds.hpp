@@ -16,11 +16,11 @@
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/dataset_format.hpp>
-#include <penstock/source/detail/known_files.hpp>
-#include <penstock/source/detail/mds_sample.hpp>
-#include <penstock/source/detail/mds_shards.hpp>
+#include <penstock/source/files/known_files.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/mds_index.hpp>
+#include <penstock/source/records/mds_sample.hpp>
+#include <penstock/source/records/mds_shards.hpp>
 #include <penstock/source/unpacked.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
@@ -218,20 +218,20 @@ enum class mds_packing { marked, brotli, snappy };
 
 template <mds_packing Packing, unpacker... Unpack>
 [[nodiscard]] std::string mds_copy(const std::string& packed, const unpacked_options& options) {
-  static constexpr tar::stream_kind unmarked{
+  static constexpr stream_kind unmarked{
       [](bytes_view) { return false; }, false,
       [](bytes_view) -> std::string_view { return Packing == mds_packing::brotli ? "brotli" : "snappy"; }};
-  tar::unpackers<Unpack...> unpack;
-  return tar::unpacked_path(packed, options, unpack.calls(), "mds",
-                            Packing == mds_packing::marked ? tar::tar_streams() : unmarked);
+  unpackers<Unpack...> unpack;
+  return unpacked_path(packed, options, unpack.calls(), "mds",
+                       Packing == mds_packing::marked ? tar_streams() : unmarked);
 }
 template <unpacker... Unpack>
 [[nodiscard]] std::vector<std::string> mds_copies(const std::vector<std::string>& packed, mds_packing packing,
                                                   const unpacked_options& options) {
-  return tar::unpacked_paths(packed, options,
-                             packing == mds_packing::brotli   ? &mds_copy<mds_packing::brotli, Unpack...>
-                             : packing == mds_packing::snappy ? &mds_copy<mds_packing::snappy, Unpack...>
-                                                              : &mds_copy<mds_packing::marked, Unpack...>);
+  return unpacked_paths(packed, options,
+                        packing == mds_packing::brotli   ? &mds_copy<mds_packing::brotli, Unpack...>
+                        : packing == mds_packing::snappy ? &mds_copy<mds_packing::snappy, Unpack...>
+                                                         : &mds_copy<mds_packing::marked, Unpack...>);
 }
 
 /// The files of a dataset's shards: those that are not compressed where they are there, and of the others

@@ -5,14 +5,14 @@
 #error "penstock/source/mds_writer.hpp needs nlohmann-json: link penstock::json"
 #endif
 
-#include <penstock/codec/detail/mds_encoding.hpp>
+#include <penstock/codec/layouts/mds_encoding.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/tensor.hpp>
-#include <penstock/source/detail/mds_sample.hpp>
-#include <penstock/source/detail/output_file.hpp>
-#include <penstock/source/detail/unpacked_copy.hpp>
+#include <penstock/source/files/unpacked_copy.hpp>
+#include <penstock/source/records/mds_sample.hpp>
+#include <penstock/storage/local/output_file.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -113,7 +113,7 @@ class mds_writer {
     if (::access(index_path().c_str(), F_OK) == 0)
       throw error(errc::argument, "the folder has an index already; write to another, or delete its files")
           .in_file(index_path());
-    if (const int code = detail::tar::make_folders(folder_); code != 0)
+    if (const int code = detail::make_folders(folder_); code != 0)
       throw error(errc::io, {"cannot make the folder: ", std::generic_category().message(code)})
           .in_file(folder_);
   }
@@ -147,7 +147,7 @@ class mds_writer {
   void close() {
     if (closed_) throw error(errc::state, "this mds_writer is closed");
     if (!begins_.empty()) finish_shard();
-    detail::tar::output_file index(index_path());
+    detail::output_file index(index_path());
     index.write(bytes_of(R"({"shards": [)" + entries_ + R"(], "version": 2})"));
     index.commit();
     closed_ = true;
@@ -202,7 +202,7 @@ class mds_writer {
     std::string number = std::to_string(shards_);
     number.insert(0, number.size() < 5 ? 5 - number.size() : 0, '0');
     const std::string name = "shard." + number + ".mds";
-    detail::tar::output_file file(folder_ + "/" + name);
+    detail::output_file file(folder_ + "/" + name);
     file.write(bytes_of(head));
     file.write(bytes_of(samples_));
     file.commit();

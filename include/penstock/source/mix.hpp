@@ -13,7 +13,7 @@
 #include <penstock/order/mixture.hpp>
 #include <penstock/order/weights.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/joined_plans.hpp>
+#include <penstock/source/joined/joined_plans.hpp>
 #include <penstock/storage/concepts.hpp>
 
 #include <algorithm>

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/file_pattern.hpp>
-#include <penstock/source/detail/range_source.hpp>
-#include <penstock/source/detail/row_files.hpp>
-#include <penstock/source/detail/stored_npy.hpp>
+#include <penstock/source/files/file_pattern.hpp>
+#include <penstock/source/rows/range_source.hpp>
+#include <penstock/source/rows/row_files.hpp>
+#include <penstock/source/rows/stored_npy.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
@@ -51,7 +51,7 @@ using npy_range_source = detail::range_source<detail::npy_range_format<T>, T>;
 /// Source: numpy, "A simple file format for NumPy arrays" (numpy/lib/format.py).
 template <class T>
 [[nodiscard]] npy_range_source<T> npy_ranges(std::string_view pattern) {
-  return {detail::tar::files_of(std::string(pattern)), {}, nullptr};
+  return {detail::files_of(std::string(pattern)), {}, nullptr};
 }
 
 }  // namespace penstock::inline v0_1

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/mapped_paths.hpp>
-#include <penstock/source/detail/row_files.hpp>
-#include <penstock/source/detail/row_source.hpp>
-#include <penstock/source/detail/stored_npy.hpp>
+#include <penstock/source/files/mapped_paths.hpp>
+#include <penstock/source/rows/row_files.hpp>
+#include <penstock/source/rows/row_source.hpp>
+#include <penstock/source/rows/stored_npy.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
 #include <penstock/storage/session_view.hpp>

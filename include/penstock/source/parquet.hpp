@@ -14,15 +14,15 @@
 #include <penstock/core/projection.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/dataset_format.hpp>
-#include <penstock/source/detail/arrow_rows.hpp>
-#include <penstock/source/detail/batch_cache.hpp>
-#include <penstock/source/detail/data_folder.hpp>
-#include <penstock/source/detail/file_pattern.hpp>
-#include <penstock/source/detail/parquet_files.hpp>
-#include <penstock/source/detail/parquet_keep.hpp>
-#include <penstock/source/detail/parquet_load.hpp>
-#include <penstock/source/detail/table_marks.hpp>
+#include <penstock/source/files/data_folder.hpp>
+#include <penstock/source/files/file_pattern.hpp>
+#include <penstock/source/files/table_marks.hpp>
 #include <penstock/source/manifest.hpp>
+#include <penstock/source/tables/arrow_rows.hpp>
+#include <penstock/source/tables/batch_cache.hpp>
+#include <penstock/source/tables/parquet_files.hpp>
+#include <penstock/source/tables/parquet_keep.hpp>
+#include <penstock/source/tables/parquet_load.hpp>
 #include <penstock/source/where.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
@@ -216,14 +216,14 @@ template <storage Storage>
                                               parquet_options options = {}) {
   return {detail::one_split(std::move(where), which, "parquet"), options};
 }
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 [[nodiscard]] parquet_source<mapped_file> parquet(const Text& pattern, parquet_options options = {}) {
-  return {mapped_file(detail::parquet_paths(detail::tar::to_pattern(pattern))), options};
+  return {mapped_file(detail::parquet_paths(detail::to_pattern(pattern))), options};
 }
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 [[nodiscard]] parquet_source<mapped_file> parquet(const Text& pattern, const named_split& which,
                                                   parquet_options options = {}) {
-  return {mapped_file(detail::parquet_paths(detail::tar::to_pattern(pattern), &which)), options};
+  return {mapped_file(detail::parquet_paths(detail::to_pattern(pattern), &which)), options};
 }
 /// From a list of paths, in which braces are not expanded.
 [[nodiscard]] inline parquet_source<mapped_file> parquet(std::vector<std::string> paths,

@@ -6,7 +6,7 @@
 #endif
 
 #include <penstock/core/bytes.hpp>
-#include <penstock/source/detail/parquet_columns.hpp>
+#include <penstock/source/tables/parquet_columns.hpp>
 
 #include <cstddef>
 #include <cstdint>

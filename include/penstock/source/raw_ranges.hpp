@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/file_pattern.hpp>
-#include <penstock/source/detail/range_source.hpp>
-#include <penstock/source/detail/row_files.hpp>
+#include <penstock/source/files/file_pattern.hpp>
+#include <penstock/source/rows/range_source.hpp>
+#include <penstock/source/rows/row_files.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -61,11 +63,26 @@ template <class T>
 [[nodiscard]] raw_range_source<T> raw_ranges(std::string_view pattern, const extents& row) {
   static_assert(std::is_trivially_copyable_v<T>,
                 "penstock: raw_ranges<T> needs numbers, or other trivially copyable values");
-  return {detail::tar::files_of(std::string(pattern)), {row}, &row};
+  return {detail::files_of(std::string(pattern)), {row}, &row};
 }
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/source/raw_ranges.ipp>
-#endif
+inline stored_rows find_raw_rows(std::uint64_t size, const extents& row, std::size_t item) {
+  const std::uint64_t elements = row.elements();
+  if (row.rank() == extents::max_rank || elements == 0 ||
+      elements > std::numeric_limits<std::uint64_t>::max() / item)
+    throw error(errc::argument, {"rows of shape ", to_string(row),
+                                 " are no rows of a file; write the shape of one row, as in "
+                                 "raw_ranges<float>(pattern, extents(128))"});
+  const std::uint64_t row_bytes = elements * item;
+  if (size % row_bytes != 0)
+    throw error(errc::format, {"this raw file has ", size, " bytes, which are not rows of ", row_bytes,
+                               ": either it is cut, or its rows are not of shape ", to_string(row)})
+        .at_offset(size - size % row_bytes);
+  return {row.prepend(size / row_bytes), 0, 0, false};
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1

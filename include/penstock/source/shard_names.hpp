@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/source/manifest.hpp>
 
 #include <concepts>
@@ -54,8 +54,13 @@ template <class Source>
   return {source.manifest(), source.fingerprint()};
 }
 
-}  // namespace penstock::inline v0_1
+inline std::uint64_t shard_name_values::same_until(std::uint64_t i) const noexcept {
+  const auto place = shards_.locate(i);
+  return place.first + shards_.shards()[place.shard].samples;
+}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/source/shard_names.ipp>
-#endif
+inline std::string shard_name_values::describe() const {
+  return detail::text({"the names of ", shards_.shards().size(), " shards"});
+}
+
+}  // namespace penstock::inline v0_1

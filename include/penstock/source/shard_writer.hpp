@@ -3,7 +3,7 @@
 
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/source/detail/shard_store.hpp>
+#include <penstock/source/files/shard_store.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/tar_writer.hpp>
 #include <penstock/storage/concepts.hpp>
@@ -82,8 +82,8 @@ class shard_writer {
   char fill_ = ' ';
   std::uint64_t next_ = 0;
   detail::shard_store store_;
-  std::optional<tar_writer<>> current_;                 // in a file
-  std::optional<detail::tar::archive_writing> stored_;  // in the store
+  std::optional<tar_writer<>> current_;        // in a file
+  std::optional<detail::tar_archive> stored_;  // in the store
   std::vector<manifest::shard> shards_;
   bool closed_ = false;
 };

@@ -7,13 +7,13 @@
 
 namespace penstock::inline v0_1 {
 
-namespace detail::tar {
+namespace detail {
 
 [[nodiscard]] inline archive_sink sink_of(shard_store& store) noexcept {
   return {&store, [](void* self, bytes_view bytes) { static_cast<shard_store*>(self)->write(bytes); }};
 }
 
-}  // namespace detail::tar
+}  // namespace detail
 
 PENSTOCK_INLINE shard_writer::shard_writer(std::string_view pattern, shard_writer_options options)
     : options_(std::move(options)), next_(options_.start_shard) {
@@ -28,7 +28,7 @@ PENSTOCK_INLINE void shard_writer::write(std::string_view key, std::span<const t
   if (current_)
     current_->write(key, members);
   else
-    stored_->write(key, members, detail::tar::sink_of(store_));
+    stored_->write(key, members, detail::sink_of(store_));
 }
 
 PENSTOCK_INLINE void shard_writer::use(detail::shard_store store) { store_ = std::move(store); }
@@ -67,7 +67,7 @@ PENSTOCK_INLINE void shard_writer::finish_shard() {
     shards_.push_back(current_->close());
     current_.reset();
   } else {
-    stored_->end(detail::tar::sink_of(store_));
+    stored_->end(detail::sink_of(store_));
     shards_.push_back(stored_->finish(store_.finish(), [this](const std::string& name, bytes_view index) {
       store_.open(name);
       store_.write(index);

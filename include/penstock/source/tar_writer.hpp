@@ -4,11 +4,11 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/source/detail/member_name.hpp>
-#include <penstock/source/detail/output_file.hpp>
 #include <penstock/source/manifest.hpp>
-#include <penstock/source/tar/index_builder.hpp>
-#include <penstock/source/tar/index_file.hpp>
+#include <penstock/source/records/index_builder.hpp>
+#include <penstock/source/records/index_file.hpp>
+#include <penstock/source/records/member_name.hpp>
+#include <penstock/storage/local/output_file.hpp>
 
 #include <concepts>
 #include <cstdint>
@@ -43,7 +43,7 @@ struct tar_member {
   tar_member(std::string_view name, std::string_view text) noexcept : suffix(name), bytes(bytes_of(text)) {}
 };
 
-namespace detail::tar {
+namespace detail {
 
 /// A type-erased callable that takes the bytes of an archive.
 struct archive_sink {
@@ -52,9 +52,9 @@ struct archive_sink {
 };
 
 /// The part of `tar_writer` that does not depend on the sink.
-class archive_writing {
+class tar_archive {
  public:
-  archive_writing(std::string name, tar_writer_options options);
+  tar_archive(std::string name, tar_writer_options options);
 
   void write(std::string_view key, std::span<const tar_member> members, const archive_sink& sink);
   /// Writes the end of the archive.
@@ -91,7 +91,7 @@ class archive_writing {
   bool failed_ = false;
 };
 
-}  // namespace detail::tar
+}  // namespace detail
 
 /// Writes one shard in the WebDataset format: a tar archive with the members of a sample next to each other.
 ///
@@ -107,9 +107,9 @@ class archive_writing {
 /// upper-case letter, a duplicate suffix, the key of the previous sample), errc::io with the path if the
 /// file cannot be written. After errc::io nothing more may be written.
 /// Threads: one at a time. Source of the format: POSIX.1-2017, pax; the GNU tar manual.
-template <class Sink = detail::tar::output_file>
+template <class Sink = detail::output_file>
 class tar_writer {
-  static constexpr bool to_file = std::same_as<Sink, detail::tar::output_file>;
+  static constexpr bool to_file = std::same_as<Sink, detail::output_file>;
 
  public:
   explicit tar_writer(std::string_view path, tar_writer_options options = {})
@@ -144,7 +144,7 @@ class tar_writer {
   [[nodiscard]] std::uint64_t size() const noexcept { return work_.written(); }
 
  private:
-  [[nodiscard]] detail::tar::archive_sink erased() noexcept {
+  [[nodiscard]] detail::archive_sink erased() noexcept {
     return {sink_ ? &*sink_ : nullptr, [](void* sink, bytes_view bytes) {
               if constexpr (to_file)
                 static_cast<Sink*>(sink)->write(bytes);
@@ -154,15 +154,15 @@ class tar_writer {
   }
 
   std::optional<Sink> sink_;
-  detail::tar::archive_writing work_;
+  detail::tar_archive work_;
 };
 
 template <class Path>
   requires std::is_convertible_v<const Path&, std::string_view>
-tar_writer(const Path&) -> tar_writer<detail::tar::output_file>;
+tar_writer(const Path&) -> tar_writer<detail::output_file>;
 template <class Path>
   requires std::is_convertible_v<const Path&, std::string_view>
-tar_writer(const Path&, tar_writer_options) -> tar_writer<detail::tar::output_file>;
+tar_writer(const Path&, tar_writer_options) -> tar_writer<detail::output_file>;
 template <std::invocable<bytes_view> Sink>
 tar_writer(Sink) -> tar_writer<Sink>;
 template <std::invocable<bytes_view> Sink>

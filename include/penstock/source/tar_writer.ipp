@@ -3,57 +3,57 @@
 
 #include <penstock/source/tar_writer.hpp>
 
-#include <penstock/source/detail/member_name.hpp>
+#include <penstock/source/records/member_name.hpp>
 #include <penstock/source/tar/tar_format.hpp>
 
 #include <cstddef>
 
-namespace penstock::inline v0_1::detail::tar {
+namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE archive_writing::archive_writing(std::string name, tar_writer_options options)
+PENSTOCK_INLINE tar_archive::tar_archive(std::string name, tar_writer_options options)
     : name_(std::move(name)), options_(std::move(options)) {
   if (options_.index && name_.empty())
     throw error(errc::argument, "an index is written beside a file; give tar_writer a path");
 }
 
-PENSTOCK_INLINE void archive_writing::write(std::string_view key, std::span<const tar_member> members,
-                                            const archive_sink& sink) {
+PENSTOCK_INLINE void tar_archive::write(std::string_view key, std::span<const tar_member> members,
+                                        const archive_sink& sink) {
   if (closed_ || failed_) throw error(errc::state, "this tar_writer is closed").in_file(name_).for_key(key);
   check(key, members);
   failed_ = true;  // until the sample is complete
   for (const tar_member& m : members) {
     path_.assign(key).append(".").append(m.suffix);
     header_.clear();
-    append_headers(header_, path_, m.bytes.size(), options_);
+    append_tar_headers(header_, path_, m.bytes.size(), options_);
     const std::uint64_t begin = written_;
     put(header_.view(), sink);
     index_.add({path_, begin, written_, m.bytes.size(), false});
     put(m.bytes, sink);
-    put(padding_after(m.bytes.size()), sink);
+    put(tar_padding_after(m.bytes.size()), sink);
   }
   failed_ = false;
 }
 
-PENSTOCK_INLINE void archive_writing::end(const archive_sink& sink) {
+PENSTOCK_INLINE void tar_archive::end(const archive_sink& sink) {
   if (closed_ || failed_) throw error(errc::state, "this tar_writer is closed").in_file(name_);
   closed_ = true;
-  for (const bytes_view part : end_of_archive(written_)) put(part, sink);
+  for (const bytes_view part : end_of_tar(written_)) put(part, sink);
 }
 
-PENSTOCK_INLINE void archive_writing::write_beside(const std::string& path, bytes_view index) const {
+PENSTOCK_INLINE void tar_archive::write_beside(const std::string& path, bytes_view index) const {
   if (!keep_index(path, index)) throw error(errc::io, {"cannot write the index ", path}).in_file(name_);
 }
 
-PENSTOCK_INLINE manifest::shard archive_writing::entry(const buffer& index) const {
+PENSTOCK_INLINE manifest::shard tar_archive::entry(const buffer& index) const {
   return {name_, written_, index_.samples(), index_.payload(), index_header::load(index.view())->content};
 }
 
-PENSTOCK_INLINE void archive_writing::put(bytes_view bytes, const archive_sink& sink) {
+PENSTOCK_INLINE void tar_archive::put(bytes_view bytes, const archive_sink& sink) {
   sink.put(sink.who, bytes);
   written_ += bytes.size();
 }
 
-PENSTOCK_INLINE void archive_writing::check(std::string_view key, std::span<const tar_member> members) {
+PENSTOCK_INLINE void tar_archive::check(std::string_view key, std::span<const tar_member> members) {
   const auto refuse = [&](const std::string& why) {
     throw error(errc::argument, why).in_file(name_).for_key(key);
   };
@@ -81,4 +81,4 @@ PENSTOCK_INLINE void archive_writing::check(std::string_view key, std::span<cons
   }
 }
 
-}  // namespace penstock::inline v0_1::detail::tar
+}  // namespace penstock::inline v0_1::detail

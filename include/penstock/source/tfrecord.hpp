@@ -15,15 +15,15 @@
 #include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/dataset_format.hpp>
-#include <penstock/source/detail/data_folder.hpp>
-#include <penstock/source/detail/file_pattern.hpp>
-#include <penstock/source/detail/shard_reader.hpp>
-#include <penstock/source/detail/tf_records.hpp>
+#include <penstock/source/files/data_folder.hpp>
+#include <penstock/source/files/file_pattern.hpp>
+#include <penstock/source/files/packed_format.hpp>
 #include <penstock/source/index_policy.hpp>
 #include <penstock/source/manifest.hpp>
-#include <penstock/source/tar/shard_set.hpp>
-#include <penstock/source/tar/tar_header.hpp>
-#include <penstock/source/tar/tar_sample.hpp>
+#include <penstock/source/records/shard_reader.hpp>
+#include <penstock/source/records/shard_sample.hpp>
+#include <penstock/source/records/shard_set.hpp>
+#include <penstock/source/records/tf_records.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/file_names.hpp>
@@ -75,7 +75,7 @@ class tf_record {
   /// The offset of the bytes in the file.
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
   void read_into(mutable_bytes into) const {
-    if (into.size() != size_) tar::wrong_size(size_, into.size());
+    if (into.size() != size_) wrong_size(size_, into.size());
     if (!check_ || worker_->reads_straight(offset_, size_ + tf_footer_size)) {
       worker_->read(worker_->at.first, offset_, into);
       if (!check_) return;
@@ -112,11 +112,10 @@ struct show_tf_records {
   [[nodiscard]] tf_record<Worker> open(Worker& w) const noexcept {
     return {w, check};
   }
-  [[nodiscard]] static std::string key(const std::string& path, const tar::shard_index&,
-                                       std::uint64_t record) {
+  [[nodiscard]] static std::string key(const std::string& path, const shard_index&, std::uint64_t record) {
     return text({path, ":", record});
   }
-  static void add_context(const tar::sample_cursor& at, error& e) {
+  static void add_context(const sample_cursor& at, error& e) {
     const std::uint64_t payload = at.tables->offset(at.first);
     // An offset without a file comes from a codec, and counts from the payload's first byte, or a feature's.
     if (e.file().empty() && e.offset()) e.within("what its stage was given", payload);
@@ -129,12 +128,12 @@ struct show_tf_records {
 /// The source that `tfrecord` makes of files.
 template <storage Storage>
 class tfrecord_source : public opens_as_plan<tfrecord_source<Storage>> {
-  using file_set = detail::tar::shard_set<Storage>;
+  using file_set = detail::shard_set<Storage>;
 
  public:
   using penstock_part = source_tag;
   static constexpr std::string_view source_name = "tfrecord";
-  using reader = detail::tar::shard_reader<Storage, detail::show_tf_records>;
+  using reader = detail::shard_reader<Storage, detail::show_tf_records>;
   using element = typename reader::element;
 
   tfrecord_source(Storage where, const tfrecord_options& options)
@@ -162,7 +161,7 @@ class tfrecord_source : public opens_as_plan<tfrecord_source<Storage>> {
   [[nodiscard]] reader connect(const projection& used = {}) const { return {files_, used, {check_}}; }
 
  private:
-  [[nodiscard]] static detail::tar::index_rules rules_of(const tfrecord_options& options) {
+  [[nodiscard]] static detail::index_rules rules_of(const tfrecord_options& options) {
     if (options.index == index_policy::dali || options.index == index_policy::energon)
       throw error(errc::argument,
                   "tfrecord makes its own indexes; index_policy::dali and energon are for tar shards");
@@ -209,16 +208,16 @@ template <storage Storage>
                                                 const tfrecord_options& options = {}) {
   return {detail::one_split(std::move(where), which, "tfrecord"), options};
 }
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 [[nodiscard]] tfrecord_source<file> tfrecord(const Text& pattern, const tfrecord_options& options = {}) {
-  const std::string path = detail::files::local_path(detail::tar::to_pattern(pattern));
-  return {detail::is_data_folder(path) ? file(detail::tfrecord_paths(path)) : detail::tar::files_of(path),
+  const std::string path = detail::files::local_path(detail::to_pattern(pattern));
+  return {detail::is_data_folder(path) ? file(detail::tfrecord_paths(path)) : detail::files_of(path),
           options};
 }
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 [[nodiscard]] tfrecord_source<file> tfrecord(const Text& pattern, const named_split& which,
                                              const tfrecord_options& options = {}) {
-  return {file(detail::tfrecord_paths(detail::tar::to_pattern(pattern), &which)), options};
+  return {file(detail::tfrecord_paths(detail::to_pattern(pattern), &which)), options};
 }
 [[nodiscard]] inline tfrecord_source<file> tfrecord(std::vector<std::string> paths,
                                                     const tfrecord_options& options = {}) {
@@ -247,7 +246,7 @@ struct tfrecord_format {
   // Compressed files go by their names, and are refused with what to write.
   [[nodiscard]] static bool is_tfrecord(const listed_files& some) {
     const bytes_view head = bytes_of(some.head);
-    if (!detail::tar::compression_of(head).empty()) return some.ending.find("tfrecord") != std::string::npos;
+    if (!detail::compression_of(head).empty()) return some.ending.find("tfrecord") != std::string::npos;
     return head.size() >= detail::tf_header_size &&
            detail::tf_header(head.first(detail::tf_header_size)).intact;
   }

@@ -13,10 +13,10 @@
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/file_pattern.hpp>
-#include <penstock/source/detail/forward_pieces.hpp>
-#include <penstock/source/detail/tf_records.hpp>
-#include <penstock/source/tar/shard_stream.hpp>
+#include <penstock/source/files/file_pattern.hpp>
+#include <penstock/source/files/forward_pieces.hpp>
+#include <penstock/source/records/shard_stream.hpp>
+#include <penstock/source/records/tf_records.hpp>
 #include <penstock/source/tar/stream_reader.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
@@ -46,19 +46,19 @@ struct tfrecord_stream_options {
 namespace detail {
 
 /// Files of TFRecord, of which a zlib stream is told by its first record's checksum alone.
-[[nodiscard]] inline const tar::stream_kind& tf_record_streams() noexcept {
-  static constexpr tar::stream_kind kind{[](bytes_view head) {
-                                           return head.size() >= tf_header_size &&
-                                                  tf_header(head.first(tf_header_size)).intact;
-                                         },
-                                         true};
+[[nodiscard]] inline const stream_kind& tf_record_streams() noexcept {
+  static constexpr stream_kind kind{[](bytes_view head) {
+                                      return head.size() >= tf_header_size &&
+                                             tf_header(head.first(tf_header_size)).intact;
+                                    },
+                                    true};
   return kind;
 }
 
 /// Reads the records of files one after another.
-class tf_stream_reader : public tar::shard_sequence {
+class tf_stream_reader : public shard_sequence {
  public:
-  tf_stream_reader(shared<tar::stream_shards> set, tar::unpacker_calls unpack, forward_pieces* objects)
+  tf_stream_reader(shared<stream_shards> set, unpacker_calls unpack, forward_pieces* objects)
       : shard_sequence(std::move(set), unpack, objects, tf_record_streams()) {}
 
   [[nodiscard]] bool next(std::string& payload) {
@@ -169,17 +169,17 @@ class tfrecord_stream_source : public opens_as_plan<tfrecord_stream_source<Stora
 
     // Keeps its address when the reader is moved.
     struct state {
-      state(const Storage& where, shared<detail::tar::stream_shards> set, std::uint64_t ahead)
+      state(const Storage& where, shared<detail::stream_shards> set, std::uint64_t ahead)
           : session(where.connect()),
             pieces(detail::forward_session(session), set->names.size(), ahead),
             records(std::move(set), unpack.calls(), &pieces) {}
       session_type session;
       detail::forward_pieces pieces;
-      detail::tar::unpackers<Unpack...> unpack;
+      detail::unpackers<Unpack...> unpack;
       detail::tf_stream_reader records;
     };
 
-    reader(const Storage& where, shared<detail::tar::stream_shards> set, std::uint64_t ahead)
+    reader(const Storage& where, shared<detail::stream_shards> set, std::uint64_t ahead)
         : state_(std::make_unique<state>(where, std::move(set), ahead)) {}
 
     std::unique_ptr<state> state_;
@@ -188,7 +188,7 @@ class tfrecord_stream_source : public opens_as_plan<tfrecord_stream_source<Stora
   tfrecord_stream_source(Storage where, tfrecord_stream_options options)
       : storage_(std::move(where)),
         ahead_(options.read_ahead),
-        set_(std::make_shared<detail::tar::stream_shards>(
+        set_(std::make_shared<detail::stream_shards>(
             std::vector<std::string>(storage_.names().begin(), storage_.names().end()), options.limit, 0,
             true, source_name)) {}
 
@@ -200,7 +200,7 @@ class tfrecord_stream_source : public opens_as_plan<tfrecord_stream_source<Stora
  private:
   Storage storage_;
   std::uint64_t ahead_;
-  shared<detail::tar::stream_shards> set_;
+  shared<detail::stream_shards> set_;
 };
 
 /// The records of TFRecord files, read from beginning to end: for files that are compressed as a whole, as
@@ -229,10 +229,10 @@ template <unpacker... Unpack, storage Storage>
     Storage where, tfrecord_stream_options options = {}) {
   return {std::move(where), options};
 }
-template <unpacker... Unpack, detail::tar::pattern_text Text>
+template <unpacker... Unpack, detail::pattern_text Text>
 [[nodiscard]] tfrecord_stream_source<file, Unpack...> tfrecord_stream(const Text& pattern,
                                                                       tfrecord_stream_options options = {}) {
-  return {detail::tar::files_of(detail::tar::to_pattern(pattern)), options};
+  return {detail::files_of(detail::to_pattern(pattern)), options};
 }
 
 /// From a list of paths, in which braces are not expanded.

@@ -7,8 +7,8 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/source/detail/output_file.hpp>
-#include <penstock/source/detail/tf_records.hpp>
+#include <penstock/source/records/tf_records.hpp>
+#include <penstock/storage/local/output_file.hpp>
 
 #include <array>
 #include <cstddef>
@@ -70,7 +70,7 @@ class tfrecord_writer {
     if (!file_) throw error(errc::state, "this tfrecord_writer is closed");
   }
 
-  std::optional<detail::tar::output_file> file_;
+  std::optional<detail::output_file> file_;
   std::uint64_t records_ = 0;
 };
 

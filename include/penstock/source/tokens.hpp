@@ -9,11 +9,11 @@
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/known_files.hpp>
-#include <penstock/source/detail/mapped_paths.hpp>
-#include <penstock/source/detail/stored_files.hpp>
-#include <penstock/source/detail/token_files.hpp>
+#include <penstock/source/files/known_files.hpp>
+#include <penstock/source/files/mapped_paths.hpp>
+#include <penstock/source/files/stored_files.hpp>
 #include <penstock/source/manifest.hpp>
+#include <penstock/source/rows/token_files.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file_names.hpp>
 #include <penstock/storage/mapped_file.hpp>

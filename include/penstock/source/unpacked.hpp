@@ -4,9 +4,10 @@
 #include <penstock/codec/concepts.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/source/detail/file_pattern.hpp>
-#include <penstock/source/detail/output_file.hpp>
-#include <penstock/source/tar/shard_stream.hpp>
+#include <penstock/source/files/file_pattern.hpp>
+#include <penstock/source/records/shard_stream.hpp>
+#include <penstock/source/tar/tar_shards.hpp>
+#include <penstock/storage/local/output_file.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +29,7 @@ struct unpacked_options {
   std::size_t threads = 0;
 };
 
-namespace detail::tar {
+namespace detail {
 
 /// How a copy is made: by a class of the caller's, behind function pointers.
 struct copy_work {
@@ -54,7 +55,7 @@ using unpack_one = std::string (*)(const std::string& packed, const unpacked_opt
 [[nodiscard]] std::vector<std::string> unpacked_paths(const std::vector<std::string>& packed,
                                                       const unpacked_options& options, unpack_one one);
 
-}  // namespace detail::tar
+}  // namespace detail
 
 /// Makes unpacked copies of packed files, for sources that read samples in any order, and returns their
 /// paths.
@@ -83,20 +84,20 @@ using unpack_one = std::string (*)(const std::string& packed, const unpacked_opt
 template <unpacker... Unpack>
 [[nodiscard]] std::vector<std::string> unpacked(const std::vector<std::string>& paths,
                                                 const unpacked_options& options = {}) {
-  return detail::tar::unpacked_paths(paths, options,
-                                     [](const std::string& packed, const unpacked_options& chosen) {
-                                       detail::tar::unpackers<Unpack...> unpack;
-                                       return detail::tar::unpacked_path(packed, chosen, unpack.calls());
-                                     });
+  return detail::unpacked_paths(paths, options,
+                                [](const std::string& packed, const unpacked_options& chosen) {
+                                  detail::unpackers<Unpack...> unpack;
+                                  return detail::unpacked_path(packed, chosen, unpack.calls());
+                                });
 }
 template <unpacker... Unpack>
 [[nodiscard]] std::vector<std::string> unpacked(std::initializer_list<const char*> paths,
                                                 const unpacked_options& options = {}) {
   return unpacked<Unpack...>(std::vector<std::string>(paths.begin(), paths.end()), options);
 }
-template <unpacker... Unpack, detail::tar::pattern_text Text>
+template <unpacker... Unpack, detail::pattern_text Text>
 [[nodiscard]] std::vector<std::string> unpacked(const Text& pattern, const unpacked_options& options = {}) {
-  return unpacked<Unpack...>(detail::tar::paths_of(detail::tar::to_pattern(pattern)), options);
+  return unpacked<Unpack...>(detail::paths_of(detail::to_pattern(pattern)), options);
 }
 
 }  // namespace penstock::inline v0_1

@@ -4,8 +4,8 @@
 #include <penstock/source/unpacked.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/source/detail/parallel.hpp>
-#include <penstock/source/detail/unpacked_copy.hpp>
+#include <penstock/source/files/parallel.hpp>
+#include <penstock/source/files/unpacked_copy.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file_names.hpp>
 
@@ -16,7 +16,7 @@
 #include <system_error>
 
 namespace penstock::inline v0_1 {
-namespace detail::tar {
+namespace detail {
 
 PENSTOCK_INLINE std::string copied_path(const std::string& packed, const unpacked_options& options,
                                         copy_work work) {
@@ -101,5 +101,5 @@ PENSTOCK_INLINE std::vector<std::string> unpacked_paths(const std::vector<std::s
   return copies;
 }
 
-}  // namespace detail::tar
+}  // namespace detail
 }  // namespace penstock::inline v0_1

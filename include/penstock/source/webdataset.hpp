@@ -3,16 +3,16 @@
 
 #include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/file_pattern.hpp>
-#include <penstock/source/detail/shard_reader.hpp>
+#include <penstock/source/files/file_pattern.hpp>
 #include <penstock/source/index_policy.hpp>
 #include <penstock/source/manifest.hpp>
-#include <penstock/source/tar/shard_set.hpp>
+#include <penstock/source/records/shard_reader.hpp>
+#include <penstock/source/records/shard_set.hpp>
+#include <penstock/source/tar/tar_shards.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
 
@@ -55,12 +55,13 @@ struct webdataset_options {
   bool skip_apple_double = true;
 };
 
-namespace detail::tar {
+namespace detail {
 
 /// The shards of a storage, or those listed in a manifest.
 template <storage Storage>
-[[nodiscard]] shared<const shard_set<Storage>> open_shards(Storage where, const webdataset_options& options,
-                                                           const manifest* known) {
+[[nodiscard]] shared<const shard_set<Storage>> open_tar_shards(Storage where,
+                                                               const webdataset_options& options,
+                                                               const manifest* known) {
   index_rules rules{
       options.index,        options.threads, options.extension_limit,  options.scan_gap,
       options.index_folder, &tar_shards(),   options.on_damaged_shard, options.skip_apple_double};
@@ -71,10 +72,10 @@ template <storage Storage>
   return set;
 }
 /// Those of files, which most programs read: one function for all of them.
-[[nodiscard]] shared<const shard_set<file>> open_files(file where, const webdataset_options& options,
-                                                       const manifest* known);
+[[nodiscard]] shared<const shard_set<file>> open_tar_files(file where, const webdataset_options& options,
+                                                           const manifest* known);
 
-}  // namespace detail::tar
+}  // namespace detail
 
 /// Shards in the WebDataset format: tar archives in which consecutive members with one name and several
 /// extensions form a sample.
@@ -111,7 +112,7 @@ template <storage Storage>
 /// Source: webdataset, tariterators.py; POSIX.1-2017 pax; the GNU tar manual.
 template <storage Storage>
 class webdataset : public opens_as_plan<webdataset<Storage>> {
-  using shard_set = detail::tar::shard_set<Storage>;
+  using shard_set = detail::shard_set<Storage>;
 
  public:
   using penstock_part = source_tag;
@@ -119,15 +120,15 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
   static constexpr bool lies_in_sequence = true;
 
   /// A run's reader: a session, and the indexes of the shards used so far.
-  using reader = detail::tar::shard_reader<Storage, detail::tar::show_samples>;
+  using reader = detail::shard_reader<Storage, detail::show_samples>;
   using element = typename reader::element;
 
   explicit webdataset(Storage where, webdataset_options options = {})
       : set_(open(std::move(where), options, nullptr)) {}
-  template <detail::tar::pattern_text Text>
+  template <detail::pattern_text Text>
     requires std::same_as<Storage, file>
   explicit webdataset(const Text& pattern, webdataset_options options = {})
-      : webdataset(detail::tar::files_of(detail::tar::to_pattern(pattern)), options) {}
+      : webdataset(detail::files_of(detail::to_pattern(pattern)), options) {}
   explicit webdataset(std::vector<std::string> paths, webdataset_options options = {})
     requires std::same_as<Storage, file>
       : webdataset(file(std::move(paths)), options) {}
@@ -138,7 +139,7 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
   /// The shards listed in a manifest.
   explicit webdataset(const class penstock::manifest& known, webdataset_options options = {})
     requires std::same_as<Storage, file>
-      : webdataset(file(detail::tar::names_in(known)), known, options) {}
+      : webdataset(file(detail::names_in(known)), known, options) {}
   explicit webdataset(Storage where, const class penstock::manifest& known, webdataset_options options = {})
       : set_(open(std::move(where), options, &known)) {}
 
@@ -166,9 +167,9 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
   [[nodiscard]] static shared<const shard_set> open(Storage where, const webdataset_options& options,
                                                     const class penstock::manifest* known) {
     if constexpr (std::same_as<Storage, file>)
-      return detail::tar::open_files(std::move(where), options, known);
+      return detail::open_tar_files(std::move(where), options, known);
     else
-      return detail::tar::open_shards(std::move(where), options, known);
+      return detail::open_tar_shards(std::move(where), options, known);
   }
 
   shared<const shard_set> set_;
@@ -181,15 +182,17 @@ webdataset(Storage, webdataset_options) -> webdataset<Storage>;
 webdataset(manifest, webdataset_options = {}) -> webdataset<file>;
 template <storage Storage>
 webdataset(Storage, manifest, webdataset_options = {}) -> webdataset<Storage>;
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 webdataset(const Text&) -> webdataset<file>;
-template <detail::tar::pattern_text Text>
+template <detail::pattern_text Text>
 webdataset(const Text&, webdataset_options) -> webdataset<file>;
 webdataset(std::vector<std::string>, webdataset_options = {}) -> webdataset<file>;
 webdataset(std::initializer_list<const char*>, webdataset_options = {}) -> webdataset<file>;
 
-}  // namespace penstock::inline v0_1
+inline shared<const detail::shard_set<file>> detail::open_tar_files(file where,
+                                                                    const webdataset_options& options,
+                                                                    const manifest* known) {
+  return open_tar_shards(std::move(where), options, known);
+}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/source/webdataset.ipp>
-#endif
+}  // namespace penstock::inline v0_1

@@ -7,9 +7,9 @@
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/file_pattern.hpp>
-#include <penstock/source/detail/forward_pieces.hpp>
-#include <penstock/source/tar/shard_stream.hpp>
+#include <penstock/source/files/file_pattern.hpp>
+#include <penstock/source/files/forward_pieces.hpp>
+#include <penstock/source/records/shard_stream.hpp>
 #include <penstock/source/tar/stream_reader.hpp>
 #include <penstock/source/tar/stream_sample.hpp>
 #include <penstock/storage/concepts.hpp>
@@ -46,7 +46,7 @@ template <bool Files, unpacker... Unpack>
 class basic_webdataset_stream : public opens_as_plan<basic_webdataset_stream<Files, Unpack...>> {
  public:
   using penstock_part = source_tag;
-  using element = detail::tar::stream_sample;
+  using element = detail::tar_stream_sample;
   static constexpr std::string_view source_name = Files ? "webdataset_stream" : "webdataset_pipe";
   static constexpr bool seekable = Files;
 
@@ -71,21 +71,19 @@ class basic_webdataset_stream : public opens_as_plan<basic_webdataset_stream<Fil
 
     // Keeps its address when the reader is moved.
     struct state {
-      explicit state(shared<detail::tar::stream_shards> set) : samples(std::move(set), unpack.calls()) {}
-      detail::tar::unpackers<Unpack...> unpack;
-      detail::tar::stream_reader samples;
+      explicit state(shared<detail::stream_shards> set) : samples(std::move(set), unpack.calls()) {}
+      detail::unpackers<Unpack...> unpack;
+      detail::tar_stream_reader samples;
     };
 
-    explicit reader(shared<detail::tar::stream_shards> set)
-        : state_(std::make_unique<state>(std::move(set))) {}
+    explicit reader(shared<detail::stream_shards> set) : state_(std::make_unique<state>(std::move(set))) {}
 
     std::unique_ptr<state> state_;
   };
 
   basic_webdataset_stream(std::vector<std::string> names, webdataset_stream_options options)
-      : set_(std::make_shared<detail::tar::stream_shards>(std::move(names), options.limit,
-                                                          options.extension_limit, Files, source_name,
-                                                          options.skip_apple_double)) {}
+      : set_(std::make_shared<detail::stream_shards>(std::move(names), options.limit, options.extension_limit,
+                                                     Files, source_name, options.skip_apple_double)) {}
 
   [[nodiscard]] std::string describe() const { return set_->describe(); }
   /// Covers the shards' names without their folders: their contents are not known until they are read.
@@ -93,7 +91,7 @@ class basic_webdataset_stream : public opens_as_plan<basic_webdataset_stream<Fil
   [[nodiscard]] reader connect() const { return reader(set_); }
 
  private:
-  shared<detail::tar::stream_shards> set_;
+  shared<detail::stream_shards> set_;
 };
 
 /// The source that `webdataset_stream` makes.
@@ -110,7 +108,7 @@ class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<S
 
  public:
   using penstock_part = source_tag;
-  using element = detail::tar::stream_sample;
+  using element = detail::tar_stream_sample;
   static constexpr std::string_view source_name = "webdataset_stream";
   static constexpr bool seekable = true;
 
@@ -138,17 +136,17 @@ class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<S
 
     // Keeps its address when the reader is moved.
     struct state {
-      state(const Storage& where, shared<detail::tar::stream_shards> set, std::uint64_t ahead)
+      state(const Storage& where, shared<detail::stream_shards> set, std::uint64_t ahead)
           : session(where.connect()),
             pieces(detail::forward_session(session), set->names.size(), ahead),
             samples(std::move(set), unpack.calls(), &pieces) {}
       session_type session;
       detail::forward_pieces pieces;
-      detail::tar::unpackers<Unpack...> unpack;
-      detail::tar::stream_reader samples;
+      detail::unpackers<Unpack...> unpack;
+      detail::tar_stream_reader samples;
     };
 
-    reader(const Storage& where, shared<detail::tar::stream_shards> set, std::uint64_t ahead)
+    reader(const Storage& where, shared<detail::stream_shards> set, std::uint64_t ahead)
         : state_(std::make_unique<state>(where, std::move(set), ahead)) {}
 
     std::unique_ptr<state> state_;
@@ -157,7 +155,7 @@ class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<S
   stored_webdataset_stream(Storage where, webdataset_stream_options options)
       : storage_(std::move(where)),
         ahead_(options.read_ahead),
-        set_(std::make_shared<detail::tar::stream_shards>(
+        set_(std::make_shared<detail::stream_shards>(
             std::vector<std::string>(storage_.names().begin(), storage_.names().end()), options.limit,
             options.extension_limit, true, source_name, options.skip_apple_double)) {}
 
@@ -169,7 +167,7 @@ class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<S
  private:
   Storage storage_;
   std::uint64_t ahead_;
-  shared<detail::tar::stream_shards> set_;
+  shared<detail::stream_shards> set_;
 };
 
 /// Shards in the WebDataset format, read from beginning to end: for archives that are compressed as a whole;
@@ -199,10 +197,10 @@ class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<S
 /// what to write; errc::limit for a sample beyond `limit`, before its bytes are read, and for an extension
 /// header above `extension_limit`; errc::checksum; errc::state for a pipe that was read before.
 /// Source: webdataset, tariterators.py.
-template <unpacker... Unpack, detail::tar::pattern_text Text>
+template <unpacker... Unpack, detail::pattern_text Text>
 [[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(const Text& pattern,
                                                                     webdataset_stream_options options = {}) {
-  return {detail::tar::paths_of(detail::tar::to_pattern(pattern)), options};
+  return {detail::paths_of(detail::to_pattern(pattern)), options};
 }
 
 /// From a storage. If it reads in the background, as `http` does, `read_ahead` bytes are requested ahead of
@@ -227,10 +225,10 @@ template <unpacker... Unpack>
 }
 
 /// Shards from pipes: see `webdataset_stream`. Not resumable, because a pipe cannot be read again.
-template <unpacker... Unpack, detail::tar::pattern_text Text>
+template <unpacker... Unpack, detail::pattern_text Text>
 [[nodiscard]] webdataset_pipe_source<Unpack...> webdataset_pipe(const Text& pattern,
                                                                 webdataset_stream_options options = {}) {
-  return {detail::tar::paths_of(detail::tar::to_pattern(pattern)), options};
+  return {detail::paths_of(detail::to_pattern(pattern)), options};
 }
 
 /// From a list of paths, in which braces are not expanded.

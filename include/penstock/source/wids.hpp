@@ -7,8 +7,8 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/source/detail/json_description.hpp>
-#include <penstock/source/detail/whole_file.hpp>
+#include <penstock/source/files/json_description.hpp>
+#include <penstock/source/files/whole_file.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/webdataset.hpp>
 

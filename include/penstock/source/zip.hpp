@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/name.hpp>
 #include <penstock/core/opens_as_plan.hpp>
@@ -11,9 +11,10 @@
 #include <penstock/core/projection.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/joined_plans.hpp>
+#include <penstock/source/joined/joined_plans.hpp>
 #include <penstock/storage/concepts.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -307,8 +308,19 @@ template <fixed_string... Names, class... Args>
   }
 }
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/source/zip.ipp>
-#endif
+inline std::uint64_t zipped_size(const std::vector<std::uint64_t>& sizes, bool to_the_shortest) {
+  for (std::size_t k = 1; k < sizes.size() && !to_the_shortest; ++k) {
+    if (sizes[k] != sizes[0]) {
+      throw error(errc::argument, {"source ", k, " of zip has ", sizes[k], " samples and source 0 has ",
+                                   sizes[0], "; write zip(..., shortest) to end with the shortest"})
+          .in_stage("zip");
+    }
+  }
+  return *std::min_element(sizes.begin(), sizes.end());
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1

@@ -3,7 +3,8 @@
 
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/collate.hpp>
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/shape_class.hpp>
 #include <penstock/order/tail.hpp>
@@ -321,8 +322,30 @@ template <class... Options>
   return detail::build_batch(detail::batch_builder<>{checked, tail::keep, true}, options...);
 }
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/stage/batch.ipp>
-#endif
+inline std::uint64_t batch_size_of_all(std::uint64_t size, bool global, std::uint64_t ranks) {
+  if (global && ranks > size) {
+    throw error(errc::argument, {"global_batch(", size, ") has samples for at most ", size, " ranks, not ",
+                                 ranks, "; make it larger or use fewer ranks"})
+        .in_stage("batch");
+  }
+  if (!global && size > 0xffffffffu / ranks) {
+    throw error(errc::argument,
+                {"a global step has 1 to 2^32 - 1 samples, and batch(", size, ") makes it larger"})
+        .in_stage("batch");
+  }
+  return global ? size : size * ranks;
+}
+inline std::string batch_text(std::uint64_t size, tail at_end, bool global) {
+  return text({global ? "global_batch(" : "batch(", size, ", tail ", to_string(at_end), ")"});
+}
+inline std::uint64_t checked_batch_size(std::uint64_t size, std::string_view stage) {
+  if (size == 0)
+    throw error(errc::argument, {stage, "(0) holds no sample; give it at least 1"}).in_stage("batch");
+  return size;
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1

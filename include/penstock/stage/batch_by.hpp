@@ -3,7 +3,7 @@
 
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/collate.hpp>
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/order/concepts.hpp>
@@ -206,8 +206,11 @@ template <class First, class... Rest>
   return batch(1);  // so that this is the only error
 }
 
-}  // namespace penstock::inline v0_1
+inline void detail::check_batch_by_tail(tail at_end) {
+  if (at_end == tail::pad)
+    throw error(errc::argument,
+                "batch_by has no fixed number of samples to pad to; give it tail::keep or tail::drop")
+        .in_stage("batch_by");
+}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/stage/batch_by.ipp>
-#endif
+}  // namespace penstock::inline v0_1

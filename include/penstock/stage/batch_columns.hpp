@@ -2,7 +2,6 @@
 #pragma once
 
 #include <penstock/core/collate.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/part.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/core/position.hpp>
@@ -12,6 +11,7 @@
 #include <penstock/core/tensor.hpp>
 #include <penstock/core/uneven_views.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -212,8 +212,12 @@ struct returned_columns<record<Fields...>> {
 
 }  // namespace detail
 
-}  // namespace penstock::inline v0_1
+inline std::span<const std::uint8_t> detail::batch_facts::valid_mask() const {
+  if (mask.empty()) {
+    mask.assign(size, 0);
+    std::fill_n(mask.begin(), static_cast<std::ptrdiff_t>(valid), std::uint8_t{1});
+  }
+  return mask;
+}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/stage/batch_columns.ipp>
-#endif
+}  // namespace penstock::inline v0_1

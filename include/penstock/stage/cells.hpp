@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/core/arrow_column.hpp>
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/part.hpp>
@@ -93,8 +93,12 @@ struct cells_stage {
 
 [[nodiscard]] constexpr cells_stage cells() noexcept { return {}; }
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/stage/cells.ipp>
-#endif
+inline void no_such_column(std::string_view name, const std::string& there) {
+  throw error(errc::missing, {"the row has no column '", name, "'; it has: ", there});
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/pipe.hpp>
@@ -214,8 +214,10 @@ struct fields_stage {
 template <member_name... Names>
 inline constexpr fields_stage<Names...> fields{};
 
-}  // namespace penstock::inline v0_1
+inline void detail::refuse_missing(std::string_view wanted, std::string_view has, std::string_view key) {
+  throw error(errc::missing,
+              {"the sample has no member '", wanted, "'; it has: ", (has.empty() ? "none" : has)})
+      .for_key(key);
+}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/stage/fields.ipp>
-#endif
+}  // namespace penstock::inline v0_1

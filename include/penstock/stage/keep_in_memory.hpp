@@ -4,6 +4,7 @@
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/cached_form.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
 
@@ -165,8 +166,17 @@ template <class Never = void>
   return {};
 }
 
-}  // namespace penstock::inline v0_1
+inline keep_in_memory_stage keep_in_memory(any_count limit) {
+  const std::uint64_t bytes = limit.of("keep_in_memory");
+  if (bytes == 0)
+    throw error(errc::argument,
+                "keep_in_memory(0) keeps nothing; give it bytes, as in keep_in_memory(8_GiB), or "
+                "remove it")
+        .in_stage("keep_in_memory");
+  return {bytes};
+}
+inline keep_in_memory_stage keep_in_memory(byte_count limit) {
+  return keep_in_memory(any_count(std::uint64_t{limit}));
+}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/stage/keep_in_memory.ipp>
-#endif
+}  // namespace penstock::inline v0_1

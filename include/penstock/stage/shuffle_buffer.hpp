@@ -3,7 +3,7 @@
 
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/any_seed.hpp>
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
 
@@ -94,8 +94,12 @@ struct shuffle_buffer_stage {
 
 [[nodiscard]] shuffle_buffer_stage shuffle_buffer(any_count capacity, any_seed seed = 0);
 
-}  // namespace penstock::inline v0_1
+inline shuffle_buffer_stage shuffle_buffer(any_count wanted, any_seed seed) {
+  const std::uint64_t capacity = wanted.of("shuffle_buffer");
+  if (capacity == 0)
+    throw error(errc::argument, "shuffle_buffer(0) holds nothing; give it at least 1")
+        .in_stage("shuffle_buffer");
+  return {capacity, seed.value()};
+}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/stage/shuffle_buffer.ipp>
-#endif
+}  // namespace penstock::inline v0_1

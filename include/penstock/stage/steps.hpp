@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/core/any_count.hpp>
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
 
@@ -51,8 +51,12 @@ struct steps_stage {
 
 [[nodiscard]] steps_stage steps(any_count count);
 
-}  // namespace penstock::inline v0_1
+inline steps_stage steps(any_count wanted) {
+  const std::uint64_t count = wanted.of("steps");
+  if (count == 0)
+    throw error(errc::argument, "steps(0) makes an epoch of no batches; give it at least 1")
+        .in_stage("steps");
+  return {count};
+}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/stage/steps.ipp>
-#endif
+}  // namespace penstock::inline v0_1

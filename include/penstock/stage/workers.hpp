@@ -2,7 +2,8 @@
 #pragma once
 
 #include <penstock/core/any_count.hpp>
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/options.hpp>
 #include <penstock/core/pipe.hpp>
 
@@ -60,8 +61,29 @@ struct workers_stage {
   return {static_cast<unsigned>(count), threads};
 }
 
-}  // namespace penstock::inline v0_1
+namespace detail {
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/stage/workers.ipp>
-#endif
+inline void refuse_workers(std::uint64_t threads) {
+  throw error(errc::argument, {"workers(", threads, ") starts that many threads; give it at most ",
+                               std::uint64_t{workers_stage::max_workers}})
+      .in_stage("workers");
+}
+
+inline void refuse_nice(int nice) {
+  throw error(errc::argument, {"workers(n, {.nice = ", nice,
+                               "}): nice goes from 0 to 19, where 19 gives way to every other thread"})
+      .in_stage("workers");
+}
+
+}  // namespace detail
+
+inline std::string workers_stage::describe() const {
+  std::string line = detail::text({"workers(", value});
+  if (!threads.processors.empty())
+    detail::append(line, {threads.processors.size() == 1 ? ", processor " : ", processors ",
+                          threads.processors.describe()});
+  if (threads.nice) detail::append(line, {", nice ", *threads.nice});
+  return line + ")";
+}
+
+}  // namespace penstock::inline v0_1

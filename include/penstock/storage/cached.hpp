@@ -6,12 +6,12 @@
 #endif
 
 #include <penstock/core/bytes.hpp>
+#include <penstock/storage/cache/cached_reads.hpp>
+#include <penstock/storage/cache/memory_reads.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/cached_reads.hpp>
-#include <penstock/storage/detail/memory_reads.hpp>
-#include <penstock/storage/detail/retried_session.hpp>
 #include <penstock/storage/disk_cache.hpp>
 #include <penstock/storage/memory_cache.hpp>
+#include <penstock/storage/resilience/retried_session.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/sidecar.hpp>
 #include <penstock/storage/storage_counters.hpp>

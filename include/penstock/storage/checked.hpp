@@ -8,8 +8,8 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/checked_session.hpp>
-#include <penstock/storage/detail/retried_session.hpp>
+#include <penstock/storage/crypto/checked_session.hpp>
+#include <penstock/storage/resilience/retried_session.hpp>
 #include <penstock/storage/sha256_check.hpp>
 #include <penstock/storage/sha256_list.hpp>
 #include <penstock/storage/sidecar.hpp>

@@ -8,9 +8,9 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/decrypting_session.hpp>
-#include <penstock/storage/detail/retried_session.hpp>
+#include <penstock/storage/crypto/decrypting_session.hpp>
 #include <penstock/storage/encryption.hpp>
+#include <penstock/storage/resilience/retried_session.hpp>
 #include <penstock/storage/sidecar.hpp>
 
 #include <cstddef>

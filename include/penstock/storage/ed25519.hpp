@@ -7,7 +7,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/storage/detail/pem.hpp>
+#include <penstock/storage/crypto/pem.hpp>
 
 #include <openssl/evp.h>
 

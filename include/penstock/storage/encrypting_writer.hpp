@@ -9,8 +9,8 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/segment_crypto.hpp>
-#include <penstock/storage/detail/segment_layout.hpp>
+#include <penstock/storage/crypto/segment_crypto.hpp>
+#include <penstock/storage/crypto/segment_layout.hpp>
 #include <penstock/storage/encryption.hpp>
 
 #include <algorithm>

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/fetched_part.hpp>
+#include <penstock/storage/range_store.hpp>
+#include <penstock/storage/reads/fetched_part.hpp>
 
 #include <cstdint>
 #include <span>
@@ -78,8 +79,23 @@ struct fetch_link<Session> {
   }
 };
 
-}  // namespace penstock::inline v0_1
+inline void fetched_sample::take() noexcept { parts_ = store_->take(row_); }
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/storage/fetched.ipp>
-#endif
+inline void fetched_sample::release() noexcept {
+  for (const fetched_part& part : parts_) store_->release(*part.from);
+  parts_ = {};
+}
+
+inline bytes_view fetched_sample::look(const void* session, object_id object, std::uint64_t offset,
+                                       std::uint64_t size) const {
+  for (const fetched_part& part : parts_) {
+    if (part.session != session || part.object != object || offset < part.offset) continue;
+    const std::uint64_t before = offset - part.offset;
+    if (before > part.size || size > part.size - before) continue;
+    if (!store_->wait(part)) return {};
+    return {part.bytes + before, detail::to_size(size)};
+  }
+  return {};
+}
+
+}  // namespace penstock::inline v0_1

@@ -9,10 +9,10 @@
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/components.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/descriptor_cache.hpp>
-#include <penstock/storage/detail/mapping.hpp>
-#include <penstock/storage/detail/paths.hpp>
 #include <penstock/storage/file_names.hpp>
+#include <penstock/storage/local/descriptor_cache.hpp>
+#include <penstock/storage/local/mapping.hpp>
+#include <penstock/storage/local/paths.hpp>
 
 #include <atomic>
 #include <cstddef>

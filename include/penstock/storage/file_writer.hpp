@@ -3,8 +3,8 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/source/detail/output_file.hpp>
 #include <penstock/storage/concepts.hpp>
+#include <penstock/storage/local/output_file.hpp>
 
 #include <optional>
 #include <string_view>
@@ -41,7 +41,7 @@ class file_writer {
  private:
   void opened() const;
 
-  std::optional<detail::tar::output_file> file_;
+  std::optional<detail::output_file> file_;
 };
 
 }  // namespace penstock::inline v0_1

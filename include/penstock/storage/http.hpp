@@ -10,13 +10,13 @@
 #include <penstock/core/message.hpp>
 #include <penstock/storage/braces.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/plain_http.hpp>
-#include <penstock/storage/detail/resilient_session.hpp>
-#include <penstock/storage/detail/web_objects.hpp>
 #include <penstock/storage/http_options.hpp>
+#include <penstock/storage/resilience/resilient_session.hpp>
 #include <penstock/storage/sidecar.hpp>
 #include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/url.hpp>
+#include <penstock/storage/web/plain_http.hpp>
+#include <penstock/storage/web/web_objects.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -7,15 +7,15 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
-#include <penstock/storage/detail/resilient_session.hpp>
-#include <penstock/storage/detail/web_call.hpp>
-#include <penstock/storage/detail/web_client.hpp>
 #include <penstock/storage/http_error.hpp>
 #include <penstock/storage/http_options.hpp>
+#include <penstock/storage/resilience/resilient_session.hpp>
 #include <penstock/storage/retrying.hpp>
-#include <penstock/storage/s3/detail/object_list.hpp>
-#include <penstock/storage/s3/detail/percent.hpp>
+#include <penstock/storage/s3/requests/object_list.hpp>
+#include <penstock/storage/s3/requests/percent.hpp>
 #include <penstock/storage/url.hpp>
+#include <penstock/storage/web/web_call.hpp>
+#include <penstock/storage/web/web_client.hpp>
 
 #include <nlohmann/json.hpp>
 

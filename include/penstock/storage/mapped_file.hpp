@@ -8,9 +8,9 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/mapping.hpp>
-#include <penstock/storage/detail/paths.hpp>
 #include <penstock/storage/file_names.hpp>
+#include <penstock/storage/local/mapping.hpp>
+#include <penstock/storage/local/paths.hpp>
 
 #include <atomic>
 #include <cstddef>

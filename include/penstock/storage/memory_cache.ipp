@@ -5,7 +5,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
-#include <penstock/storage/detail/memory_blocks.hpp>
+#include <penstock/storage/cache/memory_blocks.hpp>
 
 #include <sys/types.h>
 #include <unistd.h>

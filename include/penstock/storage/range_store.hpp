@@ -5,7 +5,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/to_size.hpp>
-#include <penstock/storage/detail/fetched_part.hpp>
+#include <penstock/storage/reads/fetched_part.hpp>
 
 #include <array>
 #include <atomic>

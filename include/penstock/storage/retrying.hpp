@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/retried_session.hpp>
+#include <penstock/storage/resilience/retried_session.hpp>
 #include <penstock/storage/sidecar.hpp>
 
 #include <chrono>
@@ -99,8 +99,24 @@ class retrying {
   detail::retry_rules rules_;
 };
 
-}  // namespace penstock::inline v0_1
+inline detail::retry_rules detail::rules_of(const retrying_options& options) {
+  constexpr std::chrono::milliseconds none{0}, day{86'400'000};
+  for (const auto time : {options.initial_backoff, options.max_backoff, options.max_retry_after,
+                          options.max_time, options.max_unreachable_time}) {
+    if (time < none || time > day)
+      throw error(errc::argument, {"retrying waits from 0 ms to a day, not ", time.count(), " ms"});
+  }
+  if (options.attempts == 0)
+    throw error(errc::argument,
+                "retrying makes at least one attempt; write {.attempts = 1} to try nothing again");
+  return {.attempts = options.attempts,
+          .initial_backoff = options.initial_backoff,
+          .max_backoff = options.max_backoff,
+          .max_retry_after = options.max_retry_after,
+          .max_time = options.max_time,
+          .max_unreachable_time = options.max_unreachable_time,
+          .budget = options.budget,
+          .seed = options.seed};
+}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/storage/retrying.ipp>
-#endif
+}  // namespace penstock::inline v0_1

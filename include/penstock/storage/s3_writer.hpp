@@ -10,11 +10,11 @@
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/resilient_session.hpp>
-#include <penstock/storage/s3/detail/names.hpp>
-#include <penstock/storage/s3/detail/store.hpp>
-#include <penstock/storage/s3/detail/store_call.hpp>
-#include <penstock/storage/s3/detail/upload.hpp>
+#include <penstock/storage/resilience/resilient_session.hpp>
+#include <penstock/storage/s3/requests/names.hpp>
+#include <penstock/storage/s3/requests/store.hpp>
+#include <penstock/storage/s3/requests/store_call.hpp>
+#include <penstock/storage/s3/requests/upload.hpp>
 #include <penstock/storage/s3_options.hpp>
 #include <penstock/storage/storage_counters.hpp>
 

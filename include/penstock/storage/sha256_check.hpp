@@ -9,7 +9,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/sha256_hasher.hpp>
+#include <penstock/storage/crypto/sha256_hasher.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/sha256_list.hpp>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
 #include <penstock/storage/concepts.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -33,8 +33,13 @@ concept sidecar_storage = storage<S> && requires(const S& s, sidecar which) {
   { s.sidecars(which) } -> std::same_as<S>;
 };
 
-}  // namespace penstock::inline v0_1
+inline std::string sidecar::of(std::string_view name) const {
+  if (instead) {
+    const std::size_t slash = name.rfind('/');
+    const std::size_t second = slash == std::string_view::npos ? 1 : slash + 2;
+    name = name.substr(0, name.find('.', second));
+  }
+  return std::string(name).append(suffix);
+}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/storage/sidecar.ipp>
-#endif
+}  // namespace penstock::inline v0_1

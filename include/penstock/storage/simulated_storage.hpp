@@ -4,7 +4,7 @@
 #include <penstock/base/shared.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/latency_model.hpp>
+#include <penstock/storage/resilience/latency_model.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/sidecar.hpp>
 #include <penstock/storage/simulated_storage_options.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/storage/cache/staging.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/staging.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/mapped_file.hpp>
 #include <penstock/storage/object_check.hpp>

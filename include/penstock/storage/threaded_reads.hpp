@@ -3,7 +3,7 @@
 
 #include <penstock/core/compiled.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/waiting_reads.hpp>
+#include <penstock/storage/reads/waiting_reads.hpp>
 #include <penstock/storage/session_view.hpp>
 
 #include <condition_variable>

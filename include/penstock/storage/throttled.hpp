@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/retried_session.hpp>
+#include <penstock/storage/resilience/retried_session.hpp>
 #include <penstock/storage/sidecar.hpp>
 
 #include <chrono>
@@ -83,8 +83,15 @@ class throttled {
   detail::retry_rules rules_;
 };
 
-}  // namespace penstock::inline v0_1
+inline detail::retry_rules detail::rules_of(const throttled_options& options) {
+  constexpr std::chrono::milliseconds none{0}, day{86'400'000};
+  if (options.max_retry_after < none || options.max_retry_after > day)
+    throw error(errc::argument,
+                {"throttled waits from 0 ms to a day, not ", options.max_retry_after.count(), " ms"});
+  if (options.max_in_flight == 0)
+    throw error(errc::argument,
+                "throttled lets at least one read through; write {.max_in_flight = 1} or more");
+  return {.max_in_flight = options.max_in_flight, .max_pause = options.max_retry_after};
+}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/storage/throttled.ipp>
-#endif
+}  // namespace penstock::inline v0_1

@@ -8,8 +8,8 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/uring_reads.hpp>
 #include <penstock/storage/file.hpp>
+#include <penstock/storage/local/uring_reads.hpp>
 
 #include <cstddef>
 #include <initializer_list>

@@ -7,8 +7,8 @@
 #include <penstock/run/block/block.hpp>
 #include <penstock/run/delivery/consumer_place.hpp>
 #include <penstock/run/delivery/delivery_shell.hpp>
-#include <penstock/run/engine/evaluator.hpp>
-#include <penstock/run/engine/ring.hpp>
+#include <penstock/run/engine/workers/evaluator.hpp>
+#include <penstock/run/engine/workers/ring.hpp>
 #include <penstock/run/feed/feed.hpp>
 
 #include "support/catch.hpp"

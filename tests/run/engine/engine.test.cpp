@@ -7,7 +7,7 @@
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/skip.hpp>
 #include <penstock/order/take.hpp>
-#include <penstock/run/engine/machine.hpp>
+#include <penstock/run/engine/tuning/machine.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>

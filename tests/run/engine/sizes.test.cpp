@@ -8,7 +8,7 @@
 #include <penstock/order/skip.hpp>
 #include <penstock/order/take.hpp>
 #include <penstock/run/engine/engine_shell.hpp>
-#include <penstock/run/engine/machine.hpp>
+#include <penstock/run/engine/tuning/machine.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/concat.hpp>
 #include <penstock/source/generated.hpp>

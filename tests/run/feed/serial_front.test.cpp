@@ -2,8 +2,8 @@
 
 #include <penstock/run/feed/serial_front.hpp>
 
-#include <penstock/run/engine/any_ring.hpp>
-#include <penstock/run/engine/ring.hpp>
+#include <penstock/run/engine/workers/any_ring.hpp>
+#include <penstock/run/engine/workers/ring.hpp>
 #include <penstock/run/feed/front.hpp>
 
 #include "support/catch.hpp"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/codec/layouts/quoted.hpp>
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 
 #include <initializer_list>
@@ -28,9 +29,13 @@ namespace detail {
 /// Throws `errc::format`: the number does not fit its type; `range` names the range that does.
 [[noreturn, gnu::cold]] void number_out_of_range(bytes_view bytes, std::initializer_list<piece> range);
 
+inline void no_number(bytes_view bytes, std::string_view expected) {
+  throw error(errc::format, {"found ", quoted(bytes), " where a ", expected, " was expected"});
+}
+
+inline void number_out_of_range(bytes_view bytes, std::initializer_list<piece> range) {
+  throw error(errc::format, {"the number ", quoted(bytes), " is out of range", text(range)});
+}
+
 }  // namespace detail
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/codec/detail/number_text.ipp>
-#endif

@@ -12,7 +12,7 @@
 #include <penstock/device/detail/cuda_calls.hpp>
 #include <penstock/device/detail/cuda_lanes.hpp>
 #include <penstock/device/detail/cufile_calls.hpp>
-#include <penstock/storage/detail/paths.hpp>
+#include <penstock/storage/local/paths.hpp>
 
 #include <cuda_runtime_api.h>
 #include <cufile.h>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/half.hpp>
 
 #include <bit>
@@ -297,8 +296,13 @@ void run_image_work(const image_work& work) noexcept;
 /// fails shows in cudaGetLastError().
 void launch_image_work(const image_work& work, CUstream_st* stream);
 
-}  // namespace penstock::inline v0_1
+inline void run_image_work(const image_work& work) noexcept {
+  const std::uint64_t groups = groups_of(work);
+  with_types_of(work, [&]<image_number Number, std::uint32_t Channels, bool Planes>() {
+    for (std::uint64_t slot = 0; slot < work.slots; ++slot)
+      for (std::uint64_t group = 0; group < groups; ++group)
+        make_pixels<Number, Channels, Planes, host_access>(work, slot, static_cast<std::uint32_t>(group));
+  });
+}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/device/image/image_work.ipp>
-#endif
+}  // namespace penstock::inline v0_1

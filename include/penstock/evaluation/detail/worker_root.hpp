@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
 #include <penstock/evaluation/detail/landing.hpp>
 
+#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
@@ -69,8 +69,10 @@ struct timed : std::true_type {
   static std::uint64_t now() noexcept { return detail::now_ns(); }
 };
 
-}  // namespace penstock::inline v0_1
+inline std::uint64_t detail::now_ns() noexcept {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                        std::chrono::steady_clock::now().time_since_epoch())
+                                        .count());
+}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/evaluation/detail/worker_root.ipp>
-#endif
+}  // namespace penstock::inline v0_1

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/error.hpp>
 #include <penstock/image/detail/rounded.hpp>
 #include <penstock/image/operation.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 
 namespace penstock::inline v0_1::detail {
 
@@ -104,8 +106,14 @@ inline std::uint8_t to_byte(float value) noexcept {
 /// Throws `errc::argument` unless `value` is a number from `low` to `high`.
 void check_range(const char* operation, const char* what, double value, double low, double high);
 
-}  // namespace penstock::inline v0_1::detail
+inline void check_range(const char* operation, const char* what, double value, double low, double high) {
+  if (value >= low && value <= high) return;
+  char given[40], from[40], to[40];
+  std::snprintf(given, sizeof given, "%g", value);
+  std::snprintf(from, sizeof from, "%g", low);
+  std::snprintf(to, sizeof to, "%g", high);
+  throw error(errc::argument,
+              {operation, ": ", what, " is ", given, "; pass a number from ", from, " to ", to});
+}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/image/detail/row_image.ipp>
-#endif
+}  // namespace penstock::inline v0_1::detail

@@ -9,7 +9,7 @@
 #include <penstock/core/to_size.hpp>
 #include <penstock/order/step_cut.hpp>
 #include <penstock/order/tail.hpp>
-#include <penstock/run/engine/thread.hpp>
+#include <penstock/run/engine/workers/thread.hpp>
 
 #include <algorithm>
 #include <memory>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/order/concepts.hpp>
 
 #include <cstdint>
@@ -49,8 +49,11 @@ template <class KeptBefore>
 /// Throws if the positions are endless.
 void check_finite(const order_input& in, std::string_view stage);
 
-}  // namespace penstock::inline v0_1::detail
+inline void check_finite(const order_input& in, std::string_view stage) {
+  if (in.size >= std::uint64_t{1} << 63) {
+    throw error(errc::argument, {"an endless order has no parts; write ", stage, " before repeat()"})
+        .in_stage(stage);
+  }
+}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/order/detail/places.ipp>
-#endif
+}  // namespace penstock::inline v0_1::detail

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -95,8 +95,24 @@ struct bad_is_replaced {
   static constexpr std::uint64_t stream = 0x6261645f73616d70u;
 };
 
-}  // namespace penstock::inline v0_1
+inline void bad_slots::add(const bad_slot& one) { all_.push_back(one); }
+inline void bad_slots::sort() noexcept {
+  std::sort(all_.begin(), all_.end(),
+            [](const auto& a, const auto& b) { return a.row != b.row ? a.row < b.row : a.at < b.at; });
+}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/run/bad/bad_slot.ipp>
-#endif
+namespace detail {
+
+inline error error_like(const error& e, std::initializer_list<piece> message) {
+  error made(e.code(), message);
+  if (!e.stage().empty()) made.in_stage(e.stage());
+  if (!e.file().empty()) made.in_file(e.file());
+  if (!e.key().empty()) made.for_key(e.key());
+  if (e.offset()) made.at_offset(*e.offset());
+  if (e.at()) made.add_context(*e.at());
+  return made;
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1

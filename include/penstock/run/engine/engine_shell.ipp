@@ -5,10 +5,10 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
-#include <penstock/run/engine/machine.hpp>
-#include <penstock/run/engine/read_ahead.hpp>
-#include <penstock/run/engine/thread_place.hpp>
-#include <penstock/run/engine/wait_watchdog.hpp>
+#include <penstock/run/engine/read_ahead/read_ahead.hpp>
+#include <penstock/run/engine/tuning/machine.hpp>
+#include <penstock/run/engine/workers/thread_place.hpp>
+#include <penstock/run/engine/workers/wait_watchdog.hpp>
 
 #include <algorithm>
 #include <chrono>

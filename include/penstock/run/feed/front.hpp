@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/core/plan.hpp>
@@ -275,8 +274,18 @@ auto make_front(const Plan& p) {
       reader_front<reader, item>(connect_source_of(p)), p.stages());
 }
 
-}  // namespace penstock::inline v0_1
+inline std::uint64_t take_mark(std::span<const std::uint64_t>& marks) {
+  if (marks.empty()) throw error(errc::state, "the state has too few places of the source; it was edited");
+  const std::uint64_t mark = marks.front();
+  marks = marks.subspan(1);
+  return mark;
+}
+inline void check_none_left(std::span<const std::uint64_t> marks) {
+  if (!marks.empty()) throw error(errc::state, "the state has too many places of the source; it was edited");
+}
+inline void add_mark(std::vector<std::uint64_t>& marks, std::uint64_t mark) { marks.push_back(mark); }
+inline void keep_marks(std::vector<std::uint64_t>& kept, std::span<const std::uint64_t> marks) {
+  kept.assign(marks.begin(), marks.end());
+}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/run/feed/front.ipp>
-#endif
+}  // namespace penstock::inline v0_1

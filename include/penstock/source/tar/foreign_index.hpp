@@ -3,7 +3,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/source/detail/sidecar_objects.hpp>
+#include <penstock/source/files/sidecar_objects.hpp>
 #include <penstock/source/index_policy.hpp>
 #include <penstock/source/tar/tar_scan.hpp>
 #include <penstock/source/tar/tar_walk.hpp>
@@ -13,25 +13,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 /// Indexes that other programs wrote beside a shard, checked against the shard.
 namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// The names of the files that hold an index: `train-0.tar.penstock-index`, DALI's `train-0.idx`, Energon's
-/// `train-0.tar.idx`.
-inline constexpr sidecar own_index{".penstock-index"}, dali_index{".idx", true}, energon_index{".idx"};
+namespace detail {
 
 /// The number of headers that are compared with an index from a store, besides the first and the last.
 inline constexpr std::size_t stored_index_checks = 4;
-
-/// The most bytes that a shard's index can have: a member's entry takes less than its headers in the shard,
-/// which hold its name; the entry has it twice.
-[[nodiscard]] constexpr std::uint64_t max_index_bytes(std::uint64_t shard_size) noexcept {
-  return 2 * shard_size + 64 * 1024;
-}
 
 /// What is wrong with an index, as the end of a sentence; the caller adds the name of the index.
 struct disagreement {
@@ -59,7 +50,14 @@ struct disagreement {
                                          std::uint64_t extension_limit = default_extension_limit,
                                          scan_pace pace = {}, bool skip_apple_double = true);
 
-}  // namespace detail::tar
+/// Makes the index of a shard from one of DALI's, version v1.2, beside it in its store, which names all
+/// members;
+/// nothing if there is none that agrees with the shard.
+[[nodiscard]] std::optional<buffer> dali_index_in_store(session_view session, object_id id,
+                                                        sidecar_objects& near, std::uint64_t extension_limit,
+                                                        scan_pace pace, bool skip_apple_double);
+
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
 #ifndef PENSTOCK_COMPILED

@@ -5,9 +5,10 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
-#include <penstock/source/detail/member_name.hpp>
-#include <penstock/source/detail/whole_file.hpp>
-#include <penstock/source/tar/index_builder.hpp>
+#include <penstock/source/files/whole_file.hpp>
+#include <penstock/source/records/index_builder.hpp>
+#include <penstock/source/records/index_file.hpp>
+#include <penstock/source/records/member_name.hpp>
 #include <penstock/source/tar/tar_header.hpp>
 #include <penstock/source/tar/tar_scan.hpp>
 #include <penstock/source/tar/tar_walk.hpp>
@@ -23,7 +24,7 @@
 #include <vector>
 
 namespace penstock::inline v0_1 {
-namespace detail::tar {
+namespace detail {
 
 // What an index says about a member.
 struct foreign_member {
@@ -89,13 +90,13 @@ class dali_lines {
         m.path = word(text);
         if (m.path.empty()) disagree({"ends within line ", line_});
       }
-      if (m.data % block_size != 0 || m.data == 0)
+      if (m.data % tar::block_size != 0 || m.data == 0)
         disagree({"has an offset in line ", line_, " that is not a multiple of 512"});
       if (m.data > shard_size_ || m.size > shard_size_ - m.data)
         disagree({"has a member in line ", line_, " that ends at ", m.data, " + ", m.size,
                   ", and the shard has ", shard_size_, " bytes"});
       // a header lies between two members, so the shard's size bounds their number
-      if (!members_.empty() && m.data < members_.back().data + members_.back().size + block_size)
+      if (!members_.empty() && m.data < members_.back().data + members_.back().size + tar::block_size)
         disagree({"has members that overlap, or are out of order, in line ", line_});
       members_.push_back(m);
     }
@@ -139,8 +140,8 @@ class foreign_check {
     const std::uint64_t samples = offsets.size() / 8 - 1;
     const auto offset = [&](std::uint64_t i) { return load_little<std::uint64_t>(offsets.data() + 8 * i); };
     std::uint64_t end = 0;
-    member_scan found(session_, id_, shard_.size, extension_limit_, pace_);
-    for (member m; found.next(m);) {
+    tar::member_scan found(session_, id_, shard_.size, extension_limit_, pace_);
+    for (shard_member m; found.next(m);) {
       const std::uint64_t before = builder_.met();
       if (!belongs(m)) continue;
       builder_.add(m);
@@ -162,14 +163,14 @@ class foreign_check {
   }
 
  private:
-  [[nodiscard]] bool belongs(const member& m) const noexcept {
+  [[nodiscard]] bool belongs(const shard_member& m) const noexcept {
     return !skipped_member(m.path) && !(skip_apple_double_ && is_apple_double(m.path)) &&
            split_member(m.path);
   }
   static constexpr std::string_view in_line = " in line ";
 
   // A line is a sample: members that WebDataset skips are not part of it.
-  void add(const member& m, const foreign_member& said) {
+  void add(const shard_member& m, const foreign_member& said) {
     const std::uint64_t before = builder_.met();
     builder_.add(m);
     const bool another = builder_.met() != before;
@@ -182,8 +183,8 @@ class foreign_check {
 
   void by_headers(const std::vector<foreign_member>& members) {
     std::size_t next = 0;
-    member_scan found(session_, id_, shard_.size, extension_limit_, pace_);
-    for (member m; found.next(m);) {
+    tar::member_scan found(session_, id_, shard_.size, extension_limit_, pace_);
+    for (shard_member m; found.next(m);) {
       const bool listed = next < members.size() && members[next].data == m.data;
       if (!belongs(m)) {
         if (listed) ++next;
@@ -206,7 +207,7 @@ class foreign_check {
     header_reader in(session_, id_, shard_.size, pace_);
     std::vector<const foreign_member*> kept;
     for (const foreign_member& said : members) {
-      const member m{said.path, said.data - block_size, said.data, said.size, false};
+      const shard_member m{said.path, said.data - tar::block_size, said.data, said.size, false};
       if (!belongs(m)) continue;
       if (split_member(m.path)->suffix != said.suffix)
         disagree({"calls '", said.path, "' a member '", said.suffix, "'", in_line, said.line});
@@ -221,13 +222,13 @@ class foreign_check {
 
   // Checks the header before a member's bytes. The name may be in a separate header before that one.
   void check(header_reader& in, const foreign_member& said) {
-    const bytes_view block = in.get(said.data - block_size, block_size);
-    bool good = block.size() == block_size && checksum_matches(block);
+    const bytes_view block = in.get(said.data - tar::block_size, tar::block_size);
+    bool good = block.size() == tar::block_size && tar::checksum_matches(block);
     if (good) {
-      const auto stored = number_field(block, 124, 12);
+      const auto stored = tar::number_field(block, 124, 12);
       const bool large = said.size >> 33 != 0;  // beyond the range of the octal digits
       good = (stored == said.size || large) && (block[156] == std::byte{'0'} || block[156] == std::byte{0});
-      header_path(block, path_);
+      tar::header_path(block, path_);
       const bool plain = said.path.size() <= 100 && std::all_of(said.path.begin(), said.path.end(),
                                                                 [](char c) { return c > ' ' && c < 127; });
       good = good && (!plain || path_ == said.path);
@@ -240,8 +241,8 @@ class foreign_check {
 
   // Checks that no member of a sample lies before the first member or after the last.
   void check_edges(header_reader& in, const std::vector<const foreign_member*>& kept) {
-    member_walk walk(walk_input::of(in), extension_limit_);
-    member found;
+    tar::member_walk walk(tar::walk_input::of(in), extension_limit_);
+    shard_member found;
     const auto next = [&] {
       while (walk.next(found))
         if (belongs(found)) return true;
@@ -253,7 +254,7 @@ class foreign_check {
     if (!first && !kept.empty()) disagree({"has samples, and the shard has none"});
     builder_.note_unended(kept.empty() && walk.unended());
     if (kept.empty()) return;
-    walk.restart(kept.back()->data + padded(kept.back()->size));
+    walk.restart(kept.back()->data + tar::padded(kept.back()->size));
     if (next()) disagree({"ends before '", found.path, "', which the shard has after it"});
     builder_.note_unended(walk.unended());
   }
@@ -320,5 +321,20 @@ PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, c
   }
 }
 
-}  // namespace detail::tar
+PENSTOCK_INLINE std::optional<buffer> dali_index_in_store(session_view session, object_id id,
+                                                          sidecar_objects& near,
+                                                          std::uint64_t extension_limit, scan_pace pace,
+                                                          bool skip_apple_double) {
+  const object_version shard = session.version(id);
+  const auto text = near.read(id, dali_index, max_index_bytes(shard.size));
+  if (!text || !text_of(text->view()).starts_with("v1.2 ")) return std::nullopt;
+  try {
+    return index_from_dali(session, id, shard, text_of(text->view()), extension_limit, pace,
+                           stored_index_checks, skip_apple_double);
+  } catch (const disagreement&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace detail
 }  // namespace penstock::inline v0_1

@@ -3,7 +3,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/source/tar/tar_sample.hpp>
+#include <penstock/source/records/shard_sample.hpp>
 #include <penstock/source/tar/tar_walk.hpp>
 
 #include <cstddef>
@@ -14,17 +14,17 @@
 #include <vector>
 
 namespace penstock::inline v0_1 {
-namespace detail::tar {
+namespace detail {
 
 class shard_stream;
 
 /// The bytes of a member, held by its sample.
-class held_blob {
+class tar_held_blob {
  public:
   using unfinished = void;
 
-  held_blob() = default;
-  explicit held_blob(bytes_view bytes) noexcept : bytes_(bytes) {}
+  tar_held_blob() = default;
+  explicit tar_held_blob(bytes_view bytes) noexcept : bytes_(bytes) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return bytes_.size(); }
   void read_into(mutable_bytes into) const {
@@ -38,10 +38,10 @@ class held_blob {
 };
 
 /// An open sample that owns its bytes, for sources that read forward. Its memory is reused.
-class stream_sample {
+class tar_stream_sample {
  public:
   using is_open_sample = void;
-  using blob_type = held_blob;
+  using blob_type = tar_held_blob;
 
   [[nodiscard]] std::string_view key() const noexcept { return key_; }
   /// The shard that the sample is in.
@@ -59,7 +59,7 @@ class stream_sample {
 
   /// Adds a member, which must have this sample's key and be the last one that `walk` found in `in`.
   void take(const tar::member& m, std::string_view suffix, std::uint64_t limit, shard_stream& in,
-            const member_walk& walk);
+            const tar::member_walk& walk);
 
   /// Whether the sample is marked to be left out.
   [[nodiscard]] bool bad() const noexcept { return bad_; }
@@ -88,7 +88,7 @@ class stream_sample {
   bool bad_ = false;
 };
 
-}  // namespace detail::tar
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
 #ifndef PENSTOCK_COMPILED

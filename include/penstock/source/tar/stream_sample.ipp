@@ -4,17 +4,17 @@
 #include <penstock/source/tar/stream_sample.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/source/detail/member_name.hpp>
-#include <penstock/source/tar/shard_stream.hpp>
+#include <penstock/source/records/member_name.hpp>
+#include <penstock/source/records/shard_stream.hpp>
 
 #include <algorithm>
 #include <functional>
 #include <utility>
 
 namespace penstock::inline v0_1 {
-namespace detail::tar {
+namespace detail {
 
-PENSTOCK_INLINE void stream_sample::start(std::string_view key, std::string_view url) {
+PENSTOCK_INLINE void tar_stream_sample::start(std::string_view key, std::string_view url) {
   key_ = key;
   url_ = url;
   names_.clear();
@@ -23,8 +23,9 @@ PENSTOCK_INLINE void stream_sample::start(std::string_view key, std::string_view
   bad_ = false;
 }
 
-PENSTOCK_INLINE void stream_sample::take(const tar::member& m, std::string_view suffix, std::uint64_t limit,
-                                         shard_stream& in, const member_walk& walk) {
+PENSTOCK_INLINE void tar_stream_sample::take(const tar::member& m, std::string_view suffix,
+                                             std::uint64_t limit, shard_stream& in,
+                                             const tar::member_walk& walk) {
   if (m.sparse) {
     throw error(errc::format, {"'", m.path,
                                "' is a sparse file, which is stored with its holes left out; write the "
@@ -65,7 +66,7 @@ PENSTOCK_INLINE void stream_sample::take(const tar::member& m, std::string_view 
   members_.push_back({name, names_.size() - name, begin, size});
 }
 
-PENSTOCK_INLINE bool stream_sample::fresh(std::string_view lowered) {
+PENSTOCK_INLINE bool tar_stream_sample::fresh(std::string_view lowered) {
   constexpr std::size_t few = 32;
   if (members_.size() < few) {
     for (std::size_t i = 0; i < members_.size(); ++i)
@@ -84,13 +85,13 @@ PENSTOCK_INLINE bool stream_sample::fresh(std::string_view lowered) {
   return true;
 }
 
-PENSTOCK_INLINE std::size_t stream_sample::slot(std::string_view lowered) const noexcept {
+PENSTOCK_INLINE std::size_t tar_stream_sample::slot(std::string_view lowered) const noexcept {
   std::size_t at = std::hash<std::string_view>{}(lowered) & (table_.size() - 1);
   while (table_[at] != empty && name(table_[at]) != lowered) at = (at + 1) & (table_.size() - 1);
   return at;
 }
 
-PENSTOCK_INLINE void stream_sample::grow(std::size_t size) {
+PENSTOCK_INLINE void tar_stream_sample::grow(std::size_t size) {
   if (size > bytes_.capacity()) {
     buffer larger(std::max(size, 2 * bytes_.capacity()));
     if (bytes_.size() != 0) std::memcpy(larger.data(), bytes_.data(), bytes_.size());
@@ -99,5 +100,5 @@ PENSTOCK_INLINE void stream_sample::grow(std::size_t size) {
   bytes_.resize_for_overwrite(size);
 }
 
-}  // namespace detail::tar
+}  // namespace detail
 }  // namespace penstock::inline v0_1

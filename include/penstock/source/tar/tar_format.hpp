@@ -11,29 +11,31 @@
 
 /// Writes tar headers: ustar, and pax if ustar has no room.
 namespace penstock::inline v0_1 {
-namespace detail::tar {
+namespace detail {
 
 /// The zeros that fill the last block of a member.
-[[nodiscard]] bytes_view padding_after(std::uint64_t size) noexcept;
+[[nodiscard]] bytes_view tar_padding_after(std::uint64_t size) noexcept;
 
 /// Two zero blocks, and padding to a multiple of twenty blocks, as all tar programs write by default.
-[[nodiscard]] std::array<bytes_view, 2> end_of_archive(std::uint64_t size) noexcept;
+[[nodiscard]] std::array<bytes_view, 2> end_of_tar(std::uint64_t size) noexcept;
 
 /// The facts that all members have in common.
-struct member_facts {
+struct tar_member_facts {
   std::uint32_t mode = 0;
   std::uint64_t mtime = 0;
   std::string_view owner, group;
 };
 
 /// Appends the header of a regular file, after a pax header if the name or size needs one.
-void append_headers(buffer& out, std::string_view path, std::uint64_t size, const member_facts& facts);
+void append_tar_headers(buffer& out, std::string_view path, std::uint64_t size,
+                        const tar_member_facts& facts);
 template <class Options>
-void append_headers(buffer& out, std::string_view path, std::uint64_t size, const Options& options) {
-  append_headers(out, path, size, member_facts{options.mode, options.mtime, options.owner, options.group});
+void append_tar_headers(buffer& out, std::string_view path, std::uint64_t size, const Options& options) {
+  append_tar_headers(out, path, size,
+                     tar_member_facts{options.mode, options.mtime, options.owner, options.group});
 }
 
-}  // namespace detail::tar
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
 #ifndef PENSTOCK_COMPILED

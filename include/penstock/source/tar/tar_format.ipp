@@ -17,15 +17,6 @@ namespace detail::tar {
 
 inline constexpr std::array<std::byte, 10240> zeros{};
 
-PENSTOCK_INLINE bytes_view padding_after(std::uint64_t size) noexcept {
-  return bytes_view(zeros).first(detail::to_size(padded(size) - size));
-}
-
-PENSTOCK_INLINE std::array<bytes_view, 2> end_of_archive(std::uint64_t size) noexcept {
-  const auto rest = detail::to_size((zeros.size() - (size + 1024) % zeros.size()) % zeros.size());
-  return {bytes_view(zeros).first(1024), bytes_view(zeros).first(rest)};
-}
-
 // Where to cut a path into prefix and name; nothing if ustar cannot hold it. Zero: no prefix is needed.
 PENSTOCK_INLINE std::optional<std::size_t> ustar_cut(std::string_view path) noexcept {
   if (path.size() <= 100) return 0;
@@ -49,7 +40,7 @@ PENSTOCK_INLINE void put_number(std::byte* block, std::size_t offset, std::size_
 }
 
 PENSTOCK_INLINE void append_block(buffer& out, std::string_view prefix, std::string_view name,
-                                  std::uint64_t size, char type, const member_facts& facts) {
+                                  std::uint64_t size, char type, const tar_member_facts& facts) {
   std::array<std::byte, block_size> block{};
   put_text(block.data(), 0, 100, name);
   put_number(block.data(), 100, 8, facts.mode & 07777u);
@@ -79,23 +70,37 @@ PENSTOCK_INLINE std::string pax_record(std::string_view key, std::string_view va
   return detail::text({length, " ", key, "=", value, "\n"});
 }
 
-PENSTOCK_INLINE void append_headers(buffer& out, std::string_view path, std::uint64_t size,
-                                    const member_facts& facts) {
+}  // namespace detail::tar
+
+namespace detail {
+
+PENSTOCK_INLINE bytes_view tar_padding_after(std::uint64_t size) noexcept {
+  return bytes_view(tar::zeros).first(detail::to_size(tar::padded(size) - size));
+}
+
+PENSTOCK_INLINE std::array<bytes_view, 2> end_of_tar(std::uint64_t size) noexcept {
+  const auto rest =
+      detail::to_size((tar::zeros.size() - (size + 1024) % tar::zeros.size()) % tar::zeros.size());
+  return {bytes_view(tar::zeros).first(1024), bytes_view(tar::zeros).first(rest)};
+}
+
+PENSTOCK_INLINE void append_tar_headers(buffer& out, std::string_view path, std::uint64_t size,
+                                        const tar_member_facts& facts) {
   constexpr std::uint64_t max_in_octal = std::uint64_t{1} << 33;
-  const auto cut = ustar_cut(path);
+  const auto cut = tar::ustar_cut(path);
   if (!cut || size >= max_in_octal) {
     std::string records;
-    if (!cut) records += pax_record("path", path);
-    if (size >= max_in_octal) records += pax_record("size", std::to_string(size));
-    append_block(out, "", "././@PaxHeader", records.size(), 'x', facts);
+    if (!cut) records += tar::pax_record("path", path);
+    if (size >= max_in_octal) records += tar::pax_record("size", std::to_string(size));
+    tar::append_block(out, "", "././@PaxHeader", records.size(), 'x', facts);
     out.append(bytes_of(records));
-    out.append(padding_after(records.size()));
+    out.append(tar_padding_after(records.size()));
   }
   const std::size_t at = cut.value_or(0);
   const std::string_view prefix = path.substr(0, at);
   const std::string_view name = at == 0 ? path : path.substr(at + 1);
-  append_block(out, prefix, name.substr(0, 100), size >= max_in_octal ? 0 : size, '0', facts);
+  tar::append_block(out, prefix, name.substr(0, 100), size >= max_in_octal ? 0 : size, '0', facts);
 }
 
-}  // namespace detail::tar
+}  // namespace detail
 }  // namespace penstock::inline v0_1

@@ -66,10 +66,15 @@ struct pax_records {
   void take(std::string_view key, std::string_view value);
 };
 
-/// The name of the compression that the first bytes of a file show, or nothing.
-[[nodiscard]] std::string_view compression_of(bytes_view head) noexcept;
-
 }  // namespace detail::tar
+
+namespace detail {
+
+/// Whether these first bytes of a file are those of a tar archive that is not compressed. An archive without
+/// members is zeros, as many other files are: the file's name decides then.
+[[nodiscard]] bool begins_tar(bytes_view head, bool named_tar) noexcept;
+
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
 #ifndef PENSTOCK_COMPILED

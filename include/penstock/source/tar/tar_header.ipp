@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <initializer_list>
 #include <limits>
 #include <system_error>
 
@@ -128,31 +127,11 @@ PENSTOCK_INLINE void pax_records::take(std::string_view key, std::string_view va
   if (!value.empty() && key.starts_with("GNU.sparse.")) sparse = true;
 }
 
-PENSTOCK_INLINE std::string_view compression_of(bytes_view head) noexcept {
-  const auto starts = [&head](std::initializer_list<unsigned char> magic) {
-    return head.size() >= magic.size() &&
-           std::equal(magic.begin(), magic.end(), head.begin(),
-                      [](unsigned char m, std::byte b) { return std::byte{m} == b; });
-  };
-  // Skippable frames may precede the frames of zstd and lz4.
-  bool skipped = false;
-  while (head.size() >= 8 && (head[0] & std::byte{0xf0}) == std::byte{0x50} && head[1] == std::byte{0x2a} &&
-         head[2] == std::byte{0x4d} && head[3] == std::byte{0x18}) {
-    std::uint64_t size = 8;
-    for (std::size_t i = 0; i < 4; ++i) size += std::to_integer<std::uint64_t>(head[4 + i]) << (8 * i);
-    head = head.subspan(static_cast<std::size_t>(std::min<std::uint64_t>(size, head.size())));
-    skipped = true;
-  }
-  if (starts({0x04, 0x22, 0x4d, 0x18})) return "lz4";
-  if (skipped || starts({0x28, 0xb5, 0x2f, 0xfd})) return "zstd";
-  if (starts({0x1f, 0x8b})) return "gzip";
-  if (starts({0x1f, 0x9d})) return "compress (.Z)";
-  if (starts({0x42, 0x5a, 0x68})) return "bzip2";
-  if (starts({0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00})) return "xz";
-  if (starts({0x02, 0x21, 0x4c, 0x18})) return "lz4 (legacy)";
-  if (starts({0x4c, 0x5a, 0x49, 0x50})) return "lzip";
-  return {};
-}
-
 }  // namespace detail::tar
+
+PENSTOCK_INLINE bool detail::begins_tar(bytes_view head, bool named_tar) noexcept {
+  if (head.size() < tar::block_size) return false;
+  const bytes_view block = head.first(tar::block_size);
+  return tar::is_zero(block) ? named_tar : tar::checksum_matches(block);
+}
 }  // namespace penstock::inline v0_1

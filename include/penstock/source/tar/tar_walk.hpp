@@ -4,6 +4,8 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/to_size.hpp>
+#include <penstock/source/records/member_name.hpp>
+#include <penstock/source/records/shard_kind.hpp>
 #include <penstock/source/tar/tar_header.hpp>
 
 #include <cstddef>
@@ -15,18 +17,7 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// The default maximum size of an extension header.
-inline constexpr std::uint64_t default_extension_limit = std::uint64_t{1} << 20;
-
-/// A member that holds a file's bytes.
-struct member {
-  std::string_view path;  ///< valid until the next member is requested
-  /// the offset of its first header: pax (except `g`) and long-name headers included
-  std::uint64_t header = 0;
-  std::uint64_t data = 0;
-  std::uint64_t size = 0;
-  bool sparse = false;  ///< its bytes are stored without the holes
-};
+using member = shard_member;
 
 /// The input of a walk: an archive with random access, or a forward-only stream.
 struct walk_input {

@@ -7,10 +7,10 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/storage/s3/credentials.hpp>
-#include <penstock/storage/s3/detail/dates.hpp>
-#include <penstock/storage/s3/detail/hash.hpp>
-#include <penstock/storage/s3/detail/http_answer.hpp>
-#include <penstock/storage/s3/detail/percent.hpp>
+#include <penstock/storage/s3/requests/dates.hpp>
+#include <penstock/storage/s3/requests/hash.hpp>
+#include <penstock/storage/s3/requests/http_answer.hpp>
+#include <penstock/storage/s3/requests/percent.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -7,8 +7,8 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/storage/s3/credentials.hpp>
-#include <penstock/storage/s3/detail/dates.hpp>
-#include <penstock/storage/s3/detail/own_copy.hpp>
+#include <penstock/storage/s3/requests/dates.hpp>
+#include <penstock/storage/s3/requests/own_copy.hpp>
 
 #include <algorithm>
 #include <chrono>

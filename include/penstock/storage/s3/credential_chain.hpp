@@ -7,12 +7,12 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/storage/s3/credentials.hpp>
-#include <penstock/storage/s3/detail/credential_answers.hpp>
-#include <penstock/storage/s3/detail/metadata_credentials.hpp>
-#include <penstock/storage/s3/detail/role_credentials.hpp>
 #include <penstock/storage/s3/endpoint.hpp>
 #include <penstock/storage/s3/environment.hpp>
 #include <penstock/storage/s3/profiles.hpp>
+#include <penstock/storage/s3/requests/credential_answers.hpp>
+#include <penstock/storage/s3/requests/metadata_credentials.hpp>
+#include <penstock/storage/s3/requests/role_credentials.hpp>
 
 #include <algorithm>
 #include <optional>

@@ -6,7 +6,7 @@
 #endif
 
 #include <penstock/core/cpp20.hpp>
-#include <penstock/storage/s3/detail/dates.hpp>
+#include <penstock/storage/s3/requests/dates.hpp>
 
 #include <openssl/crypto.h>
 

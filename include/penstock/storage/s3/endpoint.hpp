@@ -6,10 +6,10 @@
 #endif
 
 #include <penstock/core/error.hpp>
-#include <penstock/storage/s3/detail/names.hpp>
-#include <penstock/storage/s3/detail/percent.hpp>
 #include <penstock/storage/s3/environment.hpp>
 #include <penstock/storage/s3/profiles.hpp>
+#include <penstock/storage/s3/requests/names.hpp>
+#include <penstock/storage/s3/requests/percent.hpp>
 #include <penstock/storage/url.hpp>
 
 #include <optional>

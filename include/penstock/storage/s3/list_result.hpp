@@ -6,9 +6,9 @@
 #endif
 
 #include <penstock/core/error.hpp>
-#include <penstock/storage/s3/detail/http_answer.hpp>
-#include <penstock/storage/s3/detail/percent.hpp>
-#include <penstock/storage/s3/detail/xml.hpp>
+#include <penstock/storage/s3/requests/http_answer.hpp>
+#include <penstock/storage/s3/requests/percent.hpp>
+#include <penstock/storage/s3/requests/xml.hpp>
 
 #include <charconv>
 #include <cstddef>

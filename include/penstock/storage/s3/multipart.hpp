@@ -6,11 +6,11 @@
 #endif
 
 #include <penstock/core/error.hpp>
-#include <penstock/storage/s3/detail/hash.hpp>
-#include <penstock/storage/s3/detail/http_answer.hpp>
-#include <penstock/storage/s3/detail/percent.hpp>
-#include <penstock/storage/s3/detail/xml.hpp>
 #include <penstock/storage/s3/error_result.hpp>
+#include <penstock/storage/s3/requests/hash.hpp>
+#include <penstock/storage/s3/requests/http_answer.hpp>
+#include <penstock/storage/s3/requests/percent.hpp>
+#include <penstock/storage/s3/requests/xml.hpp>
 
 #include <openssl/evp.h>
 

@@ -6,8 +6,8 @@
 #endif
 
 #include <penstock/core/error.hpp>
-#include <penstock/storage/s3/detail/ini.hpp>
 #include <penstock/storage/s3/environment.hpp>
+#include <penstock/storage/s3/requests/ini.hpp>
 
 #include <optional>
 #include <string>

@@ -6,8 +6,8 @@
 #include <penstock/device/host.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/run/bad/bad_slot.hpp>
-#include <penstock/run/engine/any_ring.hpp>
-#include <penstock/run/engine/ring.hpp>
+#include <penstock/run/engine/workers/any_ring.hpp>
+#include <penstock/run/engine/workers/ring.hpp>
 #include <penstock/run/feed/front.hpp>
 #include <penstock/run/feed/serial_front.hpp>
 

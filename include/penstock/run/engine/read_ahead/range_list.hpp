@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/run/engine/read_ahead/fetched_session.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/storage_counters.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+class planned_reads;
+struct placement;
+
+/// The ranges of bytes that some samples will be read from, as a reader's `ranges` reports them.
+///
+/// A session that shows its bytes in place is given a hint instead, and a session whose bytes are already in
+/// memory (`resident`) is left alone, since fetching would only make another copy.
+class range_list {
+ public:
+  /// A range, and the row of the sample that is read from it.
+  struct entry {
+    fetched_session from;
+    std::uint64_t offset, size, row;
+    object_id object;
+  };
+
+  /// From now on, gives every session a hint instead: nothing will be fetched.
+  void only_hint() noexcept { hints_ = true; }
+  /// Sets the row of the ranges that follow.
+  void stand_at(std::uint64_t row) noexcept { row_ = row; }
+  template <class Session>
+  void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) {
+    if constexpr (planning_session<Session>) planned_ = planned_ || session.access_plan().self != nullptr;
+    if constexpr (viewing_session<Session>) {
+      session.will_need(object, offset, size);
+    } else if (hints_) {
+      session.will_need(object, offset, size);
+    } else {
+      if constexpr (residency_session<Session>) {
+        if (session.resident(object)) {
+          ++resident_;
+          return;
+        }
+      }
+      add({fetched_session(session), offset, size, row_, object});
+    }
+  }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  /// How many ranges were left out because they are already in memory.
+  [[nodiscard]] std::uint64_t resident() const noexcept { return resident_; }
+  /// Whether a session wants to know what is read far ahead; see `planning_session`.
+  [[nodiscard]] bool planned() const noexcept { return planned_; }
+  [[nodiscard]] std::vector<entry>& entries() noexcept { return entries_; }
+  void clear() noexcept;
+
+ private:
+  void add(const entry& one);
+
+  std::vector<entry> entries_;
+  std::uint64_t row_ = 0, bytes_ = 0, resident_ = 0;
+  bool planned_ = false, hints_ = false;
+};
+
+/// Requests bytes on behalf of `read_ahead`: the plan's code, which knows its reader and its orders.
+struct hinter {
+  void* self = nullptr;  ///< null: the source takes no hints
+  /// Requests the samples of a placement. May throw. Null if there are ranges to request instead.
+  void (*hint)(void* self, const placement& samples) = nullptr;
+  /// For readers that take fetched bytes: lists the ranges of the samples of a placement instead. May throw.
+  void (*ranges)(void* self, const placement& samples, range_list& into) = nullptr;
+  /// Tells the `planning_session`s the ranges of the samples of a placement; null if there are none.
+  /// Another thread calls this one. May throw.
+  void (*plan_read)(void* self, const placement& samples, planned_reads& into) = nullptr;
+  /// What the reader's sessions counted.
+  storage_counters (*counters)(void* self) = nullptr;
+};
+
+inline void range_list::clear() noexcept {
+  entries_.clear();
+  bytes_ = resident_ = 0;
+}
+
+inline void range_list::add(const entry& one) {
+  entries_.push_back(one);
+  bytes_ += one.size;
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/run/engine/read_ahead/request_queue.hpp>
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
+#include <penstock/evaluation/stage_chain.hpp>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Whether a store answered a read by asking for fewer.
+[[nodiscard]] PENSTOCK_INLINE bool asks_for_fewer(const std::exception_ptr& failed) noexcept {
+  try {
+    std::rethrow_exception(failed);
+  } catch (const error& e) {
+    return e.retry_after_ms().has_value();
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE request_queue::target::target(const fetched_session& session) : session_(session) {
+  if (!session.in_background())
+    threads_ = std::make_unique<threaded_reads>(session.view(), std::span<const std::string>(), threads);
+  slow_downs_ = session.counters().slow_downs;
+}
+
+PENSTOCK_INLINE void request_queue::target::read_many(std::span<const read_request> requests,
+                                                      read_listener listener) {
+  if (threads_)
+    threads_->read_many(requests, listener);
+  else
+    session_.read_many(requests, listener);
+}
+
+PENSTOCK_INLINE void request_queue::target::cancel() noexcept {
+  if (threads_) threads_->cancel();
+  session_.cancel();
+}
+
+PENSTOCK_INLINE request_queue::target* request_queue::target_of(const fetched_session& session) noexcept {
+  for (target& one : targets_)
+    if (one.session_.self() == session.self()) return &one;
+  try {
+    target fresh(session);
+    const std::lock_guard guard(lock_);
+    return &targets_.emplace_back(std::move(fresh));
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+PENSTOCK_INLINE void request_queue::make_room(std::size_t requests) {
+  const std::lock_guard guard(lock_);
+  if (used_ + requests <= made_) return;
+  const std::size_t more = std::max(used_ + requests - made_, max_per_call);
+  items_.reserve(items_.size() + 1);
+  auto fresh = std::make_unique<item[]>(more);
+  for (std::size_t i = 0; i < more; ++i) fresh[i].next = std::exchange(free_, &fresh[i]);
+  items_.push_back(std::move(fresh));
+  made_ += more;
+}
+
+PENSTOCK_INLINE void request_queue::add(target& to, object_id object, std::uint64_t offset,
+                                        mutable_bytes into, range_store::read& read,
+                                        std::uint64_t row) noexcept {
+  std::unique_lock held(lock_);
+  if (stopped_) {
+    held.unlock();
+    store_->end(read, false);
+    return;
+  }
+  item& one = *free_;
+  free_ = one.next;
+  ++used_;
+  one = {&to, object, offset, row, 0, into, &read};
+  (waiting_ == nullptr ? waiting_ : last_waiting_->next) = &one;
+  last_waiting_ = &one;
+}
+
+PENSTOCK_INLINE void request_queue::start() noexcept {
+  std::unique_lock held(lock_);
+  pass_on(held);
+}
+
+PENSTOCK_INLINE void request_queue::link(item& one) noexcept {
+  one.next = nullptr;
+  one.before = newest_;
+  (newest_ == nullptr ? oldest_ : newest_->next) = &one;
+  newest_ = &one;
+}
+
+PENSTOCK_INLINE void request_queue::unlink(item& one) noexcept {
+  (one.before == nullptr ? oldest_ : one.before->next) = one.next;
+  (one.next == nullptr ? newest_ : one.next->before) = one.before;
+}
+
+PENSTOCK_INLINE bool request_queue::may_begin(const item& one) {
+  if (!one.to->session_.has_latency()) return true;
+  const std::size_t allowed = one.to->session_.max_in_flight();
+  limit_.bound(allowed == 0 ? maximum_ : std::min(maximum_, allowed));
+  return in_flight_ < limit_.now();
+}
+
+// The lock is released while requests are passed on.
+PENSTOCK_INLINE void request_queue::pass_on(std::unique_lock<std::mutex>& held) noexcept {
+  if (passing_) return;
+  passing_ = true;
+  std::array<read_request, max_per_call> together;
+  const read_listener listener{this, [](void* self, std::uint64_t tag, std::exception_ptr failed) noexcept {
+                                 static_cast<request_queue*>(self)->ended(
+                                     *reinterpret_cast<item*>(detail::to_size(tag)), failed);
+                               }};
+  for (;;) {
+    target* to = nullptr;
+    std::size_t count = 0;
+    const std::uint64_t now = waiting_ == nullptr ? 0 : detail::now_ns();
+    while (waiting_ != nullptr && count < together.size() && (to == nullptr || waiting_->to == to) &&
+           may_begin(*waiting_)) {
+      item& one = *waiting_;
+      waiting_ = one.next;
+      to = one.to;
+      link(one);
+      one.begun_ns = now;
+      if (to->session_.has_latency()) {
+        ++in_flight_;
+        limit_.begun(now);
+      }
+      together[count++] = {one.object, one.offset, one.bytes, reinterpret_cast<std::uintptr_t>(&one)};
+      if (watch_ != nullptr) watch_->requested(&one, one.object, one.offset, one.bytes.size(), now);
+    }
+    if (count == 0) break;
+    const std::uint64_t seen = cancels_;
+    held.unlock();
+    to->read_many({together.data(), count}, listener);
+    held.lock();
+    if (cancels_ == seen) continue;
+    held.unlock();  // the cancellation may have come before these
+    to->cancel();
+    held.lock();
+  }
+  passing_ = false;
+}
+
+PENSTOCK_INLINE void request_queue::ended(item& one, const std::exception_ptr& failed) noexcept {
+  range_store::read& read = *one.read;
+  if (watch_ != nullptr) watch_->let_go(&one);
+  {
+    std::unique_lock held(lock_);
+    unlink(one);
+    target& to = *one.to;
+    if (to.session_.has_latency()) {
+      --in_flight_;
+      const std::uint64_t now = detail::now_ns(), before = to.slow_downs_;
+      to.slow_downs_ = to.session_.counters().slow_downs;
+      if (to.slow_downs_ != before || (failed && detail::asks_for_fewer(failed)))
+        limit_.slow_down(one.begun_ns, now);
+      else
+        limit_.ended(now, failed ? 0 : one.bytes.size(), waiting_ != nullptr);
+    }
+    one.next = std::exchange(free_, &one);
+    --used_;
+    pass_on(held);
+  }
+  store_->end(read, failed == nullptr);  // the store may be gone afterwards
+}
+
+PENSTOCK_INLINE request_queue::item* request_queue::take_waiting() noexcept {
+  item* const first = std::exchange(waiting_, nullptr);
+  last_waiting_ = nullptr;
+  return first;
+}
+
+// Ends requests that were not begun.
+PENSTOCK_INLINE void request_queue::drop(item* first) noexcept {
+  while (first != nullptr) {
+    item& one = *std::exchange(first, first->next);
+    range_store::read& read = *one.read;
+    {
+      const std::lock_guard guard(lock_);
+      one.next = std::exchange(free_, &one);
+      --used_;
+    }
+    store_->end(read, false);
+  }
+}
+
+PENSTOCK_INLINE void request_queue::cancel() noexcept {
+  item* waits = nullptr;
+  {
+    const std::lock_guard guard(lock_);
+    ++cancels_;
+    waits = take_waiting();
+  }
+  drop(waits);
+  for (target& one : targets_) one.cancel();
+}
+
+PENSTOCK_INLINE void request_queue::stop() noexcept {
+  item* waits = nullptr;
+  {
+    const std::lock_guard guard(lock_);
+    stopped_ = true;
+    waits = take_waiting();
+  }
+  drop(waits);
+}
+
+PENSTOCK_INLINE std::size_t request_queue::max_in_flight() const {
+  const std::lock_guard guard(lock_);
+  return limit_.now();
+}
+
+// Requests begin in the order in which they were added.
+PENSTOCK_INLINE std::uint64_t request_queue::first_row(std::uint64_t none) const {
+  const std::lock_guard guard(lock_);
+  const item* const first = oldest_ != nullptr ? oldest_ : waiting_;
+  return first == nullptr ? none : std::min(first->row, none);
+}
+
+PENSTOCK_INLINE std::optional<named_read> request_queue::oldest() const {
+  std::optional<named_read> found;
+  const std::lock_guard guard(lock_);
+  const auto compare = [&](const open_read& one, const target& of) {
+    if (found && found->age_ns > one.age_ns) return;
+    found = named_read{one, of.session_.name(one.object)};
+  };
+  if (oldest_ != nullptr)
+    compare({oldest_->object, oldest_->offset, 1, detail::now_ns() - oldest_->begun_ns}, *oldest_->to);
+  for (const target& one : targets_)
+    if (const auto read = one.session_.oldest_read()) {
+      if (found && read->object == found->object && read->offset == found->offset)
+        found->attempt = read->attempt;
+      else
+        compare(*read, one);
+    }
+  return found;
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/base/fixed_array.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/evaluation/stage_chain.hpp>
+#include <penstock/observe/counters.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// How long the consumer has waited for batches so far. Only the consumer calls `begin` and `end`; any thread
+/// may read, and sees a wait that ends at that moment a few nanoseconds early or late.
+class stall_clock {
+ public:
+  void begin(std::uint64_t now) noexcept {
+    state_.store((state_.load(std::memory_order_relaxed) - now) | waits, std::memory_order_relaxed);
+  }
+  void end(std::uint64_t now) noexcept {
+    state_.store((state_.load(std::memory_order_relaxed) + now) & ~waits, std::memory_order_relaxed);
+  }
+  /// Nanoseconds of all waits, including the current one.
+  [[nodiscard]] std::uint64_t at(std::uint64_t now) const noexcept {
+    const std::uint64_t state = state_.load(std::memory_order_relaxed);
+    if ((state & waits) == 0) return state;
+    // 63 bits; negative if `now` is older than the wait
+    const std::int64_t total = static_cast<std::int64_t>((state + now) << 1) / 2;
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, total));
+  }
+
+ private:
+  static constexpr std::uint64_t waits = std::uint64_t{1} << 63;
+  // The total; during a wait, the top bit and the total minus the start time: a single word, so that readers
+  // see both.
+  std::atomic<std::uint64_t> state_{0};
+};
+
+/// A worker's wait for room: when it started, and how long the consumer had waited by then.
+struct room_wait {
+  std::uint64_t since = 0, stalled = 0;
+};
+
+/// What one worker has counted, or the consumer in its seat, one at a time; readable by any thread. For
+/// itself, and for the source and each value stage.
+class alignas(64) worker_counts {
+ public:
+  static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
+
+  std::atomic<std::uint64_t> samples{0}, grains{0}, busy_ns{0}, room_ns{0}, input_ns{0};
+  std::atomic<std::uint64_t> room_in_stall_ns{0};  // part of room_ns during which the consumer waited
+  // the position being evaluated, or the first of several
+  std::atomic<std::uint64_t> at_index{nothing};
+  std::atomic<std::uint64_t> at_count{0};
+  std::uint64_t run = 1;  // samples of plain values to evaluate between checks; used by whoever counts
+
+  /// Makes room for the costs of the source and `count - 1` value stages; call before the worker starts.
+  void follow_stages(std::size_t count);
+
+  /// `n` samples from position `index` on are being evaluated.
+  void begin_run(std::uint64_t index, std::uint64_t n) noexcept {
+    at_count.store(n, std::memory_order_relaxed);
+    at_index.store(index, std::memory_order_relaxed);
+  }
+  void end_run() noexcept { at_index.store(nothing, std::memory_order_relaxed); }
+  /// Adds one grain.
+  void add(std::uint64_t count, std::uint64_t nanoseconds) noexcept;
+  /// Adds work on a whole batch.
+  void add_busy(std::uint64_t nanoseconds) noexcept {
+    busy_ns.store(busy_ns.load(std::memory_order_relaxed) + nanoseconds, std::memory_order_relaxed);
+  }
+  /// Adds a wait for room that has just ended.
+  void add_room(const room_wait& wait, std::uint64_t now, const stall_clock& stall) noexcept;
+  /// Publishes the cost of the source and each value stage so far.
+  void publish(std::span<const stage_cost> costs) noexcept;
+  /// The published cost of one stage, for any thread.
+  [[nodiscard]] stage_cost stage(std::size_t number) const noexcept {
+    return {stages_[number].nanoseconds.load(std::memory_order_relaxed),
+            stages_[number].timed.load(std::memory_order_relaxed)};
+  }
+
+ private:
+  struct published {
+    std::atomic<std::uint64_t> nanoseconds{0}, timed{0};
+  };
+  detail::fixed_array<published> stages_;
+};
+
+/// Adds what the workers counted to the counters of a run; `stages` are the names of the source and the value
+/// stages.
+void add_worker_counts(run_counters& all, std::span<const worker_counts> workers,
+                       const std::vector<std::string>& stages);
+
+/// For the watchdog: appends what the workers are evaluating, or `otherwise` if none is.
+void explain_wait(std::string& line, std::span<const worker_counts> workers, const char* otherwise);
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/run/engine/tuning/worker_counts.ipp>
+#endif

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/base/fixed_array.hpp>
+#include <penstock/core/compiled.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Tells the processor that this thread is spinning.
+inline void relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();  // including <immintrin.h> would take a tenth of a program's compile time
+#endif
+}
+
+}  // namespace detail
+
+/// The protocol by which workers and one consumer share a ring of blocks; it does not know what the blocks
+/// contain.
+///
+/// Block r of R holds the sequence numbers s with s mod R = r; the work on a block is g grains.
+///   ticket    a worker takes the next one: s = t / g, grain = t mod g. Tickets are issued in order: a
+///             thread that waits for a later block never holds an earlier one, so there is no deadlock, even
+///             with one block.
+///   sequence[r] the consumer stores the word of s once everything that workers read in the block is prepared
+///             and the block's last batch has been returned. A worker waits for equality.
+///   done[r]   counts finished grains; the thread that finishes the last one resets it, then publishes
+///             `ready`.
+///   ready[r]  the word of s: the block may be delivered. The consumer waits for it.
+/// The consumer may take tickets too, but only of blocks that it has opened: it never waits with one.
+/// Stop is a flag and the word STOP in every `sequence` and `ready`. Flag and words are sequentially
+/// consistent, because a store of the consumer may overwrite STOP: it checks the flag afterwards. The words
+/// of one block do not repeat within 2^32 rounds, so a wait misses nothing. Cost: one atomic increment each
+/// of ticket and done per grain, and two stores per block.
+class ring {
+ public:
+  /// `spins`: how often a waiting thread looks before it parks. High where every thread has its own
+  /// processor, 0 where threads share processors.
+  ring(std::size_t blocks, std::uint64_t grains, unsigned spins);
+
+  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
+  [[nodiscard]] std::uint64_t grains() const noexcept { return grains_; }
+  [[nodiscard]] bool stopped() const noexcept { return stop_.load(std::memory_order_relaxed); }
+  /// Set by `stop`.
+  [[nodiscard]] const std::atomic<bool>& stop_flag() const noexcept { return stop_; }
+
+  /// Consumer: lets workers start on block s.
+  void open(std::uint64_t s) noexcept;
+
+  /// Consumer: whether block s is finished; does not wait.
+  [[nodiscard]] bool is_ready(std::uint64_t s) const noexcept {
+    return slots_[s % blocks_].ready.load(std::memory_order_acquire) == word(s);
+  }
+  /// Consumer: waits for block s; false if the ring was stopped.
+  [[nodiscard]] bool wait_ready(std::uint64_t s) const noexcept {
+    return wait(slots_[s % blocks_].ready, word(s));
+  }
+
+  /// Ends all waiting, now and later. Any thread, any number of times.
+  void stop() noexcept;
+
+  /// A worker's main loop: takes grains until the ring is stopped. Calls `work.evaluate(s, grain)` and, once
+  /// per block, `work.finish(s)`; both must not throw. Calls `work.waiting(true)` and `work.waiting(false)`
+  /// around a wait for room; in `work.rest()` the worker holds no ticket and may wait as long as it likes.
+  template <class Work>
+  void serve(Work& work) noexcept {
+    while (true) {
+      work.rest();
+      if (stopped()) return;
+      const std::uint64_t ticket = ticket_.fetch_add(1, std::memory_order_relaxed);
+      const std::uint64_t s = ticket / grains_;
+      slot& block = slots_[s % blocks_];
+      if (block.sequence.load(std::memory_order_acquire) != word(s)) {
+        work.waiting(true);
+        const bool go = wait(block.sequence, word(s));
+        work.waiting(false);
+        if (!go) return;
+      }
+      work.evaluate(s, ticket % grains_);
+      if (stopped()) return;
+      finish_grain(work, block, s);
+    }
+  }
+
+  /// Consumer beside workers: takes a grain and evaluates it, if there is one in the blocks before `end`, all
+  /// of which are open. Returns whether there was one.
+  template <class Work>
+  bool help(Work& work, std::uint64_t end) noexcept {
+    std::uint64_t ticket = ticket_.load(std::memory_order_relaxed);
+    do {
+      if (ticket >= end * grains_ || stopped()) return false;
+    } while (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_relaxed));
+    const std::uint64_t s = ticket / grains_;
+    work.evaluate(s, ticket % grains_);
+    if (!stopped()) finish_grain(work, slots_[s % blocks_], s);
+    return true;
+  }
+
+  /// Consumer without workers: evaluates block s itself.
+  template <class Work>
+  void serve_here(Work& work, std::uint64_t s) noexcept {
+    slot& block = slots_[s % blocks_];
+    for (std::uint64_t grain = 0; grain < grains_; ++grain) {
+      work.evaluate(s, grain);
+      if (stopped()) return;
+      finish_grain(work, block, s);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t stop_word = 0xffffffffu;
+
+  struct slot {
+    alignas(64) std::atomic<std::uint32_t> sequence{0};
+    alignas(64) std::atomic<std::uint32_t> ready{0};
+    alignas(64) std::atomic<std::uint32_t> done{0};
+  };
+
+  [[nodiscard]] static std::uint32_t word(std::uint64_t s) noexcept {
+    return static_cast<std::uint32_t>(s % 0xfffffff0u) + 1;  // never 0, never STOP
+  }
+
+  [[nodiscard]] bool wait(const std::atomic<std::uint32_t>& where, std::uint32_t wanted) const noexcept;
+
+  template <class Work>
+  void finish_grain(Work& work, slot& block, std::uint64_t s) noexcept {
+    if (block.done.fetch_add(1, std::memory_order_acq_rel) + 1 != grains_) return;
+    block.done.store(0, std::memory_order_relaxed);
+    work.finish(s);
+    block.ready.store(word(s), std::memory_order_seq_cst);
+    if (stop_.load(std::memory_order_seq_cst)) block.ready.store(stop_word, std::memory_order_seq_cst);
+    block.ready.notify_one();
+  }
+
+  std::size_t blocks_;
+  std::uint64_t grains_;
+  unsigned spins_;
+  alignas(64) std::atomic<std::uint64_t> ticket_{0};
+  alignas(64) std::atomic<bool> stop_{false};
+  detail::fixed_array<slot> slots_;
+};
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/run/engine/workers/ring.ipp>
+#endif

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/source/files/forward_pieces.hpp>
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE forward_pieces::forward_pieces(forward_session session, std::size_t objects,
+                                               std::uint64_t ahead)
+    : session_(session),
+      objects_(objects),
+      slots_(session.reads_ahead() ? std::max<std::size_t>(2, to_size(ahead / piece)) : 1) {
+  requests_.reserve(slots_.size());
+  if (session.reads_ahead() && session.has_latency()) sizes_.emplace(session.view(), objects);
+}
+
+PENSTOCK_INLINE forward_pieces::~forward_pieces() {
+  end();
+  wait_for_all();
+}
+
+PENSTOCK_INLINE void forward_pieces::open(std::size_t object) {
+  bool follows = open_ && object == object_ + 1;
+  const auto known = follows && sizes_ ? sizes_->answer(object) : size_requests::answer_type{};
+  const std::uint64_t size = known.is == size_requests::state::known
+                                 ? known.size
+                                 : session_.view().size(static_cast<object_id>(object));
+  while (follows && count_ != 0 && at(0).object < object) drop_first();
+  if (follows && count_ == 0 && next_object_ < object) {  // all that was asked for has been read
+    next_object_ = object;
+    next_offset_ = 0;
+    next_size_ = size;
+  }
+  if (follows && size != 0) {
+    follows = count_ != 0 ? at(0).object == object && at(0).offset == 0
+                          : next_object_ == object && next_offset_ == 0;
+  }
+  if (!follows) restart(object);
+  stuck_ = false;
+  open_ = true;
+  object_ = object;
+  left_ = size;
+  if (!follows) next_size_ = size;
+  if (sizes_) (void)size_ahead(next_object_ + 1);  // early: the answer is needed when this object ends
+}
+
+PENSTOCK_INLINE bytes_view forward_pieces::next() {
+  if (used_) drop_first();
+  if (left_ == 0 && !session_.reads_ahead()) return {};
+  read_ahead();
+  if (left_ == 0) return {};
+  slot& one = at(0);
+  if (session_.reads_ahead())
+    wait_for(one);
+  else
+    session_.view().read(static_cast<object_id>(one.object), one.offset, one.bytes.span());
+  if (one.failed) std::rethrow_exception(one.failed);
+  left_ -= one.bytes.size();
+  used_ = true;
+  return one.bytes.view();
+}
+
+PENSTOCK_INLINE void forward_pieces::end() noexcept {
+  {
+    const std::scoped_lock held(mutex_);
+    ended_ = true;
+  }
+  changed_.notify_all();
+  if (sizes_) sizes_->stop();
+  session_.end_reads();
+}
+
+PENSTOCK_INLINE void forward_pieces::wait_for(const slot& one) {
+  std::unique_lock held(mutex_);
+  changed_.wait(held, [&] { return !one.in_flight || ended_; });
+  if (ended_) throw error(errc::stopped, "the run was stopped");
+}
+
+PENSTOCK_INLINE void forward_pieces::wait_for_all() {
+  std::unique_lock held(mutex_);
+  changed_.wait(held, [&] {
+    return std::none_of(slots_.begin(), slots_.end(), [](const slot& one) { return one.in_flight; });
+  });
+}
+
+PENSTOCK_INLINE void forward_pieces::drop_first() {
+  wait_for(at(0));
+  at(0).failed = nullptr;
+  first_ = (first_ + 1) % slots_.size();
+  --count_;
+  used_ = false;
+}
+
+PENSTOCK_INLINE void forward_pieces::restart(std::size_t object) {
+  if (count_ != 0 && session_.reads_ahead()) {
+    session_.cancel();
+    wait_for_all();
+  }
+  if (sizes_) sizes_->forget();
+  for (slot& one : slots_) one.failed = nullptr;
+  first_ = count_ = 0;
+  used_ = open_ = false;
+  next_object_ = object;
+  next_offset_ = next_size_ = 0;
+}
+
+PENSTOCK_INLINE void forward_pieces::read_ahead() {
+  do {
+    requests_.clear();
+    for (; count_ < slots_.size() && next_offset_ < next_size_; ++count_) {
+      slot& one = at(count_);
+      one.object = next_object_;
+      one.offset = next_offset_;
+      one.bytes.resize_for_overwrite(to_size(std::min<std::uint64_t>(piece, next_size_ - next_offset_)));
+      next_offset_ += one.bytes.size();
+      requests_.push_back({static_cast<object_id>(one.object), one.offset, one.bytes.span(),
+                           static_cast<std::uint64_t>(&one - slots_.data())});
+    }
+    if (!session_.reads_ahead()) return;
+    {
+      const std::scoped_lock held(mutex_);
+      if (ended_) throw error(errc::stopped, "the run was stopped");
+      for (const read_request& one : requests_) slots_[to_size(one.tag)].in_flight = true;
+    }
+    if (!requests_.empty()) session_.read_many(requests_, {this, done});
+  } while (count_ < slots_.size() && next_object());
+}
+
+PENSTOCK_INLINE bool forward_pieces::next_object() {
+  while (!stuck_ && next_offset_ == next_size_ && next_object_ + 1 < objects_) {
+    const auto size = size_ahead(next_object_ + 1);
+    if (!size) return false;
+    next_size_ = *size;
+    ++next_object_;
+    next_offset_ = 0;
+    if (next_size_ != 0) return true;
+  }
+  return false;
+}
+
+PENSTOCK_INLINE std::optional<std::uint64_t> forward_pieces::size_ahead(std::size_t object) {
+  try {
+    if (!sizes_) return session_.view().size(static_cast<object_id>(object));
+    sizes_->ask_from(object);
+    const auto answer = sizes_->answer(object);
+    if (answer.is == size_requests::state::known) return answer.size;
+    stuck_ = answer.is == size_requests::state::failed;
+  } catch (...) {
+    stuck_ = true;  // `open` says why, when it is the object's turn
+  }
+  return std::nullopt;
+}
+
+PENSTOCK_INLINE void forward_pieces::done(void* self, std::uint64_t tag, std::exception_ptr failed) noexcept {
+  auto& me = *static_cast<forward_pieces*>(self);
+  const std::scoped_lock held(me.mutex_);
+  slot& one = me.slots_[to_size(tag)];
+  one.in_flight = false;
+  one.failed = std::move(failed);
+  me.changed_.notify_all();  // before the lock is given back: the destructor waits for this
+}
+
+}  // namespace penstock::inline v0_1::detail

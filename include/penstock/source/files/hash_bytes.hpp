@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
+
+#include <cstdint>
+#include <span>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A hash of bytes for fingerprints, eight at a time; identical on every machine. Not secure against
+/// adversaries.
+[[nodiscard]] std::uint64_t hash_bytes(std::uint64_t seed, bytes_view bytes) noexcept;
+
+/// `hash_bytes` of the numbers' little-endian bytes.
+[[nodiscard]] std::uint64_t hash_words(std::uint64_t seed, std::span<const std::uint64_t> words) noexcept;
+
+/// `hash_bytes` of the first and the last MiB only: a fingerprint must not cost a pass over a dataset.
+[[nodiscard]] std::uint64_t hash_ends(std::uint64_t seed, bytes_view bytes) noexcept;
+
+/// A 64-bit hash of bytes, in four lanes so that it keeps up with memory. It detects accidents, not attacks.
+[[nodiscard]] std::uint64_t checksum(bytes_view bytes) noexcept;
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/files/hash_bytes.ipp>
+#endif

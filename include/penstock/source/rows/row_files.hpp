@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/tensor.hpp>
+#include <penstock/source/files/known_files.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/session_view.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The rows of a file: the shape of the array, with at least one dimension, and the offset of its bytes;
+/// `described` is the offset of its description.
+struct stored_rows {
+  extents shape;
+  std::uint64_t begin = 0;
+  std::uint64_t described = 0;
+  bool swapped = false;  // its byte order is not this machine's
+};
+
+/// A format's function that finds the rows of a file.
+struct row_finder {
+  const void* format;
+  stored_rows (*find)(const void* format, session_view session, object_id object, std::uint64_t size);
+  std::string_view what;  ///< the name of the rows' container, for messages
+  std::size_t item;       ///< bytes of a number
+};
+
+/// The files of an array that is cut along its first dimension, and where their rows begin.
+struct row_files : known_files {
+  extents row;
+  std::uint64_t row_bytes = 0;
+  std::vector<std::uint64_t> begins;   // by shard: where the rows begin, in bytes
+  std::vector<unsigned char> swapped;  // by shard: whether its byte order is not this machine's
+
+  /// Finds the rows of each file. `wanted` is the shape of a row if it is part of the type, otherwise
+  /// null.
+  void read(storage_facts where, session_view session, const extents* wanted, const row_finder& finder);
+
+ private:
+  // Adds the rows of one file and returns their number.
+  std::uint64_t add(const stored_rows& rows, storage_facts where, const extents* wanted,
+                    const row_finder& finder);
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/rows/row_files.ipp>
+#endif

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/source/files/known_files.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/session_view.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// The layouts of token files, with their headers checked against their sizes.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+enum class token_format { raw, llmc, megatron, litdata };
+
+/// The number type of tokens.
+struct token_type {
+  std::size_t width;
+  bool is_signed;
+
+  template <std::integral T>
+  [[nodiscard]] static constexpr token_type of() noexcept {
+    return {sizeof(T), std::signed_integral<T>};
+  }
+  friend bool operator==(const token_type&, const token_type&) = default;
+};
+
+/// The windows to cut; see `token_windows`.
+struct window_layout {
+  std::uint64_t length, targets, stride;
+  bool within_documents;
+};
+
+/// The number of windows of `span` tokens, `stride` apart, that fit in `tokens`.
+[[nodiscard]] constexpr std::uint64_t windows_in(std::uint64_t tokens, std::uint64_t span,
+                                                 std::uint64_t stride) noexcept {
+  return tokens < span ? 0 : (tokens - span) / stride + 1;
+}
+
+/// The `.bin` and `.idx` of each name of a pattern, given with either extension or with none.
+[[nodiscard]] std::vector<std::string> megatron_names(std::string_view pattern);
+
+/// The files of a dataset of tokens, and where their windows are.
+struct token_files : known_files {
+  token_files(window_layout wanted, token_format kind);
+
+  window_layout window;
+  token_format format;
+  std::uint64_t span = 0;
+  std::uint64_t tokens = 0;
+  std::vector<std::uint64_t> begins;  // by shard: where the tokens begin, in bytes
+  // only if windows stay within documents; for each document that has a window: the number of its first
+  // window, and its first token in the file
+  std::vector<std::uint64_t> first_windows;
+  std::vector<std::uint64_t> first_tokens;
+
+  /// Reads the headers of all files, or Megatron's indexes.
+  void read(storage_facts where, session_view session, token_type type);
+  [[nodiscard]] std::string describe() const;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/rows/token_files.ipp>
+#endif

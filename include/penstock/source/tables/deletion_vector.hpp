@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The numbers in a 64-bit Roaring bitmap as Delta writes it, ascending. Throws errc::format, with the
+/// offset, for bytes that are none, and errc::limit for more than `maximum` numbers.
+///
+/// Source: Delta, PROTOCOL.md, "Deletion Vector Format"; Roaring, "Specification of the compressed-bitmaps
+/// formats".
+[[nodiscard]] std::vector<std::uint64_t> read_deletion_vector(bytes_view bytes, std::uint64_t maximum);
+
+/// Z85, five characters for four bytes. Throws errc::format.
+///
+/// Source: ZeroMQ, RFC 32.
+[[nodiscard]] std::vector<std::byte> from_z85(std::string_view text);
+
+/// The name of a file of deletion vectors, from the table's folder: a prefix, and a UUID in Z85.
+[[nodiscard]] std::string deletion_vector_name(std::string_view text);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/tables/deletion_vector.ipp>
+#endif

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/base/owned.hpp>
+#include <penstock/base/shared.hpp>
+#include <penstock/core/arrow_column.hpp>
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/projection.hpp>
+#include <penstock/source/files/known_files.hpp>
+#include <penstock/source/tables/arrow_batch.hpp>
+#include <penstock/source/tables/arrow_union.hpp>
+#include <penstock/source/tables/ipc_file.hpp>
+#include <penstock/storage/session_view.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The files of a dataset of Arrow IPC, as part of a plan. A shard is a batch of rows.
+struct ipc_files : known_files {
+  std::vector<ipc_file> files;             // by object
+  std::vector<std::size_t> batch_in;       // by shard: which batch of its file it is
+  std::vector<std::uint64_t> rows_before;  // by shard: rows of its file in front of it
+  std::vector<std::string> leaves;         // the columns that are shown, structs replaced by their fields
+  arrow_type schema;                       // of all files together
+  std::vector<column_conflict> conflicts;  // what cannot be read of it
+  /// The columns that a file has. `places`: where all columns are among them, `count` for one that is not;
+  /// empty if they are the same.
+  struct own_columns {
+    std::size_t count;
+    std::vector<std::size_t> places;
+  };
+  std::vector<own_columns> own;  // by object
+  std::uint64_t mark = 0;
+
+  /// Reads the metadata of all files of a storage. Throws errc::format for what is no Arrow IPC. The columns
+  /// are those of all files together; see `column_union`.
+  ipc_files(storage_facts where, session_view session);
+
+  [[nodiscard]] std::uint64_t row_of(std::size_t, std::uint64_t sample) const noexcept { return sample; }
+  /// The file without its folder, and the number of a batch's row in it: "train.arrow:17".
+  [[nodiscard]] std::string key_of(std::size_t shard, std::uint64_t row) const;
+  [[nodiscard]] std::string describe() const;
+  /// The columns that are shown, and their types.
+  [[nodiscard]] std::vector<const arrow_type*> types() const;
+  [[nodiscard]] std::vector<source_field> fields() const;
+  /// Only these columns are shown. Throws errc::argument, with those that are there.
+  void show(const std::vector<std::string>& names);
+};
+
+/// How many bytes of batches that are not in place are in memory: kept of all, and of one at most.
+struct ipc_limits {
+  std::uint64_t keep, batch;
+};
+
+/// The batches of a run. What a session shows in place is looked up once and kept; batches that must be read,
+/// unpacked or turned to this machine's byte order are kept up to a limit.
+class ipc_batches {
+ public:
+  static constexpr bool in_place = true;  // some of them
+  /// Unpacks a buffer, and returns how many bytes that made; null if there is no unpacker for its format.
+  using unpack_call = std::optional<std::size_t> (*)(bytes_view packed, mutable_bytes into,
+                                                     std::string_view format);
+
+  ipc_batches(shared<const ipc_files> files, const projection& used, ipc_limits limits, unpack_call unpack);
+  ipc_batches(ipc_batches&&) noexcept;
+  ~ipc_batches();
+
+  /// A batch; `held` keeps it alive if nothing else does.
+  [[nodiscard]] const arrow_batch& get(session_view session, std::size_t shard,
+                                       shared<const arrow_batch>& held) const;
+  /// A batch in place; null if it is not there, or may go away.
+  [[nodiscard]] const arrow_batch* find(std::size_t shard) const noexcept;
+  /// One that may go away; empty if it is not in memory.
+  [[nodiscard]] shared<const arrow_batch> find_kept(std::size_t shard) const noexcept;
+
+ private:
+  struct state;
+  owned<state> state_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/tables/ipc_batches.ipp>
+#endif

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/storage/cache/next_uses.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+/// The bytes that have a checksum of their own. A read compares all of each that it touches, so they are few.
+inline constexpr std::uint64_t piece_size = 32'768;
+
+/// What identifies a block: a hash of its object's name and version, and of its number.
+struct key {
+  std::uint64_t high = 0, low = 0;
+  friend bool operator==(const key&, const key&) = default;
+};
+
+/// What a folder of blocks is made for; it has room for `slots` blocks.
+struct shape {
+  std::uint64_t block = 0;  ///< bytes of a block, a multiple of `piece`
+  std::uint64_t piece = 0;  ///< bytes that have a checksum
+  std::uint64_t slots = 0;
+
+  [[nodiscard]] std::uint64_t pieces() const noexcept { return block / piece; }
+  friend bool operator==(const shape&, const shape&) = default;
+};
+
+enum class phase : std::uint32_t { free, filling, full };
+
+/// A slot as it was seen. Its state is another one as soon as the slot is used for something else.
+struct place {
+  std::uint32_t slot = 0, state = 0;
+
+  [[nodiscard]] phase now() const noexcept { return static_cast<phase>(state & 3); }
+};
+
+/// The index of a folder of blocks, in memory that all processes of a node map: which block is in which slot,
+/// when it was used last and is needed next, and the checksums of its pieces.
+///
+/// A slot is free, or being filled by one process, or full. Its state is a generation and one of these; it
+/// goes to the next generation when it gets another block, so that who has read something and finds the state
+/// unchanged has read that block. Members that change which block is where are called by one thread of one
+/// process at a time, who holds the lock of the folder: `begin_change` to `end_change`. If one died in
+/// between, the next one finds that out, and makes the chains of the table from the slots again.
+class block_index {
+ public:
+  static constexpr std::uint32_t version = 2;
+
+  /// The bytes of an index.
+  [[nodiscard]] static std::uint64_t bytes(const shape& of) noexcept;
+  /// How many slots there are within a limit of bytes, index and `data_head` included.
+  [[nodiscard]] static std::uint64_t slots_within(std::uint64_t limit, std::uint64_t block,
+                                                  std::uint64_t piece) noexcept;
+
+  /// The bytes before the blocks in their file, whose head says which index they belong to.
+  static constexpr std::uint64_t data_head = 4096;
+  /// The head of the file of the blocks that belong to an index with this number.
+  [[nodiscard]] static std::array<std::byte, 64> data_head_of(std::uint64_t pair) noexcept;
+  /// Whether the file of the blocks, of which these are the first bytes, may be emptied: it is ours, or has
+  /// nothing in it.
+  [[nodiscard]] static bool is_data(const std::byte* first, std::size_t size) noexcept;
+
+  /// What the head of a file says.
+  enum class head { empty, ready, foreign, other_version };
+  /// Of the first `size` bytes of a file, at most 4096.
+  [[nodiscard]] static head look(const std::byte* first, std::size_t size, shape& found,
+                                 std::uint32_t& found_version) noexcept;
+
+  /// The head of an empty index, whose other bytes are all 0; it is `ready` as soon as `make_ready` is
+  /// called.
+  [[nodiscard]] static std::array<std::byte, 80> index_head_of(const shape& what,
+                                                               std::uint64_t pair) noexcept;
+
+  /// Refers to `bytes(of)` bytes; does not look at them.
+  block_index(std::byte* memory, const shape& of) noexcept : memory_(memory), shape_(of) {}
+  void make_ready() const noexcept;
+
+  [[nodiscard]] const shape& of() const noexcept { return shape_; }
+  /// The number that the file of the blocks has, too.
+  [[nodiscard]] std::uint64_t pair() const noexcept;
+  /// When the block of each slot is needed next.
+  [[nodiscard]] next_uses next() const noexcept;
+  /// The block of a slot, if it is full.
+  [[nodiscard]] std::optional<key> block_in(place seen) const noexcept;
+
+  // ---- any thread of any process
+  [[nodiscard]] place look_at(std::uint32_t slot) const noexcept;
+  /// Whether a slot is still what it was.
+  [[nodiscard]] bool same(place seen) const noexcept { return look_at(seen.slot).state == seen.state; }
+  /// Like `same`, for a caller that has read the slot's bytes: all of these reads come before it.
+  [[nodiscard]] bool still_same(place seen) const noexcept {
+    // On x86 the processor does not change their order; a fence would make the thread sanitizer warn.
+#if defined(__x86_64__) || defined(__i386__)
+    std::atomic_signal_fence(std::memory_order_acquire);
+#else
+    std::atomic_thread_fence(std::memory_order_acquire);
+#endif
+    return same(seen);
+  }
+  /// The slot, if it is full of that block.
+  [[nodiscard]] std::optional<place> full_of(std::uint32_t slot, const key& what) const noexcept;
+  [[nodiscard]] std::uint64_t sum(std::uint32_t slot, std::uint64_t piece) const noexcept;
+  /// Says in a line of `next` where its run stands and how long a row of the run takes, and of each slot, as
+  /// far as that is not known, when it is needed next: `when(who, block)`.
+  void stand_at(std::uint32_t row, std::uint64_t run_row, std::uint64_t ns_per_row,
+                next_use (*when)(const void* who, const key& block), const void* who) const;
+  /// Notes that a full slot was used.
+  void touch(std::uint32_t slot) const noexcept;
+  /// The word that changes when a slot does.
+  [[nodiscard]] std::uint32_t* word_of(std::uint32_t slot) const noexcept;
+
+  // ---- who fills a slot
+  void set_sum(std::uint32_t slot, std::uint64_t piece, std::uint64_t sum) const noexcept;
+  /// The slot is full. False if it was taken away.
+  [[nodiscard]] bool publish(place mine) const noexcept;
+
+  // ---- who holds the lock of the folder
+  /// Makes the chains anew if the one before died while it changed them; returns whether it did.
+  bool begin_change() const noexcept;
+  void end_change() const noexcept;
+  /// The slot that has a block or is being filled with it.
+  [[nodiscard]] std::optional<place> find(const key& what) const noexcept;
+  /// A free slot, or the full one whose block is needed last, and of several of these the one that was used
+  /// longest ago: of up to 4096 slots, behind those that were looked at before, so that a large index costs
+  /// no more. None if all are being filled.
+  [[nodiscard]] std::optional<place> least_needed(const outlook& future,
+                                                  bool only_full = false) const noexcept;
+  /// Gives a slot to a block, which is to be filled; returns its new state.
+  place take(std::uint32_t slot, const key& what) const noexcept;
+  /// Frees a slot.
+  void drop(std::uint32_t slot) const noexcept;
+  /// Whether `least_needed` passes over a slot, because it is being filled, or who filled it died.
+  [[nodiscard]] bool held(std::uint32_t slot) const noexcept;
+  /// From now on it does not.
+  void settle(std::uint32_t slot) const noexcept;
+
+ private:
+  struct head_record;
+  struct slot_record;
+
+  [[nodiscard]] head_record& head_of() const noexcept;
+  [[nodiscard]] slot_record& record(std::uint32_t slot) const noexcept;
+  [[nodiscard]] std::uint32_t& chain(const key& what) const noexcept;
+  [[nodiscard]] std::uint64_t& use(std::uint32_t slot) const noexcept;
+  [[nodiscard]] std::uint64_t& sum_at(std::uint32_t slot, std::uint64_t piece) const noexcept;
+  [[nodiscard]] static key key_of(slot_record& one) noexcept;
+  void link(std::uint32_t slot) const noexcept;
+  void unlink(std::uint32_t slot) const noexcept;
+  place set_state(std::uint32_t slot, phase next) const noexcept;
+  void rebuild() const noexcept;
+
+  std::byte* memory_;
+  shape shape_;
+};
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/storage/cache/block_index.ipp>
+#endif

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/storage/concepts.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+/// What the system says of a file.
+struct file_facts {
+  std::uint64_t size = 0;
+  std::uint64_t changed = 0;  ///< the time of modification, in nanoseconds
+  std::uint64_t inode = 0;
+  std::uint64_t born = 0;  ///< when it was made, in nanoseconds; 0 where the file system does not say
+  bool regular = false;
+};
+
+/// A copy that was complete, and how its file is known again.
+struct whole_copy {
+  object_version of;  ///< the object's
+  file_facts file;
+
+  /// Whether this file was written as that copy, even if it was changed since, or is a copy of it with its
+  /// time, as `cp -p` makes one.
+  [[nodiscard]] bool wrote(const file_facts& found) const noexcept {
+    return intact(found) || (found.inode == file.inode && found.born == file.born);
+  }
+  /// Whether it still has its size and its time.
+  [[nodiscard]] bool intact(const file_facts& found) const noexcept {
+    return found.size == file.size && found.changed == file.changed;
+  }
+};
+
+/// What is kept of a staged object, beside its file.
+///
+/// The record of a copy is written before its file gets its name, so the file that was there before is in it,
+/// too, for a process that dies between the two.
+struct record {
+  std::string object;                ///< its name in its storage
+  std::string file;                  ///< its name in the folder
+  std::optional<whole_copy> before;  ///< what is replaced
+  std::optional<whole_copy> last;
+  std::optional<object_version> part;  ///< whose first bytes are in the unfinished file
+  /// Between which two starts of the machine the unfinished file was written: after another one nobody knows
+  /// which of its bytes are on the disk.
+  std::string boot;
+
+  /// The copy that a file was written as.
+  [[nodiscard]] const whole_copy* copy_of(const file_facts& found) const noexcept;
+};
+
+[[nodiscard]] std::string to_text(const record& what);
+/// Nothing for a text that is no record.
+[[nodiscard]] std::optional<record> parse_record(std::string_view text);
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/storage/cache/staged_record.ipp>
+#endif

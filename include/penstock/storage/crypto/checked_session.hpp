@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<openssl/evp.h>)
+#error "penstock/storage/crypto/checked_session.hpp needs OpenSSL: link penstock::crypto"
+#endif
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/crypto/object_checks.hpp>
+#include <penstock/storage/session_view.hpp>
+#include <penstock/storage/sha256_check.hpp>
+#include <penstock/storage/storage_counters.hpp>
+#include <penstock/storage/threaded_reads.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The session of `checked`.
+template <storage Far>
+class checked_session {
+  using inner = typename Far::session;
+  static constexpr bool in_background = background_session<inner>;
+  static constexpr std::size_t max_threads = 64;
+
+  struct state {
+    state(const Far& given, const sha256_check& check, std::size_t max_checks_in_flight)
+        : where(given), session(where.connect()), checks(check, where.names(), max_checks_in_flight) {
+      if constexpr (in_background) threads.emplace(session_view(blocking), where.names(), max_threads);
+    }
+    state(const state&) = delete;
+    state& operator=(const state&) = delete;
+    ~state() { end(); }
+
+    void read(object_id id, std::uint64_t offset, mutable_bytes into) {
+      checks.pass(session, id);
+      session.read(id, offset, into);
+    }
+    void cancel() noexcept {
+      if (threads) threads->cancel();
+      checks.cancel();
+    }
+    void end() noexcept {
+      if (threads) threads->cancel();
+      checks.end();
+      penstock::end_reads(session);
+    }
+
+    /// What `threads` read from.
+    struct blocking_reader {
+      static constexpr bool views = false;
+      state& of;
+      [[nodiscard]] std::uint64_t size(object_id id) const { return of.session.size(id); }
+      [[nodiscard]] object_version version(object_id id) const { return of.session.version(id); }
+      void read(object_id id, std::uint64_t offset, mutable_bytes into) const { of.read(id, offset, into); }
+      static void will_need(object_id, std::uint64_t, std::uint64_t) noexcept {}
+    };
+
+    Far where;  // whose names the others refer to
+    inner session;
+    object_checks checks;
+    blocking_reader blocking{*this};
+    std::optional<threaded_reads> threads;  // end first
+  };
+
+ public:
+  static constexpr bool views = inner::views;
+  static constexpr bool has_latency = latent_session<inner>;
+
+  checked_session(const Far& where, const sha256_check& check, std::size_t max_checks_in_flight)
+      : state_(std::make_unique<state>(where, check, max_checks_in_flight)) {}
+
+  /// Reads nothing.
+  [[nodiscard]] std::uint64_t size(object_id id) const {
+    state_->checks.must_be_listed(id);
+    return state_->session.size(id);
+  }
+  /// Reads nothing. If it is not that of the object that was compared, the next read compares again.
+  [[nodiscard]] object_version version(object_id id) const {
+    return state_->checks.version(state_->session, id);
+  }
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) const { state_->read(id, offset, into); }
+  /// What was compared is read by the session inside; threads compare the rest, and read it then.
+  void read_many(std::span<const read_request> requests, read_listener listener) const noexcept
+    requires in_background
+  {
+    while (!requests.empty()) {
+      const bool passed = state_->checks.passed(requests[0].object);
+      std::size_t alike = 1;
+      while (alike < requests.size() && state_->checks.passed(requests[alike].object) == passed) ++alike;
+      if (passed)
+        state_->session.read_many(requests.first(alike), listener);
+      else
+        state_->threads->read_many(requests.first(alike), listener);
+      requests = requests.subspan(alike);
+    }
+  }
+  void cancel() const noexcept
+    requires in_background
+  {
+    state_->cancel();
+    state_->session.cancel();
+  }
+  /// Ends comparisons and the waits for them, with errc::stopped.
+  void cancel_waits() const noexcept
+    requires(!in_background)
+  {
+    state_->cancel();
+    if constexpr (requires(inner& s) { s.cancel_waits(); }) state_->session.cancel_waits();
+  }
+  void end_reads() const noexcept { state_->end(); }
+
+  void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
+    state_->session.will_need(id, offset, size);
+  }
+  [[gnu::always_inline]] void prefetch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept
+    requires prefetching_session<inner>
+  {
+    state_->session.prefetch(id, offset, size);
+  }
+  [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const
+    requires viewing_session<inner> || mapped_session<inner>
+  {
+    state_->checks.pass(state_->session, id);
+    return state_->session.view(id, offset, size);
+  }
+  [[nodiscard]] bool mapped(object_id id) const
+    requires mapped_session<inner>
+  {
+    return state_->session.mapped(id);
+  }
+  void confirm(object_id id) const
+    requires requires(const inner& s) { s.confirm(id); }
+  {
+    std::as_const(state_->session).confirm(id);
+  }
+  [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session, id); }
+  [[nodiscard]] bool expect(object_id id, object_version what) const
+    requires expecting_session<inner>
+  {
+    return state_->session.expect(id, what);
+  }
+  [[nodiscard]] bool resident(object_id id) const
+    requires residency_session<inner>
+  {
+    return state_->session.resident(id);
+  }
+
+  [[nodiscard]] access_plan_sink access_plan() const
+    requires planning_session<inner>
+  {
+    return state_->session.access_plan();
+  }
+  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const
+    requires planning_session<inner>
+  {
+    state_->session.plan_read(id, offset, size, row);
+  }
+
+  /// Those of the session inside, and the memory of comparisons.
+  [[nodiscard]] storage_counters counters() const
+    requires counting_session<inner>
+  {
+    storage_counters all = std::as_const(state_->session).counters();
+    all.held += state_->checks.held_bytes();
+    return all;
+  }
+  [[nodiscard]] std::size_t max_in_flight() const
+    requires limiting_session<inner>
+  {
+    return std::as_const(state_->session).max_in_flight();
+  }
+  /// The oldest of the session inside, such as that of a comparison.
+  [[nodiscard]] std::optional<open_read> oldest_read() const
+    requires observant_session<inner>
+  {
+    return std::as_const(state_->session).oldest_read();
+  }
+  [[nodiscard]] std::string name(object_id id) const { return std::string(state_->where.names()[id]); }
+
+ private:
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<openssl/evp.h>)
+#error "penstock/storage/crypto/decrypting_session.hpp needs OpenSSL: link penstock::crypto"
+#endif
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/crypto/decrypted_objects.hpp>
+#include <penstock/storage/crypto/decryption_rooms.hpp>
+#include <penstock/storage/crypto/segment_crypto.hpp>
+#include <penstock/storage/crypto/segment_layout.hpp>
+#include <penstock/storage/encryption.hpp>
+#include <penstock/storage/reads/awaited_read.hpp>
+#include <penstock/storage/session_view.hpp>
+#include <penstock/storage/storage_counters.hpp>
+#include <penstock/storage/threaded_reads.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The session of `decrypting_storage`.
+template <storage Storage, class Keys>
+class decrypting_session {
+  using inner = typename Storage::session;
+  static constexpr bool in_background = background_session<inner>;
+  /// The most ciphertext that is read at once: of what is near, as much as stays in the processor's cache.
+  static constexpr std::uint64_t maximum =
+      latent_session<inner> ? std::uint64_t{8} << 20 : std::uint64_t{256} << 10;
+
+  struct state {
+    state(const Storage& given, const Keys& all_keys, const decrypting_rules& chosen)
+        : where(given),
+          keys(all_keys),
+          rules(chosen),
+          objects(where.names().size()),
+          session(where.connect()) {
+      if constexpr (in_background) threads.emplace(session_view(waiting), where.names(), rules.max_in_flight);
+    }
+    state(const state&) = delete;
+    state& operator=(const state&) = delete;
+    ~state() {
+      if (!threads) return;
+      threads->cancel();
+      penstock::end_reads(session);
+    }
+
+    [[nodiscard]] std::uint64_t size(object_id id) {
+      if (const decrypted_object* const known = objects.find(id)) return known->size;
+      return plain_size(id, session.size(id));
+    }
+    [[nodiscard]] object_version version(object_id id) {
+      const object_version stored = session.version(id);
+      return {plain_size(id, stored.size), stored.stamp};
+    }
+
+    template <bool Waiting>
+    void read(object_id id, std::uint64_t offset, mutable_bytes into) {
+      const decrypted_object* known = objects.find(id);
+      if (known == nullptr)
+        in_plaintext(offset, [&] { known = &objects.open(id, [&] { return opened<Waiting>(id); }); });
+      if (offset > known->size || into.size() > known->size - offset) refuse(id, offset, into.size());
+      if (into.empty() && known->size != 0) return;
+      in_plaintext(offset, [&] { deliver<Waiting>(id, *known, offset, into); });
+    }
+    /// Errors of what `work` does in the stored object get the offset of the read.
+    template <class Work>
+    static void in_plaintext(std::uint64_t offset, Work&& work) {
+      try {
+        work();
+      } catch (error& failed) {
+        failed.within("the stored object", offset);
+        throw;
+      }
+    }
+
+    template <bool Waiting>
+    void deliver(object_id id, const decrypted_object& object, std::uint64_t offset, mutable_bytes into) {
+      const decryption_rooms::lease room(rooms);
+      if (room->keyed_for != &object.cipher) {
+        room->keyed_for = nullptr;
+        room->context.decrypt_with(rules.cipher, object.cipher.key);
+        room->keyed_for = &object.cipher;
+      }
+      const segment_layout& layout = rules.layout;
+      std::uint64_t segment = layout.segment_at(offset);
+      std::uint64_t skipped = offset - layout.plain_begin(segment);
+      do {  // once for an empty object, whose tag is checked too
+        const std::uint64_t end = into.empty() ? 1 : layout.segment_at(offset + into.size() - 1) + 1;
+        const std::uint64_t together = std::max<std::uint64_t>(maximum / layout.segment_size(), 1);
+        const std::uint64_t stop = std::min(end, segment + together), begin = layout.file_begin(segment);
+        bytes_view sealed =
+            stored<Waiting>(id, begin, layout.file_end(stop - 1, object.file_size) - begin, *room);
+        for (; segment < stop; ++segment) {
+          const std::uint64_t at = layout.file_begin(segment);
+          const bytes_view one = sealed.first(to_size(layout.file_end(segment, object.file_size) - at));
+          sealed = sealed.subspan(one.size());
+          const std::size_t taken = open(id, object, segment, one, to_size(skipped), into, *room);
+          into = into.subspan(taken);
+          offset += taken;
+          skipped = 0;
+        }
+      } while (!into.empty());
+    }
+
+    /// Decrypts a segment, and delivers what is wanted of it; returns how much that is.
+    std::size_t open(object_id id, const decrypted_object& object, std::uint64_t segment, bytes_view sealed,
+                     std::size_t skipped, mutable_bytes into, decryption_room& room) {
+      const std::size_t size = sealed.size() - segment_layout::tag_size;
+      const std::size_t taken = std::min(size - skipped, into.size());
+      std::byte* to = into.data();
+      if (taken != size || size == 0) {
+        room.plain.resize_for_overwrite(std::max<std::size_t>(size, 1));
+        to = room.plain.data();
+      }
+      const auto nonce = object.cipher.nonce(segment, segment + 1 == object.segments);
+      if (!room.context.open(nonce, sealed, to)) [[unlikely]] {
+        if (size != 0) std::memset(to, 0, size);  // nobody gets what was not verified
+        damaged(id, object, segment);
+      }
+      if (taken != size && taken != 0) std::memcpy(into.data(), to + skipped, taken);
+      return taken;
+    }
+
+    /// Bytes of the object as it is stored: in place if the session shows them.
+    template <bool Waiting>
+    [[nodiscard]] bytes_view stored(object_id id, std::uint64_t offset, std::uint64_t size,
+                                    decryption_room& room) {
+      if constexpr (viewing_session<inner>) {
+        return session.view(id, offset, size);
+      } else {
+        if constexpr (mapped_session<inner>)
+          if (std::as_const(session).mapped(id)) return std::as_const(session).view(id, offset, size);
+        room.sealed.resize_for_overwrite(to_size(size));
+        load<Waiting>(id, offset, room.sealed.span());
+        return room.sealed.view();
+      }
+    }
+    /// A thread of `threads` waits for a read in the background, so that `cancel` ends it.
+    template <bool Waiting>
+    void load(object_id id, std::uint64_t offset, mutable_bytes into) {
+      if constexpr (Waiting) {
+        awaited_read one;
+        const read_request request{id, offset, into, 0};
+        {
+          const std::scoped_lock held(starting);
+          session.read_many(std::span<const read_request>(&request, 1), one.listener());
+        }
+        one.wait();
+      } else {
+        session.read(id, offset, into);
+      }
+    }
+
+    template <bool Waiting>
+    [[nodiscard]] decrypted_object opened(object_id id) {
+      const std::uint64_t file_size = session.size(id);
+      const std::uint64_t size = plain_size(id, file_size);
+      std::array<std::byte, segment_layout::header_size> header;
+      load<Waiting>(id, 0, header);
+      if (header[0] != std::byte{segment_layout::header_size})
+        throw error(errc::format, {"the object does not begin as an encrypted one does: with the byte ",
+                                   segment_layout::header_size, ", not ", static_cast<unsigned>(header[0])})
+            .in_file(name(id))
+            .at_offset(0);
+      return {object_cipher(header, key_of(keys, name(id)), rules.associated), file_size,
+              *rules.layout.segments(file_size), size};
+    }
+    [[nodiscard]] std::uint64_t plain_size(object_id id, std::uint64_t file_size) const {
+      const std::optional<std::uint64_t> segments = rules.layout.segments(file_size);
+      if (!segments)
+        throw error(errc::format, {"no encrypted object has ", file_size,
+                                   " bytes with these segments: it was cut short, is not encrypted, or has "
+                                   "another segment_size"})
+            .in_file(name(id));
+      return segment_layout::plain_size(file_size, *segments);
+    }
+    [[nodiscard]] std::string_view name(object_id id) const {
+      const std::span<const std::string> names = where.names();
+      return id < names.size() ? std::string_view(names[id]) : std::string_view();
+    }
+
+    [[noreturn, gnu::cold]] void refuse(object_id id, std::uint64_t offset, std::uint64_t size) {
+      throw error(errc::format,
+                  {"the decrypted object ends at ", this->size(id), ", but ", size, " bytes were requested"})
+          .in_file(name(id))
+          .at_offset(offset);
+    }
+    [[noreturn, gnu::cold]] void damaged(object_id id, const decrypted_object& object,
+                                         std::uint64_t segment) {
+      penstock::confirm(std::as_const(session), id);
+      throw error(
+          errc::checksum,
+          {"segment ", segment, " of ", object.segments,
+           " was not encrypted with this key, associated data and segment_size, or was changed or cut off "
+           "since; check the key, then fetch or write the object again"})
+          .in_file(name(id))
+          .at_offset(rules.layout.file_begin(segment));
+    }
+
+    /// What `threads` read from.
+    struct waiting_reader {
+      static constexpr bool views = false;
+      state& of;
+      [[nodiscard]] std::uint64_t size(object_id id) const { return of.size(id); }
+      [[nodiscard]] object_version version(object_id id) const { return of.version(id); }
+      void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+        of.template read<in_background>(id, offset, into);
+      }
+      static void will_need(object_id, std::uint64_t, std::uint64_t) noexcept {}
+    };
+
+    Storage where;
+    Keys keys;
+    decrypting_rules rules;
+    decrypted_objects objects;
+    decryption_rooms rooms;
+    inner session;
+    std::mutex starting;  // one thread at a time calls read_many
+    waiting_reader waiting{*this};
+    std::optional<threaded_reads> threads;  // end first
+  };
+
+ public:
+  static constexpr bool views = false;
+  static constexpr bool has_latency = latent_session<inner>;
+
+  decrypting_session(const Storage& where, const Keys& keys, const decrypting_rules& rules)
+      : state_(std::make_unique<state>(where, keys, rules)) {}
+
+  /// Of the plaintext; reads none of it.
+  [[nodiscard]] std::uint64_t size(object_id id) const { return state_->size(id); }
+  /// The plaintext's size, and the stamp of the object as it is stored.
+  [[nodiscard]] object_version version(object_id id) const { return state_->version(id); }
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+    state_->template read<false>(id, offset, into);
+  }
+  void read_many(std::span<const read_request> requests, read_listener listener) const noexcept
+    requires in_background
+  {
+    state_->threads->read_many(requests, listener);
+  }
+  void cancel() const noexcept
+    requires in_background
+  {
+    state_->threads->cancel();
+    state_->session.cancel();
+  }
+  void cancel_waits() const noexcept
+    requires(!in_background && requires(inner& s) { s.cancel_waits(); })
+  {
+    state_->session.cancel_waits();
+  }
+  void end_reads() const noexcept {
+    if constexpr (in_background) state_->threads->cancel();
+    penstock::end_reads(state_->session);
+  }
+  void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
+    const auto [begin, end] = in_file(id, offset, size);
+    if (begin < end) state_->session.will_need(id, begin, end - begin);
+  }
+  [[nodiscard]] access_plan_sink access_plan() const
+    requires planning_session<inner>
+  {
+    return state_->session.access_plan();
+  }
+  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const
+    requires planning_session<inner>
+  {
+    const auto [begin, end] = in_file(id, offset, size);
+    if (begin < end) state_->session.plan_read(id, begin, end - begin, row);
+  }
+
+  [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session, id); }
+  /// True if the session inside can tell by its answers; see `expecting_session`.
+  [[nodiscard]] bool expect(object_id id, object_version what) const
+    requires expecting_session<inner>
+  {
+    return state_->session.expect(id, {state_->rules.layout.file_size(what.size), what.stamp});
+  }
+  [[nodiscard]] bool resident(object_id id) const
+    requires residency_session<inner>
+  {
+    return state_->session.resident(id);
+  }
+
+  /// Those of the session inside: they count what is stored.
+  [[nodiscard]] storage_counters counters() const
+    requires counting_session<inner>
+  {
+    return std::as_const(state_->session).counters();
+  }
+  /// How many reads in the background are in flight at most.
+  [[nodiscard]] std::size_t max_in_flight() const
+    requires(in_background || limiting_session<inner>)
+  {
+    std::size_t allowed = in_background ? state_->rules.max_in_flight : 0;
+    if constexpr (limiting_session<inner>) {
+      const std::size_t inside = std::as_const(state_->session).max_in_flight();
+      if (inside != 0 && (allowed == 0 || inside < allowed)) allowed = inside;
+    }
+    return allowed;
+  }
+  /// The oldest of the session inside.
+  [[nodiscard]] std::optional<open_read> oldest_read() const
+    requires observant_session<inner>
+  {
+    std::optional<open_read> found = std::as_const(state_->session).oldest_read();
+    if (found) found->offset = state_->rules.layout.plain_at(found->offset);
+    return found;
+  }
+  [[nodiscard]] std::string name(object_id id) const { return std::string(state_->name(id)); }
+
+ private:
+  struct span_in_file {
+    std::uint64_t begin, end;
+  };
+  /// Where the segments of a range are.
+  [[nodiscard]] span_in_file in_file(object_id id, std::uint64_t offset, std::uint64_t size) const {
+    if (size == 0) return {0, 0};
+    const segment_layout& layout = state_->rules.layout;
+    const std::uint64_t begin = layout.file_begin(layout.segment_at(offset));
+    if (const decrypted_object* const known = state_->objects.find(id))
+      return {begin, layout.file_end(layout.segment_at(offset + size - 1), known->file_size)};
+    return {begin, layout.file_at(offset + size - 1) + 1};
+  }
+
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1

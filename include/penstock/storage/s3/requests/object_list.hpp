@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<pugixml.hpp>)
+#error "penstock/storage/s3/requests/object_list.hpp needs Boost.Beast and pugixml: link penstock::s3"
+#endif
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/reads/sleep_unless_stopped.hpp>
+#include <penstock/storage/resilience/retry_queue.hpp>
+#include <penstock/storage/s3/list_result.hpp>
+#include <penstock/storage/s3/requests/names.hpp>
+#include <penstock/storage/s3/requests/store.hpp>
+#include <penstock/storage/s3/requests/store_call.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// Objects by their names, `s3://bucket/key`.
+struct object_names {
+  std::vector<std::string> names;
+  std::string pattern;
+
+  [[nodiscard]] object_name operator[](std::size_t at) const {
+    const std::string_view name = std::string_view(names[at]).substr(5);
+    const std::size_t slash = name.find('/');
+    return {name.substr(0, slash), name.substr(slash + 1)};
+  }
+};
+
+/// What all keys begin with, up to a whole character.
+[[nodiscard]] inline std::string common_prefix(std::span<const std::string_view> keys) {
+  std::string_view common = keys.empty() ? std::string_view() : keys.front();
+  for (const std::string_view one : keys) {
+    std::size_t same = 0;
+    while (same < common.size() && same < one.size() && common[same] == one[same]) ++same;
+    common = common.substr(0, same);
+  }
+  // The bytes of a character in UTF-8 after its first are 10xxxxxx; its first says how many.
+  std::size_t end = common.size(), after = 0;
+  while (end != 0 && after < 4 && (static_cast<unsigned char>(common[end - 1]) & 0xC0u) == 0x80u)
+    --end, ++after;
+  const unsigned first = end == 0 ? 0u : static_cast<unsigned char>(common[end - 1]);
+  const std::size_t wanted = first >= 0xF0u ? 3 : first >= 0xE0u ? 2 : first >= 0xC0u ? 1 : 0;
+  return std::string(wanted > after ? common.substr(0, end - 1) : common);
+}
+
+/// The objects of a bucket whose keys begin with a prefix, page by page. A page that failed can be asked for
+/// again.
+class bucket_list {
+ public:
+  bucket_list(std::string_view bucket, std::string prefix)
+      : bucket_(bucket), name_(text({"s3://", bucket, "/", prefix})), listing_(std::move(prefix)) {}
+
+  [[nodiscard]] bool done() const noexcept { return listing_.done(); }
+  [[nodiscard]] list_page next(store& with) {
+    store_call call;
+    call.bucket = bucket_;
+    call.name = name_;
+    call.doing = "list objects";
+    call.query = listing_.query();
+    call.max_body = std::size_t{8} << 20;
+    with.perform(call);
+    if (!call.succeeded()) throw call.failure_of_answer();
+    if (call.reply.cut) throw call.failure({"a page of the list of objects has more than 8 MiB"}).recurring();
+    try {
+      return listing_.accept(call.reply.body);
+    } catch (error& e) {
+      e.in_file(name_);
+      throw;
+    }
+  }
+
+ private:
+  std::string bucket_, name_;
+  object_listing listing_;
+};
+
+/// Asks for pages again by the rules of reads: as often, with the same waits, and with one budget for all.
+class page_retries {
+ public:
+  explicit page_retries(const retry_rules& rules) : rules_(rules), budget_(rules.budget) {
+    if (!rules_.seed) rules_.seed = arbitrary_seed();
+  }
+  /// What `ask()` returns; waits before the next attempt until the rules' token asks to stop.
+  template <class Ask>
+  auto insist(Ask&& ask) {
+    return insist(ask, [this](std::chrono::nanoseconds time) { sleep_unless_stopped(time, rules_.stop); });
+  }
+  /// The same with `wait(time)`.
+  template <class Ask, class Wait>
+  auto insist(Ask&& ask, Wait&& wait) {
+    std::chrono::steady_clock::time_point failed{};
+    for (std::uint32_t attempt = 1;; ++attempt) {
+      std::chrono::nanoseconds pause{0};
+      try {
+        auto answer = ask();
+        budget_.give(attempt > 1 ? retry_budget::for_retry : 1);
+        ++pages_;
+        return answer;
+      } catch (error& e) {
+        const auto now = std::chrono::steady_clock::now();
+        if (attempt == 1) failed = now;
+        const read_failure why = read_failure::of(e);
+        pause = pause_after(why, attempt);
+        bool spent = false;
+        const bool late = why.may_pass && rules_.too_late(now + pause, failed, why);
+        if (!why.may_pass || late || !again(why, attempt, spent)) {
+          if (attempt > 1 || spent || late) e.say_more(attempts_text(attempt, spent, late));
+          throw;
+        }
+      }
+      wait(pause);
+    }
+  }
+
+ private:
+  [[nodiscard]] bool again(const read_failure& why, std::uint32_t attempt, bool& spent) {
+    if (attempt >= rules_.attempts) return false;
+    spent = !budget_.take(why.timed_out  ? retry_budget::for_time_out
+                          : why.asked_ms ? retry_budget::if_asked
+                                         : retry_budget::for_retry);
+    return !spent;
+  }
+  [[nodiscard]] std::chrono::nanoseconds pause_after(const read_failure& why, std::uint32_t attempt) const {
+    const std::chrono::milliseconds asked(
+        static_cast<std::int64_t>(std::min<std::uint64_t>(why.asked_ms.value_or(0), 1'000'000'000)));
+    return retry_wait(rules_, {0, pages_, {}}, attempt) + std::min(rules_.max_retry_after, asked);
+  }
+
+  retry_rules rules_;
+  retry_budget budget_;
+  std::uint64_t pages_ = 0;
+};
+
+/// The names of the objects that begin so; see `s3::list`.
+[[nodiscard]] inline std::vector<std::string> names_in(store& with, std::string_view text_of_prefix,
+                                                       const retry_rules& rules) {
+  std::string_view rest = text_of_prefix;
+  if (rest.starts_with("s3://")) rest.remove_prefix(5);
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  const std::string_view bucket = rest.substr(0, slash);
+  const std::string prefix(rest.substr(std::min(slash + 1, rest.size())));
+  if (bucket.empty() || bucket.find_first_of("@:?") != std::string_view::npos)
+    throw error(errc::argument, "what is listed is a bucket and perhaps a prefix: write s3://bucket/prefix");
+  std::vector<std::string> names;
+  page_retries retries(rules);
+  for (bucket_list list(bucket, prefix); !list.done();) {
+    const list_page page = retries.insist([&] { return list.next(with); });
+    for (const listed_object& one : page.objects) {
+      if (one.size == 0 && one.key.ends_with('/')) continue;
+      const std::string_view last = std::string_view(one.key).substr(one.key.rfind('/') + 1);
+      if (last.find(".penstock-") == std::string_view::npos)
+        names.push_back(text({"s3://", bucket, "/", one.key}));
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace penstock::inline v0_1::detail::s3

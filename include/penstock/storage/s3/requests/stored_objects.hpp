@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<pugixml.hpp>)
+#error "penstock/storage/s3/requests/stored_objects.hpp needs Boost.Beast and pugixml: link penstock::s3"
+#endif
+
+#include <penstock/base/shared.hpp>
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/reads/single_flight.hpp>
+#include <penstock/storage/retrying.hpp>
+#include <penstock/storage/s3/requests/bucket_search.hpp>
+#include <penstock/storage/s3/requests/cancellable_pauses.hpp>
+#include <penstock/storage/s3/requests/checksum.hpp>
+#include <penstock/storage/s3/requests/known_objects.hpp>
+#include <penstock/storage/s3/requests/object_list.hpp>
+#include <penstock/storage/s3/requests/store.hpp>
+#include <penstock/storage/s3/requests/store_call.hpp>
+#include <penstock/storage/s3_options.hpp>
+#include <penstock/storage/storage_counters.hpp>
+#include <penstock/storage/web/web_range.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// Reads ranges of objects of a store. The first answer, a list, or who uses the session tells an object's
+/// size and ETag, which hold for the session: a later answer that differs is an error.
+class stored_objects {
+  struct reading : store_call {
+    read_request request;
+    read_listener listener;
+    stored_objects* from = nullptr;
+    std::byte one_byte{};
+  };
+  /// From so many names on, one list takes the place of a request for each.
+  static constexpr std::size_t few = 8;
+  /// What is asked by a list.
+  static constexpr object_id everything = ~object_id{0};
+
+ public:
+  stored_objects(shared<const object_names> list, const s3_options& options, wall_clock clock = {})
+      : list_(std::move(list)),
+        objects_(list_->names.size()),
+        verifies_(options.verify_checksums),
+        retries_(rules_of(options.connection.retries)),
+        store_(std::in_place, options, clock) {}
+  stored_objects(const stored_objects&) = delete;
+  stored_objects& operator=(const stored_objects&) = delete;
+  ~stored_objects() { store_.reset(); }  // its threads end before what they use
+
+  [[nodiscard]] object_version version(object_id id) {
+    const object_facts& found = find(id);
+    return {found.size, found.stamp};
+  }
+  /// See `expecting_session`.
+  [[nodiscard]] bool expect(object_id id, object_version what) {
+    return id < list_->names.size() && objects_.expect(id, what);
+  }
+  [[nodiscard]] bool tagged(object_id id) const noexcept {
+    const object_facts* const there = id < list_->names.size() ? known(id) : nullptr;
+    return there != nullptr && there->stamp != 0;
+  }
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) {
+    reading one;
+    if (!prepare(one, {id, offset, into})) return;
+    store_->perform(one);
+    finish(one);
+  }
+  void read_many(std::span<const read_request> requests, read_listener listener) noexcept {
+    std::vector<store_call*> begun;
+    for (const read_request& request : requests) {
+      std::exception_ptr failed;
+      try {
+        begun.reserve(requests.size());
+        auto one = std::make_unique<reading>();
+        if (prepare(*one, request)) {
+          one->listener = listener;
+          one->from = this;
+          one->tag = request.tag;
+          one->owner = one.get();
+          one->ended = read_ended;
+          begun.push_back(one.release());
+          continue;
+        }
+      } catch (...) {
+        failed = std::current_exception();
+      }
+      listener.done(listener.self, request.tag, std::move(failed));
+    }
+    if (!begun.empty()) store_->begin(begun);
+  }
+  void cancel() noexcept {
+    flight_.cancel();
+    pauses_.cancel();
+    store_->cancel();
+  }
+  /// Ends the reads of `read_many` with that tag.
+  void abandon(std::uint64_t tag) noexcept { store_->abandon(tag); }
+  void end_reads() noexcept {
+    flight_.cancel();
+    pauses_.cancel();
+    store_->refuse();
+  }
+  [[nodiscard]] storage_counters counters() const noexcept {
+    const auto& counted = store_->counted();
+    return {.requests = counted.requests.load(),
+            .bytes = bytes_.load(),
+            .slow_downs = counted.slow_downs.load() + store_->other_slow_downs()};
+  }
+  [[nodiscard]] std::uint64_t connections() const noexcept { return store_->counted().connections.load(); }
+
+ private:
+  [[nodiscard]] const object_facts* known(object_id id) const noexcept { return objects_[id]; }
+  void address(store_call& what, object_id id) const {
+    if (id >= list_->names.size()) throw error(errc::argument, {"there is no object ", id});
+    const object_name object = (*list_)[id];
+    what.bucket = object.bucket;
+    what.key = object.key;
+    what.name = list_->names[id];
+  }
+
+  /// Makes the request for a range; false if there is nothing to read. Throws for a range that is beyond the
+  /// end of an object whose size is known.
+  bool prepare(reading& one, const read_request& request) const {
+    one.request = request;
+    address(one, request.object);
+    const std::uint64_t size = request.into.size();
+    const object_facts* const there = known(request.object);
+    const bool overflows = size > std::numeric_limits<std::uint64_t>::max() - request.offset;
+    if (overflows || (there != nullptr && request.offset + size > there->size))
+      throw beyond_end(one, there != nullptr ? std::optional(there->size) : std::nullopt);
+    if (size == 0 && (request.offset == 0 || there != nullptr)) return false;
+    // That an empty range is inside the object shows by the byte before it.
+    one.offset = size == 0 ? request.offset - 1 : request.offset;
+    one.into = size == 0 ? mutable_bytes(&one.one_byte, 1) : request.into;
+    if (there != nullptr) {
+      one.if_match = there->if_match;
+      one.size = there->size;
+    }
+    if (verifies_ && one.offset == 0 && (there == nullptr || there->size == size))
+      one.more.push_back({"x-amz-checksum-mode", "ENABLED"});
+    return true;
+  }
+  [[nodiscard]] static error beyond_end(const reading& one, std::optional<std::uint64_t> size) {
+    std::string line =
+        text({"the range of ", one.request.into.size(), " bytes goes beyond the end of the object"});
+    if (size) append(line, {", which has ", *size});
+    return error(errc::format, line).in_file(one.name).at_offset(one.request.offset);
+  }
+
+  static void read_ended(void* self, store_call&, std::exception_ptr failed) noexcept {
+    const std::unique_ptr<reading> one(static_cast<reading*>(self));
+    if (!failed) {
+      try {
+        one->from->finish(*one);
+      } catch (...) {
+        failed = std::current_exception();
+      }
+    }
+    one->listener.done(one->listener.self, one->request.tag, std::move(failed));
+  }
+  /// Throws unless the answer was the range.
+  void finish(reading& one) {
+    const web::answer& reply = one.reply;
+    if (reply.status == 200 || reply.status == 206) {
+      const auto total = web::total_length(reply);
+      const object_facts* const there = known(one.request.object);
+      if (!total && there == nullptr)
+        throw one.with_facts(error(errc::io, "the store does not tell how long the object is")).recurring();
+      pin(one, one.request.object, total ? *total : there->size);
+      if (verifies_ && one.offset == 0 && total == one.into.size()) verify(one);
+      bytes_.fetch_add(one.request.into.size(), std::memory_order_relaxed);
+      return;
+    }
+    if (reply.status == 416) {
+      const auto range = parse_content_range(reply.header("Content-Range"));
+      const auto total = range ? range->total : std::nullopt;
+      if (total && known(one.request.object) != nullptr) pin(one, one.request.object, *total);
+      if (!total || one.offset + one.into.size() > *total) throw beyond_end(one, total);
+    }
+    throw one.failure_of_answer();
+  }
+  static void verify(const reading& one) {
+    const auto given = s3::checksum_of([&](std::string_view name) { return one.reply.header(name); });
+    if (given && s3::checksum_of(given->name, one.into) != given->value)
+      throw one.failure(
+          {"the bytes that came do not have the ", given->name, " that the store keeps of them"});
+  }
+
+  // ---- Size and ETag
+
+  /// Notes what a store tells of an object, or compares it with what is known.
+  void pin(const store_call& what, object_id id, std::uint64_t size) {
+    if (objects_.settle(id, size, what.reply.header("ETag"))) return;
+    std::string line = "the object was replaced while it was read";
+    if (known(id)->size != size)
+      append(line, {": it had ", known(id)->size, " bytes, and has ", size});
+    else if (known(id)->expected())
+      line = "the object was replaced after the dataset was opened";
+    throw what.with_facts(error(errc::io, line + "; start again with the new one")).recurring();
+  }
+
+  const object_facts& find(object_id id) {
+    if (id >= list_->names.size()) throw error(errc::argument, {"there is no object ", id});
+    if (known(id) == nullptr && list_->names.size() > few && !listed_.load())
+      flight_.ask(everything, [&] {
+        if (!listed_.load()) list_all();
+      });
+    if (known(id) == nullptr && listed_.load() && missing_[id])
+      throw error(errc::io, "NoSuchKey: there is no such object; the store's list does not have it")
+          .recurring()
+          .in_file(list_->names[id]);
+    if (known(id) == nullptr)
+      flight_.ask(id, [&] {
+        if (known(id) == nullptr) find_by_head(id);
+      });
+    return *known(id);
+  }
+  void find_by_head(object_id id) {
+    store_call head;
+    head.method = web::verb::head;
+    address(head, id);
+    store_->perform(head);
+    const web::answer& reply = head.reply;
+    if (reply.status == 200 && reply.length) return pin(head, id, *reply.length);
+    if (may_pass(reply.status)) throw head.failure_of_answer();
+    find_by_range(id);  // whose answer says more
+  }
+  void find_by_range(object_id id) {
+    std::byte first{};
+    store_call get;
+    address(get, id);
+    get.offset = 0;
+    get.into = {&first, 1};
+    store_->perform(get);
+    const auto total = web::total_length(get.reply);
+    if (get.succeeded() && total) return pin(get, id, *total);
+    const auto range = parse_content_range(get.reply.header("Content-Range"));
+    if (get.reply.status == 416 && range && range->total == 0u) return pin(get, id, 0);
+    throw get.failure_of_answer();
+  }
+
+  /// Asks for sizes and ETags of all objects at once. What is not found so is asked for at its use: where
+  /// nobody may list, and entries without an ETag. Called again after a failure, it goes on where it was.
+  void list_all() {
+    if (searches_.empty()) {
+      std::map<std::string_view, std::vector<object_id>> buckets;
+      for (std::size_t i = 0; i < list_->names.size(); ++i)
+        buckets[(*list_)[i].bucket].push_back(static_cast<object_id>(i));
+      for (const auto& [bucket, ids] : buckets)
+        if (ids.size() > few) searches_.emplace_back(*list_, bucket, ids);
+      missing_.resize(list_->names.size());
+    }
+    const std::uint64_t round = pauses_.round();
+    bool advances = false;
+    const auto wait = [&](std::chrono::nanoseconds time) { pauses_.wait(time, round); };
+    while (!searches_.empty()) {
+      bucket_search& now = searches_.back();
+      const auto next = [&] { return now.next(*store_); };
+      try {
+        while (!now.done()) {
+          // Who asked tries again what fails at once. Between pages that come, that would be too few attempts
+          // for a long list.
+          const list_page page = advances ? retries_.insist(next, wait) : next();
+          now.take(page, [&](object_id id, const listed_object& one) {
+            // An object that is another one by now shows at its next read.
+            if (!tag_of(one.etag).empty()) (void)objects_.settle(id, one.size, one.etag);
+          });
+          advances = true;
+        }
+        for (const object_id id : now.missing()) missing_[id] = true;
+      } catch (const error& e) {
+        if (e.code() != errc::io || !e.recurs()) throw;  // it may pass; or it was stopped
+      }
+      searches_.pop_back();
+    }
+    listed_.store(true);
+  }
+
+  shared<const object_names> list_;
+  known_objects objects_;
+  bool verifies_;
+  std::atomic<std::uint64_t> bytes_{0};
+  single_flight flight_;
+  // Used by who asks about `everything`.
+  std::vector<bucket_search> searches_;  // to be done
+  std::vector<bool> missing_;            // constant once `listed_` is set
+  page_retries retries_;
+  cancellable_pauses pauses_;
+  std::atomic<bool> listed_{false};
+  std::optional<store> store_;
+};
+
+}  // namespace penstock::inline v0_1::detail::s3

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<boost/beast/http/fields.hpp>) || !__has_include(<openssl/ssl.h>)
+#error "penstock/storage/web/web_call.hpp needs Boost.Beast and OpenSSL: link penstock::http"
+#endif
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/storage/http_error.hpp>
+#include <penstock/storage/url.hpp>
+#include <penstock/storage/web/web_boost.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <exception>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// Requests over HTTP, and what storages such as `http` are built upon.
+namespace penstock::inline v0_1::detail::web {
+
+using boost::beast::http::verb;
+
+/// What a server answered.
+struct answer {
+  unsigned status = 0;
+  boost::beast::http::fields fields;
+  /// The body, if it did not go to a range's memory; at most `call::max_body` bytes.
+  std::string body;
+  /// The body was larger and was not read.
+  bool cut = false;
+  /// The length that the server gave, also in the answer to HEAD.
+  std::optional<std::uint64_t> length;
+
+  /// The value of a header; "" if there is none.
+  [[nodiscard]] std::string_view header(std::string_view name) const {
+    const auto found = fields.find(boost::beast::string_view(name.data(), name.size()));
+    return found == fields.end() ? std::string_view()
+                                 : std::string_view(found->value().data(), found->value().size());
+  }
+  [[nodiscard]] std::optional<std::chrono::seconds> retry_after() const {
+    const std::string_view text = header("Retry-After");
+    return text.empty() ? std::nullopt : parse_retry_after(text, std::time(nullptr));
+  }
+};
+
+/// A request, and where its answer goes. The caller owns it and keeps it until `done`; the client calls that
+/// once, from its thread, for each call it took. It must neither wait nor destroy the client.
+struct call {
+  using header = std::pair<std::string, std::string>;
+  static constexpr std::uint64_t no_range = ~std::uint64_t{0};
+
+  verb method = verb::get;
+  url where;
+  /// The name of the object, for errors; it outlives the call. Empty: the URL without its query.
+  std::string_view name;
+  std::vector<header> headers;
+  /// None of them is for another origin; otherwise only those that `client` knows as secrets stay behind.
+  bool headers_stay = false;
+  std::string body;
+  /// With an `offset`, GET asks for `into.size()` bytes from there on. If the server gives exactly these
+  /// (206, or 200 if they are the whole object), they go straight to `into`.
+  std::uint64_t offset = no_range;
+  mutable_bytes into;
+  /// A strong ETag, quotes included; it outlives the call.
+  std::string_view if_match;
+  /// What is known of the object's size; an answer that says otherwise is of
+  /// another object.
+  std::uint64_t size = no_range;
+  std::size_t max_body = 65'536;
+  /// Whether Content-Encoding says how an object is stored, as in S3, and not what was done on the way.
+  bool stored_encoded = false;
+  bool follow_redirects = true;
+  /// By what `client::abandon` finds the call; none: it is not found.
+  std::optional<std::uint64_t> tag;
+  /// Called before each attempt, from the client's thread, with the headers of the request as lines; it may
+  /// append lines, each with its "\r\n". After a redirect `been` says so, and nothing may be told to the new
+  /// host that is not meant for it.
+  void* signer = nullptr;
+  void (*sign)(void* signer, const call& what, std::string& lines) = nullptr;
+
+  void* self = nullptr;
+  /// `failed` is null if there is an answer, whatever its status.
+  void (*done)(void* self, call& what, std::exception_ptr failed) noexcept = nullptr;
+
+  answer reply;
+
+  [[nodiscard]] bool has_range() const noexcept { return offset != no_range; }
+  /// The object's name in errors.
+  [[nodiscard]] std::string shown() const {
+    return name.empty() ? where.without_secrets() : std::string(name);
+  }
+  /// Puts the facts of this call into an error.
+  template <class Error>
+  [[nodiscard]] Error&& with_facts(Error&& made) const {
+    made.in_file(shown());
+    if (has_range()) made.at_offset(offset);
+    return std::forward<Error>(made);
+  }
+  [[nodiscard]] error failure(std::initializer_list<piece> message) const {
+    return with_facts(error(errc::io, message));
+  }
+
+  // The client's.
+  std::uint64_t number = 0;
+  bool replaced = false;  // its connection had been closed, and it got another one
+  std::vector<url> been;  // where redirects came from
+};
+
+/// The error of a call that was ended by `cancel`.
+inline std::exception_ptr cancelled(const call& what) noexcept {
+  try {
+    throw what.with_facts(error(errc::stopped, "the read was cancelled"));
+  } catch (...) {  // perhaps there was no memory for the message
+    return std::current_exception();
+  }
+}
+
+}  // namespace penstock::inline v0_1::detail::web

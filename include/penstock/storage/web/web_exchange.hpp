@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<openssl/ssl.h>)
+#error "penstock/storage/web/web_exchange.hpp needs Boost.Beast and OpenSSL: link penstock::http"
+#endif
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/core/to_size.hpp>
+#include <penstock/storage/web/web_answer_reader.hpp>
+#include <penstock/storage/web/web_boost.hpp>
+#include <penstock/storage/web/web_call.hpp>
+#include <penstock/storage/web/web_connection.hpp>
+#include <penstock/storage/web/web_head.hpp>
+#include <penstock/storage/web/web_range.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace penstock::inline v0_1::detail::web {
+
+/// How a call ended for its connection.
+enum class ending : std::uint8_t {
+  reusable,  ///< the next call may use it
+  closed,    ///< it may not
+  stale,     ///< the server had closed it before; the call has not begun
+};
+
+/// One connection that does one call after another. The header of an answer is read into a small buffer; the
+/// bytes of a range go from the socket to their place, but for those that came with the header.
+class exchange : public transport<exchange> {
+  friend transport<exchange>;
+  using state = answer_reader::state;
+
+ public:
+  /// Is told when a call has ended; `self` outlives all connections.
+  struct listener {
+    void* self;
+    void (*ended)(void* self, const std::shared_ptr<exchange>& by, call& what, std::exception_ptr failed,
+                  ending how);
+  };
+
+  exchange(common& all, const url& origin, const http_proxy* proxy, listener told)
+      : transport(all, origin, proxy), told_(told) {}
+
+  void start(call& what) {
+    call_ = &what;
+    begun_ = clock::now();
+    answered_at_ = clock::time_point::max();
+    guard([&] { started_ ? send() : open(); });
+  }
+  /// Ends what has lasted too long, or brings too little.
+  void check_time(clock::time_point now) {
+    const http_options& limits = all_.options;
+    if (now - begun_ >= longest_time()) return this->abandon(reason::too_long);
+    if (answered_at_ <= now && now - window_at_ >= limits.throughput_window) {
+      if (bytes_per_second(window_bytes_, now - window_at_) < static_cast<double>(limits.min_throughput))
+        return this->abandon(reason::too_slow);
+      window_at_ = now;
+      window_bytes_ = 0;
+    }
+    transport::check_time(now);
+  }
+  /// Why the call has been waiting for longer than `warn_after`; "" if it has not, or its answer is coming.
+  [[nodiscard]] std::string trouble(clock::time_point now) const {
+    const http_options& limits = all_.options;
+    if (now - begun_ < limits.warn_after + body_time()) return {};
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - begun_).count();
+    if (!started_) return detail::text({"no connection for ", seconds, " s"});
+    if (answered_at_ > now) return detail::text({"no answer for ", seconds, " s"});
+    if (bytes_per_second(answer_bytes_, now - answered_at_) >= static_cast<double>(limits.min_throughput))
+      return {};
+    return detail::text({answer_bytes_, " bytes came in ", seconds, " s"});
+  }
+  [[nodiscard]] bool is_idle() const noexcept { return call_ == nullptr; }
+  [[nodiscard]] const call* doing() const noexcept { return call_; }
+  [[nodiscard]] clock::time_point idle_since() const noexcept { return idle_since_; }
+
+ private:
+  [[nodiscard]] const call& current() const noexcept { return *call_; }
+  /// What a body on its way gets: a millisecond for 256 bytes.
+  [[nodiscard]] std::chrono::milliseconds body_time() const {
+    return std::chrono::milliseconds(call_->body.size() / 256);
+  }
+  /// `max_time`, and what the bytes get that go either way: a millisecond for 16 bytes of a range.
+  [[nodiscard]] std::chrono::milliseconds longest_time() const {
+    return all_.options.max_time + body_time() + std::chrono::milliseconds(call_->into.size() / 16);
+  }
+  [[nodiscard]] static double bytes_per_second(std::uint64_t bytes, clock::duration time) {
+    return static_cast<double>(bytes) / std::max(1e-9, std::chrono::duration<double>(time).count());
+  }
+  void came(std::size_t bytes) noexcept {
+    answer_bytes_ += bytes;
+    window_bytes_ += bytes;
+  }
+
+  // ---- Sending
+
+  void ask_for_tunnel() {
+    in_tunnel_ = true;
+    const std::string to =
+        detail::text({origin_.host.find(':') == std::string::npos ? origin_.host : "[" + origin_.host + "]",
+                      ":", origin_.port_number()});
+    out_ = detail::text({"CONNECT ", to, " HTTP/1.1\r\nHost: ", to, "\r\n"});
+    if (!proxy_->authorization.empty())
+      detail::append(out_, {"Proxy-Authorization: ", proxy_->authorization, "\r\n"});
+    out_ += "\r\n";
+    begin_answer(true);
+    write({net::buffer(out_), net::const_buffer()}, then(&exchange::sent));
+  }
+  void opened() {
+    started_ = true;
+    send();
+  }
+  void send() {
+    head_until_ = clock::now() + all_.options.first_byte_time + body_time();
+    wait_until(head_until_, reason::first_byte_late);
+    write_head(out_, *call_, asks_proxy() ? proxy_ : nullptr);
+    all_.counted.requests.fetch_add(1, std::memory_order_relaxed);
+    begin_answer(call_->method == verb::head);
+    if (call_->body.empty()) return write({net::buffer(out_), net::const_buffer()}, then(&exchange::sent));
+    // A server may answer before it has the whole body, and read no more of it. So the answer is awaited at
+    // once, and ends the call; that the body could not be written says nothing more.
+    write({net::buffer(out_), net::buffer(call_->body)},
+          [self = shared_from_this()](const error_code&, std::size_t) { self->written(); });
+    writing_ = true;
+    read_head();
+  }
+  void written() {
+    writing_ = false;
+    if (const auto over = std::exchange(answered_, std::nullopt)) end(over->first, over->second);
+  }
+  void sent(const error_code& code, std::size_t) {
+    if (code) return failed(code);
+    read_head();
+  }
+
+  // ---- The header of an answer
+
+  void begin_answer(bool without_body) {
+    call_->reply = {};
+    got_byte_ = false;
+    in_.begin(without_body);
+  }
+  void read_head() { read_some(in_.room(), then(&exchange::got_head)); }
+  void got_head(const error_code& code, std::size_t size) {
+    if (code) return failed(code);
+    in_.arrived(size);
+    if (!got_byte_ && in_.is_tls())
+      return failed_with(call_->failure({"the server speaks TLS at this port; write https://"}).recurring());
+    got_byte_ = true;
+    const auto stalled = clock::now() + all_.options.progress_time;
+    if (!in_tunnel_ && stalled < head_until_) wait_until(stalled, reason::progress_late);
+    if (!in_tunnel_ && stalled >= head_until_) wait_until(head_until_, reason::first_byte_late);
+    switch (in_.read_head()) {
+      case state::more:
+        return read_head();
+      case state::malformed:
+        return malformed();
+      case state::overflowing:
+      case state::too_long:
+        return failed_with(call_->failure(
+            {"the server sent a header of more than ", answer_reader::max_buffered, " bytes"}));
+      case state::done:
+        return in_tunnel_ ? tunnel_answered(in_.status()) : header_complete();
+    }
+  }
+  void tunnel_answered(unsigned status) {
+    in_tunnel_ = false;
+    if (status / 100 != 2 || in_.waiting() != 0) {
+      http_error made = answer_error(status);
+      if (status != 407)
+        return failed_with(call_
+                               ->with_facts(error(errc::io, {"the proxy ", proxy_->where.authority(),
+                                                             " opened no tunnel (", status, ")"}))
+                               .recurring(!may_pass(status)));
+      return failed_with(call_->with_facts(std::move(made)));
+    }
+    secure();
+  }
+  void header_complete() {
+    answer& reply = call_->reply;
+    answered_at_ = window_at_ = clock::now();
+    answer_bytes_ = window_bytes_ = in_.waiting();
+    wait_until(answered_at_ + all_.options.progress_time, reason::progress_late);
+    keep_ = in_.keeps();
+    const bool done = in_.is_done(), unknown = in_.take_head(reply);
+    const unsigned status = reply.status;
+    if (status == 429 || status == 503) all_.counted.slow_downs.fetch_add(1, std::memory_order_relaxed);
+    const bool bytes = call_->has_range() && call_->method == verb::get && (status == 200 || status == 206);
+    if (bytes) {
+      if (const auto fault = range_fault(*call_)) return failed_with(*fault);
+      if (!unknown) return read_range();
+    }
+    if (done) return complete();
+    if (unknown) return read_unknown(bytes ? call_->into.size() : call_->max_body);
+    if (*reply.length > call_->max_body) {
+      reply.cut = true;
+      keep_ = false;
+      return complete();
+    }
+    reply.body.resize(to_size(*reply.length));
+    in_range_ = false;
+    place_ = std::as_writable_bytes(std::span(reply.body));
+    read_place();
+  }
+
+  // ---- Bodies
+
+  void read_range() {
+    in_range_ = true;
+    place_ = call_->into;
+    read_place();
+  }
+  void range_complete() {
+    all_.counted.bytes.fetch_add(call_->into.size(), std::memory_order_relaxed);
+    complete();
+  }
+  void read_place() {
+    place_ = place_.subspan(in_.take(place_));
+    continue_place();
+  }
+  void continue_place() {
+    if (place_.empty()) return in_range_ ? range_complete() : complete();
+    read_some(net::buffer(place_.data(), place_.size()), then(&exchange::got_place));
+  }
+  void got_place(const error_code& code, std::size_t size) {
+    if (code) return failed(code);
+    place_ = place_.subspan(size);
+    came(size);
+    wait_until(clock::now() + all_.options.progress_time, reason::progress_late);
+    continue_place();
+  }
+
+  /// A body in chunks, or up to the end of the connection.
+  void read_unknown(std::size_t maximum) {
+    in_.begin_body(maximum);
+    parse_body();
+  }
+  void parse_body() {
+    switch (in_.read_body()) {
+      case state::more:
+        return read_some(in_.room(), then(&exchange::got_body));
+      case state::malformed:
+        return malformed();
+      case state::too_long:
+        return too_long();
+      case state::overflowing:
+        return failed_with(call_->failure({"the server sent a chunk whose header is too long"}));
+      case state::done:
+        return unknown_complete();
+    }
+  }
+  void got_body(const error_code& code, std::size_t size) {
+    // Over TLS, only a range shows by its size whether somebody else has ended the connection.
+    if (code == net::error::eof || (code == net::ssl::error::stream_truncated && call_->has_range())) {
+      if (!in_.end_body()) return failed(code);
+      keep_ = false;
+      return unknown_complete();
+    }
+    if (code) return failed(code);
+    in_.arrived(size);
+    came(size);
+    wait_until(clock::now() + all_.options.progress_time, reason::progress_late);
+    parse_body();
+  }
+  void unknown_complete() {
+    call_->reply.body = std::move(in_.body());
+    const bool bytes = call_->has_range() && call_->method == verb::get && call_->reply.status / 100 == 2;
+    if (bytes) {
+      if (call_->reply.body.size() != call_->into.size()) return too_short(call_->reply.body.size());
+      std::memcpy(call_->into.data(), call_->reply.body.data(), call_->into.size());
+      all_.counted.bytes.fetch_add(call_->into.size(), std::memory_order_relaxed);
+      call_->reply.body.clear();
+    }
+    complete();
+  }
+  void too_long() {
+    if (call_->has_range() && call_->reply.status / 100 == 2)
+      return failed_with(call_->failure({"the server sent more bytes than the range has"}));
+    call_->reply.cut = true;
+    keep_ = false;
+    complete();
+  }
+
+  // ---- Ends
+
+  void complete() {
+    end(nullptr, keep_ && !writing_ && in_.waiting() == 0 ? ending::reusable : ending::closed);
+  }
+  void too_short(std::size_t got) {
+    failed_with(call_->failure({"the connection ended after ", got, " of ", call_->into.size(), " bytes"}));
+  }
+  void malformed() {
+    failed_with(call_->failure({"the server's answer is no HTTP/1.1: ", in_.fault().message()}));
+  }
+  template <class Error>
+  void failed_with(const Error& made) {
+    std::exception_ptr failure;
+    {
+      Error own(made);  // `made` is destroyed after the call has been told, perhaps beside its owner
+      own.own_texts();
+      failure = std::make_exception_ptr(std::move(own));
+    }
+    end(std::move(failure), ending::closed);
+  }
+  void broke(std::exception_ptr failure) {
+    if (call_ != nullptr) end(std::move(failure), ending::closed);
+  }
+  void failed(const error_code& code);
+  void end(std::exception_ptr failure, ending how) {
+    if (how != ending::reusable) close();
+    if (writing_) {  // that ends now, and until then the body is in use
+      answered_.emplace(std::move(failure), how);
+      return;
+    }
+    call& what = *std::exchange(call_, nullptr);
+    served_ = true;
+    idle_since_ = clock::now();
+    wait_until(clock::time_point::max(), reason::none);
+    told_.ended(told_.self, shared_from_this(), what, std::move(failure), how);
+  }
+
+  listener told_;
+  call* call_ = nullptr;
+  clock::time_point idle_since_{}, begun_{}, head_until_{};
+  clock::time_point answered_at_ = clock::time_point::max(), window_at_{};  // the header was complete
+  std::uint64_t answer_bytes_ = 0, window_bytes_ = 0;
+  bool started_ = false, served_ = false, in_tunnel_ = false, got_byte_ = false, keep_ = false;
+  bool writing_ = false;                                           // a body, while the answer is awaited
+  std::optional<std::pair<std::exception_ptr, ending>> answered_;  // before the body was written
+  bool in_range_ = false;                                          // the body goes to the range's place
+  std::string out_;
+  answer_reader in_;
+  mutable_bytes place_;
+};
+
+inline void exchange::failed(const error_code& code) {
+  switch (why_) {
+    case reason::stopped:
+      return end(cancelled(*call_), ending::closed);
+    case reason::connect_late:
+      return failed_with(call_
+                             ->failure({"no connection within ", all_.options.connect_time.count(),
+                                        " ms; check host and port, and whether a firewall is between"})
+                             .after_time_out()
+                             .without_connection());
+    case reason::first_byte_late:
+      return failed_with(call_->failure({"no answer within ", all_.options.first_byte_time.count(), " ms"})
+                             .after_time_out());
+    case reason::progress_late:
+      return failed_with(
+          call_->failure({"the answer stalled: no byte within ", all_.options.progress_time.count(), " ms"})
+              .after_time_out());
+    case reason::too_slow:
+      return failed_with(call_
+                             ->failure({window_bytes_, " bytes of the answer came in ",
+                                        all_.options.throughput_window.count(),
+                                        " ms, fewer than http_options::min_throughput asks for (",
+                                        all_.options.min_throughput, " bytes/s)"})
+                             .after_time_out());
+    case reason::too_long:
+      return failed_with(call_
+                             ->failure({"the request was not over after ", longest_time().count(),
+                                        " ms; see http_options::max_time"})
+                             .after_time_out());
+    case reason::none:
+      break;
+  }
+  const bool ended = code == net::error::eof || code == net::error::connection_reset ||
+                     code == net::error::broken_pipe || code == net::error::connection_aborted ||
+                     code == net::ssl::error::stream_truncated;
+  if (ended && served_ && !got_byte_ && !call_->replaced && call_->method != verb::post) {
+    call_->replaced = true;
+    return end(nullptr, ending::stale);
+  }
+  if (in_tunnel_)
+    return failed_with(
+        call_->failure({"the proxy ", proxy_->where.authority(), " ended the connection: ", code.message()}));
+  if (!started_) {
+    const url& to = proxy_ != nullptr ? proxy_->where : origin_;
+    if (code == net::error::host_not_found)  // a name server that does not answer says another thing
+      return failed_with(call_
+                             ->failure({"there is no host ", to.host, "; check the ",
+                                        proxy_ != nullptr ? "proxy that the environment names" : "URL"})
+                             .recurring());
+    return failed_with(
+        call_
+            ->failure({proxy_ != nullptr ? "cannot connect to the proxy " : "cannot connect to ",
+                       to.authority(), ": ", code.message()})
+            .without_connection());
+  }
+  if (!ended) return failed_with(call_->failure({"the connection failed: ", code.message()}));
+  if (!got_byte_) return failed_with(call_->failure({"the server ended the connection without an answer"}));
+  if (call_->reply.status == 0 || !call_->has_range())
+    return failed_with(call_->failure({"the server ended the connection within its answer"}));
+  const unsigned status = call_->reply.status;
+  if (status != 200 && status != 206)
+    return failed_with(call_->with_facts(answer_error(status, call_->reply.retry_after())));
+  too_short(in_.has_body() ? in_.body().size()
+                           : call_->into.size() - std::min(place_.size(), call_->into.size()));
+}
+
+}  // namespace penstock::inline v0_1::detail::web

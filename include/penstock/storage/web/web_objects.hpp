@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<boost/asio/io_context.hpp>) || !__has_include(<openssl/ssl.h>)
+#error "penstock/storage/web/web_objects.hpp needs Boost.Asio and OpenSSL: link penstock::http"
+#endif
+
+#include <penstock/base/fixed_array.hpp>
+#include <penstock/base/shared.hpp>
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/fingerprint.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/http_error.hpp>
+#include <penstock/storage/http_options.hpp>
+#include <penstock/storage/reads/single_flight.hpp>
+#include <penstock/storage/url.hpp>
+#include <penstock/storage/web/web_call.hpp>
+#include <penstock/storage/web/web_client.hpp>
+#include <penstock/storage/web/web_range.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1::detail::web {
+
+/// The objects of a storage: what errors call them, and where they are.
+struct object_list {
+  std::vector<std::string> names;  // without queries
+  std::vector<url> urls;
+  std::string pattern;
+};
+
+/// Reads ranges of objects through a client. What the first answer tells of an object, its size and its tag,
+/// holds for the session: a later answer that differs is an error.
+class objects {
+  struct facts {
+    std::uint64_t size = 0;
+    std::string tag, modified, if_match;
+    [[nodiscard]] std::uint64_t stamp() const {
+      return tag.empty() && modified.empty() ? 0 : fingerprint().add(tag.empty() ? modified : tag).value();
+    }
+  };
+  struct reading : call {
+    objects* owner = nullptr;
+    read_request request;
+    read_listener listener;
+    std::byte one_byte{};
+  };
+
+ public:
+  objects(shared<const object_list> list, const http_options& options)
+      : list_(std::move(list)),
+        answers_(list_->names.size()),
+        connections_(options.connections),
+        headers_(options.headers),
+        client_(std::in_place, options) {
+    for (const url& one : list_->urls) client_->check_proxy(one);
+  }
+  objects(const objects&) = delete;
+  objects& operator=(const objects&) = delete;
+  ~objects() {
+    client_.reset();  // its thread ends before what it uses
+    for (std::size_t i = 0; i < list_->names.size(); ++i) delete answers_[i].load(std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] object_version version(object_id id) {
+    const facts& found = find(id);
+    return {found.size, found.stamp()};
+  }
+  /// Whether equal versions mean equal bytes: what the object's ETag says, if it has one.
+  [[nodiscard]] bool tagged(object_id id) const {
+    const facts* const there = id < list_->urls.size() ? known(id) : nullptr;
+    return there != nullptr && !there->tag.empty() && !is_of_time(there->tag, there->size);
+  }
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) {
+    reading one;
+    if (!prepare(one, {id, offset, into})) return;
+    client_->perform(one);
+    finish(one);
+  }
+  void read_many(std::span<const read_request> requests, read_listener listener) noexcept {
+    std::vector<call*> begun;
+    for (const read_request& request : requests) {
+      std::exception_ptr failed;
+      try {
+        begun.reserve(requests.size());
+        auto one = std::make_unique<reading>();
+        if (prepare(*one, request)) {
+          one->listener = listener;
+          one->owner = this;
+          one->tag = request.tag;
+          one->self = one.get();
+          one->done = read_done;
+          begun.push_back(one.release());
+          continue;
+        }
+      } catch (...) {
+        failed = std::current_exception();
+      }
+      listener.done(listener.self, request.tag, std::move(failed));
+    }
+    std::exception_ptr failed;
+    try {
+      if (!begun.empty()) client_->submit(begun);
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    if (failed)
+      for (call* const one : begun) read_done(static_cast<reading*>(one), *one, failed);
+  }
+  void cancel() noexcept {
+    flight_.cancel();
+    client_->cancel();
+  }
+  /// Ends the reads of `read_many` with that tag.
+  void abandon(std::uint64_t tag) noexcept { client_->abandon(tag); }
+  void end_reads() noexcept {
+    flight_.cancel();
+    client_->refuse();
+  }
+  [[nodiscard]] const counts& counted() const noexcept { return client_->counted(); }
+  [[nodiscard]] std::size_t connections() const noexcept { return connections_; }
+
+ private:
+  [[nodiscard]] const facts* known(object_id id) const noexcept {
+    return answers_[id].load(std::memory_order_acquire);
+  }
+  void address(call& what, object_id id) const {
+    if (id >= list_->urls.size()) throw error(errc::argument, {"there is no object ", id});
+    what.where = list_->urls[id];
+    what.name = list_->names[id];
+    what.headers = headers_;
+    what.headers_stay = true;
+  }
+
+  /// Makes the request for a range; false if there is nothing to read. Throws for a range that is beyond the
+  /// end of an object whose size is known.
+  bool prepare(reading& one, const read_request& request) const {
+    one.request = request;
+    address(one, request.object);
+    const std::uint64_t size = request.into.size();
+    const facts* const there = known(request.object);
+    const bool overflows = size > std::numeric_limits<std::uint64_t>::max() - request.offset;
+    if (overflows || (there != nullptr && request.offset + size > there->size))
+      throw beyond_end(one, there != nullptr ? std::optional(there->size) : std::nullopt);
+    if (size == 0 && (request.offset == 0 || there != nullptr)) return false;
+    // That an empty range is inside the object shows by the byte before it.
+    one.offset = size == 0 ? request.offset - 1 : request.offset;
+    one.into = size == 0 ? mutable_bytes(&one.one_byte, 1) : request.into;
+    if (there != nullptr) {
+      one.if_match = there->if_match;
+      one.size = there->size;
+    }
+    return true;
+  }
+  [[nodiscard]] static error beyond_end(const reading& one, std::optional<std::uint64_t> size) {
+    std::string line =
+        text({"the range of ", one.request.into.size(), " bytes goes beyond the end of the object"});
+    if (size) append(line, {", which has ", *size});
+    return error(errc::format, line).in_file(one.name).at_offset(one.request.offset);
+  }
+
+  static void read_done(void* self, call&, std::exception_ptr failed) noexcept {
+    const std::unique_ptr<reading> one(static_cast<reading*>(self));
+    if (!failed) {
+      try {
+        one->owner->finish(*one);
+      } catch (...) {
+        failed = std::current_exception();
+      }
+    }
+    one->listener.done(one->listener.self, one->request.tag, std::move(failed));
+  }
+  /// Throws unless the answer was the range.
+  void finish(reading& one) {
+    const answer& reply = one.reply;
+    if (reply.status == 200 || reply.status == 206) {
+      const auto total = total_length(reply);
+      const facts* const there = known(one.request.object);
+      if (!total && there == nullptr)
+        throw one.with_facts(error(errc::io, "the server does not tell how long the object is")).recurring();
+      pin(one, one.request.object, total ? *total : there->size);
+      return;
+    }
+    if (reply.status == 416) {
+      const auto range = parse_content_range(reply.header("Content-Range"));
+      if (range && range->total && known(one.request.object) != nullptr)
+        pin(one, one.request.object, *range->total);
+      if (range && range->total && one.offset + one.into.size() > *range->total)
+        throw beyond_end(one, range->total);
+    }
+    throw one.with_facts(answer_error(reply.status, reply.retry_after()));
+  }
+
+  /// Notes what an answer tells of an object, or compares it with what is known.
+  const facts& pin(const call& what, object_id id, std::uint64_t size) {
+    auto fresh = std::make_unique<facts>();
+    fresh->size = size;
+    const std::string_view tag = what.reply.header("ETag");
+    const bool weak = tag.starts_with("W/");
+    fresh->tag = weak ? tag.substr(2) : tag;
+    if (fresh->tag == "\"\"") fresh->tag.clear();  // says nothing
+    fresh->modified = what.reply.header("Last-Modified");
+    if (tag.size() > 2 && tag.starts_with('"') && tag.ends_with('"')) fresh->if_match = fresh->tag;
+    const facts* there = nullptr;
+    if (answers_[id].compare_exchange_strong(there, fresh.get(), std::memory_order_acq_rel))
+      return *fresh.release();
+    const bool tags = !there->tag.empty() && !fresh->tag.empty();
+    const bool dates = (!tags || weak) && !there->modified.empty() && !fresh->modified.empty();
+    if (there->size == size && (!tags || there->tag == fresh->tag) &&
+        (!dates || there->modified == fresh->modified))
+      return *there;
+    std::string line = "the object was replaced while it was read";
+    if (there->size != size) append(line, {": it had ", there->size, " bytes, and has ", size});
+    throw what.with_facts(error(errc::io, line + "; start again with the new one")).recurring();
+  }
+
+  const facts& find(object_id id) {
+    if (id >= list_->urls.size()) throw error(errc::argument, {"there is no object ", id});
+    if (known(id) == nullptr)
+      flight_.ask(id, [&] {
+        if (known(id) == nullptr) (void)find_by_head(id);
+      });
+    return *known(id);
+  }
+  const facts& find_by_head(object_id id) {
+    call head;
+    head.method = verb::head;
+    address(head, id);
+    client_->perform(head);
+    const answer& reply = head.reply;
+    if (reply.status == 200 && reply.length && !is_encoded(reply)) return pin(head, id, *reply.length);
+    // Signed URLs are for one method, and some servers know no HEAD.
+    if (reply.status == 200 || reply.status == 400 || reply.status == 403 || reply.status == 405 ||
+        reply.status == 501)
+      return find_by_range(id);
+    throw head.with_facts(answer_error(reply.status, reply.retry_after()));
+  }
+  const facts& find_by_range(object_id id) {
+    std::byte first{};
+    call get;
+    address(get, id);
+    get.offset = 0;
+    get.into = {&first, 1};
+    const answer& reply = get.reply;
+    try {
+      client_->perform(get);
+    } catch (const error&) {
+      // The server ignores ranges, but it has said how long the object is.
+      if (reply.status == 200 && reply.length && !is_encoded(reply))
+        return pin(get, id, *total_length(reply));
+      throw;
+    }
+    const auto range = parse_content_range(reply.header("Content-Range"));
+    if (reply.status == 416 && range && range->total == 0u) return pin(get, id, 0);
+    if (reply.status != 200 && reply.status != 206)
+      throw get.with_facts(answer_error(reply.status, reply.retry_after()));
+    const auto total = total_length(reply);
+    if (!total)
+      throw get.with_facts(error(errc::io, "the server does not tell how long the object is")).recurring();
+    return pin(get, id, *total);
+  }
+  [[nodiscard]] static bool is_encoded(const answer& reply) {
+    const std::string_view encoding = reply.header("Content-Encoding");
+    return !encoding.empty() && encoding != "identity";
+  }
+
+  shared<const object_list> list_;
+  fixed_array<std::atomic<const facts*>> answers_;
+  single_flight flight_;
+  std::size_t connections_;
+  std::vector<call::header> headers_;
+  std::optional<client> client_;
+};
+
+}  // namespace penstock::inline v0_1::detail::web

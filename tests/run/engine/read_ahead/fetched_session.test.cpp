@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/run/engine/read_ahead/fetched_session.hpp>
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/storage/memory_files.hpp>
+#include <penstock/storage/retrying.hpp>
+#include <penstock/storage/simulated_storage.hpp>
+#include <penstock/storage/throttled.hpp>
+
+#include "support/catch.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+namespace fetched_session_test {
+
+namespace ps = penstock;
+
+TEST_CASE("run/fetched_session: what a session can do, type-erased; defaults for what it cannot") {
+  const auto files = ps::memory_files().add("a", "text").add("b", "more");
+  auto plain = files.connect();
+  const ps::fetched_session near(plain);
+  CHECK(near.self() == &plain);
+  CHECK_FALSE(near.has_latency());
+  CHECK_FALSE(near.in_background());
+  CHECK(near.max_in_flight() == 0);
+  CHECK(near.counters() == ps::storage_counters{});
+  CHECK_FALSE(near.oldest_read().has_value());
+  CHECK(near.name(1) == "object 1");
+  CHECK(near.view().size(1) == 4);
+
+  auto session =
+      ps::retrying(ps::throttled(ps::simulated_storage(files, {.latency = std::chrono::microseconds(0)}),
+                                 {.max_in_flight = 7}))
+          .connect();
+  const ps::fetched_session far(session);
+  CHECK(far.has_latency());
+  CHECK(far.in_background());
+  CHECK(far.max_in_flight() == 7);
+  CHECK(far.name(1) == "b");
+  std::array<std::byte, 2> two{};
+  far.view().read(1, 2, two);
+  CHECK(ps::text_of(two) == "re");
+  CHECK(far.counters().requests == 1);
+  CHECK_FALSE(far.oldest_read().has_value());
+}
+
+}  // namespace fetched_session_test
