@@ -137,7 +137,7 @@ TEST_CASE("storage/arrow_files: bytes, size, version and names of three file sys
       CHECK(e.file() == prefix + "a-0.bin");
       CHECK(e.offset() == offset);
     }
-    CHECK(session.counters() == ps::storage_counters{.requests = 2, .bytes = 100'040});
+    CHECK(session.report().counters == ps::storage_counters{.requests = 2, .bytes = 100'040});
   }
   CHECK(ps::arrow_files(mock, "inner/a-{0..1}.bin").describe() == "arrow_files(mock, inner/a-{0..1}.bin)");
 }
@@ -205,7 +205,7 @@ TEST_CASE("storage/arrow_files: what cannot be read says so, and whether it may 
   disk->failures = 3;
   const auto retried = ps::retrying(some, {.initial_backoff = 0ms}).connect();
   CHECK(retried.size(0) == 10);
-  CHECK(retried.counters().retries == 3);
+  CHECK(retried.report().counters.retries == 3);
 
   CHECK(arrow_error([&] { ps::arrow_files(nullptr, "a"); }).code() == ps::errc::argument);
   CHECK(arrow_error([&] { ps::arrow_files(nullptr, fs::FileSelector()); }).code() == ps::errc::argument);

@@ -160,16 +160,18 @@ TEST_CASE("storage/cached: any range has its bytes, and each block is fetched on
   CHECK(all.all_right(second, 2));
   read_all(second, all);
   CHECK(far.reads() == all.blocks(block));
-  CHECK(first.counters().fetched + second.counters().fetched == all.blocks(block));
-  CHECK(first.counters().corrupt + second.counters().corrupt + first.counters().uncached == 0);
-  CHECK(second.counters().hits > 200);
+  CHECK(first.report().counters.fetched + second.report().counters.fetched == all.blocks(block));
+  CHECK(first.report().counters.corrupt + second.report().counters.corrupt +
+            first.report().counters.uncached ==
+        0);
+  CHECK(second.report().counters.hits > 200);
 
   auto third = near.connect();
   CHECK(all.all_right(third, 3));
   CHECK(becomes_resident(third, all));
   CHECK(all.all_right(third, 4));
   read_all(third, all);
-  CHECK(third.counters().fetched == 0);
+  CHECK(third.report().counters.fetched == 0);
   CHECK(far.reads() == all.blocks(block));
 }
 
@@ -187,12 +189,12 @@ TEST_CASE("storage/cached: it never has more than its limit, and what was used l
       REQUIRE(all.reads_right(session, random));
       REQUIRE(folder_bytes(folder) <= limit);
     }
-    CHECK(session.counters().evicted > 100);
-    CHECK(session.counters().uncached == 0);
+    CHECK(session.report().counters.evicted > 100);
+    CHECK(session.report().counters.uncached == 0);
 
     // The first block of the last object, again and again, between those of all others.
     std::vector<std::byte> got(100);
-    const auto fetched = [&] { return session.counters().fetched; };
+    const auto fetched = [&] { return session.report().counters.fetched; };
     session.read(7, 0, got);
     std::uint64_t again = 0;
     for (std::uint64_t i = 1; i < 40; ++i) {
@@ -218,8 +220,8 @@ TEST_CASE("storage/cached: bytes that are damaged on the disk are fetched again,
   read_all(session, all);
   change_file(folder / "penstock.blocks", [](std::string& bytes) { bytes[4096 + 5 * piece + 1000] ^= 1; });
   read_all(session, all);
-  CHECK(session.counters().corrupt == 1);
-  CHECK(session.counters().refetched == 1);
+  CHECK(session.report().counters.corrupt == 1);
+  CHECK(session.report().counters.refetched == 1);
   CHECK(far.reads() == all.blocks(piece) + 1);
   read_all(session, all);
   CHECK(far.reads() == all.blocks(piece) + 1);
@@ -254,11 +256,11 @@ TEST_CASE("storage/cached: damage is noticed in a cache that is in memory, too")
     bytes[4096 + 20 * piece] ^= 64;
   });
   read_all(session, all);
-  CHECK(session.counters().corrupt == 2);
-  CHECK(session.counters().refetched == 2);
+  CHECK(session.report().counters.corrupt == 2);
+  CHECK(session.report().counters.refetched == 2);
   CHECK(becomes_resident(session, all));
   read_all(session, all);
-  CHECK(session.counters().corrupt == 2);
+  CHECK(session.report().counters.corrupt == 2);
 
   // Without its end the mapping is of no use any more.
   std::filesystem::resize_file(folder / "penstock.blocks", 10 * piece);
@@ -384,7 +386,7 @@ TEST_CASE("storage/cached: objects of one name and size are told apart by their 
     std::vector<std::byte> got(1000);
     session.read(0, 0, got);
     session.read(0, 0, got);
-    CHECK(session.counters().hits >= 1);
+    CHECK(session.report().counters.hits >= 1);
     return std::string(ps::text_of(got).substr(0, 1));
   };
   CHECK(first_letter('a', 1) == "a");
@@ -405,7 +407,7 @@ TEST_CASE("storage/cached: with checksums compared once, a block that goes and a
     CHECK(all.all_right(first, seed, 10));
     CHECK(all.all_right(second, seed + 100, 10));
   }
-  CHECK(first.counters().evicted > 50);
+  CHECK(first.report().counters.evicted > 50);
 }
 
 TEST_CASE("storage/cached: a checksum is that of one block alone") {
@@ -432,7 +434,7 @@ TEST_CASE("storage/cached: a checksum is that of one block alone") {
   auto session = near.connect();
   session.read(7, 0, got);
   CHECK((ps::text_of(got) == all.contents[7].substr(0, piece)));
-  CHECK(session.counters().corrupt == 1);
+  CHECK(session.report().counters.corrupt == 1);
 }
 
 TEST_CASE("storage/cached: an index that is cut off, or deleted, under a run") {
@@ -524,8 +526,8 @@ TEST_CASE("storage/cached: failures of the other storage reach who asked, and ar
   CHECK(contains(error_of([&] { session.read(7, 0, got); }), "io: "));
   session.read(7, 0, got);
   CHECK((ps::text_of(got) == all.contents[7].substr(0, 10)));
-  CHECK(session.counters().fetched == 1);  // nothing was left locked
-  CHECK(session.counters().uncached == 0);
+  CHECK(session.report().counters.fetched == 1);  // nothing was left locked
+  CHECK(session.report().counters.uncached == 0);
   CHECK(contains(error_of([&] { session.read(0, 1, got); }), "format: "));
 }
 
@@ -544,7 +546,7 @@ TEST_CASE("storage/cached: many threads of many sessions, with a cache that is t
       });
     for (std::thread& one : threads) one.join();
     CHECK(wrong == 0);
-    CHECK(first.counters().corrupt + second.counters().corrupt == 0);
+    CHECK(first.report().counters.corrupt + second.report().counters.corrupt == 0);
     if (limit == 64 * piece) CHECK(far.reads() <= all.blocks(piece));
   }
 }

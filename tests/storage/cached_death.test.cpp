@@ -216,7 +216,7 @@ TEST_CASE("storage/cached: a child that outlives a killed process keeps none of 
   std::vector<std::byte> got(10);
   session.read(0, 0, got);  // would wait for an hour
   CHECK(got[7] == byte_at(7));
-  CHECK(session.counters().fetched == 1);
+  CHECK(session.report().counters.fetched == 1);
   (void)::kill(static_cast<pid_t>(counts.child), SIGKILL);
 }
 
@@ -240,9 +240,9 @@ TEST_CASE("storage/cached: on a full disk blocks go, and reads go past the cache
         for (std::size_t k = 0; k < got.size(); ++k)
           if (got[k] != byte_at(i % blocks * block + k)) ++counts.wrong;
       }
-      const auto before = session.counters().fetched;
+      const auto before = session.report().counters.fetched;
       session.read(0, (blocks - 1) * block, got);  // the one that came last
-      if (session.counters().fetched != before) ++counts.failures;
+      if (session.report().counters.fetched != before) ++counts.failures;
       // What has no room is not fetched whole again and again.
       if (counts.fetched[0] > 40) ++counts.failures;
       // Somebody else takes what is left.
@@ -250,7 +250,7 @@ TEST_CASE("storage/cached: on a full disk blocks go, and reads go past the cache
       for (std::uint64_t i = 0; i < blocks; ++i) session.read(0, i * block, got);
       std::ofstream(mounted + "/more") << std::string(2 << 20, 'x');
       for (std::uint64_t i = 0; i < blocks; ++i) session.read(0, i * block, got);
-      counts.reads = session.counters().corrupt;
+      counts.reads = session.report().counters.corrupt;
     } catch (...) {
       ++counts.failures;
     }

@@ -214,11 +214,11 @@ void read_with_faults(const std::string& how, const ps::disk_cache& where) {
     {
       const fault third(reads, EIO, {.every = 3});
       for (unsigned seed = 2; seed < 6; ++seed) REQUIRE(all.all_right(session, seed));
-      CHECK(session.counters().corrupt == fault::injected);
+      CHECK(session.report().counters.corrupt == fault::injected);
       CHECK(fault::injected > 0);
     }
-    CHECK(session.counters().refetched > 0);
-    CHECK(session.counters().uncached == 0);
+    CHECK(session.report().counters.refetched > 0);
+    CHECK(session.report().counters.uncached == 0);
     const fault each(reads, EIO, {.every = 1});
     // The first read finds the block damaged and fetches it again, and so on.
     for (unsigned seed = 6; seed < 8; ++seed) REQUIRE(all.all_right(session, seed));
@@ -226,15 +226,15 @@ void read_with_faults(const std::string& how, const ps::disk_cache& where) {
     const fault fourth(writes, EIO, {.every = 4});
     for (unsigned seed = 1; seed < 4; ++seed) REQUIRE(all.all_right(session, seed));
     CHECK(fault::injected > 0);
-    CHECK(session.counters().uncached > 0);
-    CHECK(session.counters().corrupt == 0);
+    CHECK(session.report().counters.uncached > 0);
+    CHECK(session.report().counters.corrupt == 0);
   } else if (how == "short") {
     const fault cut_reads("posix/io/rw/preadv/reduce", EIO, {.every = 2});
     const fault cut_writes("posix/io/rw/pwrite/reduce", EIO, {.every = 2});
     for (unsigned seed = 1; seed < 4; ++seed) REQUIRE(all.all_right(session, seed));
     CHECK(fault::injected > 0);
-    CHECK(session.counters().fetched == objects::blocks);
-    CHECK(session.counters().corrupt + session.counters().uncached == 0);
+    CHECK(session.report().counters.fetched == objects::blocks);
+    CHECK(session.report().counters.corrupt + session.report().counters.uncached == 0);
   } else {
     REQUIRE(how == "threads");
     const fault failing("posix/io/rw/*", EIO, {.every = 5});
@@ -283,7 +283,7 @@ void open_with_faults(const fs::path& folder) {
   {
     auto session = connect(limit);
     CHECK(all.all_right(session));
-    CHECK(session.counters().fetched == objects::blocks);
+    CHECK(session.report().counters.fetched == objects::blocks);
   }
   // What is there stays.
   says(opens(read, EIO, 1, limit), "cannot read the cache: " + error, index);
@@ -304,8 +304,8 @@ void open_with_faults(const fs::path& folder) {
     auto session = connect(limit);
     CHECK(all.all_right(session));
     CHECK(all.all_right(session, 2));
-    CHECK(session.counters().fetched == 0);
-    CHECK(session.counters().corrupt + session.counters().uncached == 0);
+    CHECK(session.report().counters.fetched == 0);
+    CHECK(session.report().counters.corrupt + session.report().counters.uncached == 0);
   }
   // While it is emptied for another limit.
   says(opens(cut, EIO, 1, limit / 2), "cannot empty the cache: " + error, data);
@@ -314,8 +314,8 @@ void open_with_faults(const fs::path& folder) {
   CHECK(opens(cut, EIO, 3, limit / 2) == "none");
   auto session = connect(limit);
   CHECK(all.all_right(session));
-  CHECK(session.counters().fetched == objects::blocks);
-  CHECK(session.counters().corrupt + session.counters().uncached == 0);
+  CHECK(session.report().counters.fetched == objects::blocks);
+  CHECK(session.report().counters.corrupt + session.report().counters.uncached == 0);
 }
 
 /// The words of the slots that have blocks, in a mapping of their own.
@@ -350,11 +350,11 @@ void read_what_moves(const fs::path& folder) {
     CHECK(all.is_right(session, 1, 100, 1000));
     CHECK(fault::injected == 1000);
   }
-  CHECK(session.counters().uncached == 1);
-  CHECK(session.counters().hits == 0);
+  CHECK(session.report().counters.uncached == 1);
+  CHECK(session.report().counters.hits == 0);
   CHECK(all.is_right(session, 1, 100, 1000));
-  CHECK(session.counters().hits == 1);
-  CHECK(session.counters().fetched == 1);
+  CHECK(session.report().counters.hits == 1);
+  CHECK(session.report().counters.fetched == 1);
 }
 
 TEST_CASE("storage/cached: in a process whose disk fails", "[.]") {
@@ -394,12 +394,12 @@ TEST_CASE("storage/cached: a disk whose reads and writes fail, and what it leave
       const ps::cached near(all.files, ps::disk_cache((dir / verify).string(), limit, {.block = block}));
       auto session = near.connect();
       CHECK(all.all_right(session));
-      CHECK(session.counters().corrupt + session.counters().uncached == 0);
+      CHECK(session.report().counters.corrupt + session.report().counters.uncached == 0);
       CHECK(all.all_right(session));
-      CHECK(session.counters().fetched <= objects::blocks);
+      CHECK(session.report().counters.fetched <= objects::blocks);
       auto next = near.connect();
       CHECK(all.all_right(next));
-      CHECK(next.counters().fetched == 0);
+      CHECK(next.report().counters.fetched == 0);
     }
   }
 }
@@ -441,7 +441,7 @@ TEST_CASE("storage/cached: files that may not grow: no index is an error, no roo
     if (!limit_files(room)) return 5;
     auto session = near.connect();
     if (!all.all_right(session) || !all.all_right(session, 2)) return 6;
-    const ps::storage_counters did = session.counters();
+    const ps::storage_counters did = session.report().counters;
     if (did.uncached == 0 || did.hits == 0 || did.corrupt != 0) return 7;
     return 0;
   });
@@ -449,8 +449,8 @@ TEST_CASE("storage/cached: files that may not grow: no index is an error, no roo
   const ps::cached near(all.files, ps::disk_cache(folder.string(), limit, {.block = block}));
   auto session = near.connect();
   CHECK(all.all_right(session));
-  CHECK(session.counters().fetched == objects::blocks - 5);
-  CHECK(session.counters().corrupt + session.counters().uncached == 0);
+  CHECK(session.report().counters.fetched == objects::blocks - 5);
+  CHECK(session.report().counters.corrupt + session.report().counters.uncached == 0);
 }
 
 // ---- clocks that differ
@@ -479,8 +479,10 @@ TEST_CASE("storage/cached: in a process whose clock is a day behind", "[.]") {
   auto session = near.connect();
   REQUIRE(all.all_right(session, 1));
   REQUIRE(all.all_right(session, 2));
-  CHECK(session.counters().evicted + session.counters().corrupt + session.counters().uncached == 0);
-  std::cout << "fetched: " << session.counters().fetched << ".\n";
+  CHECK(session.report().counters.evicted + session.report().counters.corrupt +
+            session.report().counters.uncached ==
+        0);
+  std::cout << "fetched: " << session.report().counters.fetched << ".\n";
 }
 
 TEST_CASE("storage/cached: processes whose clocks differ by a day fetch each block once") {
@@ -506,8 +508,10 @@ TEST_CASE("storage/cached: processes whose clocks differ by a day fetch each blo
   CHECK(right);
   CHECK(ran.status == 0);
   CHECK(all.all_right(session));
-  CHECK(session.counters().evicted + session.counters().corrupt + session.counters().uncached == 0);
-  const std::uint64_t left = objects::blocks - session.counters().fetched;
+  CHECK(session.report().counters.evicted + session.report().counters.corrupt +
+            session.report().counters.uncached ==
+        0);
+  const std::uint64_t left = objects::blocks - session.report().counters.fetched;
   CHECK(contains(ran.output, "fetched: " + std::to_string(left) + "."));
 }
 
@@ -526,7 +530,7 @@ TEST_CASE("storage/cached: another version is refused while a session goes on, a
   const ps::cached near(all.files, ps::disk_cache(folder.string(), limit, {.block = block}));
   auto session = near.connect();
   CHECK(all.is_right(session, 2, 0, 3 * block));
-  CHECK(session.counters().fetched == 3);
+  CHECK(session.report().counters.fetched == 3);
   // The session's folder, as it looks to a program of another version.
   const std::string newer = std::to_string(parts::block_index::version + 1);
   set_version(folder, parts::block_index::version + 1);
@@ -541,12 +545,12 @@ TEST_CASE("storage/cached: another version is refused while a session goes on, a
   CHECK(refused());
   CHECK(bytes_of(folder / "penstock.index") == before);
   CHECK(all.all_right(session));
-  CHECK(session.counters().fetched == objects::blocks);
-  CHECK(session.counters().corrupt + session.counters().uncached == 0);
+  CHECK(session.report().counters.fetched == objects::blocks);
+  CHECK(session.report().counters.corrupt + session.report().counters.uncached == 0);
   set_version(folder, parts::block_index::version);
   auto next = near.connect();
   CHECK(all.all_right(next));
-  CHECK(next.counters().fetched == 0);
+  CHECK(next.report().counters.fetched == 0);
 }
 
 TEST_CASE("storage/cached: a folder of version 1 is refused and left as it is, in use or not") {
@@ -719,7 +723,7 @@ TEST_CASE(
     reads_too.join();
     CHECK(contains(said, "stopped: penstock: the read was cancelled"));
     CHECK(contains(said, "object-2"));
-    CHECK(session.counters().uncached == 0);
+    CHECK(session.report().counters.uncached == 0);
 
     // The end of a session.
     const ps::read_request last{2, 0, first, 0};
@@ -733,7 +737,7 @@ TEST_CASE(
     CHECK(contains(error_of([&] { ended_before.read(2, 0, first); }), "stopped: "));
   }
   CHECK(all.all_right(session));
-  CHECK(session.counters().fetched == objects::blocks);
+  CHECK(session.report().counters.fetched == objects::blocks);
 }
 
 }  // namespace cached_faults_test

@@ -243,7 +243,7 @@ TEST_CASE("storage/cached: with half of the data, a new shuffle each epoch has t
     auto session = near.connect();
     driven all{reads, horizon};
     for (std::uint64_t row = 0; row < reads.size(); ++row) all.step(session, row, true);
-    const ps::storage_counters counted = session.counters();
+    const ps::storage_counters counted = session.report().counters;
     CHECK(counted.hits + counted.fetched == reads.size());
     CHECK(counted.uncached == 0);
     return counted.hits;
@@ -271,15 +271,15 @@ TEST_CASE(
   const ps::access_plan_sink plan = session.access_plan();
   for (std::uint32_t b = 0; b < count; ++b) session.plan_read(0, b * driven::block, 10, 10 * b);
   // Nothing is read, and yet everything comes.
-  for (std::uint64_t come = 0; come < count; come = session.counters().fetched) {
+  for (std::uint64_t come = 0; come < count; come = session.report().counters.fetched) {
     plan.stand_at(plan.self, 10 * come, 10 * count, true);
     std::this_thread::yield();
   }
-  CHECK(session.counters().hits == 0);
+  CHECK(session.report().counters.hits == 0);
   std::byte one[1];
   for (std::uint32_t b = 0; b < count; ++b) session.read(0, b * driven::block, one);
-  CHECK(session.counters().hits == count);
-  CHECK(session.counters().fetched == count);
+  CHECK(session.report().counters.hits == count);
+  CHECK(session.report().counters.fetched == count);
 }
 
 TEST_CASE("storage/cached: a cache that goes by use or by age does not ask to be told the future") {
@@ -314,7 +314,7 @@ TEST_CASE("storage/cached: memory over a folder: both know the future") {
     auto session = near.connect();
     driven all{reads, reads.size() / 4};
     for (std::uint64_t row = 0; row < reads.size(); ++row) all.step(session, row, true);
-    const ps::storage_counters counted = session.counters();  // of both
+    const ps::storage_counters counted = session.report().counters;  // of both
     CHECK(counted.uncached == 0);
     return counted;
   };
@@ -364,12 +364,12 @@ TEST_CASE("storage/cached: a process that died plans for nothing") {
   all.read(session, 20, 30);
   all.plan_read(session, 20, 29, 1000);
   all.stand_at(session, 0, 2000, true);
-  const std::uint64_t hits = session.counters().hits;
+  const std::uint64_t hits = session.report().counters.hits;
   // For these 29 goes, which nobody needs, and then 31. Of what the dead one needs of them nothing is known,
   // and if that counted, those would go that were used longest ago.
   all.read(session, 31, 33);
   all.read(session, 20, 29);
-  CHECK(session.counters().hits == hits + 9);
+  CHECK(session.report().counters.hits == hits + 9);
 }
 
 TEST_CASE("storage/cached: what comes ahead takes no place of what is needed before it") {
@@ -406,9 +406,9 @@ TEST_CASE("storage/cached: a run that ended and goes on needs its blocks again")
   all.plan_read(session, 0, 5, 100);
   all.stand_at(session, 60, 200, false);
   all.read(session, 20, 25);  // for which the others go
-  const std::uint64_t hits = session.counters().hits;
+  const std::uint64_t hits = session.report().counters.hits;
   all.read(session, 0, 5);
-  CHECK(session.counters().hits == hits + 5);
+  CHECK(session.report().counters.hits == hits + 5);
 }
 
 TEST_CASE("storage/cached: a run that goes elsewhere goes by what it reads there") {
@@ -423,9 +423,9 @@ TEST_CASE("storage/cached: a run that goes elsewhere goes by what it reads there
   all.plan_read(session, 0, 5, 10);  // first
   all.stand_at(session, 0, 200, false);
   all.read(session, 20, 25);
-  const std::uint64_t hits = session.counters().hits;
+  const std::uint64_t hits = session.report().counters.hits;
   all.read(session, 0, 5);
-  CHECK(session.counters().hits == hits + 5);
+  CHECK(session.report().counters.hits == hits + 5);
 }
 
 TEST_CASE("storage/cached: the child of a fork may let a session that plans go") {
@@ -445,9 +445,9 @@ TEST_CASE("storage/cached: the child of a fork may let a session that plans go")
   // And its parent plans as before.
   all.read(*session, 20, 30);
   all.stand_at(*session, 0, 200, true);
-  const std::uint64_t hits = session->counters().hits;
+  const std::uint64_t hits = session->report().counters.hits;
   all.read(*session, 0, 9);
-  CHECK(session->counters().hits == hits + 9);
+  CHECK(session->report().counters.hits == hits + 9);
 }
 
 TEST_CASE("storage/cached: beside a process that is stopped, blocks go by when they were used") {
@@ -470,7 +470,7 @@ TEST_CASE("storage/cached: beside a process that is stopped, blocks go by when t
     all.plan_read(session, 20, 30, 1000 * static_cast<std::uint64_t>(i));
     all.stand_at(session, 0, 2000, true);
   }
-  const std::uint64_t hits = session.counters().hits;
+  const std::uint64_t hits = session.report().counters.hits;
   ::kill(child, SIGKILL);
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(hits == 10);
@@ -487,9 +487,9 @@ TEST_CASE("storage/cached: what a session reads that does not plan stays no long
     all.read(reads, b, b + 1);
     all.stand_at(plans, 0, 200, true);  // it hears of the new block
   }
-  const std::uint64_t hits = plans.counters().hits;
+  const std::uint64_t hits = plans.report().counters.hits;
   all.read(plans, 0, 9);
-  CHECK(plans.counters().hits == hits + 9);
+  CHECK(plans.report().counters.hits == hits + 9);
 }
 
 TEST_CASE("storage/cached: sessions come, plan and go while others choose") {

@@ -161,7 +161,7 @@ using memory_session = ps::cached<ps::memory_cache, stamped_files>::session;
 static_assert(ps::background_session<memory_session>);
 static_assert(ps::latent_session<memory_session>);
 static_assert(ps::residency_session<memory_session>);
-static_assert(ps::counting_session<memory_session>);
+static_assert(ps::reports<memory_session>);
 
 TEST_CASE("storage/cached_memory: any range has its bytes, and each block is fetched once for all storages") {
   const objects all;
@@ -177,16 +177,16 @@ TEST_CASE("storage/cached_memory: any range has its bytes, and each block is fet
   CHECK(all.all_right(second, 2));
   all.read_all(second);
   CHECK(far.reads() == all.blocks(block));
-  CHECK(first.counters().fetched + second.counters().fetched == all.blocks(block));
-  CHECK(first.counters().uncached + second.counters().uncached == 0);
-  CHECK(first.counters().evicted + second.counters().evicted == 0);
+  CHECK(first.report().counters.fetched + second.report().counters.fetched == all.blocks(block));
+  CHECK(first.report().counters.uncached + second.report().counters.uncached == 0);
+  CHECK(first.report().counters.evicted + second.report().counters.evicted == 0);
 
   auto third = near.connect();
   CHECK(third.resident(7));
   all.read_all(third);
   CHECK(all.all_right(third, 3));
-  CHECK(third.counters().fetched == 0);
-  CHECK(third.counters().hits >= all.blocks(block));
+  CHECK(third.report().counters.fetched == 0);
+  CHECK(third.report().counters.hits >= all.blocks(block));
   CHECK(far.reads() == all.blocks(block));
   CHECK(contains(error_of([&] {
                    std::vector<std::byte> got(2);
@@ -221,7 +221,7 @@ TEST_CASE("storage/cached_memory: a cache that is too small keeps to its limit")
     auto session = near.connect();
     CHECK(all.all_right(session, 4));
     all.read_all(session);
-    const auto counted = session.counters();
+    const auto counted = session.report().counters;
     CHECK(counted.evicted > 50);
     CHECK(counted.fetched - counted.evicted == 12);  // what is there now
     CHECK(counted.uncached == 0);
@@ -233,9 +233,9 @@ TEST_CASE("storage/cached_memory: a cache that is too small keeps to its limit")
     std::uint64_t again = 0;
     for (std::uint64_t i = 1; i < 40; ++i) {
       session.read(i % 2 == 0 ? 7 : 6, (i % 2 == 0 ? 1 + i / 2 % 12 : i / 2 % 5) * block, got);
-      const std::uint64_t before = session.counters().fetched;
+      const std::uint64_t before = session.report().counters.fetched;
       session.read(7, 0, got);
-      again += session.counters().fetched - before;
+      again += session.report().counters.fetched - before;
     }
     CHECK((again == 0) == (evict == ps::eviction::lru));
   }
@@ -276,7 +276,7 @@ TEST_CASE("storage/cached_memory: many threads fetch each block once") {
   for (std::thread& one : threads) one.join();
   CHECK(wrong == 0);
   for (const auto& one : far.seen->reads) CHECK(one <= 1);
-  CHECK(first.counters().uncached + second.counters().uncached == 0);
+  CHECK(first.report().counters.uncached + second.report().counters.uncached == 0);
 }
 
 TEST_CASE("storage/cached_memory: many threads, with a cache that is too small") {
@@ -299,7 +299,7 @@ TEST_CASE("storage/cached_memory: many threads, with a cache that is too small")
       });
     for (std::thread& one : threads) one.join();
     CHECK(wrong == 0);
-    CHECK(first.counters().evicted + second.counters().evicted > 100);
+    CHECK(first.report().counters.evicted + second.report().counters.evicted > 100);
   }
 }
 
@@ -327,8 +327,8 @@ TEST_CASE("storage/cached_memory: a failed fetch reaches who asked for it, and w
   CHECK(failed == 1);
   CHECK(got_it == 3);
   CHECK(far.seen->reads[5] == 2);
-  CHECK(session.counters().fetched == 1);
-  CHECK(session.counters().uncached == 0);
+  CHECK(session.report().counters.fetched == 1);
+  CHECK(session.report().counters.uncached == 0);
 }
 
 TEST_CASE("storage/cached_memory: who waits too long reads past the cache, and is not waited for again") {
@@ -351,8 +351,8 @@ TEST_CASE("storage/cached_memory: who waits too long reads past the cache, and i
   far.seen->hold = false;
   fetches.join();
   passes.join();
-  CHECK(session.counters().uncached == 1);
-  CHECK(session.counters().fetched == 1);
+  CHECK(session.report().counters.uncached == 1);
+  CHECK(session.report().counters.fetched == 1);
 }
 
 TEST_CASE("storage/cached_memory: cancelling, and the end of a session, wait for nobody else") {
@@ -392,7 +392,7 @@ TEST_CASE("storage/cached_memory: cancelling, and the end of a session, wait for
   auto session = near.connect();
   session.read(0, 0, three);
   CHECK(right(0, three));
-  CHECK(session.counters().hits == 1);
+  CHECK(session.report().counters.hits == 1);
 }
 
 TEST_CASE("storage/cached_memory: objects are told apart by their stamps, and without one by their session") {
@@ -403,7 +403,7 @@ TEST_CASE("storage/cached_memory: objects are told apart by their stamps, and wi
     std::vector<std::byte> got(1000);
     session.read(0, 0, got);
     session.read(0, 0, got);
-    CHECK(session.counters().hits >= 1);
+    CHECK(session.report().counters.hits >= 1);
     return std::string(ps::text_of(got).substr(0, 1));
   };
   CHECK(first_letter('a', 1) == "a");
@@ -425,20 +425,20 @@ TEST_CASE("storage/cached_memory: memory over a disk over a store, each with wha
     auto session = ps::cached(on_disk, memory).connect();
     all.read_all(session);
     CHECK(far.reads() == of_disk);
-    const auto counted = session.counters();  // of both tiers
+    const auto counted = session.report().counters;  // of both tiers
     CHECK(counted.fetched == of_memory + of_disk);
     CHECK(counted.hits == of_memory - of_disk);
     all.read_all(session);
-    CHECK(session.counters().fetched == counted.fetched);
-    CHECK(session.counters().hits == counted.hits + of_memory);
+    CHECK(session.report().counters.fetched == counted.fetched);
+    CHECK(session.report().counters.hits == counted.hits + of_memory);
     CHECK(all.all_right(session, 8));
   }
   // Memory is gone; the disk is not.
   auto session = ps::cached(on_disk, ps::memory_cache(8_MiB, small)).connect();
   all.read_all(session);
   CHECK(far.reads() == of_disk);
-  CHECK(session.counters().fetched == of_memory);
-  CHECK(session.counters().hits == of_memory);  // of the disk
+  CHECK(session.report().counters.fetched == of_memory);
+  CHECK(session.report().counters.hits == of_memory);  // of the disk
 }
 
 TEST_CASE("storage/cached_memory: a cache around itself does not wait for itself") {
@@ -449,7 +449,7 @@ TEST_CASE("storage/cached_memory: a cache around itself does not wait for itself
   auto session = ps::cached(once, memory).connect();
   all.read_all(session);
   CHECK(far.reads() == all.blocks(block));
-  CHECK(session.counters().uncached == all.blocks(block));  // by the inner one
+  CHECK(session.report().counters.uncached == all.blocks(block));  // by the inner one
   all.read_all(session);
   CHECK(all.all_right(session, 9));
   CHECK(far.reads() == all.blocks(block));
@@ -504,7 +504,7 @@ TEST_CASE("storage/cached_memory: a child of a fork begins with an empty cache")
   all.read_all(session);
   CHECK(penstock_test::in_child([&] {
           auto own = near.connect();
-          return all.all_right(own, 5, 50) && own.counters().fetched > 0 ? 0 : 1;
+          return all.all_right(own, 5, 50) && own.report().counters.fetched > 0 ? 0 : 1;
         }) == 0);
   CHECK(all.all_right(session, 6));
 }

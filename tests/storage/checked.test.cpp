@@ -54,8 +54,8 @@ static_assert(ps::prefetching_session<ps::checked<ps::file>::session>);
 static_assert(!ps::local_storage<ps::checked<ps::file>>, "an index beside a file would not be compared");
 static_assert(ps::background_session<ps::checked<far_memory>::session>);
 static_assert(ps::latent_session<ps::checked<far_memory>::session>);
-static_assert(ps::counting_session<ps::checked<far_memory>::session>);
-static_assert(ps::observant_session<ps::checked<ps::retrying<far_memory>>::session>);
+static_assert(ps::reports<ps::checked<far_memory>::session>);
+static_assert(ps::reports<ps::checked<ps::retrying<far_memory>>::session>);
 static_assert(ps::storage<ps::checked<ps::checked<far_memory>>>, "one may be in another");
 
 std::string noise(std::size_t size, unsigned seed = 1) {
@@ -382,8 +382,8 @@ TEST_CASE("storage/checked: reads in the background wait for the comparison; lat
     for (std::size_t i = 0; i < into.size(); ++i)
       if (i % 4 != 3) CHECK(into[i] == (i / 2 % 2 == 0 ? a : b).substr(i * 50, 50));
   }
-  CHECK(session.counters().bytes == a.size() + b.size() + 2 * 30 * 50);
-  CHECK(session.counters().held == 0);
+  CHECK(session.report().counters.bytes == a.size() + b.size() + 2 * 30 * 50);
+  CHECK(session.report().counters.held == 0);
 }
 
 TEST_CASE(

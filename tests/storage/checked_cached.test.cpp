@@ -68,8 +68,8 @@ TEST_CASE("storage/checked_cached: each block is fetched once, by the comparison
       });
     for (std::thread& one : threads) one.join();
     CHECK(wrong == 0);
-    CHECK(session.counters().fetched == blocks);
-    CHECK(session.counters().uncached == 0);
+    CHECK(session.report().counters.fetched == blocks);
+    CHECK(session.report().counters.uncached == 0);
     CHECK(far.reads() == blocks);
     CHECK(far.bytes() == total);
   }

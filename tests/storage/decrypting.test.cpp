@@ -69,9 +69,7 @@ static_assert(!in_memory::session::views && !ps::mapped_session<around<ps::file>
 static_assert(!ps::background_session<in_memory::session> && !ps::latent_session<in_memory::session>);
 static_assert(ps::background_session<around<far_memory>::session> &&
               ps::latent_session<around<far_memory>::session>);
-static_assert(ps::counting_session<around<far_memory>::session> && !ps::counting_session<in_memory::session>);
-static_assert(ps::limiting_session<around<far_memory>::session> && ps::naming_session<in_memory::session>);
-static_assert(ps::observant_session<around<ps::retrying<far_memory>>::session>);
+static_assert(ps::reports<around<far_memory>::session> && ps::reports<in_memory::session>);
 static_assert(ps::residency_session<around<ps::file>::session> && ps::sidecar_storage<around<ps::file>>);
 static_assert(!ps::local_storage<around<ps::file>>, "plaintext must not be kept beside the files");
 static_assert(ps::storage<around<around<ps::memory_files>>>, "one may be in another");
@@ -462,7 +460,7 @@ TEST_CASE("storage/decrypting: reads in the background") {
   const auto where =
       ps::decrypting<ps::aes_256_gcm>(far, test_key(), {.segment_size = 4096, .max_in_flight = 16});
   auto session = where.connect();
-  CHECK(session.max_in_flight() == 16);
+  CHECK(session.report().max_in_flight == 16);
   std::vector<std::string> into(200, std::string(300, ' '));
   std::vector<ps::read_request> requests;
   for (std::size_t i = 0; i < into.size(); ++i)
@@ -479,7 +477,7 @@ TEST_CASE("storage/decrypting: reads in the background") {
   for (std::size_t i = 0; i < 199; ++i) CHECK(into[i] == text.substr(requests[i].offset, 300));
   CHECK(far.peak_in_flight() > 1);
   CHECK(far.peak_in_flight() <= 16);
-  CHECK(session.counters().requests == far.reads());
+  CHECK(session.report().counters.requests == far.reads());
   CHECK(far.reads() == 200);  // the header, and 199
 
   const far_memory faulty(one_object(encrypted(text, {.segment_size = 4096})),
@@ -495,8 +493,8 @@ TEST_CASE("storage/decrypting: reads in the background") {
   again.wait();
   CHECK(again.failures() == 0);
   CHECK(into[0] == text.substr(49'000, 300));
-  CHECK(retried.counters().retries == 1);
-  CHECK_FALSE(retried.oldest_read());
+  CHECK(retried.report().counters.retries == 1);
+  CHECK_FALSE(retried.report().oldest);
 }
 
 TEST_CASE("storage/decrypting: cancel ends the reads, and the session stays usable") {

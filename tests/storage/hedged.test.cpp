@@ -40,7 +40,7 @@ using penstock_test::read_outcomes;
 using far_memory = ps::simulated_storage<ps::memory_files>;
 using safe_far = ps::hedged<far_memory>;
 static_assert(ps::storage<safe_far> && ps::background_session<safe_far::session>);
-static_assert(ps::latent_session<safe_far::session> && ps::counting_session<safe_far::session>);
+static_assert(ps::latent_session<safe_far::session> && ps::reports<safe_far::session>);
 static_assert(ps::local_storage<ps::hedged<ps::simulated_storage<ps::file>>>);
 static_assert(ps::abandoning_session<abandoning_storage::session>);
 static_assert(!ps::abandoning_session<held_storage::session>);
@@ -90,7 +90,7 @@ TEST_CASE("storage/hedged: a second read that ends first wins, and the first doe
   CHECK(std::count(late.bytes.begin(), late.bytes.end(), std::byte{7}) == 16);
   CHECK(late.outcomes.each_once());
   CHECK(late.outcomes.failures() == 0);
-  CHECK(late.session.counters() ==
+  CHECK(late.session.report().counters ==
         ps::storage_counters{.requests = 3, .bytes = 32, .hedges = 1, .hedges_won = 1});
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("storage/hedged: where a read can be abandoned, the caller waits until
   CHECK(late.outcomes.ended() == 1);
   CHECK(late.outcomes.failures() == 0);
   CHECK(late.right());
-  CHECK(late.session.counters().hedges_won == 1);
+  CHECK(late.session.report().counters.hedges_won == 1);
 }
 
 TEST_CASE("storage/hedged: a first read that ends first wins, and the second is ignored") {
@@ -116,7 +116,7 @@ TEST_CASE("storage/hedged: a first read that ends first wins, and the second is 
   CHECK(late.right());
   late.reads->end(0);
   CHECK(late.outcomes.each_once());
-  CHECK(late.session.counters().hedges_won == 0);
+  CHECK(late.session.report().counters.hedges_won == 0);
   const abandoning_storage other(one_file());
   late_read second(other);
   second.reads->end(0);
@@ -171,7 +171,7 @@ TEST_CASE("storage/hedged: there are at most so many second reads as the share s
   for (std::size_t i = 0; i < 20; ++i) CHECK(all[399 + i] == i + 1);  // the oldest come first
   far.reads->end_all();
   CHECK(outcomes.each_once());
-  CHECK(session.counters() == ps::storage_counters{.requests = 420, .bytes = 400, .hedges = 20});
+  CHECK(session.report().counters == ps::storage_counters{.requests = 420, .bytes = 400, .hedges = 20});
 }
 
 TEST_CASE("storage/hedged: what is late depends on 98 of 100 recent reads, and on their median") {
@@ -312,7 +312,7 @@ TEST_CASE("storage/hedged: buffers are bounded, and given back") {
     };
     session.read_many(std::vector<ps::read_request>{{0, 0, bytes(0, 2000), 0}}, nobody);
     far.reads->end(0);  // how long one takes
-    CHECK(session.counters().held == 0);
+    CHECK(session.report().counters.held == 0);
     for (std::uint64_t round = 1; round < 4; ++round) {
       std::fill(into.begin(), into.end(), ' ');
       read_outcomes outcomes(3);
@@ -322,17 +322,17 @@ TEST_CASE("storage/hedged: buffers are bounded, and given back") {
           outcomes.listener());
       // the second one finds no room for a buffer
       if (abandons) {
-        eventually([&] { return session.counters().hedges == 2 * round; });
+        eventually([&] { return session.report().counters.hedges == 2 * round; });
         // A second read is counted before it begins.
         eventually([&] { return far.reads->offsets().size() == 5; });
         CHECK(far.reads->offsets() == std::vector<std::uint64_t>{1, 2001, 4001, 1, 4001});
       }
-      CHECK(session.counters().held == 2600);
+      CHECK(session.report().counters.held == 2600);
       far.reads->end_all();
       CHECK(outcomes.failures() == 0);
       CHECK(outcomes.each_once());
       CHECK((into.substr(0, 4600) == content(10'000).substr(1, 4600)));
-      CHECK(session.counters().held == 0);
+      CHECK(session.report().counters.held == 0);
     }
   };
   run(abandoning_storage(one_file()), true);

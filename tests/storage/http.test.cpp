@@ -97,7 +97,7 @@ TEST_CASE("storage/http: bytes, size and version") {
   }));
   const ps::http where({server.at("/a?x=1").c_str()}, direct());
   const auto session = where.connect();
-  CHECK(session.counters().requests == 0);
+  CHECK(session.report().counters.requests == 0);
   CHECK(session.size(0) == 200'000);
   CHECK(session.version(0).size == 200'000);
   CHECK(session.version(0).stamp != 0);
@@ -109,8 +109,8 @@ TEST_CASE("storage/http: bytes, size and version") {
   CHECK((got == bytes));
   CHECK(asked.all() ==
         std::vector<std::string>{"HEAD  ", "GET bytes=12345-13344 \"one\"", "GET bytes=0-199999 \"one\""});
-  CHECK(session.counters().requests == 3);
-  CHECK(session.counters().bytes == 201'000);
+  CHECK(session.report().counters.requests == 3);
+  CHECK(session.report().counters.bytes == 201'000);
   CHECK(session.connections() == 1);
   CHECK(server.connections() == 1);
 }
@@ -193,7 +193,7 @@ TEST_CASE("storage/http: many ranges in flight, in order, on connections that st
     CHECK((ps::text_of(into) == std::string_view(bytes).substr(0, into.size())));
     CHECK(server.connections() - before <= static_cast<int>(connections));
     CHECK(session.connections() <= connections);
-    CHECK(session.counters().bytes == into.size());
+    CHECK(session.report().counters.bytes == into.size());
     const std::scoped_lock held(lock);
     REQUIRE(order.size() == 2000);
     if (connections == 1) CHECK(std::is_sorted(order.begin(), order.end()));

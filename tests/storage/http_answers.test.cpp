@@ -232,7 +232,7 @@ TEST_CASE("storage/http: the size without HEAD") {
     const auto session = ps::http({server.at("/a").c_str()}, direct()).connect();
     CHECK(session.size(0) == 777);
     CHECK(session.version(0).stamp != 0);
-    CHECK(session.counters().requests == 2);
+    CHECK(session.report().counters.requests == 2);
     CHECK(server.connections() <= 2);
   }
   web_server gone(

@@ -219,15 +219,15 @@ TEST_CASE(
   proxy.script({network_fault::server_error(), network_fault::slow_down(), network_fault::cut(3)});
   CHECK_NOTHROW(read());
   CHECK(into == web_content(1000).substr(7, 10));
-  const ps::storage_counters all = session.counters();
+  const ps::storage_counters all = session.report().counters;
   CHECK(all.retries == 3);
   CHECK(all.slow_downs == 1);
   CHECK(all.throttled == 1);
   CHECK(all.requests == 4);
-  CHECK(session.max_in_flight() == 32);  // half of the connections
+  CHECK(session.report().max_in_flight == 32);  // half of the connections
   const auto object = ps::http({server.url("missing").c_str()}, without_proxies()).connect();
   CHECK(says(web_error_of([&] { (void)object.size(0); }), "(404)"));
-  CHECK(object.counters().requests == 1);
+  CHECK(object.report().counters.requests == 1);
 }
 
 TEST_CASE("storage/http: a request that stalls gets a second one, and its bytes are the right ones") {
@@ -262,17 +262,17 @@ TEST_CASE("storage/http: a request that stalls gets a second one, and its bytes 
   };
   read(7);
   for (std::size_t i = 0, met = 0; met < 5; ++i) {
-    const auto before = session.counters();
+    const auto before = session.report().counters;
     proxy.script({network_fault::stall(500)});
     read(1000 + i);  // would last an hour, though half of its bytes are in their place
-    const auto after = session.counters();
+    const auto after = session.report().counters;
     read(11);
     // A request of the read before that came second, and was not waited for, may have met the fault instead.
     if (!stalled(1000 + i)) continue;
     ++met;
     CHECK(after.hedges > before.hedges);
   }
-  CHECK(session.counters().hedges_won > 0);
+  CHECK(session.report().counters.hedges_won > 0);
 }
 
 TEST_CASE("storage/http: a server that dies in the middle of an epoch and comes back ends no run") {

@@ -40,7 +40,7 @@ using retrying_far = ps::retrying<far_memory>;
 using retrying_files = ps::retrying<ps::file>;
 using retrying_memory = ps::retrying<ps::memory_files>;
 static_assert(ps::storage<retrying_far> && ps::background_session<retrying_far::session>);
-static_assert(ps::latent_session<retrying_far::session> && ps::counting_session<retrying_far::session>);
+static_assert(ps::latent_session<retrying_far::session> && ps::reports<retrying_far::session>);
 static_assert(!ps::local_storage<retrying_far> && ps::local_storage<retrying_files>);
 static_assert(!ps::background_session<retrying_files::session> &&
               !ps::latent_session<retrying_files::session>);
@@ -124,7 +124,7 @@ TEST_CASE("storage/retrying: a read that fails twice succeeds at the third attem
   CHECK(ps::text_of(four) == content(14).substr(10));
   CHECK(session.size(1) == 5);
   CHECK(session.version(1).size == 5);
-  CHECK(session.counters() == ps::storage_counters{.requests = 3, .bytes = 4, .retries = 2});
+  CHECK(session.report().counters == ps::storage_counters{.requests = 3, .bytes = 4, .retries = 2});
   CHECK(retried.describe() == "retrying(" + far.describe() + ", 10 attempts)");
   CHECK(retried.names().size() == 2);
 }
@@ -143,7 +143,7 @@ TEST_CASE("storage/retrying: the last error is thrown, with the number of attemp
   CHECK(outcomes.error_of(0)->message() == "this read fails, as simulated, after 3 attempts");
   CHECK(outcomes.error_of(0)->offset() == 10);
   CHECK_FALSE(outcomes.error_of(0)->recurs());
-  CHECK(session.counters() == ps::storage_counters{.requests = 6, .retries = 4, .given_up = 2});
+  CHECK(session.report().counters == ps::storage_counters{.requests = 6, .retries = 4, .given_up = 2});
   CHECK(failure_of(ps::retrying(far, {.attempts = 1}).connect()) == "this read fails, as simulated");
 }
 
@@ -158,8 +158,8 @@ TEST_CASE("storage/retrying: what recurs is not tried again") {
   CHECK_THROWS_WITH(session.read(1, 0, nine), !contains("attempts"));  // beyond the end
   CHECK(far.reads() == 2);
   CHECK_THROWS_AS(session.size(7), ps::error);
-  CHECK(session.counters().retries == 0);
-  CHECK(session.counters().given_up == 0);
+  CHECK(session.report().counters.retries == 0);
+  CHECK(session.report().counters.given_up == 0);
 
   std::atomic<int> reads{0};
   const ps::retrying foreign(foreign_storage(two_files(), &reads), no_wait);
@@ -176,7 +176,7 @@ TEST_CASE("storage/retrying: a budget bounds the retries of all reads") {
   CHECK(failure_of(session) ==
         "this read fails, as simulated, after 1 attempt; so many reads failed that the budget for retries is "
         "spent");
-  CHECK(session.counters() == ps::storage_counters{.requests = 4, .retries = 2, .given_up = 2});
+  CHECK(session.report().counters == ps::storage_counters{.requests = 4, .retries = 2, .given_up = 2});
 
   const far_memory slow(
       two_files(), {.latency = 0ms, .faults = {first_reads_fail(~0u, ps::simulated_failure::timed_out)}});
@@ -189,7 +189,7 @@ TEST_CASE("storage/retrying: a budget bounds the retries of all reads") {
   const auto lasts = ps::retrying(flaky, {.initial_backoff = 0ms, .budget = 5}).connect();
   std::array<std::byte, 1> one{};
   for (std::uint64_t i = 0; i < 100; ++i) lasts.read(0, i, one);
-  CHECK(lasts.counters() == ps::storage_counters{.requests = 200, .bytes = 100, .retries = 100});
+  CHECK(lasts.report().counters == ps::storage_counters{.requests = 200, .bytes = 100, .retries = 100});
 
   const auto endless = ps::retrying(dead, {.attempts = 1000, .initial_backoff = 0ms, .budget = 0}).connect();
   CHECK_THAT(failure_of(endless), contains("after 1000 attempts"));
@@ -241,7 +241,7 @@ TEST_CASE("storage/retrying: reads in the background are tried again, and report
   bool right = true;
   for (const auto& one : requests) right = right && ps::text_of(one.into) == all.substr(one.offset, 20);
   CHECK(right);
-  const ps::storage_counters counted = session.counters();
+  const ps::storage_counters counted = session.report().counters;
   CHECK(counted.retries > 1500);
   CHECK(counted.retries % 2 == 0);
   CHECK(counted.requests == 2000 + counted.retries);
@@ -289,7 +289,7 @@ TEST_CASE("storage/retrying: cancel ends a thousand reads that wait, and the ses
       seen = std::current_exception();
     }
   });
-  eventually([&] { return session.counters().retries == 1001; });
+  eventually([&] { return session.report().counters.retries == 1001; });
   CHECK(outcomes.ended() == 0);
   session.cancel();
   outcomes.wait();
@@ -320,7 +320,7 @@ TEST_CASE("storage/retrying: a session that ends reports each of its reads") {
   {
     auto session = ps::retrying(far, {.initial_backoff = 24h, .max_backoff = 24h, .max_time = 24h}).connect();
     session.read_many(requests, outcomes.listener());
-    eventually([&] { return session.counters().retries > 50; });
+    eventually([&] { return session.report().counters.retries > 50; });
   }
   CHECK(outcomes.each_once());
   CHECK(outcomes.failures(ps::errc::stopped) > 200);
@@ -375,7 +375,7 @@ TEST_CASE("storage/retrying: once its reads are ended, a session tries nothing a
           .connect();
   ps::end_reads(session);
   CHECK(failure_of(session) == "this read fails, as simulated");
-  CHECK(session.counters().retries == 0);
+  CHECK(session.report().counters.retries == 0);
 }
 
 TEST_CASE("storage/retrying: it tells of its oldest read, and which attempt that is") {
@@ -384,14 +384,14 @@ TEST_CASE("storage/retrying: it tells of its oldest read, and which attempt that
   auto session =
       ps::throttled(ps::retrying(far, {.initial_backoff = 24h, .max_backoff = 24h, .max_time = 24h}))
           .connect();
-  CHECK_FALSE(session.oldest_read().has_value());
+  CHECK_FALSE(session.report().oldest.has_value());
   CHECK(session.name(1) == "b");
   const auto told = [&](std::uint64_t offset) {
     eventually([&] {
-      const auto late = session.oldest_read();
+      const auto late = session.report().oldest;
       return late && late->attempt == 2;
     });
-    const auto late = session.oldest_read();
+    const auto late = session.report().oldest;
     REQUIRE(late.has_value());
     CHECK(late->object == 0);
     CHECK(late->offset == offset);
@@ -417,7 +417,7 @@ TEST_CASE("storage/retrying: it tells of its oldest read, and which attempt that
     session.cancel();
     reader.join();
   }
-  CHECK_FALSE(session.oldest_read().has_value());
+  CHECK_FALSE(session.report().oldest.has_value());
 }
 
 TEST_CASE("storage/retrying: views are the views of the storage inside") {
@@ -427,7 +427,7 @@ TEST_CASE("storage/retrying: views are the views of the storage inside") {
   std::array<std::byte, 5> five{};
   session.read(1, 0, five);
   CHECK(ps::text_of(five) == "short");
-  CHECK(session.counters() == ps::storage_counters{.requests = 1, .bytes = 5});
+  CHECK(session.report().counters == ps::storage_counters{.requests = 1, .bytes = 5});
   session.will_need(0, 0, 10);
 }
 

@@ -112,7 +112,7 @@ TEST_CASE("storage/s3: what a request has, and how often it is sent") {
   CHECK((s3_read(session, 0, 0, 5000) == s3_bytes));
   CHECK(log.last().find("\r\nx-amz-checksum-mode: ENABLED\r\n") != std::string::npos);
   CHECK(log.all().size() == 3);
-  CHECK(session.counters() == ps::storage_counters{.requests = 3, .bytes = 5100});
+  CHECK(session.report().counters == ps::storage_counters{.requests = 3, .bytes = 5100});
   CHECK_THROWS_AS(s3_read(session, 0, 4990, 11), ps::error);
   CHECK(log.all().size() == 3);
 
@@ -216,7 +216,7 @@ TEST_CASE("storage/s3: slow-downs of any status are counted") {
   }));
   const auto session = s3_session_of(server);
   for (int i = 0; i < 3; ++i) (void)s3_error_of([&] { (void)s3_read(session, 0, 0, 10); });
-  CHECK(session.counters().slow_downs == 3);
+  CHECK(session.report().counters.slow_downs == 3);
 }
 
 TEST_CASE("storage/s3: the store's region and clock are remembered") {
@@ -430,7 +430,7 @@ TEST_CASE("storage/s3: what may pass is tried again, and single reads can be end
     const auto session = s3_session_of(server, options);
     CHECK(session.size(0) == 5000);
     CHECK((s3_read(session, 0, 7, 90) == s3_bytes.substr(7, 90)));
-    CHECK(session.counters() ==
+    CHECK(session.report().counters ==
           ps::storage_counters{.requests = 4, .bytes = 90, .slow_downs = 2, .retries = 2});
   }
   options.connection.retries = {.attempts = 0};

@@ -145,7 +145,7 @@ TEST_CASE("storage/s3_aistore: what a target refuses is asked of the gateway aga
   const auto session = by_s3(site, options).connect();
   site.refuse_then_move(2);
   CHECK((s3_read(session, 3, 50, 100) == bytes_of(3).substr(50, 100)));
-  CHECK(session.counters().retries == 2);
+  CHECK(session.report().counters.retries == 2);
   CHECK(site.gateway().all().size() == 3);
   const auto plain =
       by_url(site,
@@ -153,5 +153,5 @@ TEST_CASE("storage/s3_aistore: what a target refuses is asked of the gateway aga
           .connect();
   site.refuse_then_move(1);
   CHECK((s3_read(plain, 4, 50, 100) == bytes_of(4).substr(50, 100)));
-  CHECK(plain.counters().retries == 1);
+  CHECK(plain.report().counters.retries == 1);
 }

@@ -229,7 +229,7 @@ TEST_CASE("storage/s3: whole objects that changed on their way are read again, i
     flips();
     const auto session = ps::s3({"bucket/a"}, options).connect();
     CHECK((s3_read(session, 0, 0, whole.size()) == whole));
-    CHECK(session.counters().retries == 2);
+    CHECK(session.report().counters.retries == 2);
     CHECK(proxy.count(fault_kind::flip) == 2);
   }
   proxy.behave();

@@ -116,9 +116,9 @@ void reads_objects(const s3_server& server, const std::string& content) {
   ps::detail::s3::stored_objects late(ps::shared<const ps::detail::s3::object_names>(list.release()), options,
                                       clock);
   CHECK((s3_read(late, 0, 0, 100) == content.substr(0, 100)));
-  const std::uint64_t at_first = late.counters().requests;
+  const std::uint64_t at_first = late.report().counters.requests;
   CHECK((s3_read(late, 0, 0, 100) == content.substr(0, 100)));
-  CHECK(late.counters().requests == at_first + 1);
+  CHECK(late.report().counters.requests == at_first + 1);
 }
 
 }  // namespace
@@ -170,8 +170,8 @@ TEST_CASE("storage/s3: Swift") {
   options.place.region = "eu-west-1";
   const auto session = ps::s3({"bucket/many/o1", "bucket/many/o2"}, options).connect();
   CHECK(s3_read(session, 0, 0, 100) == web_content(100));
-  const std::uint64_t at_first = session.counters().requests;
+  const std::uint64_t at_first = session.report().counters.requests;
   CHECK(at_first == 2);
   CHECK(s3_read(session, 1, 0, 100) == web_content(100));
-  CHECK(session.counters().requests == at_first + 1);
+  CHECK(session.report().counters.requests == at_first + 1);
 }

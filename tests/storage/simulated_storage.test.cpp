@@ -208,7 +208,7 @@ TEST_CASE(
       CHECK(e.retry_after_ms().has_value() == (kind == how::slow_down));
       CHECK(e.retry_after_ms().value_or(7) == 7);
     }
-    CHECK(session.counters() ==
+    CHECK(session.report().counters ==
           ps::storage_counters{.requests = 1, .slow_downs = kind == how::slow_down ? 1u : 0u});
   }
 }
@@ -274,7 +274,7 @@ TEST_CASE("storage/simulated_storage: reads that find too many others in flight 
   CHECK_FALSE(outcomes.failed(2));
   REQUIRE(outcomes.error_of(3));
   CHECK(outcomes.error_of(3)->retry_after_ms() == 2);
-  CHECK(session.counters() == ps::storage_counters{.requests = 10, .bytes = 30, .slow_downs = 7});
+  CHECK(session.report().counters == ps::storage_counters{.requests = 10, .bytes = 30, .slow_downs = 7});
 }
 
 TEST_CASE("storage/simulated_storage: cancel ends pending reads, and the session can be used again") {

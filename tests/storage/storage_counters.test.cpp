@@ -28,10 +28,6 @@
 namespace ps = penstock;
 using namespace std::chrono_literals;
 
-static_assert(ps::counting_session<ps::simulated_storage<ps::memory_files>::session>);
-static_assert(ps::counting_session<ps::retrying<ps::file>::session>);
-static_assert(!ps::counting_session<ps::file::session>);
-
 namespace {
 
 using far_memory = ps::simulated_storage<ps::memory_files>;

@@ -38,7 +38,7 @@ using penstock_test::read_outcomes;
 using far_memory = ps::simulated_storage<ps::memory_files>;
 using gentle_far = ps::throttled<far_memory>;
 static_assert(ps::storage<gentle_far> && ps::background_session<gentle_far::session>);
-static_assert(ps::latent_session<gentle_far::session> && ps::counting_session<gentle_far::session>);
+static_assert(ps::latent_session<gentle_far::session> && ps::reports<gentle_far::session>);
 static_assert(ps::local_storage<ps::throttled<ps::file>>);
 static_assert(ps::mapped_session<ps::throttled<ps::file>::session>);
 static_assert(!ps::background_session<ps::throttled<ps::file>::session>);
@@ -85,8 +85,8 @@ TEST_CASE("storage/throttled: so many reads are in flight, and they begin in ord
   }
   CHECK(outcomes.each_once());
   CHECK(outcomes.failures() == 0);
-  CHECK(session.counters() == ps::storage_counters{.requests = 20, .bytes = 20});
-  CHECK(session.max_in_flight() == 4);
+  CHECK(session.report().counters == ps::storage_counters{.requests = 20, .bytes = 20});
+  CHECK(session.report().max_in_flight == 4);
 }
 
 TEST_CASE("storage/throttled: a store that asks for fewer reads halves the limit, successes raise it") {
@@ -97,33 +97,33 @@ TEST_CASE("storage/throttled: a store that asks for fewer reads halves the limit
   session.read_many(reads.requests, outcomes.listener());
   CHECK(far.reads->count() == 16);
   far.reads->end(0, slow_down(0));
-  CHECK(session.max_in_flight() == 8);
+  CHECK(session.report().max_in_flight == 8);
   CHECK(far.reads->count() == 15);  // nothing begins until fewer than 8 are in flight
   far.reads->end(0, slow_down(0));  // sent before the limit was halved
-  CHECK(session.max_in_flight() == 8);
+  CHECK(session.report().max_in_flight == 8);
   CHECK(far.reads->count() == 14);
   while (far.reads->count() > 8) far.reads->end(0);
-  CHECK(session.max_in_flight() == 8);  // those that were sent before say nothing
+  CHECK(session.report().max_in_flight == 8);  // those that were sent before say nothing
   CHECK(far.reads->count() == 8);
   for (std::size_t i = 0; i < 7; ++i) far.reads->end(0);  // the last of the old ones
   CHECK(far.reads->offsets().front() == 15);
   // from here on reads of this round succeed: 8 of them raise the limit to 9, 9 more to 10
   std::size_t limit = 8;
-  while (session.max_in_flight() < 16) {
+  while (session.report().max_in_flight < 16) {
     far.reads->end(0);
-    CHECK(session.max_in_flight() >= limit);
-    limit = session.max_in_flight();
+    CHECK(session.report().max_in_flight >= limit);
+    limit = session.report().max_in_flight;
     CHECK(far.reads->count() == limit);
   }
   CHECK(far.reads->begun() > 8 + 9 + 10 + 11 + 12 + 13 + 14 + 15);
   for (int i = 0; i < 10; ++i) {
     far.reads->end(0, slow_down(0));
-    while (far.reads->count() > session.max_in_flight()) far.reads->end(0);
-    for (std::size_t n = session.max_in_flight(); n > 1; --n) far.reads->end(0);
+    while (far.reads->count() > session.report().max_in_flight) far.reads->end(0);
+    for (std::size_t n = session.report().max_in_flight; n > 1; --n) far.reads->end(0);
   }
-  CHECK(session.max_in_flight() >= 1);
-  CHECK(session.counters().slow_downs == 12);
-  CHECK(session.counters().throttled > 5);
+  CHECK(session.report().max_in_flight >= 1);
+  CHECK(session.report().counters.slow_downs == 12);
+  CHECK(session.report().counters.throttled > 5);
   far.reads->end_all();
   CHECK(outcomes.each_once());
   CHECK(outcomes.failures(ps::errc::io) == 12);
@@ -136,16 +136,16 @@ TEST_CASE("storage/throttled: the limit never falls below one, and other errors 
   read_outcomes outcomes(40);
   session.read_many(reads.requests, outcomes.listener());
   far.reads->end(0, std::make_exception_ptr(ps::error(ps::errc::io, "broken")));
-  CHECK(session.max_in_flight() == 4);
+  CHECK(session.report().max_in_flight == 4);
   CHECK(far.reads->count() == 4);
   for (int i = 0; i < 20; ++i) far.reads->end(0, slow_down(0));
-  CHECK(session.max_in_flight() == 1);
+  CHECK(session.report().max_in_flight == 1);
   CHECK(far.reads->count() == 1);
   far.reads->end(0);
-  CHECK(session.max_in_flight() == 2);
+  CHECK(session.report().max_in_flight == 2);
   far.reads->end_all();
   CHECK(outcomes.each_once());
-  CHECK(session.max_in_flight() == 4);
+  CHECK(session.report().max_in_flight == 4);
 }
 
 TEST_CASE("storage/throttled: when the store names a time, no read begins before it is over") {
@@ -269,7 +269,7 @@ TEST_CASE("storage/throttled: retries around it reach every byte of a store that
   outcomes.wait();
   CHECK(outcomes.each_once());
   CHECK(outcomes.failures() == 0);
-  const ps::storage_counters counted = session.counters();
+  const ps::storage_counters counted = session.report().counters;
   CHECK(counted.slow_downs > 0);
   CHECK(counted.throttled > 0);
   CHECK(counted.retries == counted.slow_downs);

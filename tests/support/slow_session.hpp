@@ -5,7 +5,7 @@
 #include <penstock/core/options.hpp>
 #include <penstock/run/engine/read_ahead/fetcher.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/storage_counters.hpp>
+#include <penstock/storage/session_report.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -47,8 +47,9 @@ struct slow_session {
     std::memcpy(into.data(), text.data() + offset, into.size());
   }
   static void will_need(penstock::object_id, std::uint64_t, std::uint64_t) {}
-  [[nodiscard]] std::size_t max_in_flight() const { return allows; }
-  [[nodiscard]] penstock::storage_counters counters() const { return counted; }
+  [[nodiscard]] penstock::session_report report() const {
+    return {.counters = counted, .counted = true, .max_in_flight = allows};
+  }
   void read_many(std::span<const penstock::read_request> requests, penstock::read_listener who) {
     const std::scoped_lock lock(busy);
     for (const auto& one : requests) begun.push_back({one, who});

@@ -5,7 +5,7 @@
 #include <penstock/core/position.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/fetched.hpp>
-#include <penstock/storage/storage_counters.hpp>
+#include <penstock/storage/session_report.hpp>
 
 #include <concepts>
 #include <cstdint>
@@ -127,21 +127,6 @@ concept knows_bytes_per_sample = requires(const Reader& r) {
   { r.bytes_per_sample() } -> std::same_as<std::uint64_t>;
 };
 
-/// Whether a reader reads through sessions that count.
-template <class Reader>
-concept counts_reads = requires(const Reader& r) {
-  { r.counters() } -> std::same_as<storage_counters>;
-};
-
-/// What a reader's sessions counted; zeros if they do not count.
-template <class Reader>
-[[nodiscard]] storage_counters counters_of(const Reader& reader) {
-  if constexpr (counts_reads<Reader>)
-    return reader.counters();
-  else
-    return {};
-}
-
 /// What the plans of a reader that joins plans keep in memory.
 template <class Reader>
 [[nodiscard]] kept_counters kept_of(const Reader& reader) {
@@ -151,15 +136,6 @@ template <class Reader>
     return reader.kept();
   else
     return {};
-}
-
-/// The oldest read of a reader's sessions that has not ended, if they tell.
-template <class Reader>
-[[nodiscard]] std::optional<named_read> oldest_read_in(const Reader& reader) {
-  if constexpr (requires { reader.oldest_read(); })
-    return reader.oldest_read();
-  else
-    return std::nullopt;
 }
 
 /// Ends the reads in progress of a reader, and the waits of threads in them, if its sessions can; see

@@ -83,13 +83,8 @@ class concat_source : public opens_as_plan<concat_source<Plans>> {
       readers_->ranges(k, within(p, k), s, sink);
     }
     void cancel_reads() const noexcept { readers_->cancel_reads(); }
-    [[nodiscard]] std::optional<named_read> oldest_read() const { return readers_->oldest_read(); }
     [[nodiscard]] kept_counters kept() const { return readers_->kept(); }
-    [[nodiscard]] storage_counters counters() const
-      requires Plans::counts
-    {
-      return readers_->counters();
-    }
+    [[nodiscard]] session_report report() const { return readers_->report(); }
     [[nodiscard]] std::uint64_t bytes_per_sample() const {
       const std::uint64_t all = firsts_->back();
       double bytes = 0;

@@ -91,9 +91,8 @@ struct damaged_shard {
 ///   reader::takes_fetched         optional: false if the worker never uses that pointer, as for sources in memory
 ///   reader::plans_reads              optional: false if none of its sessions is a `planning_session`
 ///   reader::has_latency           optional: true if a run should fetch ahead without being asked
-///   reader.counters()             optional: what its sessions counted, a storage_counters
-///   reader.oldest_read()          optional: the oldest read of its sessions that has not ended, an optional
-///                                 named_read; any thread
+///   reader.report()               optional: what its sessions counted, and the oldest of their reads, a
+///                                 `session_report`; any thread
 ///   reader.cancel_reads()         optional: ends what its sessions read; called when a run ends
 ///   reader.will_need(index)       optional, for readers without ranges: a hint that the sample will be read soon;
 ///                                 never throws; may take a `reader::scout&`

@@ -17,8 +17,8 @@
 #include <penstock/source/records/ffcv_sample.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
+#include <penstock/storage/session_report.hpp>
 #include <penstock/storage/session_view.hpp>
-#include <penstock/storage/storage_counters.hpp>
 
 #include <algorithm>
 #include <array>
@@ -136,12 +136,8 @@ class ffcv_source : public opens_as_plan<ffcv_source<Storage>> {
       if (const auto range = range_of(place.shard, place.sample))
         open_.range(place.shard, range->first, range->second - range->first, sink);
     }
-    [[nodiscard]] storage_counters counters() const
-      requires counting_session<session_type>
-    {
-      return open_.counters();
-    }
-    [[nodiscard]] std::optional<named_read> oldest_read() const { return open_.oldest_read(); }
+    /// That of the session.
+    [[nodiscard]] session_report report() const { return open_.report(); }
     void cancel_reads() const noexcept { open_.cancel_reads(); }
     /// The mean size of a sample.
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {

@@ -25,7 +25,7 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/file_names.hpp>
-#include <penstock/storage/storage_counters.hpp>
+#include <penstock/storage/session_report.hpp>
 
 #include <unistd.h>
 
@@ -131,12 +131,8 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
       sink(session_, static_cast<object_id>(place.shard), begin,
            table.begins[detail::to_size(place.sample + 1)] - begin);
     }
-    [[nodiscard]] storage_counters counters() const
-      requires counting_session<session_type>
-    {
-      return session_.counters();
-    }
-    [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
+    /// That of the session.
+    [[nodiscard]] session_report report() const { return report_of(session_); }
     void cancel_reads() const noexcept { end_reads(session_); }
     /// The mean size of a sample.
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {

@@ -84,13 +84,8 @@ class mix_source : public opens_as_plan<mix_source<Plans>> {
       readers_->ranges(found.source, found.at, s.each, sink);
     }
     void cancel_reads() const noexcept { readers_->cancel_reads(); }
-    [[nodiscard]] std::optional<named_read> oldest_read() const { return readers_->oldest_read(); }
     [[nodiscard]] kept_counters kept() const { return readers_->kept(); }
-    [[nodiscard]] storage_counters counters() const
-      requires Plans::counts
-    {
-      return readers_->counters();
-    }
+    [[nodiscard]] session_report report() const { return readers_->report(); }
     /// The mean over an epoch, or over its first million samples.
     [[nodiscard]] std::uint64_t bytes_per_sample() const {
       const std::uint64_t samples = std::min(order_.size(), std::uint64_t{1} << 20);

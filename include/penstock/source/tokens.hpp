@@ -17,8 +17,8 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file_names.hpp>
 #include <penstock/storage/mapped_file.hpp>
+#include <penstock/storage/session_report.hpp>
 #include <penstock/storage/session_view.hpp>
-#include <penstock/storage/storage_counters.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -138,12 +138,8 @@ class token_source : public opens_as_plan<token_source<T, Window, Storage>> {
                   files_->span * sizeof(T), sink);
     }
     void cancel_reads() const noexcept { open_.cancel_reads(); }
-    [[nodiscard]] std::optional<named_read> oldest_read() const { return open_.oldest_read(); }
-    [[nodiscard]] storage_counters counters() const
-      requires counting_session<typename Storage::session>
-    {
-      return open_.counters();
-    }
+    /// That of the session.
+    [[nodiscard]] session_report report() const { return open_.report(); }
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return files_->span * sizeof(T); }
 
    private:

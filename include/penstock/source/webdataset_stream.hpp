@@ -14,7 +14,7 @@
 #include <penstock/source/tar/stream_sample.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file_names.hpp>
-#include <penstock/storage/storage_counters.hpp>
+#include <penstock/storage/session_report.hpp>
 
 #include <cstdint>
 #include <initializer_list>
@@ -119,15 +119,8 @@ class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<S
     [[nodiscard]] source_mark mark() const noexcept { return state_->samples.mark(); }
     /// Opens the marked shard and reads past the samples already delivered; earlier shards are not touched.
     void seek(std::uint64_t, source_mark place) { state_->samples.seek(place); }
-    /// What the session counted.
-    [[nodiscard]] storage_counters counters() const
-      requires counting_session<session_type>
-    {
-      return std::as_const(state_->session).counters();
-    }
-    [[nodiscard]] std::optional<named_read> oldest_read() const {
-      return oldest_read_of(std::as_const(state_->session));
-    }
+    /// That of the session.
+    [[nodiscard]] session_report report() const { return report_of(std::as_const(state_->session)); }
     /// Ends the session's reads. Any thread.
     void cancel_reads() const noexcept { state_->pieces.end(); }
 

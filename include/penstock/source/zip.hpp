@@ -189,13 +189,8 @@ class zip_source : public opens_as_plan<zip_source<Names, Plans...>> {
       for (std::size_t k = 0; k < sizeof...(Plans); ++k) readers_->ranges(k, p, s, sink);
     }
     void cancel_reads() const noexcept { readers_->cancel_reads(); }
-    [[nodiscard]] std::optional<named_read> oldest_read() const { return readers_->oldest_read(); }
     [[nodiscard]] kept_counters kept() const { return readers_->kept(); }
-    [[nodiscard]] storage_counters counters() const
-      requires plans_type::counts
-    {
-      return readers_->counters();
-    }
+    [[nodiscard]] session_report report() const { return readers_->report(); }
     [[nodiscard]] std::uint64_t bytes_per_sample() const {
       std::uint64_t bytes = 0;
       for (std::size_t k = 0; k < sizeof...(Plans); ++k) bytes += readers_->bytes_per_sample(k);

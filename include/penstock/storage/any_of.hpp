@@ -6,9 +6,9 @@
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/url_scheme.hpp>
+#include <penstock/storage/session_report.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/sidecar.hpp>
-#include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/threaded_reads.hpp>
 
 #include <concepts>
@@ -229,36 +229,13 @@ class any_of {
       });
     }
 
-    /// What the chosen one has counted; nothing if it does not count.
-    [[nodiscard]] storage_counters counters() const
-      requires((counting_session<typename Storages::session> || ...))
-    {
-      return call([&]([[maybe_unused]] auto& s) -> storage_counters {
-        if constexpr (counting_session<std::remove_reference_t<decltype(s)>>) return s.counters();
-        return {};
-      });
-    }
-
-    /// What the chosen one says of its limit, its reads and its names; nothing if it does not.
-    [[nodiscard]] std::size_t max_in_flight() const
-      requires((limiting_session<typename Storages::session> || ...))
-    {
-      return call([&]([[maybe_unused]] auto& s) -> std::size_t {
-        if constexpr (limiting_session<std::remove_reference_t<decltype(s)>>) return s.max_in_flight();
-        return 0;
-      });
-    }
-    [[nodiscard]] std::optional<open_read> oldest_read() const
-      requires((observant_session<typename Storages::session> || ...))
-    {
-      return call([&]([[maybe_unused]] auto& s) -> std::optional<open_read> {
-        if constexpr (observant_session<std::remove_reference_t<decltype(s)>>) return s.oldest_read();
-        return std::nullopt;
-      });
-    }
-    [[nodiscard]] std::string name(object_id id) const {
-      return with<0>(std::as_const(state_->where),
-                     [&](const auto& storage) { return std::string(storage.names()[id]); });
+    /// That of the chosen one.
+    [[nodiscard]] session_report report() const {
+      session_report all = call([&](auto& s) -> session_report { return report_of(s); });
+      all.names =
+          with<0>(std::as_const(state_->where),
+                  [](const auto& storage) -> std::span<const std::string> { return storage.names(); });
+      return all;
     }
 
     /// Whether an object is shown in place now; once true, it stays true.

@@ -12,9 +12,9 @@
 #include <penstock/storage/braces.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/arrow_session.hpp>
+#include <penstock/storage/session_report.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/sidecar.hpp>
-#include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/threaded_reads.hpp>
 
 #include <algorithm>
@@ -79,7 +79,9 @@ class arrow_files {
     void cancel() const noexcept { state_->threads.cancel(); }
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
     /// Reads, and their bytes.
-    [[nodiscard]] storage_counters counters() const noexcept { return state_->files.counters(); }
+    [[nodiscard]] session_report report() const noexcept {
+      return {.counters = state_->files.counters(), .counted = true};
+    }
 
    private:
     friend arrow_files;
@@ -166,7 +168,7 @@ class arrow_files {
 };
 
 static_assert(sidecar_storage<arrow_files> && background_session<arrow_files::session> &&
-                  latent_session<arrow_files::session> && counting_session<arrow_files::session>,
+                  latent_session<arrow_files::session> && reports<arrow_files::session>,
               "arrow_files is a storage that reads in the background");
 
 }  // namespace penstock::inline v0_1

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -87,67 +86,6 @@ concept background_session =
 template <class S>
 concept abandoning_session = background_session<S> && requires(S& s, std::uint64_t tag) {
   { s.abandon(tag) } noexcept;
-};
-
-/// A read that has not ended.
-struct open_read {
-  object_id object = 0;
-  std::uint64_t offset = 0;
-  std::uint32_t attempt = 1;  ///< how often it was begun
-  std::uint64_t age_ns = 0;   ///< since its first attempt began
-};
-
-/// A session that knows which of its reads have not ended.
-///   oldest_read()                   the one that was requested first, an optional `open_read`; any thread
-template <class S>
-concept observant_session = storage_session<S> && requires(const S& s) {
-  { s.oldest_read() } -> std::same_as<std::optional<open_read>>;
-};
-
-/// A session that knows the names of its objects.
-///   name(id)                        as in `storage.names()`, for messages; any thread
-template <class S>
-concept naming_session = storage_session<S> && requires(const S& s, object_id id) {
-  { s.name(id) } -> std::convertible_to<std::string>;
-};
-
-/// A read that has not ended, and what its object is called.
-struct named_read : open_read {
-  std::string name;
-
-  /// Whether both are reads of one range, perhaps seen at two places.
-  [[nodiscard]] bool is_of(const named_read& other) const noexcept {
-    return object == other.object && offset == other.offset && name == other.name;
-  }
-};
-
-/// The oldest read of a session, if it tells; objects without names have numbers.
-template <storage_session S>
-[[nodiscard]] std::optional<named_read> oldest_read_of(const S& session) {
-  if constexpr (observant_session<S>) {
-    if (const std::optional<open_read> found = session.oldest_read()) {
-      if constexpr (naming_session<S>) return named_read{*found, std::string(session.name(found->object))};
-      return named_read{*found, "object " + std::to_string(found->object)};
-    }
-  }
-  return std::nullopt;
-}
-
-/// The older of two reads; of one that is seen at two places, its higher attempt.
-[[nodiscard]] inline std::optional<named_read> older_of(std::optional<named_read> one,
-                                                        std::optional<named_read> other) {
-  if (!one || !other) return one ? one : other;
-  const std::uint32_t attempt = one->attempt < other->attempt ? other->attempt : one->attempt;
-  std::optional<named_read> kept = one->age_ns < other->age_ns ? other : one;
-  if (one->is_of(*other)) kept->attempt = attempt;
-  return kept;
-}
-
-/// A session that has a limit for the reads in flight; what is beyond waits in it.
-///   max_in_flight()                 the limit now; 0: none. Any thread
-template <class S>
-concept limiting_session = storage_session<S> && requires(const S& s) {
-  { s.max_in_flight() } -> std::convertible_to<std::size_t>;
 };
 
 /// Cancels the reads of a session that will not be used again. `session.end_reads()`, if there is one, also

@@ -159,7 +159,7 @@ class http {
 };
 
 static_assert(sidecar_storage<http> && background_session<http::session> && latent_session<http::session> &&
-                  counting_session<http::session>,
+                  reports<http::session>,
               "http is a storage that reads in the background");
 
 }  // namespace penstock::inline v0_1

@@ -160,7 +160,7 @@ class s3 {
 };
 
 static_assert(sidecar_storage<s3> && background_session<s3::session> && latent_session<s3::session> &&
-                  counting_session<s3::session>,
+                  reports<s3::session>,
               "s3 is a storage that reads in the background");
 
 }  // namespace penstock::inline v0_1

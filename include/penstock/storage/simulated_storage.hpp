@@ -5,10 +5,10 @@
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/resilience/latency_model.hpp>
+#include <penstock/storage/session_report.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/sidecar.hpp>
 #include <penstock/storage/simulated_storage_options.hpp>
-#include <penstock/storage/storage_counters.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -78,9 +78,10 @@ class simulated_storage {
     void cancel() const noexcept { state_->line.cancel(); }
     void abandon(std::uint64_t tag) const noexcept { state_->line.abandon(tag); }
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
-    [[nodiscard]] std::string name(object_id id) const { return std::string(state_->where.names()[id]); }
     /// The session's reads, the bytes received, and the answers that asked for fewer.
-    [[nodiscard]] storage_counters counters() const noexcept { return state_->line.counters(); }
+    [[nodiscard]] session_report report() const noexcept {
+      return {.counters = state_->line.counters(), .counted = true, .names = state_->where.names()};
+    }
 
    private:
     friend simulated_storage;

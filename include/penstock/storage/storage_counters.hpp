@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/storage/concepts.hpp>
+#include <penstock/core/cpp20.hpp>
 
-#include <concepts>
 #include <cstdint>
 
 namespace penstock::inline v0_1 {
@@ -46,13 +45,6 @@ struct storage_counters {
     return *this;
   }
   friend bool operator==(const storage_counters&, const storage_counters&) = default;
-};
-
-/// A session that counts what it does.
-///   counters()                      a copy of its counters; any thread
-template <class S>
-concept counting_session = storage_session<S> && requires(const S& s) {
-  { s.counters() } -> std::same_as<storage_counters>;
 };
 
 }  // namespace penstock::inline v0_1

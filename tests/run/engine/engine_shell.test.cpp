@@ -110,8 +110,7 @@ const ps::engine_calls counting_plan::calls{
     .restart_front = [](void* e, std::span<const std::uint64_t>) { ++self(e).fronts; },
     .stop_front = [](void*) noexcept {},
     .cancel_reads = [](void* e) noexcept { ++self(e).cancelled; },
-    .oldest_read = [](void*) { return std::optional<ps::named_read>(); },
-    .counters = [](void*) { return ps::storage_counters(); }};
+    .report = [](void*) { return ps::session_report(); }};
 
 /// A shell with its stand-in plan.
 struct running {

@@ -194,7 +194,7 @@ TEST_CASE("storage/reads/part_reads: only the part that failed is tried again") 
   far.reads->end_all();
   CHECK_FALSE(reads.wait().has_value());
   CHECK(are_bytes_of_file(reads.bytes(), 7));
-  CHECK(session.counters().retries == 1);
+  CHECK(session.report().counters.retries == 1);
 }
 
 TEST_CASE("storage/reads/part_reads: a cancellation ends all parts, and the read once") {

@@ -185,7 +185,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     all.source_computes = calls_functions<reader_type>;
     all.kept = kept_in(evaluator_.chain());
     with_reader([&](const auto& reader) {
-      all.storage = counters_of(reader);
+      all.storage = report_of(reader).counters;
       all.kept += kept_of(reader);
     });
     all.bytes_held += all.storage.held + all.kept.bytes;
@@ -275,16 +275,10 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       .stop_front = [](void* e) noexcept { self(e).front_.stop(); },
       .cancel_reads =
           [](void* e) noexcept { self(e).with_reader([](const auto& reader) { cancel_reads_of(reader); }); },
-      .oldest_read =
+      .report =
           [](void* e) {
-            std::optional<named_read> found;
-            self(e).with_reader([&](const auto& reader) { found = oldest_read_in(reader); });
-            return found;
-          },
-      .counters =
-          [](void* e) {
-            storage_counters all;
-            self(e).with_reader([&](const auto& reader) { all = counters_of(reader); });
+            session_report all;
+            self(e).with_reader([&](const auto& reader) { all = report_of(reader); });
             return all;
           }};
 
@@ -298,7 +292,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     hinter made;
     if constexpr (!parts::forward && takes_hints<reader_type>) {
       made.self = this;
-      made.counters = calls.counters;
+      made.report = calls.report;
       if constexpr (takes_fetched<reader_type>)
         made.ranges = &list<&engine::ahead_, range_list>;
       else

@@ -21,7 +21,7 @@
 #include <penstock/run/feed/facts.hpp>
 #include <penstock/run/feed/feed.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/storage_counters.hpp>
+#include <penstock/storage/session_report.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -76,9 +76,7 @@ struct engine_calls {
   void (*restart_front)(void* engine, std::span<const std::uint64_t>);
   void (*stop_front)(void* engine) noexcept;    ///< releases its waiters
   void (*cancel_reads)(void* engine) noexcept;  ///< ends the reader's reads; any thread
-  /// the oldest read of the reader's sessions; any thread
-  std::optional<named_read> (*oldest_read)(void* engine);
-  storage_counters (*counters)(void* engine);  ///< what the reader's sessions counted; any thread
+  session_report (*report)(void* engine);       ///< of the reader's sessions; any thread
 };
 
 /// What a shell is given at construction.

@@ -413,7 +413,7 @@ PENSTOCK_INLINE void engine_shell::rotate() {
 
 // Where nothing is fetched ahead, nobody else tells observers what the storage does.
 PENSTOCK_INLINE void engine_shell::note_counters() {
-  const storage_counters now = calls_->counters(engine_);
+  const storage_counters now = calls_->report(engine_).counters;
   if (now != noted_counters_) watch_.counted(now, true);
   noted_counters_ = now;
 }
@@ -594,10 +594,11 @@ PENSTOCK_INLINE void engine_shell::explain(const void* self, std::string& line) 
   explain_wait(line, me.inner_->counts,
                me.setup_.forward ? "the source's next sample" : "a worker to start it");
   const auto fetched = me.inner_->ahead.oldest_read();
-  if (const auto late = older_of(fetched, me.calls_->oldest_read(me.engine_))) {
+  if (const auto late = older_of(fetched, me.calls_->report(me.engine_).oldest)) {
     const std::uint64_t tenths = late->age_ns / 100'000'000;
-    detail::append(line, {"; the oldest request, for ", late->name, " at offset ", late->offset,
-                          ", has taken ", tenths / 10, ".", tenths % 10, " s"});
+    const std::string numbered = detail::text({"object ", late->object});
+    detail::append(line, {"; the oldest request, for ", late->name.empty() ? numbered : late->name,
+                          " at offset ", late->offset, ", has taken ", tenths / 10, ".", tenths % 10, " s"});
     if (late->attempt != 1) detail::append(line, {" and is at attempt ", late->attempt});
   }
 }

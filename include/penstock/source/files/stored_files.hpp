@@ -9,7 +9,7 @@
 #include <penstock/source/files/known_files.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/fetched.hpp>
-#include <penstock/storage/storage_counters.hpp>
+#include <penstock/storage/session_report.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -44,14 +44,9 @@ class open_files {
   [[nodiscard]] session_type& unread_session() const noexcept { return session_; }
   /// Call after a sample of that shard has been used, or using it failed; see `penstock::confirm`.
   void confirm(std::size_t shard) const { penstock::confirm(session_, files_->object(shard)); }
-  /// What the session counted.
-  [[nodiscard]] storage_counters counters() const
-    requires counting_session<session_type>
-  {
-    return session_.counters();
-  }
+  /// That of the session.
+  [[nodiscard]] session_report report() const { return report_of(session_); }
   void cancel_reads() const noexcept { end_reads(session_); }
-  [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
   /// Calls `sink` for a range of a shard; see `ranges` in source/concepts.hpp.
   template <class Sink>
   void range(std::size_t shard, std::uint64_t offset, std::uint64_t size, Sink&& sink) const {

@@ -12,7 +12,7 @@
 #include <penstock/source/joined/joinable.hpp>
 #include <penstock/source/joined/plan_reader.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/storage_counters.hpp>
+#include <penstock/storage/session_report.hpp>
 
 #include <array>
 #include <cstddef>
@@ -77,7 +77,6 @@ class joined_plans {
   static constexpr bool fetch = (plan_reader<Plans>::fetches || ...);
   static constexpr bool latent = (plan_reader<Plans>::latent || ...);
   static constexpr bool knows_urls = (plan_reader<Plans>::knows_urls || ...);
-  static constexpr bool counts = (plan_reader<Plans>::counts || ...);
   static constexpr guarantee_set lost = lost_by_joined<Plans...>();
   static constexpr bool renumbers = (plan_renumbers<Plans> || ...);
   static constexpr bool varies = !(Plans::same_every_epoch && ...);
@@ -159,17 +158,10 @@ class joined_plans {
       });
     }
     /// What the sessions of all plans counted.
-    [[nodiscard]] storage_counters counters() const {
+    [[nodiscard]] session_report report() const {
       return each_.apply([](const auto&... one) {
-        storage_counters all;
-        ((all += one.counters()), ...);
-        return all;
-      });
-    }
-    [[nodiscard]] std::optional<named_read> oldest_read() const {
-      return each_.apply([](const auto&... one) {
-        std::optional<named_read> all;
-        ((all = older_of(all, one.oldest_read())), ...);
+        session_report all;
+        ((all += one.report()), ...);
         return all;
       });
     }
@@ -200,7 +192,6 @@ class listed_plans {
   static constexpr bool fetch = plan_reader<Plan>::fetches;
   static constexpr bool latent = plan_reader<Plan>::latent;
   static constexpr bool knows_urls = plan_reader<Plan>::knows_urls;
-  static constexpr bool counts = plan_reader<Plan>::counts;
   static constexpr guarantee_set lost = lost_by_joined<Plan>();
   static constexpr bool renumbers = plan_renumbers<Plan>;
   static constexpr bool varies = !Plan::same_every_epoch;
@@ -259,14 +250,9 @@ class listed_plans {
       for (const one& reader : each_) all += reader.kept();
       return all;
     }
-    [[nodiscard]] storage_counters counters() const {
-      storage_counters all;
-      for (const one& reader : each_) all += reader.counters();
-      return all;
-    }
-    [[nodiscard]] std::optional<named_read> oldest_read() const {
-      std::optional<named_read> all;
-      for (const one& reader : each_) all = older_of(all, reader.oldest_read());
+    [[nodiscard]] session_report report() const {
+      session_report all;
+      for (const one& reader : each_) all += reader.report();
       return all;
     }
 

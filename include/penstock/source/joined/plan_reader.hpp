@@ -14,7 +14,7 @@
 #include <penstock/source/concepts.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/fetched.hpp>
-#include <penstock/storage/storage_counters.hpp>
+#include <penstock/storage/session_report.hpp>
 
 #include <array>
 #include <cstddef>
@@ -139,7 +139,6 @@ class plan_reader {
   static constexpr bool fetches = takes_fetched<source_reader>;
   static constexpr bool latent = has_latency<source_reader>;
   static constexpr bool knows_urls = has_urls<source_reader>;
-  static constexpr bool counts = counts_reads<source_reader>;
   static constexpr bool knows_bytes = knows_bytes_per_sample<source_reader>;
 
   plan_reader() = default;
@@ -187,12 +186,11 @@ class plan_reader {
       hint(opened_->reader, at, s.inner);
   }
   void cancel_reads() const noexcept { cancel_reads_of(opened_->reader); }
-  [[nodiscard]] storage_counters counters() const { return counters_of(opened_->reader); }
+  [[nodiscard]] session_report report() const { return report_of(opened_->reader); }
   [[nodiscard]] kept_counters kept() const {
     kept_counters all = kept_in(opened_->chain);
     return all += kept_of(opened_->reader);
   }
-  [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_in(opened_->reader); }
   [[nodiscard]] std::uint64_t bytes_per_sample() const {
     if constexpr (knows_bytes)
       return opened_->reader.bytes_per_sample();

@@ -12,7 +12,7 @@
 #include <penstock/source/records/shard_sample.hpp>
 #include <penstock/source/records/shard_set.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/storage_counters.hpp>
+#include <penstock/storage/session_report.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -121,13 +121,8 @@ class shard_reader {
       count -= here;
     }
   }
-  /// What the session counted.
-  [[nodiscard]] storage_counters counters() const
-    requires counting_session<session_type>
-  {
-    return session_.counters();
-  }
-  [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
+  /// That of the session.
+  [[nodiscard]] session_report report() const { return report_of(session_); }
   /// Ends the session's reads.
   void cancel_reads() const noexcept {
     indexes_.end_reads();

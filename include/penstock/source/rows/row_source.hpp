@@ -15,8 +15,8 @@
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/rows/row_files.hpp>
 #include <penstock/storage/concepts.hpp>
+#include <penstock/storage/session_report.hpp>
 #include <penstock/storage/session_view.hpp>
-#include <penstock/storage/storage_counters.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -96,12 +96,8 @@ class row_source : public opens_as_plan<row_source<Format, T, Storage, Lengths..
                   files_->row_bytes, sink);
     }
     void cancel_reads() const noexcept { open_.cancel_reads(); }
-    [[nodiscard]] std::optional<named_read> oldest_read() const { return open_.oldest_read(); }
-    [[nodiscard]] storage_counters counters() const
-      requires counting_session<typename Storage::session>
-    {
-      return open_.counters();
-    }
+    /// That of the session.
+    [[nodiscard]] session_report report() const { return open_.report(); }
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return used_ ? files_->row_bytes : 0; }
 
    private:

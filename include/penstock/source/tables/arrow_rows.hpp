@@ -13,7 +13,7 @@
 #include <penstock/source/tables/arrow_member.hpp>
 #include <penstock/source/tables/prefetch_arrow.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/storage_counters.hpp>
+#include <penstock/storage/session_report.hpp>
 
 #include <algorithm>
 #include <array>
@@ -225,12 +225,8 @@ class arrow_rows {
   [[nodiscard]] std::string url(std::uint64_t index) const {
     return table_->path(table_->locate(index).shard);
   }
-  [[nodiscard]] storage_counters counters() const
-    requires counting_session<session_type>
-  {
-    return session_.counters();
-  }
-  [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
+  /// That of the session.
+  [[nodiscard]] session_report report() const { return report_of(session_); }
   void cancel_reads() const noexcept { end_reads(session_); }
   /// The mean size of a row.
   [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {

@@ -8,9 +8,10 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/crypto/object_checks.hpp>
+#include <penstock/storage/session_adaptor.hpp>
+#include <penstock/storage/session_report.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/sha256_check.hpp>
-#include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/threaded_reads.hpp>
 
 #include <cstddef>
@@ -26,7 +27,7 @@ namespace detail {
 
 /// The session of `checked`.
 template <storage Far>
-class checked_session {
+class checked_session : public session_adaptor<checked_session<Far>, typename Far::session> {
   using inner = typename Far::session;
   static constexpr bool in_background = background_session<inner>;
   static constexpr std::size_t max_threads = 64;
@@ -72,9 +73,6 @@ class checked_session {
   };
 
  public:
-  static constexpr bool views = inner::views;
-  static constexpr bool has_latency = latent_session<inner>;
-
   checked_session(const Far& where, const sha256_check& check, std::size_t max_checks_in_flight)
       : state_(std::make_unique<state>(where, check, max_checks_in_flight)) {}
 
@@ -118,73 +116,22 @@ class checked_session {
   }
   void end_reads() const noexcept { state_->end(); }
 
-  void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
-    state_->session.will_need(id, offset, size);
-  }
-  [[gnu::always_inline]] void prefetch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept
-    requires prefetching_session<inner>
-  {
-    state_->session.prefetch(id, offset, size);
-  }
   [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const
     requires viewing_session<inner> || mapped_session<inner>
   {
     state_->checks.pass(state_->session, id);
     return state_->session.view(id, offset, size);
   }
-  [[nodiscard]] bool mapped(object_id id) const
-    requires mapped_session<inner>
-  {
-    return state_->session.mapped(id);
-  }
-  void confirm(object_id id) const
-    requires requires(const inner& s) { s.confirm(id); }
-  {
-    std::as_const(state_->session).confirm(id);
-  }
-  [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session, id); }
-  [[nodiscard]] bool expect(object_id id, object_version what) const
-    requires expecting_session<inner>
-  {
-    return state_->session.expect(id, what);
-  }
-  [[nodiscard]] bool resident(object_id id) const
-    requires residency_session<inner>
-  {
-    return state_->session.resident(id);
-  }
 
-  [[nodiscard]] access_plan_sink access_plan() const
-    requires planning_session<inner>
-  {
-    return state_->session.access_plan();
-  }
-  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const
-    requires planning_session<inner>
-  {
-    state_->session.plan_read(id, offset, size, row);
-  }
-
-  /// Those of the session inside, and the memory of comparisons.
-  [[nodiscard]] storage_counters counters() const
-    requires counting_session<inner>
-  {
-    storage_counters all = std::as_const(state_->session).counters();
-    all.held += state_->checks.held_bytes();
+  /// That of the session inside, such as for a comparison, and the memory of comparisons.
+  [[nodiscard]] session_report report() const {
+    session_report all = report_of(state_->session);
+    all.counters.held += state_->checks.held_bytes();
+    all.names = state_->where.names();
     return all;
   }
-  [[nodiscard]] std::size_t max_in_flight() const
-    requires limiting_session<inner>
-  {
-    return std::as_const(state_->session).max_in_flight();
-  }
-  /// The oldest of the session inside, such as that of a comparison.
-  [[nodiscard]] std::optional<open_read> oldest_read() const
-    requires observant_session<inner>
-  {
-    return std::as_const(state_->session).oldest_read();
-  }
-  [[nodiscard]] std::string name(object_id id) const { return std::string(state_->where.names()[id]); }
+  /// What was compared is read through it.
+  [[nodiscard]] inner& inside() const noexcept { return state_->session; }
 
  private:
   std::unique_ptr<state> state_;

@@ -15,8 +15,9 @@
 #include <penstock/storage/crypto/segment_layout.hpp>
 #include <penstock/storage/encryption.hpp>
 #include <penstock/storage/reads/awaited_read.hpp>
+#include <penstock/storage/session_adaptor.hpp>
+#include <penstock/storage/session_report.hpp>
 #include <penstock/storage/session_view.hpp>
-#include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/threaded_reads.hpp>
 
 #include <algorithm>
@@ -37,7 +38,8 @@ namespace detail {
 
 /// The session of `decrypting_storage`.
 template <storage Storage, class Keys>
-class decrypting_session {
+class decrypting_session
+    : public session_adaptor<decrypting_session<Storage, Keys>, typename Storage::session> {
   using inner = typename Storage::session;
   static constexpr bool in_background = background_session<inner>;
   /// The most ciphertext that is read at once: of what is near, as much as stays in the processor's cache.
@@ -239,7 +241,11 @@ class decrypting_session {
 
  public:
   static constexpr bool views = false;
-  static constexpr bool has_latency = latent_session<inner>;
+  // Nobody gets what is stored.
+  void mapped(object_id) const = delete;
+  void view(object_id, std::uint64_t, std::uint64_t) const = delete;
+  void prefetch(object_id, std::uint64_t, std::uint64_t) const = delete;
+  void abandon(std::uint64_t) const = delete;
 
   decrypting_session(const Storage& where, const Keys& keys, const decrypting_rules& rules)
       : state_(std::make_unique<state>(where, keys, rules)) {}
@@ -262,11 +268,6 @@ class decrypting_session {
     state_->threads->cancel();
     state_->session.cancel();
   }
-  void cancel_waits() const noexcept
-    requires(!in_background && requires(inner& s) { s.cancel_waits(); })
-  {
-    state_->session.cancel_waits();
-  }
   void end_reads() const noexcept {
     if constexpr (in_background) state_->threads->cancel();
     penstock::end_reads(state_->session);
@@ -275,11 +276,6 @@ class decrypting_session {
     const auto [begin, end] = in_file(id, offset, size);
     if (begin < end) state_->session.will_need(id, begin, end - begin);
   }
-  [[nodiscard]] access_plan_sink access_plan() const
-    requires planning_session<inner>
-  {
-    return state_->session.access_plan();
-  }
   void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const
     requires planning_session<inner>
   {
@@ -287,45 +283,23 @@ class decrypting_session {
     if (begin < end) state_->session.plan_read(id, begin, end - begin, row);
   }
 
-  [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session, id); }
   /// True if the session inside can tell by its answers; see `expecting_session`.
   [[nodiscard]] bool expect(object_id id, object_version what) const
     requires expecting_session<inner>
   {
     return state_->session.expect(id, {state_->rules.layout.file_size(what.size), what.stamp});
   }
-  [[nodiscard]] bool resident(object_id id) const
-    requires residency_session<inner>
-  {
-    return state_->session.resident(id);
-  }
 
-  /// Those of the session inside: they count what is stored.
-  [[nodiscard]] storage_counters counters() const
-    requires counting_session<inner>
-  {
-    return std::as_const(state_->session).counters();
+  /// That of the session inside, which counts what is stored; of its reads in the background as many as are
+  /// allowed are in flight.
+  [[nodiscard]] session_report report() const {
+    session_report all = report_of(state_->session);
+    if constexpr (in_background) all.limit(state_->rules.max_in_flight);
+    if (all.oldest) all.oldest->offset = state_->rules.layout.plain_at(all.oldest->offset);
+    all.names = state_->where.names();
+    return all;
   }
-  /// How many reads in the background are in flight at most.
-  [[nodiscard]] std::size_t max_in_flight() const
-    requires(in_background || limiting_session<inner>)
-  {
-    std::size_t allowed = in_background ? state_->rules.max_in_flight : 0;
-    if constexpr (limiting_session<inner>) {
-      const std::size_t inside = std::as_const(state_->session).max_in_flight();
-      if (inside != 0 && (allowed == 0 || inside < allowed)) allowed = inside;
-    }
-    return allowed;
-  }
-  /// The oldest of the session inside.
-  [[nodiscard]] std::optional<open_read> oldest_read() const
-    requires observant_session<inner>
-  {
-    std::optional<open_read> found = std::as_const(state_->session).oldest_read();
-    if (found) found->offset = state_->rules.layout.plain_at(found->offset);
-    return found;
-  }
-  [[nodiscard]] std::string name(object_id id) const { return std::string(state_->name(id)); }
+  [[nodiscard]] inner& inside() const noexcept { return state_->session; }
 
  private:
   struct span_in_file {

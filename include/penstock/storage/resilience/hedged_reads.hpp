@@ -7,8 +7,8 @@
 #include <penstock/storage/reads/background_view.hpp>
 #include <penstock/storage/reads/waiting_reads.hpp>
 #include <penstock/storage/resilience/read_times.hpp>
+#include <penstock/storage/session_report.hpp>
 #include <penstock/storage/session_view.hpp>
-#include <penstock/storage/storage_counters.hpp>
 
 #include <array>
 #include <atomic>
@@ -105,7 +105,8 @@ class hedged_reads {
   void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
   void cancel() noexcept;
   void stop() noexcept;
-  [[nodiscard]] storage_counters counters() const noexcept;
+  /// What it counted itself, including what the session behind it would count if it did.
+  [[nodiscard]] session_report report() const noexcept;
 
  private:
   using buffers = std::array<buffer, 2>;

@@ -308,14 +308,16 @@ PENSTOCK_INLINE void hedged_reads::work() noexcept {
   }
 }
 
-PENSTOCK_INLINE storage_counters hedged_reads::counters() const noexcept {
+PENSTOCK_INLINE session_report hedged_reads::report() const noexcept {
   const auto of = [](const counter& one) { return one.load(std::memory_order_relaxed); };
-  storage_counters all;
-  all.requests = of(requests_);
-  all.bytes = of(bytes_);
-  all.hedges = of(hedges_);
-  all.hedges_won = of(hedges_won_);
-  all.held = of(held_);
+  session_report all;
+  all.counters.requests = of(requests_);
+  all.counters.bytes = of(bytes_);
+  all.counters.hedges = of(hedges_);
+  all.counters.hedges_won = of(hedges_won_);
+  all.counters.held = of(held_);
+  all.counted = true;
+  all.names = names_;
   return all;
 }
 

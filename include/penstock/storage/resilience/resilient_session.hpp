@@ -8,8 +8,9 @@
 #include <penstock/storage/resilience/hedged_reads.hpp>
 #include <penstock/storage/resilience/retried_session.hpp>
 #include <penstock/storage/resilience/retry_queue.hpp>
+#include <penstock/storage/session_adaptor.hpp>
+#include <penstock/storage/session_report.hpp>
 #include <penstock/storage/session_view.hpp>
-#include <penstock/storage/storage_counters.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -42,7 +43,7 @@ struct retry_policy {
 ///
 /// Cost and threads: as for those.
 template <storage Inner>
-class resilient_session {
+class resilient_session : public session_adaptor<resilient_session<Inner>, typename Inner::session> {
   using inner = typename Inner::session;
   using hedging = retried_session<Inner, hedged_reads>;
   static_assert(abandoning_session<inner>, "second reads would copy all bytes once more");
@@ -86,21 +87,11 @@ class resilient_session {
   };
 
  public:
-  static constexpr bool views = false;
-  static constexpr bool has_latency = true;
-
   resilient_session(const Inner& where, const retry_policy& rules)
       : state_(std::make_unique<state>(where, rules)) {}
 
   [[nodiscard]] std::uint64_t size(object_id id) const { return state_->line.size(id); }
   [[nodiscard]] object_version version(object_id id) const { return state_->line.version(id); }
-  /// See `expecting_session`.
-  [[nodiscard]] bool expect(object_id id, object_version what) const
-    requires expecting_session<inner>
-  {
-    return inside().expect(id, what);
-  }
-  [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(inside(), id); }
   void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
     state_->line.read(id, offset, into);
   }
@@ -115,26 +106,15 @@ class resilient_session {
     state_->line.cancel();
     with([](auto& session) { penstock::end_reads(session); });
   }
-  void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
-    inside().will_need(id, offset, size);
-  }
-
-  /// See `storage_counters`.
-  [[nodiscard]] storage_counters counters() const {
-    storage_counters all = state_->line.counters();
+  [[nodiscard]] session_report report() const {
+    session_report all = state_->line.report();
     with([&](const auto& session) {
-      if constexpr (counting_session<inner>) {
-        all.requests = all.bytes = all.slow_downs = 0;
-        all += session.counters();
-      }
+      const session_report within = report_of(session);
+      if (within.counted) all.counters.requests = all.counters.bytes = all.counters.slow_downs = 0;
+      all.counters += within.counters;
     });
     return all;
   }
-  /// How many reads may be in flight now; 0: any number.
-  [[nodiscard]] std::size_t max_in_flight() const { return state_->line.max_in_flight(); }
-  /// The oldest of its reads, from its first attempt on.
-  [[nodiscard]] std::optional<open_read> oldest_read() const { return state_->line.oldest_read(); }
-  [[nodiscard]] std::string name(object_id id) const { return std::string(state_->where.names()[id]); }
 
   /// The session that reads go to at last.
   [[nodiscard]] inner& inside() const noexcept {

@@ -6,8 +6,8 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/reads/background_view.hpp>
 #include <penstock/storage/reads/waiting_reads.hpp>
+#include <penstock/storage/session_report.hpp>
 #include <penstock/storage/session_view.hpp>
-#include <penstock/storage/storage_counters.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -105,23 +105,22 @@ class retry_budget {
 class retry_queue {
   using clock = std::chrono::steady_clock;
 
+  /// A read that has not ended, or a question about an object.
+  struct begun_read {
+    const read_request* what = nullptr;
+    clock::time_point begun{};
+    std::uint32_t attempt = 1;
+    begun_read *next = nullptr, *before = nullptr;
+  };
   /// A read in the background.
   struct item {
     waiting_read what{};
     std::uint64_t cancels = 0;  // when it was requested
     std::uint64_t round = 0;    // when it was passed on
-    std::uint32_t attempt = 1;
+    begun_read begun;
     clock::time_point due{};
-    clock::time_point begun{};   // when it was requested; 0: it has ended
     clock::time_point failed{};  // its first attempt
     item* next = nullptr;
-  };
-  /// A blocking read.
-  struct blocked {
-    const read_request* what;
-    clock::time_point begun;
-    std::uint32_t attempt = 1;
-    blocked *next = nullptr, *before = nullptr;
   };
   /// Items in the order of their arrival.
   struct item_list {
@@ -159,12 +158,9 @@ class retry_queue {
   /// Passes nothing on any more; reads that were not passed on are reported as errc::stopped.
   void stop() noexcept;
 
-  /// What it counted itself, including what the session behind it would count if it did.
-  [[nodiscard]] storage_counters counters() const noexcept;
-  /// The oldest read that has not ended, or question about an object.
-  [[nodiscard]] std::optional<open_read> oldest_read() const;
-  /// How many reads may be in flight now; 0: no limit.
-  [[nodiscard]] std::size_t max_in_flight() const;
+  /// What it counted itself, including what the session behind it would count if it did; its limit; and the
+  /// oldest read that has not ended, or question about an object.
+  [[nodiscard]] session_report report() const;
 
  private:
   using call = void (*)(const session_view&, const read_request&, void* result);
@@ -193,8 +189,8 @@ class retry_queue {
   void pass_on(std::unique_lock<std::mutex>& held) noexcept;
   [[nodiscard]] std::size_t take_ready(std::span<read_request> into) noexcept;
 
-  void note(blocked& one) noexcept;
-  void forget(blocked& one) noexcept;
+  void note(begun_read& one) noexcept;
+  void forget(begun_read& one) noexcept;
   void succeeded(std::size_t bytes, std::uint32_t attempt) noexcept;
   [[nodiscard]] static std::exception_ptr finally(std::exception_ptr failed, std::uint32_t attempts,
                                                   const decision& last) noexcept;
@@ -211,7 +207,7 @@ class retry_queue {
   std::condition_variable changed_, room_;      // for the retry_queue's thread and `stop`; for blocking reads
   std::vector<std::unique_ptr<item[]>> items_;  // `max_per_call` each
   item_list free_, ready_, stopped_;
-  blocked* blocked_ = nullptr;
+  begun_read *oldest_ = nullptr, *newest_ = nullptr;
   std::vector<item*> timed_;  // a heap, the earliest first; has room for all items
   std::size_t made_ = 0;
   counter cancels_{0};  // changes under the lock

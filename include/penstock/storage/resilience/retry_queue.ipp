@@ -133,12 +133,18 @@ PENSTOCK_INLINE void retry_queue::read(object_id id, std::uint64_t offset, mutab
 
 PENSTOCK_INLINE void retry_queue::insist(const read_request& what, call make, void* result) {
   const std::uint64_t cancels = cancels_.load(std::memory_order_relaxed);
-  blocked mine{&what, clock::now()};
-  note(mine);
+  begun_read mine{&what, clock::now()};
+  {
+    const std::lock_guard guard(lock_);
+    note(mine);
+  }
   const struct ending {
     retry_queue& of;
-    blocked& one;
-    ~ending() { of.forget(one); }
+    begun_read& one;
+    ~ending() {
+      const std::lock_guard guard(of.lock_);
+      of.forget(one);
+    }
   } forgets{*this, mine};
   clock::time_point first_failed{};
   for (std::uint32_t attempt = 1;; ++attempt) {
@@ -165,17 +171,15 @@ PENSTOCK_INLINE void retry_queue::insist(const read_request& what, call make, vo
   }
 }
 
-PENSTOCK_INLINE void retry_queue::note(blocked& one) noexcept {
-  const std::lock_guard guard(lock_);
-  one.next = blocked_;
-  if (blocked_ != nullptr) blocked_->before = &one;
-  blocked_ = &one;
+PENSTOCK_INLINE void retry_queue::note(begun_read& one) noexcept {
+  one.before = newest_;
+  (newest_ == nullptr ? oldest_ : newest_->next) = &one;
+  newest_ = &one;
 }
 
-PENSTOCK_INLINE void retry_queue::forget(blocked& one) noexcept {
-  const std::lock_guard guard(lock_);
-  (one.before == nullptr ? blocked_ : one.before->next) = one.next;
-  if (one.next != nullptr) one.next->before = one.before;
+PENSTOCK_INLINE void retry_queue::forget(begun_read& one) noexcept {
+  (one.before == nullptr ? oldest_ : one.before->next) = one.next;
+  (one.next == nullptr ? newest_ : one.next->before) = one.before;
 }
 
 PENSTOCK_INLINE std::uint64_t retry_queue::enter(const read_request& what, std::uint64_t cancels) {
@@ -321,8 +325,8 @@ PENSTOCK_INLINE void retry_queue::read_many(std::span<const read_request> reques
         item& one = make_item();
         one.what = {requests[taken], listener};
         one.cancels = cancels_;
-        one.attempt = 1;
-        one.begun = now;
+        one.begun = {&one.what.request, now};
+        note(one.begun);
         one.failed = {};
         ready_.append(one);
       }
@@ -375,13 +379,14 @@ PENSTOCK_INLINE void retry_queue::pass_on(std::unique_lock<std::mutex>& held) no
 
 PENSTOCK_INLINE void retry_queue::ended(item& one, std::exception_ptr failed) noexcept {
   const read_failure why = failed ? read_failure::of(failed) : read_failure{};
-  if (!failed) succeeded(one.what.request.into.size(), one.attempt);
+  if (!failed) succeeded(one.what.request.into.size(), one.begun.attempt);
   std::unique_lock held(lock_);
   leave(one.round, failed ? &why : nullptr);
   decision next;
-  if (failed) next = decide(one.what.request, one.attempt, why, over_ || one.cancels != cancels_, one.failed);
+  if (failed)
+    next = decide(one.what.request, one.begun.attempt, why, over_ || one.cancels != cancels_, one.failed);
   if (next.again) {
-    ++one.attempt;
+    ++one.begun.attempt;
     one.due = next.due;
     timed_.push_back(&one);
     std::push_heap(timed_.begin(), timed_.end(),
@@ -390,8 +395,8 @@ PENSTOCK_INLINE void retry_queue::ended(item& one, std::exception_ptr failed) no
     return pass_on(held);
   }
   const waiting_read what = one.what;
-  const std::uint32_t attempts = one.attempt;
-  one.begun = {};
+  const std::uint32_t attempts = one.begun.attempt;
+  forget(one.begun);
   free_.append(one);
   pass_on(held);
   held.unlock();
@@ -453,7 +458,7 @@ PENSTOCK_INLINE void retry_queue::work() noexcept {
   for (;;) {
     while (item* const one = stopped_.pop()) {
       const waiting_read what = one->what;
-      one->begun = {};
+      forget(one->begun);
       free_.append(*one);
       held.unlock();
       what.tell(read_cancelled(what.request, names_));
@@ -479,40 +484,28 @@ PENSTOCK_INLINE void retry_queue::work() noexcept {
   }
 }
 
-PENSTOCK_INLINE storage_counters retry_queue::counters() const noexcept {
+PENSTOCK_INLINE session_report retry_queue::report() const {
   const auto of = [](const counter& one) { return one.load(std::memory_order_relaxed); };
-  storage_counters all;
-  all.requests = of(requests_);
-  all.bytes = of(bytes_);
-  all.slow_downs = of(slow_downs_);
-  all.retries = of(retries_);
-  all.given_up = of(given_up_);
-  all.throttled = of(throttled_);
+  session_report all;
+  all.counters.requests = of(requests_);
+  all.counters.bytes = of(bytes_);
+  all.counters.slow_downs = of(slow_downs_);
+  all.counters.retries = of(retries_);
+  all.counters.given_up = of(given_up_);
+  all.counters.throttled = of(throttled_);
+  all.counted = true;
+  all.names = names_;
+  const std::lock_guard guard(lock_);
+  all.max_in_flight = limit_;
+  if (oldest_ != nullptr) {
+    const read_request& what = *oldest_->what;
+    all.oldest = {what.object,
+                  what.offset == whole_object ? 0 : what.offset,
+                  oldest_->attempt,
+                  static_cast<std::uint64_t>((clock::now() - oldest_->begun).count()),
+                  {}};
+  }
   return all;
-}
-
-PENSTOCK_INLINE std::optional<open_read> retry_queue::oldest_read() const {
-  std::optional<open_read> found;
-  clock::time_point since = clock::now();
-  const clock::time_point now = since;
-  const auto compare = [&](const read_request& what, clock::time_point begun, std::uint32_t attempt) {
-    if (begun == clock::time_point{} || begun > since) return;
-    since = begun;
-    found = {what.object, what.offset == whole_object ? 0 : what.offset, attempt,
-             static_cast<std::uint64_t>((now - begun).count())};
-  };
-  const std::lock_guard guard(lock_);
-  for (const auto& block : items_)
-    for (const item& one : std::span(block.get(), max_per_call))
-      compare(one.what.request, one.begun, one.attempt);
-  for (const blocked* one = blocked_; one != nullptr; one = one->next)
-    compare(*one->what, one->begun, one->attempt);
-  return found;
-}
-
-PENSTOCK_INLINE std::size_t retry_queue::max_in_flight() const {
-  const std::lock_guard guard(lock_);
-  return limit_;
 }
 
 }  // namespace detail

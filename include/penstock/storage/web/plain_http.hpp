@@ -9,7 +9,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/http_options.hpp>
-#include <penstock/storage/storage_counters.hpp>
+#include <penstock/storage/session_report.hpp>
 #include <penstock/storage/web/web_objects.hpp>
 
 #include <cstddef>
@@ -52,14 +52,15 @@ class plain_http {
 
     /// Requests sent, those answered by an error or a redirect included; bytes of objects; answers 429 and
     /// 503.
-    [[nodiscard]] storage_counters counters() const noexcept {
+    /// Of at most as many requests in flight as there may be connections.
+    [[nodiscard]] session_report report() const noexcept {
       const auto& counted = objects_->counted();
-      return {.requests = counted.requests.load(),
-              .bytes = counted.bytes.load(),
-              .slow_downs = counted.slow_downs.load()};
+      return {.counters = {.requests = counted.requests.load(),
+                           .bytes = counted.bytes.load(),
+                           .slow_downs = counted.slow_downs.load()},
+              .counted = true,
+              .max_in_flight = objects_->connections()};
     }
-    /// The maximum number of connections, and so of requests in flight.
-    [[nodiscard]] std::size_t max_in_flight() const noexcept { return objects_->connections(); }
     /// Connections opened so far.
     [[nodiscard]] std::uint64_t connections() const noexcept {
       return objects_->counted().connections.load();
@@ -86,7 +87,7 @@ class plain_http {
 };
 
 static_assert(storage<plain_http> && abandoning_session<plain_http::session> &&
-                  latent_session<plain_http::session> && counting_session<plain_http::session>,
+                  latent_session<plain_http::session> && reports<plain_http::session>,
               "plain_http is a storage that reads in the background");
 
 }  // namespace detail

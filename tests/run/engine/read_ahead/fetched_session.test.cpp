@@ -25,10 +25,10 @@ TEST_CASE("run/fetched_session: what a session can do, type-erased; defaults for
   CHECK(near.self() == &plain);
   CHECK_FALSE(near.has_latency());
   CHECK_FALSE(near.in_background());
-  CHECK(near.max_in_flight() == 0);
-  CHECK(near.counters() == ps::storage_counters{});
-  CHECK_FALSE(near.oldest_read().has_value());
-  CHECK(near.name(1) == "object 1");
+  CHECK(near.report().max_in_flight == 0);
+  CHECK(near.report().counters == ps::storage_counters{});
+  CHECK_FALSE(near.report().oldest.has_value());
+  CHECK(near.report().names.empty());
   CHECK(near.view().size(1) == 4);
 
   auto session =
@@ -38,13 +38,13 @@ TEST_CASE("run/fetched_session: what a session can do, type-erased; defaults for
   const ps::fetched_session far(session);
   CHECK(far.has_latency());
   CHECK(far.in_background());
-  CHECK(far.max_in_flight() == 7);
-  CHECK(far.name(1) == "b");
+  CHECK(far.report().max_in_flight == 7);
+  CHECK(far.report().names[1] == "b");
   std::array<std::byte, 2> two{};
   far.view().read(1, 2, two);
   CHECK(ps::text_of(two) == "re");
-  CHECK(far.counters().requests == 1);
-  CHECK_FALSE(far.oldest_read().has_value());
+  CHECK(far.report().counters.requests == 1);
+  CHECK_FALSE(far.report().oldest.has_value());
 }
 
 }  // namespace fetched_session_test

@@ -3,7 +3,7 @@
 
 #include <penstock/run/engine/read_ahead/fetched_session.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/storage_counters.hpp>
+#include <penstock/storage/session_report.hpp>
 
 #include <cstdint>
 #include <vector>
@@ -73,8 +73,8 @@ struct hinter {
   /// Tells the `planning_session`s the ranges of the samples of a placement; null if there are none.
   /// Another thread calls this one. May throw.
   void (*plan_read)(void* self, const placement& samples, planned_reads& into) = nullptr;
-  /// What the reader's sessions counted.
-  storage_counters (*counters)(void* self) = nullptr;
+  /// Of the reader's sessions.
+  session_report (*report)(void* self) = nullptr;
 };
 
 inline void range_list::clear() noexcept {

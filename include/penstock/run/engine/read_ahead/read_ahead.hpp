@@ -60,7 +60,7 @@ class read_ahead {
     return there == nullptr ? nullptr : &there->store();
   }
   /// See `request_queue::oldest`. Any thread.
-  [[nodiscard]] std::optional<named_read> oldest_read() const;
+  [[nodiscard]] std::optional<open_read> oldest_read() const;
   /// A block of so many slots was opened.
   void opened(std::uint64_t slots);
   /// All rows before this one have been evaluated.

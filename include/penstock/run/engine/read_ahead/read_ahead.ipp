@@ -90,7 +90,7 @@ PENSTOCK_INLINE void read_ahead::let_go() noexcept {
   there->queue().stop();
 }
 
-PENSTOCK_INLINE std::optional<named_read> read_ahead::oldest_read() const {
+PENSTOCK_INLINE std::optional<open_read> read_ahead::oldest_read() const {
   fetcher* const there = at_work_.load(std::memory_order_acquire);
   return there == nullptr ? std::nullopt : there->queue().oldest();
 }
@@ -192,7 +192,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
   }
   if (watch_->any()) {
     watch_->asked_ahead(begin, watch_->now(), samples);
-    if (fetcher_ && who_.counters != nullptr) watch_->counted(who_.counters(who_.self), false);
+    if (fetcher_ && who_.report != nullptr) watch_->counted(who_.report(who_.self).counters, false);
   }
   held.lock();
 }

@@ -74,8 +74,8 @@ class request_queue {
   [[nodiscard]] std::size_t max_in_flight() const;
   /// The first row of a request that has not ended; `none` if all have.
   [[nodiscard]] std::uint64_t first_row(std::uint64_t none) const;
-  /// The oldest request in flight, or the oldest read of a session that says so (`observant_session`).
-  [[nodiscard]] std::optional<named_read> oldest() const;
+  /// The oldest request in flight, or the oldest read of a session that reports it.
+  [[nodiscard]] std::optional<open_read> oldest() const;
 
  private:
   struct item {

@@ -33,7 +33,7 @@ namespace detail {
 PENSTOCK_INLINE request_queue::target::target(const fetched_session& session) : session_(session) {
   if (!session.in_background())
     threads_ = std::make_unique<threaded_reads>(session.view(), std::span<const std::string>(), threads);
-  slow_downs_ = session.counters().slow_downs;
+  slow_downs_ = session.report().counters.slow_downs;
 }
 
 PENSTOCK_INLINE void request_queue::target::read_many(std::span<const read_request> requests,
@@ -108,7 +108,7 @@ PENSTOCK_INLINE void request_queue::unlink(item& one) noexcept {
 
 PENSTOCK_INLINE bool request_queue::may_begin(const item& one) {
   if (!one.to->session_.has_latency()) return true;
-  const std::size_t allowed = one.to->session_.max_in_flight();
+  const std::size_t allowed = one.to->session_.report().max_in_flight;
   limit_.bound(allowed == 0 ? maximum_ : std::min(maximum_, allowed));
   return in_flight_ < limit_.now();
 }
@@ -163,7 +163,7 @@ PENSTOCK_INLINE void request_queue::ended(item& one, const std::exception_ptr& f
     if (to.session_.has_latency()) {
       --in_flight_;
       const std::uint64_t now = detail::now_ns(), before = to.slow_downs_;
-      to.slow_downs_ = to.session_.counters().slow_downs;
+      to.slow_downs_ = to.session_.report().counters.slow_downs;
       if (to.slow_downs_ != before || (failed && detail::asks_for_fewer(failed)))
         limit_.slow_down(one.begun_ns, now);
       else
@@ -229,22 +229,15 @@ PENSTOCK_INLINE std::uint64_t request_queue::first_row(std::uint64_t none) const
   return first == nullptr ? none : std::min(first->row, none);
 }
 
-PENSTOCK_INLINE std::optional<named_read> request_queue::oldest() const {
-  std::optional<named_read> found;
+PENSTOCK_INLINE std::optional<open_read> request_queue::oldest() const {
+  std::optional<open_read> found;
   const std::lock_guard guard(lock_);
-  const auto compare = [&](const open_read& one, const target& of) {
-    if (found && found->age_ns > one.age_ns) return;
-    found = named_read{one, of.session_.name(one.object)};
-  };
-  if (oldest_ != nullptr)
-    compare({oldest_->object, oldest_->offset, 1, detail::now_ns() - oldest_->begun_ns}, *oldest_->to);
-  for (const target& one : targets_)
-    if (const auto read = one.session_.oldest_read()) {
-      if (found && read->object == found->object && read->offset == found->offset)
-        found->attempt = read->attempt;
-      else
-        compare(*read, one);
-    }
+  if (oldest_ != nullptr) {
+    found = {oldest_->object, oldest_->offset, 1, detail::now_ns() - oldest_->begun_ns, {}};
+    const session_report of = oldest_->to->session_.report();
+    if (found->object < of.names.size()) found->name = of.names[found->object];
+  }
+  for (const target& one : targets_) found = older_of(found, one.session_.report().oldest);
   return found;
 }
 

@@ -11,7 +11,7 @@
 #include <penstock/storage/s3/requests/object_list.hpp>
 #include <penstock/storage/s3/requests/stored_objects.hpp>
 #include <penstock/storage/s3_options.hpp>
-#include <penstock/storage/storage_counters.hpp>
+#include <penstock/storage/session_report.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -53,7 +53,9 @@ class plain_s3 {
 
     /// Requests sent, those answered by an error or a redirect included; bytes of objects; answers that asked
     /// for fewer requests.
-    [[nodiscard]] storage_counters counters() const noexcept { return objects_->counters(); }
+    [[nodiscard]] session_report report() const noexcept {
+      return {.counters = objects_->counters(), .counted = true};
+    }
     /// Connections opened so far.
     [[nodiscard]] std::uint64_t connections() const noexcept { return objects_->connections(); }
 
@@ -78,7 +80,7 @@ class plain_s3 {
 };
 
 static_assert(storage<plain_s3> && abandoning_session<plain_s3::session> &&
-                  latent_session<plain_s3::session> && counting_session<plain_s3::session>,
+                  latent_session<plain_s3::session> && reports<plain_s3::session>,
               "plain_s3 is a storage that reads in the background");
 
 }  // namespace detail
