@@ -147,7 +147,7 @@ TEST_CASE("storage/checked: says what it is") {
   CHECK(where.describe() == "checked(memory_files(2 objects), SHA-256 of 2 objects)");
   CHECK(where.names().size() == 2);
   const auto session = where.connect();
-  CHECK(session.name(1) == "d/b");
+  CHECK(session.report().names[1] == "d/b");
   CHECK(session.size(0) == 4);
   CHECK(session.version(1) == ps::object_version{4, 0});
   CHECK(error_in([&] { (void)ps::checked(files, ps::sha256_list(), {.max_checks_in_flight = 0}); }).code() ==

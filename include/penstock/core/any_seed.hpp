@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/cpp20.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/core/options.hpp>
+#include <penstock/core/part.hpp>
 
 #include <concepts>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace penstock::inline v0_1 {
 
@@ -13,25 +17,61 @@ template <class>
 inline constexpr bool is_a_seed = false;
 }  // namespace detail
 
-/// An argument that is a seed. It converts from any integer type; a negative number becomes the unsigned one
-/// with the same bits. A bool does not compile, because `shuffle(false)` would shuffle, and neither does a
-/// floating-point number.
-class any_seed {
+/// The number of a seed. It converts from any integer type; a negative number becomes the unsigned one with the
+/// same bits. A bool does not compile, and neither does a floating-point number.
+class seed_number {
  public:
   template <std::integral T>
     requires(!std::same_as<T, bool>)
-  constexpr any_seed(T seed) noexcept  // NOLINT(google-explicit-constructor): arguments convert implicitly
-      : value_(static_cast<std::uint64_t>(seed)) {}
+  constexpr seed_number(T number) noexcept  // NOLINT(google-explicit-constructor): arguments convert implicitly
+      : value_(static_cast<std::uint64_t>(number)) {}
   template <std::same_as<bool> T>
-  constexpr any_seed(T) noexcept {  // NOLINT(google-explicit-constructor)
+  constexpr seed_number(T) noexcept {  // NOLINT(google-explicit-constructor)
     static_assert(detail::is_a_seed<T>,
-                  "penstock: a seed is an integer, and this is a bool: shuffle(false) would shuffle with the "
-                  "seed 0; leave the stage out to switch it off, or write a number, as in shuffle(7)");
+                  "penstock: a seed is an integer, and this is a bool; write a number, as in seed(7)");
   }
   template <std::floating_point T>
+  constexpr seed_number(T) noexcept {  // NOLINT(google-explicit-constructor)
+    static_assert(detail::is_a_seed<T>,
+                  "penstock: a seed is an integer; write seed(static_cast<std::uint64_t>(x))");
+  }
+
+  [[nodiscard]] constexpr std::uint64_t value() const noexcept { return value_; }
+
+ private:
+  std::uint64_t value_ = 0;
+};
+
+/// What `seed(7)` makes: an annotation, or the argument of a stage.
+struct seed_stage {
+  using penstock_part = annotation_tag;
+  static constexpr std::string_view stage_name = "seed";
+  std::uint64_t value{};
+
+  void apply(run_options& options, bool /*after_batch*/) const { options.seed = value; }
+  [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return value; }
+  [[nodiscard]] std::string describe() const { return detail::text({"seed(", value, ")"}); }
+};
+
+/// Names a seed: `shuffle(seed(7))` is the seed of that stage, and `| seed(7)` that of the plan: of `shuffle`
+/// without a seed, and of stages with random numbers. Without it the plan's seed is that of its first shuffle that
+/// has one, otherwise 0.
+///
+///     auto loader = source | shuffle | shard(rank, world_size) | batch(256) | seed(7);
+[[nodiscard]] constexpr seed_stage seed(seed_number number) noexcept { return {number.value()}; }
+
+/// An argument that is a seed: `seed(7)`. A bare number does not compile, since `shuffle(1000)` is the size of a
+/// buffer elsewhere.
+class any_seed {
+ public:
+  constexpr any_seed(seed_stage named) noexcept  // NOLINT(google-explicit-constructor): arguments convert implicitly
+      : value_(named.value) {}
+  template <class T>
+    requires std::integral<T> || std::floating_point<T>
   constexpr any_seed(T) noexcept {  // NOLINT(google-explicit-constructor)
     static_assert(detail::is_a_seed<T>,
-                  "penstock: a seed is an integer; write static_cast<std::uint64_t>(x)");
+                  "penstock: a bare number here would be a seed, and the size of a buffer in WebDataset and tf.data; "
+                  "write shuffle(seed(7)) for a seed, or shuffle_buffer(1000) for a buffer of 1000 samples");
   }
 
   [[nodiscard]] constexpr std::uint64_t value() const noexcept { return value_; }

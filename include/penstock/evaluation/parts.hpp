@@ -161,7 +161,7 @@ auto make_sample_orders(const Plan& p) {
   if constexpr (parts::forward) {
     return order_chain<>({}, {});
   } else {
-    auto orders = detail::orders_between<0, parts::first_orders_end>(p.stages());
+    auto orders = detail::seeded_orders<0, parts::first_orders_end>(p);
     order_input in{p.source().size(), p.source().starts()};
     if constexpr (detail::any_wants_places<decltype(orders)> &&
                   !renumbering_source<typename Plan::source_type>)
@@ -210,15 +210,18 @@ template <class Plan>
 std::uint64_t sequence_fingerprint(const Plan& p) {
   using in = typename plan_parts<Plan>::in;
   class fingerprint h;
+  const std::uint64_t seed = *options_of(p).seed;
   const auto one = [&]<class Stage>(const Stage& stage) {
-    if constexpr (detail::fingerprinted_stage<Stage>)
+    if constexpr (detail::takes_plan_seed<Stage>)
+      stage.with_plan_seed(seed).fingerprint(h);
+    else if constexpr (detail::fingerprinted_stage<Stage>)
       stage.fingerprint(h);
     else if constexpr (detail::choosing_stage<Stage>)
       h.add(std::string_view(Stage::stage_name));
   };
   p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
   if constexpr (ordered_source<typename Plan::source_type>) h.add(p.source().sequence_fingerprint());
-  h.add(*options_of(p).seed);
+  h.add(seed);
   // The place of shard is part of the order only if ranks mix samples or choose among their own.
   using parts = plan_parts<Plan>;
   if constexpr ((parts::has_cursor && parts::shard_before_cursor) ||
@@ -260,6 +263,7 @@ std::vector<std::string> sequence_words(const Plan& p) {
   using parts = plan_parts<Plan>;
   constexpr bool deals_early =
       (parts::has_cursor && parts::shard_before_cursor) || (parts::decided && parts::shard_before_choosing);
+  const std::uint64_t seed = *options_of(p).seed;
   std::vector<std::string> words;
   detail::add_text(words, detail::word_of_data(p.source().describe()));
   if constexpr (ordered_source_in_words<typename Plan::source_type>)
@@ -274,6 +278,8 @@ std::vector<std::string> sequence_words(const Plan& p) {
       const std::uint64_t key = detail::stream_address_of(stage);
       detail::add_text(words, detail::as_utf8(text_of_stage(stage)) + " with random numbers" +
                                   (key == 0 ? std::string() : " of key " + std::to_string(key)));
+    } else if constexpr (detail::takes_plan_seed<Stage>) {
+      detail::add_text(words, detail::as_utf8(text_of_stage(stage.with_plan_seed(seed))));
     } else if constexpr (detail::fingerprinted_stage<Stage> || detail::choosing_stage<Stage>) {
       detail::add_text(words, detail::as_utf8(text_of_stage(stage)));
     }
@@ -281,7 +287,7 @@ std::vector<std::string> sequence_words(const Plan& p) {
   p.stages().apply([&](const auto&... stages) {
     detail::each_stage<detail::context_of<typename Plan::source_type>>(one, stages...);
   });
-  detail::add_text(words, detail::text({"seed(", *options_of(p).seed, ')'}));
+  detail::add_text(words, detail::text({"seed(", seed, ')'}));
   return words;
 }
 

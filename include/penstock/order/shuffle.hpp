@@ -180,7 +180,16 @@ struct shuffle_forms {
     return {seed.value(), w.shards, l.count};
   }
 };
+/// As a stage it has the plan's seed.
 struct shuffle_fn : shuffle_forms {
+  using penstock_part = order_tag;
+  using mistake_after_batch = mistakes::shuffle_after_batch;
+  static constexpr std::string_view stage_name = "shuffle";
+  static constexpr bool varies_by_epoch = true;
+
+  [[nodiscard]] static constexpr shuffle_stage with_plan_seed(std::uint64_t seed) noexcept { return {seed}; }
+  [[nodiscard]] static shuffle_order make(const order_input& in) { return {in, 0}; }
+
   using shuffle_forms::operator();
   /// A mistake, which gets a sentence.
   template <class... Given>
@@ -188,8 +197,8 @@ struct shuffle_fn : shuffle_forms {
   [[nodiscard]] constexpr shuffle_stage operator()(Given&&...) const noexcept {
     static_assert(
         never<pack<Given...>>,
-        "penstock: shuffle is given a seed, and how many shards it mixes by name; write shuffle(7), "
-        "shuffle(7, window(16)) or shuffle(7, window(16), lanes(64))");
+        "penstock: shuffle is given a seed, and how many shards it mixes by name; write shuffle, shuffle(seed(7)), "
+        "shuffle(seed(7), window(16)) or shuffle(seed(7), window(16), lanes(64))");
     return {};
   }
 };
@@ -199,14 +208,14 @@ struct shuffle_fn : shuffle_forms {
 ///
 /// A sequencer; keeps every guarantee. Nothing is read and nothing is buffered.
 ///
-/// `shuffle(seed)` permutes all positions of the epoch: 128 bytes per epoch, about 6 ns per position. Any
+/// `shuffle` permutes all positions of the epoch by the plan's seed, and `shuffle(seed(7))` by this one: 128 bytes per epoch, about 6 ns per position. Any
 /// sample may follow any other, so storage sees single random reads.
 ///
-/// `shuffle(seed, window(w))` permutes the shards, takes w of them at a time, and permutes the samples within
+/// `shuffle(seed(7), window(w))` permutes the shards, takes w of them at a time, and permutes the samples within
 /// each such window, so reads stay within w shards at a time. O(shards) memory per epoch, O(log shards) time
 /// per position (30 to 60 ns).
 ///
-/// `shuffle(seed, window(w), lanes(C))` first cuts the permuted shards into C lanes of equal length. Position
+/// `shuffle(seed(7), window(w), lanes(C))` first cuts the permuted shards into C lanes of equal length. Position
 /// p is in lane p mod C, and each rank takes its part of a global step sorted by lane, so a node reads about
 /// shards / nodes of the data. The sequence depends on C but not on the number of ranks: choose C as a
 /// multiple of the maximum number of nodes.
