@@ -93,8 +93,8 @@ void bake_images(arguments& given) {
   const auto bake_with_skip = [&](const auto& plan) {
     return skip != 0 ? bake(plan | ps::bad_samples::skip(skip), options) : bake(plan, options);
   };
-  const bake_totals all =
-      seed != 0 ? bake_with_skip(samples | ps::shuffle(seed) | baked) : bake_with_skip(samples | baked);
+  const bake_totals all = seed != 0 ? bake_with_skip(samples | ps::shuffle(ps::seed(seed)) | baked)
+                                    : bake_with_skip(samples | baked);
   std::printf("%s: %llu samples in %llu shards, %llu of them raw, %.1f MB", options.folder.c_str(),
               static_cast<unsigned long long>(all.samples), static_cast<unsigned long long>(all.shards()),
               static_cast<unsigned long long>(all.raw), static_cast<double>(all.bytes) / 1e6);

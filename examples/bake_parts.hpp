@@ -4,7 +4,7 @@
 // Bakes any plan: evaluates its samples on all workers and writes them, in the plan's order, to tar shards.
 // To bake a plan of your own, end it with a `map` that makes a `baked_sample`, and pass it to `bake`:
 //
-//     const auto plan = ps::directory("photos") | ps::shuffle(7) | ps::map([](const auto& file) {
+//     const auto plan = ps::directory("photos") | ps::shuffle(ps::seed(7)) | ps::map([](const auto& file) {
 //                         baked_sample made;
 //                         ...                 // crop, resize, compress: whatever training need not do again
 //                         return made;

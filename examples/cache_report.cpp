@@ -104,7 +104,7 @@ std::vector<moment> watch(const settings& how, const ps::manifest& data, const f
   constexpr std::uint64_t batch = 16, looks = 128;
   // Nothing is fetched before it is asked for, so that a read is either a hit or a fetch.
   const ps::disk_cache near(folder.string(), how.limit, {.block = how.block, .evict = evict, .ahead = 0});
-  const auto plan = ps::webdataset(ps::cached(ps::file(how.shards), near), data) | ps::shuffle(7) |
+  const auto plan = ps::webdataset(ps::cached(ps::file(how.shards), near), data) | ps::shuffle(ps::seed(7)) |
                     ps::map(bytes_of_sample) | ps::prefetch(2 * batch) | ps::batch(batch) | ps::prefetch(2) |
                     ps::workers(how.workers);
   auto run = plan.open();

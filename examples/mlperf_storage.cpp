@@ -98,14 +98,14 @@ void with_samples(const data_set& data, const scaled_workload& w, F f) {
   const resize_record resize(w.resized_side());
   if (w.of.name == "unet3d") {
     f(ps::directory(data.folder.string()) | ps::decode<ps::field<"bytes", ps::npy<std::uint8_t>>> |
-      ps::map<"bytes">(resize) | ps::shuffle(123));
+      ps::map<"bytes">(resize) | ps::shuffle(ps::seed(123)));
     return;
   }
   // Read with pread: a record that is mapped and not looked at would not be read at all.
   const auto records = ps::webdataset(ps::file(data.files, {.access = ps::file_access::read})) |
                        ps::decode<ps::field<"npy", ps::npy<std::uint8_t>>> | ps::map<"npy">(resize);
   if (w.of.shuffled)
-    f(records | ps::shuffle(123));
+    f(records | ps::shuffle(ps::seed(123)));
   else
     f(records);
 }

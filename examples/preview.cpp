@@ -63,7 +63,7 @@ void preview(const std::string& shards, const std::string& out, std::uint32_t co
   using picture = ps::image_of<ps::jpeg, ps::png, ps::webp, ps::npy_image>;
   const auto samples = ps::webdataset(shards) | ps::fields<"jpg;jpeg;png;webp;npy", "cls"> |
                        ps::decode<ps::field<"jpg", picture>, ps::field<"cls", ps::integer>> |
-                       ps::shuffle(seed) | ps::take(count);
+                       ps::shuffle(ps::seed(seed)) | ps::take(count);
   const auto originals =
       samples | ps::map<"jpg">(ps::resize(size), ps::center_crop(size)) | ps::batch(count) | ps::workers(2);
   const auto jitter = ps::color_jitter(0.4, 0.4, 0.4);

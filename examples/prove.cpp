@@ -257,8 +257,8 @@ int with_order(const Source& source, arguments& given, const settings& set) {
                                             : at_end == "drop" ? ps::tail::drop
                                                                : ps::tail::pad);
   if (order == "sequential") return work(source | cut, set);
-  if (window == 0) return work(source | ps::shuffle(seed) | cut, set);
-  return work(source | ps::shuffle(seed, ps::window(window), ps::lanes(lanes)) | cut, set);
+  if (window == 0) return work(source | ps::shuffle(ps::seed(seed)) | cut, set);
+  return work(source | ps::shuffle(ps::seed(seed), ps::window(window), ps::lanes(lanes)) | cut, set);
 }
 
 constexpr const char* usage =

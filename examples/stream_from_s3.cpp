@@ -103,8 +103,9 @@ int train(arguments& given) {
   if (!folder.empty()) put(folder, store);
 
   const auto begin = clock::now();
-  const auto loader = decoded(ps::webdataset(shards_of(store, "train"))) | ps::shuffle(7, ps::window(8)) |
-                      ps::batch(batch_size, ps::tail::drop) | ps::workers(workers);
+  const auto loader = decoded(ps::webdataset(shards_of(store, "train"))) |
+                      ps::shuffle(ps::seed(7), ps::window(8)) | ps::batch(batch_size, ps::tail::drop) |
+                      ps::workers(workers);
   model m;
   auto run = loader.open();
   double first = 0;

@@ -139,8 +139,9 @@ void train(arguments& given) {
   const ps::manifest listed = ps::mpi::on_first_rank(all, [&] { return ps::webdataset(shards).manifest(); });
   const auto loader = ps::webdataset(listed) | ps::fields<"npy", "cls"> |
                       ps::decode<ps::field<"npy", ps::npy<std::uint8_t>>, ps::field<"cls", ps::integer>> |
-                      ps::shuffle(7, ps::window(shards_ahead)) | ps::shard(here, ps::replicate(copies)) |
-                      ps::global_batch(global) | ps::workers(threads);
+                      ps::shuffle(ps::seed(7), ps::window(shards_ahead)) |
+                      ps::shard(here, ps::replicate(copies)) | ps::global_batch(global) |
+                      ps::workers(threads);
   ps::mpi::agree(all, loader);
 
   numbers model;

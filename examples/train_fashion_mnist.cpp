@@ -110,7 +110,7 @@ int train(arguments& given) {
   given.done();
 
   // The ranks divide the samples. Each trains its own model, because this example does not sum gradients.
-  const auto loader = samples_of(shards, "train") | ps::shuffle(7, ps::window(window)) |
+  const auto loader = samples_of(shards, "train") | ps::shuffle(ps::seed(7), ps::window(window)) |
                       ps::shard(rank, world) | ps::batch(batch_size, ps::tail::drop) | ps::workers(workers) |
                       ps::pin_and_copy;
 

@@ -206,7 +206,7 @@ struct options {
 /// `Image` and `Label` are the names of the fields.
 template <ps::fixed_string Image, ps::fixed_string Label, class Samples>
 void train(const Samples& samples, std::size_t classes, const options& how) {
-  const auto loader = samples | ps::shuffle(how.seed) |
+  const auto loader = samples | ps::shuffle(ps::seed(how.seed)) |
                       ps::map<Image>(ps::random_resized_crop(how.size, {.scale = {0.35, 1}}),
                                      ps::horizontal_flip(), ps::normalize(ps::imagenet)) |
                       ps::batch(how.batch, ps::tail::keep) | ps::workers(how.workers);

@@ -45,14 +45,14 @@ void use(const Values& values) {
   });
   must(some.make(in).size() <= values.size(), "a subset is one");
   if constexpr (!std::is_same_v<typename Values::value_type, double>) {
-    const auto balanced = ps::class_balanced(values, 1).make(in);
+    const auto balanced = ps::class_balanced(values, ps::seed(1)).make(in);
     const auto bound = balanced.bind(0);
     for (std::uint64_t i = 0; i < balanced.size() && i < 100; ++i)
       must(bound(i).index < values.size(), "positions are of the dataset");
   }
   if constexpr (std::is_arithmetic_v<typename Values::value_type>) {
     outcome([&] {
-      const auto drawn = ps::weighted(values, 1).make(in);
+      const auto drawn = ps::weighted(values, ps::seed(1)).make(in);
       const auto bound = drawn.bind(0);
       for (std::uint64_t i = 0; i < drawn.size() && i < 100; ++i)
         must(bound(i).index < values.size() && values[bound(i).index] > 0, "what has no weight is not drawn");

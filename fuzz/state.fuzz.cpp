@@ -37,7 +37,7 @@ void resume(const Plan& plan, ps::state s) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const auto numbers = ps::generated(50, [](std::uint64_t i) { return i; }) | ps::shuffle(3);
+  static const auto numbers = ps::generated(50, [](std::uint64_t i) { return i; }) | ps::shuffle(ps::seed(3));
   input in(data, size);
   const unsigned how = in.number();
   ps::state s;

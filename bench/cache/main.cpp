@@ -68,7 +68,7 @@ void measure(const bench::options& o) {
     bench::compare(o, row, ours, reference);
   };
   const auto in_order = [](const auto& source) { return source; };
-  const auto shuffled = [](const auto& source) { return source | ps::shuffle(7); };
+  const auto shuffled = [](const auto& source) { return source | ps::shuffle(ps::seed(7)); };
   const std::string what = "110 KB samples, 2 workers, from a node's cache / from local files, ";
   epochs({"28a", what + "verified on every read", 0.8}, ps::verify::each_read, "each", in_order);
   epochs({"28b", what + "verified once", 0.95}, ps::verify::once, "once", in_order);
@@ -100,7 +100,7 @@ void measure(const bench::options& o) {
     ps::memory_files all;
     for (const std::string& path : local.names()) all.add(path, bytes_of_file(path));
     const auto loader = [&](const auto& samples) {
-      return (samples | ps::shuffle(7) | ps::batch(32) | ps::workers(2)).open();
+      return (samples | ps::shuffle(ps::seed(7)) | ps::batch(32) | ps::workers(2)).open();
     };
     const auto samples = ps::webdataset(all, {.index = ps::index_policy::transient}) | ps::fields<"bin">;
     auto kept = loader(samples | ps::keep_in_memory(2_GiB));

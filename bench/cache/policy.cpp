@@ -229,10 +229,10 @@ void line(const char* name, std::uint64_t nodes, const reads_of_node& all, bool 
 
 int main(int argc, char** argv) {
   const bool chart = argc > 1 && std::strcmp(argv[1], "--chart") == 0;
-  const auto full = [](const auto& source) { return source | ps::shuffle(7); };
-  const auto window = [](const auto& source) { return source | ps::shuffle(7, ps::window(16)); };
+  const auto full = [](const auto& source) { return source | ps::shuffle(ps::seed(7)); };
+  const auto window = [](const auto& source) { return source | ps::shuffle(ps::seed(7), ps::window(16)); };
   const auto lanes = [](const auto& source) {
-    return source | ps::shuffle(7, ps::window(16), ps::lanes(64));
+    return source | ps::shuffle(ps::seed(7), ps::window(16), ps::lanes(64));
   };
   if (!chart)
     std::puts(

@@ -105,10 +105,10 @@ void measure(const bench::options& o) {
     numbers.push_back(files.back().get());
     bench::find_members(files.back().get(), files.back().size(), ".bin", members);
   }
-  const auto source =
-      ps::webdataset(names) | ps::shuffle(7) | ps::fields<"bin"> | ps::batch(batch_size) | ps::workers(1);
-  const auto hinted = ps::webdataset(names) | ps::shuffle(7) | ps::prefetch(64) | ps::fields<"bin"> |
+  const auto source = ps::webdataset(names) | ps::shuffle(ps::seed(7)) | ps::fields<"bin"> |
                       ps::batch(batch_size) | ps::workers(1);
+  const auto hinted = ps::webdataset(names) | ps::shuffle(ps::seed(7)) | ps::prefetch(64) |
+                      ps::fields<"bin"> | ps::batch(batch_size) | ps::workers(1);
   const auto cold = [&] { make_cold(names); };
   bench::compare(
       o, first, [&] { return bench::pass(hinted); }, [&] { return bench::pass(source); }, cold);

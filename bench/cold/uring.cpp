@@ -34,8 +34,8 @@ void measure(const bench::options& o) {
   const bench::folder folder(o, "cold_uring");
   const auto names = bench::write_shards(folder, shards, each, bench::sample_bytes, false);
   const auto alone =
-      ps::webdataset(names) | ps::shuffle(7) | ps::fields<"bin"> | ps::batch(64) | ps::workers(1);
-  const auto fetched = ps::webdataset(ps::uring_file(names)) | ps::shuffle(7) | ps::prefetch(128) |
+      ps::webdataset(names) | ps::shuffle(ps::seed(7)) | ps::fields<"bin"> | ps::batch(64) | ps::workers(1);
+  const auto fetched = ps::webdataset(ps::uring_file(names)) | ps::shuffle(ps::seed(7)) | ps::prefetch(128) |
                        ps::fields<"bin"> | ps::batch(64) | ps::workers(1);
   bench::compare(
       o, r, [&] { return bench::pass(fetched); }, [&] { return bench::pass(alone); },

@@ -11,7 +11,7 @@ namespace ps = penstock;
 
 int main(int argc, char** argv) {
   const auto loader = ps::webdataset(argc > 1 ? argv[1] : "train-{0000..0127}.tar") |
-                      ps::shuffle(7, ps::window(16)) | ps::shard(0, 8) | ps::prefetch(64) |
+                      ps::shuffle(ps::seed(7), ps::window(16)) | ps::shard(0, 8) | ps::prefetch(64) |
                       ps::fields<"npy", "cls"> |
                       ps::decode<ps::field<"npy", ps::npy<float>>, ps::field<"cls", ps::integer>> |
                       ps::map<"cls">([](std::int64_t c) { return static_cast<std::int32_t>(c); }) |

@@ -14,7 +14,7 @@ int main() {
                 ps::decode<ps::field<"jpg", ps::jpeg>, ps::field<"cls", ps::integer>> |
                 ps::map<"jpg">(ps::random_resized_crop(224), ps::horizontal_flip(),
                                ps::normalize(ps::imagenet), ps::to_chw()) |
-                ps::shuffle(7) | ps::batch(16);
+                ps::shuffle(ps::seed(7)) | ps::batch(16);
   float sum = 0;
   for (auto&& b : loader.epoch(0)) sum += ps::get<"jpg">(b).data()[0];
   return sum < 0 ? 1 : 0;

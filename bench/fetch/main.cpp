@@ -57,8 +57,8 @@ void far(const bench::options& o, const bench::folder& folder) {
     for (int i = 0; i < (o.quick ? 1 : 5); ++i) {
       const ps::simulated accelerator({.step = 5ms});
       const ps::simulated_storage storage(ps::file(names), {.latency = 20ms});
-      const auto plan = ps::webdataset(storage) | ps::shuffle(7) | ps::prefetch(samples) | ps::fields<"bin"> |
-                        ps::batch(8) | ps::pin_and_copy(accelerator) | ps::workers(1);
+      const auto plan = ps::webdataset(storage) | ps::shuffle(ps::seed(7)) | ps::prefetch(samples) |
+                        ps::fields<"bin"> | ps::batch(8) | ps::pin_and_copy(accelerator) | ps::workers(1);
       stalls.push_back(stall_of(plan, accelerator, batches));
     }
     bench::print_row(r, bench::quantile(stalls, 0.75), bench::quantile(stalls, 0.5),
@@ -76,9 +76,9 @@ void warm(const bench::options& o, const bench::folder& folder) {
     const bench::folder here(o, "warm_" + r.id);
     const auto names = bench::write_shards(here, 4, each, bytes, false);
     const auto plan =
-        ps::webdataset(names) | ps::shuffle(7) | ps::fields<"bin"> | ps::batch(64) | ps::workers(1);
-    const auto asked = ps::webdataset(names) | ps::shuffle(7) | ps::prefetch(ahead) | ps::fields<"bin"> |
-                       ps::batch(64) | ps::workers(1);
+        ps::webdataset(names) | ps::shuffle(ps::seed(7)) | ps::fields<"bin"> | ps::batch(64) | ps::workers(1);
+    const auto asked = ps::webdataset(names) | ps::shuffle(ps::seed(7)) | ps::prefetch(ahead) |
+                       ps::fields<"bin"> | ps::batch(64) | ps::workers(1);
     const auto pass = [bytes](const auto& loader) {
       std::uint64_t sum = 0;
       for (auto&& b : loader.epoch(0))

@@ -47,9 +47,9 @@ void flat(const bench::options& o, const bench::folder& folder) {
   if (!o.wants(r.id)) return;
   const auto names = bench::write_shards(folder, 10, 10'000, 1024, true);
   const std::uint64_t step = o.quick ? 100'000 : 1'000'000;
-  auto run =
-      (ps::webdataset(names) | ps::shuffle(7) | ps::fields<"bin", "cls"> | ps::batch(64) | ps::workers(2))
-          .open();
+  auto run = (ps::webdataset(names) | ps::shuffle(ps::seed(7)) | ps::fields<"bin", "cls"> | ps::batch(64) |
+              ps::workers(2))
+                 .open();
   std::uint64_t samples = 0, next = step, first = 0, highest = 0;
   std::string seen;
   for (auto epoch : run.epochs(10 * step / 100'000)) {
@@ -73,7 +73,7 @@ void flat(const bench::options& o, const bench::folder& folder) {
 std::uint64_t run_takes(const std::vector<std::string>& names, unsigned count) {
   const std::uint64_t before = resident_bytes();
   std::uint64_t highest = 0;
-  auto run = (ps::webdataset(names) | ps::shuffle(7) | ps::fields<"bin", "cls"> | ps::batch(64) |
+  auto run = (ps::webdataset(names) | ps::shuffle(ps::seed(7)) | ps::fields<"bin", "cls"> | ps::batch(64) |
               ps::prefetch(31) | ps::workers(count))
                  .open();
   for (auto epoch : run.epochs(3))
@@ -129,9 +129,10 @@ void bounded(const bench::options& o) {
   const std::uint64_t before = resident_bytes();
   std::uint64_t held = 0, resident = 0;
   {
-    auto run = (ps::synthetic({.samples = o.quick ? 2'000u : 20'000u, .bytes = 110'000}) | ps::shuffle(7) |
-                ps::batch(64) | ps::prefetch(32) | ps::memory(limit) | ps::workers(2))
-                   .open();
+    auto run =
+        (ps::synthetic({.samples = o.quick ? 2'000u : 20'000u, .bytes = 110'000}) | ps::shuffle(ps::seed(7)) |
+         ps::batch(64) | ps::prefetch(32) | ps::memory(limit) | ps::workers(2))
+            .open();
     for (auto&& b : run) {
       bench::escape(b.values().data());
       held = std::max(held, run.counters().bytes_held);

@@ -214,7 +214,7 @@ void against_tar(const bench::options& o, const bench::row& row, const same_samp
   const auto shuffled = [](const auto& samples) {
     return (samples | ps::batch(batch_size) | ps::workers(2)).open();
   };
-  auto tar = shuffled(ps::webdataset(made.tar) | ps::fields<"bin"> | ps::shuffle(7));
+  auto tar = shuffled(ps::webdataset(made.tar) | ps::fields<"bin"> | ps::shuffle(ps::seed(7)));
   auto mine = shuffled(source);
   auto ours = bench::epochs_of(mine, look);
   auto reference = bench::epochs_of(tar, look_at_field{});
@@ -231,12 +231,13 @@ void measure_size(const bench::options& o, std::string_view size, std::uint64_t 
   const std::string what = std::string(size) + " samples shuffled, ";
   const auto id = [&](std::size_t i) { return std::string(ids[i]); };
   using example = ps::tf_example<ps::feature<"bin", ps::bytes>>;
-  const auto mds = ps::mds(made.folder.file("mds")) | ps::fields<"bin"> | ps::shuffle(7);
-  const auto ffcv = ps::ffcv(made.folder.file("all.beton")) | ps::fields<"bin"> | ps::shuffle(7);
-  const auto litdata = ps::litdata(made.folder.file("litdata")) | ps::fields<"bin"> | ps::shuffle(7);
-  const auto records = ps::tfrecord(made.records) | ps::shuffle(7);
-  const auto unchecked = ps::tfrecord(made.records, {.check = false}) | ps::shuffle(7);
-  const auto examples = ps::tfrecord(made.examples) | ps::decode<example> | ps::shuffle(7);
+  const auto mds = ps::mds(made.folder.file("mds")) | ps::fields<"bin"> | ps::shuffle(ps::seed(7));
+  const auto ffcv = ps::ffcv(made.folder.file("all.beton")) | ps::fields<"bin"> | ps::shuffle(ps::seed(7));
+  const auto litdata =
+      ps::litdata(made.folder.file("litdata")) | ps::fields<"bin"> | ps::shuffle(ps::seed(7));
+  const auto records = ps::tfrecord(made.records) | ps::shuffle(ps::seed(7));
+  const auto unchecked = ps::tfrecord(made.records, {.check = false}) | ps::shuffle(ps::seed(7));
+  const auto examples = ps::tfrecord(made.examples) | ps::decode<example> | ps::shuffle(ps::seed(7));
   against_tar(o, {id(0), what + "MDS, 2 workers / our own tar", 0.9}, made, mds, look_at_field{});
   against_tar(o, {id(1), what + "TFRecord, 2 workers / our own tar", 0.9}, made, records, look_at_values{});
   against_tar(o, {id(2), what + "TFRecord without checksums / our own tar", 0}, made, unchecked,
@@ -284,7 +285,7 @@ void measure_arrow(const bench::options& o) {
     return bench::print_skipped(alone, "pyarrow failed to write the file");
   const auto source = ps::arrow_ipc(path);
   const auto run_of = [&](std::size_t workers) {
-    return (source | ps::shuffle(7) |
+    return (source | ps::shuffle(ps::seed(7)) |
             ps::decode<ps::field<"bin", ps::arrow_array<std::uint8_t>>,
                        ps::field<"label", ps::arrow_value<std::int64_t>>> |
             ps::batch(batch) | ps::workers(workers))

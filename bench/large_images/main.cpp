@@ -87,7 +87,7 @@ std::uint64_t resident_bytes() {
 void measure(const bench::options& o) {
   const bench::folder folder(o, "large_images");
   const auto names = bench::write_shards(folder, 2, 1000, sample_bytes, false);
-  const auto loader = ps::webdataset(names) | ps::fields<"bin"> | to_image{} | ps::shuffle(7) |
+  const auto loader = ps::webdataset(names) | ps::fields<"bin"> | to_image{} | ps::shuffle(ps::seed(7)) |
                       ps::batch(batch_size) | ps::prefetch(4) | ps::workers(2);
 
   const bench::row first{

@@ -99,8 +99,8 @@ dataset make(const bench::folder& folder, std::uint64_t shards) {
 }
 
 auto loader_of(const dataset& d) {
-  return ps::webdataset(d.names, {.index = ps::index_policy::require}) | ps::shuffle(7, ps::window(16)) |
-         ps::fields<"bin"> | ps::batch(256) | ps::workers(1);
+  return ps::webdataset(d.names, {.index = ps::index_policy::require}) |
+         ps::shuffle(ps::seed(7), ps::window(16)) | ps::fields<"bin"> | ps::batch(256) | ps::workers(1);
 }
 
 /// Writes the samples of the first batches to their shards, with their headers, and the ends of these shards.

@@ -36,7 +36,8 @@ struct look_at_batch {
   }
 };
 
-/// The order of `shuffle(seed)` in an epoch, computed beforehand, so that it costs the reference nothing.
+/// The order of `shuffle(seed(seed))` in an epoch, computed beforehand, so that it costs the reference
+/// nothing.
 class orders {
  public:
   orders(std::uint64_t size, std::uint64_t epochs) {
@@ -85,7 +86,7 @@ void measure(const bench::options& o) {
   }
   const std::span<const sample> data(samples);
   const orders order(data.size(), 4);
-  const auto loader = ps::from(data) | ps::shuffle(seed) | ps::batch(batch_size);
+  const auto loader = ps::from(data) | ps::shuffle(ps::seed(seed)) | ps::batch(batch_size);
   const std::size_t batch_bytes = batch_size * sizeof(sample);
 
   if (o.wants("4a")) {
@@ -112,8 +113,8 @@ void measure(const bench::options& o) {
         });
   }
   if (o.wants("5")) {
-    auto with = (ps::from(data) | ps::shuffle(seed) | ps::shuffle_buffer(10'000) | ps::batch(batch_size) |
-                 ps::workers(1))
+    auto with = (ps::from(data) | ps::shuffle(ps::seed(seed)) | ps::shuffle_buffer(10'000) |
+                 ps::batch(batch_size) | ps::workers(1))
                     .open();
     auto without = (loader | ps::workers(1)).open();
     bench::compare(o, {"5", "the same, 1 worker, with shuffle_buffer(10'000) / without", 0.9},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row 15: the cost of a position of a mixture, relative to one of `shuffle(seed)`: eight sources of unequal
-// sizes and weights, an epoch in order; as arithmetic alone, with positions in random order, and as a plan.
+// Row 15: the cost of a position of a mixture, relative to one of `shuffle(seed(seed))`: eight sources of
+// unequal sizes and weights, an epoch in order; as arithmetic alone, with positions in random order, and as a
+// plan.
 // The bars apply to the instructions, rows i15a and i15b.
 
 #include "support/harness.hpp"
@@ -79,7 +80,7 @@ void measure(const bench::options& o) {
     };
   };
   const auto none = [] {};
-  bench::compare(o, {"15a", "a position of shuffle(seed) / of a mixture of 8 sources", 0},
+  bench::compare(o, {"15a", "a position of shuffle(seed(seed)) / of a mixture of 8 sources", 0},
                  positions_of(mixed, 1), shuffled, none, bench::sums::unknown);
   bench::compare(o, {"15b", "the same, weights that follow a schedule", 0}, positions_of(scheduled, 1),
                  shuffled, none, bench::sums::unknown);
@@ -94,7 +95,8 @@ void measure(const bench::options& o) {
   const auto typed = [&](auto k) {
     return ps::generated(sizes()[k], [](std::uint64_t i) { return i + decltype(k)::value; });
   };
-  auto plain = (ps::generated(samples, identity) | ps::shuffle(7) | ps::batch(256) | ps::workers(0)).open();
+  auto plain =
+      (ps::generated(samples, identity) | ps::shuffle(ps::seed(7)) | ps::batch(256) | ps::workers(0)).open();
   auto reference = bench::epochs_of(plain, look_at_batch{});
   {
     auto run = (ps::mix(ps::weights(parts()), typed(at<0>{}), typed(at<1>{}), typed(at<2>{}), typed(at<3>{}),
@@ -103,7 +105,7 @@ void measure(const bench::options& o) {
                 ps::batch(256) | ps::workers(0))
                    .open();
     bench::compare(
-        o, {"15d", "generated | shuffle(seed) | batch(256) / mix of 8 types of source | batch(256)", 0},
+        o, {"15d", "generated | shuffle(seed(seed)) | batch(256) / mix of 8 types of source | batch(256)", 0},
         bench::epochs_of(run, look_at_batch{}), reference, none, bench::sums::unknown);
   }
   {

@@ -56,24 +56,24 @@ ps::sample_list<int> values(const F& f) {
 
 int main() {
   std::printf("| what | ns a position | ms to make |\n|---|---:|---:|\n");
-  measure("`split(0.5)`", ps::split(0.5, 1));
-  measure("`split(0.9)`", ps::split(0.9, 1));
-  measure("`split(0.9).rest()`", ps::split(0.9, 1).rest());
-  measure("`split(0.99)`", ps::split(0.99, 1));
-  measure("`fold(0, 5)`", ps::fold(0, 5, 1));
-  measure("`fold(0, 5).rest()`", ps::fold(0, 5, 1).rest());
-  measure("`fold(0, 100)`", ps::fold(0, 100, 1));
+  measure("`split(0.5)`", ps::split(0.5, ps::seed(1)));
+  measure("`split(0.9)`", ps::split(0.9, ps::seed(1)));
+  measure("`split(0.9).complement()`", ps::split(0.9, ps::seed(1)).complement());
+  measure("`split(0.99)`", ps::split(0.99, ps::seed(1)));
+  measure("`fold(0, 5)`", ps::fold(0, 5, ps::seed(1)));
+  measure("`fold(0, 5).complement()`", ps::fold(0, 5, ps::seed(1)).complement());
+  measure("`fold(0, 100)`", ps::fold(0, 100, ps::seed(1)));
   const auto label = values([](std::uint64_t i) { return ps::mix64(i) % 1000; });
   measure("`subset`, 2 million one by one", ps::subset(label, [](int x) { return x < 500; }));
   const auto runs = values([](std::uint64_t i) { return i / 1024; });
   measure("`subset`, 2048 runs", ps::subset(runs, [](int x) { return x % 2 == 0; }));
-  measure("`class_balanced`, 1000 classes", ps::class_balanced(label, 1));
+  measure("`class_balanced`, 1000 classes", ps::class_balanced(label, ps::seed(1)));
   const auto rare = values([](std::uint64_t i) {
     const std::uint64_t x = ps::mix64(i) % 10'000;
     return x < 9900 ? 0 : x - 9900;
   });
-  measure("`class_balanced`, one large and 99 small classes", ps::class_balanced(rare, 1));
+  measure("`class_balanced`, one large and 99 small classes", ps::class_balanced(rare, ps::seed(1)));
   std::vector<double> weights;
   for (std::uint64_t i = 0; i < samples; ++i) weights.push_back(static_cast<double>(1 + ps::mix64(i) % 9));
-  measure("`weighted`", ps::weighted(weights, 1));
+  measure("`weighted`", ps::weighted(weights, ps::seed(1)));
 }

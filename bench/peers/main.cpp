@@ -126,14 +126,14 @@ void run_task(const task& t) {
   const auto raw = ps::webdataset(t.shards) | ps::fields<"bin">;
   if (t.work == "jpeg") {
     measure<true>(t, ps::webdataset(t.shards) | ps::fields<"jpg"> | ps::decode<ps::field<"jpg", ps::jpeg>> |
-                         ps::shuffle(seed) |
+                         ps::shuffle(ps::seed(seed)) |
                          ps::map<"jpg">(ps::random_resized_crop(side), ps::horizontal_flip(),
                                         ps::normalize(ps::imagenet), ps::to_chw(), ps::key("crop")) |
                          ps::batch(t.batch));
   } else if (t.work == "resume") {
-    restart(t, raw | ps::shuffle(seed) | ps::batch(t.batch));
+    restart(t, raw | ps::shuffle(ps::seed(seed)) | ps::batch(t.batch));
   } else if (t.work.ends_with("_shuffled")) {
-    measure(t, raw | ps::shuffle(seed) | ps::batch(t.batch));
+    measure(t, raw | ps::shuffle(ps::seed(seed)) | ps::batch(t.batch));
   } else {
     measure(t, raw | ps::batch(t.batch));
   }

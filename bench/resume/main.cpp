@@ -74,10 +74,11 @@ void restore(const bench::options& o) {
         },
         [] {}, bench::sums::unknown);
   };
-  both("16a", "first batch at a random step of 100 M samples in 10,000 shards / at step 0, shuffle(seed)",
-       source | ps::shuffle(7) | ps::batch(256) | ps::workers(1));
-  both("16b", "the same, shuffle(seed, window(16), lanes(64))",
-       source | ps::shuffle(7, ps::window(16), ps::lanes(64)) | ps::batch(256) | ps::workers(1));
+  both("16a",
+       "first batch at a random step of 100 M samples in 10,000 shards / at step 0, shuffle(seed(seed))",
+       source | ps::shuffle(ps::seed(7)) | ps::batch(256) | ps::workers(1));
+  both("16b", "the same, shuffle(seed(seed), window(16), lanes(64))",
+       source | ps::shuffle(ps::seed(7), ps::window(16), ps::lanes(64)) | ps::batch(256) | ps::workers(1));
 }
 
 void sizes(const bench::options& o) {
@@ -90,8 +91,8 @@ void sizes(const bench::options& o) {
     const double kilobytes = static_cast<double>(to_string(run.state()).size()) / 1000;
     bench::print_row(r, kilobytes, kilobytes, "after 100 batches of 256");
   };
-  size("16c", "a state as text, KB", 4, source | ps::shuffle(7) | ps::batch(256));
-  size("16d", "a state as text with shuffle_buffer(10,000), KB", 200,
+  size("16c", "a state as text, KB", 4, source | ps::shuffle(ps::seed(7)) | ps::batch(256));
+  size("16d", "a state as text with shuffle_buffer(10,seed(000)), KB", 200,
        source | ps::shuffle_buffer(10'000) | ps::batch(256));
 }
 
@@ -101,7 +102,7 @@ void pauses(const bench::options& o) {
       "16e", "1 KB samples, shuffled, batch(256), one worker: state() after every batch / never", 0.99};
   if (!o.wants(r.id)) return;
   const std::vector<sample> data(o.quick ? 4'096 : 262'144);
-  const auto loader = ps::from(data) | ps::shuffle(7) | ps::batch(256) | ps::workers(1);
+  const auto loader = ps::from(data) | ps::shuffle(ps::seed(7)) | ps::batch(256) | ps::workers(1);
   auto ours = loader.open(), reference = loader.open();
   std::uint64_t sum = 0;
   const auto look = [](auto& b) { return bench::first_words(b.values().data(), b.size(), sizeof(sample)); };
@@ -146,7 +147,7 @@ void trillion(const bench::options& o) {
   std::filesystem::resize_file(path, 2'000'000'000'000);
   constexpr std::uint64_t ranks = 1024, global = 4096;
   const auto over = [](const auto& source, std::uint64_t rank) {
-    return source | ps::shuffle(7, ps::window(1), ps::lanes(64)) | ps::shard(rank, ranks) |
+    return source | ps::shuffle(ps::seed(7), ps::window(1), ps::lanes(64)) | ps::shard(rank, ranks) |
            ps::global_batch(global, ps::tail::drop) | ps::workers(0);
   };
   const auto tokens = ps::raw_tokens<std::uint16_t>(path, ps::token_window<1024>{});
@@ -202,7 +203,7 @@ void proofs(const bench::options& o) {
   const bench::row near{
       "16h", "shards touched per node / (shards / nodes), 32 nodes of 8 ranks, 64 lanes a node", 1.1, true};
   if (!o.wants(time.id) && !o.wants(near.id)) return;
-  const auto loader = numbers_in_shards() | ps::shuffle(7, ps::window(16), ps::lanes(2048)) |
+  const auto loader = numbers_in_shards() | ps::shuffle(ps::seed(7), ps::window(16), ps::lanes(2048)) |
                       ps::global_batch(16'384, ps::tail::drop);
   std::vector<ps::topology> shapes;
   for (std::uint64_t nodes = 1; nodes <= (o.quick ? 2u : 64u); ++nodes) shapes.push_back({nodes, 8});

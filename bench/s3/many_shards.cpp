@@ -44,8 +44,8 @@ struct start {
 start first_batch(const bench::listed_store& store, const ps::s3& shards, const std::string& indexes) {
   const auto before = store.counted();
   const double begin = bench::seconds_now();
-  auto run = (ps::webdataset(shards, {.index_folder = indexes}) | ps::shuffle(7) | ps::fields<"bin"> |
-              ps::prefetch(0) | ps::batch(batch) | ps::prefetch(1) | ps::workers(8))
+  auto run = (ps::webdataset(shards, {.index_folder = indexes}) | ps::shuffle(ps::seed(7)) |
+              ps::fields<"bin"> | ps::prefetch(0) | ps::batch(batch) | ps::prefetch(1) | ps::workers(8))
                  .open();
   for (auto&& b : run) {
     const auto asked = store.counted();

@@ -89,7 +89,7 @@ void measure(const bench::options& o) {
   one(o, {"14a", "stall of a simulated accelerator, 10 ms a step, 2 waiting workers, %", 0}, 10ms, 2, 8);
   one(o, {"14b", "the same, 4 ms a step, 4 workers, %", 0}, 4ms, 4, 8);
   one(o, {"14c", "the same, 4 ms a step, 4 workers, prefetch(2), %", 0}, 4ms, 4, 2);
-  const auto numbers = ps::generated(1'000'000, slow) | ps::shuffle(1);
+  const auto numbers = ps::generated(1'000'000, slow) | ps::shuffle(ps::seed(1));
   const auto on = [&](unsigned workers) { return (numbers | ps::batch(64) | ps::workers(workers)).open(); };
   first_batch(o,
               {"14d", "time to the first batch(64) of 1 ms samples, 2 workers / 64 ms divided by 2", 2, true},

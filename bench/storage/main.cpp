@@ -173,10 +173,10 @@ void small(const bench::options& o) {
   auto ranges = payloads(files);
   std::shuffle(ranges.begin(), ranges.end(), ps::rng(1, 2, 3));
   const ps::http where(urls(files, store.port()), {.connections = 4});
-  auto run =
-      (ps::webdataset(where) | ps::shuffle(7) | ps::prefetch(256, {.coalesce_gap = 0, .max_coalesced = 1}) |
-       ps::fields<"bin"> | ps::batch(64) | ps::workers(1))
-          .open();
+  auto run = (ps::webdataset(where) | ps::shuffle(ps::seed(7)) |
+              ps::prefetch(256, {.coalesce_gap = 0, .max_coalesced = 1}) | ps::fields<"bin"> | ps::batch(64) |
+              ps::workers(1))
+                 .open();
   std::vector<double> ratios, rates;
   for (int pair = -1; pair < std::min(o.pairs, 9); ++pair) {
     const std::uint64_t before = run.counters().storage.requests;
@@ -224,7 +224,7 @@ void far(const bench::options& o) {
   for (int i = 0; i < (o.quick ? 1 : 3); ++i) {
     const ps::simulated accelerator({.step = 100ms});
     const ps::http where(urls(files, proxy.port()), {.connections = 64});
-    auto run = (ps::npy_rows<std::uint8_t, sample_bytes>(where) | ps::shuffle(7) |
+    auto run = (ps::npy_rows<std::uint8_t, sample_bytes>(where) | ps::shuffle(ps::seed(7)) |
                 ps::prefetch(256, {.coalesce_gap = 0, .max_coalesced = 1}) | ps::batch(64) |
                 ps::pin_and_copy(accelerator) | ps::workers(1))
                    .open();
@@ -254,10 +254,10 @@ void late(const bench::options& o) {
                                   {.latency = 20ms, .jitter = 10ms, .stall_one_in = 100, .stall = 2s});
   std::uint64_t requests = 0, hedges = 0;
   const auto p99 = [&](const auto& where) {
-    auto run =
-        (ps::webdataset(where) | ps::shuffle(7) | ps::prefetch(256, {.coalesce_gap = 0, .max_coalesced = 1}) |
-         ps::fields<"bin"> | ps::batch(8) | ps::workers(1))
-            .open();
+    auto run = (ps::webdataset(where) | ps::shuffle(ps::seed(7)) |
+                ps::prefetch(256, {.coalesce_gap = 0, .max_coalesced = 1}) | ps::fields<"bin"> |
+                ps::batch(8) | ps::workers(1))
+                   .open();
     std::vector<double> times;
     double last = bench::seconds_now();
     for (auto&& b : run.epoch(0)) {
@@ -288,7 +288,7 @@ void held(const bench::options& o) {
   double worst = 0, times = 0;
   for (const auto latency : {1ms, 20ms, 200ms}) {
     const ps::simulated_storage where(ps::file(files), {.latency = latency, .jitter = latency});
-    auto run = (ps::webdataset(where) | ps::shuffle(7) | ps::fields<"bin"> | ps::batch(32) |
+    auto run = (ps::webdataset(where) | ps::shuffle(ps::seed(7)) | ps::fields<"bin"> | ps::batch(32) |
                 ps::memory(64_MiB) | ps::workers(2))
                    .open();
     for (auto&& b : run.epoch(0)) {

@@ -228,7 +228,7 @@ void shuffled_samples(const bench::options& o) {
   const std::uint64_t samples = o.quick ? 40'000 : 200'000;
   const auto names = bench::write_shards(folder, 4, samples / 4, 1024, false);
   const auto run_over = [](const auto& where) {
-    return (ps::webdataset(where) | ps::fields<"bin"> | ps::shuffle(7) | ps::batch(batch_size) |
+    return (ps::webdataset(where) | ps::fields<"bin"> | ps::shuffle(ps::seed(7)) | ps::batch(batch_size) |
             ps::workers(2))
         .open();
   };

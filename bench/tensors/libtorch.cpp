@@ -58,9 +58,9 @@ void measure(const bench::options& o) {
   std::vector<sample> data(count);
   for (std::size_t i = 0; i < count; ++i) data[i].fill(static_cast<float>(i % 1024));
   const torch::Tensor all = torch::from_blob(data.data(), {static_cast<std::int64_t>(count), 256});
-  auto run =
-      (ps::from(std::span<const sample>(data)) | ps::shuffle(7) | ps::batch(batch_size) | ps::workers(1))
-          .open();
+  auto run = (ps::from(std::span<const sample>(data)) | ps::shuffle(ps::seed(7)) | ps::batch(batch_size) |
+              ps::workers(1))
+                 .open();
   auto ours = bench::epochs_of(run, [](auto& b) {
     const torch::Tensor tensor = ps::as_tensors(b);
     return look(tensor);

@@ -48,7 +48,7 @@ sample point(std::uint64_t i) {
 }
 
 auto points(unsigned workers) {
-  return ps::generated(10'000, point) | ps::shuffle(7) | ps::batch(64) | ps::workers(workers) |
+  return ps::generated(10'000, point) | ps::shuffle(ps::seed(7)) | ps::batch(64) | ps::workers(workers) |
          ps::pin_and_copy;
 }
 

@@ -70,8 +70,8 @@ void train() {
   check(cudaMemsetAsync(weights, 0, 10 * length * sizeof(float), stream));
 
   {
-    const auto loader = ps::generated(samples, made_up) | ps::shuffle(1) | ps::batch(256) | ps::prefetch(4) |
-                        ps::pin_and_copy(ps::cuda{.stream = stream});
+    const auto loader = ps::generated(samples, made_up) | ps::shuffle(ps::seed(1)) | ps::batch(256) |
+                        ps::prefetch(4) | ps::pin_and_copy(ps::cuda{.stream = stream});
     const auto plan = loader | ps::on_device<"image">(ps::to_float());
     std::printf("%s\n", ps::describe(plan).c_str());
     auto run = plan.open();

@@ -103,9 +103,9 @@ int main() {
   bool works = true;
   std::uint64_t seen = 0, steps = 0;
   for (std::uint64_t rank = 0; rank < 2; ++rank) {
-    auto run =
-        (texts | ps::shuffle(7) | ps::shard(rank, 2) | ps::batch_by(mine::buckets{16}) | ps::workers(2))
-            .open();
+    auto run = (texts | ps::shuffle(ps::seed(7)) | ps::shard(rank, 2) | ps::batch_by(mine::buckets{16}) |
+                ps::workers(2))
+                   .open();
     for (auto&& b : run) {
       const auto lengths = b.values();
       if (b.size() == 0) continue;  // in the last step

@@ -46,7 +46,8 @@ constexpr prefer_short_stage prefer_short(std::uint64_t length) { return {length
 int main() {
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < 4000; ++i) texts.emplace_back(1 + i % 40, 'x');
-  const auto plan = ps::from(texts) | ps::shuffle(1) | mine::prefer_short(10) | ps::batch(32, ps::ragged);
+  const auto plan =
+      ps::from(texts) | ps::shuffle(ps::seed(1)) | mine::prefer_short(10) | ps::batch(32, ps::ragged);
   static_assert(!ps::indexed<decltype(plan)> && !ps::lockstep<decltype(plan)> && ps::elastic<decltype(plan)>,
                 "a filter costs indexed and lockstep, and nobody had to say so");
 

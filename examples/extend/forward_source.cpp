@@ -54,8 +54,8 @@ int main() {
   std::string text;
   for (int i = 0; i < 1000; ++i) text += "word" + std::to_string(i) + " ";
   const auto number = [](std::string_view word) { return std::stoi(std::string(word.substr(4))); };
-  const auto plan =
-      mine::words(text) | ps::shuffle_buffer(100, 7) | ps::map(number) | ps::batch(64) | ps::workers(3);
+  const auto plan = mine::words(text) | ps::shuffle_buffer(100, ps::seed(7)) | ps::map(number) |
+                    ps::batch(64) | ps::workers(3);
   static_assert(ps::deterministic<decltype(plan)> && !ps::resumable<decltype(plan)>,
                 "the same sequence always, but it cannot be entered in the middle");
 

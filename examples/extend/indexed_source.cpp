@@ -70,7 +70,7 @@ static_assert(ps::indexed_source<lines>, "lines is an indexed source");
 int main() {
   std::string text;
   for (int i = 0; i < 1000; ++i) text += std::to_string(i) + "\n";
-  const auto plan = mine::lines(text) | ps::shuffle(7) | ps::decode<ps::integer> | ps::batch(64);
+  const auto plan = mine::lines(text) | ps::shuffle(ps::seed(7)) | ps::decode<ps::integer> | ps::batch(64);
   static_assert(ps::indexed<decltype(plan)> && ps::resumable<decltype(plan)>, "nothing is lost");
   std::int64_t sum = 0;
   for (auto&& b : plan.epoch(0))

@@ -70,9 +70,9 @@ int main() {
   const std::vector<std::vector<float>> samples(1000, std::vector<float>(16, 5.0f));
   const auto noisy = [&](unsigned workers) {
     std::vector<float> all;
-    for (auto&& b :
-         (ps::from(samples) | ps::shuffle(7) | mine::noise(0.5f) | ps::batch(64) | ps::workers(workers))
-             .epoch(0))
+    for (auto&& b : (ps::from(samples) | ps::shuffle(ps::seed(7)) | mine::noise(0.5f) | ps::batch(64) |
+                     ps::workers(workers))
+                        .epoch(0))
       all.insert(all.end(), b.values().flat().begin(), b.values().flat().end());
     return all;
   };

@@ -19,7 +19,7 @@
 
 namespace {
 
-const std::uint64_t seed = 7, epoch = 0, rank = 0, world_size = 2;
+const std::uint64_t epoch = 0, rank = 0, world_size = 2;
 
 constexpr std::uint64_t samples_in_shards = 256;
 

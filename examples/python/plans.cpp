@@ -17,8 +17,8 @@ namespace penstock_loader {
 opens webdataset_plan(const settings& how) {
   return how_to_open(ps::webdataset(how.path) |
                          ps::decode<ps::field<"npy", ps::npy<float>>, ps::field<"cls", ps::integer>> |
-                         ps::shuffle(how.seed) | ps::shard(how.rank, how.world) | ps::batch(how.batch) |
-                         ps::prefetch(8) | ps::workers(how.workers),
+                         ps::shuffle(ps::seed(how.seed)) | ps::shard(how.rank, how.world) |
+                         ps::batch(how.batch) | ps::prefetch(8) | ps::workers(how.workers),
                      [](const auto& batch) {
                        return batch_fields{{"x", [batch] { return ps::to_dlpack<"npy">(*batch); }},
                                            {"y", [batch] { return ps::to_dlpack<"cls">(*batch); }}};
@@ -31,7 +31,7 @@ opens images_plan(const settings& how) {
                          ps::decode<ps::field<"bytes", ps::image_of<ps::jpeg, ps::png>>> |
                          ps::map<"bytes">(ps::random_resized_crop(how.size), ps::horizontal_flip(),
                                           ps::normalize(ps::imagenet), ps::to_chw()) |
-                         ps::shuffle(how.seed) | ps::shard(how.rank, how.world) |
+                         ps::shuffle(ps::seed(how.seed)) | ps::shard(how.rank, how.world) |
                          ps::batch(how.batch, ps::tail::drop) | ps::workers(how.workers),
                      [](const auto& batch) {
                        return batch_fields{{"x", [batch] { return ps::to_dlpack<"bytes">(*batch); }},
@@ -42,7 +42,7 @@ opens images_plan(const settings& how) {
 /// Windows of a file of 16-bit tokens: "tokens" is (batch, window + 1).
 opens tokens_plan(const settings& how) {
   return how_to_open(ps::raw_tokens<std::uint16_t>(how.path, ps::token_windows{.length = how.window}) |
-                         ps::shuffle(how.seed) | ps::shard(how.rank, how.world) |
+                         ps::shuffle(ps::seed(how.seed)) | ps::shard(how.rank, how.world) |
                          ps::batch(how.batch, ps::tail::drop) | ps::workers(how.workers),
                      [](const auto& batch) {
                        return batch_fields{{"tokens", [batch] { return ps::to_dlpack(*batch); }}};

@@ -39,7 +39,8 @@ int main() {
 
   bool works = true;
   const auto loader = [&](std::uint64_t rank, std::uint64_t world) {
-    return texts | ps::shuffle(7) | ps::shard(rank, world) | ps::batch_by(length, limit, ps::ragged);
+    return texts | ps::shuffle(ps::seed(7)) | ps::shard(rank, world) |
+           ps::batch_by(length, limit, ps::ragged);
   };
 
   std::uint64_t samples = 0, steps = 0;

@@ -41,7 +41,7 @@ void from_pytorch(std::uint64_t rank, std::uint64_t world_size) {
   // DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset, seed=7, drop_last=True),
   // num_workers=4,
   //            pin_memory=True, prefetch_factor=2, persistent_workers=True, collate_fn=pad)
-  auto loader = ps::from(dataset) | ps::shuffle(7) | ps::shard(rank, world_size) |
+  auto loader = ps::from(dataset) | ps::shuffle(ps::seed(7)) | ps::shard(rank, world_size) |
                 ps::batch(8, ps::tail::drop, ps::pad_to_longest) | ps::pin_and_copy | ps::workers(4) |
                 ps::prefetch(8);
   auto run = loader.open();
@@ -69,7 +69,7 @@ void from_tf_data() {
 void from_webdataset(std::uint64_t rank, std::uint64_t world_size) {
   // WebDataset("train-{0000..0003}.tar", shardshuffle=True, nodesplitter=split_by_node)
   //     .shuffle(1000).decode().to_tuple("npy", "cls").batched(16).with_epoch(20)
-  auto loader = ps::webdataset("train-{0000..0003}.tar") | ps::shuffle(7, ps::window(2)) |
+  auto loader = ps::webdataset("train-{0000..0003}.tar") | ps::shuffle(ps::seed(7), ps::window(2)) |
                 ps::shard(rank, world_size) | ps::fields<"npy", "cls"> |
                 ps::decode<ps::field<"npy", ps::npy<std::uint8_t>>, ps::field<"cls", ps::integer>> |
                 ps::batch(16) | ps::steps(20);
@@ -85,8 +85,9 @@ void from_mosaicml(const ps::world& here) {
   // StreamingDataset(local=..., shuffle=True, shuffle_algo="py1s", num_canonical_nodes=2, shuffle_seed=7,
   //                  predownload=64, batch_size=16), replication=1
   auto loader = ps::webdataset("train-{0000..0003}.tar") | ps::fields<"cls"> |
-                ps::decode<ps::field<"cls", ps::integer>> | ps::shuffle(7, ps::window(2), ps::lanes(2)) |
-                ps::shard(here.replicated(1)) | ps::prefetch(64) | ps::batch(16, ps::tail::pad);
+                ps::decode<ps::field<"cls", ps::integer>> |
+                ps::shuffle(ps::seed(7), ps::window(2), ps::lanes(2)) | ps::shard(here.replicated(1)) |
+                ps::prefetch(64) | ps::batch(16, ps::tail::pad);
   auto run = loader.open();
   std::uint64_t steps = 0;
   const std::uint64_t all = run.steps_per_epoch();

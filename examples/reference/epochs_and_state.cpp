@@ -23,8 +23,8 @@ using steps = std::vector<std::vector<std::uint64_t>>;  // the samples of each g
 
 /// Rank `rank` of `world` with its part of global steps of 120 samples.
 auto loader_of(std::uint64_t rank, std::uint64_t world, unsigned workers) {
-  return ps::generated(1000, [](std::uint64_t i) { return i; }) | ps::shuffle(7) | ps::shard(rank, world) |
-         ps::batch(120 / world) | ps::workers(workers);
+  return ps::generated(1000, [](std::uint64_t i) { return i; }) | ps::shuffle(ps::seed(7)) |
+         ps::shard(rank, world) | ps::batch(120 / world) | ps::workers(workers);
 }
 
 /// Runs `count` global steps on `world` ranks, from a state or from the beginning. Returns the state of rank

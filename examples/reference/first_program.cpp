@@ -68,7 +68,7 @@ int main() {
 
     const auto loader = ps::webdataset((folder / "train-{0000..0001}.tar").string()) |
                         ps::decode<ps::field<"npy", ps::npy<std::uint8_t>>, ps::field<"cls", ps::integer>> |
-                        ps::shuffle(7) | ps::batch(32, ps::tail::drop);
+                        ps::shuffle(ps::seed(7)) | ps::batch(32, ps::tail::drop);
 
     const int before = train(loader, folder / "checkpoint.json", 40);   // stops in the middle of epoch 1
     const int after = train(loader, folder / "checkpoint.json", 1000);  // resumes there

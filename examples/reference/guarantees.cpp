@@ -25,8 +25,8 @@ int main() {
   const auto source = ps::from(std::vector<int>{5, 6, 7, 8, 9, 10, 11, 12});
   const auto not_by_three = [](int x) { return x % 3 != 0; };
 
-  const auto computed =
-      source | ps::shuffle(7) | ps::shard(0, 2) | ps::batch(2) | ps::require<ps::guarantee::elastic>;
+  const auto computed = source | ps::shuffle(ps::seed(7)) | ps::shard(0, 2) | ps::batch(2) |
+                        ps::require<ps::guarantee::elastic>;
   static_assert(ps::indexed<decltype(computed)> && ps::lockstep<decltype(computed)>, "nothing is lost");
 
   const auto buffered = source | ps::shard(0, 2) | ps::shuffle_buffer(4) | ps::batch(2);

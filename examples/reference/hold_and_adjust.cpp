@@ -20,8 +20,8 @@ namespace ps = penstock;
 namespace {
 
 auto loader() {
-  return ps::generated(10'000, [](std::uint64_t i) { return i * i; }) | ps::shuffle(3) | ps::batch(10) |
-         ps::prefetch(6) | ps::workers(4);
+  return ps::generated(10'000, [](std::uint64_t i) { return i * i; }) | ps::shuffle(ps::seed(3)) |
+         ps::batch(10) | ps::prefetch(6) | ps::workers(4);
 }
 
 /// The first batch of a run that has ended when this returns.

@@ -80,7 +80,7 @@ void five_lines() {
                 ps::decode<ps::field<"jpg", ps::jpeg>, ps::field<"cls", ps::integer>> |
                 ps::map<"jpg">(ps::random_resized_crop(224), ps::horizontal_flip(),
                                ps::normalize(ps::imagenet), ps::to_chw()) |
-                ps::shuffle(7) | ps::batch(16);
+                ps::shuffle(ps::seed(7)) | ps::batch(16);
   std::uint64_t images = 0;
   for (auto&& batch : loader.epoch(0)) {
     must(ps::get<"jpg">(batch).shape() == ps::extents(16, 3, 224, 224), "a batch of 16 crops");

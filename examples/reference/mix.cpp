@@ -50,9 +50,9 @@ counts epoch_of(Loader& run, std::uint64_t number) {
 }  // namespace
 
 int main() {
-  const auto web = corpus(50'000, 0) | ps::shuffle(1);
-  const auto books = corpus(3'000, 1) | ps::shuffle(2);
-  const auto code = corpus(8'000, 2) | ps::shuffle(3);
+  const auto web = corpus(50'000, 0) | ps::shuffle(ps::seed(1));
+  const auto books = corpus(3'000, 1) | ps::shuffle(ps::seed(2));
+  const auto code = corpus(8'000, 2) | ps::shuffle(ps::seed(3));
 
   // By weight. An epoch is 10,000 samples of the mixture; books restart when they are exhausted.
   {
@@ -112,7 +112,8 @@ int main() {
     const std::vector<float> scores(11'000, 0.5F);
     std::size_t rows = 0;
     for (auto&& b :
-         (ps::zip<"text", "score">(both, ps::from(scores)) | ps::shuffle(7) | ps::batch(100)).epoch(0))
+         (ps::zip<"text", "score">(both, ps::from(scores)) | ps::shuffle(ps::seed(7)) | ps::batch(100))
+             .epoch(0))
       rows += ps::get<"score">(b).size();
     expect(rows == 11'000, "a record of both for each position");
   }

@@ -41,7 +41,7 @@ bool windows_of_tokens(const fs::path& folder) {
   write<std::uint16_t>(folder / "train.bin", text);
 
   const auto loader = ps::raw_tokens<std::uint16_t>((folder / "train.bin").string(), ps::token_window<64>{}) |
-                      ps::shuffle(7) | ps::shard(0, 2) | ps::batch(4);
+                      ps::shuffle(ps::seed(7)) | ps::shard(0, 2) | ps::batch(4);
   std::size_t steps = 0;
   bool works = true;
   for (auto&& b : loader.epoch(0)) {

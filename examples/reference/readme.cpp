@@ -36,8 +36,8 @@ bool training() {
   auto loader = ps::webdataset("train-{0000..0127}.tar") |
                 ps::fields<"npy", "cls"> |  // other members are not read
                 ps::decode<ps::field<"npy", ps::npy<std::uint8_t>>, ps::field<"cls", ps::integer>> |
-                ps::shuffle(7, ps::window(16)) | ps::shard(rank, world) | ps::batch(256, ps::tail::drop) |
-                ps::pin_and_copy;
+                ps::shuffle(ps::seed(7), ps::window(16)) | ps::shard(rank, world) |
+                ps::batch(256, ps::tail::drop) | ps::pin_and_copy;
 
   auto run = loader.open();  // threads and read-ahead live here, across epochs
   for (auto epoch : run.epochs(90))
@@ -53,7 +53,8 @@ bool training() {
 bool resuming() {
   auto loader = ps::webdataset("train-{0000..0127}.tar") |
                 ps::decode<ps::field<"npy", ps::npy<std::uint8_t>>, ps::field<"cls", ps::integer>> |
-                ps::shuffle(7, ps::window(16)) | ps::shard(rank, world) | ps::batch(256, ps::tail::drop);
+                ps::shuffle(ps::seed(7), ps::window(16)) | ps::shard(rank, world) |
+                ps::batch(256, ps::tail::drop);
   auto first = loader.open();
   for (auto&& batch : first.epoch(0)) {
     save(to_string(first.state()));
@@ -71,7 +72,8 @@ bool resuming() {
 }
 
 bool asking() {
-  auto loader = ps::from(std::vector{1, 2, 3, 4}) | ps::shuffle(7) | ps::shard(rank, world) | ps::batch(2);
+  auto loader =
+      ps::from(std::vector{1, 2, 3, 4}) | ps::shuffle(ps::seed(7)) | ps::shard(rank, world) | ps::batch(2);
 
   static_assert(ps::elastic<decltype(loader)>);   // can resume on another number of ranks
   static_assert(ps::lockstep<decltype(loader)>);  // every rank has the same number of batches

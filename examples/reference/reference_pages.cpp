@@ -35,7 +35,8 @@ void core() {
 }
 
 void order() {
-  const auto loader = ps::from({1, 2, 3, 4, 5, 6, 7, 8}) | ps::shuffle(7) | ps::shard(1, 2) | ps::batch(2);
+  const auto loader =
+      ps::from({1, 2, 3, 4, 5, 6, 7, 8}) | ps::shuffle(ps::seed(7)) | ps::shard(1, 2) | ps::batch(2);
   std::size_t mine = 0;
   for (auto&& b : loader.epoch(0)) mine += b.size();
   expect(mine == 4, "rank 1 of 2 has half of each global step");
@@ -83,7 +84,7 @@ void stage() {
 }
 
 void run() {
-  const auto loader = ps::from({1, 2, 3, 4, 5, 6}) | ps::shuffle(3) | ps::batch(2);
+  const auto loader = ps::from({1, 2, 3, 4, 5, 6}) | ps::shuffle(ps::seed(3)) | ps::batch(2);
   std::string saved;
   std::vector<int> rest, again;
   {

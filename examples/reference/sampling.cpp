@@ -55,8 +55,8 @@ int main() {
   expect(ps::open_derived<std::int64_t>("label.penstock-values").size() == 240, "and is kept");
 
   // No patient is on both sides, and every sample is on one.
-  const auto train = source | ps::split_by_key(patient, 0.8, 7);
-  const auto valid = source | ps::split_by_key(patient, 0.8, 7).rest();
+  const auto train = source | ps::split_by_key(patient, 0.8, ps::seed(7));
+  const auto valid = source | ps::split_by_key(patient, 0.8, ps::seed(7)).complement();
   std::set<std::int64_t> trained;
   for (const std::string& key : keys_of(train)) trained.insert(patient_of(key));
   const auto validated = keys_of(valid);
@@ -64,7 +64,7 @@ int main() {
   expect(keys_of(train).size() + validated.size() == 240, "nobody is left out");
 
   // Classes equally often: the digits 0 to 2 of the training side.
-  const auto loader = train | ps::subset(label, ps::between(0, 2)) | ps::class_balanced(label, 1) |
+  const auto loader = train | ps::subset(label, ps::between(0, 2)) | ps::class_balanced(label, ps::seed(1)) |
                       ps::decode<ps::field<"cls", ps::integer>> | ps::batch(16);
   static_assert(ps::indexed<decltype(loader)> && ps::elastic<decltype(loader)>);
   std::map<std::int64_t, std::size_t> met;
@@ -76,15 +76,15 @@ int main() {
   std::vector<double> weights;
   for (std::uint64_t i = 0; i < label.size(); ++i) weights.push_back(label[i] == 7 ? 12 : 1);
   std::size_t sevens = 0, drawn = 0;
-  for (const std::string& key : keys_of(source | ps::weighted(weights, 3, {.num_samples = 1000}))) {
+  for (const std::string& key : keys_of(source | ps::weighted(weights, ps::seed(3), {.num_samples = 1000}))) {
     sevens += std::stoi(key) % 10 == 7 ? 1u : 0u;
     ++drawn;
   }
   expect(drawn == 1000 && sevens > 500 && sevens < 640, "about 12 of 21 draws");
 
   // Without knowing anything about the samples.
-  expect(keys_of(source | ps::split(0.75, 1)).size() == 180, "three of four");
-  expect(keys_of(source | ps::fold(0, 5, 1)).size() == 48, "one fold of five");
+  expect(keys_of(source | ps::split(0.75, ps::seed(1))).size() == 180, "three of four");
+  expect(keys_of(source | ps::fold(0, 5, ps::seed(1))).size() == 48, "one fold of five");
   const auto first = ps::subset(ps::shard_names(source), ps::equals("train-0000.tar"));
   expect(keys_of(source | first).size() == 80, "the first shard");
 

@@ -28,8 +28,8 @@ using namespace asio::experimental::awaitable_operators;
 namespace {
 
 auto loader(std::uint64_t samples) {
-  return ps::generated(samples, [](std::uint64_t i) { return i; }) | ps::shuffle(7) | ps::batch(32) |
-         ps::workers(1);
+  return ps::generated(samples, [](std::uint64_t i) { return i; }) | ps::shuffle(ps::seed(7)) |
+         ps::batch(32) | ps::workers(1);
 }
 
 /// Two epochs. If no batch comes within a second it could do something else; the batch is not lost.

@@ -21,7 +21,8 @@ namespace ps = penstock;
 
 int main() {
   using image = std::array<float, 12>;
-  const auto loader = ps::from(std::vector<int>{1, 2, 3, 4, 5, 6}) | ps::shuffle(7) | ps::map([](int x) {
+  const auto loader = ps::from(std::vector<int>{1, 2, 3, 4, 5, 6}) | ps::shuffle(ps::seed(7)) |
+                      ps::map([](int x) {
                         if (x == 6) throw ps::error(ps::errc::format, "a six");
                         return image{static_cast<float>(x)};
                       }) |

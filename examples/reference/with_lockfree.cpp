@@ -18,7 +18,7 @@ namespace ps = penstock;
 
 int main() {
   const auto loader = ps::generated(10'000, [](std::uint64_t i) { return static_cast<float>(i) / 2; }) |
-                      ps::shuffle(7) | ps::batch(64) | ps::workers(2);
+                      ps::shuffle(ps::seed(7)) | ps::batch(64) | ps::workers(2);
   const auto read = [](const auto& plan) {
     std::vector<float> all;
     for (auto&& batch : plan.epoch(0)) all.insert(all.end(), batch.begin(), batch.end());

@@ -27,7 +27,8 @@ namespace rv = ranges::views;
 int main() {
   // Two datasets as one, without a copy. The view keeps random access and a size, so it is an indexed source.
   const std::vector<int> old_samples(60, 1), new_samples(40, 10);
-  const auto loader = ps::from(rv::concat(old_samples, new_samples)) | ps::shuffle(7) | ps::batch(25);
+  const auto loader =
+      ps::from(rv::concat(old_samples, new_samples)) | ps::shuffle(ps::seed(7)) | ps::batch(25);
   static_assert(ps::indexed<decltype(loader)>, "a position may be read at any time");
   auto run = loader.open();
 

@@ -26,8 +26,8 @@ int main(int argc, char** argv) {
     using sample = ps::record<ps::field<"tokens", std::vector<std::int32_t>>,
                               ps::field<"labels", std::vector<std::int32_t>>>;
 
-    const auto loader = ps::lines(argc > 1 ? argv[1] : "train.jsonl") | ps::shuffle(7) | ps::decode<line> |
-                        ps::map([](const auto& row) {
+    const auto loader = ps::lines(argc > 1 ? argv[1] : "train.jsonl") | ps::shuffle(ps::seed(7)) |
+                        ps::decode<line> | ps::map([](const auto& row) {
                           std::vector<std::int32_t> tokens;
                           tokenize(ps::get<"prompt">(row), tokens);
                           const std::size_t prompt = tokens.size();

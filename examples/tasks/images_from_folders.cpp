@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
     const auto images = ps::directory(argc > 1 ? argv[1] : "train");
     for (const auto& name : images.classes()) std::printf("class %s\n", name.c_str());
 
-    const auto loader = images | ps::shuffle(7) |
+    const auto loader = images | ps::shuffle(ps::seed(7)) |
                         ps::decode<ps::field<"bytes", ps::image_of<ps::jpeg, ps::png>>> |
                         ps::map<"bytes">(ps::random_resized_crop(64), ps::horizontal_flip(),
                                          ps::normalize(ps::imagenet), ps::to_chw()) |

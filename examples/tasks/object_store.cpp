@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
     std::erase_if(shards, [](const std::string& name) { return !name.ends_with(".tar"); });
 
     const auto loader = ps::webdataset(ps::s3(shards)) | ps::decode<ps::field<"cls", ps::integer>> |
-                        ps::shuffle(7, ps::window(4)) | ps::batch(16);
+                        ps::shuffle(ps::seed(7), ps::window(4)) | ps::batch(16);
 
     auto run = loader.open();
     std::size_t count = 0;

@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
         ps::where<"label">(ps::less_than(5)) |  // row groups whose statistics exclude it are not read
         ps::decode<ps::field<"price", ps::arrow_value<double>>,
                    ps::field<"label", ps::arrow_value<std::int64_t>>> |
-        ps::shuffle(7, ps::window(4)) |  // four row groups at a time
+        ps::shuffle(ps::seed(7), ps::window(4)) |  // four row groups at a time
         ps::batch(64);
 
     auto run = loader.open();

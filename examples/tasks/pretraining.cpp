@@ -20,8 +20,9 @@ int main(int argc, char** argv) {
     const std::string checkpoint = argc > 2 ? argv[2] : "loader.json";
 
     // 64 tokens and the one behind them; write token_window<2048> for real training.
-    const auto loader = ps::raw_tokens<std::uint16_t>(pattern, ps::token_window<64>{}) | ps::shuffle(1234) |
-                        ps::shard(ps::world::from_environment()) | ps::global_batch(8, ps::tail::drop);
+    const auto loader = ps::raw_tokens<std::uint16_t>(pattern, ps::token_window<64>{}) |
+                        ps::shuffle(ps::seed(1234)) | ps::shard(ps::world::from_environment()) |
+                        ps::global_batch(8, ps::tail::drop);
 
     std::ifstream saved(checkpoint);
     const std::string text{std::istreambuf_iterator<char>(saved), {}};

@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
     // torchrun, mpirun, srun and others say in the environment which process this is.
     const ps::world world = ps::world::from_environment();
     const auto loader = ps::lines(argc > 1 ? argv[1] : "numbers.txt") | ps::decode<ps::integer> |
-                        ps::shuffle(7) | ps::shard(world) |
+                        ps::shuffle(ps::seed(7)) | ps::shard(world) |
                         ps::global_batch(12, ps::tail::pad);  // every rank has the same number of batches
     static_assert(ps::elastic<decltype(loader)>);             // you may resume on another number of processes
 

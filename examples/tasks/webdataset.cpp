@@ -20,7 +20,8 @@ int main(int argc, char** argv) {
                         ps::fields<"jpg;jpeg;png", "txt"> |  // other members are not read
                         ps::decode<ps::field<"jpg", picture>, ps::field<"txt", ps::text>> |
                         ps::map<"jpg">(ps::resize(64, 64), ps::normalize(ps::imagenet), ps::to_chw()) |
-                        ps::shuffle(7, ps::window(16)) | ps::batch(4, ps::collate<"txt">(ps::ragged));
+                        ps::shuffle(ps::seed(7), ps::window(16)) |
+                        ps::batch(4, ps::collate<"txt">(ps::ragged));
 
     auto run = loader.open();
     std::size_t count = 0, characters = 0;

@@ -80,7 +80,7 @@ void train(arguments& given) {
   torch::manual_seed(seed);
   network net;
   torch::optim::Adam optimizer(net.parameters(), torch::optim::AdamOptions(1e-3));
-  const auto loader = samples_of(shards, "train") | ps::shuffle(seed, ps::window(window)) |
+  const auto loader = samples_of(shards, "train") | ps::shuffle(ps::seed(seed), ps::window(window)) |
                       ps::batch(batch_size, ps::tail::keep) | ps::workers(workers);
   auto run = loader.open();
   for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {

@@ -8,11 +8,11 @@
 
 int main(int arguments, char**) {
   const auto source = penstock::from({1, 2, 3, 4});
-  auto loader = source | penstock::shuffle(7) | penstock::batch(2);
+  auto loader = source | penstock::shuffle(penstock::seed(7)) | penstock::batch(2);
 #ifdef PENSTOCK_WRONG
   if (arguments > 1) loader = source | penstock::batch(2);
 #else
-  if (arguments > 1) loader = source | penstock::shuffle(8) | penstock::batch(2);
+  if (arguments > 1) loader = source | penstock::shuffle(penstock::seed(8)) | penstock::batch(2);
 #endif
   int sum = 0;
   for (auto&& b : loader.epoch(0))

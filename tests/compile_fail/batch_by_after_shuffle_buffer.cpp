@@ -14,7 +14,8 @@ int main() {
 #ifdef PENSTOCK_WRONG
   auto loader = penstock::from({1, 2, 3, 4}) | penstock::shuffle_buffer(2) | penstock::batch_by(cost, 2);
 #else
-  auto loader = penstock::from({1, 2, 3, 4}) | penstock::shuffle(2) | penstock::batch_by(cost, 2);
+  auto loader =
+      penstock::from({1, 2, 3, 4}) | penstock::shuffle(penstock::seed(2)) | penstock::batch_by(cost, 2);
 #endif
   int sum = 0;
   for (auto&& b : loader.epoch(0))

@@ -9,7 +9,7 @@
 int main() {
   const auto a = penstock::from({1, 2, 3, 4}), b = penstock::from({5, 6, 7});
 #ifdef PENSTOCK_WRONG
-  const auto joined = penstock::concat(a | penstock::shuffle(1), b);
+  const auto joined = penstock::concat(a | penstock::shuffle(penstock::seed(1)), b);
 #else
   const auto joined = penstock::concat(a, b);
 #endif

@@ -9,7 +9,7 @@
 #include <penstock/stage/batch.hpp>
 
 int main() {
-  auto loader = penstock::from({1, 2, 3, 4}) | penstock::shuffle(7) | penstock::batch(2);
+  auto loader = penstock::from({1, 2, 3, 4}) | penstock::shuffle(penstock::seed(7)) | penstock::batch(2);
   int sum = 0;
   for (auto&& b : loader.epoch(3))
     for (const int x : b.values()) sum += x;

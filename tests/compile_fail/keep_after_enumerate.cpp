@@ -11,11 +11,11 @@
 int main() {
   const auto numbers = penstock::from({1, 2, 3, 4});
 #ifdef PENSTOCK_WRONG
-  auto loader = numbers | penstock::enumerate | penstock::keep_in_memory(1 << 20) | penstock::shuffle(1) |
-                penstock::batch(2);
+  auto loader = numbers | penstock::enumerate | penstock::keep_in_memory(1 << 20) |
+                penstock::shuffle(penstock::seed(1)) | penstock::batch(2);
 #else
-  auto loader = numbers | penstock::keep_in_memory(1 << 20) | penstock::enumerate | penstock::shuffle(1) |
-                penstock::batch(2);
+  auto loader = numbers | penstock::keep_in_memory(1 << 20) | penstock::enumerate |
+                penstock::shuffle(penstock::seed(1)) | penstock::batch(2);
 #endif
   std::uint64_t sum = 0;
   for (auto&& b : loader.epoch(0))

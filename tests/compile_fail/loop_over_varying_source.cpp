@@ -7,7 +7,8 @@
 #include <penstock/source/from.hpp>
 
 int main() {
-  auto samples = penstock::concat(penstock::from({1, 2, 3}) | penstock::shuffle(7), penstock::from({4, 5}));
+  auto samples = penstock::concat(penstock::from({1, 2, 3}) | penstock::shuffle(penstock::seed(7)),
+                                  penstock::from({4, 5}));
   int sum = 0;
 #ifdef PENSTOCK_WRONG
   for (const int x : samples) sum += x;

@@ -10,11 +10,11 @@
 int main() {
   const auto even = [](int x) { return x % 2 == 0; };
 #ifdef PENSTOCK_WRONG
-  auto loader =
-      penstock::from({1, 2, 3, 4}) | penstock::filter(even) | penstock::shuffle(1) | penstock::batch(2);
+  auto loader = penstock::from({1, 2, 3, 4}) | penstock::filter(even) | penstock::shuffle(penstock::seed(1)) |
+                penstock::batch(2);
 #else
-  auto loader =
-      penstock::from({1, 2, 3, 4}) | penstock::shuffle(1) | penstock::filter(even) | penstock::batch(2);
+  auto loader = penstock::from({1, 2, 3, 4}) | penstock::shuffle(penstock::seed(1)) | penstock::filter(even) |
+                penstock::batch(2);
 #endif
   int sum = 0;
   for (auto&& b : loader.epoch(0))

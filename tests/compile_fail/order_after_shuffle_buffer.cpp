@@ -9,11 +9,11 @@
 
 int main() {
 #ifdef PENSTOCK_WRONG
-  auto loader =
-      penstock::from({1, 2, 3, 4}) | penstock::shuffle_buffer(2) | penstock::shuffle(1) | penstock::batch(2);
+  auto loader = penstock::from({1, 2, 3, 4}) | penstock::shuffle_buffer(2) |
+                penstock::shuffle(penstock::seed(1)) | penstock::batch(2);
 #else
-  auto loader =
-      penstock::from({1, 2, 3, 4}) | penstock::shuffle(1) | penstock::shuffle_buffer(2) | penstock::batch(2);
+  auto loader = penstock::from({1, 2, 3, 4}) | penstock::shuffle(penstock::seed(1)) |
+                penstock::shuffle_buffer(2) | penstock::batch(2);
 #endif
   int sum = 0;
   for (auto&& b : loader.epoch(0))

@@ -12,7 +12,7 @@
 int main() {
   const std::forward_list<int> numbers{1, 2, 3};
 #ifdef PENSTOCK_WRONG
-  auto loader = penstock::from(numbers) | penstock::shuffle(1) | penstock::batch(2);
+  auto loader = penstock::from(numbers) | penstock::shuffle(penstock::seed(1)) | penstock::batch(2);
 #else
   auto loader = penstock::from(numbers) | penstock::shuffle_buffer(2) | penstock::batch(2);
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: write shuffle(seed) before batch(n), or shuffle_batches(seed) if that is meant
+// expect: write shuffle(seed(seed)) before batch(n), or shuffle_batches(seed(seed)) if that is meant
 
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/shuffle_batches.hpp>
@@ -9,9 +9,10 @@
 
 int main() {
 #ifdef PENSTOCK_WRONG
-  auto loader = penstock::from({1, 2, 3, 4}) | penstock::batch(2) | penstock::shuffle(7);
+  auto loader = penstock::from({1, 2, 3, 4}) | penstock::batch(2) | penstock::shuffle(penstock::seed(7));
 #else
-  auto loader = penstock::from({1, 2, 3, 4}) | penstock::batch(2) | penstock::shuffle_batches(7);
+  auto loader =
+      penstock::from({1, 2, 3, 4}) | penstock::batch(2) | penstock::shuffle_batches(penstock::seed(7));
 #endif
   int sum = 0;
   for (auto&& b : loader.epoch(0))

@@ -9,9 +9,10 @@
 
 int main() {
 #ifdef PENSTOCK_WRONG
-  auto loader = penstock::from({1, 2, 3, 4}) | penstock::shuffle_batches(7) | penstock::batch(2);
+  auto loader =
+      penstock::from({1, 2, 3, 4}) | penstock::shuffle_batches(penstock::seed(7)) | penstock::batch(2);
 #else
-  auto loader = penstock::from({1, 2, 3, 4}) | penstock::shuffle(7) | penstock::batch(2);
+  auto loader = penstock::from({1, 2, 3, 4}) | penstock::shuffle(penstock::seed(7)) | penstock::batch(2);
 #endif
   int sum = 0;
   for (auto&& b : loader.epoch(0))

@@ -9,10 +9,10 @@
 
 int main() {
 #ifdef PENSTOCK_WRONG
-  auto loader = penstock::from({1, 2, 3, 4}) | penstock::shuffle(7, 16) | penstock::batch(2);
+  auto loader = penstock::from({1, 2, 3, 4}) | penstock::shuffle(penstock::seed(7), 16) | penstock::batch(2);
 #else
-  auto loader =
-      penstock::from({1, 2, 3, 4}) | penstock::shuffle(7, penstock::window(16)) | penstock::batch(2);
+  auto loader = penstock::from({1, 2, 3, 4}) | penstock::shuffle(penstock::seed(7), penstock::window(16)) |
+                penstock::batch(2);
 #endif
   int sum = 0;
   for (auto&& b : loader.epoch(0))

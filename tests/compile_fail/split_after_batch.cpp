@@ -8,9 +8,9 @@
 
 int main() {
 #ifdef PENSTOCK_WRONG
-  auto loader = penstock::from({1, 2, 3, 4}) | penstock::batch(2) | penstock::split(0.5, 7);
+  auto loader = penstock::from({1, 2, 3, 4}) | penstock::batch(2) | penstock::split(0.5, penstock::seed(7));
 #else
-  auto loader = penstock::from({1, 2, 3, 4}) | penstock::split(0.5, 7) | penstock::batch(2);
+  auto loader = penstock::from({1, 2, 3, 4}) | penstock::split(0.5, penstock::seed(7)) | penstock::batch(2);
 #endif
   int sum = 0;
   for (auto&& b : loader)

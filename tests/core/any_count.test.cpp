@@ -59,7 +59,7 @@ TEST_CASE("core/any_count: every part that takes a count refuses a negative one 
   refused("replicate", [&] { (void)ps::replicate(n); });
   refused("window", [&] { (void)ps::window(n); });
   refused("lanes", [&] { (void)ps::lanes(n); });
-  refused("fold", [&] { (void)ps::fold(n, 5, 1); });
+  refused("fold", [&] { (void)ps::fold(n, 5, ps::seed(1)); });
   refused("samples_per_epoch", [&] { (void)ps::samples_per_epoch(n); });
   refused("batch", [&] { (void)ps::batch(n); });
   refused("global_batch", [&] { (void)ps::global_batch(n); });

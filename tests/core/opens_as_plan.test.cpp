@@ -61,7 +61,8 @@ TEST_CASE("core/opens_as_plan: a loop over a source goes through its samples, ea
 }
 
 TEST_CASE("core/opens_as_plan: a source opens, and gives its epochs, as the plan of it alone") {
-  const auto mixed = ps::mix(ps::weights{1, 1}, ps::from({1, 2, 3, 4, 5, 6, 7, 8}) | ps::shuffle(7), squares);
+  const auto mixed =
+      ps::mix(ps::weights{1, 1}, ps::from({1, 2, 3, 4, 5, 6, 7, 8}) | ps::shuffle(ps::seed(7)), squares);
   const auto plan = ps::plan(mixed);
   std::vector<int> expected, epoch, run;
   for (const int x : plan.epoch(2)) expected.push_back(x);

@@ -75,7 +75,8 @@ std::string kept(const P&) {
   return letters;
 }
 
-using kept_all = decltype(numbers() | ps::shuffle(1) | ps::shard(0, 1) | ps::map(twice) | ps::batch(2));
+using kept_all =
+    decltype(numbers() | ps::shuffle(ps::seed(1)) | ps::shard(0, 1) | ps::map(twice) | ps::batch(2));
 static_assert(ps::indexed<kept_all> && ps::deterministic<kept_all> && ps::resumable<kept_all> &&
                   ps::elastic<kept_all> && ps::lockstep<kept_all>,
               "order, map and batch keep all guarantees");
@@ -88,16 +89,18 @@ static_assert(ps::elastic<const kept_all&>, "a reference to a plan is asked in t
 [[maybe_unused]] const auto in_place = ps::map_batch([](auto&) {});
 template <class Stage>
 constexpr bool varies_with = !decltype(numbers() | std::declval<Stage>())::same_every_epoch;
-static_assert(varies_with<decltype(ps::shuffle(1))> && varies_with<decltype(ps::shuffle(1, ps::window(2)))>);
+static_assert(varies_with<decltype(ps::shuffle(ps::seed(1)))> &&
+              varies_with<decltype(ps::shuffle(ps::seed(1), ps::window(2)))>);
 static_assert(varies_with<decltype(ps::shuffle_buffer(2))> && varies_with<decltype(random_map)> &&
               varies_with<decltype(random_filter)> && varies_with<decltype(ps::bad_samples::replace(1))>);
 static_assert(!varies_with<decltype(ps::repeat(2))> && !varies_with<decltype(ps::shard(0, 1))> &&
-              !varies_with<decltype(ps::map(twice))> && !varies_with<decltype(ps::split(0.5, 1))> &&
-              !varies_with<decltype(ps::fold(0, 2, 1))> && !varies_with<decltype(ps::bad_samples::skip(1))>);
+              !varies_with<decltype(ps::map(twice))> && !varies_with<decltype(ps::split(0.5, ps::seed(1)))> &&
+              !varies_with<decltype(ps::fold(0, 2, ps::seed(1)))> &&
+              !varies_with<decltype(ps::bad_samples::skip(1))>);
 static_assert(!decltype(numbers() | ps::batch(2) | random_batch)::same_every_epoch);
 static_assert(decltype(numbers() | ps::batch(2) | in_place)::same_every_epoch);
-[[maybe_unused]] const auto half_shuffled = ps::concat(numbers(), numbers() | ps::shuffle(1));
-[[maybe_unused]] const auto paired = ps::zip<"x", "y">(numbers() | ps::shuffle(1), numbers());
+[[maybe_unused]] const auto half_shuffled = ps::concat(numbers(), numbers() | ps::shuffle(ps::seed(1)));
+[[maybe_unused]] const auto paired = ps::zip<"x", "y">(numbers() | ps::shuffle(ps::seed(1)), numbers());
 [[maybe_unused]] const auto mixed = ps::mix(ps::weights{1, 1}, numbers(), numbers());
 static_assert(!decltype(half_shuffled | ps::batch(1))::same_every_epoch);
 static_assert(decltype(ps::concat(numbers(), numbers()) | ps::batch(1))::same_every_epoch);
@@ -226,7 +229,7 @@ TEST_CASE("core/plan: a plan can be reused and extended") {
 
 TEST_CASE("core/plan: what a plan, a run and a view do not have is asked without a mistake") {
   const auto plan = ps::from(std::vector<int>{1, 2, 3, 4}) | ps::batch(2);
-  const auto shuffled = ps::from(std::vector<int>{1, 2, 3, 4}) | ps::shuffle(7) | ps::batch(2);
+  const auto shuffled = ps::from(std::vector<int>{1, 2, 3, 4}) | ps::shuffle(ps::seed(7)) | ps::batch(2);
   using plan_type = std::remove_cvref_t<decltype(plan)>;
   using run_type = decltype(plan.open());
   using batch_type = typename run_type::value_type;

@@ -131,7 +131,7 @@ std::vector<float> seen_on_host(const Plan& plan) {
 /// The header's example; there are no such files here.
 auto example(std::uint64_t seed) {
   const auto rows = ps::npy_ranges<float>("features-{00..07}.npy");
-  const auto loader = rows | ps::shuffle(seed) | ps::batch(256) | ps::pin_and_copy(ps::cuda{}) |
+  const auto loader = rows | ps::shuffle(ps::seed(seed)) | ps::batch(256) | ps::pin_and_copy(ps::cuda{}) |
                       ps::on_device(ps::cufile(rows));
   return loader;
 }
@@ -151,7 +151,8 @@ TEST_CASE("device/cufile: rows of npy files are on the device what npy_rows has 
   cudaStream_t stream = nullptr;
   REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
   const auto rows = ps::npy_ranges<float>(data.pattern);
-  const auto expected = seen_on_host(ps::npy_rows<float>(data.pattern) | ps::shuffle(3) | ps::batch(4));
+  const auto expected =
+      seen_on_host(ps::npy_rows<float>(data.pattern) | ps::shuffle(ps::seed(3)) | ps::batch(4));
   const bool direct = data.direct();
   for (const unsigned threads : {0u, 2u}) {
     for (const int way : {0, 1, 2, 3, 4}) {
@@ -161,8 +162,8 @@ TEST_CASE("device/cufile: rows of npy files are on the device what npy_rows has 
       fakes.cufile.understands_files = way != 3;
       fakes.cufile.longest = way == 4 ? 1000 : ~std::size_t{0};  // reads in pieces
       const auto read = ps::cufile(rows, {.threads = threads + 1, .modules = readable});
-      const auto plan = rows | ps::shuffle(3) | ps::workers(threads) | ps::batch(4) | ps::prefetch(3) |
-                        ps::pin_and_copy(ps::cuda{.stream = stream}) | ps::on_device(read);
+      const auto plan = rows | ps::shuffle(ps::seed(3)) | ps::workers(threads) | ps::batch(4) |
+                        ps::prefetch(3) | ps::pin_and_copy(ps::cuda{.stream = stream}) | ps::on_device(read);
       CHECK(seen_by_kernels(plan, stream) == expected);
       const ps::cufile_counts counts = read.counts();
       CHECK(counts.direct + counts.host == 2 * dataset::total);

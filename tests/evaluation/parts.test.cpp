@@ -27,7 +27,7 @@ namespace ps = penstock;
 using namespace penstock_test;
 
 TEST_CASE("evaluation/parts: options are gathered from any place; prefetch depends on its place") {
-  const auto plan = ps::from(first_ints(4)) | ps::workers(3) | ps::prefetch(64) | ps::shuffle(9) |
+  const auto plan = ps::from(first_ints(4)) | ps::workers(3) | ps::prefetch(64) | ps::shuffle(ps::seed(9)) |
                     ps::batch(2) | ps::prefetch(5);
   const ps::run_options options = ps::options_of(plan);
   CHECK(options.workers == 3u);
@@ -40,19 +40,21 @@ TEST_CASE("evaluation/parts: options are gathered from any place; prefetch depen
 
 TEST_CASE("evaluation/parts: the sequence fingerprint covers exactly what determines the sequence") {
   const auto source = ps::from(first_ints(4));
-  const auto one = ps::sequence_fingerprint(source | ps::shuffle(1) | ps::shard(0, 2) | ps::batch(4));
-  CHECK(one == ps::sequence_fingerprint(source | ps::shuffle(1) | ps::prefetch(9) | ps::shard(1, 4) |
-                                        ps::batch(2) | ps::workers(5)));
-  CHECK(one != ps::sequence_fingerprint(source | ps::shuffle(2) | ps::shard(0, 2) | ps::batch(4)));
-  CHECK(one != ps::sequence_fingerprint(source | ps::shuffle(1) | ps::shard(0, 2) | ps::batch(5)));
+  const auto one =
+      ps::sequence_fingerprint(source | ps::shuffle(ps::seed(1)) | ps::shard(0, 2) | ps::batch(4));
+  CHECK(one == ps::sequence_fingerprint(source | ps::shuffle(ps::seed(1)) | ps::prefetch(9) |
+                                        ps::shard(1, 4) | ps::batch(2) | ps::workers(5)));
+  CHECK(one != ps::sequence_fingerprint(source | ps::shuffle(ps::seed(2)) | ps::shard(0, 2) | ps::batch(4)));
+  CHECK(one != ps::sequence_fingerprint(source | ps::shuffle(ps::seed(1)) | ps::shard(0, 2) | ps::batch(5)));
+  CHECK(one != ps::sequence_fingerprint(source | ps::shuffle(ps::seed(1)) | ps::skip(1) | ps::shard(0, 2) |
+                                        ps::batch(4)));
   CHECK(one !=
-        ps::sequence_fingerprint(source | ps::shuffle(1) | ps::skip(1) | ps::shard(0, 2) | ps::batch(4)));
-  CHECK(one != ps::sequence_fingerprint(source | ps::shuffle(1) | ps::filter([](int) { return true; }) |
-                                        ps::shard(0, 2) | ps::batch(4)));
+        ps::sequence_fingerprint(source | ps::shuffle(ps::seed(1)) | ps::filter([](int) { return true; }) |
+                                 ps::shard(0, 2) | ps::batch(4)));
 }
 
 TEST_CASE("evaluation/parts: random stages count, with their number and keys; other functions do not") {
-  const auto source = ps::from(first_ints(4)) | ps::shuffle(1);
+  const auto source = ps::from(first_ints(4)) | ps::shuffle(ps::seed(1));
   const auto noise = [](int x, ps::rng& random) { return x + static_cast<int>(random.below(3)); };
   const auto same = [](int x) { return x; };
   const auto later = [](auto& columns, ps::rng& random) {
@@ -98,8 +100,8 @@ TEST_CASE(
     "evaluation/parts: the sequence in words has a word for the data and one for each stage that matters") {
   using words = std::vector<std::string>;
   const auto source = ps::from(first_ints(4));
-  CHECK(ps::sequence_words(source | ps::shuffle(3) | ps::prefetch(2) | ps::filter([](int) { return true; }) |
-                           ps::batch(2) | ps::workers(1)) ==
+  CHECK(ps::sequence_words(source | ps::shuffle(ps::seed(3)) | ps::prefetch(2) |
+                           ps::filter([](int) { return true; }) | ps::batch(2) | ps::workers(1)) ==
         words{"from(4 samples in memory)", "shuffle(seed 3)", "filter", "batch of 2 in all, tail keep",
               "seed(3)"});
 

@@ -119,14 +119,14 @@ TEST_CASE("evaluation/projection: the first stage that looks at the sample says 
   CHECK(used_by(s | ps::decode<ps::field<"cls", ps::integer>, ps::field<"txt", ps::text>>) == "cls txt");
   CHECK(used_by(s | ps::fields<"cls", "txt"> | ps::decode<ps::field<"cls", ps::integer>> |
                 ps::fields<"cls">) == "cls txt");
-  CHECK(used_by(s | ps::shuffle(1) | ps::take(2) | ps::seed(3) | ps::workers(1) | ps::bad_samples::skip(1) |
-                ps::fields<"txt"> | ps::batch(2, ps::ragged)) == "txt");
+  CHECK(used_by(s | ps::shuffle(ps::seed(1)) | ps::take(2) | ps::seed(3) | ps::workers(1) |
+                ps::bad_samples::skip(1) | ps::fields<"txt"> | ps::batch(2, ps::ragged)) == "txt");
 }
 
 TEST_CASE("evaluation/projection: if a stage sees the whole sample everything is used") {
   const auto s = three();
   CHECK(used_by(ps::plan(s)) == "everything");
-  CHECK(used_by(s | ps::shuffle(1)) == "everything");
+  CHECK(used_by(s | ps::shuffle(ps::seed(1))) == "everything");
   CHECK(used_by(s | ps::map([](const auto& sample) { return sample.size(); })) == "everything");
   CHECK(used_by(s | ps::filter([](const auto&) { return true; }) | ps::fields<"cls">) == "everything");
   CHECK(used_by(s | ps::decode<ps::integer>) == "everything");  // the member is chosen by its extension
@@ -166,7 +166,7 @@ TEST_CASE("evaluation/projection: mix and concat pass on what is used after them
       static_cast<void>(x);
   };
   behind(ps::concat(a, b));
-  behind(ps::mix(ps::proportions{1, 1}, a, b | ps::shuffle(1)));
+  behind(ps::mix(ps::proportions{1, 1}, a, b | ps::shuffle(ps::seed(1))));
   CHECK(*a.told == std::vector<std::string>{"cls", "cls"});
   CHECK(*b.told == std::vector<std::string>{"cls", "cls"});
 
@@ -200,7 +200,8 @@ TEST_CASE("evaluation/projection: zip tells each source what is used of it") {
 
   // Stages between a source and zip come first.
   const told_records d, e;
-  run(ps::zip<"left", "right">(d | ps::map([](const pair_type& p) { return p; }), e | ps::shuffle(1)) |
+  run(ps::zip<"left", "right">(d | ps::map([](const pair_type& p) { return p; }),
+                               e | ps::shuffle(ps::seed(1))) |
       ps::fields<"left"> | ps::map(left) | ps::batch(3));
   CHECK(*d.told == std::vector<std::string>{"everything"});
   CHECK(*e.told == std::vector<std::string>{"nothing"});

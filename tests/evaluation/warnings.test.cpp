@@ -103,7 +103,8 @@ TEST_CASE(
     const auto with = [&](const auto& plan) { return plan | ps::workers(workers); };
     const auto odd = ps::map(warns_of_odd{});
     CHECK(warned(with(ps::from(first_ints(1000)) | odd | ps::batch(50))) == 500);
-    CHECK(warned(with(ps::from(first_ints(1000)) | ps::shuffle(3) | odd | odd | ps::batch(50)), 2) == 2000);
+    CHECK(warned(with(ps::from(first_ints(1000)) | ps::shuffle(ps::seed(3)) | odd | odd | ps::batch(50)),
+                 2) == 2000);
     CHECK(warned(with(ps::from(first_ints(1000)) | ps::map(warns_otherwise{}, warns_of_odd{}) |
                       ps::filter([](int x) { return x % 3 == 0; }) | ps::batch(7))) == 500);
     CHECK(warned(with(ps::from(first_ints(100)) | odd)) == 50);

@@ -36,7 +36,7 @@ int main() {
   if (cudaMalloc(&sum, sizeof(*sum)) != cudaSuccess) return 1;
   if (cudaMemsetAsync(sum, 0, sizeof(*sum), training) != cudaSuccess) return 1;
   const auto loader = ps::generated(samples, [](std::uint64_t i) { return static_cast<unsigned>(i); }) |
-                      ps::shuffle(3) | ps::map([](unsigned x) { return x + 1; }) | ps::batch(512) |
+                      ps::shuffle(ps::seed(3)) | ps::map([](unsigned x) { return x + 1; }) | ps::batch(512) |
                       ps::prefetch(4) | ps::workers(2) | ps::pin_and_copy(ps::cuda{.stream = training});
   auto run = loader.open();
   for (auto&& b : run) {

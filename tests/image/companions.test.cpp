@@ -288,7 +288,7 @@ TEST_CASE("image/companions: what is painted in a box lies in the box that was m
                     ps::random_resized_crop(64, 72, {.scale = {0.5, 1}}), ps::horizontal_flip(),
                     ps::gaussian_blur(3, 0.5, 0.6), ps::rotate({-25, 25}), ps::vertical_flip(), ps::pad(2));
   std::size_t bright = 0;
-  for (auto&& b : (plan | ps::shuffle(1) | batched | ps::workers(2)).epoch(0)) {
+  for (auto&& b : (plan | ps::shuffle(ps::seed(1)) | batched | ps::workers(2)).epoch(0)) {
     const auto masks = ps::get<"png">(b).values();
     for (std::size_t i = 0; i < b.size(); ++i) {
       const auto box = ps::get<"boxes">(b)[i];
@@ -329,7 +329,7 @@ TEST_CASE("image/companions: boxes of many types, and only the part that is need
 }
 
 TEST_CASE("image/companions: a run that is restored has the same batches") {
-  const auto plan = samples | ps::shuffle(4) |
+  const auto plan = samples | ps::shuffle(ps::seed(4)) |
                     ps::map<"jpg", ps::as_mask<"png">, ps::as_boxes<"boxes">>(
                         ps::random_resized_crop(16), ps::horizontal_flip(), ps::color_jitter(0.4)) |
                     batched;

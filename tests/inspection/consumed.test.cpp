@@ -80,27 +80,29 @@ void check(const Make& make) {
 TEST_CASE("inspection/consumed: exactly what was delivered") {
   const auto source = ps::generated(50, identity);
   check([&](std::uint64_t rank) {
-    return source | ps::shuffle(3) | ps::shuffle_buffer(7, 2) | ps::shard(rank, 3) | ps::global_batch(8);
+    return source | ps::shuffle(ps::seed(3)) | ps::shuffle_buffer(7, ps::seed(2)) | ps::shard(rank, 3) |
+           ps::global_batch(8);
   });
   check([&](std::uint64_t rank) {
-    return source | ps::repeat(2) | ps::shuffle_buffer(7, 2) | ps::shard(rank, 3) | ps::global_batch(8) |
-           ps::steps(17);
+    return source | ps::repeat(2) | ps::shuffle_buffer(7, ps::seed(2)) | ps::shard(rank, 3) |
+           ps::global_batch(8) | ps::steps(17);
   });
-  check(
-      [&](std::uint64_t rank) { return source | ps::shuffle(3) | ps::shard(rank, 3) | ps::global_batch(8); });
   check([&](std::uint64_t rank) {
-    return source | ps::shuffle(3, ps::window(1), ps::lanes(4)) | ps::shard(rank, 3) |
+    return source | ps::shuffle(ps::seed(3)) | ps::shard(rank, 3) | ps::global_batch(8);
+  });
+  check([&](std::uint64_t rank) {
+    return source | ps::shuffle(ps::seed(3), ps::window(1), ps::lanes(4)) | ps::shard(rank, 3) |
            ps::batch(4, ps::tail::drop);
   });
   check([&](std::uint64_t rank) {
-    return source | ps::skip(3) | ps::take(30) | ps::shuffle(3) | ps::repeat(2) | ps::shard(rank, 3) |
-           ps::batch(4, ps::tail::pad);
+    return source | ps::skip(3) | ps::take(30) | ps::shuffle(ps::seed(3)) | ps::repeat(2) |
+           ps::shard(rank, 3) | ps::batch(4, ps::tail::pad);
   });
   check([&](std::uint64_t rank) {
-    return source | ps::shuffle(3) | ps::shard(rank, 3) | ps::batch(4) | ps::skip(1) | ps::take(3);
+    return source | ps::shuffle(ps::seed(3)) | ps::shard(rank, 3) | ps::batch(4) | ps::skip(1) | ps::take(3);
   });
   check([&](std::uint64_t rank) {
-    return source | ps::shuffle(3) | ps::shard(rank, 3) | ps::batch(4) | ps::steps(7);
+    return source | ps::shuffle(ps::seed(3)) | ps::shard(rank, 3) | ps::batch(4) | ps::steps(7);
   });
 }
 
@@ -127,7 +129,7 @@ TEST_CASE("inspection/consumed: ranges, and states of another plan") {
 }
 
 TEST_CASE("inspection/consumed: random stages of the run may be left out") {
-  const auto order = ps::generated(50, identity) | ps::shuffle(3);
+  const auto order = ps::generated(50, identity) | ps::shuffle(ps::seed(3));
   auto run =
       (order | ps::map([](std::uint64_t x, ps::rng& random) { return x + random.below(2); }) | ps::batch(8))
           .open();

@@ -168,7 +168,7 @@ TEST_CASE("inspection/derive: samples of shards, with their keys, whole or decod
       },
       dir.path().string());
   CHECK(both[7] == "p3/s749");
-  const auto train = ps::split_by_key(patient, 0.5, 1);
+  const auto train = ps::split_by_key(patient, 0.5, ps::seed(1));
   const auto loader = decoded | train | ps::map([](const auto& s) { return ps::get<"cls">(s); });
   std::uint64_t met = 0;
   for (const std::int64_t x : penstock_test::values_of(loader)) met += x >= 0 ? 1u : 0u;
@@ -343,13 +343,13 @@ TEST_CASE("inspection/derive: plans over an index are elastic, and resume from e
       }
     }
   };
-  SECTION("split") { check(ps::split(0.7, 3)); }
-  SECTION("the rest of a split") { check(ps::split(0.3, 3).rest()); }
-  SECTION("fold") { check(ps::fold(1, 3, 7).rest()); }
+  SECTION("split") { check(ps::split(0.7, ps::seed(3))); }
+  SECTION("the rest of a split") { check(ps::split(0.3, ps::seed(3)).complement()); }
+  SECTION("fold") { check(ps::fold(1, 3, ps::seed(7)).complement()); }
   SECTION("subset") { check(ps::subset(label, ps::one_of({0, 1}))); }
-  SECTION("split_by_key") { check(ps::split_by_key(label, 0.6, 5)); }
-  SECTION("class_balanced") { check(ps::class_balanced(label, 3)); }
-  SECTION("weighted") { check(ps::weighted(label, 3)); }
+  SECTION("split_by_key") { check(ps::split_by_key(label, 0.6, ps::seed(5))); }
+  SECTION("class_balanced") { check(ps::class_balanced(label, ps::seed(3))); }
+  SECTION("weighted") { check(ps::weighted(label, ps::seed(3))); }
 }
 
 TEST_CASE(
@@ -376,13 +376,13 @@ TEST_CASE("inspection/derive: an index of another dataset is refused when a plan
   const penstock_test::temp_dir dir;
   const auto source = ps::from(numbers(50));
   const auto index = ps::derive(source, "x", rest_of_seven, dir.path().string());
-  const auto plan = ps::from(numbers(50, 1)) | ps::class_balanced(index, 1) | ps::batch(5);
+  const auto plan = ps::from(numbers(50, 1)) | ps::class_balanced(index, ps::seed(1)) | ps::batch(5);
   CHECK_THAT(error_of([&] { (void)plan.open(); }),
              contains("this is not the dataset from which index 'x' was made") && contains("class_balanced"));
   const auto state = (source | ps::subset(index, ps::equals(1)) | ps::batch(2)).open().state();
   CHECK_THAT(error_of([&] { (void)(source | ps::subset(index, ps::equals(2)) | ps::batch(2)).open(state); }),
              contains("it is of another sequence"));
-  const auto late = source | ps::shuffle(1) | ps::subset(index, ps::equals(1));
+  const auto late = source | ps::shuffle(ps::seed(1)) | ps::subset(index, ps::equals(1));
   CHECK_THAT(error_of([&] { (void)late.open(); }), contains("write subset before it"));
 }
 

@@ -31,8 +31,8 @@ namespace ps = penstock;
 using namespace penstock_test;
 
 TEST_CASE("inspection/describe: stages with their kinds, where guarantees are lost, moves and device") {
-  const auto plan = ps::from(first_ints(10)) | ps::shuffle(7) | ps::shard(0, 2) | ps::shuffle_buffer(4) |
-                    ps::batch(2) | ps::pin_and_copy;
+  const auto plan = ps::from(first_ints(10)) | ps::shuffle(ps::seed(7)) | ps::shard(0, 2) |
+                    ps::shuffle_buffer(4) | ps::batch(2) | ps::pin_and_copy;
   const auto text = describe(plan);
   CHECK_THAT(text, contains("shuffle(seed 7)"));
   CHECK_THAT(text, contains("sequencer  loses indexed, loses elastic"));
@@ -44,7 +44,7 @@ TEST_CASE("inspection/describe: stages with their kinds, where guarantees are lo
 TEST_CASE("inspection/describe: which fields are used, if a source is told that not all are") {
   const auto joint = ps::zip<"x", "y">(ps::from(first_ints(3)), ps::from(first_ints(3)));
   CHECK_THAT(describe(joint | ps::fields<"y"> | ps::batch(1)), contains("\nuses of a sample: y\nkeeps:"));
-  CHECK_THAT(describe(joint | ps::shuffle(1) | ps::fields<"y", "x"> | ps::batch(1)),
+  CHECK_THAT(describe(joint | ps::shuffle(ps::seed(1)) | ps::fields<"y", "x"> | ps::batch(1)),
              contains("uses of a sample: y, x\n"));
   CHECK_THAT(describe(joint | ps::batch(1)), !contains("uses of a sample"));
   CHECK_THAT(describe(ps::from(first_ints(3)) | ps::batch(1)), !contains("uses of a sample"));

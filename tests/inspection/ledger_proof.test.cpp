@@ -29,7 +29,7 @@ namespace bad = penstock::bad_samples;
 
 namespace {
 
-const auto order = ps::shuffle(3);
+const auto order = ps::shuffle(ps::seed(3));
 
 /// The ledger lines of two ranks over two epochs of 40 samples, 8 of them broken.
 template <class Policy, class... More>
@@ -111,7 +111,7 @@ TEST_CASE("inspection/ledger_proof: lines that do not match the plan are violati
     CHECK_FALSE(found.holds());
     CHECK_THAT(to_string(found), penstock_test::contains(why) && penstock_test::contains("does not hold"));
   };
-  broken(source | ps::shuffle(4) | ps::global_batch(7), entries, "in this plan sample");
+  broken(source | ps::shuffle(ps::seed(4)) | ps::global_batch(7), entries, "in this plan sample");
   broken(bad_samples_test::broken_source(20) | order | ps::global_batch(7), entries, "and an epoch has 20");
   const auto changed = [&](auto change) {
     auto all = entries;

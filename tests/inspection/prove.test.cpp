@@ -103,28 +103,29 @@ TEST_CASE("inspection/prove: plans that keep their guarantees") {
   const auto source = shards_of(50);
   const std::uint64_t n = source.size();
   for (const auto policy : {ps::tail::keep, ps::tail::drop, ps::tail::pad}) {
-    const ps::proof found = holds(source | ps::shuffle(1) | ps::global_batch(64, policy));
+    const ps::proof found = holds(source | ps::shuffle(ps::seed(1)) | ps::global_batch(64, policy));
     CHECK(found.positions == n);
     CHECK(found.left_out == 0);
     CHECK(found.shards == 50);
     CHECK(found.topologies[0].dropped == (policy == ps::tail::drop ? n % 64 : 0));
     CHECK(found.topologies[0].padded == (policy == ps::tail::pad ? 64 - n % 64 : 0));
     CHECK(found.topologies[0].sum == 48);  // a single node reads everything; two shards are empty
-    holds(source | ps::shuffle(1, ps::window(4), ps::lanes(16)) | ps::shard(0, 4) | ps::batch(16, policy));
+    holds(source | ps::shuffle(ps::seed(1), ps::window(4), ps::lanes(16)) | ps::shard(0, 4) |
+          ps::batch(16, policy));
   }
-  CHECK(holds(source | ps::skip(5) | ps::take(100) | ps::shuffle(3) | ps::global_batch(64)).left_out ==
-        n - 100);
-  holds(source | ps::shuffle(3) | ps::repeat(3) | ps::global_batch(64));
+  CHECK(holds(source | ps::skip(5) | ps::take(100) | ps::shuffle(ps::seed(3)) | ps::global_batch(64))
+            .left_out == n - 100);
+  holds(source | ps::shuffle(ps::seed(3)) | ps::repeat(3) | ps::global_batch(64));
   holds(source | ps::shuffle_buffer(20) | ps::shard(0, 1) | ps::global_batch(64));
   holds(source | ps::global_batch(64) | ps::take(3));
   holds(ps::generated(0, identity) | ps::global_batch(64));
-  holds(ps::generated(1, identity) | ps::shuffle(1) | ps::global_batch(64));
+  holds(ps::generated(1, identity) | ps::shuffle(ps::seed(1)) | ps::global_batch(64));
 
   options.max_positions = 10;
   options.looks = 2000;
-  CHECK(holds(source | ps::shuffle(1) | ps::global_batch(64)).sampled);
+  CHECK(holds(source | ps::shuffle(ps::seed(1)) | ps::global_batch(64)).sampled);
   options.epochs = 1;
-  CHECK(holds(source | ps::shuffle(3) | ps::repeat() | ps::global_batch(64)).sampled);
+  CHECK(holds(source | ps::shuffle(ps::seed(3)) | ps::repeat() | ps::global_batch(64)).sampled);
 }
 
 TEST_CASE("inspection/prove: parts of a dataset keep them too, and repeat samples only if declared") {
@@ -139,16 +140,16 @@ TEST_CASE("inspection/prove: parts of a dataset keep them too, and repeat sample
     CHECK(found.holds());
     return found;
   };
-  CHECK(holds(ps::split(0.9, 7)).left_out == 500);
-  CHECK(holds(ps::split(0.9, 7).rest()).left_out == 4500);
-  CHECK(holds(ps::fold(1, 5, 7)).left_out == 4000);
+  CHECK(holds(ps::split(0.9, ps::seed(7))).left_out == 500);
+  CHECK(holds(ps::split(0.9, ps::seed(7)).complement()).left_out == 4500);
+  CHECK(holds(ps::fold(1, 5, ps::seed(7))).left_out == 4000);
   const auto some = ps::subset(label, ps::one_of({1, 3}));
   CHECK(holds(some).left_out == 5000 - some.size());
-  const auto groups = ps::split_by_key(label, 0.5, 1);
+  const auto groups = ps::split_by_key(label, 0.5, ps::seed(1));
   CHECK(holds(groups).left_out == 5000 - groups.size());
-  CHECK(holds(ps::class_balanced(label, 1)).left_out == 0);
-  CHECK(holds(ps::class_balanced(label, 1, ps::per_class::smallest)).left_out != 0);
-  CHECK(holds(ps::weighted(label, 1)).left_out != 0);
+  CHECK(holds(ps::class_balanced(label, ps::seed(1))).left_out == 0);
+  CHECK(holds(ps::class_balanced(label, ps::seed(1), ps::per_class::smallest)).left_out != 0);
+  CHECK(holds(ps::weighted(label, ps::seed(1))).left_out != 0);
 }
 
 TEST_CASE("inspection/prove: samples that an order repeats to fill up are padding") {
@@ -224,7 +225,7 @@ TEST_CASE("inspection/prove: samples that an order repeats to fill up are paddin
 }
 
 TEST_CASE("inspection/prove: parts of the work report when they are done, and together find everything") {
-  const auto plan = shards_of(50) | ps::shuffle(1) | ps::global_batch(64);
+  const auto plan = shards_of(50) | ps::shuffle(ps::seed(1)) | ps::global_batch(64);
   const ps::proof_options all{.epochs = 2, .stops = {0, 3}, .threads = 2};
   const auto line = [](const ps::proof_part& one) {
     const ps::topology_proof& t = one.found;
@@ -270,9 +271,9 @@ TEST_CASE("inspection/prove: lanes keep a node within its part of the shards") {
     return starts;
   }());
   const std::vector<ps::topology> eight{{8, 8}};
-  const auto near =
-      ps::prove(source | ps::shuffle(1, ps::window(4), ps::lanes(64)) | ps::global_batch(512), eight);
-  const auto far = ps::prove(source | ps::shuffle(1, ps::window(4)) | ps::global_batch(512), eight);
+  const auto near = ps::prove(
+      source | ps::shuffle(ps::seed(1), ps::window(4), ps::lanes(64)) | ps::global_batch(512), eight);
+  const auto far = ps::prove(source | ps::shuffle(ps::seed(1), ps::window(4)) | ps::global_batch(512), eight);
   INFO(to_string(near) << to_string(far));
   CHECK(near.topologies[0].max_shards <= 640 / 8 * 11 / 10);
   CHECK(far.topologies[0].min_shards > 500);
@@ -307,7 +308,8 @@ TEST_CASE("inspection/prove: orders and batches that mix or repeat epochs") {
   const std::vector<ps::topology> few{{1, 1}, {1, 3}};
   const auto source = ps::generated(10, identity);
   const ps::proof_options from_second{.first_epoch = 1, .epochs = 2, .stops = {0, 3, 100}, .threads = 2};
-  const auto mixed = prove(source | ps::repeat(3) | ps::shuffle(7) | ps::global_batch(4), few, from_second);
+  const auto mixed =
+      prove(source | ps::repeat(3) | ps::shuffle(ps::seed(7)) | ps::global_batch(4), few, from_second);
   INFO(to_string(mixed));
   CHECK(mixed.holds());
   CHECK(mixed.left_out == 0);
@@ -320,11 +322,13 @@ TEST_CASE("inspection/prove: orders and batches that mix or repeat epochs") {
     CHECK(again.holds());
     CHECK(again.topologies[0].delivered == 16);
     CHECK(again.topologies[0].dropped == 2);
-    const auto passes = prove(source | ps::shuffle(1) | ps::global_batch(4) | ps::steps(7), few, options);
+    const auto passes =
+        prove(source | ps::shuffle(ps::seed(1)) | ps::global_batch(4) | ps::steps(7), few, options);
     CHECK(passes.holds());
     CHECK(passes.topologies[1].delivered == 24);
     CHECK(passes.topologies[1].dropped == 0);
-    const auto part = prove(source | ps::shuffle(1) | ps::global_batch(4) | ps::take(2), few, options);
+    const auto part =
+        prove(source | ps::shuffle(ps::seed(1)) | ps::global_batch(4) | ps::take(2), few, options);
     CHECK(part.topologies[0].delivered == 8);
     CHECK(part.topologies[0].dropped == 2);
   }
@@ -333,7 +337,7 @@ TEST_CASE("inspection/prove: orders and batches that mix or repeat epochs") {
 TEST_CASE("inspection/prove: a few positions of very many samples need little memory") {
   const std::vector<ps::topology> few{{1, 1}, {2, 3}};
   const auto source = ps::generated(std::uint64_t{1} << 60, identity);
-  const auto found = prove(source | ps::shuffle(7) | ps::take(1000) | ps::global_batch(64), few);
+  const auto found = prove(source | ps::shuffle(ps::seed(7)) | ps::take(1000) | ps::global_batch(64), few);
   CHECK(found.holds());
   CHECK(found.left_out == (std::uint64_t{1} << 60) - 1000);
   const auto twice = prove(source | ps::take(1000) | wrong_stage<0>{} | ps::global_batch(64), few);

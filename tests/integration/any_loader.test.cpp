@@ -34,7 +34,7 @@ struct numbers_batch {
 
 /// As a function in another file would: two plans of different types, one type of loader.
 ps::any_loader<numbers_batch> make_loader(bool odd_only) {
-  const auto source = ps::from(first_ints(100)) | ps::shuffle(4);
+  const auto source = ps::from(first_ints(100)) | ps::shuffle(ps::seed(4));
   const auto view = [](auto& b) { return numbers_batch{b.values()}; };
   if (odd_only) return {source | ps::filter([](int x) { return x % 2 != 0; }) | ps::batch(8), view};
   return {source | ps::batch(8) | ps::workers(2), view};
@@ -54,7 +54,7 @@ struct trainer {  // a loader as a member, without a template
 
 TEST_CASE("integration/any_loader: the batches are those of the plan, epoch after epoch") {
   trainer mine;
-  const auto plan = ps::from(first_ints(100)) | ps::shuffle(4) | ps::batch(8);
+  const auto plan = ps::from(first_ints(100)) | ps::shuffle(ps::seed(4)) | ps::batch(8);
   auto run = plan.open();
   for (auto epoch : run.epochs(3)) {
     std::vector<int> expected;
@@ -139,7 +139,7 @@ TEST_CASE("integration/any_loader: an empty loader says so, and throws with an e
 }
 
 TEST_CASE("integration/any_loader: a loop over epochs is that of the run, also when restored") {
-  const auto plan = ps::from(first_ints(100)) | ps::shuffle(4) | ps::batch(8);
+  const auto plan = ps::from(first_ints(100)) | ps::shuffle(ps::seed(4)) | ps::batch(8);
   std::vector<int> expected, seen;
   auto run = plan.open();
   for (auto epoch : run.epochs(3))

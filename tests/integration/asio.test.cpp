@@ -142,7 +142,7 @@ TEST_CASE("integration/asio: a coroutine gets the batches of the plain loop, ove
       return run.state();
     }());
   };
-  const auto source = ps::from(first_ints(103)) | ps::shuffle(3);
+  const auto source = ps::from(first_ints(103)) | ps::shuffle(ps::seed(3));
   for (const unsigned workers : {0u, 1u, 3u}) {
     check(source | ps::batch(8) | ps::workers(workers), 3);
     check(source | ps::filter([](int x) { return x % 3 != 0; }) | ps::batch(5) | ps::workers(workers), 2);
@@ -178,7 +178,7 @@ TEST_CASE("integration/asio: callbacks and futures are tokens too, and calls com
 
 TEST_CASE("integration/asio: several runs share one context, with one thread and with three") {
   const deadline guard("several runs");
-  const auto plan = ps::from(first_ints(200)) | ps::shuffle(9) | ps::batch(7) | ps::workers(1);
+  const auto plan = ps::from(first_ints(200)) | ps::shuffle(ps::seed(9)) | ps::batch(7) | ps::workers(1);
   const auto expected = read_plainly(plan, 2);
   for (const int threads : {1, 3}) {
     asio::io_context io;
@@ -304,7 +304,8 @@ TEST_CASE("integration/asio: a cancellation that comes too late, and one of a qu
 
 TEST_CASE("integration/asio: cancelling at any moment loses nothing") {
   const deadline guard("cancelling at any moment");
-  const auto plan = ps::from(first_ints(300)) | ps::shuffle_buffer(20, 5) | ps::batch(3) | ps::workers(1);
+  const auto plan =
+      ps::from(first_ints(300)) | ps::shuffle_buffer(20, ps::seed(5)) | ps::batch(3) | ps::workers(1);
   const auto expected = read_plainly(plan, 1);
   for (int round = 0; round < 20; ++round) {
     asio::io_context io;

@@ -20,7 +20,7 @@ namespace ps = penstock;
 using namespace penstock_test;
 
 TEST_CASE("integration/fmt: a plan prints its description") {
-  const auto plan = ps::from(first_ints(10)) | ps::shuffle(1) | ps::batch(4);
+  const auto plan = ps::from(first_ints(10)) | ps::shuffle(ps::seed(1)) | ps::batch(4);
   CHECK(fmt::format("{}", plan) == ps::describe(plan));
   CHECK(fmt::format("{}", plan).find("shuffle") != std::string::npos);
   CHECK(fmt::format("<{:.6}>", plan) == "<" + ps::describe(plan).substr(0, 6) + ">");
@@ -32,7 +32,7 @@ TEST_CASE("integration/fmt: a source is no range, and is not read to be printed"
 }
 
 TEST_CASE("integration/fmt: a state prints the line that can be read back") {
-  const auto plan = ps::from(first_ints(100)) | ps::shuffle(1) | ps::batch(8);
+  const auto plan = ps::from(first_ints(100)) | ps::shuffle(ps::seed(1)) | ps::batch(8);
   auto run = plan.open();
   int seen = 0;
   for (auto&& b : run) {

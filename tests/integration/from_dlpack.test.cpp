@@ -76,15 +76,15 @@ TEST_CASE("integration/from_dlpack: rows of an array, which lives as long as any
 TEST_CASE("integration/from_dlpack: a dataset, shuffled, over workers") {
   foreign_tensor<std::int64_t> given({100});
   const auto plan =
-      ps::from(ps::from_dlpack<std::int64_t>(given.versioned())) | ps::shuffle(3) | ps::batch(10);
-  const auto expected = values_of(ps::from(given.values) | ps::shuffle(3) | ps::batch(10));
+      ps::from(ps::from_dlpack<std::int64_t>(given.versioned())) | ps::shuffle(ps::seed(3)) | ps::batch(10);
+  const auto expected = values_of(ps::from(given.values) | ps::shuffle(ps::seed(3)) | ps::batch(10));
   for (const unsigned workers : {0u, 1u, 3u}) CHECK(values_of(plan, workers) == expected);
 }
 
 TEST_CASE("integration/from_dlpack: the example") {
   foreign_tensor<float> given({1000, 2});
   auto* const tensor = given.versioned();
-  auto data = ps::from(ps::from_dlpack<float>(tensor)) | ps::shuffle(7) | ps::batch(256);
+  auto data = ps::from(ps::from_dlpack<float>(tensor)) | ps::shuffle(ps::seed(7)) | ps::batch(256);
   CHECK(values_of(data).size() == 2000);
 }
 

@@ -140,7 +140,7 @@ TEST_CASE("integration/libtorch: ragged and padded fields") {
 }
 
 TEST_CASE("integration/libtorch: a loop as over libtorch's DataLoader") {
-  auto run = (numbers(40) | ps::shuffle(3) | ps::batch(8) | ps::workers(1)).open();
+  auto run = (numbers(40) | ps::shuffle(ps::seed(3)) | ps::batch(8) | ps::workers(1)).open();
   float sum = 0;
   std::int64_t samples = 0;
   for (int e = 0; e < 2; ++e)

@@ -60,7 +60,7 @@ const std::vector<int> data{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
 
 auto loader_of(const ps::world& here, std::uint64_t seed = 7, std::size_t samples = 20) {
   return ps::from(std::vector<int>(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(samples))) |
-         ps::shuffle(seed) | ps::shard(here) | ps::global_batch(6);
+         ps::shuffle(ps::seed(seed)) | ps::shard(here) | ps::global_batch(6);
 }
 ps::world world_with(std::uint64_t r, std::uint64_t n) {
   ps::world here;
@@ -304,7 +304,7 @@ TEST_CASE("integration/mpi: the states of all processes become one") {
           (rank() == size() - 1));
   }
   SECTION("of another plan, all of them") {
-    const auto loader = ps::from(data) | ps::shuffle(7) | ps::shard(here) |
+    const auto loader = ps::from(data) | ps::shuffle(ps::seed(7)) | ps::shard(here) |
                         ps::filter([](int x) { return x % 3 != 0; }) | ps::batch(2) | ps::steps(4);
     auto run = loader.open();
     static_cast<void>(run.next());

@@ -49,7 +49,9 @@ using namespace penstock_test;
 
 namespace {
 
-auto shuffled() { return ps::from(first_ints(20)) | ps::shuffle(3) | ps::batch(4) | ps::workers(2); }
+auto shuffled() {
+  return ps::from(first_ints(20)) | ps::shuffle(ps::seed(3)) | ps::batch(4) | ps::workers(2);
+}
 using shuffled_run = decltype(shuffled().open());
 
 /// The epochs as a loop without range-v3 sees them.
@@ -163,7 +165,7 @@ TEST_CASE("integration/range_v3: a restored run delivers the rest of its epochs"
 TEST_CASE("integration/range_v3: a random-access view is an indexed source") {
   const std::vector<int> first{1, 2, 3}, second{40, 50, 60, 70};
   const auto plan = ps::from(rv::concat(first, second) | rv::transform([](int x) { return x * 10; })) |
-                    ps::shuffle(1) | ps::batch(2);
+                    ps::shuffle(ps::seed(1)) | ps::batch(2);
   static_assert(ps::indexed<decltype(plan)>, "a position of a random-access view may be read at any time");
   auto values = values_of(plan, 3);
   CHECK(values != std::vector{10, 20, 30, 400, 500, 600, 700});

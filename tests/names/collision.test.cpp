@@ -72,8 +72,8 @@ std::size_t samples_of(const Plan& plan) {
 
 TEST_CASE("names: every stage and annotation can be written without its namespace") {
   const auto half = map([](int x) { return x / 2; });
-  CHECK(samples_of(from(numbers(100)) | shuffle(7) | shard(0, 2) | skip(2) | take(40) | repeat(2) | half |
-                   batch(8, tail::drop) | pin_and_copy | workers(1) | prefetch(2) |
+  CHECK(samples_of(from(numbers(100)) | shuffle(seed(7)) | shard(0, 2) | skip(2) | take(40) | repeat(2) |
+                   half | batch(8, tail::drop) | pin_and_copy | workers(1) | prefetch(2) |
                    memory(std::size_t{1} << 24) | seed(3) | watchdog(std::chrono::seconds(5)) |
                    require<guarantee::elastic>) == 40);
   CHECK(samples_of(from(numbers(50)) | shuffle_buffer(8) | filter([](int x) { return x % 2 == 0; }) | half |
@@ -112,18 +112,18 @@ TEST_CASE("names: parts of a dataset too") {
   const auto source = from(numbers(60));
   const auto last = derive(
       source, "last", [](int x) { return x % 10; }, dir.path().string());
-  CHECK(samples_of(source | split(0.5, 1) | fold(0, 3, 1).rest() | subset(last, between(0, 9)) | batch(4)) ==
-        20);
+  CHECK(samples_of(source | split(0.5, seed(1)) | fold(0, 3, seed(1)).complement() |
+                   subset(last, between(0, 9)) | batch(4)) == 20);
   CHECK(samples_of(source | subset(last, one_of({1, 2})) | batch(4)) == 12);
-  CHECK(samples_of(source | split_by_key(last, 0.5, 1) | subset(last, equals(3)) | batch(4)) <= 6);
-  CHECK(samples_of(source | class_balanced(last, 1) | batch(4)) == 60);
-  CHECK(samples_of(source | weighted(sample_list(numbers(60)), 1, {.num_samples = 8}) | batch(4)) == 8);
+  CHECK(samples_of(source | split_by_key(last, 0.5, seed(1)) | subset(last, equals(3)) | batch(4)) <= 6);
+  CHECK(samples_of(source | class_balanced(last, seed(1)) | batch(4)) == 60);
+  CHECK(samples_of(source | weighted(sample_list(numbers(60)), seed(1), {.num_samples = 8}) | batch(4)) == 8);
 }
 
 TEST_CASE("names: sources, fields and codecs too") {
   const penstock_test::temp_dir dir;
   penstock_test::raw_tar().member("a.cls", "1").member("a.txt", "x").end().save((dir / "s.tar").string());
-  const auto plan = webdataset((dir / "s.tar").string()) | shuffle(1, window(2), lanes(1)) |
+  const auto plan = webdataset((dir / "s.tar").string()) | shuffle(seed(1), window(2), lanes(1)) |
                     fields<"cls", optional<"txt">> | decode<field<"cls", integer>> |
                     map<"cls">([](std::int64_t c) { return c + 1; }) | fields<"cls"> | batch(1);
   auto run = plan.open();

@@ -46,7 +46,7 @@ TEST_CASE("order/class_balanced: every class appears equally often, and its samp
     const std::uint64_t n = 1 + random.below(random.chance(0.1) ? 3000 : 200);
     const auto values = random_labels(random, n, 1 + random.below(8));
     const auto how = random.chance(0.5) ? ps::per_class::largest : ps::per_class::smallest;
-    const auto made = ps::class_balanced(values, random(), how).make(plain_input(n));
+    const auto made = ps::class_balanced(values, ps::seed(random()), how).make(plain_input(n));
     std::map<int, std::uint64_t> sizes;
     for (std::uint64_t i = 0; i < n; ++i) ++sizes[values[i]];
     std::uint64_t each = sizes.begin()->second;
@@ -93,12 +93,12 @@ TEST_CASE("order/class_balanced: epochs and seeds have different orders, the cla
   std::vector<int> all(1000);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = i % 10 == 0 ? 1 : 0;
   const labels values(all);
-  const auto made = ps::class_balanced(values, 3).make(plain_input(1000));
+  const auto made = ps::class_balanced(values, ps::seed(3)).make(plain_input(1000));
   CHECK(made.size() == 1800);
   const numbers order = epoch_of(made);
   CHECK(order == epoch_of(made));
   CHECK(order != epoch_of(made, 1));
-  CHECK(order != epoch_of(ps::class_balanced(values, 4).make(plain_input(1000))));
+  CHECK(order != epoch_of(ps::class_balanced(values, ps::seed(4)).make(plain_input(1000))));
   // 180 stretches of ten: the number of the rare class in each has the variance of draws without
   // replacement.
   double chi = 0;
@@ -112,18 +112,18 @@ TEST_CASE("order/class_balanced: epochs and seeds have different orders, the cla
 
 TEST_CASE("order/class_balanced: classes do not depend on where their samples are") {
   const ps::sample_list texts(std::vector<std::string>{"b", "a", "b", "c"});
-  const auto made = ps::class_balanced(texts, 1).make(plain_input(4));
+  const auto made = ps::class_balanced(texts, ps::seed(1)).make(plain_input(4));
   CHECK(made.size() == 6);
   const ps::sample_list wide(std::vector<std::uint64_t>{std::numeric_limits<std::uint64_t>::max(), 0});
-  CHECK(ps::class_balanced(wide, 1).make(plain_input(2)).size() == 2);
-  CHECK(ps::class_balanced(labels({}), 1).make(plain_input(0)).size() == 0);
+  CHECK(ps::class_balanced(wide, ps::seed(1)).make(plain_input(2)).size() == 2);
+  CHECK(ps::class_balanced(labels({}), ps::seed(1)).make(plain_input(0)).size() == 0);
 }
 
 TEST_CASE("order/class_balanced: after a split it balances what is left") {
   ps::rng random(9, 0, 0);
   const auto values = random_labels(random, 500, 5);
-  const auto part = ps::split(0.7, 1).make(plain_input(500));
-  const auto made = ps::class_balanced(values, 2).make(part.output());
+  const auto part = ps::split(0.7, ps::seed(1)).make(plain_input(500));
+  const auto made = ps::class_balanced(values, ps::seed(2)).make(part.output());
   std::map<int, std::uint64_t> left, count;
   for (const std::uint64_t p : epoch_of(part)) ++left[values[p]];
   for (const std::uint64_t p : epoch_of(made)) ++count[values[part.bind(0)(p).index]];
@@ -135,13 +135,17 @@ TEST_CASE("order/class_balanced: after a split it balances what is left") {
 
 TEST_CASE("order/class_balanced: values of other samples are refused; it describes itself") {
   const labels values({1, 2, 2});
-  CHECK_FALSE(error_of([&] { (void)ps::class_balanced(values, 1).make(plain_input(4)); }).empty());
-  CHECK_THAT(error_of([&] { (void)ps::class_balanced(values, 1).make(ps::shuffle(1).make({3}).output()); }),
-             penstock_test::contains("write class_balanced before it"));
+  CHECK_FALSE(error_of([&] { (void)ps::class_balanced(values, ps::seed(1)).make(plain_input(4)); }).empty());
   CHECK_THAT(
-      error_of([&] { (void)ps::class_balanced(values, 1).make(plain_input(3)).bind(~std::uint64_t{0}); }),
-      penstock_test::contains("is beyond 64 bits"));
-  CHECK(ps::class_balanced(values, 7).describe() == "class_balanced(a list of 3, seed 7)");
-  CHECK(ps::class_balanced(values, 7, ps::per_class::smallest).describe() ==
+      error_of([&] {
+        (void)ps::class_balanced(values, ps::seed(1)).make(ps::shuffle(ps::seed(1)).make({3}).output());
+      }),
+      penstock_test::contains("write class_balanced before it"));
+  CHECK_THAT(error_of([&] {
+               (void)ps::class_balanced(values, ps::seed(1)).make(plain_input(3)).bind(~std::uint64_t{0});
+             }),
+             penstock_test::contains("is beyond 64 bits"));
+  CHECK(ps::class_balanced(values, ps::seed(7)).describe() == "class_balanced(a list of 3, seed 7)");
+  CHECK(ps::class_balanced(values, ps::seed(7), ps::per_class::smallest).describe() ==
         "class_balanced(a list of 3, seed 7, smallest)");
 }

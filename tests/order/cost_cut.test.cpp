@@ -28,7 +28,7 @@ using rule = ps::cost_rule<decltype(by_seven)>;
 }  // namespace
 
 TEST_CASE("order/cost_cut: batches are consecutive, full, and do not depend on the number of ranks") {
-  const auto orders = ps::make_order_chain({500}, ps::shuffle(3));
+  const auto orders = ps::make_order_chain({500}, ps::shuffle(ps::seed(3)));
   for (const std::uint64_t limit : {6u, 7u, 13u, 100u, 5000u}) {
     const auto whole = rule{{by_seven}, limit}.make(orders, {});
     static_assert(ps::step_cut<std::remove_cv_t<decltype(whole)>>);
@@ -66,7 +66,7 @@ TEST_CASE("order/cost_cut: batches are consecutive, full, and do not depend on t
 }
 
 TEST_CASE("order/cost_cut: with padding every sample of a batch costs as much as the most costly one") {
-  const auto orders = ps::make_order_chain({500}, ps::shuffle(3));
+  const auto orders = ps::make_order_chain({500}, ps::shuffle(ps::seed(3)));
   const auto bound = orders.bind(1, 0, 500);
   for (const std::uint64_t limit : {6u, 7u, 13u, 100u, 5000u}) {
     const auto made = rule{{by_seven}, limit, ps::tail::keep, true}.make(orders, {});

@@ -32,15 +32,15 @@ TEST_CASE("order/fold: all parts are disjoint, complete and of equal size; the r
     INFO("n " << in.size << ", " << folds << " folds, seed " << seed);
     std::vector<unsigned> times(static_cast<std::size_t>(in.size));
     for (std::uint64_t i = 0; i < folds; ++i) {
-      const std::uint64_t kept = check_keeps_order(ps::fold(i, folds, seed).make(in), in, times);
+      const std::uint64_t kept = check_keeps_order(ps::fold(i, folds, ps::seed(seed)).make(in), in, times);
       CHECK(kept >= in.size / folds);
       CHECK(kept <= in.size / folds + 1);
     }
     CHECK(each_once(times));
     std::vector<unsigned> both(static_cast<std::size_t>(in.size));
-    const auto one = ps::fold(random.below(folds), folds, seed);
+    const auto one = ps::fold(random.below(folds), folds, ps::seed(seed));
     check_keeps_order(one.make(in), in, both);
-    check_keeps_order(one.rest().make(in), in, both);
+    check_keeps_order(one.complement().make(in), in, both);
     CHECK(each_once(both));
   }
 }
@@ -49,7 +49,7 @@ TEST_CASE("order/fold: over seeds every position is in every part equally often"
   const std::uint64_t n = 200, folds = 5, seeds = 5000;
   std::vector<double> met(n);
   for (std::uint64_t seed = 0; seed < seeds; ++seed)
-    for (const std::uint64_t p : epoch_of(ps::fold(2, folds, seed).make(plain_input(n))))
+    for (const std::uint64_t p : epoch_of(ps::fold(2, folds, ps::seed(seed)).make(plain_input(n))))
       met[static_cast<std::size_t>(p)] += 1;
   const double mean = static_cast<double>(seeds) / static_cast<double>(folds);
   double chi = 0;
@@ -59,15 +59,15 @@ TEST_CASE("order/fold: over seeds every position is in every part equally often"
 }
 
 TEST_CASE("order/fold: folds that do not exist are refused") {
-  CHECK(
-      error_of([] { (void)ps::fold(5, 5, 1); }) ==
-      "penstock: there is no fold 5 of 5; write fold(i, folds, seed) with i below folds, and 2 to 2^32 folds "
-      "[stage fold]");
-  CHECK_FALSE(error_of([] { (void)ps::fold(0, 1, 1); }).empty());
-  CHECK_FALSE(error_of([] { (void)ps::fold(0, 0, 1); }).empty());
-  CHECK_FALSE(error_of([] { (void)ps::fold(0, std::uint64_t{1} << 33, 1); }).empty());
+  CHECK(error_of([] { (void)ps::fold(5, 5, ps::seed(1)); }) ==
+        "penstock: there is no fold 5 of 5; write fold(i, folds, seed(seed)) with i below folds, and 2 to "
+        "2^32 folds "
+        "[stage fold]");
+  CHECK_FALSE(error_of([] { (void)ps::fold(0, 1, ps::seed(1)); }).empty());
+  CHECK_FALSE(error_of([] { (void)ps::fold(0, 0, ps::seed(1)); }).empty());
+  CHECK_FALSE(error_of([] { (void)ps::fold(0, std::uint64_t{1} << 33, ps::seed(1)); }).empty());
   const auto endless = ps::repeat().make({10, nullptr}).output();
-  CHECK_THAT(error_of([&] { (void)ps::fold(0, 2, 1).make(endless); }),
+  CHECK_THAT(error_of([&] { (void)ps::fold(0, 2, ps::seed(1)).make(endless); }),
              penstock_test::contains("write fold before repeat()"));
-  CHECK(ps::fold(1, 5, 7).rest().describe() == "fold(1 of 5, seed 7).rest()");
+  CHECK(ps::fold(1, 5, ps::seed(7)).complement().describe() == "fold(1 of 5, seed 7).complement()");
 }

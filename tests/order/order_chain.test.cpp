@@ -95,9 +95,9 @@ TEST_CASE("order/chain: position_of inverts sample_at, for compositions over une
     for (auto& size : sizes) size = random.chance(0.2) ? 0 : random.below(20);
     const auto in = input(sizes);
     const std::uint64_t n = in.size + 1;
-    const auto full = ps::shuffle(random());
+    const auto full = ps::shuffle(ps::seed(random()));
     const auto windowed =
-        ps::shuffle(random(), ps::window(1 + random.below(5)), ps::lanes(1 + random.below(7)));
+        ps::shuffle(ps::seed(random()), ps::window(1 + random.below(5)), ps::lanes(1 + random.below(7)));
     const auto take = ps::take(random.below(n + n / 4 + 1));
     const auto skip = ps::skip(random.below(n));
     const auto few = ps::repeat(random.below(4));
@@ -119,7 +119,7 @@ TEST_CASE("order/chain: position_of inverts sample_at, for compositions over une
 }
 
 TEST_CASE("order/chain: endless repeat is bound where it is read") {
-  const auto chain = ps::make_order_chain({100, nullptr}, ps::shuffle(7), ps::repeat());
+  const auto chain = ps::make_order_chain({100, nullptr}, ps::shuffle(ps::seed(7)), ps::repeat());
   CHECK(chain.size() == std::uint64_t{1} << 63);
   const auto far = chain.bind(0, 1'000'000'050, 1'000'000'250);
   for (std::uint64_t i = 1'000'000'050; i < 1'000'000'250; ++i) {
@@ -128,14 +128,16 @@ TEST_CASE("order/chain: endless repeat is bound where it is read") {
     REQUIRE(chain.position_of(far(i)) == ps::position{0, i});
   }
   CHECK_THROWS_WITH(chain.bind(1, 0, 10), penstock_test::contains("only epoch 0"));
-  const auto taken = ps::make_order_chain({100, nullptr}, ps::repeat(), ps::take(250), ps::shuffle(7));
+  const auto taken =
+      ps::make_order_chain({100, nullptr}, ps::repeat(), ps::take(250), ps::shuffle(ps::seed(7)));
   CHECK(taken.size() == 250);
   CHECK(taken.bind(0, 0, 250)(17) == taken.sample_at({0, 17}));
 }
 
 TEST_CASE("order/chain: a binding that moves on keeps what it can, and allocates nothing") {
-  const auto chain = ps::make_order_chain(input(numbers(40, 10)), ps::shuffle(1, ps::window(4), ps::lanes(4)),
-                                          ps::shuffle(2), ps::repeat(50), ps::take(15'000));
+  const auto chain =
+      ps::make_order_chain(input(numbers(40, 10)), ps::shuffle(ps::seed(1), ps::window(4), ps::lanes(4)),
+                           ps::shuffle(ps::seed(2)), ps::repeat(50), ps::take(15'000));
   auto binding = chain.bind(0, 0, 900);
   chain.rebind(binding, 0, 800, 1700);
   std::uint64_t sum = 0;
@@ -150,7 +152,7 @@ TEST_CASE("order/chain: a binding that moves on keeps what it can, and allocates
 }
 
 TEST_CASE("order/chain: binding backwards, nothing, and past the end") {
-  const auto chain = ps::make_order_chain({30, nullptr}, ps::shuffle(1), ps::repeat(10));
+  const auto chain = ps::make_order_chain({30, nullptr}, ps::shuffle(ps::seed(1)), ps::repeat(10));
   auto binding = chain.bind(2, 200, 300);
   chain.rebind(binding, 2, 0, 100);
   CHECK(binding(5) == chain.sample_at({2, 5}));
@@ -165,7 +167,8 @@ TEST_CASE("order/chain: a binding outlives its chain, and copies are independent
   chain_type::binding kept;
   numbers expected;
   {
-    const auto chain = ps::make_order_chain(input({5, 6, 7}), ps::shuffle(1, ps::window(2)), ps::take(10));
+    const auto chain =
+        ps::make_order_chain(input({5, 6, 7}), ps::shuffle(ps::seed(1), ps::window(2)), ps::take(10));
     kept = chain.bind(4, 0, 10);
     for (std::uint64_t i = 0; i < 10; ++i) expected.push_back(chain.sample_at({4, i}).index);
   }
@@ -178,15 +181,15 @@ TEST_CASE("order/chain: a binding outlives its chain, and copies are independent
 }
 
 TEST_CASE("order/chain: the lanes are those of the last stage that sets them") {
-  const auto windowed = ps::shuffle(1, ps::window(2), ps::lanes(8));
+  const auto windowed = ps::shuffle(ps::seed(1), ps::window(2), ps::lanes(8));
   CHECK(ps::make_order_chain({100, nullptr}, windowed, ps::take(50), ps::repeat(2)).lanes() == 8);
-  CHECK(ps::make_order_chain({100, nullptr}, windowed, ps::shuffle(1)).lanes() == 1);
+  CHECK(ps::make_order_chain({100, nullptr}, windowed, ps::shuffle(ps::seed(1))).lanes() == 1);
   CHECK(ps::make_order_chain({100, nullptr}, ps::take(5)).lanes() == 1);
 }
 
 TEST_CASE(
     "order/chain: shuffling over too many repeated epochs is an error, not an allocation of terabytes") {
-  const auto chain =
-      ps::make_order_chain({10, nullptr}, ps::shuffle(1), ps::repeat(1'000'000'000), ps::shuffle(2));
+  const auto chain = ps::make_order_chain({10, nullptr}, ps::shuffle(ps::seed(1)), ps::repeat(1'000'000'000),
+                                          ps::shuffle(ps::seed(2)));
   CHECK_THROWS_WITH(chain.bind(0, 0, 10), penstock_test::contains("write shuffle before repeat"));
 }

@@ -110,7 +110,7 @@ struct consumed {
 consumed consume(const ps::world& part, std::uint64_t global, const ps::state* from, std::uint64_t steps) {
   std::vector<int> data(103);
   std::iota(data.begin(), data.end(), 0);
-  const auto loader = ps::from(data) | ps::shuffle(7) | ps::shard(part) | ps::global_batch(global);
+  const auto loader = ps::from(data) | ps::shuffle(ps::seed(7)) | ps::shard(part) | ps::global_batch(global);
   auto run = from != nullptr ? loader.open(*from) : loader.open();
   consumed made;
   for (auto epoch : run.epochs(2)) {

@@ -26,8 +26,8 @@ namespace ps = penstock;
 using penstock_test::input;
 using penstock_test::long_tests;
 
-static_assert(ps::order_stage<ps::shuffle_stage>, "shuffle(seed) is an order stage");
-static_assert(ps::order_stage<ps::windowed_shuffle_stage>, "shuffle(seed, window) is an order stage");
+static_assert(ps::order_stage<ps::shuffle_stage>, "shuffle(seed(seed)) is an order stage");
+static_assert(ps::order_stage<ps::windowed_shuffle_stage>, "shuffle(seed(seed), window) is an order stage");
 
 namespace {
 
@@ -115,15 +115,15 @@ numbers standard_shuffle(std::size_t n, std::uint64_t seed) {
 
 TEST_CASE("order/shuffle: a full shuffle is a bijection with an inverse, different in every epoch") {
   for (const std::uint64_t n : {0u, 1u, 2u, 57u, 121u, 1000u, 4097u}) {
-    const auto made = ps::shuffle(7).make({n, nullptr});
+    const auto made = ps::shuffle(ps::seed(7)).make({n, nullptr});
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
       INFO("n " << n << ", epoch " << epoch);
       CHECK(fault(made, epoch) == "");
     }
     if (n > 50) {
       CHECK(order_of_epoch(made, 0) != order_of_epoch(made, 1));
-      CHECK(order_of_epoch(made, 0) != order_of_epoch(ps::shuffle(8).make({n, nullptr}), 0));
-      CHECK(order_of_epoch(made, 5) == order_of_epoch(ps::shuffle(7).make({n, nullptr}), 5));
+      CHECK(order_of_epoch(made, 0) != order_of_epoch(ps::shuffle(ps::seed(8)).make({n, nullptr}), 0));
+      CHECK(order_of_epoch(made, 5) == order_of_epoch(ps::shuffle(ps::seed(7)).make({n, nullptr}), 5));
     }
   }
 }
@@ -136,7 +136,8 @@ TEST_CASE("order/shuffle: windows and lanes are bijections with an inverse, over
     for (auto& size : sizes) size = random.chance(0.2) ? 0 : random.below(random.chance(0.1) ? 300 : 25);
     const std::uint64_t window = 1 + random.below(12),
                         lanes = random.chance(0.3) ? 1 : 1 + random.below(random.chance(0.2) ? 900 : 20);
-    const auto made = ps::shuffle(random(), ps::window(window), ps::lanes(lanes)).make(input(sizes));
+    const auto made =
+        ps::shuffle(ps::seed(random()), ps::window(window), ps::lanes(lanes)).make(input(sizes));
     const std::string wrong = fault(made, random.below(1000));
     if (!wrong.empty())
       FAIL(wrong << ", shards " << sizes.size() << ", window " << window << ", lanes " << lanes);
@@ -147,7 +148,7 @@ TEST_CASE("order/shuffle: windows and lanes are bijections with an inverse, over
 TEST_CASE("order/shuffle: a window reads from its own shards alone, and every shard belongs to one window") {
   const numbers sizes{10, 0, 25, 3, 17, 17, 40, 1, 0, 9, 12, 30};
   const auto in = input(sizes);
-  const auto order = order_of_epoch(ps::shuffle(1, ps::window(3)).make(in), 0);
+  const auto order = order_of_epoch(ps::shuffle(ps::seed(1), ps::window(3)).make(in), 0);
   // While reading in order, at most three shards may be unfinished at any time.
   std::vector<std::uint64_t> left = sizes;
   for (std::size_t p = 0; p < order.size(); ++p) {
@@ -163,7 +164,7 @@ TEST_CASE(
   numbers sizes(200, 10);
   const auto in = input(sizes);
   constexpr std::uint64_t lanes = 8;
-  const auto order = order_of_epoch(ps::shuffle(1, ps::window(5), ps::lanes(lanes)).make(in), 2);
+  const auto order = order_of_epoch(ps::shuffle(ps::seed(1), ps::window(5), ps::lanes(lanes)).make(in), 2);
   std::set<std::uint64_t> all;
   std::size_t touched = 0;
   for (std::uint64_t lane = 0; lane < lanes; ++lane) {
@@ -178,21 +179,21 @@ TEST_CASE(
 }
 
 TEST_CASE("order/shuffle: without shard boundaries a window is the whole epoch") {
-  const auto made = ps::shuffle(1, ps::window(4)).make({500, nullptr});
+  const auto made = ps::shuffle(ps::seed(1), ps::window(4)).make({500, nullptr});
   CHECK(fault(made, 3) == "");
   CHECK(made.output().starts == nullptr);
-  CHECK(ps::shuffle(1, ps::window(4)).make({0, nullptr}).size() == 0);
+  CHECK(ps::shuffle(ps::seed(1), ps::window(4)).make({0, nullptr}).size() == 0);
 }
 
 TEST_CASE("order/shuffle: the sequence is part of the format and does not change") {
-  CHECK(order_of_epoch(ps::shuffle(42).make({8, nullptr}), 1) == numbers{0, 5, 1, 3, 7, 4, 6, 2});
-  CHECK(order_of_epoch(ps::shuffle(42, ps::window(2), ps::lanes(2)).make(input({4, 3, 2, 5})), 1) ==
+  CHECK(order_of_epoch(ps::shuffle(ps::seed(42)).make({8, nullptr}), 1) == numbers{0, 5, 1, 3, 7, 4, 6, 2});
+  CHECK(order_of_epoch(ps::shuffle(ps::seed(42), ps::window(2), ps::lanes(2)).make(input({4, 3, 2, 5})), 1) ==
         numbers{3, 12, 2, 7, 6, 9, 1, 10, 5, 13, 4, 11, 0, 8});
 }
 
 TEST_CASE("order/shuffle: many threads may bind and read one order") {
   numbers sizes(300, 20);
-  const auto made = ps::shuffle(1, ps::window(5)).make(input(sizes));
+  const auto made = ps::shuffle(ps::seed(1), ps::window(5)).make(input(sizes));
   const auto expected = order_of_epoch(made, 6);
   std::vector<std::thread> threads;
   std::vector<char> right(4, 0);
@@ -214,22 +215,23 @@ TEST_CASE("order/shuffle: many threads may bind and read one order") {
 
 TEST_CASE("order/shuffle: impossible options are errors that say what to write") {
   const ps::order_input in{10, nullptr};
-  CHECK_THROWS_WITH(ps::shuffle(1, ps::window(0)).make(in), penstock_test::contains("window(1)"));
-  CHECK_THROWS_WITH(ps::shuffle(1, ps::window(1), ps::lanes(0)).make(in),
+  CHECK_THROWS_WITH(ps::shuffle(ps::seed(1), ps::window(0)).make(in), penstock_test::contains("window(1)"));
+  CHECK_THROWS_WITH(ps::shuffle(ps::seed(1), ps::window(1), ps::lanes(0)).make(in),
                     penstock_test::contains("lanes(0)"));
-  CHECK_THROWS_WITH(ps::shuffle(1).make({std::uint64_t{1} << 63, nullptr}),
+  CHECK_THROWS_WITH(ps::shuffle(ps::seed(1)).make({std::uint64_t{1} << 63, nullptr}),
                     penstock_test::contains("before repeat()"));
-  CHECK_THROWS_WITH(ps::shuffle(1, ps::window(1)).make({std::uint64_t{1} << 63, nullptr}),
+  CHECK_THROWS_WITH(ps::shuffle(ps::seed(1), ps::window(1)).make({std::uint64_t{1} << 63, nullptr}),
                     penstock_test::contains("before repeat()"));
   const auto broken = std::make_shared<const numbers>(numbers{0, 4});
-  CHECK_THROWS_WITH(ps::shuffle(1, ps::window(1)).make({10, broken}),
+  CHECK_THROWS_WITH(ps::shuffle(ps::seed(1), ps::window(1)).make({10, broken}),
                     penstock_test::contains("shard boundaries"));
 }
 
 TEST_CASE("order/shuffle: describes itself") {
-  CHECK(ps::shuffle(7).describe() == "shuffle(seed 7)");
-  CHECK(ps::shuffle(7, ps::window(16)).describe() == "shuffle(seed 7, window 16)");
-  CHECK(ps::shuffle(7, ps::window(16), ps::lanes(64)).describe() == "shuffle(seed 7, window 16, lanes 64)");
+  CHECK(ps::shuffle(ps::seed(7)).describe() == "shuffle(seed 7)");
+  CHECK(ps::shuffle(ps::seed(7), ps::window(16)).describe() == "shuffle(seed 7, window 16)");
+  CHECK(ps::shuffle(ps::seed(7), ps::window(16), ps::lanes(64)).describe() ==
+        "shuffle(seed 7, window 16, lanes 64)");
 }
 
 TEST_CASE("order/shuffle: with lanes a node touches little more than its share of the shards") {
@@ -239,7 +241,7 @@ TEST_CASE("order/shuffle: with lanes a node touches little more than its share o
   const auto in = input(sizes);
   constexpr std::uint64_t nodes = 32, ranks_a_node = 8, batch = 8;
   const auto max_shards = [&](std::uint64_t lanes, std::uint64_t step_size) {
-    const auto bound = ps::shuffle(1, ps::window(16), ps::lanes(lanes)).make(in).bind(0);
+    const auto bound = ps::shuffle(ps::seed(1), ps::window(16), ps::lanes(lanes)).make(in).bind(0);
     std::vector<std::vector<bool>> touched(nodes, std::vector<bool>(sizes.size()));
     ps::cut c{.size = in.size,
               .global = step_size,
@@ -305,12 +307,15 @@ TEST_CASE("order/shuffle: quality, beside std::shuffle") {
   };
   const auto standard =
       measure("std::shuffle", [&](std::uint64_t epoch) { return standard_shuffle(n, epoch); });
-  const auto full = measure("shuffle(seed)", epochs_of(ps::shuffle(7)));
-  const auto narrow = measure("shuffle(seed, window(16))", epochs_of(ps::shuffle(7, ps::window(16))));
-  const auto wide = measure("shuffle(seed, window(64))", epochs_of(ps::shuffle(7, ps::window(64))));
-  const auto laned = measure("shuffle(seed, window(16), lanes(64))",
-                             epochs_of(ps::shuffle(7, ps::window(16), ps::lanes(64))));
-  const auto shards_only = measure("shuffle(seed, window(1))", epochs_of(ps::shuffle(7, ps::window(1))));
+  const auto full = measure("shuffle(seed(seed))", epochs_of(ps::shuffle(ps::seed(7))));
+  const auto narrow =
+      measure("shuffle(seed(seed), window(16))", epochs_of(ps::shuffle(ps::seed(7), ps::window(16))));
+  const auto wide =
+      measure("shuffle(seed(seed), window(64))", epochs_of(ps::shuffle(ps::seed(7), ps::window(64))));
+  const auto laned = measure("shuffle(seed(seed), window(16), lanes(64))",
+                             epochs_of(ps::shuffle(ps::seed(7), ps::window(16), ps::lanes(64))));
+  const auto shards_only =
+      measure("shuffle(seed(seed), window(1))", epochs_of(ps::shuffle(ps::seed(7), ps::window(1))));
   measure("sequential", [&](std::uint64_t) {
     numbers order(n);
     std::iota(order.begin(), order.end(), std::uint64_t{0});

@@ -48,7 +48,7 @@ std::vector<std::vector<int>> batches_of(const auto& plan, std::uint64_t epoch) 
 TEST_CASE(
     "order/shuffle_batches: batches come in a new order in every epoch, and their samples stay together") {
   const auto stored = ps::from(first_ints(24)) | ps::batch(4);
-  const auto plan = stored | ps::shuffle_batches(7);
+  const auto plan = stored | ps::shuffle_batches(ps::seed(7));
   const auto in_order = batches_of(stored, 0);
   auto first = batches_of(plan, 0), second = batches_of(plan, 1);
   CHECK(first != in_order);
@@ -62,7 +62,7 @@ TEST_CASE(
 }
 
 TEST_CASE("order/shuffle_batches: a state restores the order") {
-  const auto plan = ps::from(first_ints(24)) | ps::batch(4) | ps::shuffle_batches(7);
+  const auto plan = ps::from(first_ints(24)) | ps::batch(4) | ps::shuffle_batches(ps::seed(7));
   const auto whole = batches_of(plan, 0);
   auto run = plan.open();
   std::size_t seen = 0;
@@ -80,14 +80,14 @@ TEST_CASE("order/shuffle_batches: a state restores the order") {
 }
 
 TEST_CASE("order/shuffle_batches: a description tells stages of batches from those of samples") {
-  const auto text = describe(ps::from(first_ints(24)) | ps::take(20) | ps::batch(4) | ps::shuffle_batches(7) |
-                             ps::take(2) | ps::repeat(2));
+  const auto text = describe(ps::from(first_ints(24)) | ps::take(20) | ps::batch(4) |
+                             ps::shuffle_batches(ps::seed(7)) | ps::take(2) | ps::repeat(2));
   const auto line_of = [&](std::string_view stage) {
     const auto begin = text.find(stage);
     return begin == std::string::npos ? std::string() : text.substr(begin, text.find('\n', begin) - begin);
   };
   CHECK_THAT(line_of("take(20)"), !contains("of batches"));
-  CHECK_THAT(line_of("shuffle_batches(7)"), contains("sequencer of batches"));
+  CHECK_THAT(line_of("shuffle_batches(seed(7))"), contains("sequencer of batches"));
   CHECK_THAT(line_of("take(2)"), contains("sequencer of batches"));
   CHECK_THAT(line_of("repeat(2)"), contains("sequencer of batches"));
 }

@@ -58,22 +58,24 @@ TEST_CASE("order/split: both parts are disjoint and complete, have the right siz
                                                 : random.chance(0.5) ? 1000
                                                                      : 70));
     const double f = random_fraction(random);
-    const auto stage = ps::split(f, random());
+    const auto stage = ps::split(f, ps::seed(random()));
     INFO("n " << in.size << ", " << stage.describe());
     std::vector<unsigned> times(static_cast<std::size_t>(in.size));
     const std::uint64_t kept = check_keeps_order(stage.make(in), in, times);
-    const std::uint64_t rest = check_keeps_order(stage.rest().make(in), in, times);
+    const std::uint64_t rest = check_keeps_order(stage.complement().make(in), in, times);
     CHECK(each_once(times));
     CHECK(kept + rest == in.size);
     const double exact = f * static_cast<double>(in.size);
     CHECK(static_cast<double>(kept) <= exact + 1e-6);
     CHECK(static_cast<double>(kept) > exact - 1);
-    CHECK(epoch_of(stage.rest().rest().make(in)) == epoch_of(stage.make(in)));
+    CHECK(epoch_of(stage.complement().complement().make(in)) == epoch_of(stage.make(in)));
   }
 }
 
 TEST_CASE("order/split: a fraction is the decimal number written, not the double below it") {
-  const auto kept = [](double f, std::uint64_t n) { return ps::split(f, 3).make(plain_input(n)).size(); };
+  const auto kept = [](double f, std::uint64_t n) {
+    return ps::split(f, ps::seed(3)).make(plain_input(n)).size();
+  };
   CHECK(kept(0.7, 10) == 7);
   CHECK(kept(0.29, 100) == 29);
   CHECK(kept(0.9, 1'281'170) == 1'153'053);
@@ -91,7 +93,8 @@ TEST_CASE("order/split: works on datasets larger than any machine") {
   for (const double f : {0.9, 0.5, 0.1, 0.003, 1e-9, 1 - 1e-9}) {
     for (const std::uint64_t n : {(std::uint64_t{1} << 40) + 12'345, (std::uint64_t{1} << 62) + 7}) {
       const auto in = plain_input(n);
-      const auto part = ps::split(f, 3).make(in), rest = ps::split(f, 3).rest().make(in);
+      const auto part = ps::split(f, ps::seed(3)).make(in),
+                 rest = ps::split(f, ps::seed(3)).complement().make(in);
       CHECK(part.size() + rest.size() == n);
       const auto a = part.bind(0), b = rest.bind(0);
       bool right = true;
@@ -115,7 +118,7 @@ TEST_CASE("order/split: every position is as likely as any other, and so are pai
     std::vector<double> chosen(n), pairs(1);
     double both = 0;
     for (std::uint64_t seed = 0; seed < seeds; ++seed) {
-      const auto all = epoch_of(ps::split(f, seed).make(plain_input(n)));
+      const auto all = epoch_of(ps::split(f, ps::seed(seed)).make(plain_input(n)));
       for (std::size_t i = 0; i < all.size(); ++i) {
         chosen[static_cast<std::size_t>(all[i])] += 1;
         both += i != 0 && all[i] == all[i - 1] + 1 ? 1 : 0;
@@ -138,14 +141,16 @@ TEST_CASE("order/split: every position is as likely as any other, and so are pai
 }
 
 TEST_CASE("order/split: another seed chooses differently, and a split changes no other random numbers") {
-  const auto kept = [](std::uint64_t seed) { return epoch_of(ps::split(0.5, seed).make(plain_input(1000))); };
+  const auto kept = [](std::uint64_t seed) {
+    return epoch_of(ps::split(0.5, ps::seed(seed)).make(plain_input(1000)));
+  };
   CHECK(kept(1) != kept(2));
   CHECK(kept(1) == kept(1));
   ps::fingerprint a, b, c, d;
-  ps::split(0.5, 1).fingerprint(a);
-  ps::split(0.5, 1).rest().fingerprint(b);
-  ps::split(0.5, 2).fingerprint(c);
-  ps::split(0.25, 1).fingerprint(d);
+  ps::split(0.5, ps::seed(1)).fingerprint(a);
+  ps::split(0.5, ps::seed(1)).complement().fingerprint(b);
+  ps::split(0.5, ps::seed(2)).fingerprint(c);
+  ps::split(0.25, ps::seed(1)).fingerprint(d);
   CHECK(a.value() != b.value());
   CHECK(a.value() != c.value());
   CHECK(a.value() != d.value());
@@ -153,8 +158,8 @@ TEST_CASE("order/split: another seed chooses differently, and a split changes no
 
 TEST_CASE("order/split: a windowed shuffle after it mixes the samples kept in each window") {
   const auto in = input({40, 40, 40, 40, 40});
-  const auto part = ps::split(0.75, 2).make(in);
-  const auto shuffled = ps::shuffle(9, ps::window(1)).make(part.output());
+  const auto part = ps::split(0.75, ps::seed(2)).make(in);
+  const auto shuffled = ps::shuffle(ps::seed(9), ps::window(1)).make(part.output());
   REQUIRE(shuffled.size() == 150);
   const auto order = shuffled.bind(0);
   const auto bound = part.bind(0);
@@ -167,16 +172,17 @@ TEST_CASE("order/split: a windowed shuffle after it mixes the samples kept in ea
 TEST_CASE("order/split: wrong fractions and endless orders are refused") {
   for (const double f : {0.0, 1.0, -0.5, 1.5, std::numeric_limits<double>::quiet_NaN(),
                          std::numeric_limits<double>::infinity()}) {
-    CHECK_THAT(error_of([&] { (void)ps::split(f, 1); }), penstock_test::contains("is not between 0 and 1"));
+    CHECK_THAT(error_of([&] { (void)ps::split(f, ps::seed(1)); }),
+               penstock_test::contains("is not between 0 and 1"));
   }
-  CHECK(error_of([] { (void)ps::split(1.5, 1); }) ==
+  CHECK(error_of([] { (void)ps::split(1.5, ps::seed(1)); }) ==
         "penstock: the fraction 1.5 is not between 0 and 1; write 0.9 to keep nine of ten [stage split]");
   const auto endless = ps::repeat().make({10, nullptr}).output();
-  CHECK_THAT(error_of([&] { (void)ps::split(0.5, 1).make(endless); }),
+  CHECK_THAT(error_of([&] { (void)ps::split(0.5, ps::seed(1)).make(endless); }),
              penstock_test::contains("write split before repeat()"));
 }
 
 TEST_CASE("order/split: describes itself") {
-  CHECK(ps::split(0.9, 7).describe() == "split(0.9, seed 7)");
-  CHECK(ps::split(0.9, 7).rest().describe() == "split(0.9, seed 7).rest()");
+  CHECK(ps::split(0.9, ps::seed(7)).describe() == "split(0.9, seed 7)");
+  CHECK(ps::split(0.9, ps::seed(7)).complement().describe() == "split(0.9, seed 7).complement()");
 }

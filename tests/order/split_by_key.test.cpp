@@ -57,15 +57,16 @@ TEST_CASE("order/split_by_key: groups stay together, both sides are disjoint and
   for (int round = 0; round < 500; ++round) {
     const auto in = input({random.below(150), random.below(40), 0, random.below(150)});
     const auto who = patients(random, in.size, 1 + random.below(40));
-    const auto stage = ps::split_by_key(who, random.uniform(0.01, 0.99), random());
+    const auto stage = ps::split_by_key(who, random.uniform(0.01, 0.99), ps::seed(random()));
     std::vector<unsigned> times(static_cast<std::size_t>(in.size));
     CHECK(check_keeps_order(stage.make(in), in, times) == stage.size());
-    CHECK(check_keeps_order(stage.rest().make(in), in, times) == stage.rest().size());
+    CHECK(check_keeps_order(stage.complement().make(in), in, times) == stage.complement().size());
     CHECK(each_once(times));
     std::map<std::string_view, bool> side;
     bool together = true;
     for (const std::uint64_t p : epoch_of(stage.make(in))) side[who[p]] = true;
-    for (const std::uint64_t p : epoch_of(stage.rest().make(in))) together = together && !side.count(who[p]);
+    for (const std::uint64_t p : epoch_of(stage.complement().make(in)))
+      together = together && !side.count(who[p]);
     CHECK(together);
   }
 }
@@ -77,9 +78,9 @@ TEST_CASE("order/split_by_key: adding samples, in any order, moves no group to t
   for (int i = 0; i < 70; ++i) all.push_back("new-" + std::to_string(i));
   for (std::uint64_t i = few.size(); i-- != 0;) all.emplace_back(few[i]);
   const ps::sample_list many(all);
-  const auto before = ps::split_by_key(few, 0.6, 9).make(plain_input(300));
-  const auto after = ps::split_by_key(many, 0.6, 9).make(plain_input(370));
-  const auto more = ps::split_by_key(many, 0.8, 9).make(plain_input(370));
+  const auto before = ps::split_by_key(few, 0.6, ps::seed(9)).make(plain_input(300));
+  const auto after = ps::split_by_key(many, 0.6, ps::seed(9)).make(plain_input(370));
+  const auto more = ps::split_by_key(many, 0.8, ps::seed(9)).make(plain_input(370));
   for (std::uint64_t i = 0; i < 300; ++i) {
     CHECK(before.position_of({0, i}).has_value() == after.position_of({0, 369 - i}).has_value());
     if (after.position_of({0, i})) CHECK(more.position_of({0, i}).has_value());
@@ -92,7 +93,7 @@ TEST_CASE("order/split_by_key: a fraction of the groups is kept") {
   const ps::sample_list each(all);
   for (const double f : {0.1, 0.5, 0.9}) {
     for (std::uint64_t seed = 0; seed < 5; ++seed) {
-      const double kept = static_cast<double>(ps::split_by_key(each, f, seed).size());
+      const double kept = static_cast<double>(ps::split_by_key(each, f, ps::seed(seed)).size());
       CHECK(std::abs(kept - f * 20'000) < 5 * std::sqrt(20'000 * f * (1 - f)));
     }
   }
@@ -100,15 +101,17 @@ TEST_CASE("order/split_by_key: a fraction of the groups is kept") {
 
 TEST_CASE("order/split_by_key: wrong fractions and other datasets are refused; it describes itself") {
   const ps::sample_list values(std::vector<int>{1, 2, 3});
-  CHECK_THAT(error_of([&] { (void)ps::split_by_key(values, 1, 0); }),
+  CHECK_THAT(error_of([&] { (void)ps::split_by_key(values, 1, ps::seed(0)); }),
              penstock_test::contains("is not between 0 and 1; write 0.9"));
+  CHECK_FALSE(error_of([&] {
+                (void)ps::split_by_key(values, std::numeric_limits<double>::quiet_NaN(), ps::seed(0));
+              }).empty());
   CHECK_FALSE(
-      error_of([&] { (void)ps::split_by_key(values, std::numeric_limits<double>::quiet_NaN(), 0); }).empty());
-  CHECK_FALSE(error_of([&] { (void)ps::split_by_key(values, 0.5, 0).make(plain_input(4)); }).empty());
-  const auto stage = ps::split_by_key(values, 0.5, 3);
-  CHECK(stage.rest().describe() == "split_by_key(a list of 3, 0.5, seed 3).rest()");
+      error_of([&] { (void)ps::split_by_key(values, 0.5, ps::seed(0)).make(plain_input(4)); }).empty());
+  const auto stage = ps::split_by_key(values, 0.5, ps::seed(3));
+  CHECK(stage.complement().describe() == "split_by_key(a list of 3, 0.5, seed 3).complement()");
   ps::fingerprint a, b;
   stage.fingerprint(a);
-  stage.rest().fingerprint(b);
+  stage.complement().fingerprint(b);
   CHECK(a.value() != b.value());
 }

@@ -208,9 +208,9 @@ TEST_CASE("order/step_cut: a rule with the arithmetic cut gives the batches of b
     }
   };
   const auto source = ps::generated(101, itself);
-  all(source | ps::shuffle(3));
-  all(source | ps::shuffle(3, ps::window(8), ps::lanes(4)));
-  const auto plan = source | ps::shuffle(3) | ps::shard(1, 2) | ps::batch_by(fixed_rule{7});
+  all(source | ps::shuffle(ps::seed(3)));
+  all(source | ps::shuffle(ps::seed(3), ps::window(8), ps::lanes(4)));
+  const auto plan = source | ps::shuffle(ps::seed(3)) | ps::shard(1, 2) | ps::batch_by(fixed_rule{7});
   engine_test::check_all_stops(plan, plan | ps::workers(0), 2);
 }
 
@@ -222,7 +222,7 @@ TEST_CASE("order/step_cut: a step may hold positions from anywhere") {
   numbers had;
   for (std::uint64_t rank = 0; rank < 3; ++rank) {
     const batches mine =
-        got(source | ps::shuffle(5) | ps::shard(rank, 3) | ps::batch_by(rule) | ps::workers(2));
+        got(source | ps::shuffle(ps::seed(5)) | ps::shard(rank, 3) | ps::batch_by(rule) | ps::workers(2));
     CHECK(mine.size() == 4);
     for (const numbers& b : mine) had.insert(had.end(), b.begin(), b.end());
   }
@@ -231,7 +231,7 @@ TEST_CASE("order/step_cut: a step may hold positions from anywhere") {
   for (std::uint64_t i = 0; i < 20; ++i) expected.push_back(i);
   CHECK(had == expected);
 
-  const auto plan = source | ps::shuffle(5) | ps::shard(1, 3) | ps::batch_by(rule);
+  const auto plan = source | ps::shuffle(ps::seed(5)) | ps::shard(1, 3) | ps::batch_by(rule);
   engine_test::check_all_stops(plan | ps::workers(2), plan | ps::prefetch(4), 2);
   CHECK(ps::prove(plan, std::vector<ps::topology>{{1, 1}, {3, 2}}, {.epochs = 2}).holds());
 
@@ -242,6 +242,6 @@ TEST_CASE("order/step_cut: a step may hold positions from anywhere") {
   std::uint64_t consumed = 0;
   ps::for_each_consumed(plan, run.state(), [&](const ps::consumed_range& range) { consumed += range.count; });
   CHECK(consumed == 12);
-  const auto fewer = source | ps::shuffle(5) | ps::shard(0, 2) | ps::batch_by(rule);
+  const auto fewer = source | ps::shuffle(ps::seed(5)) | ps::shard(0, 2) | ps::batch_by(rule);
   CHECK_THAT(error_of([&] { (void)fewer.open(run.state()); }), contains("resume on another number of ranks"));
 }

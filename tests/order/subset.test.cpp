@@ -104,9 +104,9 @@ TEST_CASE("order/subset: after split, fold, take, skip and other subsets it know
       INFO(first.describe());
       CHECK(got == wanted);
     };
-    check(ps::split(0.3, random()));
-    check(ps::split(0.3, random()).rest());
-    check(ps::fold(1, 3, random()));
+    check(ps::split(0.3, ps::seed(random())));
+    check(ps::split(0.3, ps::seed(random())).complement());
+    check(ps::fold(1, 3, ps::seed(random())));
     check(ps::take(random.below(200)));
     check(ps::skip(random.below(200)));
     check(ps::subset(labels, ps::one_of({1, 2})));
@@ -184,7 +184,7 @@ TEST_CASE("order/subset: values of another source's samples are refused") {
       error_of([&] { (void)stage.make(plain_input(5)); }) ==
       "penstock: a list of 4 has 4 values, but the dataset has 5 samples; there must be one for each [stage "
       "subset]");
-  const auto shuffled = ps::shuffle(1).make(plain_input(4)).output();
+  const auto shuffled = ps::shuffle(ps::seed(1)).make(plain_input(4)).output();
   CHECK_THAT(error_of([&] { (void)stage.make(shuffled); }),
              penstock_test::contains("that changes from epoch to epoch; write subset before it"));
   CHECK_FALSE(error_of([&] { (void)stage.make(ps::repeat(2).make(plain_input(4)).output()); }).empty());

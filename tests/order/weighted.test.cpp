@@ -32,7 +32,8 @@ namespace {
 
 template <class T>
 auto order_of_weights(const std::vector<T>& weights, std::uint64_t seed, std::uint64_t num_samples = 0) {
-  return ps::weighted(weights, seed, {.num_samples = num_samples}).make(plain_input(weights.size()));
+  return ps::weighted(weights, ps::seed(seed), {.num_samples = num_samples})
+      .make(plain_input(weights.size()));
 }
 
 template <class T>
@@ -113,9 +114,9 @@ TEST_CASE("order/weighted: the inverse gives a sample's first draw") {
 TEST_CASE("order/weighted: after a split only the remaining samples are drawn") {
   reals weights;
   for (int i = 0; i < 100; ++i) weights.push_back(i);
-  const auto part = ps::split(0.4, 1).make(plain_input(100));
-  const auto made = ps::weighted(weights, 2, {.num_samples = 20'000}).make(part.output());
-  CHECK(ps::weighted(weights, 2).make(part.output()).size() == 40);
+  const auto part = ps::split(0.4, ps::seed(1)).make(plain_input(100));
+  const auto made = ps::weighted(weights, ps::seed(2), {.num_samples = 20'000}).make(part.output());
+  CHECK(ps::weighted(weights, ps::seed(2)).make(part.output()).size() == 40);
   std::vector<double> met(100);
   for (const std::uint64_t p : epoch_of(made)) met[static_cast<std::size_t>(part.bind(0)(p).index)] += 1;
   double sum = 0;
@@ -144,13 +145,14 @@ TEST_CASE("order/weighted: invalid weights are refused with their sample") {
   CHECK(order_of_weights(reals{}, 1, 10).size() == 0);
   CHECK_THAT(error_of([] { (void)order_of_weights(reals{1}, 1, ~std::uint64_t{0}); }),
              penstock_test::contains("are more than 2^62"));
-  CHECK_FALSE(error_of([] { (void)ps::weighted(reals{1}, 1).make(plain_input(2)); }).empty());
-  CHECK_FALSE(
-      error_of([] { (void)ps::weighted(reals{1}, 1).make(ps::shuffle(1).make({1}).output()); }).empty());
+  CHECK_FALSE(error_of([] { (void)ps::weighted(reals{1}, ps::seed(1)).make(plain_input(2)); }).empty());
+  CHECK_FALSE(error_of([] {
+                (void)ps::weighted(reals{1}, ps::seed(1)).make(ps::shuffle(ps::seed(1)).make({1}).output());
+              }).empty());
 }
 
 TEST_CASE("order/weighted: describes itself") {
-  CHECK(ps::weighted(reals{1}, 7).describe() == "weighted(a list of 1, seed 7)");
-  CHECK(ps::weighted(reals{1}, 7, {.num_samples = 9}).describe() ==
+  CHECK(ps::weighted(reals{1}, ps::seed(7)).describe() == "weighted(a list of 1, seed 7)");
+  CHECK(ps::weighted(reals{1}, ps::seed(7), {.num_samples = 9}).describe() ==
         "weighted(a list of 1, seed 7, num_samples 9)");
 }

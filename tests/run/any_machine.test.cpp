@@ -102,7 +102,8 @@ constexpr auto same = [](std::uint64_t i) { return i; };
 }  // namespace
 
 TEST_CASE("run/any_machine: batches known without reading") {
-  check_anywhere(ps::generated(500, same) | ps::shuffle(3) | ps::shard(1, 2) | ps::map(late) | ps::batch(16));
+  check_anywhere(ps::generated(500, same) | ps::shuffle(ps::seed(3)) | ps::shard(1, 2) | ps::map(late) |
+                 ps::batch(16));
 }
 
 TEST_CASE("run/any_machine: a buffer, a filter, steps") {
@@ -111,9 +112,10 @@ TEST_CASE("run/any_machine: a buffer, a filter, steps") {
 }
 
 TEST_CASE("run/any_machine: a mixture") {
-  check_anywhere(ps::mix(ps::weights{3, 1}, ps::generated(300, same) | ps::shuffle(1),
-                         ps::generated(100, [](std::uint64_t i) { return i + 1000; }) | ps::shuffle(2)) |
-                 ps::map(late) | ps::global_batch(16));
+  check_anywhere(
+      ps::mix(ps::weights{3, 1}, ps::generated(300, same) | ps::shuffle(ps::seed(1)),
+              ps::generated(100, [](std::uint64_t i) { return i + 1000; }) | ps::shuffle(ps::seed(2))) |
+      ps::map(late) | ps::global_batch(16));
 }
 
 TEST_CASE("run/any_machine: a source that is read forward") {

@@ -339,11 +339,11 @@ TEST_CASE("run/batch_shapes: which shapes are bad does not depend on the number 
     CHECK(skipped[1].size() == 11);
     CHECK(skipped[2] == std::vector<std::uint64_t>{24});
     (void)same([&](std::uint64_t rank, std::uint64_t world) {
-      return data | ps::shuffle(5) | ps::bad_samples::skip(100) | ps::shard(rank, world) |
+      return data | ps::shuffle(ps::seed(5)) | ps::bad_samples::skip(100) | ps::shard(rank, world) |
              ps::global_batch(12, ps::pad_to_longest) | ps::workers(workers);
     });
     (void)same([&](std::uint64_t rank, std::uint64_t world) {
-      return data | ps::shuffle_buffer(9, 3) | ps::bad_samples::skip(100) | ps::shard(rank, world) |
+      return data | ps::shuffle_buffer(9, ps::seed(3)) | ps::bad_samples::skip(100) | ps::shard(rank, world) |
              ps::global_batch(12) | ps::workers(workers);
     });
     (void)same([&](std::uint64_t rank, std::uint64_t world) {

@@ -160,13 +160,13 @@ void many_times(const char* name, Check check) {
 TEST_CASE("run/compositions: orders in any order") {
   many_times("orders", [](const choice& c, dice& d) {
     check_elastic_anywhere(c, d, [&](std::uint64_t rank, std::uint64_t world) {
-      return source(c) | ps::shuffle(c.seed, ps::window(c.window), ps::lanes(c.lanes)) | ps::skip(c.skip) |
-             ps::map(noisy) | ps::repeat(c.repeat) | ps::take(c.take) | ps::shard(rank, world) |
-             ps::global_batch(c.global, c.policy);
+      return source(c) | ps::shuffle(ps::seed(c.seed), ps::window(c.window), ps::lanes(c.lanes)) |
+             ps::skip(c.skip) | ps::map(noisy) | ps::repeat(c.repeat) | ps::take(c.take) |
+             ps::shard(rank, world) | ps::global_batch(c.global, c.policy);
     });
     check_elastic_anywhere(c, d, [&](std::uint64_t rank, std::uint64_t world) {
       return source(c) | ps::take(c.take) | ps::repeat(c.repeat) | ps::shard(rank, world) | ps::map(noisy) |
-             ps::shuffle(c.seed) | ps::global_batch(c.global, c.policy) | ps::skip(1) | ps::take(5);
+             ps::shuffle(ps::seed(c.seed)) | ps::global_batch(c.global, c.policy) | ps::skip(1) | ps::take(5);
     });
   });
 }
@@ -174,8 +174,8 @@ TEST_CASE("run/compositions: orders in any order") {
 TEST_CASE("run/compositions: a buffer before shard") {
   many_times("buffer", [](const choice& c, dice& d) {
     check_elastic_anywhere(c, d, [&](std::uint64_t rank, std::uint64_t world) {
-      return source(c) | ps::skip(c.skip) | ps::shuffle(c.seed, ps::window(c.window)) |
-             ps::shuffle_buffer(c.buffer, c.seed) | ps::map(noisy) | ps::shard(rank, world) |
+      return source(c) | ps::skip(c.skip) | ps::shuffle(ps::seed(c.seed), ps::window(c.window)) |
+             ps::shuffle_buffer(c.buffer, ps::seed(c.seed)) | ps::map(noisy) | ps::shard(rank, world) |
              ps::global_batch(c.global, c.policy);
     });
   });
@@ -187,7 +187,7 @@ TEST_CASE("run/compositions: filters and steps") {
     choice small = c;
     small.global = 1 + c.global % 3;
     check_elastic_anywhere(small, d, [&](std::uint64_t rank, std::uint64_t world) {
-      return source(c) | ps::shuffle(c.seed) | ps::map(noisy) | ps::map(in_two) | ps::unbatch |
+      return source(c) | ps::shuffle(ps::seed(c.seed)) | ps::map(noisy) | ps::map(in_two) | ps::unbatch |
              ps::filter([](std::uint64_t x) { return x % 4 != 1; }) | ps::shard(rank, world) |
              ps::global_batch(small.global) | ps::steps(c.steps);
     });
@@ -197,14 +197,16 @@ TEST_CASE("run/compositions: filters and steps") {
 TEST_CASE("run/compositions: stages that each rank applies to its own samples") {
   many_times("own", [](const choice& c, dice& d) {
     const std::uint64_t world = d.between(1, 4), rank = d.below(world), each = d.between(1, 6);
-    check_rank_anywhere(d, source(c) | ps::shuffle(c.seed, ps::window(c.window), ps::lanes(c.lanes)) |
-                               ps::shard(rank, world) | ps::shuffle_buffer(c.buffer, c.seed) |
+    check_rank_anywhere(d, source(c) |
+                               ps::shuffle(ps::seed(c.seed), ps::window(c.window), ps::lanes(c.lanes)) |
+                               ps::shard(rank, world) | ps::shuffle_buffer(c.buffer, ps::seed(c.seed)) |
                                ps::map(noisy) | ps::batch(each, c.policy));
-    check_rank_anywhere(d, source(c) | ps::shuffle(c.seed) | ps::repeat(c.repeat) | ps::map(noisy) |
+    check_rank_anywhere(d, source(c) | ps::shuffle(ps::seed(c.seed)) | ps::repeat(c.repeat) | ps::map(noisy) |
                                ps::filter(odd_thirds) | ps::skip(c.skip) | ps::take(c.take) |
                                ps::batch(each, c.policy));
-    check_rank_anywhere(d, source(c) | ps::shuffle(c.seed) | ps::shuffle_buffer(c.buffer, 1) |
-                               ps::map(noisy) | ps::map(in_two) | ps::unbatch);
+    check_rank_anywhere(d, source(c) | ps::shuffle(ps::seed(c.seed)) |
+                               ps::shuffle_buffer(c.buffer, ps::seed(1)) | ps::map(noisy) | ps::map(in_two) |
+                               ps::unbatch);
   });
 }
 

@@ -51,7 +51,7 @@ TEST_CASE("run/derive_real: digits by class") {
       for (const auto digit : b.values()) ++met[digit];
     return met;
   };
-  const auto balanced = counted(ps::class_balanced(label, 3));
+  const auto balanced = counted(ps::class_balanced(label, ps::seed(3)));
   CHECK(balanced.size() == 10);
   for (const auto& [digit, count] : balanced) CHECK(count == maximum);
   const auto some = counted(ps::subset(label, ps::one_of({3, 5})));
@@ -59,7 +59,7 @@ TEST_CASE("run/derive_real: digits by class") {
   CHECK(some.at(3) == stored[3]);
   CHECK(some.at(5) == stored[5]);
   std::size_t both = 0;
-  for (const auto& [digit, count] : counted(ps::split(0.8, 1))) both += count;
+  for (const auto& [digit, count] : counted(ps::split(0.8, ps::seed(1)))) both += count;
   CHECK(both == digits.size() * 8 / 10);
 }
 

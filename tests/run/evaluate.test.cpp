@@ -64,8 +64,8 @@ void through_the_engine(const Plan& plan, Row row) {
 }  // namespace
 
 TEST_CASE("run/evaluate: raw bytes of any length") {
-  const auto samples = made_of([](std::uint64_t i) { return some_bytes(i, i % 50); }) | ps::shuffle(seed) |
-                       ps::decode<ps::identity>;
+  const auto samples = made_of([](std::uint64_t i) { return some_bytes(i, i % 50); }) |
+                       ps::shuffle(ps::seed(seed)) | ps::decode<ps::identity>;
   std::vector<bytes> found(count);
   penstock_test::evaluate_each(samples, [&](std::uint64_t i, const auto& value) {
     const auto view = ps::as_bytes(value);
@@ -84,7 +84,7 @@ TEST_CASE("run/evaluate: npy arrays, announced by their headers") {
   const auto array = [](std::uint64_t i) { return std::vector<float>(12, static_cast<float>(i)); };
   const auto samples =
       made_of([&](std::uint64_t i) { return ps::npy_bytes<float>(ps::extents(3, 4), array(i)); }) |
-      ps::shuffle(seed) | ps::decode<ps::npy<float>>;
+      ps::shuffle(ps::seed(seed)) | ps::decode<ps::npy<float>>;
   std::vector<float> found(count);
   penstock_test::evaluate_each(samples, [&]<class V>(std::uint64_t i, const V& value) {
     static_assert(ps::array_expression<V>, "an array is not copied before its destination is known");
@@ -105,7 +105,7 @@ TEST_CASE("run/evaluate: text, whose length is known after decoding") {
                          const auto all = ps::bytes_of(word);
                          return bytes(all.begin(), all.end());
                        }) |
-                       ps::shuffle(seed) | ps::decode<ps::text>;
+                       ps::shuffle(ps::seed(seed)) | ps::decode<ps::text>;
   std::vector<std::string> found(count);
   penstock_test::evaluate_each(samples, [&](std::uint64_t i, std::string_view value) { found[i] = value; });
   through_the_engine(samples | ps::batch(32, ps::ragged),
@@ -187,7 +187,7 @@ TEST_CASE("run/evaluate: only the crop of an image is decoded, at its destinatio
   const auto samples = made_of([](std::uint64_t i) {
                          return bytes{std::byte(i), std::byte(20 + i % 7), std::byte(30 + i % 5)};
                        }) |
-                       ps::shuffle(seed) | ps::decode<stub_image> | ps::map(random_crop<8>{});
+                       ps::shuffle(ps::seed(seed)) | ps::decode<stub_image> | ps::map(random_crop<8>{});
   static_assert(ps::static_array_expression<typename decltype(samples)::element>,
                 "decode and crop together are an expression of known shape");
   std::vector<std::vector<std::uint8_t>> found(count, std::vector<std::uint8_t>(64));

@@ -42,7 +42,7 @@ std::vector<bytes> packed_arrays(std::uint64_t count) {
 
 TEST_CASE("run/evaluate_zstd: each worker keeps a context, whose contents do not matter") {
   constexpr std::uint64_t count = 200;
-  const auto samples = ps::from(packed_arrays(count)) | ps::shuffle(5) | ps::decode<ps::zstd>;
+  const auto samples = ps::from(packed_arrays(count)) | ps::shuffle(ps::seed(5)) | ps::decode<ps::zstd>;
   using worker = typename penstock_test::bare_chain<std::remove_cv_t<decltype(samples)>>::worker;
   static_assert(sizeof(worker) >= sizeof(ps::zstd_scratch), "the worker holds the codec's scratch");
 

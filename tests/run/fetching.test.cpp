@@ -203,7 +203,7 @@ using namespace fetching_test;
 TEST_CASE("run/fetching: webdataset delivers the same samples with every setting and storage") {
   const auto near = shards();
   const auto plan = [](const auto& where, auto... settings) {
-    return with(ps::webdataset(where) | ps::shuffle(5) | ps::repeat(2), settings...) |
+    return with(ps::webdataset(where) | ps::shuffle(ps::seed(5)) | ps::repeat(2), settings...) |
            ps::fields<"jpg", "txt"> | ps::batch(8, ps::ragged);
   };
   const auto expected = samples_of<"jpg">(plan(near, ps::workers(1)));
@@ -226,7 +226,7 @@ TEST_CASE("run/fetching: missing indexes of shards are made ahead, several at on
   const auto near = shards(6);
   const auto known = ps::webdataset(near).manifest();
   const auto with_manifest = [&](const auto& where, auto... settings) {
-    return with(ps::webdataset(where, known) | ps::shuffle(5), settings...) | ps::fields<"txt"> |
+    return with(ps::webdataset(where, known) | ps::shuffle(ps::seed(5)), settings...) | ps::fields<"txt"> |
            ps::batch(12, ps::ragged);
   };
   const auto expected = samples_of<"txt">(with_manifest(near, ps::workers(1)));
@@ -265,12 +265,12 @@ TEST_CASE("run/fetching: each position is computed once to fetch, and once to ev
 
 TEST_CASE("run/fetching: prefetch(0) fetches nothing ahead") {
   const auto storage = far(shards(1));
-  const auto plan = ps::webdataset(storage) | ps::shuffle(5) | ps::fields<"jpg"> | ps::batch(8, ps::ragged) |
-                    ps::workers(1);
+  const auto plan = ps::webdataset(storage) | ps::shuffle(ps::seed(5)) | ps::fields<"jpg"> |
+                    ps::batch(8, ps::ragged) | ps::workers(1);
   (void)samples_of<"jpg">(plan | ps::prefetch(1));
   const auto alone = far(shards(1));
-  (void)samples_of<"jpg">(ps::webdataset(alone) | ps::shuffle(5) | ps::prefetch(0) | ps::fields<"jpg"> |
-                          ps::batch(8, ps::ragged) | ps::workers(1));
+  (void)samples_of<"jpg">(ps::webdataset(alone) | ps::shuffle(ps::seed(5)) | ps::prefetch(0) |
+                          ps::fields<"jpg"> | ps::batch(8, ps::ragged) | ps::workers(1));
   CHECK(alone.peak_in_flight() == 1);
 }
 
@@ -290,7 +290,7 @@ TEST_CASE("run/fetching: local files, read and mapped") {
     std::ofstream(dir / ("s-" + std::to_string(s) + ".tar"), std::ios::binary) << shard(s, 60);
   const std::string pattern = (dir / "s-{0..2}.tar").string();
   const auto plan = [](const auto& where, auto... settings) {
-    return with(ps::webdataset(where) | ps::shuffle(5), settings...) | ps::fields<"jpg", "txt"> |
+    return with(ps::webdataset(where) | ps::shuffle(ps::seed(5)), settings...) | ps::fields<"jpg", "txt"> |
            ps::batch(8, ps::ragged);
   };
   const auto expected = samples_of<"jpg">(plan(shards(3), ps::workers(1)));
@@ -318,7 +318,7 @@ TEST_CASE("run/fetching: with filters, buffers and joined sources") {
   SECTION("filter") {
     check(
         [](const auto& a, const auto&) {
-          return ps::webdataset(a) | ps::shuffle(3) | ps::fields<"jpg", "txt"> |
+          return ps::webdataset(a) | ps::shuffle(ps::seed(3)) | ps::fields<"jpg", "txt"> |
                  ps::filter([](const auto& s) { return ps::get<"txt">(s).size() % 3 != 0; }) |
                  ps::batch(8, ps::ragged);
         },
@@ -335,7 +335,8 @@ TEST_CASE("run/fetching: with filters, buffers and joined sources") {
   SECTION("mix") {
     check(
         [](const auto& a, const auto& b) {
-          return ps::mix(ps::weights{0.7, 0.3}, ps::webdataset(a) | ps::shuffle(1) | ps::fields<"jpg">,
+          return ps::mix(ps::weights{0.7, 0.3},
+                         ps::webdataset(a) | ps::shuffle(ps::seed(1)) | ps::fields<"jpg">,
                          ps::webdataset(b) | ps::fields<"jpg">) |
                  ps::batch(8, ps::ragged);
         },
@@ -345,7 +346,7 @@ TEST_CASE("run/fetching: with filters, buffers and joined sources") {
     check(
         [](const auto& a, const auto& b) {
           return ps::concat(ps::webdataset(a) | ps::fields<"jpg">, ps::webdataset(b) | ps::fields<"jpg">) |
-                 ps::shuffle(2) | ps::batch(8, ps::ragged);
+                 ps::shuffle(ps::seed(2)) | ps::batch(8, ps::ragged);
         },
         near, other);
   }
@@ -354,7 +355,7 @@ TEST_CASE("run/fetching: with filters, buffers and joined sources") {
         [](const auto& a, const auto& b) {
           return ps::zip(ps::webdataset(a) | ps::fields<"jpg">,
                          ps::webdataset(b) | ps::take(120) | ps::fields<"txt">) |
-                 ps::shuffle(2) | ps::batch(8, ps::ragged);
+                 ps::shuffle(ps::seed(2)) | ps::batch(8, ps::ragged);
         },
         near, other);
   }
@@ -363,7 +364,7 @@ TEST_CASE("run/fetching: with filters, buffers and joined sources") {
 TEST_CASE("run/fetching: joined sources fetch if one of them does, and have latency if one has") {
   const auto make = [](const auto& a, const auto& b) {
     const auto one = ps::webdataset(a) | ps::fields<"jpg">;
-    const auto two = ps::webdataset(b) | ps::shuffle(1) | ps::fields<"jpg">;
+    const auto two = ps::webdataset(b) | ps::shuffle(ps::seed(1)) | ps::fields<"jpg">;
     return std::tuple(ps::mix(ps::weights{0.5, 0.5}, one, two), ps::concat(one, two),
                       ps::zip(one, ps::webdataset(b) | ps::fields<"txt">), ps::concat(one, one));
   };
@@ -396,7 +397,7 @@ TEST_CASE("run/fetching: joined sources fetch if one of them does, and have late
   const auto none = nested(near);
   static_assert(ps::has_latency<decltype(half)::reader> && !ps::takes_fetched<decltype(none)::reader>);
   const auto in_batches = [](const auto& source) {
-    return source | ps::shuffle(2) | ps::batch(4, ps::ragged) | ps::workers(1);
+    return source | ps::shuffle(ps::seed(2)) | ps::batch(4, ps::ragged) | ps::workers(1);
   };
   CHECK(samples_of<"txt">(in_batches(half)) == samples_of<"txt">(in_batches(none)));
   CHECK(distant.peak_in_flight() > 2);
@@ -405,7 +406,7 @@ TEST_CASE("run/fetching: joined sources fetch if one of them does, and have late
 TEST_CASE("run/fetching: rows of arrays and windows of tokens") {
   const auto rows = ps::memory_files().add("a.npy", npy(300, 500, 1)).add("b.npy", npy(100, 500, 2));
   const auto of_rows = [](const auto& where) {
-    return ps::npy_rows<std::uint8_t, 500>(where) | ps::shuffle(1) | ps::batch(16) | ps::workers(2);
+    return ps::npy_rows<std::uint8_t, 500>(where) | ps::shuffle(ps::seed(1)) | ps::batch(16) | ps::workers(2);
   };
   CHECK(values_of_rows(of_rows(far(rows))) == values_of_rows(of_rows(rows)));
   const auto storage = far(rows);
@@ -413,8 +414,8 @@ TEST_CASE("run/fetching: rows of arrays and windows of tokens") {
   CHECK(storage.peak_in_flight() > 2);
   const auto text = ps::memory_files().add("t.bin", noise(40'000, 3));
   const auto windows = [](const auto& where) {
-    return ps::raw_tokens<std::uint16_t>(where, ps::token_window<64>{}) | ps::shuffle(1) | ps::batch(16) |
-           ps::workers(2);
+    return ps::raw_tokens<std::uint16_t>(where, ps::token_window<64>{}) | ps::shuffle(ps::seed(1)) |
+           ps::batch(16) | ps::workers(2);
   };
   CHECK(values_of_rows(windows(far(text))) == values_of_rows(windows(text)));
 }
@@ -426,7 +427,8 @@ TEST_CASE(
   options.faults.push_back({.object = 1, .begin = 60'000, .end = 60'010});
   const auto storage = far(rows, options);
   const auto plan = [&](auto... settings) {
-    return with(ps::npy_rows<std::uint8_t, 500>(storage), ps::shuffle(7), settings...) | ps::batch(8);
+    return with(ps::npy_rows<std::uint8_t, 500>(storage), ps::shuffle(ps::seed(7)), settings...) |
+           ps::batch(8);
   };
   const auto outcome = [](const auto& of) {
     std::vector<int> seen;
@@ -459,13 +461,14 @@ TEST_CASE("run/fetching: batches of any length, also far longer than the usual o
   const ps::simulated_storage_options quick{.latency = 20us};
   CHECK(values_of_rows(plan(far(rows, quick), ps::prefetch(16))) == expected);
   CHECK(values_of_rows(plan(far(rows, quick), ps::prefetch(700))) == expected);
-  CHECK(values_of_rows(plan(rows, ps::shuffle(2))) == values_of_rows(plan(far(rows, quick), ps::shuffle(2))));
+  CHECK(values_of_rows(plan(rows, ps::shuffle(ps::seed(2)))) ==
+        values_of_rows(plan(far(rows, quick), ps::shuffle(ps::seed(2)))));
 }
 
 TEST_CASE("run/fetching: a run that ends with a thousand reads in flight does not wait for them") {
   const stuck_storage storage{ps::memory_files().add("a.npy", npy(3000, 10'000, 1))};
-  const auto plan = ps::npy_rows<std::uint8_t, 10'000>(storage) | ps::shuffle(3) | ps::prefetch(1200) |
-                    ps::batch(8) | ps::workers(2);
+  const auto plan = ps::npy_rows<std::uint8_t, 10'000>(storage) | ps::shuffle(ps::seed(3)) |
+                    ps::prefetch(1200) | ps::batch(8) | ps::workers(2);
   const auto wait_for_reads = [&] {
     while (storage.stuck->pending() < 1000) std::this_thread::yield();
   };
@@ -507,7 +510,7 @@ TEST_CASE("run/fetching: a run that ends with a thousand reads in flight does no
 TEST_CASE("run/fetching: restarts and changing limits do not change a byte") {
   const auto near = shards(3);
   const auto plan = [](const auto& where, auto... settings) {
-    return with(ps::webdataset(where) | ps::shuffle(9), settings...) | ps::fields<"jpg"> |
+    return with(ps::webdataset(where) | ps::shuffle(ps::seed(9)), settings...) | ps::fields<"jpg"> |
            ps::batch(4, ps::ragged);
   };
   const auto storage = far(near);

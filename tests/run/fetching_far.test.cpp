@@ -150,8 +150,8 @@ using namespace fetching_far_test;
 TEST_CASE("run/fetching_far: nothing is fetched twice, however workers and requests meet") {
   const auto near = rows<500>(400);
   const auto plan = [](const auto& where, unsigned workers, auto ahead) {
-    return ps::npy_rows<std::uint8_t, 500>(where) | ps::shuffle(3) | ps::repeat(3) | ahead | ps::batch(16) |
-           ps::workers(workers);
+    return ps::npy_rows<std::uint8_t, 500>(where) | ps::shuffle(ps::seed(3)) | ps::repeat(3) | ahead |
+           ps::batch(16) | ps::workers(workers);
   };
   const ps::simulated_storage_options slow{.latency = 500us, .jitter = 1ms};
   const ps::simulated_storage alone(near, {.latency = 0us});
@@ -178,7 +178,7 @@ TEST_CASE("run/fetching_far: nothing is fetched twice, however workers and reque
 TEST_CASE("run/fetching_far: long samples come in parts") {
   const auto near = rows<300'000>(24);
   const auto plan = [](const auto& where, auto ahead) {
-    return ps::npy_rows<std::uint8_t, 300'000>(where) | ps::shuffle(3) | ahead | ps::batch(4) |
+    return ps::npy_rows<std::uint8_t, 300'000>(where) | ps::shuffle(ps::seed(3)) | ahead | ps::batch(4) |
            ps::workers(2);
   };
   const std::uint64_t expected = hash_of(plan(near, ps::prefetch(0)));
@@ -213,7 +213,7 @@ TEST_CASE("run/fetching_far: long samples come in parts") {
 TEST_CASE("run/fetching_far: requests go on into the next epochs, as far as they are asked for") {
   const auto near = rows<1000>(60);
   const ps::simulated_storage storage(near, {.latency = 1ms});
-  const auto plan = ps::npy_rows<std::uint8_t, 1000>(storage) | ps::shuffle(5) |
+  const auto plan = ps::npy_rows<std::uint8_t, 1000>(storage) | ps::shuffle(ps::seed(5)) |
                     ps::prefetch(1000, {.coalesce_gap = 0, .max_coalesced = 1}) | ps::batch(4) |
                     ps::workers(1);
   auto run = plan.open();
@@ -242,8 +242,8 @@ TEST_CASE("run/fetching_far: requests go on into the next epochs, as far as they
 TEST_CASE("run/fetching_far: the memory stays within the limit, whatever the latency") {
   const auto near = rows<100'000>(300);
   const auto plan = [](const auto& where) {
-    return ps::npy_rows<std::uint8_t, 100'000>(where) | ps::shuffle(2) | ps::batch(8) | ps::memory(24_MiB) |
-           ps::workers(3);
+    return ps::npy_rows<std::uint8_t, 100'000>(where) | ps::shuffle(ps::seed(2)) | ps::batch(8) |
+           ps::memory(24_MiB) | ps::workers(3);
   };
   const std::uint64_t expected = hash_of(plan(near));
   for (const auto latency : {100us, 3'000us, 20'000us}) {
@@ -292,7 +292,7 @@ TEST_CASE("run/fetching_far: the watchdog names a late request and its attempt; 
 
 TEST_CASE("run/fetching_far: a run that ends waits neither for requests in flight nor for those to come") {
   const silent_storage storage{rows<1000>(4000)};
-  const auto plan = ps::npy_rows<std::uint8_t, 1000>(storage) | ps::shuffle(5) |
+  const auto plan = ps::npy_rows<std::uint8_t, 1000>(storage) | ps::shuffle(ps::seed(5)) |
                     ps::prefetch(1000, {.coalesce_gap = 0, .max_coalesced = 1}) | ps::batch(4) |
                     ps::workers(2);
   const auto wait_for_requests = [&] { (void)soon([&] { return storage.kept->begun() == 16; }); };

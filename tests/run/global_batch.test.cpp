@@ -91,15 +91,15 @@ template <class Check>
 void on_each_chain(Check check) {
   const auto source = ps::generated(100, identity) | ps::map(noisy);
   check("shuffled", true, [source](std::uint64_t rank, std::uint64_t world) {
-    return source | ps::shuffle(3) | ps::shard(rank, world) | ps::global_batch(12);
+    return source | ps::shuffle(ps::seed(3)) | ps::shard(rank, world) | ps::global_batch(12);
   });
   check("in lanes", false, [source](std::uint64_t rank, std::uint64_t world) {
-    return source | ps::shuffle(3, ps::window(1), ps::lanes(5)) | ps::shard(rank, world) |
+    return source | ps::shuffle(ps::seed(3), ps::window(1), ps::lanes(5)) | ps::shard(rank, world) |
            ps::global_batch(12, ps::tail::drop);
   });
   check("padded", true, [source](std::uint64_t rank, std::uint64_t world) {
-    return source | ps::skip(5) | ps::shuffle(3) | ps::take(70) | ps::repeat(2) | ps::shard(rank, world) |
-           ps::global_batch(12, ps::tail::pad);
+    return source | ps::skip(5) | ps::shuffle(ps::seed(3)) | ps::take(70) | ps::repeat(2) |
+           ps::shard(rank, world) | ps::global_batch(12, ps::tail::pad);
   });
   check("buffered", true, [source](std::uint64_t rank, std::uint64_t world) {
     return source | ps::shuffle_buffer(10) | ps::shard(rank, world) | ps::global_batch(12);
@@ -108,7 +108,7 @@ void on_each_chain(Check check) {
     return source | ps::filter(odd_thirds) | ps::shard(rank, world) | ps::global_batch(12) | ps::steps(7);
   });
   check("steps", true, [source](std::uint64_t rank, std::uint64_t world) {
-    return source | ps::shuffle(3) | ps::shard(rank, world) | ps::global_batch(12) | ps::steps(13);
+    return source | ps::shuffle(ps::seed(3)) | ps::shard(rank, world) | ps::global_batch(12) | ps::steps(13);
   });
 }
 
@@ -195,7 +195,7 @@ TEST_CASE("run/global_batch: a state saved again before the first step is unchan
 }
 
 TEST_CASE("run/global_batch: batch(b) resumes as global_batch(b * world), and vice versa") {
-  const auto source = ps::generated(100, identity) | ps::shuffle(3);
+  const auto source = ps::generated(100, identity) | ps::shuffle(ps::seed(3));
   auto two = (source | ps::shard(1, 2) | ps::batch(6)).open();
   auto first = two.next();
   REQUIRE(first);
@@ -213,7 +213,7 @@ TEST_CASE("run/global_batch: more ranks than samples, and than samples in a step
   for (const std::uint64_t n : {0u, 1u, 3u, 13u})
     for (const auto policy : {ps::tail::keep, ps::tail::pad, ps::tail::drop}) {
       const auto make = [n, policy](std::uint64_t rank, std::uint64_t world) {
-        return ps::generated(n, identity) | ps::shuffle(1) | ps::shard(rank, world) |
+        return ps::generated(n, identity) | ps::shuffle(ps::seed(1)) | ps::shard(rank, world) |
                ps::global_batch(12, policy);
       };
       const job_steps alone = run_job(make, 1, 2, ~std::size_t{0});
@@ -238,13 +238,14 @@ TEST_CASE("run/global_batch: impossible cuts are one sentence") {
 
 TEST_CASE("run/global_batch: a buffer of a rank's own samples, if its last part is larger than the others") {
   for (std::uint64_t samples = 1; samples <= 48; ++samples) {
-    const auto source = ps::generated(samples, identity) | ps::shuffle(3, ps::window(1), ps::lanes(2));
+    const auto source =
+        ps::generated(samples, identity) | ps::shuffle(ps::seed(3), ps::window(1), ps::lanes(2));
     numbers expected;
     for (std::uint64_t i = 0; i < samples; ++i) expected.push_back(i);
     for (std::uint64_t world = 1; world <= 8; ++world) {
       INFO(samples << " samples on " << world << " ranks");
       const auto make = [&](std::uint64_t rank, std::uint64_t ranks) {
-        return source | ps::shard(rank, ranks) | ps::shuffle_buffer(4, 1) | ps::global_batch(8);
+        return source | ps::shard(rank, ranks) | ps::shuffle_buffer(4, ps::seed(1)) | ps::global_batch(8);
       };
       numbers all;
       for (const numbers& step : run_job(make, world, 1, ~std::size_t{0}).global)

@@ -198,7 +198,8 @@ void goes_every_way(const Samples& samples, const ps::extents& shape) {
   const auto shuffled = [&] {
     std::vector<std::uint64_t> all;
     for (auto&& b :
-         (ps::generated(count, [](std::uint64_t i) { return i; }) | ps::shuffle(3) | ps::batch(7)).epoch(0))
+         (ps::generated(count, [](std::uint64_t i) { return i; }) | ps::shuffle(ps::seed(3)) | ps::batch(7))
+             .epoch(0))
       all.insert(all.end(), b.values().begin(), b.values().end());
     return all;
   }();
@@ -206,15 +207,16 @@ void goes_every_way(const Samples& samples, const ps::extents& shape) {
   for (const unsigned workers : {0u, 1u, 3u}) {
     const auto w = ps::workers(workers);
     CHECK(all_rows<64>(samples | ps::batch(8, ps::pitched<64>) | w, shape) == ordered);
-    CHECK(all_rows<32>(samples | ps::shuffle(3) | ps::batch(7, ps::tail::pad, ps::pitched<32>) | w, shape) ==
-          shuffled);
-    CHECK(all_rows<64>(samples | ps::shuffle(3) | keep | ps::batch(7, ps::pitched<64>) | w, shape) ==
-          shuffled);
+    CHECK(all_rows<32>(samples | ps::shuffle(ps::seed(3)) | ps::batch(7, ps::tail::pad, ps::pitched<32>) | w,
+                       shape) == shuffled);
+    CHECK(all_rows<64>(samples | ps::shuffle(ps::seed(3)) | keep | ps::batch(7, ps::pitched<64>) | w,
+                       shape) == shuffled);
     if (shape.rank() != 3) continue;
     CHECK(all_planes(samples | ps::batch(8, ps::tail::pad, ps::channels_first) | w, shape) == ordered);
-    CHECK(all_planes(samples | ps::shuffle(3) | ps::batch(7, ps::channels_first) | w, shape) == shuffled);
-    CHECK(all_planes(samples | ps::shuffle(3) | keep | ps::batch(7, ps::channels_first) | w, shape) ==
+    CHECK(all_planes(samples | ps::shuffle(ps::seed(3)) | ps::batch(7, ps::channels_first) | w, shape) ==
           shuffled);
+    CHECK(all_planes(samples | ps::shuffle(ps::seed(3)) | keep | ps::batch(7, ps::channels_first) | w,
+                     shape) == shuffled);
   }
 }
 
@@ -467,7 +469,7 @@ TEST_CASE("run/layouts: loops without batches deliver arrays unchanged") {
 
 TEST_CASE("run/layouts: a state of one layout resumes in another, with an equal sequence") {
   const ps::extents shape(4, 5, 3);
-  const auto samples = pictures_of<simple_picture>(shape) | ps::shuffle(9);
+  const auto samples = pictures_of<simple_picture>(shape) | ps::shuffle(ps::seed(9));
   const auto planes = samples | ps::batch(8, ps::channels_first) | ps::workers(1);
   auto run = planes.open();
   for (int i = 0; i < 3; ++i) CHECK(run.next());

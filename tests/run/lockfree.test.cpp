@@ -128,7 +128,7 @@ TEST_CASE("run/lockfree: stop ends every wait, before, while and after") {
 
 TEST_CASE("run/lockfree: the annotation chooses the ring by type and changes no sequence") {
   const auto source = ps::from(engine_test::iota(997));
-  const auto plan = source | ps::shuffle(3) | ps::map(engine_test::slowly{}) | ps::batch(10);
+  const auto plan = source | ps::shuffle(ps::seed(3)) | ps::map(engine_test::slowly{}) | ps::batch(10);
   using chosen = decltype(plan | ps::lockfree);
   using without = std::remove_const_t<decltype(plan)>;
   static_assert(std::is_same_v<ps::detail::ring_of<chosen::stages_type>::type, ps::lockfree_ring>,
@@ -145,12 +145,12 @@ TEST_CASE("run/lockfree: the annotation chooses the ring by type and changes no 
       source | ps::map([](std::uint64_t x) { return engine_test::words_of(x)[0]; }) | ps::batch(64),
       "several grains");
   same_with_both(source | ps::filter([](std::uint64_t x) { return x % 3 != 0; }) | ps::batch(7), "chunks");
-  same_with_both(source | ps::shuffle_buffer(50, 5) | ps::batch(9), "with a cursor");
+  same_with_both(source | ps::shuffle_buffer(50, ps::seed(5)) | ps::batch(9), "with a cursor");
   same_with_both(engine_test::counting_source(500) | ps::batch(11), "forward");
 }
 
 TEST_CASE("run/lockfree: a state of one hand-over resumes with the other") {
-  const auto plan = ps::from(engine_test::iota(200)) | ps::shuffle(3) | ps::batch(8);
+  const auto plan = ps::from(engine_test::iota(200)) | ps::shuffle(ps::seed(3)) | ps::batch(8);
   const auto whole = engine_test::read_plan(plan, 1)[0];
   auto first = (plan | ps::lockfree | ps::workers(2)).open();
   engine_test::batches seen;

@@ -106,14 +106,16 @@ void resumes_after_each(const Plan& plan, std::size_t per_epoch) {
 TEST_CASE("run/loops: a state after the last of steps(n) begins the next epoch") {
   const auto odd = ps::filter([](std::uint64_t i) { return i % 2 == 1; });
   for (const unsigned workers : {0u, 2u}) {
-    resumes_after_each(counting(20) | ps::shuffle(3) | ps::batch(4) | ps::steps(7) | ps::workers(workers), 7);
+    resumes_after_each(
+        counting(20) | ps::shuffle(ps::seed(3)) | ps::batch(4) | ps::steps(7) | ps::workers(workers), 7);
     resumes_after_each(counting(20) | odd | ps::batch(4) | ps::steps(3) | ps::workers(workers), 3);
     resumes_after_each(counting(20) | odd | ps::batch(4) | ps::steps(1) | ps::workers(workers), 1);
-    resumes_after_each(
-        counting(20) | ps::shuffle_buffer(5, 1) | ps::batch(4) | ps::steps(5) | ps::workers(workers), 5);
-    resumes_after_each(
-        counting(20) | ps::shuffle_buffer(5, 1) | odd | ps::batch(2) | ps::steps(7) | ps::workers(workers),
-        7);
+    resumes_after_each(counting(20) | ps::shuffle_buffer(5, ps::seed(1)) | ps::batch(4) | ps::steps(5) |
+                           ps::workers(workers),
+                       5);
+    resumes_after_each(counting(20) | ps::shuffle_buffer(5, ps::seed(1)) | odd | ps::batch(2) | ps::steps(7) |
+                           ps::workers(workers),
+                       7);
     resumes_after_each(counting(20) | odd | ps::batch(2) | ps::take(3) | ps::workers(workers), 3);
   }
 }
@@ -183,7 +185,7 @@ TEST_CASE("run/loops: a second loop over epochs(n) goes on where the first was l
     CHECK(again.all[0] == again.all[1]);
   };
   for (const unsigned workers : {0u, 2u}) {
-    check(counting(20) | ps::shuffle(3) | ps::batch(4) | ps::workers(workers));
+    check(counting(20) | ps::shuffle(ps::seed(3)) | ps::batch(4) | ps::workers(workers));
     check(counting(20) | ps::filter([](std::uint64_t i) { return i % 3 != 0; }) | ps::batch(4) |
           ps::steps(3) | ps::workers(workers));
   }

@@ -166,7 +166,8 @@ std::vector<std::uint64_t> in_order() {
 std::vector<std::uint64_t> shuffled() {
   std::vector<std::uint64_t> all;
   for (auto&& b :
-       (ps::generated(count, [](std::uint64_t i) { return i; }) | ps::shuffle(3) | ps::batch(8)).epoch(0))
+       (ps::generated(count, [](std::uint64_t i) { return i; }) | ps::shuffle(ps::seed(3)) | ps::batch(8))
+           .epoch(0))
     all.insert(all.end(), b.values().begin(), b.values().end());
   return all;
 }
@@ -180,8 +181,9 @@ void goes_every_way(Policy policy, Shape shape, T fill, bool planes) {
   for (const unsigned workers : {0u, 1u, 2u, 7u}) {
     const auto w = ps::workers(workers);
     CHECK(look_at_all(source | ps::batch(8, policy) | w) == straight);
-    CHECK(look_at_all(source | ps::shuffle(3) | ps::batch(7, ps::tail::pad, policy) | w) == mixed);
-    CHECK(look_at_all(source | ps::shuffle(3) | keep | ps::batch(7, ps::tail::pad, policy) | w) == mixed);
+    CHECK(look_at_all(source | ps::shuffle(ps::seed(3)) | ps::batch(7, ps::tail::pad, policy) | w) == mixed);
+    CHECK(look_at_all(source | ps::shuffle(ps::seed(3)) | keep | ps::batch(7, ps::tail::pad, policy) | w) ==
+          mixed);
     CHECK(look_at_all(source | ps::batch(8, policy) | ps::pin_and_copy(ps::simulated{}) | w) == straight);
   }
 }
@@ -201,7 +203,8 @@ TEST_CASE("run/pad_to_largest: images, volumes and lists, by every way into a ba
 }
 
 TEST_CASE("run/pad_to_largest: a run that is restored has the same batches") {
-  const auto plan = pictures<float>(image_shape) | ps::shuffle(5) | ps::batch(4, ps::pad_to_largest_with<9>);
+  const auto plan =
+      pictures<float>(image_shape) | ps::shuffle(ps::seed(5)) | ps::batch(4, ps::pad_to_largest_with<9>);
   const auto whole = look_at_all(plan | ps::workers(0));
   REQUIRE(whole.size() == 8);
   for (std::size_t stop = 0; stop < whole.size(); ++stop) {

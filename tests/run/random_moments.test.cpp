@@ -151,16 +151,17 @@ void with_plan(const setting& s, Use use) {
   const auto first = [](const std::vector<std::uint64_t>& v) { return v[0]; };
   switch (s.kind) {
     case 0:
-      return use(numbers_from | ps::shuffle(s.seed) | ps::map(before) | ps::map(after) | ps::batch(7) |
-                 depth | end);
+      return use(numbers_from | ps::shuffle(ps::seed(s.seed)) | ps::map(before) | ps::map(after) |
+                 ps::batch(7) | depth | end);
     case 1:
-      return use(ps::plan(hinted_source(s.wrong)) | ps::map(first) | ps::shuffle(s.seed) | ps::map(before) |
-                 ps::shard(1, 2) | ps::prefetch(20) | ps::batch(5, ps::tail::pad) | depth | end);
+      return use(ps::plan(hinted_source(s.wrong)) | ps::map(first) | ps::shuffle(ps::seed(s.seed)) |
+                 ps::map(before) | ps::shard(1, 2) | ps::prefetch(20) | ps::batch(5, ps::tail::pad) | depth |
+                 end);
     case 2:
       return use(numbers_from | ps::map(before) | ps::filter(some) | ps::map(after) | ps::batch(6) | depth |
                  end);
     case 3:
-      return use(ps::plan(hinted_source(s.wrong)) | ps::map(first) | ps::shuffle_buffer(9, s.seed) |
+      return use(ps::plan(hinted_source(s.wrong)) | ps::map(first) | ps::shuffle_buffer(9, ps::seed(s.seed)) |
                  ps::map(before) | ps::batch(4) | depth | end);
     case 4: {
       const bool breaks = s.wrong && !s.wrong->at[0].empty();
@@ -172,7 +173,7 @@ void with_plan(const setting& s, Use use) {
       return use(ps::plan(hinted_source(s.wrong)) | ps::map(first) | ps::map(before) | ps::filter(some) |
                  ps::map(after) | depth | end);
     case 6:
-      return use(numbers_from | ps::shuffle(s.seed) | ps::map([](std::uint64_t x) {
+      return use(numbers_from | ps::shuffle(ps::seed(s.seed)) | ps::map([](std::uint64_t x) {
                    return std::vector<std::uint64_t>(static_cast<std::size_t>(x % 4), x);
                  }) |
                  ps::unbatch | ps::map(before) | ps::batch(5) | depth | end);

@@ -96,8 +96,9 @@ TEST_CASE("run/run: stopping at any moment ends it, hundreds of times") {
     const unsigned workers = static_cast<unsigned>(draw.below(8));
     const auto depth = ps::prefetch(1 + draw.below(5));
     const auto end = ps::workers(workers);
-    leave_early(
-        ps::generated(200, identity) | ps::map(slowly{}) | ps::shuffle(3) | ps::batch(5) | depth | end, draw);
+    leave_early(ps::generated(200, identity) | ps::map(slowly{}) | ps::shuffle(ps::seed(3)) | ps::batch(5) |
+                    depth | end,
+                draw);
     leave_early(ps::generated(200, identity) | ps::map(slowly{}) |
                     ps::filter([](std::uint64_t x) { return x % 2 == 0; }) | ps::batch(3) | depth | end,
                 draw);
@@ -293,8 +294,8 @@ TEST_CASE("run/run: an exception in the loop's body, a break, and a move of the 
 
 TEST_CASE("run/run: many threads open and read plans at once") {
   const penstock_test::deadline guard("many runs");
-  const auto plan =
-      ps::generated(300, identity) | ps::map(slowly{}) | ps::shuffle(5) | ps::batch(7) | ps::workers(2);
+  const auto plan = ps::generated(300, identity) | ps::map(slowly{}) | ps::shuffle(ps::seed(5)) |
+                    ps::batch(7) | ps::workers(2);
   const auto expected = read_plan(plan, 2);
   std::vector<int> wrong(6, 0);
   {
@@ -328,7 +329,7 @@ TEST_CASE("run/run: counters add up") {
 }
 
 TEST_CASE("run/run: a state at the end of the last epoch has nothing left, for every kind of loop") {
-  const auto plan = ps::generated(20, identity) | ps::shuffle(1) | ps::batch(4);
+  const auto plan = ps::generated(20, identity) | ps::shuffle(ps::seed(1)) | ps::batch(4);
   ps::state end;
   {
     auto run = plan.open();
@@ -411,7 +412,7 @@ TEST_CASE("run/run: each loop over an epoch starts at its beginning; rest() resu
       CHECK(loop(elsewhere.epoch(1)) == epoch_1);
     }
   };
-  const auto source = ps::from(penstock_test::first_ints(50)) | ps::shuffle(5);
+  const auto source = ps::from(penstock_test::first_ints(50)) | ps::shuffle(ps::seed(5));
   for (const unsigned workers : {0u, 2u}) {
     check(source | ps::batch(7) | ps::workers(workers));
     check(source | ps::filter([](int x) { return x % 3 != 0; }) | ps::batch(4) | ps::workers(workers));
@@ -439,10 +440,10 @@ TEST_CASE("run/run: loops over epochs evaluate no sample twice") {
       CHECK(calls == 180);
     }
   };
-  check(counted | ps::shuffle(1) | ps::batch(7));
+  check(counted | ps::shuffle(ps::seed(1)) | ps::batch(7));
   check(counted | ps::filter([](std::uint64_t i) { return i % 3 == 0; }) | ps::batch(7));
   check(counted | ps::shuffle_buffer(9) | ps::batch(7));
-  check(counted | ps::shuffle(1));
+  check(counted | ps::shuffle(ps::seed(1)));
 }
 
 TEST_CASE("run/run: a loop over the run itself stays within the epochs that were asked for") {
@@ -479,7 +480,7 @@ TEST_CASE("run/run: changing limits does not change the sequence, and fewer work
                       --at_work;
                       return i;
                     }) |
-      ps::shuffle(3) | ps::batch(20) | ps::prefetch(8) | ps::workers(4);
+      ps::shuffle(ps::seed(3)) | ps::batch(20) | ps::prefetch(8) | ps::workers(4);
   std::vector<std::uint64_t> expected, got;
   for (auto&& b : (plan | ps::workers(0)).epoch(0))
     for (std::size_t i = 0; i < b.size(); ++i) expected.push_back(b.values()[i]);

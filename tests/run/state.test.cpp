@@ -37,7 +37,7 @@ using namespace engine_test;
 
 TEST_CASE("run/state: a refused state names the reason") {
   const penstock_test::deadline guard("refused");
-  const auto source = ps::generated(50, identity) | ps::shuffle(3);
+  const auto source = ps::generated(50, identity) | ps::shuffle(ps::seed(3));
   const auto plan = source | ps::batch(4) | ps::workers(1);
   const auto state_of = [](const auto& p) {
     auto run = p.open();
@@ -55,9 +55,9 @@ TEST_CASE("run/state: a refused state names the reason") {
   };
   const ps::state good = state_of(plan);
   CHECK(state_of(plan) == good);
-  refused(ps::generated(51, identity) | ps::shuffle(3) | ps::batch(4), good,
+  refused(ps::generated(51, identity) | ps::shuffle(ps::seed(3)) | ps::batch(4), good,
           "another dataset: it has generated(50)");
-  refused(ps::generated(50, identity) | ps::shuffle(4) | ps::batch(4), good,
+  refused(ps::generated(50, identity) | ps::shuffle(ps::seed(4)) | ps::batch(4), good,
           "another sequence: it has shuffle(seed 3) where this plan has shuffle(seed 4)");
   refused(source | ps::batch(5), good, "another sequence");
   refused(source | ps::batch(4, ps::tail::drop), good, "another sequence");
@@ -186,14 +186,14 @@ TEST_CASE("run/state: a text that was cut or edited is refused, with the place")
 TEST_CASE("run/state: it is small") {
   const auto source = ps::generated(100'000'000'000, identity);
   auto large = (source | ps::shuffle_buffer(10'000) | ps::batch(64)).open();
-  auto small = (source | ps::shuffle(1) | ps::batch(64)).open();
+  auto small = (source | ps::shuffle(ps::seed(1)) | ps::batch(64)).open();
   for (int i = 0; i < 3; ++i) CHECK((large.next() && small.next()));
   CHECK(to_string(large.state()).size() < 200'000);
   CHECK(to_string(small.state()).size() < 4'000);
 }
 
 TEST_CASE("run/state: the states of all ranks become one, which every rank opens") {
-  const auto source = ps::generated(100, identity) | ps::shuffle(3);
+  const auto source = ps::generated(100, identity) | ps::shuffle(ps::seed(3));
   const auto states_of = [](const auto& make, std::uint64_t world, int steps) {
     std::vector<ps::state> all;
     for (std::uint64_t rank = world; rank-- != 0;) {  // ranks in any order
@@ -252,7 +252,7 @@ TEST_CASE("run/state: the states of all ranks become one, which every rank opens
 }
 
 TEST_CASE("run/state: it may be reformatted, but not changed") {
-  const auto plan = ps::generated(50, identity) | ps::shuffle(3) | ps::batch(4);
+  const auto plan = ps::generated(50, identity) | ps::shuffle(ps::seed(3)) | ps::batch(4);
   auto run = plan.open();
   auto b = run.next();
   ps::state s = run.state();

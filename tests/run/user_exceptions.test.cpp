@@ -266,7 +266,7 @@ TEST_CASE("run/user_exceptions: the first batch does not wait for more than its 
       return static_cast<float>(i);
     });
     {
-      auto run = (slow | ps::shuffle(1) | ps::batch(64) | ps::workers(workers)).open();
+      auto run = (slow | ps::shuffle(ps::seed(1)) | ps::batch(64) | ps::workers(workers)).open();
       REQUIRE(run.next());
       CHECK(made->load() <= (workers + 3) * 64);
     }

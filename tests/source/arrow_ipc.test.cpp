@@ -183,10 +183,10 @@ TEST_CASE("source/arrow_ipc: a run resumes at every step, on other numbers of wo
            ps::map([](const auto& r) { return static_cast<std::uint64_t>(ps::get<"i">(r)); });
   };
   for (const std::string_view name : {"file.arrow", "zstd.feather"}) {
-    engine_test::check_all_stops(rows(name) | ps::shuffle(3) | ps::batch(2));
+    engine_test::check_all_stops(rows(name) | ps::shuffle(ps::seed(3)) | ps::batch(2));
     engine_test::check_elastic(
         [&](std::uint64_t rank, std::uint64_t world, std::uint64_t each) {
-          return rows(name) | ps::shuffle(5) | ps::shard(rank, world) | ps::batch(each);
+          return rows(name) | ps::shuffle(ps::seed(5)) | ps::shard(rank, world) | ps::batch(each);
         },
         6, 2, 3, 1);
   }
@@ -197,8 +197,8 @@ TEST_CASE(
     "read") {
   const arrow_folder folder;
   const auto sum = [](const auto& source) {
-    auto run = (source | ps::shuffle(1) | ps::decode<ps::field<"i", ps::arrow_value<std::int64_t, 0>>> |
-                ps::workers(3))
+    auto run = (source | ps::shuffle(ps::seed(1)) |
+                ps::decode<ps::field<"i", ps::arrow_value<std::int64_t, 0>>> | ps::workers(3))
                    .open();
     std::int64_t all = 0;
     for (auto&& row : run) all += ps::get<"i">(row);

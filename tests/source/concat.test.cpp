@@ -29,7 +29,8 @@ using engine_test::numbers;
 
 auto numbered(std::uint64_t size, std::uint64_t source, numbers starts = {}) {
   return ps::generated(
-      size, [source](std::uint64_t i) { return source * 1'000'000 + i; }, std::move(starts), source);
+      size, [source](std::uint64_t i) { return source * 1'000'000 + i; }, std::move(starts),
+      ps::seed(source));
 }
 
 TEST_CASE("source/concat: one source after another") {
@@ -44,7 +45,7 @@ TEST_CASE("source/concat: one source after another") {
 }
 
 TEST_CASE("source/concat: each source has its own order in each epoch") {
-  const auto a = numbered(50, 1) | ps::shuffle(1), b = numbered(70, 2) | ps::shuffle(2);
+  const auto a = numbered(50, 1) | ps::shuffle(ps::seed(1)), b = numbered(70, 2) | ps::shuffle(ps::seed(2));
   const auto run_of = [](const auto& plan) { return engine_test::read_plan(plan | ps::batch(10), 3); };
   const auto joined = run_of(ps::concat(a, b)), first = run_of(a), second = run_of(b);
   for (std::size_t epoch = 0; epoch < 3; ++epoch) {
@@ -57,11 +58,11 @@ TEST_CASE("source/concat: each source has its own order in each epoch") {
 TEST_CASE("source/concat: shards are joined in order, and a source without any is one shard") {
   const auto joined = ps::concat(numbered(10, 1, {0, 4, 10}), numbered(5, 2), numbered(6, 3, {0, 1, 6}));
   CHECK(*joined.starts() == numbers{0, 4, 10, 15, 16, 21});
-  CHECK(*ps::concat(numbered(10, 1, {0, 4, 10}) | ps::shuffle(1), numbered(5, 2)).starts() ==
+  CHECK(*ps::concat(numbered(10, 1, {0, 4, 10}) | ps::shuffle(ps::seed(1)), numbered(5, 2)).starts() ==
         numbers{0, 10, 15});
   // so a windowed shuffle keeps the samples of a shard together
-  const auto windowed =
-      penstock_test::values_of(joined | ps::shuffle(5, ps::window(1)) | ps::batch(3, ps::tail::keep));
+  const auto windowed = penstock_test::values_of(joined | ps::shuffle(ps::seed(5), ps::window(1)) |
+                                                 ps::batch(3, ps::tail::keep));
   REQUIRE(windowed.size() == 21);
   std::size_t seams = 0;
   for (std::size_t i = 1; i < windowed.size(); ++i)
@@ -70,9 +71,9 @@ TEST_CASE("source/concat: shards are joined in order, and a source without any i
 }
 
 TEST_CASE("source/concat: any number of workers, any stop, any world") {
-  const auto joined = ps::concat(numbered(130, 1) | ps::shuffle(1) | ps::map(engine_test::noisy),
+  const auto joined = ps::concat(numbered(130, 1) | ps::shuffle(ps::seed(1)) | ps::map(engine_test::noisy),
                                  numbered(90, 2), numbered(20, 3)) |
-                      ps::shuffle(4);
+                      ps::shuffle(ps::seed(4));
   const auto wanted = engine_test::read_plan(joined | ps::batch(8) | ps::workers(0), 2);
   engine_test::on_each_setting(joined | ps::map(engine_test::slowly{}) | ps::batch(8),
                                [&](const auto& one, const std::string& name) {
@@ -104,15 +105,17 @@ TEST_CASE("source/concat: a list of sources, and keys of the sources") {
 }
 
 TEST_CASE("source/concat: its fingerprints cover data and orders") {
-  const auto one = ps::concat(numbered(5, 1), numbered(6, 2) | ps::shuffle(1));
-  CHECK(one.fingerprint() == ps::concat(numbered(5, 1), numbered(6, 2) | ps::shuffle(2)).fingerprint());
+  const auto one = ps::concat(numbered(5, 1), numbered(6, 2) | ps::shuffle(ps::seed(1)));
+  CHECK(one.fingerprint() ==
+        ps::concat(numbered(5, 1), numbered(6, 2) | ps::shuffle(ps::seed(2))).fingerprint());
   CHECK(one.sequence_fingerprint() !=
-        ps::concat(numbered(5, 1), numbered(6, 2) | ps::shuffle(2)).sequence_fingerprint());
+        ps::concat(numbered(5, 1), numbered(6, 2) | ps::shuffle(ps::seed(2))).sequence_fingerprint());
   const auto noise = ps::map([](std::uint64_t x, ps::rng& random) { return x + random.below(2); });
   CHECK(one.random_fingerprint() == 0);
   CHECK(ps::concat(numbered(5, 1), numbered(6, 2) | noise).random_fingerprint() !=
         ps::concat(numbered(5, 1) | noise, numbered(6, 2)).random_fingerprint());
-  CHECK(one.fingerprint() != ps::concat(numbered(6, 2), numbered(5, 1) | ps::shuffle(1)).fingerprint());
+  CHECK(one.fingerprint() !=
+        ps::concat(numbered(6, 2), numbered(5, 1) | ps::shuffle(ps::seed(1))).fingerprint());
 }
 
 TEST_CASE("source/concat: errors are one sentence") {

@@ -109,7 +109,7 @@ TEST_CASE("source/csv: rows in any order, over several pieces, with the columns 
   CHECK(source.fields()[2].type == "string");  // one value of the last piece is a word
   using id = ps::field<"id", ps::arrow_value<std::int64_t>>;
   std::vector<std::int64_t> seen;
-  for (const auto& row : (source | ps::shuffle(3, ps::window(2)) |
+  for (const auto& row : (source | ps::shuffle(ps::seed(3), ps::window(2)) |
                           ps::decode<id, ps::field<"text", ps::arrow_value<std::string>>> | ps::workers(2))
                              .epoch(0)) {
     const std::int64_t i = ps::get<"id">(row);
@@ -164,7 +164,7 @@ TEST_CASE("source/csv: the example in the header") {
   const std::uint64_t seed = 7;
   {
     using namespace penstock;
-    auto rows = csv("reviews/train-*.csv", {.types = {{"label", "int32"}}}) | shuffle(seed) |
+    auto rows = csv("reviews/train-*.csv", {.types = {{"label", "int32"}}}) | shuffle(seed(seed)) |
                 decode<field<"text", text>, field<"label", arrow_value<std::int32_t>>>;
     auto pairs = csv("pairs.csv", {.delimiter = ';', .columns = {"source", "target"}});
     for (const auto& row : rows.epoch(0)) {

@@ -139,7 +139,7 @@ TEST_CASE("source/damaged_shards: the ledger says so") {
   const std::string ledger = folder("bad.jsonl");
   const auto plan_of = [&](std::uint64_t rank, std::uint64_t world) {
     return ps::webdataset(names, {.on_damaged_shard = take}) | ps::fields<"cls"> |
-           ps::decode<ps::field<"cls", ps::integer>> | ps::shuffle(1) | ps::shard(rank, world) |
+           ps::decode<ps::field<"cls", ps::integer>> | ps::shuffle(ps::seed(1)) | ps::shard(rank, world) |
            ps::bad_samples::skip(1, ps::bad_samples::ledger(ledger)) | ps::batch(1);
   };
   {

@@ -87,8 +87,8 @@ TEST_CASE("source/dataset: one lambda is a pipeline for every format") {
         []<class Source>(const Source& source) -> std::int64_t {
           std::int64_t total = 0;
           if constexpr (ps::open_sample<typename Source::element>) {
-            const auto loader = source | ps::shuffle(7) | ps::decode<ps::field<"cls", ps::integer>> |
-                                ps::batch(8) | ps::workers(2);
+            const auto loader = source | ps::shuffle(ps::seed(7)) |
+                                ps::decode<ps::field<"cls", ps::integer>> | ps::batch(8) | ps::workers(2);
             for (auto&& batch : loader.epoch(0))
               for (const auto one : ps::get<"cls">(batch)) total += static_cast<std::int64_t>(one);
           }

@@ -71,10 +71,12 @@ std::string rows_of(const Source& source, bool amounts) {
   if (amounts) {
     using amount = ps::field<"amount", ps::arrow_value<std::optional<double>>>;
     for (auto&& row :
-         (source | ps::shuffle(1) | ps::decode<id, name, day, region, amount> | ps::workers(2)).epoch(0))
+         (source | ps::shuffle(ps::seed(1)) | ps::decode<id, name, day, region, amount> | ps::workers(2))
+             .epoch(0))
       add(row, ps::get<"amount">(row).value_or(0), ps::get<"amount">(row).has_value());
   } else {
-    for (auto&& row : (source | ps::shuffle(1) | ps::decode<id, name, day, region> | ps::workers(2)).epoch(0))
+    for (auto&& row :
+         (source | ps::shuffle(ps::seed(1)) | ps::decode<id, name, day, region> | ps::workers(2)).epoch(0))
       add(row, 0, false);
   }
   std::ranges::sort(rows);
@@ -522,7 +524,7 @@ TEST_CASE("source/delta: the example in the header") {
   log.close();
   for (int i = 1; i < 4; ++i)
     std::ofstream("sales/_delta_log/0000000000000000000" + std::to_string(i) + ".json");
-  auto rows = delta("sales", {.version = 3}) | where<"year">(equals(2025)) | shuffle(seed) |
+  auto rows = delta("sales", {.version = 3}) | where<"year">(equals(2025)) | shuffle(seed(seed)) |
               decode<field<"amount", arrow_value<double>>>;
   double sum = 0;
   for (auto&& row : rows.epoch(0)) sum += get<"amount">(row);

@@ -266,7 +266,7 @@ TEST_CASE("source/directory: samples go through a pipeline, and reading them all
     write(dir / (std::to_string(i % 3)) / std::to_string(i),
           std::string(10, static_cast<char>('a' + i % 26)));
   const ps::directory source(dir.path().string());
-  const auto plan = source | ps::decode<ps::field<"bytes", ps::text>> | ps::shuffle(1) |
+  const auto plan = source | ps::decode<ps::field<"bytes", ps::text>> | ps::shuffle(ps::seed(1)) |
                     ps::batch(8, ps::collate<"bytes">(ps::ragged));
   std::int64_t labels = 0;
   std::size_t letters = 0;

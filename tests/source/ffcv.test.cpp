@@ -167,10 +167,10 @@ TEST_CASE("source/ffcv: a run resumes at every step, on other numbers of workers
              return static_cast<std::uint64_t>(ps::get<"label">(s)) + seen(ps::get<"tensor">(s))(0);
            });
   };
-  engine_test::check_all_stops(samples() | ps::shuffle(3) | ps::batch(4));
+  engine_test::check_all_stops(samples() | ps::shuffle(ps::seed(3)) | ps::batch(4));
   engine_test::check_elastic(
       [&](std::uint64_t rank, std::uint64_t world, std::uint64_t each) {
-        return samples() | ps::shuffle(5) | ps::shard(rank, world) | ps::batch(each);
+        return samples() | ps::shuffle(ps::seed(5)) | ps::shard(rank, world) | ps::batch(each);
       },
       6, 2, 3, 1);
 }

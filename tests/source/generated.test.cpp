@@ -63,7 +63,7 @@ TEST_CASE("source/generated: random numbers depend on sample and seed, not on th
   CHECK(values.size() == 1000);
   CHECK(generated_test::sample(source, {0, 5}) == generated_test::sample(source, {8, 5}));
   CHECK(generated_test::sample(source, {0, 5}) !=
-        generated_test::sample(ps::generated(1000, generated_test::draw, {}, 1), {0, 5}));
+        generated_test::sample(ps::generated(1000, generated_test::draw, {}, ps::seed(1)), {0, 5}));
 }
 
 TEST_CASE("source/generated: accepts only matching shards") {
@@ -81,7 +81,7 @@ TEST_CASE("source/generated: accepts only matching shards") {
 
 TEST_CASE("source/generated: the fingerprint covers size, seed and shards") {
   const auto print = [](std::uint64_t n, std::vector<std::uint64_t> starts, std::uint64_t seed) {
-    return ps::generated(n, generated_test::square, std::move(starts), seed).fingerprint();
+    return ps::generated(n, generated_test::square, std::move(starts), ps::seed(seed)).fingerprint();
   };
   const std::set<std::uint64_t> all = {print(10, {}, 0),      print(11, {}, 0),         print(10, {}, 1),
                                        print(10, {0, 10}, 0), print(10, {0, 5, 10}, 0), print(0, {}, 0)};

@@ -97,7 +97,7 @@ void add_column(const table& rows, const std::string& column, lines& into) {
 }
 /// In a run, with two workers.
 void add_names(const table& rows, lines& into) {
-  for (auto&& row : (rows | ps::shuffle(1) |
+  for (auto&& row : (rows | ps::shuffle(ps::seed(1)) |
                      ps::decode<ps::field<"id", ps::arrow_value<std::int64_t>>,
                                 ps::field<"name", ps::arrow_value<std::optional<std::string>>>> |
                      ps::workers(2))
@@ -481,7 +481,7 @@ TEST_CASE("source/iceberg: the example in the header") {
   fs::create_directory_symlink(table.path(), table.dir / "sales");
   fs::current_path(table.dir.path());
   auto rows = iceberg("sales", {.snapshot = 3051729675574597004}) | where<"year">(equals(2025)) |
-              shuffle(seed) | decode<field<"amount", arrow_value<double>>>;
+              shuffle(seed(seed)) | decode<field<"amount", arrow_value<double>>>;
   double sum = 0;
   for (auto&& row : rows.epoch(0)) sum += get<"amount">(row);
   fs::current_path(before);

@@ -242,7 +242,7 @@ TEST_CASE("source/lines: lines go through a pipeline on any number of workers") 
   const auto numbers = ps::lines(ps::memory_files().add("x", text)) |
                        ps::map([](std::string_view found) { return std::stoi(std::string(found)); });
   CHECK(penstock_test::values_of(numbers | ps::batch(50), 3) == penstock_test::first_ints(500));
-  auto shuffled = penstock_test::values_of(numbers | ps::shuffle(3) | ps::batch(50), 3);
+  auto shuffled = penstock_test::values_of(numbers | ps::shuffle(ps::seed(3)) | ps::batch(50), 3);
   CHECK(shuffled != penstock_test::first_ints(500));
   std::sort(shuffled.begin(), shuffled.end());
   CHECK(shuffled == penstock_test::first_ints(500));

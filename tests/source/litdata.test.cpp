@@ -156,7 +156,7 @@ TEST_CASE("source/litdata: a codec that does not read a leaf's format is refused
 TEST_CASE("source/litdata: any order, and a resumption after every batch") {
   const litdata_folder made;
   const auto number = [](const auto& one) { return static_cast<std::uint64_t>(-ps::get<"i">(one)); };
-  engine_test::check_all_stops(ps::litdata(made("values")) | ps::shuffle(3) |
+  engine_test::check_all_stops(ps::litdata(made("values")) | ps::shuffle(ps::seed(3)) |
                                ps::decode<ps::field<"i", ps::raw_number<std::int64_t>>> | ps::map(number) |
                                ps::batch(2));
 }
@@ -450,7 +450,7 @@ TEST_CASE("source/litdata: rows of Arrow, as LitData writes dicts where pyarrow 
         "4 '\u00e9\u00e9\u00e9\u00e9' 0.5 1 '0123' 1 -4 4;5 '\u00e9\u00e9\u00e9\u00e9\u00e9' 0.625 0 '01234' "
         "2 -5 5;6 '\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9' 0.75 1 '012345' 0 -6 6;");
   CHECK(data.size() == 7);
-  engine_test::check_all_stops(data | ps::shuffle(3) |
+  engine_test::check_all_stops(data | ps::shuffle(ps::seed(3)) |
                                ps::decode<ps::field<"id", ps::arrow_value<std::uint64_t>>> |
                                ps::map([](const auto& one) { return ps::get<"id">(one); }) | ps::batch(2));
   CHECK_THAT(

@@ -237,7 +237,7 @@ TEST_CASE("source/mds: any order, any number of workers, and a resumption after 
     CHECK(seen == all);
   }
   const auto number = [](const auto& one) { return std::uint64_t{ps::get<"u8">(one)}; };
-  engine_test::check_all_stops(data | ps::shuffle(3) |
+  engine_test::check_all_stops(data | ps::shuffle(ps::seed(3)) |
                                ps::decode<ps::field<"u8", ps::raw_number<std::uint8_t>>> | ps::map(number) |
                                ps::batch(2));
   engine_test::check_all_stops(

@@ -51,19 +51,19 @@ using engine_test::numbers;
 /// Values that show their origin: source * 1,000,000 + index.
 auto numbered(std::uint64_t size, std::uint64_t source) {
   return ps::generated(
-      size, [source](std::uint64_t i) { return source * 1'000'000 + i; }, {}, source);
+      size, [source](std::uint64_t i) { return source * 1'000'000 + i; }, {}, ps::seed(source));
 }
 auto sharded(std::uint64_t size, std::uint64_t source) {
   std::vector<std::uint64_t> starts;
   for (std::uint64_t at = 0; at < size; at += 17) starts.push_back(at);
   starts.push_back(size);
   return ps::generated(
-      size, [source](std::uint64_t i) { return source * 1'000'000 + i; }, starts, source);
+      size, [source](std::uint64_t i) { return source * 1'000'000 + i; }, starts, ps::seed(source));
 }
 /// Four kinds of source with one type of element.
 auto four(const auto& rule, const auto&... options) {
-  return ps::mix(rule, numbered(3'000, 0), numbered(900, 1) | ps::shuffle(5), options...,
-                 sharded(500, 2) | ps::shuffle(6, ps::window(3)) | ps::repeat(2),
+  return ps::mix(rule, numbered(3'000, 0), numbered(900, 1) | ps::shuffle(ps::seed(5)), options...,
+                 sharded(500, 2) | ps::shuffle(ps::seed(6), ps::window(3)) | ps::repeat(2),
                  numbered(700, 3) | ps::seed(9) | ps::map(engine_test::noisy) |
                      ps::map([](std::uint64_t x, ps::rng& r) { return x + (r.below(2) << 60); }));
 }
@@ -92,9 +92,10 @@ numbers by_hand(const Mix& mixed, std::uint64_t epoch, std::uint64_t count, cons
 }
 
 TEST_CASE("source/mix: delivers from each source what it would deliver alone, by the mixture") {
-  const auto a = numbered(300, 0) | ps::shuffle(1);
-  const auto b = sharded(200, 1) | ps::shuffle(2, ps::window(2)) | ps::map(engine_test::noisy) | ps::seed(8);
-  const auto c = numbered(100, 2) | ps::shuffle(3) | ps::repeat(3) | ps::take(250);
+  const auto a = numbered(300, 0) | ps::shuffle(ps::seed(1));
+  const auto b =
+      sharded(200, 1) | ps::shuffle(ps::seed(2), ps::window(2)) | ps::map(engine_test::noisy) | ps::seed(8);
+  const auto c = numbered(100, 2) | ps::shuffle(ps::seed(3)) | ps::repeat(3) | ps::take(250);
   const auto check = [&](const auto& mixed, std::uint64_t epochs) {
     auto run = (mixed | ps::batch(64, ps::tail::keep) | ps::workers(2)).open();
     for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
@@ -135,7 +136,7 @@ TEST_CASE("source/mix: a state at any place resumes with the rest") {
   engine_test::check_all_stops(four(uneven) | ps::take(1'100) | ps::batch(30));
   engine_test::check_all_stops(
       four(ps::weight_schedule({{0, {1, 0, 1, 1}}, {900, {0, 1, 1, 1}}}), ps::samples_per_epoch(700)) |
-      ps::shuffle(8) | ps::batch(20));
+      ps::shuffle(ps::seed(8)) | ps::batch(20));
   engine_test::check_all_stops(four(ps::choose{50, 40, 30, 20}) | ps::filter(engine_test::odd_thirds));
   engine_test::check_all_stops(four(ps::choose{50, 40, 30, 20}) | ps::shuffle_buffer(17) | ps::batch(10));
 }
@@ -172,13 +173,14 @@ TEST_CASE("source/mix: a state of other weights, another schedule or another see
   };
   const ps::state plain = two(numbered(40, 1)).open().state();
   CHECK_THAT(
-      penstock_test::error_of([&] { (void)two(numbered(40, 1) | ps::shuffle(3)).open(plain); }),
+      penstock_test::error_of([&] { (void)two(numbered(40, 1) | ps::shuffle(ps::seed(3))).open(plain); }),
       penstock_test::contains("it has mix(weights{1, 2}, generated(30), generated(40)) where this plan has "
                               "mix(weights{1, 2}, generated(30), generated(40) | shuffle(seed 3))"));
-  const ps::state shuffled = two(numbered(40, 1) | ps::shuffle(3)).open().state();
+  const ps::state shuffled = two(numbered(40, 1) | ps::shuffle(ps::seed(3))).open().state();
   CHECK_THAT(
       penstock_test::error_of([&] {
-        (void)(ps::mix(ps::weights{1, 3}, numbered(30, 0), numbered(40, 1) | ps::shuffle(3)) | ps::batch(10))
+        (void)(ps::mix(ps::weights{1, 3}, numbered(30, 0), numbered(40, 1) | ps::shuffle(ps::seed(3))) |
+               ps::batch(10))
             .open(shuffled);
       }),
       penstock_test::contains("it has weights{1, 2} where this plan has weights{1, 3}"));
@@ -213,13 +215,13 @@ TEST_CASE("source/mix: nested in each other") {
   const auto sum = ps::map([](const auto& r) { return ps::get<"a">(r) * 10'000'000 + ps::get<"b">(r); });
   const auto mixed =
       ps::mix(ps::weights{1, 1}, ps::concat(pairs | sum, numbered(100, 3)),
-              ps::mix(ps::weights{1, 1}, numbered(200, 4), numbered(200, 5)) | ps::shuffle(1)) |
-      ps::shuffle(7) | ps::batch(20);
+              ps::mix(ps::weights{1, 1}, numbered(200, 4), numbered(200, 5)) | ps::shuffle(ps::seed(1))) |
+      ps::shuffle(ps::seed(7)) | ps::batch(20);
   engine_test::check_all_stops(mixed, 2);
 }
 
 TEST_CASE("source/mix: keys are those of the sources, in every epoch") {
-  const auto mixed = ps::mix(ps::weights{1, 1}, numbered(60, 1) | ps::shuffle(1), numbered(80, 2),
+  const auto mixed = ps::mix(ps::weights{1, 1}, numbered(60, 1) | ps::shuffle(ps::seed(1)), numbered(80, 2),
                              ps::samples_per_epoch(50));
   auto run = (mixed | ps::batch(10)).open();
   for (auto epoch : run.epochs(3)) {
@@ -259,7 +261,7 @@ struct noting_source {
 
 TEST_CASE("source/mix: read-ahead and the size of samples reach the sources") {
   std::vector<std::uint64_t> first, second;
-  const auto mixed = ps::mix(ps::weights{1, 3}, noting_source{&first, 100} | ps::shuffle(4),
+  const auto mixed = ps::mix(ps::weights{1, 3}, noting_source{&first, 100} | ps::shuffle(ps::seed(4)),
                              noting_source{&second, 500}, ps::stopping::all_exhausted);
   CHECK(mixed.connect().bytes_per_sample() == 400);
   numbers read;
@@ -281,7 +283,7 @@ TEST_CASE("source/mix: shards of a tar and made-up samples as one") {
   for (int i = 0; i < 40; ++i) tar.member("sample" + std::to_string(i) + ".txt", "tar " + std::to_string(i));
   tar.end();
   const auto packed = ps::webdataset(ps::memory_files().add("t.tar", tar.bytes)) | ps::fields<"txt"> |
-                      ps::decode<ps::text> | ps::shuffle(2, ps::window(1)) |
+                      ps::decode<ps::text> | ps::shuffle(ps::seed(2), ps::window(1)) |
                       ps::map([](const auto& r) { return std::string(ps::get<"txt">(r)); });
   const auto made = ps::generated(60, [](std::uint64_t i) { return "made " + std::to_string(i); });
   const auto mixed = ps::mix(ps::weights{1, 1}, packed, made, ps::stopping::all_exhausted);
@@ -295,8 +297,8 @@ TEST_CASE("source/mix: shards of a tar and made-up samples as one") {
 }
 
 TEST_CASE("source/mix: nothing is allocated for a sample") {
-  const auto mixed = ps::mix(ps::weights{3, 2, 1}, numbered(5'000, 0) | ps::shuffle(1),
-                             sharded(4'000, 1) | ps::shuffle(2, ps::window(4)), numbered(50, 2));
+  const auto mixed = ps::mix(ps::weights{3, 2, 1}, numbered(5'000, 0) | ps::shuffle(ps::seed(1)),
+                             sharded(4'000, 1) | ps::shuffle(ps::seed(2), ps::window(4)), numbered(50, 2));
   const auto reader = mixed.connect();
   decltype(mixed)::reader::worker worker;
   std::uint64_t sum = 0;

@@ -61,7 +61,7 @@ TEST_CASE("source/npy_ranges: ranges have the bytes that npy_rows reads, in the 
   CHECK(ranges.connect().key(4) == (folder / "2.npy").string() + ":1");
 
   std::vector<float> found, expected;
-  for (auto&& b : (ranges | ps::shuffle(7) | ps::batch(3)).epoch(1))
+  for (auto&& b : (ranges | ps::shuffle(ps::seed(7)) | ps::batch(3)).epoch(1))
     for (const ps::file_range& range : b.values()) {
       const std::string file = contents(ranges.located()->files[range.file].path);
       REQUIRE(range.bytes == 32);
@@ -69,7 +69,7 @@ TEST_CASE("source/npy_ranges: ranges have the bytes that npy_rows reads, in the 
       found.resize(found.size() + 8);
       std::memcpy(found.data() + found.size() - 8, file.data() + range.offset, 32);
     }
-  for (auto&& b : (ps::npy_rows<float>(pattern) | ps::shuffle(7) | ps::batch(3)).epoch(1))
+  for (auto&& b : (ps::npy_rows<float>(pattern) | ps::shuffle(ps::seed(7)) | ps::batch(3)).epoch(1))
     expected.insert(expected.end(), b.values().data(), b.values().data() + b.size() * 8);
   CHECK(found == expected);
 }

@@ -189,8 +189,8 @@ TEST_CASE("source/npy_rows: rows land in batches, in a shuffled order and with a
   const auto known = ps::npy_rows<float, 4>(memory);
   CHECK(penstock_test::values_of(given | ps::batch(8), 3) == counting<float>(256));
   CHECK(penstock_test::values_of(known | ps::batch(8), 3) == counting<float>(256));
-  CHECK(penstock_test::values_of(given | ps::shuffle(2) | ps::batch(8)) ==
-        penstock_test::values_of(known | ps::shuffle(2) | ps::batch(8), 3));
+  CHECK(penstock_test::values_of(given | ps::shuffle(ps::seed(2)) | ps::batch(8)) ==
+        penstock_test::values_of(known | ps::shuffle(ps::seed(2)) | ps::batch(8), 3));
   const auto numbers =
       ps::npy_rows<std::int32_t>(ps::memory_files().add("n", made<std::int32_t>(ps::extents(16))));
   CHECK(penstock_test::values_of(numbers | ps::batch(4)) == counting<std::int32_t>(16));

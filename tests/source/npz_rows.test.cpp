@@ -132,8 +132,8 @@ TEST_CASE("source/npz_rows: rows of an array by its name, from any storage") {
   CHECK(values_of(ps::npz_rows<float>(pattern, "x.npy")) == counting(24));
   const auto known = ps::npz_rows<float, 3>(pattern, "x");
   CHECK(penstock_test::values_of(known | ps::batch(8), 3) == counting(24));
-  CHECK(penstock_test::values_of(known | ps::shuffle(2) | ps::batch(3), 3) ==
-        penstock_test::values_of(rows | ps::shuffle(2) | ps::batch(3)));
+  CHECK(penstock_test::values_of(known | ps::shuffle(ps::seed(2)) | ps::batch(3), 3) ==
+        penstock_test::values_of(rows | ps::shuffle(ps::seed(2)) | ps::batch(3)));
   const auto labels = ps::npz_rows<std::int64_t>(pattern, "y");
   CHECK(values_of(labels) == std::vector<std::int64_t>{0, 1, 2, 3, 0, 1, 2, 3});
 
@@ -270,9 +270,9 @@ TEST_CASE("source/npz_rows: an array that a plan does not use is neither opened 
   CHECK((asked(for_x) != 0 && asked(for_y) != 0));  // making the plan reads both
   CHECK(x_of(both | ps::fields<"x">) == counting(60));
   CHECK((asked(for_x) != 0 && asked(for_y) == 0));
-  const auto some = x_of(both | ps::shuffle(4) | ps::fields<"x">);
+  const auto some = x_of(both | ps::shuffle(ps::seed(4)) | ps::fields<"x">);
   CHECK((asked(for_x) != 0 && asked(for_y) == 0));
-  CHECK(x_of(both | ps::shuffle(4)) == some);
+  CHECK(x_of(both | ps::shuffle(ps::seed(4))) == some);
   CHECK((asked(for_x) != 0 && asked(for_y) != 0));
 
   // A broken array does harm only if it is used.

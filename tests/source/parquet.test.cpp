@@ -293,7 +293,7 @@ TEST_CASE("source/parquet: the examples in headers") {
   out.close();
   using jpeg = identity;
   auto rows = penstock::parquet("imagenet/data/train-*.parquet") | columns<"image.bytes", "label"> |
-              where<"label">(one_of({3, 5})) | shuffle(seed) |
+              where<"label">(one_of({3, 5})) | shuffle(seed(seed)) |
               decode<field<"image.bytes", jpeg>, field<"label", arrow_value<std::int64_t>>>;
   std::size_t count = 0;
   for (auto&& row : rows.epoch(0)) count += get<"image.bytes">(row).view().size();
@@ -382,7 +382,7 @@ TEST_CASE("source/parquet: rows one behind the other are read at once, and are t
         CHECK(text(rows | ps::decode<number, real, wider> | ps::batch(batch) | ps::workers(workers)) ==
               expected);
       }
-    const auto shuffled = rows | ps::shuffle(3, ps::window(100));
+    const auto shuffled = rows | ps::shuffle(ps::seed(3), ps::window(100));
     CHECK(text(shuffled | ps::decode<number, real, maybe> | ps::batch(50) | ps::workers(2)) ==
           text(shuffled | ps::decode<number, real, maybe> | one_by_one | ps::batch(50)));
   });
@@ -453,10 +453,10 @@ TEST_CASE("source/parquet: a run resumes at every step, on other numbers of work
            ps::map([](const auto& r) { return static_cast<std::uint64_t>(ps::get<"i">(r)); });
   };
   for (const std::uint64_t keep : {0u, 1u << 20}) {
-    engine_test::check_all_stops(rows(keep) | ps::shuffle(3) | ps::batch(8));
+    engine_test::check_all_stops(rows(keep) | ps::shuffle(ps::seed(3)) | ps::batch(8));
     engine_test::check_elastic(
         [&](std::uint64_t rank, std::uint64_t world, std::uint64_t each) {
-          return rows(keep) | ps::shuffle(5) | ps::shard(rank, world) | ps::batch(each);
+          return rows(keep) | ps::shuffle(ps::seed(5)) | ps::shard(rank, world) | ps::batch(each);
         },
         12, 2, 3, 1);
   }
@@ -469,7 +469,7 @@ TEST_CASE("source/parquet: only named columns are read, once, and only of row gr
   const ps::simulated_storage counted(ps::memory_files().add("x.parquet", read_file(path)), {});
   const auto rows = ps::parquet(counted);
   const std::uint64_t footer = counted.bytes();
-  CHECK(numbers(rows | ps::shuffle(1), 3).size() == 10000);
+  CHECK(numbers(rows | ps::shuffle(ps::seed(1)), 3).size() == 10000);
   const std::uint64_t column = counted.bytes() - footer;
   CHECK(column > 10000);
   CHECK(column < 200000);
@@ -666,7 +666,7 @@ TEST_CASE("source/parquet: Parquet's own test files as pyarrow reads them, and P
                          ps::field<"matrix_uint16", ps::npy<std::uint16_t>>,
                          ps::field<"matrix_nullable", ps::arrow_value<std::optional<ps::bytes>>>,
                          ps::field<"image_png", ps::identity>> |
-              ps::shuffle(1) | ps::workers(2))
+              ps::shuffle(ps::seed(1)) | ps::workers(2))
                  .open();
   std::size_t rows = 0;
   for (auto&& row : run) {

@@ -203,7 +203,7 @@ TEST_CASE("source/safetensors: rows of a tensor in several files are one dataset
                                                            numbers<float>(4)));
   CHECK(ps::safetensors_rows<float>(pair, "x").fingerprint() !=
         ps::safetensors_rows<float>(pair, "y").fingerprint());
-  const auto batched = ps::safetensors_rows<float, 3>(pattern, "x") | ps::shuffle(3) | ps::batch(5);
+  const auto batched = ps::safetensors_rows<float, 3>(pattern, "x") | ps::shuffle(ps::seed(3)) | ps::batch(5);
   auto run = batched.open();
   int batches = 0;
   for (auto epoch : run.epochs(1))

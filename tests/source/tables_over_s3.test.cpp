@@ -96,7 +96,7 @@ stored_rows stored_rows_of(const stored_table& from) {
   using ps::arrow_value, ps::field, std::optional, std::string;
   stored_rows made;
   for (auto&& row :
-       (from | ps::shuffle(7) |
+       (from | ps::shuffle(ps::seed(7)) |
         ps::decode<field<"id", arrow_value<std::int64_t>>, field<"name", arrow_value<optional<string>>>,
                    field<"region", arrow_value<string>>, field<"time", arrow_value<std::int64_t>>> |
         ps::workers(2))
@@ -215,7 +215,7 @@ TEST_CASE("source/tables_over_s3: the code of the documentation") {
 
   const auto found = ps::iceberg_location(catalog, "shop.sales",
                                           {.warehouse = "s3://house", .credential = key + ":" + secret});
-  auto loader = ps::iceberg(ps::s3(found, store)) | ps::shuffle(1) |
+  auto loader = ps::iceberg(ps::s3(found, store)) | ps::shuffle(ps::seed(1)) |
                 ps::decode<ps::field<"id", ps::arrow_value<std::int64_t>>>;
   CHECK(sales.size() == 13);
   std::int64_t sum = 0;

@@ -273,10 +273,10 @@ TEST_CASE("source/tfrecord: shuffled, sharded, and resumed after every batch") {
         return digits.size() > 9 ? std::uint64_t{77} : std::uint64_t(std::stoul(std::string(digits)));
       });
   const auto data = ps::tfrecord(made.paths, no_files);
-  engine_test::check_all_stops(data | ps::shuffle(3) | number | ps::batch(2));
+  engine_test::check_all_stops(data | ps::shuffle(ps::seed(3)) | number | ps::batch(2));
   engine_test::check_elastic(
       [&](std::uint64_t rank, std::uint64_t world, std::uint64_t size) {
-        return data | ps::shuffle(5) | number | ps::shard(rank, world) | ps::batch(size);
+        return data | ps::shuffle(ps::seed(5)) | number | ps::shard(rank, world) | ps::batch(size);
       },
       4, 2, 4, 1);
 }

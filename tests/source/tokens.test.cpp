@@ -303,8 +303,8 @@ TEST_CASE("source/tokens: rows land in batches, in a shuffled order and with any
     in_order.insert(in_order.end(), row.begin(), row.end());
   CHECK(penstock_test::values_of(known | ps::batch(8)) == in_order);
   CHECK(penstock_test::values_of(given | ps::batch(8), 3) == in_order);
-  const auto shuffled = penstock_test::values_of(known | ps::shuffle(5) | ps::batch(8), 3);
-  CHECK(shuffled == penstock_test::values_of(given | ps::shuffle(5) | ps::batch(8)));
+  const auto shuffled = penstock_test::values_of(known | ps::shuffle(ps::seed(5)) | ps::batch(8), 3);
+  CHECK(shuffled == penstock_test::values_of(given | ps::shuffle(ps::seed(5)) | ps::batch(8)));
   CHECK(shuffled != in_order);
 }
 

@@ -61,8 +61,8 @@ std::vector<std::string> write(const penstock_test::temp_dir& dir) {
 
 template <class Storage>
 std::vector<std::int64_t> read(Storage where, const auto& bad, unsigned workers) {
-  auto run = (ps::webdataset(where) | ps::decode<ps::field<"cls", ps::integer>> | ps::shuffle(5) | bad |
-              ps::batch(32) | ps::workers(workers))
+  auto run = (ps::webdataset(where) | ps::decode<ps::field<"cls", ps::integer>> | ps::shuffle(ps::seed(5)) |
+              bad | ps::batch(32) | ps::workers(workers))
                  .open();
   std::vector<std::int64_t> all;
   for (std::uint64_t epoch = 0; epoch < 2; ++epoch)

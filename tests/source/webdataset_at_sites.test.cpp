@@ -78,8 +78,8 @@ class local_shards {
     REQUIRE(expected.size() == 30);
     CHECK((indexed_listing(far) == expected));
     const auto shuffled = [](const auto& source) {
-      auto run = (source | ps::shuffle(7) | ps::map([](const auto& sample) { return line_of(sample); }) |
-                  ps::workers(2))
+      auto run = (source | ps::shuffle(ps::seed(7)) |
+                  ps::map([](const auto& sample) { return line_of(sample); }) | ps::workers(2))
                      .open();
       std::vector<std::string> lines;
       for (const auto& line : run.epoch(1)) lines.push_back(line);

@@ -121,9 +121,10 @@ TEST_CASE("source/webdataset_over_checked: runs that read ahead give the samples
   }
   const auto values = [](const auto& where, unsigned workers) {
     std::vector<std::string> all;
-    for (auto&& one : (ps::webdataset(where, {.index = ps::index_policy::transient}) | ps::shuffle(7) |
-                       ps::decode<ps::field<"txt", ps::text>> | ps::workers(workers))
-                          .epoch(0))
+    for (auto&& one :
+         (ps::webdataset(where, {.index = ps::index_policy::transient}) | ps::shuffle(ps::seed(7)) |
+          ps::decode<ps::field<"txt", ps::text>> | ps::workers(workers))
+             .epoch(0))
       all.emplace_back(std::string_view(ps::get<"txt">(one)));
     return all;
   };

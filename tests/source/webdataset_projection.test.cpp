@@ -207,8 +207,8 @@ TEST_CASE("source/webdataset: a plan fetches ahead what it uses, and reads nothi
     shard.notes().clear();
     return in_order ? bytes_of_field<"cls">(source | ps::fields<"cls"> | ps::prefetch(8) |
                                             ps::batch(5, ps::ragged) | ps::workers(0))
-                    : bytes_of_field<"cls">(source | ps::shuffle(3) | ps::fields<"cls"> | ps::prefetch(8) |
-                                            ps::batch(5, ps::ragged) | ps::workers(0));
+                    : bytes_of_field<"cls">(source | ps::shuffle(ps::seed(3)) | ps::fields<"cls"> |
+                                            ps::prefetch(8) | ps::batch(5, ps::ragged) | ps::workers(0));
   };
   const std::string narrow = labels(data);
   CHECK(narrow.size() == 40);
@@ -226,7 +226,7 @@ TEST_CASE("source/webdataset: a plan fetches ahead what it uses, and reads nothi
   if (in_order)
     read(data | ps::map(label) | ps::prefetch(8) | ps::batch(5) | ps::workers(0));
   else
-    read(data | ps::shuffle(3) | ps::map(label) | ps::prefetch(8) | ps::batch(5) | ps::workers(0));
+    read(data | ps::shuffle(ps::seed(3)) | ps::map(label) | ps::prefetch(8) | ps::batch(5) | ps::workers(0));
   CHECK(whole == narrow);
   for (const noted_range& hint : shard.notes().hints) CHECK(hint.end - hint.begin > 70'000);
 }
@@ -238,7 +238,7 @@ TEST_CASE("source/webdataset: from a store with latency a plan requests what it 
   const auto data = shard.source<true>();
   const unsigned workers = GENERATE(0u, 2u);
   // the labels are further apart than requests are joined across
-  const std::string labels = bytes_of_field<"cls">(data | ps::shuffle(3) | ps::fields<"cls"> |
+  const std::string labels = bytes_of_field<"cls">(data | ps::shuffle(ps::seed(3)) | ps::fields<"cls"> |
                                                    ps::batch(5, ps::ragged) | ps::workers(workers));
   CHECK(labels.size() == 40);
   CHECK(shard.bytes_read() == 40);

@@ -39,7 +39,7 @@ TEST_CASE("source/webdataset_replaced: a state of the earlier shards is refused 
   const auto plan = [&](std::uint64_t rank) {
     const penstock_test::stored shards = kind->open({name(0), name(1), name(2)});
     return ps::webdataset(shards, {.index_folder = (dir / "indexes").string()}) |
-           ps::map([&](const auto&) { return ++read; }) | ps::shuffle(3) | ps::shard(rank, 2) |
+           ps::map([&](const auto&) { return ++read; }) | ps::shuffle(ps::seed(3)) | ps::shard(rank, 2) |
            ps::global_batch(4);
   };
   ps::state where;

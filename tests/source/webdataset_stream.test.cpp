@@ -364,8 +364,10 @@ TEST_CASE(
     return found;
   };
   const auto numbers = penstock::decode<penstock::field<"cls", penstock::integer>> | penstock::batch(7);
-  const auto mixed = values(data | penstock::shuffle_buffer(10, 3) | numbers | penstock::workers(3));
-  CHECK(mixed == values(data | penstock::shuffle_buffer(10, 3) | numbers | penstock::workers(0)));
+  const auto mixed =
+      values(data | penstock::shuffle_buffer(10, penstock::seed(3)) | numbers | penstock::workers(3));
+  CHECK(mixed ==
+        values(data | penstock::shuffle_buffer(10, penstock::seed(3)) | numbers | penstock::workers(0)));
   auto sorted = mixed;
   std::sort(sorted.begin(), sorted.end());
   CHECK(sorted != mixed);

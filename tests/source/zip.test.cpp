@@ -34,7 +34,7 @@ using engine_test::numbers;
 
 auto numbered(std::uint64_t size, std::uint64_t source) {
   return ps::generated(
-      size, [source](std::uint64_t i) { return source * 1'000'000 + i; }, {0, size}, source);
+      size, [source](std::uint64_t i) { return source * 1'000'000 + i; }, {0, size}, ps::seed(source));
 }
 constexpr auto sum = [](const auto& r) { return ps::get<"a">(r) * 3 + ps::get<"b">(r); };
 
@@ -111,9 +111,10 @@ TEST_CASE("source/zip: different sizes are an error, except with shortest") {
 }
 
 TEST_CASE("source/zip: any number of workers, any stop, any world") {
-  const auto joined = ps::zip<"a", "b">(numbered(240, 1) | ps::shuffle(1) | ps::map(engine_test::noisy),
-                                        ps::concat(numbered(100, 2), numbered(140, 3)) | ps::shuffle(2)) |
-                      ps::shuffle(3) | ps::map(sum);
+  const auto joined =
+      ps::zip<"a", "b">(numbered(240, 1) | ps::shuffle(ps::seed(1)) | ps::map(engine_test::noisy),
+                        ps::concat(numbered(100, 2), numbered(140, 3)) | ps::shuffle(ps::seed(2))) |
+      ps::shuffle(ps::seed(3)) | ps::map(sum);
   const auto wanted = engine_test::read_plan(joined | ps::batch(8) | ps::workers(0), 2);
   engine_test::on_each_setting(joined | ps::map(engine_test::slowly{}) | ps::batch(8),
                                [&](const auto& one, const std::string& name) {
@@ -139,7 +140,8 @@ TEST_CASE("source/zip: an error says which source it came from, the key is the f
   });
   CHECK_THAT(said, penstock_test::contains(
                        "the sample is broken, in source 1 of zip (generated(5)) [position 0:3]"));
-  auto run = (ps::zip<"a", "b">(numbered(5, 1) | ps::shuffle(1), numbered(5, 2)) | ps::batch(5)).open();
+  auto run =
+      (ps::zip<"a", "b">(numbered(5, 1) | ps::shuffle(ps::seed(1)), numbered(5, 2)) | ps::batch(5)).open();
   for (auto&& b : run.epoch(1)) {
     const auto keys = b.keys();
     for (std::size_t i = 0; i < 5; ++i) CHECK(keys[i] == std::to_string(ps::get<"a">(b)[i] % 1'000'000));

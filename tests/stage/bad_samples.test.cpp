@@ -54,14 +54,14 @@ template <class Test>
 void on_plans(Test test) {
   test("plain", [](auto policy) { return broken_source() | policy | ps::batch(6); });
   test("shuffled", [](auto policy) {
-    return broken_source() | ps::shuffle(5) | ps::map(noisy) | policy | ps::batch(6, ps::tail::pad);
+    return broken_source() | ps::shuffle(ps::seed(5)) | ps::map(noisy) | policy | ps::batch(6, ps::tail::pad);
   });
   test("windowed, lanes", [](auto policy) {
-    return broken_source() | ps::shuffle(5, ps::window(1), ps::lanes(2)) | ps::map(noisy) | policy |
+    return broken_source() | ps::shuffle(ps::seed(5), ps::window(1), ps::lanes(2)) | ps::map(noisy) | policy |
            ps::batch(6);
   });
   test("shuffle_buffer", [](auto policy) {
-    return broken_source() | ps::shuffle_buffer(7, 3) | ps::map(noisy) | policy | ps::batch(6);
+    return broken_source() | ps::shuffle_buffer(7, ps::seed(3)) | ps::map(noisy) | policy | ps::batch(6);
   });
   test("repeated, steps", [](auto policy) {
     return broken_source() | ps::repeat(2) | ps::map(noisy) | policy | ps::batch(6) | ps::steps(17);
@@ -72,14 +72,15 @@ void on_plans(Test test) {
     return broken_source() | ps::map(list_of) | policy | ps::batch(6, ps::pad_to_longest);
   });
   test("filter", [](auto policy) {
-    return broken_source() | ps::shuffle(2) | ps::filter(not_third) | ps::map(noisy) | policy | ps::batch(6);
+    return broken_source() | ps::shuffle(ps::seed(2)) | ps::filter(not_third) | ps::map(noisy) | policy |
+           ps::batch(6);
   });
   test("filter, steps", [](auto policy) {
     return broken_source() | ps::filter(not_third) | policy | ps::batch(6) | ps::steps(11);
   });
   test("shuffle_buffer, filter, shard", [](auto policy) {
-    return broken_source() | ps::shuffle_buffer(5, 1) | ps::filter(not_third) | ps::shard(1, 2) | policy |
-           ps::batch(3, ps::tail::drop) | ps::steps(9);
+    return broken_source() | ps::shuffle_buffer(5, ps::seed(1)) | ps::filter(not_third) | ps::shard(1, 2) |
+           policy | ps::batch(3, ps::tail::drop) | ps::steps(9);
   });
   test("unbatch",
        [](auto policy) { return broken_source() | ps::map(list_of) | ps::unbatch | policy | ps::batch(7); });
@@ -87,7 +88,8 @@ void on_plans(Test test) {
     return broken_source() | ps::map(list_of) | ps::filter([](const auto& v) { return v.size() != 2; }) |
            policy | ps::batch(7, ps::ragged);
   });
-  test("rows", [](auto policy) { return broken_source() | ps::shuffle(4) | ps::map(noisy) | policy; });
+  test("rows",
+       [](auto policy) { return broken_source() | ps::shuffle(ps::seed(4)) | ps::map(noisy) | policy; });
 }
 
 /// The contents of a ledger, whichever rank wrote it.
@@ -133,8 +135,8 @@ TEST_CASE("stage/bad_samples: skip leaves a hole and moves no other sample") {
 
 TEST_CASE("stage/bad_samples: replace uses another sample of the epoch, whatever the number of ranks") {
   const auto plan = [](std::uint64_t rank, std::uint64_t world) {
-    return broken_source() | ps::shuffle(9) | ps::take(30) | ps::shard(rank, world) | bad::replace(100) |
-           ps::batch(30 / world / 2);
+    return broken_source() | ps::shuffle(ps::seed(9)) | ps::take(30) | ps::shard(rank, world) |
+           bad::replace(100) | ps::batch(30 / world / 2);
   };
   const auto whole = look(plan(0, 1));
   REQUIRE(whole.failure.empty());
@@ -142,7 +144,8 @@ TEST_CASE("stage/bad_samples: replace uses another sample of the epoch, whatever
   CHECK(whole.counts.replaced > 0);
   // Samples left out by take stay out, and good samples stay where they were.
   auto clean =
-      (ps::generated(40, identity, {0, 10, 40}) | ps::shuffle(9) | ps::take(30) | ps::batch(15)).open();
+      (ps::generated(40, identity, {0, 10, 40}) | ps::shuffle(ps::seed(9)) | ps::take(30) | ps::batch(15))
+          .open();
   engine_test::numbers taken;
   const auto cleanly = engine_test::read_epochs(clean, 1);
   for (const auto& b : cleanly[0]) taken.insert(taken.end(), b.begin(), b.end());
@@ -255,7 +258,7 @@ TEST_CASE("stage/bad_samples: a run resumes from every state with the right rest
 TEST_CASE("stage/bad_samples: ranks do not drift, and none waits for one whose budget is spent") {
   const penstock_test::deadline guard("ranks");
   const auto plan = [](auto source, std::uint64_t rank, auto policy) {
-    return source | ps::shuffle(3) | ps::shard(rank, 3) | policy | ps::batch(2) | ps::workers(2);
+    return source | ps::shuffle(ps::seed(3)) | ps::shard(rank, 3) | policy | ps::batch(2) | ps::workers(2);
   };
   const auto clean = ps::generated(60, identity);
   // Only rank 1 has bad samples: in its steps 1, 4 and 6.

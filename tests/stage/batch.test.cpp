@@ -102,7 +102,7 @@ TEST_CASE("stage/batch: a shape that does not match the others is an error of it
   const auto all = [](const auto&) { return true; };
   // with some seeds it is the first of its batch
   for (const unsigned seed : {0u, 1u, 2u, 3u, 4u, 5u, 6u, 7u}) {
-    const auto data = samples | ps::shuffle(seed);
+    const auto data = samples | ps::shuffle(ps::seed(seed));
     const unsigned workers = seed % 3;
     for (const auto& e :
          {failure_of(data | ps::batch(6) | ps::workers(workers)),

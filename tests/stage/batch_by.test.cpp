@@ -100,7 +100,7 @@ numbers in_order(const Orders& plan, std::uint64_t epoch) {
 }  // namespace
 
 TEST_CASE("stage/batch_by: batches are as long as costs allow, in epoch order, with any number of workers") {
-  const auto source = ps::generated(500, same) | ps::shuffle(3);
+  const auto source = ps::generated(500, same) | ps::shuffle(ps::seed(3));
   std::vector<std::size_t> steps;
   for (const std::uint64_t epoch : {0u, 1u, 5u}) {
     const batches expected = cut_slowly(in_order(source, epoch), 60);
@@ -119,7 +119,7 @@ TEST_CASE("stage/batch_by: batches are as long as costs allow, in epoch order, w
 }
 
 TEST_CASE("stage/batch_by: ranks take batches in turn, and have equally many steps") {
-  const auto source = ps::generated(333, same) | ps::shuffle(11);
+  const auto source = ps::generated(333, same) | ps::shuffle(ps::seed(11));
   const batches whole = cut_slowly(in_order(source, 2), 50);
   for (const std::uint64_t world : {1u, 2u, 3u, 7u, 200u}) {
     for (const ps::tail at_end : {ps::tail::keep, ps::tail::drop}) {
@@ -140,7 +140,8 @@ TEST_CASE("stage/batch_by: ranks take batches in turn, and have equally many ste
 }
 
 TEST_CASE("stage/batch_by: a run resumes from a state after every step, across epochs of different lengths") {
-  const auto source = ps::generated(90, engine_test::identity) | ps::shuffle(5) | ps::map(engine_test::noisy);
+  const auto source =
+      ps::generated(90, engine_test::identity) | ps::shuffle(ps::seed(5)) | ps::map(engine_test::noisy);
   const auto plan = source | ps::batch_by(length, 45);
   engine_test::check_all_stops(plan | ps::workers(2), plan | ps::workers(0), 3);
   const auto second = source | ps::shard(1, 3) | ps::batch_by(length, 45);
@@ -150,7 +151,7 @@ TEST_CASE("stage/batch_by: a run resumes from a state after every step, across e
 }
 
 TEST_CASE("stage/batch_by: a state resumes with another number of ranks where one of their steps starts") {
-  const auto source = ps::generated(400, same) | ps::shuffle(9);
+  const auto source = ps::generated(400, same) | ps::shuffle(ps::seed(9));
   const auto on = [&](std::uint64_t rank, std::uint64_t world) {
     return source | ps::shard(rank, world) | ps::batch_by(length, 40) | ps::workers(1);
   };
@@ -208,7 +209,7 @@ TEST_CASE("stage/batch_by: a state of other batches is refused") {
 }
 
 TEST_CASE("stage/batch_by: a sample above the limit is one error, with both numbers") {
-  const auto source = ps::generated(50, same) | ps::shuffle(2);
+  const auto source = ps::generated(50, same) | ps::shuffle(ps::seed(2));
   const auto cost = [](std::uint64_t i) -> std::uint64_t { return i == 17 ? 900 : 10; };
   const std::string said = error_of([&] { (void)(source | ps::batch_by(cost, 100)).open(); });
   CHECK_THAT(said, contains("sample 17 costs 900, but a batch holds 100 at most"));
@@ -225,7 +226,7 @@ TEST_CASE("stage/batch_by: a sample above the limit is one error, with both numb
 
 TEST_CASE("stage/batch_by: if only a later epoch has a sample above the limit, its step is the error") {
   // take after shuffle: different samples in each epoch
-  const auto source = ps::generated(1000, same) | ps::shuffle(4) | ps::take(100);
+  const auto source = ps::generated(1000, same) | ps::shuffle(ps::seed(4)) | ps::take(100);
   const auto of = [&](std::uint64_t epoch) { return in_order(source, epoch); };
   std::uint64_t bad = 0, place = 0;
   for (const numbers second = of(1), first = of(0); place < 100; ++place) {
@@ -259,12 +260,12 @@ TEST_CASE("stage/batch_by: costs are values too: those of derive, and lists") {
   const penstock_test::temp_dir folder;
   const auto source = ps::generated(120, same);
   const auto index = ps::derive(source, "length", length, folder.path().string());
-  const batches expected = cut_slowly(in_order(source | ps::shuffle(6), 0), 70);
-  CHECK(got(source | ps::shuffle(6) | ps::batch_by(index, 70)) == expected);
+  const batches expected = cut_slowly(in_order(source | ps::shuffle(ps::seed(6)), 0), 70);
+  CHECK(got(source | ps::shuffle(ps::seed(6)) | ps::batch_by(index, 70)) == expected);
   std::vector<std::uint32_t> list;
   for (std::uint64_t i = 0; i < 120; ++i) list.push_back(static_cast<std::uint32_t>(length(i)));
   const auto by_list = ps::batch_by(ps::sample_list(list), 70);
-  CHECK(got(source | ps::shuffle(6) | by_list) == expected);
+  CHECK(got(source | ps::shuffle(ps::seed(6)) | by_list) == expected);
   CHECK(by_list.describe() == "batch_by(a list of 120, limit 70, tail keep)");
   CHECK_THAT(error_of([&] { (void)(ps::generated(121, same) | by_list).open(); }),
              contains("a list of 120 has 120 values, but the dataset has 121 samples"));
@@ -273,7 +274,7 @@ TEST_CASE("stage/batch_by: costs are values too: those of derive, and lists") {
 }
 
 TEST_CASE("stage/batch_by: works with the stages that work after batch") {
-  const auto source = ps::generated(300, same) | ps::shuffle(8);
+  const auto source = ps::generated(300, same) | ps::shuffle(ps::seed(8));
   const auto twice = [](auto& columns) {
     for (auto& x : columns.values()) x *= 2;
   };
@@ -325,7 +326,7 @@ TEST_CASE("stage/batch_by: bad samples leave holes or are replaced") {
     if (i % 29 == 3) throw ps::error(ps::errc::format, "made to fail");
     return i;
   };
-  const auto source = ps::generated(200, same) | ps::shuffle(1) | ps::map(fails);
+  const auto source = ps::generated(200, same) | ps::shuffle(ps::seed(1)) | ps::map(fails);
   std::uint64_t holes = 0, seen = 0;
   auto run = (source | ps::bad_samples::skip(10) | ps::batch_by(length, 50) | ps::workers(2)).open();
   for (auto&& b : run) {
@@ -346,8 +347,8 @@ TEST_CASE("stage/batch_by: the costs of an epoch are read once, for all users") 
     ++asked;
     return length(i);
   };
-  auto run = (ps::generated(1000, same) | ps::shuffle(5) | ps::prefetch(100) | ps::batch_by(counting, 50) |
-              ps::workers(2))
+  auto run = (ps::generated(1000, same) | ps::shuffle(ps::seed(5)) | ps::prefetch(100) |
+              ps::batch_by(counting, 50) | ps::workers(2))
                  .open();
   for (auto epoch : run.epochs(3))
     for (auto&& b : epoch) CHECK(run.steps_per_epoch() > b.step());
@@ -414,8 +415,9 @@ TEST_CASE("stage/batch_by: a step allocates nothing, an epoch only its table") {
 }
 
 TEST_CASE("stage/batch_by: keeps all guarantees, and says so") {
-  const auto plan = ps::generated(100, same) | ps::shuffle(1) | ps::shard(0, 2) | ps::batch_by(length, 64) |
-                    ps::require<ps::guarantee::elastic> | ps::require<ps::guarantee::lockstep>;
+  const auto plan = ps::generated(100, same) | ps::shuffle(ps::seed(1)) | ps::shard(0, 2) |
+                    ps::batch_by(length, 64) | ps::require<ps::guarantee::elastic> |
+                    ps::require<ps::guarantee::lockstep>;
   static_assert(ps::resumable<decltype(plan)> && ps::deterministic<decltype(plan)> &&
                 ps::indexed<decltype(plan)>);
   const std::string text = ps::describe(plan);
@@ -424,7 +426,7 @@ TEST_CASE("stage/batch_by: keeps all guarantees, and says so") {
 }
 
 TEST_CASE("stage/batch_by: prove and for_each_consumed") {
-  const auto source = ps::generated(700, same) | ps::shuffle(7);
+  const auto source = ps::generated(700, same) | ps::shuffle(ps::seed(7));
   const auto plan = source | ps::shard(1, 3) | ps::batch_by(length, 55, ps::tail::drop);
   const std::vector<ps::topology> shapes{{1, 1}, {1, 3}, {2, 4}, {5, 3}};
   const ps::proof found = ps::prove(plan, shapes, {.epochs = 2, .stops = {1, 5}, .threads = 2});
@@ -459,14 +461,14 @@ TEST_CASE("stage/batch_by: a ledger is proved against the actual steps") {
     if (i % 29 == 3) throw ps::error(ps::errc::format, "made to fail");
     return i;
   };
-  const auto plan = ps::generated(200, same) | ps::shuffle(1) | ps::map(fails) | ps::shard(0, 4) |
+  const auto plan = ps::generated(200, same) | ps::shuffle(ps::seed(1)) | ps::map(fails) | ps::shard(0, 4) |
                     ps::bad_samples::skip(20, ps::bad_samples::ledger(ledger)) |
                     ps::batch_by(length, 100, ps::tail::drop);
   for (auto&& b : plan.epoch(0)) (void)b;
   std::vector<ps::bad_entry> entries = ps::read_bad_ledger((folder.path() / "bad-0").string()).all;
   REQUIRE(!entries.empty());
   CHECK(ps::prove_ledger(plan, entries).holds());
-  const batches whole = cut_slowly(in_order(ps::generated(200, same) | ps::shuffle(1), 0), 100);
+  const batches whole = cut_slowly(in_order(ps::generated(200, same) | ps::shuffle(ps::seed(1)), 0), 100);
   REQUIRE(whole.size() % 4 != 0);  // the last step is dropped
   entries.front().index = 199;
   entries.front().source.reset();
@@ -475,7 +477,7 @@ TEST_CASE("stage/batch_by: a ledger is proved against the actual steps") {
 
 TEST_CASE("stage/batch_by: epochs without a step are skipped") {
   // a few batches, for three ranks that drop incomplete steps
-  const auto source = ps::generated(1000, same) | ps::shuffle(4) | ps::take(10);
+  const auto source = ps::generated(1000, same) | ps::shuffle(ps::seed(4)) | ps::take(10);
   auto cost_of = [&](std::uint64_t limit) {
     return source | ps::shard(0, 3) | ps::batch_by(length, limit, ps::tail::drop);
   };
@@ -497,7 +499,7 @@ TEST_CASE("stage/batch_by: padding counts, for all fields or for one, and a stat
   const auto tokens = [](std::uint64_t i) {
     return std::vector<std::int32_t>(static_cast<std::size_t>(length(i)), static_cast<std::int32_t>(i));
   };
-  const auto source = ps::generated(500, tokens) | ps::shuffle(3);
+  const auto source = ps::generated(500, tokens) | ps::shuffle(ps::seed(3));
   constexpr std::uint64_t limit = 200;
   std::uint64_t samples = 0, fuller = 0;
   for (const unsigned workers : {0u, 2u}) {

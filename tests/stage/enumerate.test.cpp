@@ -16,9 +16,9 @@ using namespace penstock_test;
 TEST_CASE("stage/enumerate: the index is the place in the global order, on every rank") {
   std::vector<std::uint64_t> seen;
   for (std::uint64_t rank = 0; rank < 2; ++rank)
-    for (auto&& b :
-         (ps::from(first_ints(10)) | ps::shuffle(1) | ps::shard(rank, 2) | ps::enumerate | ps::batch(5))
-             .epoch(0))
+    for (auto&& b : (ps::from(first_ints(10)) | ps::shuffle(ps::seed(1)) | ps::shard(rank, 2) |
+                     ps::enumerate | ps::batch(5))
+                        .epoch(0))
       for (const auto i : ps::get<"index">(b)) seen.push_back(i);
   CHECK(seen == std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
 }

@@ -98,10 +98,10 @@ TEST_CASE("stage/keep_in_memory: later epochs make nothing anew, and the sequenc
   for (const unsigned workers : {0u, 1u, 3u}) {
     const made f;
     const auto source = ps::generated(count, [](std::uint64_t i) { return i; }) | ps::map(f);
-    const auto plain = source | ps::shuffle(3) | ps::batch(32) | ps::workers(workers);
+    const auto plain = source | ps::shuffle(ps::seed(3)) | ps::batch(32) | ps::workers(workers);
     const auto expected = two_epochs(plain);
     f.calls->store(0);
-    CHECK(two_epochs(source | ps::keep_in_memory(1_MiB) | ps::shuffle(3) | ps::batch(32) |
+    CHECK(two_epochs(source | ps::keep_in_memory(1_MiB) | ps::shuffle(ps::seed(3)) | ps::batch(32) |
                      ps::workers(workers)) == expected);
     // two workers may make one at the same time, where epochs meet
     CHECK(f.calls->load() >= count);
@@ -112,7 +112,7 @@ TEST_CASE("stage/keep_in_memory: later epochs make nothing anew, and the sequenc
 TEST_CASE("stage/keep_in_memory: what does not fit is made anew each time, and the limit holds") {
   const made f;
   const auto plan = ps::generated(count, [](std::uint64_t i) { return i; }) | ps::map(f) |
-                    ps::keep_in_memory(40'000) | ps::shuffle(3) | ps::batch(32) | ps::workers(2);
+                    ps::keep_in_memory(40'000) | ps::shuffle(ps::seed(3)) | ps::batch(32) | ps::workers(2);
   auto run = plan.open();
   std::uint64_t sum = 0;
   for (auto epoch : run.epochs(3))
@@ -134,8 +134,8 @@ TEST_CASE("stage/keep_in_memory: random stages behind it draw as they do without
   const auto noisy = ps::map([](std::uint64_t i, ps::rng& random) {
     return std::array<std::uint64_t, 2>{i, random()};
   });
-  const auto plain = source | ps::shuffle(3) | noisy | ps::batch(32);
-  const auto kept = source | ps::keep_in_memory(1_MiB) | ps::shuffle(3) | noisy | ps::batch(32);
+  const auto plain = source | ps::shuffle(ps::seed(3)) | noisy | ps::batch(32);
+  const auto kept = source | ps::keep_in_memory(1_MiB) | ps::shuffle(ps::seed(3)) | noisy | ps::batch(32);
   auto one = plain.open();
   auto two = kept.open();
   (void)one.epochs(4), (void)two.epochs(4);
@@ -165,8 +165,8 @@ TEST_CASE("stage/keep_in_memory: images stay images, which augmentations work on
   const auto images =
       ps::from(files) | ps::decode<ps::pixels<ps::rgb8>>(ps::pixels<ps::rgb8>{.width = 16, .height = 12});
   const auto augmented = [](const auto& plan) {
-    return plan | ps::shuffle(1) | ps::map(ps::random_resized_crop(8), ps::horizontal_flip()) | ps::batch(8) |
-           ps::workers(2);
+    return plan | ps::shuffle(ps::seed(1)) | ps::map(ps::random_resized_crop(8), ps::horizontal_flip()) |
+           ps::batch(8) | ps::workers(2);
   };
   auto plain = augmented(images).open();
   auto kept = augmented(images | ps::keep_in_memory(1_MiB)).open();
@@ -191,7 +191,7 @@ TEST_CASE("stage/keep_in_memory: encoded bytes before decode; what is kept is no
   for (const unsigned workers : {0u, 2u}) {
     const auto plan =
         ps::webdataset(storage) | ps::fields<"txt", "cls"> | ps::keep_in_memory(1_MiB) |
-        ps::decode<ps::field<"txt", ps::text>> | ps::shuffle(1) | ps::map([](const auto& sample) {
+        ps::decode<ps::field<"txt", ps::text>> | ps::shuffle(ps::seed(1)) | ps::map([](const auto& sample) {
           return std::array<std::uint64_t, 2>{ps::get<"txt">(sample).size(),
                                               static_cast<unsigned char>(ps::get<"txt">(sample)[0])};
         }) |
@@ -216,8 +216,9 @@ TEST_CASE("stage/keep_in_memory: of a shard, each process keeps what it gets; re
   std::vector<std::string> words;
   for (int i = 0; i < 90; ++i) words.push_back("word " + std::to_string(i));
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
-    const auto plan = ps::from(words) | ps::keep_in_memory(1_MiB) | ps::shuffle(2) | ps::shard(rank, 3) |
-                      ps::map([](std::string_view w) { return w.size(); }) | ps::batch(5);
+    const auto plan = ps::from(words) | ps::keep_in_memory(1_MiB) | ps::shuffle(ps::seed(2)) |
+                      ps::shard(rank, 3) | ps::map([](std::string_view w) { return w.size(); }) |
+                      ps::batch(5);
     auto run = plan.open();
     std::uint64_t total = 0;
     for (auto epoch : run.epochs(4))
@@ -229,9 +230,10 @@ TEST_CASE("stage/keep_in_memory: of a shard, each process keeps what it gets; re
 
 TEST_CASE("stage/keep_in_memory: in plans that are joined, each with a limit of its own") {
   const made f;
-  const auto one = ps::generated(100, [](std::uint64_t i) { return i; }) | ps::map(f) | ps::shuffle(4);
+  const auto one =
+      ps::generated(100, [](std::uint64_t i) { return i; }) | ps::map(f) | ps::shuffle(ps::seed(4));
   const auto kept = ps::generated(100, [](std::uint64_t i) { return i; }) | ps::map(f) |
-                    ps::keep_in_memory(1_MiB) | ps::shuffle(4);
+                    ps::keep_in_memory(1_MiB) | ps::shuffle(ps::seed(4));
   const auto expected = two_epochs(ps::mix(ps::weights{1, 1}, one, one) | ps::batch(10));
   f.calls->store(0);
   const auto plan = ps::mix(ps::weights{1, 1}, kept, kept) | ps::batch(10) | ps::workers(1);
@@ -251,7 +253,7 @@ TEST_CASE("stage/keep_in_memory: bad samples are not kept, and found bad in each
   };
   const auto source = ps::generated(100, [](std::uint64_t i) { return i; }) | ps::map(f);
   const auto rest = [](const auto& plan) {
-    return plan | ps::bad_samples::replace(50) | ps::shuffle(9) | ps::batch(10) | ps::workers(2);
+    return plan | ps::bad_samples::replace(50) | ps::shuffle(ps::seed(9)) | ps::batch(10) | ps::workers(2);
   };
   CHECK(two_epochs(rest(source | ps::keep_in_memory(1_MiB))) == two_epochs(rest(source)));
 }
@@ -287,7 +289,7 @@ TEST_CASE("stage/keep_in_memory: once all is kept, nothing is allocated") {
   const auto plan = ps::generated(256, [](std::uint64_t i) { return i; }) | ps::map([](std::uint64_t i) {
                       return std::array<std::uint64_t, 4>{i, i, i, i};
                     }) |
-                    ps::keep_in_memory(1_MiB) | ps::shuffle(3) | ps::batch(32) | ps::workers(0);
+                    ps::keep_in_memory(1_MiB) | ps::shuffle(ps::seed(3)) | ps::batch(32) | ps::workers(0);
   auto run = plan.open();
   (void)run.epochs(9);
   for (int i = 0; i < 24; ++i) (void)run.next();

@@ -81,7 +81,7 @@ TEST_CASE("stage/load: a path becomes what its file holds, in any order and by a
                   ps::lockstep<std::remove_cvref_t<decltype(plan)>>);
     for (const std::size_t workers : {0u, 3u}) {
       std::set<int> seen;
-      for (const auto& row : (plan | ps::shuffle(5) | ps::workers(workers)).epoch(0)) {
+      for (const auto& row : (plan | ps::shuffle(ps::seed(5)) | ps::workers(workers)).epoch(0)) {
         const int id = ps::get<"id">(row);
         CHECK(std::string_view(ps::get<"file">(row)) == example::content_of(id));
         seen.insert(id);

@@ -77,7 +77,7 @@ TEST_CASE("stage/map: a field is replaced and the others pass, also those that c
 }
 
 TEST_CASE("stage/map: random numbers depend on sample and stage, not on threads, ranks or neighbours") {
-  const auto source = ps::from(first_ints(300)) | ps::shuffle(3);
+  const auto source = ps::from(first_ints(300)) | ps::shuffle(ps::seed(3));
   const auto plan = source | ps::map(drawn) | ps::batch(16);
   const auto alone = values_of(plan, 0);
   CHECK(std::set<int>(alone.begin(), alone.end()).size() == 300);

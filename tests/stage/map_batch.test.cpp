@@ -263,7 +263,8 @@ TEST_CASE("stage/map_batch: ragged and padded columns look as in the batch") {
 }
 
 TEST_CASE("stage/map_batch: random numbers depend on the step: any workers, any stop") {
-  const auto plan = ps::generated(60, itself) | ps::shuffle(3) | ps::batch(8) | ps::map_batch(noisy_batch);
+  const auto plan =
+      ps::generated(60, itself) | ps::shuffle(ps::seed(3)) | ps::batch(8) | ps::map_batch(noisy_batch);
   const auto alone = penstock_test::values_of(plan, 0);
   for (const unsigned workers : {1u, 4u}) CHECK(penstock_test::values_of(plan, workers) == alone);
   engine_test::check_all_stops(plan);
@@ -283,7 +284,7 @@ TEST_CASE("stage/map_batch: each random function has its own stream; the others 
     for (auto& x : columns.values()) x = random();
   };
   const auto batches = ps::generated(64, itself) | ps::batch(8);
-  const auto other_seed = ps::generated(64, itself) | ps::shuffle(5) | ps::batch(8);
+  const auto other_seed = ps::generated(64, itself) | ps::shuffle(ps::seed(5)) | ps::batch(8);
   const auto values = [](const auto& plan) { return penstock_test::values_of(plan, 2); };
   const auto one = values(batches | ps::map_batch(draw));
   CHECK(values(batches | ps::map_batch(twice_each) | ps::map_batch(draw)) == one);
@@ -508,7 +509,7 @@ TEST_CASE("stage/map_batch: batches may be held, and outlive the run") {
 }
 
 TEST_CASE("stage/map_batch: it does not change guarantees, the sequence and other facts") {
-  const auto batches = ps::generated(64, itself) | ps::shuffle(1) | ps::batch(8);
+  const auto batches = ps::generated(64, itself) | ps::shuffle(ps::seed(1)) | ps::batch(8);
   const auto plan = batches | ps::map_batch(noisy_batch);
   using plan_type = decltype(plan);
   STATIC_REQUIRE(ps::indexed<plan_type>);

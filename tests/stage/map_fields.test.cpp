@@ -66,8 +66,8 @@ TEST_CASE("stage/map_fields: all fields have the same random numbers, and others
   }
   for (const unsigned workers : {0u, 2u, 7u}) {
     CHECK(rows_of(joint | ps::batch(7) | ps::workers(workers)) == expected);
-    CHECK(rows_of(joint | ps::shuffle(3) | ps::batch(7) | ps::workers(workers)) ==
-          rows_of(apart | ps::shuffle(3) | ps::batch(7)));
+    CHECK(rows_of(joint | ps::shuffle(ps::seed(3)) | ps::batch(7) | ps::workers(workers)) ==
+          rows_of(apart | ps::shuffle(ps::seed(3)) | ps::batch(7)));
   }
   // without a key it draws as a single field at its place does
   const auto unnamed = rows_of(pairs | ps::map<"a", "b">(add) | ps::batch(7));
@@ -96,7 +96,7 @@ TEST_CASE("stage/map_fields: fields of different types, and functions that draw 
 }
 
 TEST_CASE("stage/map_fields: a run that is restored has the same numbers") {
-  const auto plan = pairs | ps::shuffle(2) | ps::map<"a", "b">(add, add) |
+  const auto plan = pairs | ps::shuffle(ps::seed(2)) | ps::map<"a", "b">(add, add) |
                     ps::map([](const auto& s) { return ps::get<"a">(s) * 7 + ps::get<"b">(s); }) |
                     ps::batch(3);
   engine_test::check_all_stops(plan);

@@ -23,7 +23,8 @@ using namespace penstock_test;
 
 TEST_CASE("stage/memory: batches in flight stay below the bytes given, and large ones still flow") {
   const std::vector<std::vector<std::byte>> samples(200, std::vector<std::byte>(4096));
-  const auto plan = ps::from(samples) | ps::shuffle(1) | ps::batch(8) | ps::workers(2) | ps::prefetch(20);
+  const auto plan =
+      ps::from(samples) | ps::shuffle(ps::seed(1)) | ps::batch(8) | ps::workers(2) | ps::prefetch(20);
   for (const std::uint64_t limit : {400'000u, 1'000'000u}) {
     auto run = (plan | ps::memory(limit)).open();
     std::size_t seen = 0;

@@ -156,8 +156,8 @@ TEST_CASE("stage/mix_batch: mixup adds the image before, and its label") {
 }
 
 TEST_CASE("stage/mix_batch: the same for any number of workers, and after a restore") {
-  const auto plan = ps::generated(60, make_sample<float>{small, 5}) | ps::shuffle(3) | ps::batch(7) |
-                    ps::map_batch(ps::mixup<"image", "label">(5)) |
+  const auto plan = ps::generated(60, make_sample<float>{small, 5}) | ps::shuffle(ps::seed(3)) |
+                    ps::batch(7) | ps::map_batch(ps::mixup<"image", "label">(5)) |
                     ps::map_batch(ps::cutmix<"image", "label">(5, {.alpha = 2}));
   std::vector<seen_batch> whole;
   for (const unsigned workers : {0u, 1u, 2u, 7u}) {

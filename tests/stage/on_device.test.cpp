@@ -180,7 +180,7 @@ TEST_CASE("stage/on_device: random numbers are those of a map at the same place"
   std::iota(values.begin(), values.end(), 0);
   const auto noise = ps::map([](int x, ps::rng& random) { return x + static_cast<int>(random.below(3)); });
   for (const unsigned threads : {0u, 2u}) {
-    const auto source = ps::from(values) | ps::shuffle(5) | ps::workers(threads);
+    const auto source = ps::from(values) | ps::shuffle(ps::seed(5)) | ps::workers(threads);
     const auto both = [&](const auto& before, const auto& on_host, const auto& there) {
       const auto batches = ps::batch(7) | to_device();
       const auto expected = all_on_device(before | on_host | batches, 2);
@@ -233,7 +233,7 @@ TEST_CASE("stage/on_device: padding is 0, and the last batch may be short") {
 TEST_CASE("stage/on_device: a state goes on with the same numbers, and counts the stage") {
   std::vector<int> values(40);
   std::iota(values.begin(), values.end(), 0);
-  const auto before = ps::from(values) | ps::shuffle(3);
+  const auto before = ps::from(values) | ps::shuffle(ps::seed(3));
   const auto batches = ps::batch(4) | to_device();
   const auto plan = before | batches | ps::on_device(add_random{});
   const auto all = all_on_device(plan);

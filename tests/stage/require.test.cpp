@@ -17,7 +17,7 @@ namespace ps = penstock;
 using namespace penstock_test;
 
 TEST_CASE("stage/require: guarantees that are kept pass and change nothing") {
-  const auto plan = ps::from(first_ints(6)) | ps::shuffle(1) | ps::shard(0, 1) | ps::batch(2);
+  const auto plan = ps::from(first_ints(6)) | ps::shuffle(ps::seed(1)) | ps::shard(0, 1) | ps::batch(2);
   const auto asked =
       plan | ps::require<ps::guarantee::elastic, ps::guarantee::lockstep, ps::guarantee::indexed>;
   CHECK(values_of(asked) == values_of(plan));

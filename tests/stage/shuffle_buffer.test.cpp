@@ -42,7 +42,7 @@ std::vector<int> textbook(const std::vector<int>& in, std::size_t capacity, std:
 TEST_CASE("stage/shuffle_buffer: the sequence is that of the textbook's buffer") {
   for (const int n : {0, 1, 2, 10, 99, 500})
     for (const std::uint64_t capacity : {1u, 2u, 7u, 100u, 1000u}) {
-      const auto plan = ps::from(first_ints(n)) | ps::shuffle_buffer(capacity, 9) | ps::batch(8);
+      const auto plan = ps::from(first_ints(n)) | ps::shuffle_buffer(capacity, ps::seed(9)) | ps::batch(8);
       for (const unsigned workers : {0u, 2u})
         REQUIRE(values_of(plan, workers) == textbook(first_ints(n), capacity, 9, 0));
     }
@@ -53,7 +53,7 @@ TEST_CASE("stage/shuffle_buffer: over a forward-only list the sequence is unchan
     const auto all = first_ints(200);
     return std::list<int>(all.begin(), all.end());
   }();
-  CHECK(values_of(ps::from(list) | ps::shuffle_buffer(17, 3) | ps::batch(8), 2) ==
+  CHECK(values_of(ps::from(list) | ps::shuffle_buffer(17, ps::seed(3)) | ps::batch(8), 2) ==
         textbook(first_ints(200), 17, 3, 0));
 }
 
@@ -62,11 +62,11 @@ TEST_CASE(
   const auto whole = textbook(first_ints(60), 10, 1, 0);
   std::vector<int> step0;
   for (std::uint64_t rank = 0; rank < 3; ++rank) {
-    const auto mine =
-        batches_of(ps::from(first_ints(60)) | ps::shuffle_buffer(10, 1) | ps::shard(rank, 3) | ps::batch(4));
+    const auto mine = batches_of(ps::from(first_ints(60)) | ps::shuffle_buffer(10, ps::seed(1)) |
+                                 ps::shard(rank, 3) | ps::batch(4));
     step0.insert(step0.end(), mine[0].begin(), mine[0].end());
-    auto own =
-        values_of(ps::from(first_ints(60)) | ps::shard(rank, 3) | ps::shuffle_buffer(10, 1) | ps::batch(4));
+    auto own = values_of(ps::from(first_ints(60)) | ps::shard(rank, 3) | ps::shuffle_buffer(10, ps::seed(1)) |
+                         ps::batch(4));
     auto plain = values_of(ps::from(first_ints(60)) | ps::shard(rank, 3) | ps::batch(4));
     CHECK(own != plain);
     std::sort(own.begin(), own.end());

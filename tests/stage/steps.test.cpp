@@ -22,7 +22,7 @@ constexpr auto odd_ones = [](int x) { return x % 2 != 0; };
 
 TEST_CASE("stage/steps: an epoch has exactly that many batches, whatever the amount of data") {
   for (const std::uint64_t wanted : {1u, 2u, 3u, 10u}) {
-    const auto plan = ps::from(first_ints(10)) | ps::shuffle(1) | ps::batch(5) | ps::steps(wanted);
+    const auto plan = ps::from(first_ints(10)) | ps::shuffle(ps::seed(1)) | ps::batch(5) | ps::steps(wanted);
     auto run = plan.open();
     CHECK(run.steps_per_epoch() == wanted);
     for (auto epoch : run.epochs(3)) {
@@ -38,8 +38,8 @@ TEST_CASE("stage/steps: an epoch has exactly that many batches, whatever the amo
 
 TEST_CASE(
     "stage/steps: after a filter batches continue across the end of the data, and each pass is reordered") {
-  const auto plan =
-      ps::from(first_ints(10)) | ps::shuffle(1) | ps::filter(odd_ones) | ps::batch(4) | ps::steps(5);
+  const auto plan = ps::from(first_ints(10)) | ps::shuffle(ps::seed(1)) | ps::filter(odd_ones) |
+                    ps::batch(4) | ps::steps(5);
   static_assert(ps::lockstep<decltype(plan)>);
   const auto all = batches_of(plan, 2);
   REQUIRE(all.size() == 5);

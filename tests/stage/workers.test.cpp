@@ -39,9 +39,11 @@ using namespace penstock_test;
 
 TEST_CASE("stage/workers: it sets the number of threads, anywhere in the plan, without changing a byte") {
   const auto add = ps::map([](int x) { return x + 1; });
-  const auto alone = values_of(ps::from(first_ints(500)) | ps::shuffle(2) | add | ps::batch(16), 0);
+  const auto alone = values_of(ps::from(first_ints(500)) | ps::shuffle(ps::seed(2)) | add | ps::batch(16), 0);
   for (const unsigned count : {1u, 2u, 7u}) {
-    auto run = (ps::from(first_ints(500)) | ps::workers(count) | ps::shuffle(2) | add | ps::batch(16)).open();
+    auto run =
+        (ps::from(first_ints(500)) | ps::workers(count) | ps::shuffle(ps::seed(2)) | add | ps::batch(16))
+            .open();
     std::vector<int> seen;
     for (auto&& b : run) seen.insert(seen.end(), b.begin(), b.end());
     CHECK(seen == alone);
@@ -91,7 +93,7 @@ std::vector<int> noted(thread_notes& notes, const Annotation& how) {
     return 3 * x;
   });
   std::vector<int> seen;
-  for (auto&& b : (ps::from(first_ints(200)) | ps::shuffle(4) | look | ps::batch(8) | how).epoch(0))
+  for (auto&& b : (ps::from(first_ints(200)) | ps::shuffle(ps::seed(4)) | look | ps::batch(8) | how).epoch(0))
     seen.insert(seen.end(), b.begin(), b.end());
   return seen;
 }
@@ -259,7 +261,7 @@ TEST_CASE("stage/workers: a nice that needs permission is one sentence at open, 
 
 TEST_CASE("stage/workers: a state of bound workers continues without them, and the other way round") {
   const unsigned one = last_of(thread_facts().processors);
-  const auto plan = ps::from(first_ints(100)) | ps::shuffle(3) | ps::batch(5);
+  const auto plan = ps::from(first_ints(100)) | ps::shuffle(ps::seed(3)) | ps::batch(5);
   const auto bound = plan | ps::workers(2, {.processors = {one}, .nice = 19});
   const auto bare = plan | ps::workers(1);
   const auto all = values_of(plan, 0);

@@ -46,8 +46,8 @@ TEST_CASE("steady/steady_datasets: columns of MDS") {
       out.write({{"x", std::string_view("sixteen letters.")}, {"n", ps::mds_number(i)}});
     out.close();
   }
-  check_steady(ps::mds(folder) | ps::shuffle(3) | ps::decode<ps::field<"n", ps::raw_number<std::int64_t>>> |
-                   ps::batch(8),
+  check_steady(ps::mds(folder) | ps::shuffle(ps::seed(3)) |
+                   ps::decode<ps::field<"n", ps::raw_number<std::int64_t>>> | ps::batch(8),
                "a column");
 }
 
@@ -66,14 +66,16 @@ TEST_CASE("steady/steady_datasets: features of TFRecord") {
     return ps::get<"f">(one)[2] + static_cast<float>(ps::get<"n">(one));
   };
   const auto data = ps::tfrecord(path);
-  check_steady(data | ps::shuffle(3) | ps::decode<example> | ps::map(sum) | ps::batch(8), "features");
-  check_steady(data | ps::shuffle(3) | ps::batch(8, ps::ragged), "records");
+  check_steady(data | ps::shuffle(ps::seed(3)) | ps::decode<example> | ps::map(sum) | ps::batch(8),
+               "features");
+  check_steady(data | ps::shuffle(ps::seed(3)) | ps::batch(8, ps::ragged), "records");
   using views = ps::tf_example<ps::feature<"f", std::span<const float>>,
                                ps::feature<"n", std::span<const std::int32_t>>, ps::feature<"b", ps::bytes>>;
   const auto sizes = [](const auto& one) {
     return ps::get<"f">(one).size() + ps::get<"n">(one).size() + ps::get<"b">(one).size();
   };
-  check_steady(data | ps::shuffle(3) | ps::decode<views> | ps::map(sizes) | ps::batch(8), "lists and bytes");
+  check_steady(data | ps::shuffle(ps::seed(3)) | ps::decode<views> | ps::map(sizes) | ps::batch(8),
+               "lists and bytes");
   check_steady(ps::tfrecord_stream(path) | ps::batch(8, ps::ragged), "forward");
 }
 
@@ -81,7 +83,7 @@ TEST_CASE("steady/steady_datasets: columns of Arrow") {
   const penstock_test::oracle_folder folder(penstock_test::arrow_oracles);
   const std::vector files(12, folder("file.arrow"));
   check_steady(
-      ps::arrow_ipc(files) | ps::shuffle(3) |
+      ps::arrow_ipc(files) | ps::shuffle(ps::seed(3)) |
           ps::decode<ps::field<"u", ps::arrow_value<std::uint8_t>>, ps::field<"v", ps::arrow_array<float>>,
                      ps::field<"i", ps::arrow_value<std::int64_t, 0>>> |
           ps::batch(8),
@@ -89,7 +91,7 @@ TEST_CASE("steady/steady_datasets: columns of Arrow") {
   const auto size = [](const auto& one) {
     return ps::get<"s">(one).value_or("").size() + ps::get<"k">(one).value_or("").size();
   };
-  check_steady(ps::arrow_ipc(files) | ps::shuffle(3) |
+  check_steady(ps::arrow_ipc(files) | ps::shuffle(ps::seed(3)) |
                    ps::decode<ps::field<"s", ps::arrow_value<std::optional<std::string_view>>>,
                               ps::field<"k", ps::arrow_value<std::optional<std::string_view>>>> |
                    ps::map(size) | ps::batch(8),

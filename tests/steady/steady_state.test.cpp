@@ -128,18 +128,18 @@ struct placed_picture : simple_picture {
 TEST_CASE("steady/steady_state: numbers are evaluated, delivered and returned without an allocation") {
   const auto source = ps::generated(100, identity);
   check_steady(source | ps::batch(8), "plain");
-  check_steady(source | ps::shuffle(3) | ps::map([](std::uint64_t x, ps::rng& r) { return x + r.below(9); }) |
-                   ps::batch(8),
+  check_steady(source | ps::shuffle(ps::seed(3)) |
+                   ps::map([](std::uint64_t x, ps::rng& r) { return x + r.below(9); }) | ps::batch(8),
                "shuffled");
-  check_steady(source | ps::shuffle(3) | ps::repeat(2) | ps::shard(1, 2) | ps::batch(8, ps::tail::pad) |
-                   ps::prefetch(3),
+  check_steady(source | ps::shuffle(ps::seed(3)) | ps::repeat(2) | ps::shard(1, 2) |
+                   ps::batch(8, ps::tail::pad) | ps::prefetch(3),
                "repeated, sharded");
   // A windowed order makes its tables when an epoch begins; within an epoch it allocates nothing.
   for (const unsigned workers : {0u, 2u}) {
-    auto run =
-        (ps::generated(40'000, identity, {0, 10'000, 19'000, 40'000}) |
-         ps::shuffle(3, ps::window(2), ps::lanes(2)) | ps::batch(8) | ps::workers(workers) | ps::prefetch(3))
-            .open();
+    auto run = (ps::generated(40'000, identity, {0, 10'000, 19'000, 40'000}) |
+                ps::shuffle(ps::seed(3), ps::window(2), ps::lanes(2)) | ps::batch(8) | ps::workers(workers) |
+                ps::prefetch(3))
+                   .open();
     std::uint64_t before = 0;
     bool steady = false;
     for (auto&& b : run.epoch(0)) {
@@ -176,8 +176,8 @@ TEST_CASE("steady/steady_state: numbers are evaluated, delivered and returned wi
 TEST_CASE("steady/steady_state: a policy for bad samples costs nothing as long as there are none") {
   const auto source = ps::generated(100, identity);
   namespace bad = ps::bad_samples;
-  check_steady(source | ps::shuffle(3) | bad::skip(5) | ps::batch(8), "skip");
-  check_steady(source | ps::shuffle(3) | bad::replace(5) | ps::batch(8), "replace");
+  check_steady(source | ps::shuffle(ps::seed(3)) | bad::skip(5) | ps::batch(8), "skip");
+  check_steady(source | ps::shuffle(ps::seed(3)) | bad::replace(5) | ps::batch(8), "replace");
   check_steady(
       source | ps::filter([](std::uint64_t x) { return x % 3 != 0; }) | bad::replace(5) | ps::batch(8),
       "replace behind a filter");
@@ -187,7 +187,7 @@ TEST_CASE("steady/steady_state: a policy for bad samples costs nothing as long a
 
 TEST_CASE("steady/steady_state: bytes, arrays and texts") {
   const std::vector<std::vector<std::byte>> bytes(100, std::vector<std::byte>(1000, std::byte{7}));
-  check_steady(ps::from(bytes) | ps::shuffle(1) | ps::decode<ps::identity> | ps::batch(8), "bytes");
+  check_steady(ps::from(bytes) | ps::shuffle(ps::seed(1)) | ps::decode<ps::identity> | ps::batch(8), "bytes");
   check_steady(ps::from(bytes) | ps::decode<ps::identity> | ps::batch(8) | ps::pin_and_copy(ps::simulated{}),
                "bytes that are copied");
   check_steady(ps::from(bytes) | ps::filter([](const auto& b) { return !b.empty(); }) | ps::batch(8),
@@ -206,7 +206,7 @@ TEST_CASE("steady/steady_state: bytes, arrays and texts") {
 
 TEST_CASE("steady/steady_state: columns that are pitched or have the channels first") {
   const auto arrays = [](auto kind) {
-    return ps::generated(100, [=](std::uint64_t i) { return decltype(kind){i}; }) | ps::shuffle(1);
+    return ps::generated(100, [=](std::uint64_t i) { return decltype(kind){i}; }) | ps::shuffle(ps::seed(1));
   };
   const auto every_way = [](const auto& source, const char* what) {
     check_steady(source | ps::batch(8, ps::pitched<64>), what);
@@ -220,7 +220,8 @@ TEST_CASE("steady/steady_state: columns that are pitched or have the channels fi
 }
 
 TEST_CASE("steady/steady_state: images of unequal sizes") {
-  const auto images = ps::generated(100, [](std::uint64_t i) { return uneven_picture{i}; }) | ps::shuffle(1);
+  const auto images =
+      ps::generated(100, [](std::uint64_t i) { return uneven_picture{i}; }) | ps::shuffle(ps::seed(1));
   check_steady(images | ps::batch(8, ps::pad_to_largest), "padded to the largest");
   check_steady(images | ps::batch(8, ps::pad_to_largest_with<7>(ps::channels_first)) |
                    ps::pin_and_copy(ps::simulated{}),
@@ -236,7 +237,7 @@ TEST_CASE("steady/steady_state: an image with its mask and its boxes") {
   for (std::uint32_t i = 0; i < 40; ++i)
     samples.emplace_back(photo({20 + i % 3, 18}, i), mask({20 + i % 3, 18}, i),
                          std::vector<float>(4 * (1 + i % 4), 5.0f));
-  check_steady(ps::from(samples) | ps::shuffle(1) |
+  check_steady(ps::from(samples) | ps::shuffle(ps::seed(1)) |
                    ps::map<"image", ps::as_mask<"mask">, ps::as_boxes<"boxes">>(
                        ps::random_resized_crop(12), ps::horizontal_flip(), ps::rotate({-9, 9})) |
                    ps::batch(8, ps::collate<"boxes">(ps::ragged)),
@@ -251,7 +252,7 @@ TEST_CASE("steady/steady_state: a forward source") {
 }
 
 TEST_CASE("steady/steady_state: work on whole batches") {
-  const auto source = ps::generated(100, identity) | ps::shuffle(3);
+  const auto source = ps::generated(100, identity) | ps::shuffle(ps::seed(3));
   const auto noise = ps::map_batch([](auto& columns, ps::rng& random) {
     for (auto& x : columns.values()) x += random.below(9);
   });

@@ -151,7 +151,7 @@ std::string shard(int first, int count) {
 template <class Source>
 std::vector<std::int64_t> labels(const Source& source) {
   std::vector<std::int64_t> seen;
-  auto plan = source | ps::shuffle(7) |
+  auto plan = source | ps::shuffle(ps::seed(7)) |
               ps::decode<ps::field<"cls", ps::integer>, ps::field<"txt", ps::text>> |
               ps::batch(8, ps::ragged) | ps::workers(3) | ps::prefetch(64);
   for (auto&& b : plan.epoch(1)) {

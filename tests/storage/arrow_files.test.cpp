@@ -92,8 +92,8 @@ class failing_disk : public fs::LocalFileSystem {
 template <class Storage>
 std::vector<std::string> arrow_epoch(const Storage& where, unsigned workers) {
   std::vector<std::string> all;
-  const auto loader =
-      ps::webdataset(where) | ps::shuffle(5) | ps::fields<"bin"> | ps::batch(10) | ps::workers(workers);
+  const auto loader = ps::webdataset(where) | ps::shuffle(ps::seed(5)) | ps::fields<"bin"> | ps::batch(10) |
+                      ps::workers(workers);
   for (auto&& b : loader.epoch(1)) {
     const auto rows = ps::get<"bin">(b);
     for (std::size_t i = 0; i < b.size(); ++i) all.emplace_back(ps::text_of(rows[i]));

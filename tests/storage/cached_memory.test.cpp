@@ -471,8 +471,8 @@ TEST_CASE("storage/cached_memory: two runs share what is in memory") {
     return all;
   };
   const auto loader = [](const auto& source) {
-    return (source | ps::shuffle(7) | ps::fields<"bin"> | ps::batch(8, ps::ragged) | ps::prefetch(2) |
-            ps::workers(2))
+    return (source | ps::shuffle(ps::seed(7)) | ps::fields<"bin"> | ps::batch(8, ps::ragged) |
+            ps::prefetch(2) | ps::workers(2))
         .open();
   };
   const ps::memory_cache memory(8_MiB, small);

@@ -99,17 +99,17 @@ void compare(const char* what, const Loader& loader) {
 
 TEST_CASE("storage/cached: plans that choose and mix samples have the same ones with a small cache") {
   compare("filter", [](const auto& one, const auto&) {
-    return one | ps::shuffle(7) | ps::fields<"bin"> | ps::filter([](const auto& sample) {
+    return one | ps::shuffle(ps::seed(7)) | ps::fields<"bin"> | ps::filter([](const auto& sample) {
              return ps::as_bytes(ps::get<"bin">(sample)).size() % 2 == 0;
            }) |
            ps::batch(8, ps::ragged) | ps::prefetch(2);
   });
   compare("shuffle_buffer", [](const auto& one, const auto&) {
-    return one | ps::shard(0, 2) | ps::shuffle_buffer(30, 5) | ps::fields<"bin"> | ps::prefetch(16) |
-           ps::batch(8, ps::ragged) | ps::prefetch(2);
+    return one | ps::shard(0, 2) | ps::shuffle_buffer(30, ps::seed(5)) | ps::fields<"bin"> |
+           ps::prefetch(16) | ps::batch(8, ps::ragged) | ps::prefetch(2);
   });
   compare("batch_by", [](const auto& one, const auto&) {
-    return one | ps::shuffle(7) | ps::shard(1, 2) | ps::fields<"bin"> | ps::prefetch(16) |
+    return one | ps::shuffle(ps::seed(7)) | ps::shard(1, 2) | ps::fields<"bin"> | ps::prefetch(16) |
            ps::batch_by([](std::uint64_t sample) { return sample % 5 + 1; }, 20, ps::ragged) |
            ps::prefetch(2);
   });
@@ -117,16 +117,16 @@ TEST_CASE("storage/cached: plans that choose and mix samples have the same ones 
 
 TEST_CASE("storage/cached: plans of several sources have the same samples with a small cache") {
   compare("mix", [](const auto& one, const auto& other) {
-    return ps::mix(ps::weights{0.7, 0.3}, one | ps::shuffle(7) | ps::fields<"bin">,
-                   other | ps::shuffle(8) | ps::fields<"bin">) |
+    return ps::mix(ps::weights{0.7, 0.3}, one | ps::shuffle(ps::seed(7)) | ps::fields<"bin">,
+                   other | ps::shuffle(ps::seed(8)) | ps::fields<"bin">) |
            ps::batch(8, ps::ragged) | ps::prefetch(2);
   });
   compare("concat", [](const auto& one, const auto& other) {
-    return ps::concat(one | ps::fields<"bin">, other | ps::fields<"bin">) | ps::shuffle(5) |
+    return ps::concat(one | ps::fields<"bin">, other | ps::fields<"bin">) | ps::shuffle(ps::seed(5)) |
            ps::batch(8, ps::ragged) | ps::prefetch(2);
   });
   compare("steps", [](const auto& one, const auto&) {
-    return one | ps::shuffle(7) | ps::fields<"bin"> | ps::batch(8, ps::ragged) | ps::steps(13) |
+    return one | ps::shuffle(ps::seed(7)) | ps::fields<"bin"> | ps::batch(8, ps::ragged) | ps::steps(13) |
            ps::prefetch(2);
   });
 }
@@ -136,8 +136,8 @@ TEST_CASE("storage/cached: runs end early, while they look ahead") {
   const penstock_test::temp_dir dir;
   const std::string pattern = write_shards(dir.path(), "a");
   const ps::disk_cache near((dir.path() / "cache").string(), 1_MiB, {.block = 128_KiB});
-  const auto plan = ps::webdataset(ps::cached(ps::file(pattern), near)) | ps::shuffle(7) | ps::fields<"bin"> |
-                    ps::batch(8, ps::ragged) | ps::prefetch(2) | ps::workers(2);
+  const auto plan = ps::webdataset(ps::cached(ps::file(pattern), near)) | ps::shuffle(ps::seed(7)) |
+                    ps::fields<"bin"> | ps::batch(8, ps::ragged) | ps::prefetch(2) | ps::workers(2);
   for (std::size_t batches = 0; batches < 12; ++batches) {
     auto run = plan.open();
     std::size_t left = batches;

@@ -39,7 +39,7 @@ std::string write_shards(const std::filesystem::path& folder) {
 }
 template <class Source>
 auto loader(const Source& source, std::size_t workers) {
-  return source | ps::shuffle(7) | ps::fields<"bin"> | ps::batch(8, ps::ragged) | ps::prefetch(2) |
+  return source | ps::shuffle(ps::seed(7)) | ps::fields<"bin"> | ps::batch(8, ps::ragged) | ps::prefetch(2) |
          ps::workers(workers);
 }
 /// The bytes of a run's epochs up to the third, and the storage's counters.

@@ -165,7 +165,7 @@ TEST_CASE("storage/decrypting: says what it is") {
   CHECK(where.names().size() == 1);
   CHECK_FALSE(ps::is_local(where));
   const auto session = where.connect();
-  CHECK(session.name(0) == "one");
+  CHECK(session.report().names[0] == "one");
   CHECK(session.size(0) == 4);
   CHECK(all_of(session) == "four");
 }
@@ -585,9 +585,10 @@ TEST_CASE("storage/decrypting: an encrypted shard gives the samples of the plain
   }
   const auto values = [](const auto& where, unsigned workers) {
     std::vector<std::string> all;
-    for (auto&& one : (ps::webdataset(where, {.index = ps::index_policy::transient}) | ps::shuffle(7) |
-                       ps::decode<ps::field<"txt", ps::text>> | ps::workers(workers))
-                          .epoch(0))
+    for (auto&& one :
+         (ps::webdataset(where, {.index = ps::index_policy::transient}) | ps::shuffle(ps::seed(7)) |
+          ps::decode<ps::field<"txt", ps::text>> | ps::workers(workers))
+             .epoch(0))
       all.emplace_back(std::string_view(ps::get<"txt">(one)));
     return all;
   };

@@ -356,6 +356,6 @@ TEST_CASE("storage/file: the way of reading does not change a run's samples and 
     CHECK(samples(penstock::file_access::map, in_which_order) == read);
     CHECK(samples(penstock::file_access::automatic, in_which_order) == read);
   };
-  SECTION("shuffled") { check(penstock::shuffle(3)); }
+  SECTION("shuffled") { check(penstock::shuffle(penstock::seed(3))); }
   SECTION("in order") { check(penstock::take(400)); }
 }

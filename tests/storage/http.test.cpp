@@ -359,8 +359,8 @@ TEST_CASE("storage/http: webdataset gives what it gives over files") {
     return found == shards.end() ? web_answer("404 Not Found", "", "") : web_object(request, found->second);
   }));
   const auto collect = [](const auto& source, std::size_t threads) {
-    const auto plan =
-        source | ps::shuffle(5) | ps::workers(threads) | ps::fields<"bin", "txt"> | ps::batch(8, ps::ragged);
+    const auto plan = source | ps::shuffle(ps::seed(5)) | ps::workers(threads) | ps::fields<"bin", "txt"> |
+                      ps::batch(8, ps::ragged);
     std::vector<std::string> all;
     for (auto&& b : plan.epoch(0))
       for (std::size_t i = 0; i < b.size(); ++i) {

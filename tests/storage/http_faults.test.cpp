@@ -63,8 +63,8 @@ std::string shard() {
 template <class Storage, class Between>
 std::vector<std::string> epoch_of(const Storage& where, unsigned workers, Between&& between) {
   std::vector<std::string> all;
-  const auto loader =
-      ps::webdataset(where) | ps::shuffle(5) | ps::fields<"bin"> | ps::batch(10) | ps::workers(workers);
+  const auto loader = ps::webdataset(where) | ps::shuffle(ps::seed(5)) | ps::fields<"bin"> | ps::batch(10) |
+                      ps::workers(workers);
   std::size_t number = 0;
   for (auto&& b : loader.epoch(1)) {
     between(number++);
@@ -283,8 +283,8 @@ TEST_CASE("storage/http: a server that dies in the middle of an epoch and comes 
   const ps::http steady({server.url("a.tar").c_str()}, without_proxies({.connections = 2}));
   const auto expected = epoch_of(steady, 2, nothing);
   for (const unsigned workers : {0u, 2u}) {
-    const auto loader = ps::webdataset(steady) | ps::prefetch(20, {.coalesce_gap = 0}) | ps::shuffle(5) |
-                        ps::fields<"bin"> | ps::batch(10) | ps::workers(workers);
+    const auto loader = ps::webdataset(steady) | ps::prefetch(20, {.coalesce_gap = 0}) |
+                        ps::shuffle(ps::seed(5)) | ps::fields<"bin"> | ps::batch(10) | ps::workers(workers);
     auto run = loader.open();
     std::vector<std::string> got;
     std::jthread comes_back;

@@ -82,7 +82,7 @@ TEST_CASE("storage/http: a run in harm of each kind delivers the bytes of the un
   server.put("a.tar", shard());
   const ps::http near({server.url("a.tar").c_str()}, direct());
   const auto ordered = [](const auto& source) {
-    return source | ps::prefetch(64, {.coalesce_gap = 0}) | ps::shuffle(5);
+    return source | ps::prefetch(64, {.coalesce_gap = 0}) | ps::shuffle(ps::seed(5));
   };
   const epoch shuffled(batches(ordered(ps::webdataset(near)), 2));
   const epoch streamed(batches(ps::webdataset_stream(near), 2));

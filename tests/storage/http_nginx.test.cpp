@@ -40,8 +40,8 @@ namespace {
 /// The samples of an epoch, in order.
 template <class Source>
 std::vector<std::string> samples_of(const Source& source, std::size_t threads) {
-  const auto plan =
-      source | ps::shuffle(5) | ps::workers(threads) | ps::fields<"bin", "txt"> | ps::batch(8, ps::ragged);
+  const auto plan = source | ps::shuffle(ps::seed(5)) | ps::workers(threads) | ps::fields<"bin", "txt"> |
+                    ps::batch(8, ps::ragged);
   std::vector<std::string> all;
   for (auto&& b : plan.epoch(0))
     for (std::size_t i = 0; i < b.size(); ++i) {

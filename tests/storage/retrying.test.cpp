@@ -385,7 +385,7 @@ TEST_CASE("storage/retrying: it tells of its oldest read, and which attempt that
       ps::throttled(ps::retrying(far, {.initial_backoff = 24h, .max_backoff = 24h, .max_time = 24h}))
           .connect();
   CHECK_FALSE(session.report().oldest.has_value());
-  CHECK(session.name(1) == "b");
+  CHECK(session.report().names[1] == "b");
   const auto told = [&](std::uint64_t offset) {
     eventually([&] {
       const auto late = session.report().oldest;

@@ -53,7 +53,7 @@ namespace {
 /// Little is read ahead, so that there are requests to come at any time.
 template <class Source>
 auto s3_faulty_loader(const Source& source) {
-  return source | ps::shuffle(7) | ps::fields<"txt"> | ps::prefetch(16) | ps::batch(8, ps::ragged) |
+  return source | ps::shuffle(ps::seed(7)) | ps::fields<"txt"> | ps::prefetch(16) | ps::batch(8, ps::ragged) |
          ps::prefetch(2) | ps::workers(2);
 }
 /// Ten shards of 30 samples, as files and in a store, and what an epoch of them gives.

@@ -67,8 +67,8 @@ std::vector<std::pair<std::string, std::string>> s3_tars(const temp_dir& folder,
 /// Nothing is read ahead, so that a batch's requests are those of its samples.
 template <class Source>
 std::string s3_first_batch(const Source& source) {
-  auto run = (source | ps::shuffle(3) | ps::fields<"txt"> | ps::prefetch(0) | ps::batch(6, ps::ragged) |
-              ps::workers(2))
+  auto run = (source | ps::shuffle(ps::seed(3)) | ps::fields<"txt"> | ps::prefetch(0) |
+              ps::batch(6, ps::ragged) | ps::workers(2))
                  .open();
   std::string got;
   for (auto&& b : run) {

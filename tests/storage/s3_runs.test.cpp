@@ -57,7 +57,7 @@ std::vector<s3_server::object> s3_shards(const temp_dir& folder) {
 /// Little is read ahead, so that there are requests to come at any time.
 template <class Source>
 auto s3_loader(const Source& source) {
-  return source | ps::shuffle(7) | ps::fields<"txt"> | ps::prefetch(16) | ps::batch(8, ps::ragged) |
+  return source | ps::shuffle(ps::seed(7)) | ps::fields<"txt"> | ps::prefetch(16) | ps::batch(8, ps::ragged) |
          ps::prefetch(2) | ps::workers(2);
 }
 template <class Batch>

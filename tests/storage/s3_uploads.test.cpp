@@ -147,8 +147,8 @@ TEST_CASE("storage/s3_writer: an answer that comes before the body was sent is f
     ps::s3_writer retried(s3_at(busy.at("")), s3_quick);
     CHECK(s3_put(retried, s3_large_part().substr(1)).size == s3_large_part().size() - 1);
     CHECK(asked == 2);
-    CHECK(retried.report().counters.retries == 1);
-    CHECK(retried.report().counters.slow_downs == 1);
+    CHECK(retried.counters().retries == 1);
+    CHECK(retried.counters().slow_downs == 1);
 
     asked = 0;
     web_server closed(s3_answering_early(

@@ -41,7 +41,7 @@ void write_shards(const std::filesystem::path& folder) {
   (void)out.close();
 }
 std::string bytes_of_epoch(const ps::webdataset<ps::file>& source) {
-  const auto plan = source | ps::shuffle(7) | ps::fields<"bin"> | ps::batch(8, ps::ragged);
+  const auto plan = source | ps::shuffle(ps::seed(7)) | ps::fields<"bin"> | ps::batch(8, ps::ragged);
   std::string all;
   for (auto&& batch : plan.epoch(0))
     for (std::size_t i = 0; i < batch.valid_size(); ++i)

@@ -347,7 +347,7 @@ TEST_CASE("storage/uring_file: a source reads through it") {
       for (const std::int64_t label : get<"cls">(b)) all.push_back(label);
     return all;
   };
-  const auto rest = ps::shuffle(3) | ps::prefetch(20) | ps::decode<ps::field<"cls", ps::integer>> |
+  const auto rest = ps::shuffle(ps::seed(3)) | ps::prefetch(20) | ps::decode<ps::field<"cls", ps::integer>> |
                     ps::batch(7) | ps::workers(2);
   const auto expected = collect(ps::webdataset(ps::file(shard)) | rest);
   CHECK(expected.size() == 100);

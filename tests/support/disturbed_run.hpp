@@ -47,7 +47,7 @@ struct disturbed_run {
   disturbed_run(const Storage& where, unsigned threads) {
     namespace ps = penstock;
     // no two samples in one request, so that there are many to disturb
-    auto run = (ps::webdataset(where) | ps::shuffle(7) | ps::prefetch(256, {.coalesce_gap = 0}) |
+    auto run = (ps::webdataset(where) | ps::shuffle(ps::seed(7)) | ps::prefetch(256, {.coalesce_gap = 0}) |
                 ps::fields<"txt"> | ps::batch(8, ps::ragged) | ps::prefetch(32) | ps::workers(threads))
                    .open();
     for (auto epoch : run.epochs(2))

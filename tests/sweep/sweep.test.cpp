@@ -261,7 +261,7 @@ void on_plans(Test test) {
   for (const unsigned workers : {0u, 2u}) {
     INFO(workers << " workers");
     test("direct", [=] {
-      return ps::from(numbers(40)) | ps::shuffle(3) | ps::shard(1, 2) | ps::map(failing_map{}) |
+      return ps::from(numbers(40)) | ps::shuffle(ps::seed(3)) | ps::shard(1, 2) | ps::map(failing_map{}) |
              ps::batch(4) | ps::workers(workers);
     });
     test("decoded and ragged", [=] {
@@ -272,8 +272,8 @@ void on_plans(Test test) {
              ps::bad_samples::skip(100) | ps::batch(4) | ps::workers(workers);
     });
     test("bad samples replaced", [=] {
-      return ps::from(numbers(30)) | ps::shuffle(2) | ps::map(sometimes_bad{}) | ps::map(failing_map{}) |
-             ps::bad_samples::replace(100) | ps::batch(4) | ps::workers(workers);
+      return ps::from(numbers(30)) | ps::shuffle(ps::seed(2)) | ps::map(sometimes_bad{}) |
+             ps::map(failing_map{}) | ps::bad_samples::replace(100) | ps::batch(4) | ps::workers(workers);
     });
     test("bad samples dropped", [=] {
       return ps::from(numbers(30)) | ps::map(sometimes_bad{}) | ps::map(failing_map{}) |
@@ -290,7 +290,7 @@ void on_plans(Test test) {
     });
     test("fetched", [=] {
       const ps::simulated_storage far(rows, {.latency = std::chrono::microseconds(20)});
-      return ps::npy_rows<std::uint8_t, 3>(far) | ps::shuffle(2) | ps::prefetch(8) |
+      return ps::npy_rows<std::uint8_t, 3>(far) | ps::shuffle(ps::seed(2)) | ps::prefetch(8) |
              ps::map([](const auto& row) { return static_cast<int>(row.data()[0]); }) |
              ps::map(failing_map{}) | ps::batch(4) | ps::workers(workers);
     });

@@ -17,7 +17,7 @@ namespace ps = penstock;
 int main() {
   std::vector<int> values;
   for (int i = 0; i < 100; ++i) values.push_back(i);
-  const auto loader = ps::from(values) | ps::shuffle(7) | ps::batch(8) | ps::workers(2);
+  const auto loader = ps::from(values) | ps::shuffle(ps::seed(7)) | ps::batch(8) | ps::workers(2);
   int sum = 0;
   for (auto&& b : loader.epoch(0))
     for (const int x : b) sum += x;

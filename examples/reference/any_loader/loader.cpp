@@ -11,7 +11,7 @@ namespace ps = penstock;
 ps::any_loader<my_batch> make_loader(std::uint64_t samples) {
   using sample = ps::record<ps::field<"value", float>, ps::field<"label", std::uint64_t>>;
   const auto make = [](std::uint64_t i) { return sample(static_cast<float>(i) / 2, i); };
-  return {ps::generated(samples, make) | ps::shuffle(7) | ps::batch(32), [](auto& b) {
+  return {ps::generated(samples, make) | ps::shuffle(ps::seed(7)) | ps::batch(32), [](auto& b) {
             return my_batch{get<"value">(b), get<"label">(b)};
           }};
 }

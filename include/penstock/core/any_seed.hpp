@@ -17,14 +17,14 @@ template <class>
 inline constexpr bool is_a_seed = false;
 }  // namespace detail
 
-/// The number of a seed. It converts from any integer type; a negative number becomes the unsigned one with the
-/// same bits. A bool does not compile, and neither does a floating-point number.
+/// The number of a seed. It converts from any integer type; a negative number becomes the unsigned one with
+/// the same bits. A bool does not compile, and neither does a floating-point number.
 class seed_number {
  public:
   template <std::integral T>
     requires(!std::same_as<T, bool>)
-  constexpr seed_number(T number) noexcept  // NOLINT(google-explicit-constructor): arguments convert implicitly
-      : value_(static_cast<std::uint64_t>(number)) {}
+  // NOLINT(google-explicit-constructor): arguments convert implicitly
+  constexpr seed_number(T number) noexcept : value_(static_cast<std::uint64_t>(number)) {}
   template <std::same_as<bool> T>
   constexpr seed_number(T) noexcept {  // NOLINT(google-explicit-constructor)
     static_assert(detail::is_a_seed<T>,
@@ -54,24 +54,25 @@ struct seed_stage {
 };
 
 /// Names a seed: `shuffle(seed(7))` is the seed of that stage, and `| seed(7)` that of the plan: of `shuffle`
-/// without a seed, and of stages with random numbers. Without it the plan's seed is that of its first shuffle that
-/// has one, otherwise 0.
+/// without a seed, and of stages with random numbers. Without it the plan's seed is that of its first shuffle
+/// that has one, otherwise 0.
 ///
 ///     auto loader = source | shuffle | shard(rank, world_size) | batch(256) | seed(7);
 [[nodiscard]] constexpr seed_stage seed(seed_number number) noexcept { return {number.value()}; }
 
-/// An argument that is a seed: `seed(7)`. A bare number does not compile, since `shuffle(1000)` is the size of a
-/// buffer elsewhere.
+/// An argument that is a seed: `seed(7)`. A bare number does not compile, since `shuffle(1000)` is the size
+/// of a buffer elsewhere.
 class any_seed {
  public:
-  constexpr any_seed(seed_stage named) noexcept  // NOLINT(google-explicit-constructor): arguments convert implicitly
-      : value_(named.value) {}
+  // NOLINT(google-explicit-constructor): arguments convert implicitly
+  constexpr any_seed(seed_stage named) noexcept : value_(named.value) {}
   template <class T>
     requires std::integral<T> || std::floating_point<T>
   constexpr any_seed(T) noexcept {  // NOLINT(google-explicit-constructor)
-    static_assert(detail::is_a_seed<T>,
-                  "penstock: a bare number here would be a seed, and the size of a buffer in WebDataset and tf.data; "
-                  "write shuffle(seed(7)) for a seed, or shuffle_buffer(1000) for a buffer of 1000 samples");
+    static_assert(
+        detail::is_a_seed<T>,
+        "penstock: a bare number here would be a seed, and the size of a buffer in WebDataset and tf.data; "
+        "write shuffle(seed(7)) for a seed, or shuffle_buffer(1000) for a buffer of 1000 samples");
   }
 
   [[nodiscard]] constexpr std::uint64_t value() const noexcept { return value_; }

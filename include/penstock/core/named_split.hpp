@@ -31,7 +31,7 @@ namespace detail {
 template <class Fraction>
 struct split_stage_of {
   static_assert(!std::same_as<Fraction, Fraction>,
-                "penstock: split(fraction, seed) needs #include <penstock/order/split.hpp>");
+                "penstock: split(fraction, seed(7)) needs #include <penstock/order/split.hpp>");
 };
 
 struct split_fn {
@@ -46,7 +46,7 @@ struct split_fn {
 }  // namespace detail
 
 /// `split("train")` names a split that the dataset's files have, and stands behind the folder of a source:
-/// `parquet(folder, split("train"))`. `split(0.9, seed)` is a stage that splits at random; see
+/// `parquet(folder, split("train"))`. `split(0.9, seed(7))` is a stage that splits at random; see
 /// `split_stage`.
 ///
 /// Names of splits are found as Hugging Face's `datasets` does it, and upper case makes no difference:
@@ -62,7 +62,7 @@ struct split_fn {
 /// paths are taken as they are.
 /// Source: Hugging Face, datasets 5.2, `data_files.py`.
 ///
-///     auto train = directory("imagenet", split("train")) | shuffle(1);
+///     auto train = directory("imagenet", split("train")) | shuffle(seed(1));
 inline constexpr detail::split_fn split{};
 
 }  // namespace penstock::inline v0_1

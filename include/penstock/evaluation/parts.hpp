@@ -50,15 +50,27 @@ struct parts_in<pack<Stages...>> {
   static constexpr bool has = place<Tag> != count;
 };
 
+/// A stage whose seed may be the plan's, such as `shuffle`: `with_plan_seed(seed)` is the stage with that
+/// one.
+template <class Stage>
+concept takes_plan_seed = requires(const Stage& s) { s.with_plan_seed(std::uint64_t{}); };
+
 /// Appends the order stages at indexes [First, Last) to those already found.
 template <std::size_t First, std::size_t Last, class... Stages, class... Found>
-auto orders_between(const pack<Stages...>& stages, pack<Found...> found = {}) {
+auto orders_between(const pack<Stages...>& stages, std::uint64_t plan_seed, pack<Found...> found = {}) {
   if constexpr (First == Last || First >= sizeof...(Stages)) {
     return found;
   } else if constexpr (part_of_kind<type_at<First, pack<Stages...>>, order_tag>) {
-    return orders_between<First + 1, Last>(stages, join(std::move(found), make_pack(at<First>(stages))));
+    const auto& stage = at<First>(stages);
+    const auto after = [&](const auto& one) {
+      return orders_between<First + 1, Last>(stages, plan_seed, join(std::move(found), make_pack(one)));
+    };
+    if constexpr (takes_plan_seed<decltype(stage)>)
+      return after(stage.with_plan_seed(plan_seed));
+    else
+      return after(stage);
   } else {
-    return orders_between<First + 1, Last>(stages, std::move(found));
+    return orders_between<First + 1, Last>(stages, plan_seed, std::move(found));
   }
 }
 
@@ -161,7 +173,7 @@ auto make_sample_orders(const Plan& p) {
   if constexpr (parts::forward) {
     return order_chain<>({}, {});
   } else {
-    auto orders = detail::seeded_orders<0, parts::first_orders_end>(p);
+    auto orders = detail::orders_between<0, parts::first_orders_end>(p.stages(), *options_of(p).seed);
     order_input in{p.source().size(), p.source().starts()};
     if constexpr (detail::any_wants_places<decltype(orders)> &&
                   !renumbering_source<typename Plan::source_type>)

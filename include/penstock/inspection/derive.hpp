@@ -189,7 +189,7 @@ inline constexpr bool derivable_stage =
 ///
 ///     auto label = derive(source | decode<field<"cls", integer>>, "label",
 ///                         [](const auto& sample) { return get<"cls">(sample); }, "derived");
-///     auto loader = source | decode<field<"txt", text>> | class_balanced(label, 7) | batch(64, ragged);
+///     auto loader = source | decode<field<"txt", text>> | class_balanced(label, seed(7)) | batch(64, ragged);
 template <class Source, class... Stages, class F>
 [[nodiscard]] auto derive(const plan<Source, Stages...>& p, std::string_view name, const F& f,
                           const std::string& path, const derive_options& options = {}) {

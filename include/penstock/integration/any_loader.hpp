@@ -36,7 +36,7 @@ namespace penstock::inline v0_1 {
 ///     any_loader<my_batch> make_loader(std::uint64_t samples) {      // in loader.cpp
 ///       using sample = record<field<"value", float>, field<"label", std::uint64_t>>;
 ///       const auto make = [](std::uint64_t i) { return sample(static_cast<float>(i) / 2, i); };
-///       return {generated(samples, make) | shuffle(7) | batch(32), [](auto& b) {
+///       return {generated(samples, make) | shuffle(seed(7)) | batch(32), [](auto& b) {
 ///                 return my_batch{get<"value">(b), get<"label">(b)};
 ///               }};
 ///     }

@@ -103,7 +103,7 @@ dlpack_array<T> array_of(dlpack_tensor owned) {
 
 /// An array of another library, through DLPack, without a copy.
 ///
-///     auto data = from(from_dlpack<float>(tensor)) | shuffle(7) | batch(256);
+///     auto data = from(from_dlpack<float>(tensor)) | shuffle(seed(7)) | batch(256);
 ///
 /// In: a `dlpack_tensor`, or a pointer to a `DLManagedTensorVersioned` or a `DLManagedTensor` (of this
 /// library's `dlpack` or of any copy of dlpack.h), of which it takes ownership, also if it throws: do not

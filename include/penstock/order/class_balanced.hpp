@@ -28,7 +28,7 @@ enum class per_class {
   smallest  ///< as many as the smallest class has; the next epoch continues the larger classes
 };
 
-/// The order of `class_balanced(values, seed)`.
+/// The order of `class_balanced(values, seed(7))`.
 class class_balanced_order {
  public:
   static constexpr bool repeats = true;
@@ -70,7 +70,7 @@ class class_balanced_order {
   std::uint64_t seed_, each_, size_ = 0;
 };
 
-/// The stage `class_balanced(values, seed)`.
+/// The stage `class_balanced(values, seed(7))`.
 template <sample_values Values>
 struct class_balanced_stage {
   using penstock_part = order_tag;
@@ -109,7 +109,7 @@ struct class_balanced_fn {
 };
 }  // namespace detail
 
-/// Shuffles so that every class appears equally often: `class_balanced(labels, seed)`, optionally with
+/// Shuffles so that every class appears equally often: `class_balanced(labels, seed(7))`, optionally with
 /// `per_class::smallest`.
 ///
 /// An epoch has as many positions of each class as the largest class has samples (with `per_class::smallest`,
@@ -125,7 +125,7 @@ struct class_balanced_fn {
 /// step for each pass through its class.
 /// Throws `error(errc::argument)` as `subset` does. Thread-safe.
 ///
-///     auto loader = source | class_balanced(label, 7) | shard(rank, world_size) | batch(256);
+///     auto loader = source | class_balanced(label, seed(7)) | shard(rank, world_size) | batch(256);
 inline constexpr detail::class_balanced_fn class_balanced{};
 
 }  // namespace penstock::inline v0_1

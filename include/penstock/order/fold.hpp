@@ -19,8 +19,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// The order of `fold(i, folds, seed)` and of its `rest()`: one of every `folds` neighbours, or all the
-/// others. The same positions in every epoch, in their original order.
+/// The order of `fold(i, folds, seed(7))` and of its `complement()`: one of every `folds` neighbours, or all
+/// the others. The same positions in every epoch, in their original order.
 class fold_order {
  public:
   struct bound {
@@ -62,7 +62,7 @@ class fold_order {
   shared<const source_places> places_;
 };
 
-/// The stage `fold(i, folds, seed)`, and that of its `rest()`.
+/// The stage `fold(i, folds, seed(7))`, and that of its `complement()`.
 class fold_stage {
  public:
   using penstock_part = order_tag;
@@ -71,7 +71,7 @@ class fold_stage {
   fold_stage(std::uint64_t number, std::uint64_t folds, std::uint64_t seed, bool rest = false);
 
   /// The positions that this stage leaves out: those of all other folds.
-  [[nodiscard]] fold_stage rest() const { return {number_, folds_, seed_, !rest_}; }
+  [[nodiscard]] fold_stage complement() const { return {number_, folds_, seed_, !rest_}; }
 
   [[nodiscard]] fold_order make(const order_input& in) const { return {in, number_, folds_, seed_, rest_}; }
   [[nodiscard]] std::string describe() const;
@@ -95,9 +95,9 @@ struct fold_fn {
 };
 }  // namespace detail
 
-/// Keeps one of `folds` parts of equal size, for cross-validation. `fold(i, folds, seed)` for i from 0 to
-/// folds - 1 are disjoint and together cover every position once; `.rest()` is everything but part i. The
-/// same positions in every epoch, in their original order.
+/// Keeps one of `folds` parts of equal size, for cross-validation. `fold(i, folds, seed(7))` for i from 0 to
+/// folds - 1 are disjoint and together cover every position once; `.complement()` is everything but part i.
+/// The same positions in every epoch, in their original order.
 ///
 /// Every part gets one of every `folds` neighbours, chosen by the seed; the sizes of parts differ by at
 /// most one. Shard boundaries are kept. Samples that belong together may end up in different parts.
@@ -106,8 +106,8 @@ struct fold_fn {
 /// exist, for fewer than two or more than 2^32 folds, and after an endless `repeat()`. Thread-safe.
 ///
 ///     for (std::uint64_t i = 0; i < 5; ++i) {
-///       auto train = source | fold(i, 5, 7).rest() | shuffle(1);
-///       auto valid = source | fold(i, 5, 7);
+///       auto train = source | fold(i, 5, seed(7)).complement() | shuffle(seed(1));
+///       auto valid = source | fold(i, 5, seed(7));
 ///     }
 inline constexpr detail::fold_fn fold{};
 

@@ -40,13 +40,13 @@ PENSTOCK_INLINE fold_stage::fold_stage(std::uint64_t number, std::uint64_t folds
     : number_(number), folds_(folds), seed_(seed), rest_(rest) {
   if (folds < 2 || folds > max_folds || number >= folds) {
     throw error(errc::argument, {"there is no fold ", number, " of ", folds,
-                                 "; write fold(i, folds, seed) with i below folds, and 2 to 2^32 folds"})
+                                 "; write fold(i, folds, seed(7)) with i below folds, and 2 to 2^32 folds"})
         .in_stage(stage_name);
   }
 }
 
 PENSTOCK_INLINE std::string fold_stage::describe() const {
-  return detail::text({"fold(", number_, " of ", folds_, ", seed ", seed_, rest_ ? ").rest()" : ")"});
+  return detail::text({"fold(", number_, " of ", folds_, ", seed ", seed_, rest_ ? ").complement()" : ")"});
 }
 
 }  // namespace penstock::inline v0_1

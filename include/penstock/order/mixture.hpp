@@ -31,12 +31,12 @@ namespace penstock::inline v0_1 {
 /// deals the block's slots to them.
 ///
 /// Cost: `at` takes O(log sources) and makes a permutation; with a `cursor`, which keeps the block, it costs
-/// about as much as two positions of `shuffle(seed)`. `position_of` is a binary search over blocks.
+/// about as much as two positions of `shuffle(seed(7))`. `position_of` is a binary search over blocks.
 /// Immutable, cheap to copy, thread-safe; a cursor belongs to one thread.
 /// Throws `error(errc::argument)`, with one sentence, for weights that are negative, 0 or not a number, for
 /// sources without samples, for counts that do not fit, and for epochs beyond 2^63 samples.
 ///
-///     const mixture both({1'000, 50}, weights{0.9, 0.1}, stopping::all_exhausted, seed);
+///     const mixture both({1'000, 50}, weights{0.9, 0.1}, stopping::all_exhausted, 7);
 ///     for (std::uint64_t i = 0; i < both.size(); ++i) read(both.at({epoch, i}));
 class mixture {
   struct tables;  // shared by all copies

@@ -100,7 +100,7 @@ class bound_epoch {
 /// chain is the identity. Immutable, cheap to copy, thread-safe. Throws what the stages throw:
 /// `error(errc::argument)`.
 ///
-///     const auto chain = make_order_chain({source.size(), source.starts()}, shuffle(7), take(1000));
+///     const auto chain = make_order_chain({source.size(), source.starts()}, shuffle(seed(7)), take(1000));
 ///     auto binding = chain.bind(epoch, 0, chain.size());
 ///     for (std::uint64_t i = 0; i < chain.size(); ++i) load(binding(i).index);
 template <order... Orders>

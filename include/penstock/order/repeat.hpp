@@ -102,7 +102,7 @@ struct repeat_fn {
 /// epoch: asking for another throws `error(errc::argument)`. Shard boundaries are kept for up to 2^20
 /// shards in total. Thread-safe.
 ///
-///     auto loader = source | shuffle(seed) | repeat(90) | batch(256);   // no short batch between epochs
+///     auto loader = source | shuffle | repeat(90) | batch(256);   // no short batch between epochs
 inline constexpr detail::repeat_fn repeat{};
 
 }  // namespace penstock::inline v0_1

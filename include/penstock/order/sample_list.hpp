@@ -24,7 +24,7 @@ namespace penstock::inline v0_1 {
 /// Only the number of values is checked: the list does not know its dataset, while a `derived_index` does.
 /// Copies share the values; thread-safe. The constructor hashes the values for the fingerprint.
 ///
-///     auto balanced = source | class_balanced(sample_list(labels), 7);
+///     auto balanced = source | class_balanced(sample_list(labels), seed(7));
 template <class T>
 class sample_list {
   static_assert((std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) || std::is_same_v<T, std::string>,

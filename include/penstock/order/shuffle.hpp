@@ -34,7 +34,7 @@ struct shuffle_after_batch {
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: shuffle after batch would shuffle whole batches, whose samples stay together; "
-                  "write shuffle(seed) before batch(n), or shuffle_batches(seed) if that is meant");
+                  "write shuffle before batch(n), or shuffle_batches(seed(7)) if that is meant");
   }
 };
 
@@ -53,7 +53,7 @@ struct lanes {
   std::uint64_t count;
 };
 
-/// The order of `shuffle(seed)`: a new permutation of all positions in every epoch.
+/// The order of `shuffle(seed(7))`: a new permutation of all positions in every epoch.
 class shuffle_order {
  public:
   struct bound {
@@ -79,8 +79,8 @@ class shuffle_order {
   std::uint64_t seed_;
 };
 
-/// The order of `shuffle(seed, window(w), lanes(C))`: permutes the shards, and the samples within each window
-/// of shards.
+/// The order of `shuffle(seed(7), window(w), lanes(C))`: permutes the shards, and the samples within each
+/// window of shards.
 ///
 /// Copies share the tables of the four epochs bound last; a mutex guards them and is held while a table is
 /// built (about 0.3 ms for 10,000 shards). The result of `bind` is immutable and needs no lock.
@@ -130,7 +130,7 @@ class windowed_shuffle_order {
   shared<recent> recent_;
 };
 
-/// The stage `shuffle(seed)`.
+/// The stage `shuffle(seed(7))`.
 struct shuffle_stage {
   using penstock_part = order_tag;
   using mistake_after_batch = mistakes::shuffle_after_batch;
@@ -148,7 +148,7 @@ struct shuffle_stage {
   std::uint64_t seed = 0;
 };
 
-/// The stage `shuffle(seed, window(w))` or `shuffle(seed, window(w), lanes(C))`.
+/// The stage `shuffle(seed(7), window(w))` or `shuffle(seed(7), window(w), lanes(C))`.
 struct windowed_shuffle_stage {
   using penstock_part = order_tag;
   using mistake_after_batch = mistakes::shuffle_after_batch;
@@ -195,10 +195,10 @@ struct shuffle_fn : shuffle_forms {
   template <class... Given>
     requires(!std::invocable<const shuffle_forms&, Given...>)
   [[nodiscard]] constexpr shuffle_stage operator()(Given&&...) const noexcept {
-    static_assert(
-        never<pack<Given...>>,
-        "penstock: shuffle is given a seed, and how many shards it mixes by name; write shuffle, shuffle(seed(7)), "
-        "shuffle(seed(7), window(16)) or shuffle(seed(7), window(16), lanes(64))");
+    static_assert(never<pack<Given...>>,
+                  "penstock: shuffle is given a seed, and how many shards it mixes by name; write shuffle, "
+                  "shuffle(seed(7)), "
+                  "shuffle(seed(7), window(16)) or shuffle(seed(7), window(16), lanes(64))");
     return {};
   }
 };
@@ -208,22 +208,23 @@ struct shuffle_fn : shuffle_forms {
 ///
 /// A sequencer; keeps every guarantee. Nothing is read and nothing is buffered.
 ///
-/// `shuffle` permutes all positions of the epoch by the plan's seed, and `shuffle(seed(7))` by this one: 128 bytes per epoch, about 6 ns per position. Any
-/// sample may follow any other, so storage sees single random reads.
+/// `shuffle` permutes all positions of the epoch by the plan's seed, and `shuffle(seed(7))` by this one: 128
+/// bytes per epoch, about 6 ns per position. Any sample may follow any other, so storage sees single random
+/// reads.
 ///
-/// `shuffle(seed(7), window(w))` permutes the shards, takes w of them at a time, and permutes the samples within
-/// each such window, so reads stay within w shards at a time. O(shards) memory per epoch, O(log shards) time
-/// per position (30 to 60 ns).
+/// `shuffle(seed(7), window(w))` permutes the shards, takes w of them at a time, and permutes the samples
+/// within each such window, so reads stay within w shards at a time. O(shards) memory per epoch, O(log
+/// shards) time per position (30 to 60 ns).
 ///
-/// `shuffle(seed(7), window(w), lanes(C))` first cuts the permuted shards into C lanes of equal length. Position
-/// p is in lane p mod C, and each rank takes its part of a global step sorted by lane, so a node reads about
-/// shards / nodes of the data. The sequence depends on C but not on the number of ranks: choose C as a
-/// multiple of the maximum number of nodes.
+/// `shuffle(seed(7), window(w), lanes(C))` first cuts the permuted shards into C lanes of equal length.
+/// Position p is in lane p mod C, and each rank takes its part of a global step sorted by lane, so a node
+/// reads about shards / nodes of the data. The sequence depends on C but not on the number of ranks: choose C
+/// as a multiple of the maximum number of nodes.
 ///
 /// Throws `error(errc::argument)` for window(0), lanes(0), and for an endless order. Thread-safe.
 /// After `batch` it does not compile: `shuffle_batches` shuffles batches.
 ///
-///     auto loader = webdataset("train-{0000..0127}.tar") | decode<field<"cls", integer>> | shuffle(7, window(16), lanes(64)) |
+///     auto loader = webdataset("train-{0000..0127}.tar") | decode<field<"cls", integer>> | shuffle(seed(7), window(16), lanes(64)) |
 ///                   shard(rank, world_size) | batch(256);
 inline constexpr detail::shuffle_fn shuffle{};
 

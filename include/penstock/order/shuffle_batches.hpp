@@ -21,13 +21,13 @@ struct shuffle_batches_before_batch {
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: shuffle_batches shuffles whole batches and comes before batch; write it after "
-                  "batch(n), or shuffle(seed) to shuffle samples");
+                  "batch(n), or shuffle to shuffle samples");
   }
 };
 
 }  // namespace mistakes
 
-/// The stage `shuffle_batches(seed)`.
+/// The stage `shuffle_batches(seed(7))`.
 struct shuffle_batches_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "shuffle_batches";
@@ -56,11 +56,11 @@ struct shuffle_batches_stage {
 /// samples of a batch stay together.
 ///
 /// Use it where neighbours belong together, as sorted by length, or where a batch is one contiguous read.
-/// To shuffle samples, write `shuffle(seed)` before `batch`.
+/// To shuffle samples, write `shuffle(seed(7))` before `batch`.
 /// A sequencer, behind `batch`; keeps every guarantee; costs 6 ns per batch. Throws `error(errc::argument)`
 /// for an endless order. Thread-safe.
 ///
-///     auto loader = source | batch(256) | shuffle_batches(7);
+///     auto loader = source | batch(256) | shuffle_batches(seed(7));
 [[nodiscard]] constexpr shuffle_batches_stage shuffle_batches(any_seed seed) { return {seed.value()}; }
 
 }  // namespace penstock::inline v0_1

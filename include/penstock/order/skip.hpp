@@ -94,7 +94,7 @@ struct skip_fn {
 /// samples are never read.
 ///
 /// the first 5000 stored samples are kept for validation
-///     auto train = source | skip(5000) | shuffle(seed);
+///     auto train = source | skip(5000) | shuffle;
 ///     auto valid = source | take(5000);
 inline constexpr detail::skip_fn skip{};
 

@@ -18,8 +18,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// The order of `split(fraction, seed)` and of its `rest()`: some of the positions, the same in every epoch,
-/// in their original order.
+/// The order of `split(fraction, seed(7))` and of its `complement()`: some of the positions, the same in
+/// every epoch, in their original order.
 class split_order {
  public:
   struct bound {
@@ -49,10 +49,10 @@ class split_order {
   shared<const source_places> places_;
 };
 
-/// The stage `split(fraction, seed)`, and that of its `rest()`.
+/// The stage `split(fraction, seed(7))`, and that of its `complement()`.
 ///
 /// Keeps floor(fraction * n) of the n positions, chosen by the seed: the same ones in every epoch, in their
-/// original order. `split(fraction, seed).rest()` keeps exactly the others.
+/// original order. `split(fraction, seed(7)).complement()` keeps exactly the others.
 ///
 /// Choices are spread evenly: of any 64 neighbours (of any 64 longer stretches if the smaller part is less
 /// than an eighth), each part gets its share, give or take one; which ones is random. So both parts contain
@@ -63,8 +63,8 @@ class split_order {
 /// A sequencer; keeps every guarantee; stores nothing; about 100 ns per position (docs/order.md). Throws
 /// `error(errc::argument)` for a fraction outside that range, and after an endless `repeat()`. Thread-safe.
 ///
-///     auto train = source | split(0.9, 7) | shuffle(1);
-///     auto valid = source | split(0.9, 7).rest();
+///     auto train = source | split(0.9, seed(7)) | shuffle(seed(1));
+///     auto valid = source | split(0.9, seed(7)).complement();
 class split_stage {
  public:
   using penstock_part = order_tag;
@@ -73,7 +73,7 @@ class split_stage {
   split_stage(double fraction, std::uint64_t seed, bool rest = false);
 
   /// The positions that this stage leaves out.
-  [[nodiscard]] split_stage rest() const { return {fraction_, seed_, !rest_}; }
+  [[nodiscard]] split_stage complement() const { return {fraction_, seed_, !rest_}; }
 
   [[nodiscard]] split_order make(const order_input& in) const { return {in, fraction_, seed_, rest_}; }
   [[nodiscard]] std::string describe() const;

@@ -40,7 +40,7 @@ PENSTOCK_INLINE split_stage::split_stage(double fraction, std::uint64_t seed, bo
 
 PENSTOCK_INLINE std::string split_stage::describe() const {
   return detail::text(
-      {"split(", detail::fraction_text(fraction_), ", seed ", seed_, rest_ ? ").rest()" : ")"});
+      {"split(", detail::fraction_text(fraction_), ", seed ", seed_, rest_ ? ").complement()" : ")"});
 }
 
 }  // namespace penstock::inline v0_1

@@ -45,7 +45,7 @@ template <class Value>
   return h;
 }
 
-/// The stage `split_by_key(values, fraction, seed)`, and that of its `rest()`.
+/// The stage `split_by_key(values, fraction, seed(7))`, and that of its `complement()`.
 class split_by_key_stage {
  public:
   using penstock_part = order_tag;
@@ -70,7 +70,7 @@ class split_by_key_stage {
   }
 
   /// The groups that this stage leaves out.
-  [[nodiscard]] split_by_key_stage rest() const;
+  [[nodiscard]] split_by_key_stage complement() const;
 
   [[nodiscard]] detail::listed_order make(const order_input& in) const;
   /// The number of samples of the dataset that are kept.
@@ -99,8 +99,8 @@ struct split_by_key_fn {
 }  // namespace detail
 
 /// Splits by groups: samples with equal values land on the same side, whichever dataset they are in and
-/// whatever other values there are. `split_by_key(patients, 0.8, seed)` keeps about 0.8 of the values, and
-/// `.rest()` keeps the others.
+/// whatever other values there are. `split_by_key(patients, 0.8, seed(7))` keeps about 0.8 of the values, and
+/// `.complement()` keeps the others.
 ///
 /// A value is kept if its hash (`key_hash`) is below fraction * 2^64. So a sample never changes sides when
 /// others are added, and a larger fraction keeps everything that a smaller one does. The number of samples
@@ -112,11 +112,11 @@ struct split_by_key_fn {
 ///     auto patient = derive(source, "patient", [](const auto&, std::string_view key) {
 ///       return std::string(key.substr(0, key.find('/')));
 ///     }, "derived");
-///     auto train = source | split_by_key(patient, 0.8, 7) | shuffle(1);
-///     auto valid = source | split_by_key(patient, 0.8, 7).rest();
+///     auto train = source | split_by_key(patient, 0.8, seed(7)) | shuffle(seed(1));
+///     auto valid = source | split_by_key(patient, 0.8, seed(7)).complement();
 inline constexpr detail::split_by_key_fn split_by_key{};
 
-inline split_by_key_stage split_by_key_stage::rest() const {
+inline split_by_key_stage split_by_key_stage::complement() const {
   split_by_key_stage made = *this;
   made.rest_ = !rest_;
   std::swap(made.kept_, made.others_);
@@ -130,7 +130,7 @@ inline detail::listed_order split_by_key_stage::make(const order_input& in) cons
 
 inline std::string split_by_key_stage::describe() const {
   return detail::text({"split_by_key(", what_, ", ", detail::fraction_text(fraction_), ", seed ", seed_,
-                       rest_ ? ").rest()" : ")"});
+                       rest_ ? ").complement()" : ")"});
 }
 
 }  // namespace penstock::inline v0_1

@@ -273,7 +273,7 @@ struct subset_fn {
 /// number of samples, and if positions change from epoch to epoch. Thread-safe.
 ///
 ///     auto label = derive(source, "label", [](const auto& s) { return label_of(s); }, "derived");
-///     auto loader = source | subset(label, one_of({3, 5})) | shuffle(7) | batch(256);
+///     auto loader = source | subset(label, one_of({3, 5})) | shuffle(seed(7)) | batch(256);
 inline constexpr detail::subset_fn subset{};
 
 inline subset_stage::subset_stage(shared<const detail::position_list> kept, std::uint64_t dataset,

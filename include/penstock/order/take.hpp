@@ -86,7 +86,7 @@ struct take_fn {
 /// A sequencer; keeps every guarantee; costs nothing per sample; throws nothing; thread-safe. After a
 /// shuffle the samples differ from epoch to epoch; before it they are the same in each.
 ///
-///     auto smoke_test = source | shuffle(seed) | take(1000) | batch(8);
+///     auto smoke_test = source | shuffle | take(1000) | batch(8);
 inline constexpr detail::take_fn take{};
 
 }  // namespace penstock::inline v0_1

@@ -26,7 +26,7 @@ struct weighted_options {
   std::uint64_t num_samples = 0;  ///< positions per epoch, up to 2^62; 0: as many as before the stage
 };
 
-/// The order of `weighted(values, seed)`: num_samples with replacement.
+/// The order of `weighted(values, seed(7))`: num_samples with replacement.
 class weighted_order {
  public:
   static constexpr bool repeats = true;
@@ -58,7 +58,7 @@ class weighted_order {
   shared<const detail::running_weights> weights_;
 };
 
-/// The stage `weighted(values, seed)`.
+/// The stage `weighted(values, seed(7))`.
 template <sample_values Values>
 struct weighted_stage {
   using penstock_part = order_tag;
@@ -101,7 +101,7 @@ struct weighted_fn {
 };
 }  // namespace detail
 
-/// Draws samples with replacement, in proportion to their weights: `weighted(weights, seed)`, or with
+/// Draws samples with replacement, in proportion to their weights: `weighted(weights, seed(7))`, or with
 /// `{.num_samples = k}` for an epoch of k positions instead of one per sample.
 ///
 /// Draw i of epoch e depends only on (seed, e, i): no generator state is advanced.
@@ -116,7 +116,7 @@ struct weighted_fn {
 /// its sample; for weights that are all 0; and for whole-number weights whose sum is 2^63 or more.
 /// Thread-safe.
 ///
-///     auto loader = source | weighted(importance, 7, {.num_samples = 100'000}) | shard(rank, world_size) | batch(256);
+///     auto loader = source | weighted(importance, seed(7), {.num_samples = 100'000}) | shard(rank, world_size) | batch(256);
 inline constexpr detail::weighted_fn weighted{};
 
 inline weighted_order::weighted_order(shared<const detail::running_weights> weights, std::uint64_t seed,

@@ -32,7 +32,7 @@ struct world_options {
 /// A value type. docs/worlds.md describes the launchers, their traps, and how to use MPI.
 ///
 ///     const auto here = world::from_environment();
-///     auto loader = source | shuffle(7) | shard(here) | batch(256);
+///     auto loader = source | shuffle(seed(7)) | shard(here) | batch(256);
 struct world {
   std::uint64_t rank = 0;
   std::uint64_t size = 1;

@@ -120,7 +120,7 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 /// Arrow files: Feather (version 2), Arrow IPC files and streams, chunks of LitData that end as one, and the
 /// folders that Hugging Face's `datasets` writes with `save_to_disk` and keeps in its cache.
 ///
-///     auto rows = arrow_ipc("imagenet/train") | shuffle(seed) |
+///     auto rows = arrow_ipc("imagenet/train") | shuffle |
 ///                 decode<field<"image.bytes", jpeg>, field<"label", arrow_value<std::int64_t>>>;
 ///     auto packed = arrow_ipc<unpack_zstd, unpack_lz4>("part-{00..15}.feather");
 ///

@@ -182,7 +182,7 @@ struct concat_fn {
 /// `errc::argument` for an endless source.
 ///
 ///     auto loader = concat(webdataset(spring), webdataset(summer)) | decode<field<"cls", integer>> |
-///                   shuffle(7, window(16)) | batch(256);
+///                   shuffle(seed(7), window(16)) | batch(256);
 inline constexpr detail::concat_fn concat{};
 
 namespace detail {

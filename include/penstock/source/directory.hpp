@@ -64,7 +64,7 @@ class folder_blob {
 ///
 ///     auto images = directory("train", {.extensions = {"jpg", "jpeg"}});
 ///     auto names = images.classes();                               // {"cat", "dog"}: labels 0 and 1
-///     auto batches = images | decode<field<"bytes", identity>> | shuffle(seed) | batch(64);
+///     auto batches = images | decode<field<"bytes", identity>> | shuffle | batch(64);
 ///
 /// In: a path. Out: records of "bytes", a blob that is read when a stage asks for it, straight into its
 /// destination, and "label", the rank of the file's top-level folder among all of them, sorted by the bytes

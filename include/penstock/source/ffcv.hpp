@@ -198,7 +198,7 @@ class ffcv_source : public opens_as_plan<ffcv_source<Storage>> {
 
 /// FFCV's files.
 ///
-///     auto samples = ffcv("imagenet_train.beton") | shuffle(seed) |
+///     auto samples = ffcv("imagenet_train.beton") | shuffle |
 ///                    decode<field<"image", ffcv_image<>>, field<"label", raw_number<std::int64_t>>>;
 ///
 /// In: a path or a pattern (with `::` between patterns), which is `file`; or any storage, whose objects are
@@ -208,7 +208,7 @@ class ffcv_source : public opens_as_plan<ffcv_source<Storage>> {
 /// arrays and PyTorch tensors, `json`, `json_field` and `text` its JSON, and any other codec its bytes. Names
 /// have at most 16 bytes there.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. FFCV's order SEQUENTIAL is no stage,
-/// RANDOM and QUASI_RANDOM are `shuffle(seed)`.
+/// RANDOM and QUASI_RANDOM are `shuffle(seed(7))`.
 /// Making the plan reads all of a file but its values, 24 bytes per value and the rows, and keeps the rows
 /// and 4 bytes per image.
 /// Cost per sample: in a mapped file (see `file`) nothing is copied; elsewhere each value that is asked for

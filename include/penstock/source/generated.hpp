@@ -91,7 +91,7 @@ class generated_source : public opens_as_plan<generated_source<F>> {
 struct generated_fn {
   template <class F>
   [[nodiscard]] auto operator()(any_count size, F f, std::vector<std::uint64_t> starts = {},
-                                any_seed seed = 0) const {
+                                any_seed seed = seed_stage{}) const {
     if constexpr (sample_generator<F>) {
       return generated_source<F>(size.of("generated"), std::move(f), std::move(starts), seed.value());
     } else {

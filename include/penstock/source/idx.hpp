@@ -205,7 +205,7 @@ template <idx_value T = std::uint8_t>
 /// a `Label`.
 /// Also throws `errc::format` if the two files have different numbers of rows.
 ///
-///     auto mnist = idx("train-images-idx3-ubyte", "train-labels-idx1-ubyte") | shuffle(seed) | batch(256);
+///     auto mnist = idx("train-images-idx3-ubyte", "train-labels-idx1-ubyte") | shuffle | batch(256);
 template <idx_value T = std::uint8_t, idx_value Label = std::uint8_t>
 [[nodiscard]] idx_pair_source<T, Label> idx(const std::string& images, const std::string& labels) {
   return {idx<T>(images), idx<Label>(labels)};

@@ -162,7 +162,7 @@ class line_source : public opens_as_plan<line_source<Storage>> {
 
 /// The lines of text files, one sample per line.
 ///
-///     auto captions = lines("captions-{00..15}.txt") | shuffle(seed) | batch(64, ragged);
+///     auto captions = lines("captions-{00..15}.txt") | shuffle | batch(64, ragged);
 ///     auto documents = lines("corpus.jsonl") | decode<json_field<"text", std::string>>;
 ///
 /// In: a pattern of names or a list of paths, which are `mapped_file`; a folder, whose files `*.jsonl` and

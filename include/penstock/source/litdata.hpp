@@ -135,7 +135,7 @@ using litdata_source = mds_source<Storage, detail::litdata_kind>;
 
 /// Datasets of LitData: a folder with an `index.json` and the chunks that `optimize` wrote.
 ///
-///     auto samples = litdata("optimized") | shuffle(seed) |
+///     auto samples = litdata("optimized") | shuffle |
 ///                    decode<field<"image", jpeg>, field<"label", raw_number<std::int64_t>>>;
 ///     auto copies = litdata<unpack_zstd>("compressed_chunks", {.folder = "cache"});
 ///
@@ -185,7 +185,7 @@ template <storage Storage>
 /// Datasets of LitData whose chunks are rows of Arrow: what `optimize` makes of dicts of numbers, texts,
 /// bytes, lists and dicts where pyarrow is installed.
 ///
-///     auto rows = litdata_rows("dicts") | shuffle(seed) |
+///     auto rows = litdata_rows("dicts") | shuffle |
 ///                 decode<field<"text", text>, field<"id", arrow_value<std::int64_t>>>;
 ///     auto packed = litdata_rows<unpack_zstd>("compressed_dicts");
 ///

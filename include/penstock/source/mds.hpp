@@ -269,7 +269,7 @@ template <class CopiesOf>
 
 /// Datasets of MosaicML Streaming: a folder with an `index.json` and MDS shards.
 ///
-///     auto samples = mds("imagenet") | shuffle(seed) |
+///     auto samples = mds("imagenet") | shuffle |
 ///                    decode<field<"image", identity>, field<"label", raw_number<std::int64_t>>>;
 ///     auto copies = mds<unpack_zstd>("compressed", {.folder = "cache"});  // or unpack_gzip, unpack_bzip2,
 ///                                                                          // unpack_brotli, unpack_snappy

@@ -268,9 +268,9 @@ struct mix_fn {
 /// Mixes sources: `mix(weights{0.7, 0.2, 0.1}, a, b, c)`. The result is a source.
 ///
 /// In: how much each source contributes (`weights`, `weight_schedule`, `proportions`, `repeats`, `choose`);
-/// then the sources, each alone or with orders and value stages (`webdataset(x) | shuffle(7) | map(f)`), or
-/// one `std::vector` of sources of one type; among them, anywhere, a `stopping` policy (by default
-/// first_exhausted), `samples_per_epoch(n)` and `seed(n)`. The elements must be of one type.
+/// then the sources, each alone or with orders and value stages (`webdataset(x) | shuffle(seed(7)) |
+/// map(f)`), or one `std::vector` of sources of one type; among them, anywhere, a `stopping` policy (by
+/// default first_exhausted), `samples_per_epoch(n)` and `seed(n)`. The elements must be of one type.
 /// Kind: an indexed source; it keeps every guarantee that all the sources keep. The sample at each position
 /// is computed by arithmetic (see `mixture`): at the end of every block (1,024 samples or more) each source
 /// has contributed its exact share to within one sample, in random order inside the block. The weights at a
@@ -278,13 +278,13 @@ struct mix_fn {
 /// another schedule is refused. A source's own orders and random numbers see its own epochs and positions, as
 /// if it were read alone; to give it a seed, write seed(n) inside it. The mix has no shards: put windows into
 /// the sources, before they are mixed.
-/// Cost per sample: about two positions of `shuffle(seed)`, and the cost of the source; no allocation.
+/// Cost per sample: about two positions of `shuffle(seed(7))`, and the cost of the source; no allocation.
 /// Keys are those of the sources, unchanged. Threads: any number at once. An error from a source says which
 /// source, numbered from 0.
 /// Throws `errc::argument` for weights that are negative, 0 or not a number, and for anything `mixture`
 /// refuses.
 ///
-///     auto loader = mix(weights{0.7, 0.3}, webdataset(web) | shuffle(1, window(16)), webdataset(books) | shuffle(2),
+///     auto loader = mix(weights{0.7, 0.3}, webdataset(web) | shuffle(seed(1), window(16)), webdataset(books) | shuffle(seed(2)),
 ///                       samples_per_epoch(1'000'000)) | decode<field<"cls", integer>> | shard(rank, world_size) | batch(256);
 inline constexpr detail::mix_fn mix{};
 

@@ -39,7 +39,7 @@ using npy_range_source = detail::range_source<detail::npy_range_format<T>, T>;
 /// device, as `cufile` does. What `npy_rows` reads this only locates.
 ///
 ///     auto rows = npy_ranges<float>("features-{00..07}.npy");
-///     auto places = rows | shuffle(seed) | batch(256);  // each row: file, offset, bytes
+///     auto places = rows | shuffle | batch(256);  // each row: file, offset, bytes
 ///
 /// In: a pattern of names of local files, whose rows have one shape. Out: a `file_range` for each row along
 /// their first dimension; `located()` names the files.

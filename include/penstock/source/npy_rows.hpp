@@ -39,7 +39,7 @@ using npy_row_source = detail::row_source<detail::npy_format<T>, T, Storage, Len
 
 /// The rows of numpy's `.npy` files along their first dimension, all files as one dataset.
 ///
-///     auto features = npy_rows<float>("features-{00..07}.npy") | shuffle(seed) | batch(256);
+///     auto features = npy_rows<float>("features-{00..07}.npy") | shuffle | batch(256);
 ///     auto images = npy_rows<std::uint8_t, 28, 28>("images.npy");     // their shape is part of the type
 ///
 /// In: a pattern of names or a list of paths, which are `mapped_file`, or any storage. Out: an array

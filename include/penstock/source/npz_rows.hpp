@@ -44,7 +44,7 @@ using npz_row_source = detail::row_source<detail::npz_format<T>, T, Storage, Len
 
 /// The rows of one array of numpy's `.npz` files along its first dimension, all files as one dataset.
 ///
-///     auto images = npz_rows<std::uint8_t>("part-{00..07}.npz", "images") | shuffle(seed) | batch(256);
+///     auto images = npz_rows<std::uint8_t>("part-{00..07}.npz", "images") | shuffle | batch(256);
 ///     auto fields = zip<"image", "label">(npz_rows<std::uint8_t, 28, 28>("mnist.npz", "x_train"),
 ///                                         npz_rows<std::uint8_t>("mnist.npz", "y_train"));
 ///

@@ -49,7 +49,7 @@ using raw_range_source = detail::range_source<detail::raw_range_format<T>, T>;
 /// sample.
 ///
 ///     auto images = raw_ranges<std::uint8_t>("images-{00..07}.raw", extents(224, 224, 3));
-///     auto places = images | shuffle(seed) | batch(256);  // each row: file, offset, bytes
+///     auto places = images | shuffle | batch(256);  // each row: file, offset, bytes
 ///
 /// In: a pattern of names of local files, and the shape of a row. Out: a `file_range` for each row;
 /// `located()` names the files. Nobody looks at the numbers, which are of this machine's byte order.

@@ -229,7 +229,7 @@ using safetensors_row_source = detail::row_source<detail::safetensors_format<T>,
 
 /// The rows of one tensor of safetensors files along its first dimension, all files as one dataset.
 ///
-///     auto features = safetensors_rows<float>("features-{00..07}.safetensors", "clip") | shuffle(seed) | batch(256);
+///     auto features = safetensors_rows<float>("features-{00..07}.safetensors", "clip") | shuffle | batch(256);
 ///     auto tokens = safetensors_rows<std::int32_t, 2048>("tokens.safetensors", "ids");
 ///
 /// In: a pattern of names or a list of paths, which are `mapped_file`, or any storage; the tensor's name,

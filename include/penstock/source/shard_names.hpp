@@ -44,7 +44,7 @@ class shard_name_values {
 ///
 ///     auto loader = source | subset(shard_names(source), [](std::string_view name) {
 ///       return name.find("/night/") != name.npos;
-///     }) | shuffle(7, window(16));
+///     }) | shuffle(seed(7), window(16));
 template <class Source>
   requires requires(const Source& s) {
     { s.manifest() } -> std::convertible_to<const manifest&>;

@@ -176,7 +176,7 @@ class tfrecord_source : public opens_as_plan<tfrecord_source<Storage>> {
 
 /// The records of TFRecord files, in any order.
 ///
-///     auto samples = tfrecord("train-{00..15}-of-16.tfrecord") | shuffle(seed) |
+///     auto samples = tfrecord("train-{00..15}-of-16.tfrecord") | shuffle |
 ///                    decode<tf_example<feature<"image/encoded", bytes>, feature<"image/class/label", std::int64_t>>> |
 ///                    decode<field<"image/encoded", jpeg>>;
 ///

@@ -192,7 +192,7 @@ class token_source : public opens_as_plan<token_source<T, Window, Storage>> {
 
 /// Token files without a header, such as nanoGPT's `train.bin`.
 ///
-///     auto text = raw_tokens<std::uint16_t>("train.bin", token_window<1024>{}) | shuffle(seed) | batch(32);
+///     auto text = raw_tokens<std::uint16_t>("train.bin", token_window<1024>{}) | shuffle | batch(32);
 ///     auto some = raw_tokens<std::uint32_t>("part-{00..63}.bin", token_windows{.length = 2048, .stride = 512});
 ///
 /// In: a pattern of names or a list of paths, which are `mapped_file`, or any storage; all its files form one

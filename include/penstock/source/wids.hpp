@@ -140,7 +140,7 @@ class wids_reader {
 /// descriptions together, or all paths together, exceed that size.
 /// Source: webdataset, wids_specs.py and wids_index.py.
 ///
-///     auto samples = wids("shardindex.json") | shuffle(seed) | decode<field<"jpg", identity>>;
+///     auto samples = wids("shardindex.json") | shuffle | decode<field<"jpg", identity>>;
 [[nodiscard]] inline webdataset<file> wids(const std::string& description, webdataset_options options = {}) {
   detail::wids_listing listing;
   detail::wids_reader(description).read(listing);

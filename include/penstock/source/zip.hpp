@@ -286,7 +286,7 @@ template <class T>
 /// The key is that of the first source. Threads: any number at once. An error from a source says which
 /// source, numbered from 0. Throws `errc::argument` if sizes differ, unless `shortest` is given.
 ///
-///     auto loader = zip<"image", "label">(from(images), from(labels)) | shuffle(7) | batch(256);
+///     auto loader = zip<"image", "label">(from(images), from(labels)) | shuffle(seed(7)) | batch(256);
 template <fixed_string... Names, class... Args>
 [[nodiscard]] auto zip(const Args&... args) {
   using wrong =

@@ -90,7 +90,7 @@ struct batch_by_without_numbers {
 ///     auto texts = samples | decode<field<"txt", text>>;
 ///     auto length = derive(
 ///         texts, "length", [](const auto& s) { return std::uint64_t{get<"txt">(s).size()}; }, "derived");
-///     auto loader = texts | shuffle(7) | shard(rank, world_size) | batch_by(length, 16'384, ragged);
+///     auto loader = texts | shuffle(seed(7)) | shard(rank, world_size) | batch_by(length, 16'384, ragged);
 template <class Rule, class... Policies>
 struct batch_by_stage : detail::collating<Policies...> {
   using penstock_part = batch_tag;

@@ -122,7 +122,7 @@ struct keep_without_limit {
 /// Throws `errc::argument` for a limit of 0.
 ///
 ///     auto kept = samples | decode<field<"npy", npy<float>>, field<"cls", integer>> | keep_in_memory(8_GiB) |
-///                 shuffle(1) | batch(64);
+///                 shuffle(seed(1)) | batch(64);
 struct keep_in_memory_stage {
   using penstock_part = sample_cache_tag;
   static constexpr std::string_view stage_name = "keep_in_memory";

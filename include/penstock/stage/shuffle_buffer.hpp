@@ -39,7 +39,7 @@ struct lost_by_shuffle_buffer {
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: require: the guarantee is lost by shuffle_buffer (it loses indexed, and after "
-                  "shard also elastic, over a forward source resumable); use shuffle(seed, window(w)), or "
+                  "shard also elastic, over a forward source resumable); use shuffle(seed(7), window(w)), or "
                   "put shuffle_buffer before shard");
   }
 };
@@ -47,7 +47,7 @@ struct lost_by_shuffle_buffer {
 }  // namespace mistakes
 
 /// Shuffles samples within a buffer of `capacity`: each sample that comes out is drawn at random from those
-/// held, and the next one of the sequence takes its place. Made by `shuffle_buffer(capacity, seed)`.
+/// held, and the next one of the sequence takes its place. Made by `shuffle_buffer(capacity, seed(7))`.
 ///
 /// A sequencer: over an indexed source it holds positions, eight bytes each, and everything after it still
 /// runs in parallel; over a source that can only be read forward it holds samples, still encoded. An epoch
@@ -92,7 +92,7 @@ struct shuffle_buffer_stage {
   }
 };
 
-[[nodiscard]] shuffle_buffer_stage shuffle_buffer(any_count capacity, any_seed seed = 0);
+[[nodiscard]] shuffle_buffer_stage shuffle_buffer(any_count capacity, any_seed seed = seed_stage{});
 
 inline shuffle_buffer_stage shuffle_buffer(any_count wanted, any_seed seed) {
   const std::uint64_t capacity = wanted.of("shuffle_buffer");

@@ -61,12 +61,11 @@ namespace penstock::inline v0_1 {
 /// slower than `min_throughput`, and for 408, 429 and 5xx; `http_error` has the
 /// status, and answers 429 and 503 have what Retry-After asks for (see `error::retry_after_ms`).
 /// errc::format for a range beyond the end, errc::argument for URLs and options that make no sense.
-/// What may pass is tried again, as by `retrying`, by default up to ten times within about half a minute, and
-/// within 15 s while no connection can be made; no
-/// more requests are in flight than the server bears, as by `throttled`; and a read that is late gets a
-/// second request on another connection, as by `hedged`. The options `retries`, `throttle` and `hedges` set
-/// them, or switch them off: `{.retries = {.attempts = 1}, .throttle = {.max_in_flight = 0}, .hedges =
-/// {.max_extra_requests = 0}}`.
+/// Failures that may pass are retried, as by `retrying`: by default up to ten times within about half a
+/// minute, and within 15 s while no connection can be made. No more requests are in flight than the server
+/// can handle, as by `throttled`. A read that is late gets a second request on another connection, as by
+/// `hedged`. The options `retries`, `throttle` and `hedges` set them, or switch them off:
+/// `{.retries = {.attempts = 1}, .throttle = {.max_in_flight = 0}, .hedges = {.max_extra_requests = 0}}`.
 /// After `warn_after` (5 s) without a good answer, a line on the standard error stream says what is waited
 /// for. A stop token in the options ends all of it, also while a plan is made.
 /// A kept connection that the server had closed before the request is replaced in any case.

@@ -43,13 +43,14 @@ namespace penstock::inline v0_1 {
 /// In: `bucket/key` or `s3://bucket/key`, whose key is everything after the first slash, as it is: nothing is
 /// decoded. Braces of a pattern are expanded by `expand_braces`; names of a list are taken as they are.
 /// `s3::list` finds names. Nothing is opened before `connect`, and no request sent before the first use.
-/// A session reads each range by one signed GET, and works otherwise as that of `http`: what may pass is
-/// tried again, and late reads get a second request, as the options of the connection say. Size and ETag of
-/// an object are asked for when they are needed, or come with its first range; for more than 8 objects of a
-/// bucket they come from one list of what the keys have in common, unless the credentials do not permit
-/// lists. From then on each request carries `If-Match`: an object that was replaced is an error, never a
-/// mixture. A session that is told what to `expect`, as a dataset's runs do, asks for neither: the first
-/// answer must have that ETag. Sessions share nothing, so that what is opened anew sees the objects of today.
+/// A session reads each range by one signed GET, and works otherwise as that of `http`: failures that may
+/// pass are retried, and late reads get a second request, as the options of the connection say. Size and
+/// ETag of an object are asked for when they are needed, or come with its first range; for more than 8
+/// objects of a bucket they come from one list of what the keys have in common, unless the credentials do
+/// not permit lists. From then on each request carries `If-Match`: an object that was replaced is an error,
+/// never a mixture. A session that is told what to `expect`, as a dataset's runs do, asks for neither: the
+/// first answer must have that ETag. Sessions share nothing, so that what is opened anew sees the objects of
+/// today.
 /// Credentials are looked for at the first request, as `s3_identity` says, and renewed before they expire.
 /// What an answer asks for is done once for each request, and the request sent again: new credentials, the
 /// store's time, another region.

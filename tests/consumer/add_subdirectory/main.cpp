@@ -10,7 +10,7 @@ namespace ps = penstock;
 int main() {
   std::vector<int> numbers(1000);
   for (int i = 0; i < 1000; ++i) numbers[static_cast<std::size_t>(i)] = i;
-  const auto loader = ps::from(numbers) | ps::shuffle(7) | ps::map([](int x) { return x * 2; }) |
+  const auto loader = ps::from(numbers) | ps::shuffle(ps::seed(7)) | ps::map([](int x) { return x * 2; }) |
                       ps::shard(0, 1) | ps::batch(64) | ps::pin_and_copy;
   auto run = loader.open();
   long sum = 0;

@@ -29,7 +29,8 @@ long sum() {
   long result = first_byte() == '/' ? 0 : 1'000;
   const std::vector<std::string> words = {"1", "22", "333"};
   for (auto&& b :
-       (ps::from(words) | ps::decode<ps::integer> | ps::shuffle(7) | ps::batch(2) | ps::workers(1)).epoch(0))
+       (ps::from(words) | ps::decode<ps::integer> | ps::shuffle(ps::seed(7)) | ps::batch(2) | ps::workers(1))
+           .epoch(0))
     for (const auto x : b) result += x;
   return result;
 }

@@ -385,7 +385,7 @@ static_assert(std::is_same_v<wrong_for<ps::basic_ragged_view<std::byte>>, ps::mi
 
 TEST_CASE("device/image/nvjpeg: a pipeline's batches are those of the host, whoever decodes them") {
   const fresh_fakes fakes;
-  const auto samples = ps::generated(23, made_up) | ps::shuffle(5);
+  const auto samples = ps::generated(23, made_up) | ps::shuffle(ps::seed(5));
   cudaStream_t stream = nullptr;
   REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
   const auto compare = [&](const auto& crop) {

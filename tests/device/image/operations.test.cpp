@@ -173,7 +173,7 @@ TEST_CASE("device/image/operations: the same for any workers, ranks, epochs, and
     CHECK(keyed != there);
     return there;
   };
-  const auto source = images<3>({12, 10}, 23) | ps::shuffle(4);
+  const auto source = images<3>({12, 10}, 23) | ps::shuffle(ps::seed(4));
   const outcome alone = both(source | ps::workers(0));
   CHECK(both(source | ps::workers(2)) == alone);
   (void)both(source | ps::shard(ps::world{.rank = 1, .size = 2}));
@@ -181,7 +181,7 @@ TEST_CASE("device/image/operations: the same for any workers, ranks, epochs, and
 }
 
 TEST_CASE("device/image/operations: a state goes on with the same decisions") {
-  const auto plan = images<1>({10, 10}, 24) | ps::shuffle(2) | to_device() |
+  const auto plan = images<1>({10, 10}, 24) | ps::shuffle(ps::seed(2)) | to_device() |
                     ps::on_device(ps::random_crop(4), ps::horizontal_flip());
   const outcome all = seen(plan);
   auto run = plan.open();

@@ -65,7 +65,7 @@ TEST_CASE(
 }
 
 TEST_CASE("run/batch_handle: positions, keys, epoch and step") {
-  auto run = (ps::from(first_ints(10)) | ps::shuffle(2) | ps::batch(4)).open();
+  auto run = (ps::from(first_ints(10)) | ps::shuffle(ps::seed(2)) | ps::batch(4)).open();
   for (auto epoch : run.epochs(2))
     for (auto&& b : epoch) {
       CHECK(b.epoch() == epoch.number());

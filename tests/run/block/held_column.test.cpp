@@ -123,7 +123,7 @@ TEST_CASE("run/held_column: several batches of a block, fields by name, and rows
       if (expected[i] % 3 != 0) CHECK(y.view()[i][0] == 1.5f);
     }
   };
-  check(numbers | ps::shuffle(1) | ps::batch(8, ps::ragged) | ps::workers(2));
+  check(numbers | ps::shuffle(ps::seed(1)) | ps::batch(8, ps::ragged) | ps::workers(2));
   check(numbers | ps::filter([](const auto& r) { return ps::get<"x">(r) % 2 == 0; }) |
         ps::batch(8, ps::ragged) | ps::workers(2));
   // blocks of many batches

@@ -42,7 +42,7 @@ constexpr auto itself = [](std::uint64_t i) { return i; };
 constexpr auto one_in_three = [](std::uint64_t x) { return x % 3 == 1; };
 
 numbers shuffled(std::uint64_t n, std::uint64_t seed, std::uint64_t epoch) {
-  const auto chain = ps::make_order_chain(ps::order_input{n, nullptr}, ps::shuffle(seed));
+  const auto chain = ps::make_order_chain(ps::order_input{n, nullptr}, ps::shuffle(ps::seed(seed)));
   numbers all;
   for (std::uint64_t i = 0; i < n; ++i) all.push_back(chain.sample_at({epoch, i}).index);
   return all;
@@ -101,10 +101,10 @@ TEST_CASE("run/delivery: filtered batches match the naive loop") {
         INFO(setting << ", n " << n);
         CHECK(read_plan(plan, 2) == expected);
       };
-      on_each_setting(ps::generated(n, itself) | ps::shuffle(3) | ps::map(slowly{}) |
+      on_each_setting(ps::generated(n, itself) | ps::shuffle(ps::seed(3)) | ps::map(slowly{}) |
                           ps::filter(one_in_three) | ps::batch(8, policy),
                       check);
-      on_default_depth(ps::generated(n, itself) | ps::shuffle(3) | ps::filter(one_in_three) |
+      on_default_depth(ps::generated(n, itself) | ps::shuffle(ps::seed(3)) | ps::filter(one_in_three) |
                            ps::map(slowly{}) | ps::batch(8, policy),
                        check);
     }
@@ -115,7 +115,7 @@ TEST_CASE("run/delivery: unbatch makes rows of rows, in order") {
   const penstock_test::deadline guard("unbatch");
   for (const std::uint64_t n : {0u, 1u, 100u, 400u}) {
     const numbers rows = unfolded(shuffled(n, 5, 0)), rows1 = unfolded(shuffled(n, 5, 1));
-    const auto source = ps::generated(n, as_words) | ps::shuffle(5);
+    const auto source = ps::generated(n, as_words) | ps::shuffle(ps::seed(5));
     on_default_depth(
         source | ps::unbatch | ps::map(slowly{}) | ps::batch(7),
         [&](const auto& plan, const std::string& setting) {
@@ -144,7 +144,7 @@ TEST_CASE("run/delivery: take and skip after a filter and after batch") {
   const penstock_test::deadline guard("take and skip after filter");
   const auto kept = [](std::uint64_t epoch) { return filtered(shuffled(200, 4, epoch), one_in_three); };
   const auto source =
-      ps::generated(200, itself) | ps::shuffle(4) | ps::map(slowly{}) | ps::filter(one_in_three);
+      ps::generated(200, itself) | ps::shuffle(ps::seed(4)) | ps::map(slowly{}) | ps::filter(one_in_three);
   on_each_setting(source | ps::skip(5) | ps::take(20) | ps::batch(6), [&](const auto& plan,
                                                                           const std::string& setting) {
     INFO(setting);
@@ -172,7 +172,7 @@ TEST_CASE("run/delivery: take and skip after a filter and after batch") {
 TEST_CASE("run/delivery: steps(n) continues through passes, batches straddle them") {
   const penstock_test::deadline guard("steps");
   const auto source =
-      ps::generated(20, itself) | ps::shuffle(6) | ps::map(slowly{}) | ps::filter(one_in_three);
+      ps::generated(20, itself) | ps::shuffle(ps::seed(6)) | ps::map(slowly{}) | ps::filter(one_in_three);
   for (const std::uint64_t steps : {1u, 4u, 9u}) {
     on_default_depth(source | ps::batch(4) | ps::steps(steps),
                      [&](const auto& plan, const std::string& setting) {
@@ -203,12 +203,12 @@ TEST_CASE(
     const std::uint64_t b = 6 / world;
     for (std::uint64_t rank = 0; rank < world; ++rank) {
       INFO("rank " << rank << " of " << world);
-      const auto plan = ps::generated(50, itself) | ps::shuffle(7) | ps::filter(one_in_three) |
+      const auto plan = ps::generated(50, itself) | ps::shuffle(ps::seed(7)) | ps::filter(one_in_three) |
                         ps::shard(rank, world) | ps::batch(b) | ps::steps(8) | ps::workers(2);
       static_assert(ps::elastic<decltype(plan)>, "a filter before shard keeps elastic");
       CHECK(read_plan(plan, 1)[0] == first_batches(kept, b, 8, rank, world));
       // take counts for all ranks, wherever shard is
-      const auto limited = ps::generated(50, itself) | ps::shuffle(7) | ps::filter(one_in_three);
+      const auto limited = ps::generated(50, itself) | ps::shuffle(ps::seed(7)) | ps::filter(one_in_three);
       const auto before = limited | ps::take(10) | ps::shard(rank, world) | ps::batch(b) | ps::steps(5);
       const auto after = limited | ps::shard(rank, world) | ps::take(10) | ps::batch(b) | ps::steps(5);
       CHECK(read_plan(before, 1) == read_plan(after, 1));
@@ -229,7 +229,7 @@ TEST_CASE(
   for (const std::uint64_t world : {1u, 2u, 5u}) {
     numbers everything;
     for (std::uint64_t rank = 0; rank < world; ++rank) {
-      const auto plan = ps::generated(50, itself) | ps::shuffle(7) | ps::shard(rank, world) |
+      const auto plan = ps::generated(50, itself) | ps::shuffle(ps::seed(7)) | ps::shard(rank, world) |
                         ps::filter(one_in_three) | ps::map(slowly{});
       const numbers mine = read_rows(plan | ps::workers(2), 1)[0];
       everything.insert(everything.end(), mine.begin(), mine.end());
@@ -302,14 +302,14 @@ TEST_CASE("run/delivery: forward sources") {
     }
   }
   // a buffer of samples acts like the buffer of positions
-  const auto indexed = ps::generated(100, itself) | ps::shuffle_buffer(10, 3) | ps::batch(8);
-  const auto forward = ps::plan(counting_source(100)) | ps::shuffle_buffer(10, 3) | ps::batch(8);
+  const auto indexed = ps::generated(100, itself) | ps::shuffle_buffer(10, ps::seed(3)) | ps::batch(8);
+  const auto forward = ps::plan(counting_source(100)) | ps::shuffle_buffer(10, ps::seed(3)) | ps::batch(8);
   CHECK(read_plan(indexed, 1) == read_plan(forward | ps::workers(3), 1));
 }
 
 TEST_CASE("run/delivery: rows of a loop without batches") {
   const penstock_test::deadline guard("rows");
-  on_each_setting(ps::generated(70, itself) | ps::shuffle(1) | ps::map(slowly{}),
+  on_each_setting(ps::generated(70, itself) | ps::shuffle(ps::seed(1)) | ps::map(slowly{}),
                   [&](const auto& plan, const std::string& setting) {
                     INFO(setting);
                     CHECK(read_rows(plan, 2) == std::vector<numbers>{shuffled(70, 1, 0), shuffled(70, 1, 1)});

@@ -38,31 +38,32 @@ TEST_CASE("run/delivery_shell: resumes after every batch, for every stage") {
   const penstock_test::deadline guard("every stage");
   const auto source = ps::generated(41, identity) | ps::map(noisy);
   SECTION("plain") { check_all_stops(source | ps::batch(4)); }
-  SECTION("shuffle") { check_all_stops(source | ps::shuffle(3) | ps::batch(4, ps::tail::drop), 3); }
+  SECTION("shuffle") { check_all_stops(source | ps::shuffle(ps::seed(3)) | ps::batch(4, ps::tail::drop), 3); }
   SECTION("windowed, lanes, shard") {
     check_all_stops(ps::generated(41, identity, {0, 10, 20, 41}) | ps::map(noisy) |
-                    ps::shuffle(3, ps::window(2), ps::lanes(3)) | ps::shard(1, 3) |
+                    ps::shuffle(ps::seed(3), ps::window(2), ps::lanes(3)) | ps::shard(1, 3) |
                     ps::batch(4, ps::tail::pad));
   }
-  SECTION("shuffle_buffer") { check_all_stops(source | ps::shuffle_buffer(7, 5) | ps::batch(4)); }
+  SECTION("shuffle_buffer") { check_all_stops(source | ps::shuffle_buffer(7, ps::seed(5)) | ps::batch(4)); }
   SECTION("shuffle_buffer before shard") {
-    check_all_stops(source | ps::shuffle_buffer(7, 5) | ps::shard(1, 2) | ps::batch(3));
+    check_all_stops(source | ps::shuffle_buffer(7, ps::seed(5)) | ps::shard(1, 2) | ps::batch(3));
   }
   SECTION("shuffle_buffer after shard") {
-    check_all_stops(source | ps::shard(1, 2) | ps::shuffle_buffer(7, 5) | ps::batch(3));
+    check_all_stops(source | ps::shard(1, 2) | ps::shuffle_buffer(7, ps::seed(5)) | ps::batch(3));
   }
   SECTION("take, skip, repeat") {
-    check_all_stops(source | ps::shuffle(1) | ps::skip(3) | ps::take(20) | ps::repeat(2) | ps::batch(6));
+    check_all_stops(source | ps::shuffle(ps::seed(1)) | ps::skip(3) | ps::take(20) | ps::repeat(2) |
+                    ps::batch(6));
   }
   SECTION("after batch") {
     check_all_stops(source | ps::batch(4) | ps::skip(1) | ps::take(5) | ps::repeat(2));
   }
-  SECTION("steps") { check_all_stops(source | ps::shuffle(2) | ps::batch(8) | ps::steps(9)); }
+  SECTION("steps") { check_all_stops(source | ps::shuffle(ps::seed(2)) | ps::batch(8) | ps::steps(9)); }
 }
 
 TEST_CASE("run/delivery_shell: elastic plans with batches in place resume with another number of ranks") {
   const penstock_test::deadline guard("elastic");
-  const auto source = ps::generated(100, identity) | ps::map(noisy) | ps::shuffle(3);
+  const auto source = ps::generated(100, identity) | ps::map(noisy) | ps::shuffle(ps::seed(3));
   for (const std::uint64_t before : {1u, 2u, 3u, 6u}) {
     for (const std::uint64_t after : {1u, 2u, 6u}) {
       for (const std::size_t stop : {0u, 3u, 8u, 10u}) {
@@ -82,7 +83,7 @@ TEST_CASE("run/delivery_shell: elastic plans with batches in place resume with a
 
 TEST_CASE("run/delivery_shell: elastic plans with a filter resume with another number of ranks") {
   const penstock_test::deadline guard("elastic");
-  const auto source = ps::generated(100, identity) | ps::map(noisy) | ps::shuffle(3);
+  const auto source = ps::generated(100, identity) | ps::map(noisy) | ps::shuffle(ps::seed(3));
   for (const std::uint64_t before : {1u, 2u, 3u, 6u}) {
     for (const std::uint64_t after : {1u, 2u, 6u}) {
       for (const std::size_t stop : {0u, 3u, 8u, 10u}) {
@@ -125,7 +126,7 @@ TEST_CASE("run/delivery_shell: a loop over rows resumes with another number of r
   };
   const auto source = ps::generated(60, identity) | ps::map(noisy);
   check([&](std::uint64_t rank, std::uint64_t world) {
-    return source | ps::shuffle(4) | ps::shard(rank, world);
+    return source | ps::shuffle(ps::seed(4)) | ps::shard(rank, world);
   });
   check([&](std::uint64_t rank, std::uint64_t world) {
     return source | ps::shuffle_buffer(6) | ps::shard(rank, world);

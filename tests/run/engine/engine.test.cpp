@@ -76,13 +76,13 @@ TEST_CASE("run/engine: plain and shuffled batches match the naive loop with any 
     for (const auto policy : {ps::tail::keep, ps::tail::drop, ps::tail::pad}) {
       std::vector<numbers> plain(3, iota(n)), shuffled;
       for (std::uint64_t epoch = 0; epoch < 3; ++epoch)
-        shuffled.push_back(order_of_epoch(n, {}, epoch, ps::shuffle(11)));
+        shuffled.push_back(order_of_epoch(n, {}, epoch, ps::shuffle(ps::seed(11))));
       const auto source = ps::generated(n, as_it_is) | ps::map(slowly{});
       on_each_setting(source | ps::batch(8, policy), [&](const auto& plan, const std::string& setting) {
         INFO(setting << ", n " << n);
         CHECK(read_plan(plan, 3) == model(plain, 8, 0, 1, policy));
       });
-      on_default_depth(source | ps::shuffle(11) | ps::batch(8, policy),
+      on_default_depth(source | ps::shuffle(ps::seed(11)) | ps::batch(8, policy),
                        [&](const auto& plan, const std::string& setting) {
                          INFO(setting << ", n " << n);
                          CHECK(read_plan(plan, 3) == model(shuffled, 8, 0, 1, policy));
@@ -100,11 +100,11 @@ TEST_CASE("run/engine: ranks get complete and disjoint slices of the global step
         const std::uint64_t b = 30 / world;
         std::vector<numbers> order;
         for (std::uint64_t epoch = 0; epoch < 2; ++epoch)
-          order.push_back(order_of_epoch(n, {}, epoch, ps::shuffle(3)));
+          order.push_back(order_of_epoch(n, {}, epoch, ps::shuffle(ps::seed(3))));
         std::vector<numbers> steps;
         for (std::uint64_t rank = 0; rank < world; ++rank) {
           const auto plan = ps::generated(n, as_it_is) | ps::shard(rank, world) | ps::map(slowly{}) |
-                            ps::shuffle(3) | ps::batch(b, policy) | ps::workers(2);
+                            ps::shuffle(ps::seed(3)) | ps::batch(b, policy) | ps::workers(2);
           auto run = (plan | ps::allow_empty).open();
           const auto got = read_epochs(run, 2);
           CHECK(got == model(order, b, rank, world, policy));
@@ -139,7 +139,7 @@ TEST_CASE("run/engine: a windowed order with lanes") {
   const std::vector<std::uint64_t> starts = {0, 10, 17, 40, 41, 60, 80, 97};
   for (const std::uint64_t world : {1u, 2u, 3u}) {
     for (std::uint64_t rank = 0; rank < world; ++rank) {
-      const auto order = ps::shuffle(5, ps::window(2), ps::lanes(4));
+      const auto order = ps::shuffle(ps::seed(5), ps::window(2), ps::lanes(4));
       std::vector<numbers> epochs;
       for (std::uint64_t epoch = 0; epoch < 3; ++epoch)
         epochs.push_back(order_of_epoch(97, starts, epoch, order));
@@ -156,34 +156,36 @@ TEST_CASE("run/engine: a windowed order with lanes") {
 TEST_CASE("run/engine: take, skip and repeat before batch count positions, after it batches") {
   const penstock_test::deadline guard("take skip repeat");
   const auto source = ps::generated(50, as_it_is) | ps::map(slowly{});
-  const auto epoch_of = [](std::uint64_t e) { return order_of_epoch(50, {}, e, ps::shuffle(9)); };
-  on_default_depth(source | ps::shuffle(9) | ps::skip(5) | ps::take(20) | ps::repeat(2) | ps::batch(8),
-                   [&](const auto& plan, auto setting) {
-                     INFO(setting);
-                     std::vector<numbers> expected;
-                     for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
-                       numbers order;
-                       for (std::uint64_t round = 0; round < 2; ++round) {
-                         const numbers whole = epoch_of(epoch * 2 + round);
-                         order.insert(order.end(), whole.begin() + 5, whole.begin() + 25);
-                       }
-                       expected.push_back(order);
-                     }
-                     CHECK(read_plan(plan, 2) == model(expected, 8, 0, 1, ps::tail::keep));
-                   });
-  on_default_depth(source | ps::shuffle(9) | ps::batch(8) | ps::skip(1) | ps::take(3) | ps::repeat(2),
-                   [&](const auto& plan, auto setting) {
-                     INFO(setting);
-                     std::vector<batches> expected;
-                     for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
-                       expected.emplace_back();
-                       for (std::uint64_t round = 0; round < 2; ++round) {
-                         const auto cut = cut_naively(epoch_of(epoch * 2 + round), 8, 0, 1, ps::tail::keep);
-                         expected.back().insert(expected.back().end(), cut.begin() + 1, cut.begin() + 4);
-                       }
-                     }
-                     CHECK(read_plan(plan, 2) == expected);
-                   });
+  const auto epoch_of = [](std::uint64_t e) { return order_of_epoch(50, {}, e, ps::shuffle(ps::seed(9))); };
+  on_default_depth(
+      source | ps::shuffle(ps::seed(9)) | ps::skip(5) | ps::take(20) | ps::repeat(2) | ps::batch(8),
+      [&](const auto& plan, auto setting) {
+        INFO(setting);
+        std::vector<numbers> expected;
+        for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
+          numbers order;
+          for (std::uint64_t round = 0; round < 2; ++round) {
+            const numbers whole = epoch_of(epoch * 2 + round);
+            order.insert(order.end(), whole.begin() + 5, whole.begin() + 25);
+          }
+          expected.push_back(order);
+        }
+        CHECK(read_plan(plan, 2) == model(expected, 8, 0, 1, ps::tail::keep));
+      });
+  on_default_depth(
+      source | ps::shuffle(ps::seed(9)) | ps::batch(8) | ps::skip(1) | ps::take(3) | ps::repeat(2),
+      [&](const auto& plan, auto setting) {
+        INFO(setting);
+        std::vector<batches> expected;
+        for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
+          expected.emplace_back();
+          for (std::uint64_t round = 0; round < 2; ++round) {
+            const auto cut = cut_naively(epoch_of(epoch * 2 + round), 8, 0, 1, ps::tail::keep);
+            expected.back().insert(expected.back().end(), cut.begin() + 1, cut.begin() + 4);
+          }
+        }
+        CHECK(read_plan(plan, 2) == expected);
+      });
 }
 
 TEST_CASE("run/engine: numbers after a filter, on workers, in reused memory") {
@@ -204,10 +206,12 @@ TEST_CASE("run/engine: numbers after a filter, on workers, in reused memory") {
 
 TEST_CASE("run/engine: steps(n) cuts an epoch short or repeats the data in a new order") {
   const penstock_test::deadline guard("steps");
-  const auto order = [](std::uint64_t epoch) { return order_of_epoch(20, {}, epoch, ps::shuffle(2)); };
+  const auto order = [](std::uint64_t epoch) {
+    return order_of_epoch(20, {}, epoch, ps::shuffle(ps::seed(2)));
+  };
   for (const std::uint64_t steps : {1u, 3u, 7u, 11u}) {
-    const auto plan =
-        ps::generated(20, as_it_is) | ps::shuffle(2) | ps::map(slowly{}) | ps::batch(8) | ps::steps(steps);
+    const auto plan = ps::generated(20, as_it_is) | ps::shuffle(ps::seed(2)) | ps::map(slowly{}) |
+                      ps::batch(8) | ps::steps(steps);
     std::vector<batches> expected;
     for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
       expected.emplace_back();
@@ -249,7 +253,7 @@ TEST_CASE("run/engine: a shuffle buffer of positions is the classical buffer of 
           INFO("n " << n << ", rank " << rank << " of " << world);
           std::vector<batches> before, after;
           for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
-            const numbers in = order_of_epoch(n, {}, epoch, ps::shuffle(1));
+            const numbers in = order_of_epoch(n, {}, epoch, ps::shuffle(ps::seed(1)));
             before.push_back(cut_naively(mixed(in, 10, 4, epoch), 4, rank, world, policy));
             // After shard the buffer mixes this rank's samples, and its batches keep their sizes.
             const auto mine = cut_naively(in, 4, rank, world, policy);
@@ -264,12 +268,12 @@ TEST_CASE("run/engine: a shuffle buffer of positions is the classical buffer of 
               at += b.size();
             }
           }
-          const auto source = ps::generated(n, as_it_is) | ps::map(slowly{}) | ps::shuffle(1);
+          const auto source = ps::generated(n, as_it_is) | ps::map(slowly{}) | ps::shuffle(ps::seed(1));
           for (const unsigned workers : {0u, 2u}) {
-            CHECK(read_plan(source | ps::shuffle_buffer(10, 4) | ps::shard(rank, world) |
+            CHECK(read_plan(source | ps::shuffle_buffer(10, ps::seed(4)) | ps::shard(rank, world) |
                                 ps::batch(4, policy) | ps::workers(workers),
                             2) == before);
-            CHECK(read_plan(source | ps::shard(rank, world) | ps::shuffle_buffer(10, 4) |
+            CHECK(read_plan(source | ps::shard(rank, world) | ps::shuffle_buffer(10, ps::seed(4)) |
                                 ps::batch(4, policy) | ps::workers(workers),
                             2) == after);
           }
@@ -281,10 +285,10 @@ TEST_CASE("run/engine: a shuffle buffer of positions is the classical buffer of 
 
 TEST_CASE("run/engine: a batch knows its epoch, step, sizes, mask, positions and keys") {
   const penstock_test::deadline guard("facts of a batch");
-  const auto plan = ps::generated(10, as_it_is) | ps::shuffle(6) | ps::shard(1, 2) |
+  const auto plan = ps::generated(10, as_it_is) | ps::shuffle(ps::seed(6)) | ps::shard(1, 2) |
                     ps::batch(3, ps::tail::pad) | ps::workers(2);
   auto run = plan.open();
-  const numbers order = order_of_epoch(10, {}, 1, ps::shuffle(6));
+  const numbers order = order_of_epoch(10, {}, 1, ps::shuffle(ps::seed(6)));
   std::uint64_t step = 0;
   for (auto&& b : run.epoch(1)) {
     CHECK(b.epoch() == 1);
@@ -311,13 +315,14 @@ TEST_CASE("run/engine: a batch knows its epoch, step, sizes, mask, positions and
 
 TEST_CASE("run/engine: epochs may be taken in any order, left early and taken again") {
   const penstock_test::deadline guard("epochs in any order");
-  const auto source = ps::generated(40, as_it_is) | ps::map(slowly{}) | ps::shuffle(8) | ps::batch(6);
+  const auto source =
+      ps::generated(40, as_it_is) | ps::map(slowly{}) | ps::shuffle(ps::seed(8)) | ps::batch(6);
   on_each_setting(source, [&](const auto& plan, const std::string& setting) {
     INFO(setting);
     auto run = plan.open();
     for (const std::uint64_t epoch : {3u, 0u, 1u, 1u, 7u}) {
       const auto expected =
-          cut_naively(order_of_epoch(40, {}, epoch, ps::shuffle(8)), 6, 0, 1, ps::tail::keep);
+          cut_naively(order_of_epoch(40, {}, epoch, ps::shuffle(ps::seed(8))), 6, 0, 1, ps::tail::keep);
       batches got;
       for (auto&& b : run.epoch(epoch)) {
         got.push_back(values_of(b));

@@ -251,8 +251,8 @@ TEST_CASE("run/sizes: plans that only copy are those over shards with nothing bu
   const auto fields = shards | ps::fields<"cls">;
   CHECK(copied(fields | ps::batch(2)));
   CHECK(in_order(fields | ps::skip(1) | ps::batch(2)));
-  CHECK(copied(fields | ps::shuffle(1) | ps::batch(2)));
-  CHECK_FALSE(in_order(fields | ps::shuffle(1) | ps::batch(2)));
+  CHECK(copied(fields | ps::shuffle(ps::seed(1)) | ps::batch(2)));
+  CHECK_FALSE(in_order(fields | ps::shuffle(ps::seed(1)) | ps::batch(2)));
   CHECK_FALSE(copied(fields | ps::decode<ps::field<"cls", ps::integer>> | ps::batch(2)));
   CHECK_FALSE(copied(shards | ps::map([](const auto&) { return 1; }) | ps::batch(2)));
   CHECK_FALSE(copied(numbers));
@@ -284,7 +284,7 @@ TEST_CASE("run/sizes: samples that are only copied in the order of their files a
   CHECK(sizes_of(copied, on(2), {112'640}).depth(512) == 4);
   CHECK(sizes_of(copied, on(2), {112'640, false, true}).depth(512) == 5);
   CHECK(sizes_of(copied, on(3), {112'640}).depth(512) == 6);
-  CHECK(grain(files | ps::fields<"cls"> | ps::shuffle(1)) == 32);
+  CHECK(grain(files | ps::fields<"cls"> | ps::shuffle(ps::seed(1))) == 32);
   CHECK(grain(files | ps::fields<"cls"> | ps::decode<ps::integer>) == 32);
   CHECK(grain(files | ps::map([](const auto&) { return 1; })) == 32);
   CHECK(grain(ps::concat(files, files) | ps::fields<"cls">) == 32);

@@ -36,8 +36,9 @@ constexpr auto odd = [](int x) { return x % 2 == 1; };
 }  // namespace
 
 TEST_CASE("run/feed_facts: a plan with batches has the cut of its batch") {
-  const auto facts = facts_of(ps::from(first_ints(50)) | ps::shuffle(1, ps::window(1), ps::lanes(2)) |
-                              ps::shard(1, 3) | ps::batch(4, ps::tail::pad));
+  const auto facts =
+      facts_of(ps::from(first_ints(50)) | ps::shuffle(ps::seed(1), ps::window(1), ps::lanes(2)) |
+               ps::shard(1, 3) | ps::batch(4, ps::tail::pad));
   CHECK_FALSE(facts.by_sample);
   CHECK_FALSE(facts.has_buffer);
   CHECK(facts.mine.size == 50);
@@ -58,7 +59,7 @@ TEST_CASE("run/feed_facts: order stages after batch are called without their typ
 }
 
 TEST_CASE("run/feed_facts: without batch a step has one sample per rank") {
-  const auto source = ps::from(first_ints(50)) | ps::shuffle_buffer(7, 3) | ps::shard(1, 3);
+  const auto source = ps::from(first_ints(50)) | ps::shuffle_buffer(7, ps::seed(3)) | ps::shard(1, 3);
   const auto rows = facts_of(source);
   CHECK(rows.by_sample);
   CHECK(rows.dealt_in_rotation);

@@ -38,9 +38,11 @@ using namespace engine_test;
 TEST_CASE("run/feed: resumes after every batch, for every stage") {
   const penstock_test::deadline guard("every stage");
   const auto source = ps::generated(41, identity) | ps::map(noisy);
-  SECTION("filter") { check_all_stops(source | ps::shuffle(2) | ps::filter(odd_thirds) | ps::batch(3)); }
+  SECTION("filter") {
+    check_all_stops(source | ps::shuffle(ps::seed(2)) | ps::filter(odd_thirds) | ps::batch(3));
+  }
   SECTION("filter and steps") {
-    check_all_stops(source | ps::shuffle(2) | ps::filter(odd_thirds) | ps::batch(3) | ps::steps(7));
+    check_all_stops(source | ps::shuffle(ps::seed(2)) | ps::filter(odd_thirds) | ps::batch(3) | ps::steps(7));
   }
   SECTION("filter between take and skip") {
     check_all_stops(source | ps::take(40) | ps::filter(odd_thirds) | ps::skip(2) | ps::take(9) |
@@ -50,16 +52,16 @@ TEST_CASE("run/feed: resumes after every batch, for every stage") {
     check_all_stops(source | ps::filter(odd_thirds) | ps::shard(1, 3) | ps::batch(2) | ps::steps(5));
   }
   SECTION("filter after shard and buffer") {
-    check_all_stops(source | ps::shard(1, 2) | ps::shuffle_buffer(5, 1) | ps::filter(odd_thirds) |
+    check_all_stops(source | ps::shard(1, 2) | ps::shuffle_buffer(5, ps::seed(1)) | ps::filter(odd_thirds) |
                     ps::batch(2) | ps::steps(5));
   }
   SECTION("unbatch") {
-    check_all_stops(ps::generated(25, [](std::uint64_t x) { return words_of(x); }) | ps::shuffle(2) |
-                    ps::unbatch | ps::map(noisy) | ps::batch(4));
+    check_all_stops(ps::generated(25, [](std::uint64_t x) { return words_of(x); }) |
+                    ps::shuffle(ps::seed(2)) | ps::unbatch | ps::map(noisy) | ps::batch(4));
   }
-  SECTION("rows") { check_all_stops(source | ps::shuffle(2)); }
+  SECTION("rows") { check_all_stops(source | ps::shuffle(ps::seed(2))); }
   SECTION("rows of a rank") {
-    check_all_stops(source | ps::shuffle(2) | ps::shard(1, 3) | ps::shuffle_buffer(4));
+    check_all_stops(source | ps::shuffle(ps::seed(2)) | ps::shard(1, 3) | ps::shuffle_buffer(4));
   }
   SECTION("rows that were filtered") { check_all_stops(source | ps::filter(odd_thirds) | ps::take(10)); }
   SECTION("rows of rows") {
@@ -90,14 +92,14 @@ TEST_CASE("run/feed: ranks divide the samples, to the last one") {
       REQUIRE(of_all_ranks(world, [&](auto r) { return source | ps::shard(r, world) | ps::workers(0); }) ==
               all);
       REQUIRE(of_all_ranks(world, [&](auto r) {
-                return source | ps::shuffle(1, ps::window(1), ps::lanes(3)) | ps::shard(r, world) |
+                return source | ps::shuffle(ps::seed(1), ps::window(1), ps::lanes(3)) | ps::shard(r, world) |
                        ps::workers(0);
               }) == all);
       REQUIRE(of_all_ranks(world, [&](auto r) {
-                return source | ps::shard(r, world) | ps::shuffle_buffer(2, 1) | ps::workers(0);
+                return source | ps::shard(r, world) | ps::shuffle_buffer(2, ps::seed(1)) | ps::workers(0);
               }) == all);
       REQUIRE(of_all_ranks(world, [&](auto r) {
-                return source | ps::shuffle(2) | ps::shard(r, world) | ps::filter(odd_thirds) |
+                return source | ps::shuffle(ps::seed(2)) | ps::shard(r, world) | ps::filter(odd_thirds) |
                        ps::workers(0);
               }) == some);
     }
@@ -136,19 +138,21 @@ TEST_CASE("run/feed: without batches a run resumes with other ranks, again and a
   for (std::uint64_t i = 0; i < samples; ++i)
     if (odd_thirds(i)) some.push_back(i);
   SECTION("shuffled") {
-    check(iota(samples), [&](auto r, auto w) { return source | ps::shuffle(1) | ps::shard(r, w); });
+    check(iota(samples), [&](auto r, auto w) { return source | ps::shuffle(ps::seed(1)) | ps::shard(r, w); });
   }
   SECTION("with lanes") {
     check(iota(samples), [&](auto r, auto w) {
-      return source | ps::shuffle(1, ps::window(1), ps::lanes(4)) | ps::shard(r, w);
+      return source | ps::shuffle(ps::seed(1), ps::window(1), ps::lanes(4)) | ps::shard(r, w);
     });
   }
   SECTION("after a buffer") {
-    check(iota(samples), [&](auto r, auto w) { return source | ps::shuffle_buffer(7, 1) | ps::shard(r, w); });
+    check(iota(samples),
+          [&](auto r, auto w) { return source | ps::shuffle_buffer(7, ps::seed(1)) | ps::shard(r, w); });
   }
   SECTION("filtered") {
-    check(some,
-          [&](auto r, auto w) { return source | ps::shuffle(1) | ps::filter(odd_thirds) | ps::shard(r, w); });
+    check(some, [&](auto r, auto w) {
+      return source | ps::shuffle(ps::seed(1)) | ps::filter(odd_thirds) | ps::shard(r, w);
+    });
   }
   SECTION("filtered, the first ones left out") {
     const auto filtered = ps::generated(samples, identity) | ps::filter(odd_thirds);
@@ -179,7 +183,7 @@ TEST_CASE("run/feed: random compositions") {
                   << modulus);
     const auto keep = [modulus](std::uint64_t x) { return x / 1000 % modulus == 0; };
     const auto start =
-        ps::generated(n, identity) | ps::map(noisy) | ps::shuffle(seed) | ps::skip(draw.below(5));
+        ps::generated(n, identity) | ps::map(noisy) | ps::shuffle(ps::seed(seed)) | ps::skip(draw.below(5));
     const unsigned workers = static_cast<unsigned>(draw.below(4)),
                    others = static_cast<unsigned>(draw.below(4));
     const std::size_t stride = 1 + static_cast<std::size_t>(draw.below(4));
@@ -192,10 +196,12 @@ TEST_CASE("run/feed: random compositions") {
         check(start | ps::take(draw.below(100)) | ps::shard(rank, world) | ps::batch(b, policy));
         break;
       case 1:
-        check(start | ps::shuffle_buffer(capacity, seed) | ps::shard(rank, world) | ps::batch(b, policy));
+        check(start | ps::shuffle_buffer(capacity, ps::seed(seed)) | ps::shard(rank, world) |
+              ps::batch(b, policy));
         break;
       case 2:
-        check(start | ps::shard(rank, world) | ps::shuffle_buffer(capacity, seed) | ps::batch(b, policy));
+        check(start | ps::shard(rank, world) | ps::shuffle_buffer(capacity, ps::seed(seed)) |
+              ps::batch(b, policy));
         break;
       case 3:
         check(start | ps::repeat(1 + draw.below(3)) | ps::filter(keep) | ps::batch(b, policy));
@@ -216,7 +222,7 @@ namespace {
 /// The facts of a cut by cost on one of two ranks: sample i of 60 costs 1 + i % 4, a batch 6 at most.
 ps::feed_facts uneven_facts(std::uint64_t maximum = 6) {
   const auto cost = [](std::uint64_t i) -> std::uint64_t { return 1 + i % 4; };
-  const auto plan = ps::generated(60, identity) | ps::shuffle(3) | ps::shard(1, 2) |
+  const auto plan = ps::generated(60, identity) | ps::shuffle(ps::seed(3)) | ps::shard(1, 2) |
                     ps::batch_by(cost, maximum, ps::tail::drop);
   return ps::make_feed_facts(plan, ps::make_sample_orders(plan));
 }

@@ -58,7 +58,7 @@ TEST_CASE("run/front: after shard and shuffle_buffer take and skip count for all
   for (const std::size_t world : {1u, 2u, 3u, 5u}) {
     std::vector<int> taken, skipped, both;
     for (std::size_t rank = 0; rank < world; ++rank) {
-      const auto mixed = list(23) | ps::shard(rank, world) | ps::shuffle_buffer(4, 1);
+      const auto mixed = list(23) | ps::shard(rank, world) | ps::shuffle_buffer(4, ps::seed(1));
       for (const int i : read(mixed | ps::take(7))) taken.push_back(i);
       for (const int i : read(mixed | ps::skip(8))) skipped.push_back(i);
       for (const int i : read(mixed | ps::skip(4) | ps::take(5))) both.push_back(i);
@@ -78,25 +78,26 @@ TEST_CASE("run/front: a rank of a forward source gets the samples it would get o
             values_of(stages(ps::from(all) | ps::shard(rank, world)) | ps::batch(1)));
   };
   for (const std::uint64_t world : {1u, 2u, 3u}) {
-    same([](auto p) { return p | ps::repeat(2) | ps::shuffle_buffer(3, 1); }, world);
-    same([](auto p) { return p | ps::skip(3) | ps::take(6) | ps::shuffle_buffer(3, 1); }, world);
-    same([](auto p) { return p | ps::take(3) | ps::repeat(4) | ps::shuffle_buffer(2, 1); }, world);
+    same([](auto p) { return p | ps::repeat(2) | ps::shuffle_buffer(3, ps::seed(1)); }, world);
+    same([](auto p) { return p | ps::skip(3) | ps::take(6) | ps::shuffle_buffer(3, ps::seed(1)); }, world);
+    same([](auto p) { return p | ps::take(3) | ps::repeat(4) | ps::shuffle_buffer(2, ps::seed(1)); }, world);
   }
 }
 
 TEST_CASE(
     "run/front: take after shard, shuffle_buffer and repeat is refused, because samples cannot be counted "
     "there") {
-  CHECK_THROWS_WITH(
-      ps::make_front(list(5) | ps::shard(0, 2) | ps::shuffle_buffer(4, 1) | ps::repeat(2) | ps::take(10)),
-      penstock_test::contains("write repeat before shuffle_buffer"));
-  CHECK(read(list(5) | ps::shard(0, 1) | ps::shuffle_buffer(4, 1) | ps::repeat(2) | ps::take(7)).size() == 7);
+  CHECK_THROWS_WITH(ps::make_front(list(5) | ps::shard(0, 2) | ps::shuffle_buffer(4, ps::seed(1)) |
+                                   ps::repeat(2) | ps::take(10)),
+                    penstock_test::contains("write repeat before shuffle_buffer"));
+  CHECK(read(list(5) | ps::shard(0, 1) | ps::shuffle_buffer(4, ps::seed(1)) | ps::repeat(2) | ps::take(7))
+            .size() == 7);
 }
 
 TEST_CASE("run/front: a shuffle buffer delivers every sample once") {
-  auto all = read(list(100) | ps::shuffle_buffer(9, 1));
+  auto all = read(list(100) | ps::shuffle_buffer(9, ps::seed(1)));
   CHECK(all != first_ints(100));
-  CHECK(read(list(100) | ps::shuffle_buffer(9, 1), 1) != all);
+  CHECK(read(list(100) | ps::shuffle_buffer(9, ps::seed(1)), 1) != all);
   std::sort(all.begin(), all.end());
   CHECK(all == first_ints(100));
 }

@@ -29,7 +29,7 @@ TEST_CASE("run/placement: a row's position follows from its part, or is the list
 }
 
 TEST_CASE("run/placement: binds the orders for its positions only, if any") {
-  const auto orders = ps::make_order_chain({100, nullptr}, ps::shuffle(3));
+  const auto orders = ps::make_order_chain({100, nullptr}, ps::shuffle(ps::seed(3)));
   ps::placement some;
   some.epoch = 5;
   some.low = 20;

@@ -220,5 +220,5 @@ TEST_CASE("storage/reads/part_reads: short reads, and those of a storage that on
   CHECK(are_bytes_of_file(std::span(bytes).first(16_MiB), 7));
   ps::retrying(large_file()).connect().read(0, 7, bytes);
   CHECK(are_bytes_of_file(bytes, 7));
-  CHECK(ps::retrying(large_file()).connect().counters().requests == 0);
+  CHECK(ps::retrying(large_file()).connect().report().counters.requests == 0);
 }

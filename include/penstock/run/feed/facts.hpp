@@ -112,8 +112,9 @@ feed_facts make_feed_facts(const Plan& p, [[maybe_unused]] const sample_orders_o
                    .lanes = orders.lanes(),
                    .policy = batch.at_end};
       made.mine.check();
-      auto after = detail::chain_of_orders({made.mine.steps(), nullptr},
-                                           detail::orders_between<in::batch, in::count>(p.stages()));
+      auto after = detail::chain_of_orders(
+          {made.mine.steps(), nullptr},
+          detail::orders_between<in::batch, in::count>(p.stages(), *options_of(p).seed));
       if constexpr (!std::is_same_v<decltype(after), order_chain<>>)
         made.after_batch = step_orders(std::move(after));
     }

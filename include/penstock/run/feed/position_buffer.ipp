@@ -23,7 +23,7 @@ PENSTOCK_INLINE void position_buffer::begin(std::uint64_t epoch, std::uint64_t s
     held_.reserve(detail::to_size(room));
   } catch (const std::exception&) {  // too many bytes, or too many for a vector
     throw out_of_memory(8 * room, "the positions that shuffle_buffer holds",
-                        "give it fewer, or write shuffle(seed), which holds none");
+                        "give it fewer, or write shuffle, which holds none");
   }
   while (held_.size() < capacity_ && taken_ < size_) held_.push_back(taken_++);
 }

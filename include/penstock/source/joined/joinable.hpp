@@ -55,7 +55,7 @@ struct joins_cursor {
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: shuffle_buffer inside mix, zip or concat, which compute with positions; write "
-                  "shuffle(seed, window(w)) there, or shuffle_buffer after it");
+                  "shuffle(seed(7), window(w)) there, or shuffle_buffer after it");
   }
 };
 struct joins_filter {

@@ -22,7 +22,7 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// What `http` reads through: one request per read, and what fails, fails.
+/// What `http` reads through: one request per read, and no second attempt after a failure.
 class plain_http {
  public:
   class session {

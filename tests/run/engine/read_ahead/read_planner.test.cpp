@@ -157,8 +157,8 @@ TEST_CASE("run/read_planner: a session hears what a run of three epochs will rea
   const penstock_test::temp_dir dir;
   const planning_files files = shards(dir);
   const auto loader = [](const auto& source) {
-    return source | ps::shuffle(3) | ps::shard(1, 2) | ps::fields<"txt"> | ps::prefetch(4) | ps::batch(5) |
-           ps::prefetch(2) | ps::workers(2);
+    return source | ps::shuffle(ps::seed(3)) | ps::shard(1, 2) | ps::fields<"txt"> | ps::prefetch(4) |
+           ps::batch(5) | ps::prefetch(2) | ps::workers(2);
   };
   const auto expected = places(loader(ps::webdataset(files.files)), 3);
   REQUIRE(expected.size() == 3 * 30);
@@ -191,8 +191,8 @@ TEST_CASE(
     auto& what = *files.what;
     what.maximum = maximum;
     const auto loader = [](const auto& source) {
-      return source | ps::shuffle(3) | ps::fields<"txt"> | ps::prefetch(4) | ps::batch(4) | ps::prefetch(2) |
-             ps::workers(1);
+      return source | ps::shuffle(ps::seed(3)) | ps::fields<"txt"> | ps::prefetch(4) | ps::batch(4) |
+             ps::prefetch(2) | ps::workers(1);
     };
     const auto expected = places(loader(ps::webdataset(files.files)), 10);
     const auto plan = loader(ps::webdataset(files));
@@ -218,8 +218,8 @@ TEST_CASE("run/read_planner: a number of epochs that is smaller than was expecte
   const planning_files files = shards(dir);
   auto& what = *files.what;
   const auto loader = [](const auto& source) {
-    return source | ps::shuffle(3) | ps::fields<"txt"> | ps::prefetch(4) | ps::batch(4) | ps::prefetch(2) |
-           ps::workers(1);
+    return source | ps::shuffle(ps::seed(3)) | ps::fields<"txt"> | ps::prefetch(4) | ps::batch(4) |
+           ps::prefetch(2) | ps::workers(1);
   };
   const auto expected = places(loader(ps::webdataset(files.files)), 1);
   auto run = loader(ps::webdataset(files)).open();
@@ -243,8 +243,8 @@ TEST_CASE("run/read_planner: after a jump to another epoch it begins again there
   const planning_files files = shards(dir);
   auto& what = *files.what;
   const auto loader = [](const auto& source) {
-    return source | ps::shuffle(3) | ps::fields<"txt"> | ps::prefetch(4) | ps::batch(4) | ps::prefetch(2) |
-           ps::workers(2);
+    return source | ps::shuffle(ps::seed(3)) | ps::fields<"txt"> | ps::prefetch(4) | ps::batch(4) |
+           ps::prefetch(2) | ps::workers(2);
   };
   const auto expected = places(loader(ps::webdataset(files.files)), 9, 7);
   what.maximum = 100;

@@ -112,7 +112,7 @@ TEST_CASE("run/observers: all observers of a plan get the same events, others ge
   const penstock_test::deadline guard("observers");
   const witness one, two;
   const auto plain = ps::generated(60, words_of) | ps::map([](const numbers& v) { return v[0]; }) |
-                     ps::shuffle(3) | ps::batch(6) | ps::workers(2);
+                     ps::shuffle(ps::seed(3)) | ps::batch(6) | ps::workers(2);
   CHECK(ps::observers_of(plain, 2, false).empty());
   const auto plan = plain | one | two;
   CHECK(ps::observers_of(plan, 2, false).size() == 2);

@@ -22,7 +22,8 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// What `s3` reads through: one request per read, but for what an answer asks to do; what fails, fails.
+/// What `s3` reads through: one request per read, and a second one only if an answer asks for it. Failures
+/// are not retried.
 class plain_s3 {
  public:
   class session {
