@@ -36,7 +36,7 @@ struct look_at_batch {
   }
 };
 
-/// The order of `shuffle(seed(seed))` in an epoch, computed beforehand, so that it costs the reference
+/// The order of `shuffle(seed(7))` in an epoch, computed beforehand, so that it costs the reference
 /// nothing.
 class orders {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row 15: the cost of a position of a mixture, relative to one of `shuffle(seed(seed))`: eight sources of
+// Row 15: the cost of a position of a mixture, relative to one of `shuffle(seed(7))`: eight sources of
 // unequal sizes and weights, an epoch in order; as arithmetic alone, with positions in random order, and as a
 // plan.
 // The bars apply to the instructions, rows i15a and i15b.
@@ -80,7 +80,7 @@ void measure(const bench::options& o) {
     };
   };
   const auto none = [] {};
-  bench::compare(o, {"15a", "a position of shuffle(seed(seed)) / of a mixture of 8 sources", 0},
+  bench::compare(o, {"15a", "a position of shuffle(seed(7)) / of a mixture of 8 sources", 0},
                  positions_of(mixed, 1), shuffled, none, bench::sums::unknown);
   bench::compare(o, {"15b", "the same, weights that follow a schedule", 0}, positions_of(scheduled, 1),
                  shuffled, none, bench::sums::unknown);
@@ -105,7 +105,7 @@ void measure(const bench::options& o) {
                 ps::batch(256) | ps::workers(0))
                    .open();
     bench::compare(
-        o, {"15d", "generated | shuffle(seed(seed)) | batch(256) / mix of 8 types of source | batch(256)", 0},
+        o, {"15d", "generated | shuffle(seed(7)) | batch(256) / mix of 8 types of source | batch(256)", 0},
         bench::epochs_of(run, look_at_batch{}), reference, none, bench::sums::unknown);
   }
   {

@@ -21,6 +21,8 @@
 #include <penstock/storage/object_check.hpp>
 #include <penstock/storage/range_store.hpp>
 #include <penstock/storage/retrying.hpp>
+#include <penstock/storage/session_adaptor.hpp>
+#include <penstock/storage/session_report.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/sha256_list.hpp>
 #include <penstock/storage/sidecar.hpp>

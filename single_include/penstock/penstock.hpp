@@ -7970,6 +7970,324 @@ inline void refuse_negative(std::uint64_t magnitude, std::string_view stage) {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/core/processor_set.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Processors by their numbers, as the operating system counts them (`lscpu --extended`): 0 to 1023.
+///
+/// A number that is listed twice, one above 1023 and a negative one are `errc::argument`, and so is a list
+/// made at run time that turns out to be empty. Only `{}` is the set without any.
+class processor_set {
+ public:
+  static constexpr unsigned max_processors = 1024;
+
+  constexpr processor_set() = default;
+  processor_set(std::initializer_list<any_count> numbers) {
+    for (const any_count number : numbers) add(number);
+  }
+  /// The numbers of a container of integers.
+  template <class Numbers>
+    requires(!std::is_same_v<Numbers, processor_set>) && requires(const Numbers& list) {
+      any_count(*list.begin());
+      list.begin() != list.end();
+      requires !std::is_same_v<std::remove_cvref_t<decltype(*list.begin())>, char>;  // a text is no list
+    }
+  processor_set(const Numbers& list) {  // NOLINT(google-explicit-constructor): as a braced list does
+    for (const auto& number : list) add(number);
+    if (empty()) refuse_empty();
+  }
+
+  void add(any_count number);
+  [[nodiscard]] constexpr bool contains(unsigned number) const noexcept {
+    return number < max_processors && (words_[number / 64] >> number % 64 & 1) != 0;
+  }
+  [[nodiscard]] unsigned size() const noexcept;
+  [[nodiscard]] constexpr bool empty() const noexcept {
+    return words_ == std::array<std::uint64_t, max_processors / 64>{};
+  }
+  /// In order, with ranges: `2-5, 8`.
+  [[nodiscard]] std::string describe() const;
+  friend constexpr bool operator==(const processor_set&, const processor_set&) = default;
+
+ private:
+  [[noreturn]] static void refuse_empty();
+
+  std::array<std::uint64_t, max_processors / 64> words_{};
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/processor_set.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void processor_set::add(any_count number) {
+  const std::uint64_t wanted = number.of("processors");
+  if (wanted >= max_processors)
+    throw error(errc::argument,
+                {"there is no processor ", wanted, "; their numbers go from 0 to ", max_processors - 1});
+  const auto place = static_cast<unsigned>(wanted);
+  if (contains(place))
+    throw error(errc::argument, {"processor ", place, " is listed twice; list each processor once"});
+  words_[place / 64] |= std::uint64_t{1} << place % 64;
+}
+
+PENSTOCK_INLINE void processor_set::refuse_empty() {
+  throw error(errc::argument, "the list of processors is empty; list at least one, or leave out .processors");
+}
+
+PENSTOCK_INLINE unsigned processor_set::size() const noexcept {
+  unsigned count = 0;
+  for (const std::uint64_t word : words_) count += static_cast<unsigned>(std::popcount(word));
+  return count;
+}
+
+PENSTOCK_INLINE std::string processor_set::describe() const {
+  std::string line;
+  for (unsigned first = 0; first < max_processors; ++first) {
+    if (!contains(first)) continue;
+    unsigned last = first;
+    while (contains(last + 1)) ++last;
+    detail::append(line, {line.empty() ? "" : ", ", first});
+    if (last != first) detail::append(line, {"-", last});
+    first = last;
+  }
+  return line;
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/options.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Where the threads that a run starts for its work may run, and how they give way to others: the workers,
+/// and the threads that read ahead. See `workers`.
+struct worker_options {
+  /// all threads may run on any of them; none: where the thread that opens the run may
+  processor_set processors{};
+  /// 0 to 19, higher gives way more (`man 2 setpriority`); unset: that of the thread that opens the run
+  std::optional<int> nice{};
+};
+
+/// How bytes that are fetched ahead are requested; see `prefetch`. None of these options changes the bytes.
+struct request_options {
+  using size = std::optional<std::uint64_t>;
+
+  /// Ranges of an object that lie at most this far apart are one request; unset: 64 KiB for a storage with
+  /// latency, otherwise 8 KiB
+  size coalesce_gap{};
+  /// the most bytes for which neighbours are put together; unset: with latency 8 MiB, or a sixteenth of what
+  /// is read ahead if that is less, otherwise 1 MiB
+  size max_coalesced{};
+  /// with latency, a longer range is requested in parts of at most this size, all at once; 0: never
+  std::uint64_t part_size = 16_MiB;
+  /// with latency, the most requests in flight; fewer are where more bring nothing
+  std::size_t max_in_flight = 64;
+
+  [[nodiscard]] constexpr std::uint64_t coalesce_gap_with(bool latency) const noexcept {
+    return coalesce_gap.value_or(latency ? 64_KiB : 8_KiB);
+  }
+  [[nodiscard]] constexpr std::uint64_t max_coalesced_with(bool latency) const noexcept {
+    return max_coalesced.value_or(latency ? 8_MiB : 1_MiB);
+  }
+};
+
+/// How a run works, gathered once from the annotations anywhere in the chain. None of these options changes
+/// the sequence.
+struct run_options {
+  /// worker threads; 0: evaluate in the calling thread; unset: chosen for the machine
+  std::optional<unsigned> workers;
+  /// processors and nice of the threads that work; without effect if there are none
+  worker_options threads{};
+  /// bytes of batches and read-ahead; unset: limited only by the depth
+  std::optional<std::uint64_t> memory;
+  std::optional<std::size_t> depth;  ///< batches in flight, including those held by the consumer
+  /// samples whose bytes are requested ahead of their turn; unset: none, or what a storage with latency
+  /// needs
+  std::optional<std::uint64_t> ahead;
+  std::optional<std::uint64_t> ahead_bytes;  ///< read-ahead in bytes, which is also the most that is held
+  request_options requests{};                ///< how bytes are fetched ahead
+  std::optional<std::uint64_t> seed;         ///< of random stages; unset: that of the first shuffle, else 0
+  std::uint64_t watchdog_ms = 30'000;        ///< reports this long without a batch; 0: never
+  bool allow_empty = false;                  ///< opens even if an epoch is known to have no batch
+};
+
+/// Limits that you can change while a run works, for `run.adjust`. An unset limit stays as it is. None of
+/// them changes the sequence. A run without threads has neither workers nor a depth.
+struct run_limits {
+  /// threads that work; the others are parked
+  std::optional<std::int64_t> workers{};
+  /// batches in flight, rounded to whole blocks if a block holds several; after `filter`, over forward
+  /// sources and in loops without `batch`: chunks of samples in flight
+  std::optional<std::int64_t> depth{};
+  /// samples whose bytes are requested ahead of their turn; 0: none
+  std::optional<std::int64_t> ahead{};
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/part.hpp
+
+/// The kinds of parts of a pipeline. A type becomes a part by naming its kind: `using penstock_part =
+/// pointwise_tag;`. There is no base class, so empty parts stay empty however deeply they are nested.
+namespace penstock::inline v0_1 {
+
+struct source_tag {};     ///< a dataset (see source/concepts.hpp)
+struct pointwise_tag {};  ///< computes a value from a value: `apply(value, call) const`
+struct filter_tag {};     ///< keeps or drops values: `keep(value, call) const -> bool`
+struct flat_map_tag {};   ///< makes several values from one: `expand(value, call, sink) const`, `output<In>`
+struct sample_cache_tag {};  ///< keeps values in memory: `limit`, see `keep_in_memory`
+struct order_tag {};         ///< computes the next positions arithmetically: `make(order_input) const`
+struct cursor_tag {};        ///< draws the next positions from a cursor with state (`shuffle_buffer`)
+struct shard_tag {};         ///< records the world
+struct batch_tag {};         ///< cuts batches and collates
+struct batch_map_tag {};     ///< works on whole batches: `function`, see `map_batch`
+struct device_tag {};        ///< where batches end up
+struct device_map_tag {};    ///< works on batches where they end up: `operations`, see `on_device`
+struct annotation_tag {};    ///< how to run; does not change the sequence
+struct steps_tag {};         ///< fixes the number of batches per epoch
+struct require_tag {};       ///< asks for a guarantee
+struct segment_tag {};       ///< stages joined without a source
+struct plan_tag {};          ///< a source with stages
+struct poison_tag {};        ///< the result of a wrong expression
+
+struct bad_samples_tag {};  ///< what happens to samples that cannot be made
+
+/// A source, a stage, or joined stages: a type that names its kind in `penstock_part`.
+template <class T>
+concept part = requires { typename std::remove_cvref_t<T>::penstock_part; };
+
+namespace detail {
+template <class T>
+struct part_kind {
+  using type = void;
+};
+template <part T>
+struct part_kind<T> {
+  using type = typename std::remove_cvref_t<T>::penstock_part;
+};
+}  // namespace detail
+
+/// A part of the kind that `Tag` names.
+template <class T, class Tag>
+concept part_of_kind = std::same_as<typename detail::part_kind<T>::type, Tag>;
+
+/// A part that can appear to the right of `|`.
+template <class T>
+concept stage = part<T> && !part_of_kind<T, source_tag> && !part_of_kind<T, plan_tag> &&
+                !part_of_kind<T, poison_tag> && !part_of_kind<T, segment_tag>;
+
+/// Whether a stage works on values, in the workers.
+template <class T>
+concept value_stage = part_of_kind<T, pointwise_tag> || part_of_kind<T, filter_tag> ||
+                      part_of_kind<T, flat_map_tag> || part_of_kind<T, sample_cache_tag>;
+
+// Optional members of a part, each with the concept that detects it.
+
+/// A device stage whose device can be given work: `static constexpr bool computes = true`.
+template <class T>
+concept computing_part =
+    part_of_kind<T, device_tag> && requires { requires bool(std::remove_cvref_t<T>::computes); };
+
+/// A part with a name: `static constexpr std::string_view stage_name`.
+template <class T>
+concept named_part = part<T> && requires {
+  { std::remove_cvref_t<T>::stage_name } -> std::convertible_to<std::string_view>;
+};
+
+/// A part that describes itself with its options: `describe() const`.
+template <class T>
+concept described_part = part<T> && requires(const std::remove_cvref_t<T>& s) {
+  { s.describe() } -> std::convertible_to<std::string>;
+};
+
+/// An annotation or order stage that seeds the random stages of its plan: `plan_seed() const`. `seed(n)`
+/// takes precedence over an order; among several orders, the first one decides.
+template <class T>
+concept seeding_part = part<T> && requires(const std::remove_cvref_t<T>& s) {
+  { s.plan_seed() } -> std::same_as<std::uint64_t>;
+};
+
+/// An annotation that sets the seed, like `seed(n)`. It may also appear inside `mix`, `zip` and `concat`.
+template <class T>
+concept seed_annotation = part_of_kind<T, annotation_tag> && seeding_part<T>;
+
+/// A source that knows its number of samples: `size() const`. A source without it is read forward.
+template <class T>
+concept sized_part = part<T> && requires(const T& s) { s.size(); };
+
+/// A source whose samples are numbered differently in each epoch: `static constexpr bool renumbers = true`.
+template <class T>
+concept renumbering_part = part<T> && requires { requires T::renumbers; };
+
+/// A source or stage that gives different samples, or a different order, in each epoch: `static constexpr
+/// bool varies_by_epoch = true`. Looping over a plan that has one is a mistake: see `plan::begin`.
+template <class T>
+concept varying_part = part<T> && requires { requires std::remove_cvref_t<T>::varies_by_epoch; };
+
+/// A value stage whose values depend on where a sample stands in the order, so that they may be others in the
+/// next epoch: `static constexpr bool tells_position = true`.
+template <class T>
+concept positional_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::tells_position); };
+
+/// A source or stage whose samples take far longer to make than their bytes say, as images do: `static
+/// constexpr bool one_at_a_time = true`. Workers take such samples one by one.
+template <class T>
+concept lone_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::one_at_a_time); };
+
+/// A source whose samples lie one behind the other in files, and are given out by hardly more than a copy:
+/// `static constexpr bool lies_in_sequence = true`. In that order, workers take many at a time.
+template <class T>
+concept sequential_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::lies_in_sequence); };
+
+/// A value stage that only chooses among the fields that arrive: `static constexpr bool only_chooses = true`.
+template <class T>
+concept choosing_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::only_chooses); };
+
+/// A source that is read forward and can seek to a position: `static constexpr bool seekable = true`.
+template <class T>
+concept seekable_part = part<T> && requires { requires T::seekable; };
+
+/// An order stage that can also work on samples as they arrive: `static constexpr bool works_forward =
+/// true`.
+template <class T>
+concept forward_order =
+    part_of_kind<T, order_tag> && requires { requires std::remove_cvref_t<T>::works_forward; };
+
+/// A stage whose batches have no fixed number of samples, so that epochs may differ in their number of
+/// steps: `static constexpr bool uneven_steps = true`.
+template <class T>
+concept uneven_batch =
+    part_of_kind<T, batch_tag> && requires { requires std::remove_cvref_t<T>::uneven_steps; };
+
+/// An order stage that only counts and does not need to know the size: `static constexpr bool counts_only =
+/// true`.
+template <class T>
+concept counting_order =
+    part_of_kind<T, order_tag> && requires { requires std::remove_cvref_t<T>::counts_only; };
+
+/// An order stage that is meant for whole batches and may follow `batch`: `static constexpr bool
+/// works_on_batches = true`. Those that only count may follow it too.
+template <class T>
+concept batch_order =
+    part_of_kind<T, order_tag> && requires { requires std::remove_cvref_t<T>::works_on_batches; };
+
+/// A value stage that draws random numbers for this element: `template <class Element> static constexpr bool
+/// uses_random = true`. It gets a stream of its own.
+template <class T, class Element>
+concept stage_uses_random = value_stage<T> && requires { requires T::template uses_random<Element>; };
+
+/// A value stage whose random stream may have an address: `stream_address() const`, which returns 0 for
+/// none.
+template <class T>
+concept addressed_stage = value_stage<T> && requires(const T& s) {
+  { s.stream_address() } -> std::same_as<std::uint64_t>;
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/core/any_seed.hpp
 
 namespace penstock::inline v0_1 {
@@ -7979,25 +8297,60 @@ template <class>
 inline constexpr bool is_a_seed = false;
 }  // namespace detail
 
-/// An argument that is a seed. It converts from any integer type; a negative number becomes the unsigned one
-/// with the same bits. A bool does not compile, because `shuffle(false)` would shuffle, and neither does a
-/// floating-point number.
-class any_seed {
+/// The number of a seed. It converts from any integer type; a negative number becomes the unsigned one with
+/// the same bits. A bool does not compile, and neither does a floating-point number.
+class seed_number {
  public:
   template <std::integral T>
     requires(!std::same_as<T, bool>)
-  constexpr any_seed(T seed) noexcept  // NOLINT(google-explicit-constructor): arguments convert implicitly
-      : value_(static_cast<std::uint64_t>(seed)) {}
+  // NOLINT(google-explicit-constructor): arguments convert implicitly
+  constexpr seed_number(T number) noexcept : value_(static_cast<std::uint64_t>(number)) {}
   template <std::same_as<bool> T>
-  constexpr any_seed(T) noexcept {  // NOLINT(google-explicit-constructor)
+  constexpr seed_number(T) noexcept {  // NOLINT(google-explicit-constructor)
     static_assert(detail::is_a_seed<T>,
-                  "penstock: a seed is an integer, and this is a bool: shuffle(false) would shuffle with the "
-                  "seed 0; leave the stage out to switch it off, or write a number, as in shuffle(7)");
+                  "penstock: a seed is an integer, and this is a bool; write a number, as in seed(7)");
   }
   template <std::floating_point T>
-  constexpr any_seed(T) noexcept {  // NOLINT(google-explicit-constructor)
+  constexpr seed_number(T) noexcept {  // NOLINT(google-explicit-constructor)
     static_assert(detail::is_a_seed<T>,
-                  "penstock: a seed is an integer; write static_cast<std::uint64_t>(x)");
+                  "penstock: a seed is an integer; write seed(static_cast<std::uint64_t>(x))");
+  }
+
+  [[nodiscard]] constexpr std::uint64_t value() const noexcept { return value_; }
+
+ private:
+  std::uint64_t value_ = 0;
+};
+
+/// What `seed(7)` makes: an annotation, or the argument of a stage.
+struct seed_stage {
+  using penstock_part = annotation_tag;
+  static constexpr std::string_view stage_name = "seed";
+  std::uint64_t value{};
+
+  void apply(run_options& options, bool /*after_batch*/) const { options.seed = value; }
+  [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return value; }
+  [[nodiscard]] std::string describe() const { return detail::text({"seed(", value, ")"}); }
+};
+
+/// Names a seed: `shuffle(seed(7))` is the seed of that stage, and `| seed(7)` that of the plan: of `shuffle`
+/// without a seed, and of stages with random numbers. Without it the plan's seed is that of its first shuffle
+/// that has one, otherwise 0.
+[[nodiscard]] constexpr seed_stage seed(seed_number number) noexcept { return {number.value()}; }
+
+/// An argument that is a seed: `seed(7)`. A bare number does not compile, since `shuffle(1000)` is the size
+/// of a buffer elsewhere.
+class any_seed {
+ public:
+  // NOLINT(google-explicit-constructor): arguments convert implicitly
+  constexpr any_seed(seed_stage named) noexcept : value_(named.value) {}
+  template <class T>
+    requires std::integral<T> || std::floating_point<T>
+  constexpr any_seed(T) noexcept {  // NOLINT(google-explicit-constructor)
+    static_assert(
+        detail::is_a_seed<T>,
+        "penstock: a bare number here would be a seed, and the size of a buffer in WebDataset and tf.data; "
+        "write shuffle(seed(7)) for a seed, or shuffle_buffer(1000) for a buffer of 1000 samples");
   }
 
   [[nodiscard]] constexpr std::uint64_t value() const noexcept { return value_; }
@@ -9269,7 +9622,7 @@ namespace detail {
 template <class Fraction>
 struct split_stage_of {
   static_assert(!std::same_as<Fraction, Fraction>,
-                "penstock: split(fraction, seed) needs #include <penstock/order/split.hpp>");
+                "penstock: split(fraction, seed(7)) needs #include <penstock/order/split.hpp>");
 };
 
 struct split_fn {
@@ -9284,7 +9637,7 @@ struct split_fn {
 }  // namespace detail
 
 /// `split("train")` names a split that the dataset's files have, and stands behind the folder of a source:
-/// `parquet(folder, split("train"))`. `split(0.9, seed)` is a stage that splits at random; see
+/// `parquet(folder, split("train"))`. `split(0.9, seed(7))` is a stage that splits at random; see
 /// `split_stage`.
 ///
 /// Names of splits are found as Hugging Face's `datasets` does it, and upper case makes no difference:
@@ -9300,168 +9653,8 @@ struct split_fn {
 /// paths are taken as they are.
 /// Source: Hugging Face, datasets 5.2, `data_files.py`.
 ///
-///     auto train = directory("imagenet", split("train")) | shuffle(1);
+///     auto train = directory("imagenet", split("train")) | shuffle(seed(1));
 inline constexpr detail::split_fn split{};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/part.hpp
-
-/// The kinds of parts of a pipeline. A type becomes a part by naming its kind: `using penstock_part =
-/// pointwise_tag;`. There is no base class, so empty parts stay empty however deeply they are nested.
-namespace penstock::inline v0_1 {
-
-struct source_tag {};     ///< a dataset (see source/concepts.hpp)
-struct pointwise_tag {};  ///< computes a value from a value: `apply(value, call) const`
-struct filter_tag {};     ///< keeps or drops values: `keep(value, call) const -> bool`
-struct flat_map_tag {};   ///< makes several values from one: `expand(value, call, sink) const`, `output<In>`
-struct sample_cache_tag {};  ///< keeps values in memory: `limit`, see `keep_in_memory`
-struct order_tag {};         ///< computes the next positions arithmetically: `make(order_input) const`
-struct cursor_tag {};        ///< draws the next positions from a cursor with state (`shuffle_buffer`)
-struct shard_tag {};         ///< records the world
-struct batch_tag {};         ///< cuts batches and collates
-struct batch_map_tag {};     ///< works on whole batches: `function`, see `map_batch`
-struct device_tag {};        ///< where batches end up
-struct device_map_tag {};    ///< works on batches where they end up: `operations`, see `on_device`
-struct annotation_tag {};    ///< how to run; does not change the sequence
-struct steps_tag {};         ///< fixes the number of batches per epoch
-struct require_tag {};       ///< asks for a guarantee
-struct segment_tag {};       ///< stages joined without a source
-struct plan_tag {};          ///< a source with stages
-struct poison_tag {};        ///< the result of a wrong expression
-
-struct bad_samples_tag {};  ///< what happens to samples that cannot be made
-
-/// A source, a stage, or joined stages: a type that names its kind in `penstock_part`.
-template <class T>
-concept part = requires { typename std::remove_cvref_t<T>::penstock_part; };
-
-namespace detail {
-template <class T>
-struct part_kind {
-  using type = void;
-};
-template <part T>
-struct part_kind<T> {
-  using type = typename std::remove_cvref_t<T>::penstock_part;
-};
-}  // namespace detail
-
-/// A part of the kind that `Tag` names.
-template <class T, class Tag>
-concept part_of_kind = std::same_as<typename detail::part_kind<T>::type, Tag>;
-
-/// A part that can appear to the right of `|`.
-template <class T>
-concept stage = part<T> && !part_of_kind<T, source_tag> && !part_of_kind<T, plan_tag> &&
-                !part_of_kind<T, poison_tag> && !part_of_kind<T, segment_tag>;
-
-/// Whether a stage works on values, in the workers.
-template <class T>
-concept value_stage = part_of_kind<T, pointwise_tag> || part_of_kind<T, filter_tag> ||
-                      part_of_kind<T, flat_map_tag> || part_of_kind<T, sample_cache_tag>;
-
-// Optional members of a part, each with the concept that detects it.
-
-/// A device stage whose device can be given work: `static constexpr bool computes = true`.
-template <class T>
-concept computing_part =
-    part_of_kind<T, device_tag> && requires { requires bool(std::remove_cvref_t<T>::computes); };
-
-/// A part with a name: `static constexpr std::string_view stage_name`.
-template <class T>
-concept named_part = part<T> && requires {
-  { std::remove_cvref_t<T>::stage_name } -> std::convertible_to<std::string_view>;
-};
-
-/// A part that describes itself with its options: `describe() const`.
-template <class T>
-concept described_part = part<T> && requires(const std::remove_cvref_t<T>& s) {
-  { s.describe() } -> std::convertible_to<std::string>;
-};
-
-/// An annotation or order stage that seeds the random stages of its plan: `plan_seed() const`. `seed(n)`
-/// takes precedence over an order; among several orders, the first one decides.
-template <class T>
-concept seeding_part = part<T> && requires(const std::remove_cvref_t<T>& s) {
-  { s.plan_seed() } -> std::same_as<std::uint64_t>;
-};
-
-/// An annotation that sets the seed, like `seed(n)`. It may also appear inside `mix`, `zip` and `concat`.
-template <class T>
-concept seed_annotation = part_of_kind<T, annotation_tag> && seeding_part<T>;
-
-/// A source that knows its number of samples: `size() const`. A source without it is read forward.
-template <class T>
-concept sized_part = part<T> && requires(const T& s) { s.size(); };
-
-/// A source whose samples are numbered differently in each epoch: `static constexpr bool renumbers = true`.
-template <class T>
-concept renumbering_part = part<T> && requires { requires T::renumbers; };
-
-/// A source or stage that gives different samples, or a different order, in each epoch: `static constexpr
-/// bool varies_by_epoch = true`. Looping over a plan that has one is a mistake: see `plan::begin`.
-template <class T>
-concept varying_part = part<T> && requires { requires std::remove_cvref_t<T>::varies_by_epoch; };
-
-/// A value stage whose values depend on where a sample stands in the order, so that they may be others in the
-/// next epoch: `static constexpr bool tells_position = true`.
-template <class T>
-concept positional_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::tells_position); };
-
-/// A source or stage whose samples take far longer to make than their bytes say, as images do: `static
-/// constexpr bool one_at_a_time = true`. Workers take such samples one by one.
-template <class T>
-concept lone_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::one_at_a_time); };
-
-/// A source whose samples lie one behind the other in files, and are given out by hardly more than a copy:
-/// `static constexpr bool lies_in_sequence = true`. In that order, workers take many at a time.
-template <class T>
-concept sequential_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::lies_in_sequence); };
-
-/// A value stage that only chooses among the fields that arrive: `static constexpr bool only_chooses = true`.
-template <class T>
-concept choosing_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::only_chooses); };
-
-/// A source that is read forward and can seek to a position: `static constexpr bool seekable = true`.
-template <class T>
-concept seekable_part = part<T> && requires { requires T::seekable; };
-
-/// An order stage that can also work on samples as they arrive: `static constexpr bool works_forward =
-/// true`.
-template <class T>
-concept forward_order =
-    part_of_kind<T, order_tag> && requires { requires std::remove_cvref_t<T>::works_forward; };
-
-/// A stage whose batches have no fixed number of samples, so that epochs may differ in their number of
-/// steps: `static constexpr bool uneven_steps = true`.
-template <class T>
-concept uneven_batch =
-    part_of_kind<T, batch_tag> && requires { requires std::remove_cvref_t<T>::uneven_steps; };
-
-/// An order stage that only counts and does not need to know the size: `static constexpr bool counts_only =
-/// true`.
-template <class T>
-concept counting_order =
-    part_of_kind<T, order_tag> && requires { requires std::remove_cvref_t<T>::counts_only; };
-
-/// An order stage that is meant for whole batches and may follow `batch`: `static constexpr bool
-/// works_on_batches = true`. Those that only count may follow it too.
-template <class T>
-concept batch_order =
-    part_of_kind<T, order_tag> && requires { requires std::remove_cvref_t<T>::works_on_batches; };
-
-/// A value stage that draws random numbers for this element: `template <class Element> static constexpr bool
-/// uses_random = true`. It gets a stream of its own.
-template <class T, class Element>
-concept stage_uses_random = value_stage<T> && requires { requires T::template uses_random<Element>; };
-
-/// A value stage whose random stream may have an address: `stream_address() const`, which returns 0 for
-/// none.
-template <class T>
-concept addressed_stage = value_stage<T> && requires(const T& s) {
-  { s.stream_address() } -> std::same_as<std::uint64_t>;
-};
 
 }  // namespace penstock::inline v0_1
 
@@ -10103,164 +10296,6 @@ struct opens_as_plan {
 
  private:
   [[nodiscard]] auto alone() const { return plan<Source>(static_cast<const Source&>(*this)); }
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/processor_set.hpp
-
-namespace penstock::inline v0_1 {
-
-/// Processors by their numbers, as the operating system counts them (`lscpu --extended`): 0 to 1023.
-///
-/// A number that is listed twice, one above 1023 and a negative one are `errc::argument`, and so is a list
-/// made at run time that turns out to be empty. Only `{}` is the set without any.
-class processor_set {
- public:
-  static constexpr unsigned max_processors = 1024;
-
-  constexpr processor_set() = default;
-  processor_set(std::initializer_list<any_count> numbers) {
-    for (const any_count number : numbers) add(number);
-  }
-  /// The numbers of a container of integers.
-  template <class Numbers>
-    requires(!std::is_same_v<Numbers, processor_set>) && requires(const Numbers& list) {
-      any_count(*list.begin());
-      list.begin() != list.end();
-      requires !std::is_same_v<std::remove_cvref_t<decltype(*list.begin())>, char>;  // a text is no list
-    }
-  processor_set(const Numbers& list) {  // NOLINT(google-explicit-constructor): as a braced list does
-    for (const auto& number : list) add(number);
-    if (empty()) refuse_empty();
-  }
-
-  void add(any_count number);
-  [[nodiscard]] constexpr bool contains(unsigned number) const noexcept {
-    return number < max_processors && (words_[number / 64] >> number % 64 & 1) != 0;
-  }
-  [[nodiscard]] unsigned size() const noexcept;
-  [[nodiscard]] constexpr bool empty() const noexcept {
-    return words_ == std::array<std::uint64_t, max_processors / 64>{};
-  }
-  /// In order, with ranges: `2-5, 8`.
-  [[nodiscard]] std::string describe() const;
-  friend constexpr bool operator==(const processor_set&, const processor_set&) = default;
-
- private:
-  [[noreturn]] static void refuse_empty();
-
-  std::array<std::uint64_t, max_processors / 64> words_{};
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/processor_set.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE void processor_set::add(any_count number) {
-  const std::uint64_t wanted = number.of("processors");
-  if (wanted >= max_processors)
-    throw error(errc::argument,
-                {"there is no processor ", wanted, "; their numbers go from 0 to ", max_processors - 1});
-  const auto place = static_cast<unsigned>(wanted);
-  if (contains(place))
-    throw error(errc::argument, {"processor ", place, " is listed twice; list each processor once"});
-  words_[place / 64] |= std::uint64_t{1} << place % 64;
-}
-
-PENSTOCK_INLINE void processor_set::refuse_empty() {
-  throw error(errc::argument, "the list of processors is empty; list at least one, or leave out .processors");
-}
-
-PENSTOCK_INLINE unsigned processor_set::size() const noexcept {
-  unsigned count = 0;
-  for (const std::uint64_t word : words_) count += static_cast<unsigned>(std::popcount(word));
-  return count;
-}
-
-PENSTOCK_INLINE std::string processor_set::describe() const {
-  std::string line;
-  for (unsigned first = 0; first < max_processors; ++first) {
-    if (!contains(first)) continue;
-    unsigned last = first;
-    while (contains(last + 1)) ++last;
-    detail::append(line, {line.empty() ? "" : ", ", first});
-    if (last != first) detail::append(line, {"-", last});
-    first = last;
-  }
-  return line;
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/options.hpp
-
-namespace penstock::inline v0_1 {
-
-/// Where the threads that a run starts for its work may run, and how they give way to others: the workers,
-/// and the threads that read ahead. See `workers`.
-struct worker_options {
-  /// all threads may run on any of them; none: where the thread that opens the run may
-  processor_set processors{};
-  /// 0 to 19, higher gives way more (`man 2 setpriority`); unset: that of the thread that opens the run
-  std::optional<int> nice{};
-};
-
-/// How bytes that are fetched ahead are requested; see `prefetch`. None of these options changes the bytes.
-struct request_options {
-  using size = std::optional<std::uint64_t>;
-
-  /// Ranges of an object that lie at most this far apart are one request; unset: 64 KiB for a storage with
-  /// latency, otherwise 8 KiB
-  size coalesce_gap{};
-  /// the most bytes for which neighbours are put together; unset: with latency 8 MiB, or a sixteenth of what
-  /// is read ahead if that is less, otherwise 1 MiB
-  size max_coalesced{};
-  /// with latency, a longer range is requested in parts of at most this size, all at once; 0: never
-  std::uint64_t part_size = 16_MiB;
-  /// with latency, the most requests in flight; fewer are where more bring nothing
-  std::size_t max_in_flight = 64;
-
-  [[nodiscard]] constexpr std::uint64_t coalesce_gap_with(bool latency) const noexcept {
-    return coalesce_gap.value_or(latency ? 64_KiB : 8_KiB);
-  }
-  [[nodiscard]] constexpr std::uint64_t max_coalesced_with(bool latency) const noexcept {
-    return max_coalesced.value_or(latency ? 8_MiB : 1_MiB);
-  }
-};
-
-/// How a run works, gathered once from the annotations anywhere in the chain. None of these options changes
-/// the sequence.
-struct run_options {
-  /// worker threads; 0: evaluate in the calling thread; unset: chosen for the machine
-  std::optional<unsigned> workers;
-  /// processors and nice of the threads that work; without effect if there are none
-  worker_options threads{};
-  /// bytes of batches and read-ahead; unset: limited only by the depth
-  std::optional<std::uint64_t> memory;
-  std::optional<std::size_t> depth;  ///< batches in flight, including those held by the consumer
-  /// samples whose bytes are requested ahead of their turn; unset: none, or what a storage with latency
-  /// needs
-  std::optional<std::uint64_t> ahead;
-  std::optional<std::uint64_t> ahead_bytes;  ///< read-ahead in bytes, which is also the most that is held
-  request_options requests{};                ///< how bytes are fetched ahead
-  std::optional<std::uint64_t> seed;         ///< of random stages; unset: that of the first shuffle, else 0
-  std::uint64_t watchdog_ms = 30'000;        ///< reports this long without a batch; 0: never
-  bool allow_empty = false;                  ///< opens even if an epoch is known to have no batch
-};
-
-/// Limits that you can change while a run works, for `run.adjust`. An unset limit stays as it is. None of
-/// them changes the sequence. A run without threads has neither workers nor a depth.
-struct run_limits {
-  /// threads that work; the others are parked
-  std::optional<std::int64_t> workers{};
-  /// batches in flight, rounded to whole blocks if a block holds several; after `filter`, over forward
-  /// sources and in loops without `batch`: chunks of samples in flight
-  std::optional<std::int64_t> depth{};
-  /// samples whose bytes are requested ahead of their turn; 0: none
-  std::optional<std::int64_t> ahead{};
 };
 
 }  // namespace penstock::inline v0_1
@@ -14029,7 +14064,7 @@ class bound_epoch {
 /// chain is the identity. Immutable, cheap to copy, thread-safe. Throws what the stages throw:
 /// `error(errc::argument)`.
 ///
-///     const auto chain = make_order_chain({source.size(), source.starts()}, shuffle(7), take(1000));
+///     const auto chain = make_order_chain({source.size(), source.starts()}, shuffle(seed(7)), take(1000));
 ///     auto binding = chain.bind(epoch, 0, chain.size());
 ///     for (std::uint64_t i = 0; i < chain.size(); ++i) load(binding(i).index);
 template <order... Orders>
@@ -14260,7 +14295,7 @@ struct world_options {
 /// A value type. docs/worlds.md describes the launchers, their traps, and how to use MPI.
 ///
 ///     const auto here = world::from_environment();
-///     auto loader = source | shuffle(7) | shard(here) | batch(256);
+///     auto loader = source | shuffle(seed(7)) | shard(here) | batch(256);
 struct world {
   std::uint64_t rank = 0;
   std::uint64_t size = 1;
@@ -14690,9 +14725,8 @@ struct damaged_shard {
 ///   reader::takes_fetched         optional: false if the worker never uses that pointer, as for sources in memory
 ///   reader::plans_reads              optional: false if none of its sessions is a `planning_session`
 ///   reader::has_latency           optional: true if a run should fetch ahead without being asked
-///   reader.counters()             optional: what its sessions counted, a storage_counters
-///   reader.oldest_read()          optional: the oldest read of its sessions that has not ended, an optional
-///                                 named_read; any thread
+///   reader.report()               optional: what its sessions counted, and the oldest of their reads, a
+///                                 `session_report`; any thread
 ///   reader.cancel_reads()         optional: ends what its sessions read; called when a run ends
 ///   reader.will_need(index)       optional, for readers without ranges: a hint that the sample will be read soon;
 ///                                 never throws; may take a `reader::scout&`
@@ -14800,15 +14834,27 @@ struct parts_in<pack<Stages...>> {
   static constexpr bool has = place<Tag> != count;
 };
 
+/// A stage whose seed may be the plan's, such as `shuffle`: `with_plan_seed(seed)` is the stage with that
+/// one.
+template <class Stage>
+concept takes_plan_seed = requires(const Stage& s) { s.with_plan_seed(std::uint64_t{}); };
+
 /// Appends the order stages at indexes [First, Last) to those already found.
 template <std::size_t First, std::size_t Last, class... Stages, class... Found>
-auto orders_between(const pack<Stages...>& stages, pack<Found...> found = {}) {
+auto orders_between(const pack<Stages...>& stages, std::uint64_t plan_seed, pack<Found...> found = {}) {
   if constexpr (First == Last || First >= sizeof...(Stages)) {
     return found;
   } else if constexpr (part_of_kind<type_at<First, pack<Stages...>>, order_tag>) {
-    return orders_between<First + 1, Last>(stages, join(std::move(found), make_pack(at<First>(stages))));
+    const auto& stage = at<First>(stages);
+    const auto after = [&](const auto& one) {
+      return orders_between<First + 1, Last>(stages, plan_seed, join(std::move(found), make_pack(one)));
+    };
+    if constexpr (takes_plan_seed<decltype(stage)>)
+      return after(stage.with_plan_seed(plan_seed));
+    else
+      return after(stage);
   } else {
-    return orders_between<First + 1, Last>(stages, std::move(found));
+    return orders_between<First + 1, Last>(stages, plan_seed, std::move(found));
   }
 }
 
@@ -14911,7 +14957,7 @@ auto make_sample_orders(const Plan& p) {
   if constexpr (parts::forward) {
     return order_chain<>({}, {});
   } else {
-    auto orders = detail::orders_between<0, parts::first_orders_end>(p.stages());
+    auto orders = detail::orders_between<0, parts::first_orders_end>(p.stages(), *options_of(p).seed);
     order_input in{p.source().size(), p.source().starts()};
     if constexpr (detail::any_wants_places<decltype(orders)> &&
                   !renumbering_source<typename Plan::source_type>)
@@ -14960,15 +15006,18 @@ template <class Plan>
 std::uint64_t sequence_fingerprint(const Plan& p) {
   using in = typename plan_parts<Plan>::in;
   class fingerprint h;
+  const std::uint64_t seed = *options_of(p).seed;
   const auto one = [&]<class Stage>(const Stage& stage) {
-    if constexpr (detail::fingerprinted_stage<Stage>)
+    if constexpr (detail::takes_plan_seed<Stage>)
+      stage.with_plan_seed(seed).fingerprint(h);
+    else if constexpr (detail::fingerprinted_stage<Stage>)
       stage.fingerprint(h);
     else if constexpr (detail::choosing_stage<Stage>)
       h.add(std::string_view(Stage::stage_name));
   };
   p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
   if constexpr (ordered_source<typename Plan::source_type>) h.add(p.source().sequence_fingerprint());
-  h.add(*options_of(p).seed);
+  h.add(seed);
   // The place of shard is part of the order only if ranks mix samples or choose among their own.
   using parts = plan_parts<Plan>;
   if constexpr ((parts::has_cursor && parts::shard_before_cursor) ||
@@ -15010,6 +15059,7 @@ std::vector<std::string> sequence_words(const Plan& p) {
   using parts = plan_parts<Plan>;
   constexpr bool deals_early =
       (parts::has_cursor && parts::shard_before_cursor) || (parts::decided && parts::shard_before_choosing);
+  const std::uint64_t seed = *options_of(p).seed;
   std::vector<std::string> words;
   detail::add_text(words, detail::word_of_data(p.source().describe()));
   if constexpr (ordered_source_in_words<typename Plan::source_type>)
@@ -15024,6 +15074,8 @@ std::vector<std::string> sequence_words(const Plan& p) {
       const std::uint64_t key = detail::stream_address_of(stage);
       detail::add_text(words, detail::as_utf8(text_of_stage(stage)) + " with random numbers" +
                                   (key == 0 ? std::string() : " of key " + std::to_string(key)));
+    } else if constexpr (detail::takes_plan_seed<Stage>) {
+      detail::add_text(words, detail::as_utf8(text_of_stage(stage.with_plan_seed(seed))));
     } else if constexpr (detail::fingerprinted_stage<Stage> || detail::choosing_stage<Stage>) {
       detail::add_text(words, detail::as_utf8(text_of_stage(stage)));
     }
@@ -15031,7 +15083,7 @@ std::vector<std::string> sequence_words(const Plan& p) {
   p.stages().apply([&](const auto&... stages) {
     detail::each_stage<detail::context_of<typename Plan::source_type>>(one, stages...);
   });
-  detail::add_text(words, detail::text({"seed(", *options_of(p).seed, ')'}));
+  detail::add_text(words, detail::text({"seed(", seed, ')'}));
   return words;
 }
 
@@ -15183,67 +15235,6 @@ concept background_session =
 template <class S>
 concept abandoning_session = background_session<S> && requires(S& s, std::uint64_t tag) {
   { s.abandon(tag) } noexcept;
-};
-
-/// A read that has not ended.
-struct open_read {
-  object_id object = 0;
-  std::uint64_t offset = 0;
-  std::uint32_t attempt = 1;  ///< how often it was begun
-  std::uint64_t age_ns = 0;   ///< since its first attempt began
-};
-
-/// A session that knows which of its reads have not ended.
-///   oldest_read()                   the one that was requested first, an optional `open_read`; any thread
-template <class S>
-concept observant_session = storage_session<S> && requires(const S& s) {
-  { s.oldest_read() } -> std::same_as<std::optional<open_read>>;
-};
-
-/// A session that knows the names of its objects.
-///   name(id)                        as in `storage.names()`, for messages; any thread
-template <class S>
-concept naming_session = storage_session<S> && requires(const S& s, object_id id) {
-  { s.name(id) } -> std::convertible_to<std::string>;
-};
-
-/// A read that has not ended, and what its object is called.
-struct named_read : open_read {
-  std::string name;
-
-  /// Whether both are reads of one range, perhaps seen at two places.
-  [[nodiscard]] bool is_of(const named_read& other) const noexcept {
-    return object == other.object && offset == other.offset && name == other.name;
-  }
-};
-
-/// The oldest read of a session, if it tells; objects without names have numbers.
-template <storage_session S>
-[[nodiscard]] std::optional<named_read> oldest_read_of(const S& session) {
-  if constexpr (observant_session<S>) {
-    if (const std::optional<open_read> found = session.oldest_read()) {
-      if constexpr (naming_session<S>) return named_read{*found, std::string(session.name(found->object))};
-      return named_read{*found, "object " + std::to_string(found->object)};
-    }
-  }
-  return std::nullopt;
-}
-
-/// The older of two reads; of one that is seen at two places, its higher attempt.
-[[nodiscard]] inline std::optional<named_read> older_of(std::optional<named_read> one,
-                                                        std::optional<named_read> other) {
-  if (!one || !other) return one ? one : other;
-  const std::uint32_t attempt = one->attempt < other->attempt ? other->attempt : one->attempt;
-  std::optional<named_read> kept = one->age_ns < other->age_ns ? other : one;
-  if (one->is_of(*other)) kept->attempt = attempt;
-  return kept;
-}
-
-/// A session that has a limit for the reads in flight; what is beyond waits in it.
-///   max_in_flight()                 the limit now; 0: none. Any thread
-template <class S>
-concept limiting_session = storage_session<S> && requires(const S& s) {
-  { s.max_in_flight() } -> std::convertible_to<std::size_t>;
 };
 
 /// Cancels the reads of a session that will not be used again. `session.end_reads()`, if there is one, also
@@ -15939,12 +15930,74 @@ struct storage_counters {
   friend bool operator==(const storage_counters&, const storage_counters&) = default;
 };
 
-/// A session that counts what it does.
-///   counters()                      a copy of its counters; any thread
-template <class S>
-concept counting_session = storage_session<S> && requires(const S& s) {
-  { s.counters() } -> std::same_as<storage_counters>;
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/session_report.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A read that has not ended.
+struct open_read {
+  object_id object = 0;
+  std::uint64_t offset = 0;
+  std::uint32_t attempt = 1;   ///< how often it was begun
+  std::uint64_t age_ns = 0;    ///< since its first attempt began
+  std::string_view name = {};  ///< of the object, as long as the session lives; empty: it has none
+
+  /// Whether both are reads of one range, perhaps seen at two places.
+  [[nodiscard]] bool is_of(const open_read& other) const noexcept {
+    return object == other.object && offset == other.offset && name == other.name;
+  }
 };
+
+/// The older of two reads; of one that is seen at two places, its higher attempt.
+[[nodiscard]] inline std::optional<open_read> older_of(std::optional<open_read> one,
+                                                       std::optional<open_read> other) noexcept {
+  if (!one || !other) return one ? one : other;
+  const std::uint32_t attempt = one->attempt < other->attempt ? other->attempt : one->attempt;
+  std::optional<open_read> kept = one->age_ns < other->age_ns ? other : one;
+  if (one->is_of(*other)) kept->attempt = attempt;
+  return kept;
+}
+
+/// What a session, or a reader, shows of itself: everything that is only looked at.
+struct session_report {
+  storage_counters counters = {};
+  bool counted = false;           ///< whether it counts the reads that go to its store
+  std::size_t max_in_flight = 0;  ///< the limit for reads now, what is beyond waits in it; 0: none
+  /// the read that was requested first and has not ended, if it knows
+  std::optional<open_read> oldest = {};
+  std::span<const std::string> names = {};  ///< as in `storage.names()`; empty if it does not know them
+
+  /// Adds what another one, which is read beside it, says of its reads.
+  session_report& operator+=(const session_report& other) {
+    counters += other.counters;
+    counted = counted || other.counted;
+    oldest = older_of(oldest, other.oldest);
+    return *this;
+  }
+  /// A second limit for the same reads.
+  void limit(std::size_t reads) noexcept {
+    if (reads != 0 && (max_in_flight == 0 || reads < max_in_flight)) max_in_flight = reads;
+  }
+};
+
+/// A session, or a reader, that reports.
+///   report()                        a copy of what it knows now; any thread
+template <class S>
+concept reports = requires(const S& s) {
+  { s.report() } -> std::same_as<session_report>;
+};
+
+/// The report of a session or a reader; an empty one if it gives none.
+template <class S>
+[[nodiscard]] session_report report_of(const S& session) {
+  session_report made;
+  if constexpr (reports<S>) made = session.report();
+  if (made.oldest && made.oldest->name.empty() && made.oldest->object < made.names.size())
+    made.oldest->name = made.names[made.oldest->object];
+  return made;
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -16064,21 +16117,6 @@ concept knows_bytes_per_sample = requires(const Reader& r) {
   { r.bytes_per_sample() } -> std::same_as<std::uint64_t>;
 };
 
-/// Whether a reader reads through sessions that count.
-template <class Reader>
-concept counts_reads = requires(const Reader& r) {
-  { r.counters() } -> std::same_as<storage_counters>;
-};
-
-/// What a reader's sessions counted; zeros if they do not count.
-template <class Reader>
-[[nodiscard]] storage_counters counters_of(const Reader& reader) {
-  if constexpr (counts_reads<Reader>)
-    return reader.counters();
-  else
-    return {};
-}
-
 /// What the plans of a reader that joins plans keep in memory.
 template <class Reader>
 [[nodiscard]] kept_counters kept_of(const Reader& reader) {
@@ -16088,15 +16126,6 @@ template <class Reader>
     return reader.kept();
   else
     return {};
-}
-
-/// The oldest read of a reader's sessions that has not ended, if they tell.
-template <class Reader>
-[[nodiscard]] std::optional<named_read> oldest_read_in(const Reader& reader) {
-  if constexpr (requires { reader.oldest_read(); })
-    return reader.oldest_read();
-  else
-    return std::nullopt;
 }
 
 /// Ends the reads in progress of a reader, and the waits of threads in them, if its sessions can; see
@@ -21960,8 +21989,9 @@ feed_facts make_feed_facts(const Plan& p, [[maybe_unused]] const sample_orders_o
                    .lanes = orders.lanes(),
                    .policy = batch.at_end};
       made.mine.check();
-      auto after = detail::chain_of_orders({made.mine.steps(), nullptr},
-                                           detail::orders_between<in::batch, in::count>(p.stages()));
+      auto after = detail::chain_of_orders(
+          {made.mine.steps(), nullptr},
+          detail::orders_between<in::batch, in::count>(p.stages(), *options_of(p).seed));
       if constexpr (!std::is_same_v<decltype(after), order_chain<>>)
         made.after_batch = step_orders(std::move(after));
     }
@@ -22160,7 +22190,7 @@ PENSTOCK_INLINE void position_buffer::begin(std::uint64_t epoch, std::uint64_t s
     held_.reserve(detail::to_size(room));
   } catch (const std::exception&) {  // too many bytes, or too many for a vector
     throw out_of_memory(8 * room, "the positions that shuffle_buffer holds",
-                        "give it fewer, or write shuffle(seed), which holds none");
+                        "give it fewer, or write shuffle, which holds none");
   }
   while (held_.size() < capacity_ && taken_ < size_) held_.push_back(taken_++);
 }
@@ -26985,14 +27015,7 @@ class fetched_session {
   [[nodiscard]] session_view view() const noexcept { return view_; }
   /// Whether it is a `latent_session`.
   [[nodiscard]] bool has_latency() const noexcept { return calls_->has_latency; }
-  /// How many reads it allows in flight now; 0: any number, or it does not say.
-  [[nodiscard]] std::size_t max_in_flight() const;
-  /// What it counted; zeros if it does not count.
-  [[nodiscard]] storage_counters counters() const;
-  /// The oldest of its reads, if it is an `observant_session` and has one.
-  [[nodiscard]] std::optional<open_read> oldest_read() const;
-  /// The name of an object, if it is a `naming_session`; otherwise its number.
-  [[nodiscard]] std::string name(object_id id) const;
+  [[nodiscard]] session_report report() const { return calls_->report(self_); }
   /// Whether it is a `background_session`; only those may use `read_many`.
   [[nodiscard]] bool in_background() const noexcept { return calls_->read_many != nullptr; }
   void read_many(std::span<const read_request> requests, read_listener listener) const {
@@ -27005,10 +27028,7 @@ class fetched_session {
  private:
   struct calls {
     bool has_latency = false;
-    std::size_t (*max_in_flight)(const void*) = nullptr;
-    storage_counters (*counters)(const void*) = nullptr;
-    std::optional<open_read> (*oldest_read)(const void*) = nullptr;
-    std::string (*name)(const void*, object_id) = nullptr;
+    session_report (*report)(const void*) = nullptr;
     void (*read_many)(const void*, std::span<const read_request>, read_listener) = nullptr;
     void (*cancel)(const void*) noexcept = [](const void*) noexcept {};
   };
@@ -27020,13 +27040,7 @@ class fetched_session {
   [[nodiscard]] static constexpr calls made_for() noexcept {
     calls made;
     made.has_latency = latent_session<S>;
-    if constexpr (limiting_session<S>)
-      made.max_in_flight = [](const void* s) { return static_cast<std::size_t>(at<S>(s).max_in_flight()); };
-    if constexpr (counting_session<S>) made.counters = [](const void* s) { return at<S>(s).counters(); };
-    if constexpr (observant_session<S>)
-      made.oldest_read = [](const void* s) { return at<S>(s).oldest_read(); };
-    if constexpr (naming_session<S>)
-      made.name = [](const void* s, object_id id) { return std::string(at<S>(s).name(id)); };
+    made.report = [](const void* s) { return report_of(at<S>(s)); };
     if constexpr (background_session<S>) {
       made.read_many = [](const void* s, std::span<const read_request> requests, read_listener listener) {
         at<S>(s).read_many(requests, listener);
@@ -27044,22 +27058,6 @@ class fetched_session {
   session_view view_;
   const calls* calls_;
 };
-
-inline std::size_t fetched_session::max_in_flight() const {
-  return calls_->max_in_flight == nullptr ? 0 : calls_->max_in_flight(self_);
-}
-
-inline storage_counters fetched_session::counters() const {
-  return calls_->counters == nullptr ? storage_counters() : calls_->counters(self_);
-}
-
-inline std::optional<open_read> fetched_session::oldest_read() const {
-  return calls_->oldest_read == nullptr ? std::nullopt : calls_->oldest_read(self_);
-}
-
-inline std::string fetched_session::name(object_id id) const {
-  return calls_->name == nullptr ? detail::text({"object ", id}) : calls_->name(self_, id);
-}
 
 }  // namespace penstock::inline v0_1
 
@@ -27130,8 +27128,8 @@ struct hinter {
   /// Tells the `planning_session`s the ranges of the samples of a placement; null if there are none.
   /// Another thread calls this one. May throw.
   void (*plan_read)(void* self, const placement& samples, planned_reads& into) = nullptr;
-  /// What the reader's sessions counted.
-  storage_counters (*counters)(void* self) = nullptr;
+  /// Of the reader's sessions.
+  session_report (*report)(void* self) = nullptr;
 };
 
 inline void range_list::clear() noexcept {
@@ -29153,9 +29151,7 @@ struct engine_calls {
   void (*restart_front)(void* engine, std::span<const std::uint64_t>);
   void (*stop_front)(void* engine) noexcept;    ///< releases its waiters
   void (*cancel_reads)(void* engine) noexcept;  ///< ends the reader's reads; any thread
-  /// the oldest read of the reader's sessions; any thread
-  std::optional<named_read> (*oldest_read)(void* engine);
-  storage_counters (*counters)(void* engine);  ///< what the reader's sessions counted; any thread
+  session_report (*report)(void* engine);       ///< of the reader's sessions; any thread
 };
 
 /// What a shell is given at construction.
@@ -29757,8 +29753,8 @@ class request_queue {
   [[nodiscard]] std::size_t max_in_flight() const;
   /// The first row of a request that has not ended; `none` if all have.
   [[nodiscard]] std::uint64_t first_row(std::uint64_t none) const;
-  /// The oldest request in flight, or the oldest read of a session that says so (`observant_session`).
-  [[nodiscard]] std::optional<named_read> oldest() const;
+  /// The oldest request in flight, or the oldest read of a session that reports it.
+  [[nodiscard]] std::optional<open_read> oldest() const;
 
  private:
   struct item {
@@ -29820,7 +29816,7 @@ namespace detail {
 PENSTOCK_INLINE request_queue::target::target(const fetched_session& session) : session_(session) {
   if (!session.in_background())
     threads_ = std::make_unique<threaded_reads>(session.view(), std::span<const std::string>(), threads);
-  slow_downs_ = session.counters().slow_downs;
+  slow_downs_ = session.report().counters.slow_downs;
 }
 
 PENSTOCK_INLINE void request_queue::target::read_many(std::span<const read_request> requests,
@@ -29895,7 +29891,7 @@ PENSTOCK_INLINE void request_queue::unlink(item& one) noexcept {
 
 PENSTOCK_INLINE bool request_queue::may_begin(const item& one) {
   if (!one.to->session_.has_latency()) return true;
-  const std::size_t allowed = one.to->session_.max_in_flight();
+  const std::size_t allowed = one.to->session_.report().max_in_flight;
   limit_.bound(allowed == 0 ? maximum_ : std::min(maximum_, allowed));
   return in_flight_ < limit_.now();
 }
@@ -29950,7 +29946,7 @@ PENSTOCK_INLINE void request_queue::ended(item& one, const std::exception_ptr& f
     if (to.session_.has_latency()) {
       --in_flight_;
       const std::uint64_t now = detail::now_ns(), before = to.slow_downs_;
-      to.slow_downs_ = to.session_.counters().slow_downs;
+      to.slow_downs_ = to.session_.report().counters.slow_downs;
       if (to.slow_downs_ != before || (failed && detail::asks_for_fewer(failed)))
         limit_.slow_down(one.begun_ns, now);
       else
@@ -30016,22 +30012,15 @@ PENSTOCK_INLINE std::uint64_t request_queue::first_row(std::uint64_t none) const
   return first == nullptr ? none : std::min(first->row, none);
 }
 
-PENSTOCK_INLINE std::optional<named_read> request_queue::oldest() const {
-  std::optional<named_read> found;
+PENSTOCK_INLINE std::optional<open_read> request_queue::oldest() const {
+  std::optional<open_read> found;
   const std::lock_guard guard(lock_);
-  const auto compare = [&](const open_read& one, const target& of) {
-    if (found && found->age_ns > one.age_ns) return;
-    found = named_read{one, of.session_.name(one.object)};
-  };
-  if (oldest_ != nullptr)
-    compare({oldest_->object, oldest_->offset, 1, detail::now_ns() - oldest_->begun_ns}, *oldest_->to);
-  for (const target& one : targets_)
-    if (const auto read = one.session_.oldest_read()) {
-      if (found && read->object == found->object && read->offset == found->offset)
-        found->attempt = read->attempt;
-      else
-        compare(*read, one);
-    }
+  if (oldest_ != nullptr) {
+    found = {oldest_->object, oldest_->offset, 1, detail::now_ns() - oldest_->begun_ns, {}};
+    const session_report of = oldest_->to->session_.report();
+    if (found->object < of.names.size()) found->name = of.names[found->object];
+  }
+  for (const target& one : targets_) found = older_of(found, one.session_.report().oldest);
   return found;
 }
 
@@ -30844,7 +30833,7 @@ class read_ahead {
     return there == nullptr ? nullptr : &there->store();
   }
   /// See `request_queue::oldest`. Any thread.
-  [[nodiscard]] std::optional<named_read> oldest_read() const;
+  [[nodiscard]] std::optional<open_read> oldest_read() const;
   /// A block of so many slots was opened.
   void opened(std::uint64_t slots);
   /// All rows before this one have been evaluated.
@@ -30991,7 +30980,7 @@ PENSTOCK_INLINE void read_ahead::let_go() noexcept {
   there->queue().stop();
 }
 
-PENSTOCK_INLINE std::optional<named_read> read_ahead::oldest_read() const {
+PENSTOCK_INLINE std::optional<open_read> read_ahead::oldest_read() const {
   fetcher* const there = at_work_.load(std::memory_order_acquire);
   return there == nullptr ? std::nullopt : there->queue().oldest();
 }
@@ -31093,7 +31082,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
   }
   if (watch_->any()) {
     watch_->asked_ahead(begin, watch_->now(), samples);
-    if (fetcher_ && who_.counters != nullptr) watch_->counted(who_.counters(who_.self), false);
+    if (fetcher_ && who_.report != nullptr) watch_->counted(who_.report(who_.self).counters, false);
   }
   held.lock();
 }
@@ -31663,7 +31652,7 @@ PENSTOCK_INLINE void engine_shell::rotate() {
 
 // Where nothing is fetched ahead, nobody else tells observers what the storage does.
 PENSTOCK_INLINE void engine_shell::note_counters() {
-  const storage_counters now = calls_->counters(engine_);
+  const storage_counters now = calls_->report(engine_).counters;
   if (now != noted_counters_) watch_.counted(now, true);
   noted_counters_ = now;
 }
@@ -31844,10 +31833,11 @@ PENSTOCK_INLINE void engine_shell::explain(const void* self, std::string& line) 
   explain_wait(line, me.inner_->counts,
                me.setup_.forward ? "the source's next sample" : "a worker to start it");
   const auto fetched = me.inner_->ahead.oldest_read();
-  if (const auto late = older_of(fetched, me.calls_->oldest_read(me.engine_))) {
+  if (const auto late = older_of(fetched, me.calls_->report(me.engine_).oldest)) {
     const std::uint64_t tenths = late->age_ns / 100'000'000;
-    detail::append(line, {"; the oldest request, for ", late->name, " at offset ", late->offset,
-                          ", has taken ", tenths / 10, ".", tenths % 10, " s"});
+    const std::string numbered = detail::text({"object ", late->object});
+    detail::append(line, {"; the oldest request, for ", late->name.empty() ? numbered : late->name,
+                          " at offset ", late->offset, ", has taken ", tenths / 10, ".", tenths % 10, " s"});
     if (late->attempt != 1) detail::append(line, {" and is at attempt ", late->attempt});
   }
 }
@@ -33317,7 +33307,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     all.source_computes = calls_functions<reader_type>;
     all.kept = kept_in(evaluator_.chain());
     with_reader([&](const auto& reader) {
-      all.storage = counters_of(reader);
+      all.storage = report_of(reader).counters;
       all.kept += kept_of(reader);
     });
     all.bytes_held += all.storage.held + all.kept.bytes;
@@ -33407,16 +33397,10 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       .stop_front = [](void* e) noexcept { self(e).front_.stop(); },
       .cancel_reads =
           [](void* e) noexcept { self(e).with_reader([](const auto& reader) { cancel_reads_of(reader); }); },
-      .oldest_read =
+      .report =
           [](void* e) {
-            std::optional<named_read> found;
-            self(e).with_reader([&](const auto& reader) { found = oldest_read_in(reader); });
-            return found;
-          },
-      .counters =
-          [](void* e) {
-            storage_counters all;
-            self(e).with_reader([&](const auto& reader) { all = counters_of(reader); });
+            session_report all;
+            self(e).with_reader([&](const auto& reader) { all = report_of(reader); });
             return all;
           }};
 
@@ -33430,7 +33414,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     hinter made;
     if constexpr (!parts::forward && takes_hints<reader_type>) {
       made.self = this;
-      made.counters = calls.counters;
+      made.report = calls.report;
       if constexpr (takes_fetched<reader_type>)
         made.ranges = &list<&engine::ahead_, range_list>;
       else
@@ -35586,7 +35570,7 @@ inline constexpr bool derivable_stage =
 ///
 ///     auto label = derive(source | decode<field<"cls", integer>>, "label",
 ///                         [](const auto& sample) { return get<"cls">(sample); }, "derived");
-///     auto loader = source | decode<field<"txt", text>> | class_balanced(label, 7) | batch(64, ragged);
+///     auto loader = source | decode<field<"txt", text>> | class_balanced(label, seed(7)) | batch(64, ragged);
 template <class Source, class... Stages, class F>
 [[nodiscard]] auto derive(const plan<Source, Stages...>& p, std::string_view name, const F& f,
                           const std::string& path, const derive_options& options = {}) {
@@ -37709,7 +37693,7 @@ namespace penstock::inline v0_1 {
 ///     any_loader<my_batch> make_loader(std::uint64_t samples) {      // in loader.cpp
 ///       using sample = record<field<"value", float>, field<"label", std::uint64_t>>;
 ///       const auto make = [](std::uint64_t i) { return sample(static_cast<float>(i) / 2, i); };
-///       return {generated(samples, make) | shuffle(7) | batch(32), [](auto& b) {
+///       return {generated(samples, make) | shuffle(seed(7)) | batch(32), [](auto& b) {
 ///                 return my_batch{get<"value">(b), get<"label">(b)};
 ///               }};
 ///     }
@@ -38310,7 +38294,7 @@ dlpack_array<T> array_of(dlpack_tensor owned) {
 
 /// An array of another library, through DLPack, without a copy.
 ///
-///     auto data = from(from_dlpack<float>(tensor)) | shuffle(7) | batch(256);
+///     auto data = from(from_dlpack<float>(tensor)) | shuffle(seed(7)) | batch(256);
 ///
 /// In: a `dlpack_tensor`, or a pointer to a `DLManagedTensorVersioned` or a `DLManagedTensor` (of this
 /// library's `dlpack` or of any copy of dlpack.h), of which it takes ownership, also if it throws: do not
@@ -40644,7 +40628,7 @@ enum class per_class {
   smallest  ///< as many as the smallest class has; the next epoch continues the larger classes
 };
 
-/// The order of `class_balanced(values, seed)`.
+/// The order of `class_balanced(values, seed(7))`.
 class class_balanced_order {
  public:
   static constexpr bool repeats = true;
@@ -40686,7 +40670,7 @@ class class_balanced_order {
   std::uint64_t seed_, each_, size_ = 0;
 };
 
-/// The stage `class_balanced(values, seed)`.
+/// The stage `class_balanced(values, seed(7))`.
 template <sample_values Values>
 struct class_balanced_stage {
   using penstock_part = order_tag;
@@ -40725,7 +40709,7 @@ struct class_balanced_fn {
 };
 }  // namespace detail
 
-/// Shuffles so that every class appears equally often: `class_balanced(labels, seed)`, optionally with
+/// Shuffles so that every class appears equally often: `class_balanced(labels, seed(7))`, optionally with
 /// `per_class::smallest`.
 ///
 /// An epoch has as many positions of each class as the largest class has samples (with `per_class::smallest`,
@@ -40741,7 +40725,7 @@ struct class_balanced_fn {
 /// step for each pass through its class.
 /// Throws `error(errc::argument)` as `subset` does. Thread-safe.
 ///
-///     auto loader = source | class_balanced(label, 7) | shard(rank, world_size) | batch(256);
+///     auto loader = source | class_balanced(label, seed(7)) | shard(rank, world_size) | batch(256);
 inline constexpr detail::class_balanced_fn class_balanced{};
 
 }  // namespace penstock::inline v0_1
@@ -42429,8 +42413,8 @@ PENSTOCK_INLINE std::string detail::cost_text(std::string_view costs, std::uint6
 
 namespace penstock::inline v0_1 {
 
-/// The order of `fold(i, folds, seed)` and of its `rest()`: one of every `folds` neighbours, or all the
-/// others. The same positions in every epoch, in their original order.
+/// The order of `fold(i, folds, seed(7))` and of its `complement()`: one of every `folds` neighbours, or all
+/// the others. The same positions in every epoch, in their original order.
 class fold_order {
  public:
   struct bound {
@@ -42472,7 +42456,7 @@ class fold_order {
   shared<const source_places> places_;
 };
 
-/// The stage `fold(i, folds, seed)`, and that of its `rest()`.
+/// The stage `fold(i, folds, seed(7))`, and that of its `complement()`.
 class fold_stage {
  public:
   using penstock_part = order_tag;
@@ -42481,7 +42465,7 @@ class fold_stage {
   fold_stage(std::uint64_t number, std::uint64_t folds, std::uint64_t seed, bool rest = false);
 
   /// The positions that this stage leaves out: those of all other folds.
-  [[nodiscard]] fold_stage rest() const { return {number_, folds_, seed_, !rest_}; }
+  [[nodiscard]] fold_stage complement() const { return {number_, folds_, seed_, !rest_}; }
 
   [[nodiscard]] fold_order make(const order_input& in) const { return {in, number_, folds_, seed_, rest_}; }
   [[nodiscard]] std::string describe() const;
@@ -42505,9 +42489,9 @@ struct fold_fn {
 };
 }  // namespace detail
 
-/// Keeps one of `folds` parts of equal size, for cross-validation. `fold(i, folds, seed)` for i from 0 to
-/// folds - 1 are disjoint and together cover every position once; `.rest()` is everything but part i. The
-/// same positions in every epoch, in their original order.
+/// Keeps one of `folds` parts of equal size, for cross-validation. `fold(i, folds, seed(7))` for i from 0 to
+/// folds - 1 are disjoint and together cover every position once; `.complement()` is everything but part i.
+/// The same positions in every epoch, in their original order.
 ///
 /// Every part gets one of every `folds` neighbours, chosen by the seed; the sizes of parts differ by at
 /// most one. Shard boundaries are kept. Samples that belong together may end up in different parts.
@@ -42516,8 +42500,8 @@ struct fold_fn {
 /// exist, for fewer than two or more than 2^32 folds, and after an endless `repeat()`. Thread-safe.
 ///
 ///     for (std::uint64_t i = 0; i < 5; ++i) {
-///       auto train = source | fold(i, 5, 7).rest() | shuffle(1);
-///       auto valid = source | fold(i, 5, 7);
+///       auto train = source | fold(i, 5, seed(7)).complement() | shuffle(seed(1));
+///       auto valid = source | fold(i, 5, seed(7));
 ///     }
 inline constexpr detail::fold_fn fold{};
 
@@ -42559,13 +42543,13 @@ PENSTOCK_INLINE fold_stage::fold_stage(std::uint64_t number, std::uint64_t folds
     : number_(number), folds_(folds), seed_(seed), rest_(rest) {
   if (folds < 2 || folds > max_folds || number >= folds) {
     throw error(errc::argument, {"there is no fold ", number, " of ", folds,
-                                 "; write fold(i, folds, seed) with i below folds, and 2 to 2^32 folds"})
+                                 "; write fold(i, folds, seed(7)) with i below folds, and 2 to 2^32 folds"})
         .in_stage(stage_name);
   }
 }
 
 PENSTOCK_INLINE std::string fold_stage::describe() const {
-  return detail::text({"fold(", number_, " of ", folds_, ", seed ", seed_, rest_ ? ").rest()" : ")"});
+  return detail::text({"fold(", number_, " of ", folds_, ", seed ", seed_, rest_ ? ").complement()" : ")"});
 }
 
 }  // namespace penstock::inline v0_1
@@ -42965,12 +42949,12 @@ namespace penstock::inline v0_1 {
 /// deals the block's slots to them.
 ///
 /// Cost: `at` takes O(log sources) and makes a permutation; with a `cursor`, which keeps the block, it costs
-/// about as much as two positions of `shuffle(seed)`. `position_of` is a binary search over blocks.
+/// about as much as two positions of `shuffle(seed(7))`. `position_of` is a binary search over blocks.
 /// Immutable, cheap to copy, thread-safe; a cursor belongs to one thread.
 /// Throws `error(errc::argument)`, with one sentence, for weights that are negative, 0 or not a number, for
 /// sources without samples, for counts that do not fit, and for epochs beyond 2^63 samples.
 ///
-///     const mixture both({1'000, 50}, weights{0.9, 0.1}, stopping::all_exhausted, seed);
+///     const mixture both({1'000, 50}, weights{0.9, 0.1}, stopping::all_exhausted, 7);
 ///     for (std::uint64_t i = 0; i < both.size(); ++i) read(both.at({epoch, i}));
 class mixture {
   struct tables;  // shared by all copies
@@ -43660,7 +43644,7 @@ struct repeat_fn {
 /// epoch: asking for another throws `error(errc::argument)`. Shard boundaries are kept for up to 2^20
 /// shards in total. Thread-safe.
 ///
-///     auto loader = source | shuffle(seed) | repeat(90) | batch(256);   // no short batch between epochs
+///     auto loader = source | shuffle | repeat(90) | batch(256);   // no short batch between epochs
 inline constexpr detail::repeat_fn repeat{};
 
 }  // namespace penstock::inline v0_1
@@ -43790,7 +43774,7 @@ namespace penstock::inline v0_1 {
 /// Only the number of values is checked: the list does not know its dataset, while a `derived_index` does.
 /// Copies share the values; thread-safe. The constructor hashes the values for the fingerprint.
 ///
-///     auto balanced = source | class_balanced(sample_list(labels), 7);
+///     auto balanced = source | class_balanced(sample_list(labels), seed(7));
 template <class T>
 class sample_list {
   static_assert((std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) || std::is_same_v<T, std::string>,
@@ -43982,8 +43966,8 @@ struct shard_fn : shard_forms {
 /// A sequencer; keeps every guarantee; costs nothing per sample. Throws `error(errc::argument)` if rank is
 /// not below world_size, or if r does not divide it.
 ///
-///     auto loader = source | shuffle(7) | shard(world::from_environment()) | batch(256);
-///     auto in_pairs = source | shuffle(7) | shard(rank, world_size, replicate(2)) | batch(256);
+///     auto loader = source | shuffle(seed(7)) | shard(world::from_environment()) | batch(256);
+///     auto in_pairs = source | shuffle(seed(7)) | shard(rank, world_size, replicate(2)) | batch(256);
 inline constexpr detail::shard_fn shard{};
 
 }  // namespace penstock::inline v0_1
@@ -44129,7 +44113,7 @@ struct shuffle_after_batch {
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: shuffle after batch would shuffle whole batches, whose samples stay together; "
-                  "write shuffle(seed) before batch(n), or shuffle_batches(seed) if that is meant");
+                  "write shuffle before batch(n), or shuffle_batches(seed(7)) if that is meant");
   }
 };
 
@@ -44148,7 +44132,7 @@ struct lanes {
   std::uint64_t count;
 };
 
-/// The order of `shuffle(seed)`: a new permutation of all positions in every epoch.
+/// The order of `shuffle(seed(7))`: a new permutation of all positions in every epoch.
 class shuffle_order {
  public:
   struct bound {
@@ -44174,8 +44158,8 @@ class shuffle_order {
   std::uint64_t seed_;
 };
 
-/// The order of `shuffle(seed, window(w), lanes(C))`: permutes the shards, and the samples within each window
-/// of shards.
+/// The order of `shuffle(seed(7), window(w), lanes(C))`: permutes the shards, and the samples within each
+/// window of shards.
 ///
 /// Copies share the tables of the four epochs bound last; a mutex guards them and is held while a table is
 /// built (about 0.3 ms for 10,000 shards). The result of `bind` is immutable and needs no lock.
@@ -44225,7 +44209,7 @@ class windowed_shuffle_order {
   shared<recent> recent_;
 };
 
-/// The stage `shuffle(seed)`.
+/// The stage `shuffle(seed(7))`.
 struct shuffle_stage {
   using penstock_part = order_tag;
   using mistake_after_batch = mistakes::shuffle_after_batch;
@@ -44243,7 +44227,7 @@ struct shuffle_stage {
   std::uint64_t seed = 0;
 };
 
-/// The stage `shuffle(seed, window(w))` or `shuffle(seed, window(w), lanes(C))`.
+/// The stage `shuffle(seed(7), window(w))` or `shuffle(seed(7), window(w), lanes(C))`.
 struct windowed_shuffle_stage {
   using penstock_part = order_tag;
   using mistake_after_batch = mistakes::shuffle_after_batch;
@@ -44275,16 +44259,25 @@ struct shuffle_forms {
     return {seed.value(), w.shards, l.count};
   }
 };
+/// As a stage it has the plan's seed.
 struct shuffle_fn : shuffle_forms {
+  using penstock_part = order_tag;
+  using mistake_after_batch = mistakes::shuffle_after_batch;
+  static constexpr std::string_view stage_name = "shuffle";
+  static constexpr bool varies_by_epoch = true;
+
+  [[nodiscard]] static constexpr shuffle_stage with_plan_seed(std::uint64_t seed) noexcept { return {seed}; }
+  [[nodiscard]] static shuffle_order make(const order_input& in) { return {in, 0}; }
+
   using shuffle_forms::operator();
   /// A mistake, which gets a sentence.
   template <class... Given>
     requires(!std::invocable<const shuffle_forms&, Given...>)
   [[nodiscard]] constexpr shuffle_stage operator()(Given&&...) const noexcept {
-    static_assert(
-        never<pack<Given...>>,
-        "penstock: shuffle is given a seed, and how many shards it mixes by name; write shuffle(7), "
-        "shuffle(7, window(16)) or shuffle(7, window(16), lanes(64))");
+    static_assert(never<pack<Given...>>,
+                  "penstock: shuffle is given a seed, and how many shards it mixes by name; write shuffle, "
+                  "shuffle(seed(7)), "
+                  "shuffle(seed(7), window(16)) or shuffle(seed(7), window(16), lanes(64))");
     return {};
   }
 };
@@ -44294,23 +44287,24 @@ struct shuffle_fn : shuffle_forms {
 ///
 /// A sequencer; keeps every guarantee. Nothing is read and nothing is buffered.
 ///
-/// `shuffle(seed)` permutes all positions of the epoch: 128 bytes per epoch, about 6 ns per position. Any
-/// sample may follow any other, so storage sees single random reads.
+/// `shuffle` permutes all positions of the epoch by the plan's seed, and `shuffle(seed(7))` by this one: 128
+/// bytes per epoch, about 6 ns per position. Any sample may follow any other, so storage sees single random
+/// reads.
 ///
-/// `shuffle(seed, window(w))` permutes the shards, takes w of them at a time, and permutes the samples within
-/// each such window, so reads stay within w shards at a time. O(shards) memory per epoch, O(log shards) time
-/// per position (30 to 60 ns).
+/// `shuffle(seed(7), window(w))` permutes the shards, takes w of them at a time, and permutes the samples
+/// within each such window, so reads stay within w shards at a time. O(shards) memory per epoch, O(log
+/// shards) time per position (30 to 60 ns).
 ///
-/// `shuffle(seed, window(w), lanes(C))` first cuts the permuted shards into C lanes of equal length. Position
-/// p is in lane p mod C, and each rank takes its part of a global step sorted by lane, so a node reads about
-/// shards / nodes of the data. The sequence depends on C but not on the number of ranks: choose C as a
-/// multiple of the maximum number of nodes.
+/// `shuffle(seed(7), window(w), lanes(C))` first cuts the permuted shards into C lanes of equal length.
+/// Position p is in lane p mod C, and each rank takes its part of a global step sorted by lane, so a node
+/// reads about shards / nodes of the data. The sequence depends on C but not on the number of ranks: choose C
+/// as a multiple of the maximum number of nodes.
 ///
 /// Throws `error(errc::argument)` for window(0), lanes(0), and for an endless order. Thread-safe.
 /// After `batch` it does not compile: `shuffle_batches` shuffles batches.
 ///
-///     auto loader = webdataset("train-{0000..0127}.tar") | decode<field<"cls", integer>> | shuffle(7, window(16), lanes(64)) |
-///                   shard(rank, world_size) | batch(256);
+///     auto loader = webdataset("train-{0000..0127}.tar") | decode<field<"cls", integer>> |
+///                   shuffle(seed(7), window(16), lanes(64)) | shard(rank, world_size) | batch(256);
 inline constexpr detail::shuffle_fn shuffle{};
 
 }  // namespace penstock::inline v0_1
@@ -44393,13 +44387,13 @@ struct shuffle_batches_before_batch {
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: shuffle_batches shuffles whole batches and comes before batch; write it after "
-                  "batch(n), or shuffle(seed) to shuffle samples");
+                  "batch(n), or shuffle to shuffle samples");
   }
 };
 
 }  // namespace mistakes
 
-/// The stage `shuffle_batches(seed)`.
+/// The stage `shuffle_batches(seed(7))`.
 struct shuffle_batches_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "shuffle_batches";
@@ -44428,11 +44422,11 @@ struct shuffle_batches_stage {
 /// samples of a batch stay together.
 ///
 /// Use it where neighbours belong together, as sorted by length, or where a batch is one contiguous read.
-/// To shuffle samples, write `shuffle(seed)` before `batch`.
+/// To shuffle samples, write `shuffle(seed(7))` before `batch`.
 /// A sequencer, behind `batch`; keeps every guarantee; costs 6 ns per batch. Throws `error(errc::argument)`
 /// for an endless order. Thread-safe.
 ///
-///     auto loader = source | batch(256) | shuffle_batches(7);
+///     auto loader = source | batch(256) | shuffle_batches(seed(7));
 [[nodiscard]] constexpr shuffle_batches_stage shuffle_batches(any_seed seed) { return {seed.value()}; }
 
 }  // namespace penstock::inline v0_1
@@ -44518,7 +44512,7 @@ struct skip_fn {
 /// samples are never read.
 ///
 /// the first 5000 stored samples are kept for validation
-///     auto train = source | skip(5000) | shuffle(seed);
+///     auto train = source | skip(5000) | shuffle;
 ///     auto valid = source | take(5000);
 inline constexpr detail::skip_fn skip{};
 
@@ -44649,8 +44643,8 @@ class spread_choice {
 
 namespace penstock::inline v0_1 {
 
-/// The order of `split(fraction, seed)` and of its `rest()`: some of the positions, the same in every epoch,
-/// in their original order.
+/// The order of `split(fraction, seed(7))` and of its `complement()`: some of the positions, the same in
+/// every epoch, in their original order.
 class split_order {
  public:
   struct bound {
@@ -44680,10 +44674,10 @@ class split_order {
   shared<const source_places> places_;
 };
 
-/// The stage `split(fraction, seed)`, and that of its `rest()`.
+/// The stage `split(fraction, seed(7))`, and that of its `complement()`.
 ///
 /// Keeps floor(fraction * n) of the n positions, chosen by the seed: the same ones in every epoch, in their
-/// original order. `split(fraction, seed).rest()` keeps exactly the others.
+/// original order. `split(fraction, seed(7)).complement()` keeps exactly the others.
 ///
 /// Choices are spread evenly: of any 64 neighbours (of any 64 longer stretches if the smaller part is less
 /// than an eighth), each part gets its share, give or take one; which ones is random. So both parts contain
@@ -44694,8 +44688,8 @@ class split_order {
 /// A sequencer; keeps every guarantee; stores nothing; about 100 ns per position (docs/order.md). Throws
 /// `error(errc::argument)` for a fraction outside that range, and after an endless `repeat()`. Thread-safe.
 ///
-///     auto train = source | split(0.9, 7) | shuffle(1);
-///     auto valid = source | split(0.9, 7).rest();
+///     auto train = source | split(0.9, seed(7)) | shuffle(seed(1));
+///     auto valid = source | split(0.9, seed(7)).complement();
 class split_stage {
  public:
   using penstock_part = order_tag;
@@ -44704,7 +44698,7 @@ class split_stage {
   split_stage(double fraction, std::uint64_t seed, bool rest = false);
 
   /// The positions that this stage leaves out.
-  [[nodiscard]] split_stage rest() const { return {fraction_, seed_, !rest_}; }
+  [[nodiscard]] split_stage complement() const { return {fraction_, seed_, !rest_}; }
 
   [[nodiscard]] split_order make(const order_input& in) const { return {in, fraction_, seed_, rest_}; }
   [[nodiscard]] std::string describe() const;
@@ -44765,7 +44759,7 @@ PENSTOCK_INLINE split_stage::split_stage(double fraction, std::uint64_t seed, bo
 
 PENSTOCK_INLINE std::string split_stage::describe() const {
   return detail::text(
-      {"split(", detail::fraction_text(fraction_), ", seed ", seed_, rest_ ? ").rest()" : ")"});
+      {"split(", detail::fraction_text(fraction_), ", seed ", seed_, rest_ ? ").complement()" : ")"});
 }
 
 }  // namespace penstock::inline v0_1
@@ -44801,7 +44795,7 @@ template <class Value>
   return h;
 }
 
-/// The stage `split_by_key(values, fraction, seed)`, and that of its `rest()`.
+/// The stage `split_by_key(values, fraction, seed(7))`, and that of its `complement()`.
 class split_by_key_stage {
  public:
   using penstock_part = order_tag;
@@ -44826,7 +44820,7 @@ class split_by_key_stage {
   }
 
   /// The groups that this stage leaves out.
-  [[nodiscard]] split_by_key_stage rest() const;
+  [[nodiscard]] split_by_key_stage complement() const;
 
   [[nodiscard]] detail::listed_order make(const order_input& in) const;
   /// The number of samples of the dataset that are kept.
@@ -44855,8 +44849,8 @@ struct split_by_key_fn {
 }  // namespace detail
 
 /// Splits by groups: samples with equal values land on the same side, whichever dataset they are in and
-/// whatever other values there are. `split_by_key(patients, 0.8, seed)` keeps about 0.8 of the values, and
-/// `.rest()` keeps the others.
+/// whatever other values there are. `split_by_key(patients, 0.8, seed(7))` keeps about 0.8 of the values, and
+/// `.complement()` keeps the others.
 ///
 /// A value is kept if its hash (`key_hash`) is below fraction * 2^64. So a sample never changes sides when
 /// others are added, and a larger fraction keeps everything that a smaller one does. The number of samples
@@ -44868,11 +44862,11 @@ struct split_by_key_fn {
 ///     auto patient = derive(source, "patient", [](const auto&, std::string_view key) {
 ///       return std::string(key.substr(0, key.find('/')));
 ///     }, "derived");
-///     auto train = source | split_by_key(patient, 0.8, 7) | shuffle(1);
-///     auto valid = source | split_by_key(patient, 0.8, 7).rest();
+///     auto train = source | split_by_key(patient, 0.8, seed(7)) | shuffle(seed(1));
+///     auto valid = source | split_by_key(patient, 0.8, seed(7)).complement();
 inline constexpr detail::split_by_key_fn split_by_key{};
 
-inline split_by_key_stage split_by_key_stage::rest() const {
+inline split_by_key_stage split_by_key_stage::complement() const {
   split_by_key_stage made = *this;
   made.rest_ = !rest_;
   std::swap(made.kept_, made.others_);
@@ -44886,7 +44880,7 @@ inline detail::listed_order split_by_key_stage::make(const order_input& in) cons
 
 inline std::string split_by_key_stage::describe() const {
   return detail::text({"split_by_key(", what_, ", ", detail::fraction_text(fraction_), ", seed ", seed_,
-                       rest_ ? ").rest()" : ")"});
+                       rest_ ? ").complement()" : ")"});
 }
 
 }  // namespace penstock::inline v0_1
@@ -45148,7 +45142,7 @@ struct subset_fn {
 /// number of samples, and if positions change from epoch to epoch. Thread-safe.
 ///
 ///     auto label = derive(source, "label", [](const auto& s) { return label_of(s); }, "derived");
-///     auto loader = source | subset(label, one_of({3, 5})) | shuffle(7) | batch(256);
+///     auto loader = source | subset(label, one_of({3, 5})) | shuffle(seed(7)) | batch(256);
 inline constexpr detail::subset_fn subset{};
 
 inline subset_stage::subset_stage(shared<const detail::position_list> kept, std::uint64_t dataset,
@@ -45240,7 +45234,7 @@ struct take_fn {
 /// A sequencer; keeps every guarantee; costs nothing per sample; throws nothing; thread-safe. After a
 /// shuffle the samples differ from epoch to epoch; before it they are the same in each.
 ///
-///     auto smoke_test = source | shuffle(seed) | take(1000) | batch(8);
+///     auto smoke_test = source | shuffle | take(1000) | batch(8);
 inline constexpr detail::take_fn take{};
 
 }  // namespace penstock::inline v0_1
@@ -45397,7 +45391,7 @@ struct weighted_options {
   std::uint64_t num_samples = 0;  ///< positions per epoch, up to 2^62; 0: as many as before the stage
 };
 
-/// The order of `weighted(values, seed)`: num_samples with replacement.
+/// The order of `weighted(values, seed(7))`: num_samples with replacement.
 class weighted_order {
  public:
   static constexpr bool repeats = true;
@@ -45429,7 +45423,7 @@ class weighted_order {
   shared<const detail::running_weights> weights_;
 };
 
-/// The stage `weighted(values, seed)`.
+/// The stage `weighted(values, seed(7))`.
 template <sample_values Values>
 struct weighted_stage {
   using penstock_part = order_tag;
@@ -45472,7 +45466,7 @@ struct weighted_fn {
 };
 }  // namespace detail
 
-/// Draws samples with replacement, in proportion to their weights: `weighted(weights, seed)`, or with
+/// Draws samples with replacement, in proportion to their weights: `weighted(weights, seed(7))`, or with
 /// `{.num_samples = k}` for an epoch of k positions instead of one per sample.
 ///
 /// Draw i of epoch e depends only on (seed, e, i): no generator state is advanced.
@@ -45487,7 +45481,7 @@ struct weighted_fn {
 /// its sample; for weights that are all 0; and for whole-number weights whose sum is 2^63 or more.
 /// Thread-safe.
 ///
-///     auto loader = source | weighted(importance, 7, {.num_samples = 100'000}) | shard(rank, world_size) | batch(256);
+///     auto loader = source | weighted(importance, seed(7), {.num_samples = 100'000}) | shard(rank, world_size) | batch(256);
 inline constexpr detail::weighted_fn weighted{};
 
 inline weighted_order::weighted_order(shared<const detail::running_weights> weights, std::uint64_t seed,
@@ -49652,12 +49646,8 @@ class arrow_rows {
   [[nodiscard]] std::string url(std::uint64_t index) const {
     return table_->path(table_->locate(index).shard);
   }
-  [[nodiscard]] storage_counters counters() const
-    requires counting_session<session_type>
-  {
-    return session_.counters();
-  }
-  [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
+  /// That of the session.
+  [[nodiscard]] session_report report() const { return report_of(session_); }
   void cancel_reads() const noexcept { end_reads(session_); }
   /// The mean size of a row.
   [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
@@ -52841,7 +52831,7 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 /// Arrow files: Feather (version 2), Arrow IPC files and streams, chunks of LitData that end as one, and the
 /// folders that Hugging Face's `datasets` writes with `save_to_disk` and keeps in its cache.
 ///
-///     auto rows = arrow_ipc("imagenet/train") | shuffle(seed) |
+///     auto rows = arrow_ipc("imagenet/train") | shuffle |
 ///                 decode<field<"image.bytes", jpeg>, field<"label", arrow_value<std::int64_t>>>;
 ///     auto packed = arrow_ipc<unpack_zstd, unpack_lz4>("part-{00..15}.feather");
 ///
@@ -53372,7 +53362,7 @@ struct joins_cursor {
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: shuffle_buffer inside mix, zip or concat, which compute with positions; write "
-                  "shuffle(seed, window(w)) there, or shuffle_buffer after it");
+                  "shuffle(seed(7), window(w)) there, or shuffle_buffer after it");
   }
 };
 struct joins_filter {
@@ -53613,7 +53603,6 @@ class plan_reader {
   static constexpr bool fetches = takes_fetched<source_reader>;
   static constexpr bool latent = has_latency<source_reader>;
   static constexpr bool knows_urls = has_urls<source_reader>;
-  static constexpr bool counts = counts_reads<source_reader>;
   static constexpr bool knows_bytes = knows_bytes_per_sample<source_reader>;
 
   plan_reader() = default;
@@ -53661,12 +53650,11 @@ class plan_reader {
       hint(opened_->reader, at, s.inner);
   }
   void cancel_reads() const noexcept { cancel_reads_of(opened_->reader); }
-  [[nodiscard]] storage_counters counters() const { return counters_of(opened_->reader); }
+  [[nodiscard]] session_report report() const { return report_of(opened_->reader); }
   [[nodiscard]] kept_counters kept() const {
     kept_counters all = kept_in(opened_->chain);
     return all += kept_of(opened_->reader);
   }
-  [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_in(opened_->reader); }
   [[nodiscard]] std::uint64_t bytes_per_sample() const {
     if constexpr (knows_bytes)
       return opened_->reader.bytes_per_sample();
@@ -53734,7 +53722,6 @@ class joined_plans {
   static constexpr bool fetch = (plan_reader<Plans>::fetches || ...);
   static constexpr bool latent = (plan_reader<Plans>::latent || ...);
   static constexpr bool knows_urls = (plan_reader<Plans>::knows_urls || ...);
-  static constexpr bool counts = (plan_reader<Plans>::counts || ...);
   static constexpr guarantee_set lost = lost_by_joined<Plans...>();
   static constexpr bool renumbers = (plan_renumbers<Plans> || ...);
   static constexpr bool varies = !(Plans::same_every_epoch && ...);
@@ -53816,17 +53803,10 @@ class joined_plans {
       });
     }
     /// What the sessions of all plans counted.
-    [[nodiscard]] storage_counters counters() const {
+    [[nodiscard]] session_report report() const {
       return each_.apply([](const auto&... one) {
-        storage_counters all;
-        ((all += one.counters()), ...);
-        return all;
-      });
-    }
-    [[nodiscard]] std::optional<named_read> oldest_read() const {
-      return each_.apply([](const auto&... one) {
-        std::optional<named_read> all;
-        ((all = older_of(all, one.oldest_read())), ...);
+        session_report all;
+        ((all += one.report()), ...);
         return all;
       });
     }
@@ -53857,7 +53837,6 @@ class listed_plans {
   static constexpr bool fetch = plan_reader<Plan>::fetches;
   static constexpr bool latent = plan_reader<Plan>::latent;
   static constexpr bool knows_urls = plan_reader<Plan>::knows_urls;
-  static constexpr bool counts = plan_reader<Plan>::counts;
   static constexpr guarantee_set lost = lost_by_joined<Plan>();
   static constexpr bool renumbers = plan_renumbers<Plan>;
   static constexpr bool varies = !Plan::same_every_epoch;
@@ -53916,14 +53895,9 @@ class listed_plans {
       for (const one& reader : each_) all += reader.kept();
       return all;
     }
-    [[nodiscard]] storage_counters counters() const {
-      storage_counters all;
-      for (const one& reader : each_) all += reader.counters();
-      return all;
-    }
-    [[nodiscard]] std::optional<named_read> oldest_read() const {
-      std::optional<named_read> all;
-      for (const one& reader : each_) all = older_of(all, reader.oldest_read());
+    [[nodiscard]] session_report report() const {
+      session_report all;
+      for (const one& reader : each_) all += reader.report();
       return all;
     }
 
@@ -54105,13 +54079,8 @@ class concat_source : public opens_as_plan<concat_source<Plans>> {
       readers_->ranges(k, within(p, k), s, sink);
     }
     void cancel_reads() const noexcept { readers_->cancel_reads(); }
-    [[nodiscard]] std::optional<named_read> oldest_read() const { return readers_->oldest_read(); }
     [[nodiscard]] kept_counters kept() const { return readers_->kept(); }
-    [[nodiscard]] storage_counters counters() const
-      requires Plans::counts
-    {
-      return readers_->counters();
-    }
+    [[nodiscard]] session_report report() const { return readers_->report(); }
     [[nodiscard]] std::uint64_t bytes_per_sample() const {
       const std::uint64_t all = firsts_->back();
       double bytes = 0;
@@ -54209,7 +54178,7 @@ struct concat_fn {
 /// `errc::argument` for an endless source.
 ///
 ///     auto loader = concat(webdataset(spring), webdataset(summer)) | decode<field<"cls", integer>> |
-///                   shuffle(7, window(16)) | batch(256);
+///                   shuffle(seed(7), window(16)) | batch(256);
 inline constexpr detail::concat_fn concat{};
 
 namespace detail {
@@ -55138,7 +55107,7 @@ class folder_blob {
 ///
 ///     auto images = directory("train", {.extensions = {"jpg", "jpeg"}});
 ///     auto names = images.classes();                               // {"cat", "dog"}: labels 0 and 1
-///     auto batches = images | decode<field<"bytes", identity>> | shuffle(seed) | batch(64);
+///     auto batches = images | decode<field<"bytes", identity>> | shuffle | batch(64);
 ///
 /// In: a path. Out: records of "bytes", a blob that is read when a stage asks for it, straight into its
 /// destination, and "label", the rank of the file's top-level folder among all of them, sorted by the bytes
@@ -55320,14 +55289,9 @@ class open_files {
   [[nodiscard]] session_type& unread_session() const noexcept { return session_; }
   /// Call after a sample of that shard has been used, or using it failed; see `penstock::confirm`.
   void confirm(std::size_t shard) const { penstock::confirm(session_, files_->object(shard)); }
-  /// What the session counted.
-  [[nodiscard]] storage_counters counters() const
-    requires counting_session<session_type>
-  {
-    return session_.counters();
-  }
+  /// That of the session.
+  [[nodiscard]] session_report report() const { return report_of(session_); }
   void cancel_reads() const noexcept { end_reads(session_); }
-  [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
   /// Calls `sink` for a range of a shard; see `ranges` in source/concepts.hpp.
   template <class Sink>
   void range(std::size_t shard, std::uint64_t offset, std::uint64_t size, Sink&& sink) const {
@@ -56074,12 +56038,8 @@ class ffcv_source : public opens_as_plan<ffcv_source<Storage>> {
       if (const auto range = range_of(place.shard, place.sample))
         open_.range(place.shard, range->first, range->second - range->first, sink);
     }
-    [[nodiscard]] storage_counters counters() const
-      requires counting_session<session_type>
-    {
-      return open_.counters();
-    }
-    [[nodiscard]] std::optional<named_read> oldest_read() const { return open_.oldest_read(); }
+    /// That of the session.
+    [[nodiscard]] session_report report() const { return open_.report(); }
     void cancel_reads() const noexcept { open_.cancel_reads(); }
     /// The mean size of a sample.
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
@@ -56140,7 +56100,7 @@ class ffcv_source : public opens_as_plan<ffcv_source<Storage>> {
 
 /// FFCV's files.
 ///
-///     auto samples = ffcv("imagenet_train.beton") | shuffle(seed) |
+///     auto samples = ffcv("imagenet_train.beton") | shuffle |
 ///                    decode<field<"image", ffcv_image<>>, field<"label", raw_number<std::int64_t>>>;
 ///
 /// In: a path or a pattern (with `::` between patterns), which is `file`; or any storage, whose objects are
@@ -56150,7 +56110,7 @@ class ffcv_source : public opens_as_plan<ffcv_source<Storage>> {
 /// arrays and PyTorch tensors, `json`, `json_field` and `text` its JSON, and any other codec its bytes. Names
 /// have at most 16 bytes there.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. FFCV's order SEQUENTIAL is no stage,
-/// RANDOM and QUASI_RANDOM are `shuffle(seed)`.
+/// RANDOM and QUASI_RANDOM are `shuffle(seed(7))`.
 /// Making the plan reads all of a file but its values, 24 bytes per value and the rows, and keeps the rows
 /// and 4 bytes per image.
 /// Cost per sample: in a mapped file (see `file`) nothing is copied; elsewhere each value that is asked for
@@ -56462,7 +56422,7 @@ template <idx_value T = std::uint8_t>
 /// a `Label`.
 /// Also throws `errc::format` if the two files have different numbers of rows.
 ///
-///     auto mnist = idx("train-images-idx3-ubyte", "train-labels-idx1-ubyte") | shuffle(seed) | batch(256);
+///     auto mnist = idx("train-images-idx3-ubyte", "train-labels-idx1-ubyte") | shuffle | batch(256);
 template <idx_value T = std::uint8_t, idx_value Label = std::uint8_t>
 [[nodiscard]] idx_pair_source<T, Label> idx(const std::string& images, const std::string& labels) {
   return {idx<T>(images), idx<Label>(labels)};
@@ -56816,7 +56776,7 @@ class line_source : public opens_as_plan<line_source<Storage>> {
 
 /// The lines of text files, one sample per line.
 ///
-///     auto captions = lines("captions-{00..15}.txt") | shuffle(seed) | batch(64, ragged);
+///     auto captions = lines("captions-{00..15}.txt") | shuffle | batch(64, ragged);
 ///     auto documents = lines("corpus.jsonl") | decode<json_field<"text", std::string>>;
 ///
 /// In: a pattern of names or a list of paths, which are `mapped_file`; a folder, whose files `*.jsonl` and
@@ -57026,12 +56986,8 @@ class row_source : public opens_as_plan<row_source<Format, T, Storage, Lengths..
                   files_->row_bytes, sink);
     }
     void cancel_reads() const noexcept { open_.cancel_reads(); }
-    [[nodiscard]] std::optional<named_read> oldest_read() const { return open_.oldest_read(); }
-    [[nodiscard]] storage_counters counters() const
-      requires counting_session<typename Storage::session>
-    {
-      return open_.counters();
-    }
+    /// That of the session.
+    [[nodiscard]] session_report report() const { return open_.report(); }
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return used_ ? files_->row_bytes : 0; }
 
    private:
@@ -57198,7 +57154,7 @@ using npy_row_source = detail::row_source<detail::npy_format<T>, T, Storage, Len
 
 /// The rows of numpy's `.npy` files along their first dimension, all files as one dataset.
 ///
-///     auto features = npy_rows<float>("features-{00..07}.npy") | shuffle(seed) | batch(256);
+///     auto features = npy_rows<float>("features-{00..07}.npy") | shuffle | batch(256);
 ///     auto images = npy_rows<std::uint8_t, 28, 28>("images.npy");     // their shape is part of the type
 ///
 /// In: a pattern of names or a list of paths, which are `mapped_file`, or any storage. Out: an array
@@ -57625,7 +57581,7 @@ using npz_row_source = detail::row_source<detail::npz_format<T>, T, Storage, Len
 
 /// The rows of one array of numpy's `.npz` files along its first dimension, all files as one dataset.
 ///
-///     auto images = npz_rows<std::uint8_t>("part-{00..07}.npz", "images") | shuffle(seed) | batch(256);
+///     auto images = npz_rows<std::uint8_t>("part-{00..07}.npz", "images") | shuffle | batch(256);
 ///     auto fields = zip<"image", "label">(npz_rows<std::uint8_t, 28, 28>("mnist.npz", "x_train"),
 ///                                         npz_rows<std::uint8_t>("mnist.npz", "y_train"));
 ///
@@ -58247,12 +58203,8 @@ class token_source : public opens_as_plan<token_source<T, Window, Storage>> {
                   files_->span * sizeof(T), sink);
     }
     void cancel_reads() const noexcept { open_.cancel_reads(); }
-    [[nodiscard]] std::optional<named_read> oldest_read() const { return open_.oldest_read(); }
-    [[nodiscard]] storage_counters counters() const
-      requires counting_session<typename Storage::session>
-    {
-      return open_.counters();
-    }
+    /// That of the session.
+    [[nodiscard]] session_report report() const { return open_.report(); }
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return files_->span * sizeof(T); }
 
    private:
@@ -58305,7 +58257,7 @@ class token_source : public opens_as_plan<token_source<T, Window, Storage>> {
 
 /// Token files without a header, such as nanoGPT's `train.bin`.
 ///
-///     auto text = raw_tokens<std::uint16_t>("train.bin", token_window<1024>{}) | shuffle(seed) | batch(32);
+///     auto text = raw_tokens<std::uint16_t>("train.bin", token_window<1024>{}) | shuffle | batch(32);
 ///     auto some = raw_tokens<std::uint32_t>("part-{00..63}.bin", token_windows{.length = 2048, .stride = 512});
 ///
 /// In: a pattern of names or a list of paths, which are `mapped_file`, or any storage; all its files form one
@@ -61719,13 +61671,8 @@ class shard_reader {
       count -= here;
     }
   }
-  /// What the session counted.
-  [[nodiscard]] storage_counters counters() const
-    requires counting_session<session_type>
-  {
-    return session_.counters();
-  }
-  [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
+  /// That of the session.
+  [[nodiscard]] session_report report() const { return report_of(session_); }
   /// Ends the session's reads.
   void cancel_reads() const noexcept {
     indexes_.end_reads();
@@ -62997,7 +62944,7 @@ class generated_source : public opens_as_plan<generated_source<F>> {
 struct generated_fn {
   template <class F>
   [[nodiscard]] auto operator()(any_count size, F f, std::vector<std::uint64_t> starts = {},
-                                any_seed seed = 0) const {
+                                any_seed seed = seed_stage{}) const {
     if constexpr (sample_generator<F>) {
       return generated_source<F>(size.of("generated"), std::move(f), std::move(starts), seed.value());
     } else {
@@ -63211,13 +63158,8 @@ class mix_source : public opens_as_plan<mix_source<Plans>> {
       readers_->ranges(found.source, found.at, s.each, sink);
     }
     void cancel_reads() const noexcept { readers_->cancel_reads(); }
-    [[nodiscard]] std::optional<named_read> oldest_read() const { return readers_->oldest_read(); }
     [[nodiscard]] kept_counters kept() const { return readers_->kept(); }
-    [[nodiscard]] storage_counters counters() const
-      requires Plans::counts
-    {
-      return readers_->counters();
-    }
+    [[nodiscard]] session_report report() const { return readers_->report(); }
     /// The mean over an epoch, or over its first million samples.
     [[nodiscard]] std::uint64_t bytes_per_sample() const {
       const std::uint64_t samples = std::min(order_.size(), std::uint64_t{1} << 20);
@@ -63400,9 +63342,9 @@ struct mix_fn {
 /// Mixes sources: `mix(weights{0.7, 0.2, 0.1}, a, b, c)`. The result is a source.
 ///
 /// In: how much each source contributes (`weights`, `weight_schedule`, `proportions`, `repeats`, `choose`);
-/// then the sources, each alone or with orders and value stages (`webdataset(x) | shuffle(7) | map(f)`), or
-/// one `std::vector` of sources of one type; among them, anywhere, a `stopping` policy (by default
-/// first_exhausted), `samples_per_epoch(n)` and `seed(n)`. The elements must be of one type.
+/// then the sources, each alone or with orders and value stages (`webdataset(x) | shuffle(seed(7)) |
+/// map(f)`), or one `std::vector` of sources of one type; among them, anywhere, a `stopping` policy (by
+/// default first_exhausted), `samples_per_epoch(n)` and `seed(n)`. The elements must be of one type.
 /// Kind: an indexed source; it keeps every guarantee that all the sources keep. The sample at each position
 /// is computed by arithmetic (see `mixture`): at the end of every block (1,024 samples or more) each source
 /// has contributed its exact share to within one sample, in random order inside the block. The weights at a
@@ -63410,13 +63352,13 @@ struct mix_fn {
 /// another schedule is refused. A source's own orders and random numbers see its own epochs and positions, as
 /// if it were read alone; to give it a seed, write seed(n) inside it. The mix has no shards: put windows into
 /// the sources, before they are mixed.
-/// Cost per sample: about two positions of `shuffle(seed)`, and the cost of the source; no allocation.
+/// Cost per sample: about two positions of `shuffle(seed(7))`, and the cost of the source; no allocation.
 /// Keys are those of the sources, unchanged. Threads: any number at once. An error from a source says which
 /// source, numbered from 0.
 /// Throws `errc::argument` for weights that are negative, 0 or not a number, and for anything `mixture`
 /// refuses.
 ///
-///     auto loader = mix(weights{0.7, 0.3}, webdataset(web) | shuffle(1, window(16)), webdataset(books) | shuffle(2),
+///     auto loader = mix(weights{0.7, 0.3}, webdataset(web) | shuffle(seed(1), window(16)), webdataset(books) | shuffle(seed(2)),
 ///                       samples_per_epoch(1'000'000)) | decode<field<"cls", integer>> | shard(rank, world_size) | batch(256);
 inline constexpr detail::mix_fn mix{};
 
@@ -63539,7 +63481,7 @@ using npy_range_source = detail::range_source<detail::npy_range_format<T>, T>;
 /// device, as `cufile` does. What `npy_rows` reads this only locates.
 ///
 ///     auto rows = npy_ranges<float>("features-{00..07}.npy");
-///     auto places = rows | shuffle(seed) | batch(256);  // each row: file, offset, bytes
+///     auto places = rows | shuffle | batch(256);  // each row: file, offset, bytes
 ///
 /// In: a pattern of names of local files, whose rows have one shape. Out: a `file_range` for each row along
 /// their first dimension; `located()` names the files.
@@ -63589,7 +63531,7 @@ using raw_range_source = detail::range_source<detail::raw_range_format<T>, T>;
 /// sample.
 ///
 ///     auto images = raw_ranges<std::uint8_t>("images-{00..07}.raw", extents(224, 224, 3));
-///     auto places = images | shuffle(seed) | batch(256);  // each row: file, offset, bytes
+///     auto places = images | shuffle | batch(256);  // each row: file, offset, bytes
 ///
 /// In: a pattern of names of local files, and the shape of a row. Out: a `file_range` for each row;
 /// `located()` names the files. Nobody looks at the numbers, which are of this machine's byte order.
@@ -63663,7 +63605,7 @@ class shard_name_values {
 ///
 ///     auto loader = source | subset(shard_names(source), [](std::string_view name) {
 ///       return name.find("/night/") != name.npos;
-///     }) | shuffle(7, window(16));
+///     }) | shuffle(seed(7), window(16));
 template <class Source>
   requires requires(const Source& s) {
     { s.manifest() } -> std::convertible_to<const manifest&>;
@@ -64955,15 +64897,8 @@ class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<S
     [[nodiscard]] source_mark mark() const noexcept { return state_->samples.mark(); }
     /// Opens the marked shard and reads past the samples already delivered; earlier shards are not touched.
     void seek(std::uint64_t, source_mark place) { state_->samples.seek(place); }
-    /// What the session counted.
-    [[nodiscard]] storage_counters counters() const
-      requires counting_session<session_type>
-    {
-      return std::as_const(state_->session).counters();
-    }
-    [[nodiscard]] std::optional<named_read> oldest_read() const {
-      return oldest_read_of(std::as_const(state_->session));
-    }
+    /// That of the session.
+    [[nodiscard]] session_report report() const { return report_of(std::as_const(state_->session)); }
     /// Ends the session's reads. Any thread.
     void cancel_reads() const noexcept { state_->pieces.end(); }
 
@@ -65240,13 +65175,8 @@ class zip_source : public opens_as_plan<zip_source<Names, Plans...>> {
       for (std::size_t k = 0; k < sizeof...(Plans); ++k) readers_->ranges(k, p, s, sink);
     }
     void cancel_reads() const noexcept { readers_->cancel_reads(); }
-    [[nodiscard]] std::optional<named_read> oldest_read() const { return readers_->oldest_read(); }
     [[nodiscard]] kept_counters kept() const { return readers_->kept(); }
-    [[nodiscard]] storage_counters counters() const
-      requires plans_type::counts
-    {
-      return readers_->counters();
-    }
+    [[nodiscard]] session_report report() const { return readers_->report(); }
     [[nodiscard]] std::uint64_t bytes_per_sample() const {
       std::uint64_t bytes = 0;
       for (std::size_t k = 0; k < sizeof...(Plans); ++k) bytes += readers_->bytes_per_sample(k);
@@ -65342,7 +65272,7 @@ template <class T>
 /// The key is that of the first source. Threads: any number at once. An error from a source says which
 /// source, numbered from 0. Throws `errc::argument` if sizes differ, unless `shortest` is given.
 ///
-///     auto loader = zip<"image", "label">(from(images), from(labels)) | shuffle(7) | batch(256);
+///     auto loader = zip<"image", "label">(from(images), from(labels)) | shuffle(seed(7)) | batch(256);
 template <fixed_string... Names, class... Args>
 [[nodiscard]] auto zip(const Args&... args) {
   using wrong =
@@ -66002,7 +65932,7 @@ struct batch_by_without_numbers {
 ///     auto texts = samples | decode<field<"txt", text>>;
 ///     auto length = derive(
 ///         texts, "length", [](const auto& s) { return std::uint64_t{get<"txt">(s).size()}; }, "derived");
-///     auto loader = texts | shuffle(7) | shard(rank, world_size) | batch_by(length, 16'384, ragged);
+///     auto loader = texts | shuffle(seed(7)) | shard(rank, world_size) | batch_by(length, 16'384, ragged);
 template <class Rule, class... Policies>
 struct batch_by_stage : detail::collating<Policies...> {
   using penstock_part = batch_tag;
@@ -67673,7 +67603,7 @@ struct keep_without_limit {
 /// Throws `errc::argument` for a limit of 0.
 ///
 ///     auto kept = samples | decode<field<"npy", npy<float>>, field<"cls", integer>> | keep_in_memory(8_GiB) |
-///                 shuffle(1) | batch(64);
+///                 shuffle(seed(1)) | batch(64);
 struct keep_in_memory_stage {
   using penstock_part = sample_cache_tag;
   static constexpr std::string_view stage_name = "keep_in_memory";
@@ -69099,9 +69029,9 @@ namespace penstock::inline v0_1 {
 /// the sequence does not change. More than 2^20 batches, 2^32 samples or 2^48 bytes are `errc::argument` when
 /// you open the plan; running out of memory for them is `errc::io`.
 ///
-///     auto ahead = samples | decode<field<"txt", text>> | shuffle(7) | prefetch(256) | batch(32, ragged);
-///     auto in_bytes = samples | decode<field<"txt", text>> | shuffle(7) | prefetch(64_MiB) | batch(32, ragged);
-///     auto few = samples | decode<field<"txt", text>> | shuffle(7) | prefetch(256, {.max_in_flight = 8}) |
+///     auto ahead = samples | decode<field<"txt", text>> | shuffle(seed(7)) | prefetch(256) | batch(32, ragged);
+///     auto in_bytes = samples | decode<field<"txt", text>> | shuffle(seed(7)) | prefetch(64_MiB) | batch(32, ragged);
+///     auto few = samples | decode<field<"txt", text>> | shuffle(seed(7)) | prefetch(256, {.max_in_flight = 8}) |
 ///                batch(32, ragged);
 ///     auto long_ones = samples | decode<field<"txt", text>> |
 ///                      prefetch(64_MiB, {.coalesce_gap = 256_KiB, .max_coalesced = 32_MiB, .part_size = 8_MiB}) |
@@ -69265,23 +69195,8 @@ inline constexpr require_stage<Gs...> require{};
 
 // ---- penstock/stage/seed.hpp
 
-namespace penstock::inline v0_1 {
-
-/// The seed of random stages (`map` with a generator). An annotation; without it the first shuffle's seed is
-/// used, otherwise 0.
-struct seed_stage {
-  using penstock_part = annotation_tag;
-  static constexpr std::string_view stage_name = "seed";
-  std::uint64_t value{};
-
-  void apply(run_options& options, bool /*after_batch*/) const { options.seed = value; }
-  [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return value; }
-  [[nodiscard]] std::string describe() const { return detail::text({"seed(", value, ")"}); }
-};
-
-[[nodiscard]] constexpr seed_stage seed(any_seed value) { return {value.value()}; }
-
-}  // namespace penstock::inline v0_1
+/// `| seed(7)`, the seed of a plan; the stages that take a seed include it, too.
+namespace penstock::inline v0_1 {}
 
 // ---- penstock/stage/shuffle_buffer.hpp
 
@@ -69312,7 +69227,7 @@ struct lost_by_shuffle_buffer {
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: require: the guarantee is lost by shuffle_buffer (it loses indexed, and after "
-                  "shard also elastic, over a forward source resumable); use shuffle(seed, window(w)), or "
+                  "shard also elastic, over a forward source resumable); use shuffle(seed(7), window(w)), or "
                   "put shuffle_buffer before shard");
   }
 };
@@ -69320,7 +69235,7 @@ struct lost_by_shuffle_buffer {
 }  // namespace mistakes
 
 /// Shuffles samples within a buffer of `capacity`: each sample that comes out is drawn at random from those
-/// held, and the next one of the sequence takes its place. Made by `shuffle_buffer(capacity, seed)`.
+/// held, and the next one of the sequence takes its place. Made by `shuffle_buffer(capacity, seed(7))`.
 ///
 /// A sequencer: over an indexed source it holds positions, eight bytes each, and everything after it still
 /// runs in parallel; over a source that can only be read forward it holds samples, still encoded. An epoch
@@ -69365,7 +69280,7 @@ struct shuffle_buffer_stage {
   }
 };
 
-[[nodiscard]] shuffle_buffer_stage shuffle_buffer(any_count capacity, any_seed seed = 0);
+[[nodiscard]] shuffle_buffer_stage shuffle_buffer(any_count capacity, any_seed seed = seed_stage{});
 
 inline shuffle_buffer_stage shuffle_buffer(any_count wanted, any_seed seed) {
   const std::uint64_t capacity = wanted.of("shuffle_buffer");
@@ -69947,36 +69862,13 @@ class any_of {
       });
     }
 
-    /// What the chosen one has counted; nothing if it does not count.
-    [[nodiscard]] storage_counters counters() const
-      requires((counting_session<typename Storages::session> || ...))
-    {
-      return call([&]([[maybe_unused]] auto& s) -> storage_counters {
-        if constexpr (counting_session<std::remove_reference_t<decltype(s)>>) return s.counters();
-        return {};
-      });
-    }
-
-    /// What the chosen one says of its limit, its reads and its names; nothing if it does not.
-    [[nodiscard]] std::size_t max_in_flight() const
-      requires((limiting_session<typename Storages::session> || ...))
-    {
-      return call([&]([[maybe_unused]] auto& s) -> std::size_t {
-        if constexpr (limiting_session<std::remove_reference_t<decltype(s)>>) return s.max_in_flight();
-        return 0;
-      });
-    }
-    [[nodiscard]] std::optional<open_read> oldest_read() const
-      requires((observant_session<typename Storages::session> || ...))
-    {
-      return call([&]([[maybe_unused]] auto& s) -> std::optional<open_read> {
-        if constexpr (observant_session<std::remove_reference_t<decltype(s)>>) return s.oldest_read();
-        return std::nullopt;
-      });
-    }
-    [[nodiscard]] std::string name(object_id id) const {
-      return with<0>(std::as_const(state_->where),
-                     [&](const auto& storage) { return std::string(storage.names()[id]); });
+    /// That of the chosen one.
+    [[nodiscard]] session_report report() const {
+      session_report all = call([&](auto& s) -> session_report { return report_of(s); });
+      all.names =
+          with<0>(std::as_const(state_->where),
+                  [](const auto& storage) -> std::span<const std::string> { return storage.names(); });
+      return all;
     }
 
     /// Whether an object is shown in place now; once true, it stays true.
@@ -71162,7 +71054,8 @@ class hedged_reads {
   void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
   void cancel() noexcept;
   void stop() noexcept;
-  [[nodiscard]] storage_counters counters() const noexcept;
+  /// What it counted itself, including what the session behind it would count if it did.
+  [[nodiscard]] session_report report() const noexcept;
 
  private:
   using buffers = std::array<buffer, 2>;
@@ -71618,14 +71511,16 @@ PENSTOCK_INLINE void hedged_reads::work() noexcept {
   }
 }
 
-PENSTOCK_INLINE storage_counters hedged_reads::counters() const noexcept {
+PENSTOCK_INLINE session_report hedged_reads::report() const noexcept {
   const auto of = [](const counter& one) { return one.load(std::memory_order_relaxed); };
-  storage_counters all;
-  all.requests = of(requests_);
-  all.bytes = of(bytes_);
-  all.hedges = of(hedges_);
-  all.hedges_won = of(hedges_won_);
-  all.held = of(held_);
+  session_report all;
+  all.counters.requests = of(requests_);
+  all.counters.bytes = of(bytes_);
+  all.counters.hedges = of(hedges_);
+  all.counters.hedges_won = of(hedges_won_);
+  all.counters.held = of(held_);
+  all.counted = true;
+  all.names = names_;
   return all;
 }
 
@@ -71715,23 +71610,22 @@ class retry_budget {
 class retry_queue {
   using clock = std::chrono::steady_clock;
 
+  /// A read that has not ended, or a question about an object.
+  struct begun_read {
+    const read_request* what = nullptr;
+    clock::time_point begun{};
+    std::uint32_t attempt = 1;
+    begun_read *next = nullptr, *before = nullptr;
+  };
   /// A read in the background.
   struct item {
     waiting_read what{};
     std::uint64_t cancels = 0;  // when it was requested
     std::uint64_t round = 0;    // when it was passed on
-    std::uint32_t attempt = 1;
+    begun_read begun;
     clock::time_point due{};
-    clock::time_point begun{};   // when it was requested; 0: it has ended
     clock::time_point failed{};  // its first attempt
     item* next = nullptr;
-  };
-  /// A blocking read.
-  struct blocked {
-    const read_request* what;
-    clock::time_point begun;
-    std::uint32_t attempt = 1;
-    blocked *next = nullptr, *before = nullptr;
   };
   /// Items in the order of their arrival.
   struct item_list {
@@ -71769,12 +71663,9 @@ class retry_queue {
   /// Passes nothing on any more; reads that were not passed on are reported as errc::stopped.
   void stop() noexcept;
 
-  /// What it counted itself, including what the session behind it would count if it did.
-  [[nodiscard]] storage_counters counters() const noexcept;
-  /// The oldest read that has not ended, or question about an object.
-  [[nodiscard]] std::optional<open_read> oldest_read() const;
-  /// How many reads may be in flight now; 0: no limit.
-  [[nodiscard]] std::size_t max_in_flight() const;
+  /// What it counted itself, including what the session behind it would count if it did; its limit; and the
+  /// oldest read that has not ended, or question about an object.
+  [[nodiscard]] session_report report() const;
 
  private:
   using call = void (*)(const session_view&, const read_request&, void* result);
@@ -71803,8 +71694,8 @@ class retry_queue {
   void pass_on(std::unique_lock<std::mutex>& held) noexcept;
   [[nodiscard]] std::size_t take_ready(std::span<read_request> into) noexcept;
 
-  void note(blocked& one) noexcept;
-  void forget(blocked& one) noexcept;
+  void note(begun_read& one) noexcept;
+  void forget(begun_read& one) noexcept;
   void succeeded(std::size_t bytes, std::uint32_t attempt) noexcept;
   [[nodiscard]] static std::exception_ptr finally(std::exception_ptr failed, std::uint32_t attempts,
                                                   const decision& last) noexcept;
@@ -71821,7 +71712,7 @@ class retry_queue {
   std::condition_variable changed_, room_;      // for the retry_queue's thread and `stop`; for blocking reads
   std::vector<std::unique_ptr<item[]>> items_;  // `max_per_call` each
   item_list free_, ready_, stopped_;
-  blocked* blocked_ = nullptr;
+  begun_read *oldest_ = nullptr, *newest_ = nullptr;
   std::vector<item*> timed_;  // a heap, the earliest first; has room for all items
   std::size_t made_ = 0;
   counter cancels_{0};  // changes under the lock
@@ -71961,12 +71852,18 @@ PENSTOCK_INLINE void retry_queue::read(object_id id, std::uint64_t offset, mutab
 
 PENSTOCK_INLINE void retry_queue::insist(const read_request& what, call make, void* result) {
   const std::uint64_t cancels = cancels_.load(std::memory_order_relaxed);
-  blocked mine{&what, clock::now()};
-  note(mine);
+  begun_read mine{&what, clock::now()};
+  {
+    const std::lock_guard guard(lock_);
+    note(mine);
+  }
   const struct ending {
     retry_queue& of;
-    blocked& one;
-    ~ending() { of.forget(one); }
+    begun_read& one;
+    ~ending() {
+      const std::lock_guard guard(of.lock_);
+      of.forget(one);
+    }
   } forgets{*this, mine};
   clock::time_point first_failed{};
   for (std::uint32_t attempt = 1;; ++attempt) {
@@ -71993,17 +71890,15 @@ PENSTOCK_INLINE void retry_queue::insist(const read_request& what, call make, vo
   }
 }
 
-PENSTOCK_INLINE void retry_queue::note(blocked& one) noexcept {
-  const std::lock_guard guard(lock_);
-  one.next = blocked_;
-  if (blocked_ != nullptr) blocked_->before = &one;
-  blocked_ = &one;
+PENSTOCK_INLINE void retry_queue::note(begun_read& one) noexcept {
+  one.before = newest_;
+  (newest_ == nullptr ? oldest_ : newest_->next) = &one;
+  newest_ = &one;
 }
 
-PENSTOCK_INLINE void retry_queue::forget(blocked& one) noexcept {
-  const std::lock_guard guard(lock_);
-  (one.before == nullptr ? blocked_ : one.before->next) = one.next;
-  if (one.next != nullptr) one.next->before = one.before;
+PENSTOCK_INLINE void retry_queue::forget(begun_read& one) noexcept {
+  (one.before == nullptr ? oldest_ : one.before->next) = one.next;
+  (one.next == nullptr ? newest_ : one.next->before) = one.before;
 }
 
 PENSTOCK_INLINE std::uint64_t retry_queue::enter(const read_request& what, std::uint64_t cancels) {
@@ -72149,8 +72044,8 @@ PENSTOCK_INLINE void retry_queue::read_many(std::span<const read_request> reques
         item& one = make_item();
         one.what = {requests[taken], listener};
         one.cancels = cancels_;
-        one.attempt = 1;
-        one.begun = now;
+        one.begun = {&one.what.request, now};
+        note(one.begun);
         one.failed = {};
         ready_.append(one);
       }
@@ -72203,13 +72098,14 @@ PENSTOCK_INLINE void retry_queue::pass_on(std::unique_lock<std::mutex>& held) no
 
 PENSTOCK_INLINE void retry_queue::ended(item& one, std::exception_ptr failed) noexcept {
   const read_failure why = failed ? read_failure::of(failed) : read_failure{};
-  if (!failed) succeeded(one.what.request.into.size(), one.attempt);
+  if (!failed) succeeded(one.what.request.into.size(), one.begun.attempt);
   std::unique_lock held(lock_);
   leave(one.round, failed ? &why : nullptr);
   decision next;
-  if (failed) next = decide(one.what.request, one.attempt, why, over_ || one.cancels != cancels_, one.failed);
+  if (failed)
+    next = decide(one.what.request, one.begun.attempt, why, over_ || one.cancels != cancels_, one.failed);
   if (next.again) {
-    ++one.attempt;
+    ++one.begun.attempt;
     one.due = next.due;
     timed_.push_back(&one);
     std::push_heap(timed_.begin(), timed_.end(),
@@ -72218,8 +72114,8 @@ PENSTOCK_INLINE void retry_queue::ended(item& one, std::exception_ptr failed) no
     return pass_on(held);
   }
   const waiting_read what = one.what;
-  const std::uint32_t attempts = one.attempt;
-  one.begun = {};
+  const std::uint32_t attempts = one.begun.attempt;
+  forget(one.begun);
   free_.append(one);
   pass_on(held);
   held.unlock();
@@ -72281,7 +72177,7 @@ PENSTOCK_INLINE void retry_queue::work() noexcept {
   for (;;) {
     while (item* const one = stopped_.pop()) {
       const waiting_read what = one->what;
-      one->begun = {};
+      forget(one->begun);
       free_.append(*one);
       held.unlock();
       what.tell(read_cancelled(what.request, names_));
@@ -72307,43 +72203,139 @@ PENSTOCK_INLINE void retry_queue::work() noexcept {
   }
 }
 
-PENSTOCK_INLINE storage_counters retry_queue::counters() const noexcept {
+PENSTOCK_INLINE session_report retry_queue::report() const {
   const auto of = [](const counter& one) { return one.load(std::memory_order_relaxed); };
-  storage_counters all;
-  all.requests = of(requests_);
-  all.bytes = of(bytes_);
-  all.slow_downs = of(slow_downs_);
-  all.retries = of(retries_);
-  all.given_up = of(given_up_);
-  all.throttled = of(throttled_);
+  session_report all;
+  all.counters.requests = of(requests_);
+  all.counters.bytes = of(bytes_);
+  all.counters.slow_downs = of(slow_downs_);
+  all.counters.retries = of(retries_);
+  all.counters.given_up = of(given_up_);
+  all.counters.throttled = of(throttled_);
+  all.counted = true;
+  all.names = names_;
+  const std::lock_guard guard(lock_);
+  all.max_in_flight = limit_;
+  if (oldest_ != nullptr) {
+    const read_request& what = *oldest_->what;
+    all.oldest = {what.object,
+                  what.offset == whole_object ? 0 : what.offset,
+                  oldest_->attempt,
+                  static_cast<std::uint64_t>((clock::now() - oldest_->begun).count()),
+                  {}};
+  }
   return all;
 }
 
-PENSTOCK_INLINE std::optional<open_read> retry_queue::oldest_read() const {
-  std::optional<open_read> found;
-  clock::time_point since = clock::now();
-  const clock::time_point now = since;
-  const auto compare = [&](const read_request& what, clock::time_point begun, std::uint32_t attempt) {
-    if (begun == clock::time_point{} || begun > since) return;
-    since = begun;
-    found = {what.object, what.offset == whole_object ? 0 : what.offset, attempt,
-             static_cast<std::uint64_t>((now - begun).count())};
-  };
-  const std::lock_guard guard(lock_);
-  for (const auto& block : items_)
-    for (const item& one : std::span(block.get(), max_per_call))
-      compare(one.what.request, one.begun, one.attempt);
-  for (const blocked* one = blocked_; one != nullptr; one = one->next)
-    compare(*one->what, one->begun, one->attempt);
-  return found;
-}
-
-PENSTOCK_INLINE std::size_t retry_queue::max_in_flight() const {
-  const std::lock_guard guard(lock_);
-  return limit_;
-}
-
 }  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/session_adaptor.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A session around another one, which passes everything to it: derive from it, and declare what changes.
+///
+///     struct traced_session : session_adaptor<traced_session, memory_files::session> {
+///       memory_files::session& inner;
+///       explicit traced_session(memory_files::session& around) : inner(around) {}
+///       memory_files::session& inside() const { return inner; }
+///       void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+///         std::clog << "reads object " << id << " at " << offset << '\n';
+///         inner.read(id, offset, into);
+///       }
+///     };
+///
+/// In: `Derived` has `inside()`, which returns the session that is around. What that one cannot do, this one
+/// cannot, either: each member asks the type, and calls it. What must not be passed on, `Derived` deletes,
+/// such as `mapped` and `view` where bytes are changed on their way.
+/// Not passed on: `read` with a function that copies, so that all bytes go through `read` or `view`.
+/// Cost: none; each call is the call of the session inside. Threads and errors: those of that session.
+template <class Derived, storage_session Inner>
+class session_adaptor {
+ public:
+  static constexpr bool views = Inner::views;
+  static constexpr bool has_latency = latent_session<Inner>;
+
+  [[nodiscard]] std::uint64_t size(object_id id) const { return inner().size(id); }
+  [[nodiscard]] object_version version(object_id id) const { return inner().version(id); }
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) const { inner().read(id, offset, into); }
+  void read_many(std::span<const read_request> requests, read_listener listener) const noexcept
+    requires background_session<Inner>
+  {
+    inner().read_many(requests, listener);
+  }
+  void cancel() const noexcept
+    requires background_session<Inner>
+  {
+    inner().cancel();
+  }
+  void abandon(std::uint64_t tag) const noexcept
+    requires abandoning_session<Inner>
+  {
+    inner().abandon(tag);
+  }
+  /// Ends the waits of reads in the calling threads, with errc::stopped.
+  void cancel_waits() const noexcept
+    requires(!background_session<Inner> && requires(Inner& s) { s.cancel_waits(); })
+  {
+    inner().cancel_waits();
+  }
+  void end_reads() const noexcept { penstock::end_reads(inner()); }
+
+  void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
+    inner().will_need(id, offset, size);
+  }
+  [[gnu::always_inline]] void prefetch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept
+    requires prefetching_session<Inner>
+  {
+    inner().prefetch(id, offset, size);
+  }
+  [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const
+    requires viewing_session<Inner> || mapped_session<Inner>
+  {
+    return inner().view(id, offset, size);
+  }
+  [[nodiscard]] bool mapped(object_id id) const
+    requires mapped_session<Inner>
+  {
+    return inner().mapped(id);
+  }
+  void confirm(object_id id) const
+    requires requires(const Inner& s) { s.confirm(id); }
+  {
+    inner().confirm(id);
+  }
+  [[nodiscard]] bool resident(object_id id) const
+    requires residency_session<Inner>
+  {
+    return inner().resident(id);
+  }
+
+  [[nodiscard]] bool tagged(object_id id) const { return is_tagged(inner(), id); }
+  [[nodiscard]] bool expect(object_id id, object_version what) const
+    requires expecting_session<Inner>
+  {
+    return inner().expect(id, what);
+  }
+  [[nodiscard]] access_plan_sink access_plan() const
+    requires planning_session<Inner>
+  {
+    return inner().access_plan();
+  }
+  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const
+    requires planning_session<Inner>
+  {
+    inner().plan_read(id, offset, size, row);
+  }
+  [[nodiscard]] session_report report() const { return report_of(inner()); }
+
+ private:
+  [[nodiscard, gnu::always_inline]] Inner& inner() const {
+    return static_cast<const Derived*>(this)->inside();
+  }
+};
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/resilience/retried_session.hpp
@@ -72354,7 +72346,7 @@ namespace detail {
 /// The session of a storage whose reads go through a `Line`, such as a retry_queue; everything else goes to
 /// the session inside.
 template <storage Storage, class Line = retry_queue>
-class retried_session {
+class retried_session : public session_adaptor<retried_session<Storage, Line>, typename Storage::session> {
   using inner = typename Storage::session;
   struct state {
     state(const Storage& given, const typename Line::rules_type& rules)
@@ -72371,9 +72363,6 @@ class retried_session {
   };
 
  public:
-  static constexpr bool views = inner::views;
-  static constexpr bool has_latency = latent_session<inner>;
-
   retried_session(const Storage& where, const typename Line::rules_type& rules)
       : state_(std::make_unique<state>(where, rules)) {}
 
@@ -72406,89 +72395,23 @@ class retried_session {
     penstock::end_reads(state_->session);
   }
 
-  void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
-    state_->session.will_need(id, offset, size);
-  }
-  [[gnu::always_inline]] void prefetch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept
-    requires prefetching_session<inner>
-  {
-    state_->session.prefetch(id, offset, size);
-  }
-  [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const
-    requires viewing_session<inner> || mapped_session<inner>
-  {
-    return state_->session.view(id, offset, size);
-  }
-  [[nodiscard]] bool mapped(object_id id) const
-    requires mapped_session<inner>
-  {
-    return state_->session.mapped(id);
-  }
-  void confirm(object_id id) const
-    requires requires(const inner& s) { s.confirm(id); }
-  {
-    std::as_const(state_->session).confirm(id);
-  }
-  [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session, id); }
-  [[nodiscard]] bool expect(object_id id, object_version what) const
-    requires expecting_session<inner>
-  {
-    return state_->session.expect(id, what);
-  }
-  [[nodiscard]] bool resident(object_id id) const
-    requires residency_session<inner>
-  {
-    return state_->session.resident(id);
-  }
-  [[nodiscard]] access_plan_sink access_plan() const
-    requires planning_session<inner>
-  {
-    return state_->session.access_plan();
-  }
-  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const
-    requires planning_session<inner>
-  {
-    state_->session.plan_read(id, offset, size, row);
-  }
-
-  /// See `storage_counters`.
-  [[nodiscard]] storage_counters counters() const {
-    storage_counters all = state_->line.counters();
-    if constexpr (counting_session<inner>) {
-      all.requests = all.bytes = all.slow_downs = 0;
-      all += std::as_const(state_->session).counters();
-    }
+  /// Of two limits the smaller one. The oldest of its own reads, or the one inside; its attempts are those of
+  /// the storage that tries again, wherever it is.
+  [[nodiscard]] session_report report() const {
+    const session_report within = report_of(state_->session);
+    session_report all = state_->line.report();
+    if (within.counted) all.counters.requests = all.counters.bytes = all.counters.slow_downs = 0;
+    all.counters += within.counters;
+    all.limit(within.max_in_flight);
+    if (!all.oldest)
+      all.oldest = within.oldest;
+    else if (within.oldest && within.oldest->object == all.oldest->object &&
+             within.oldest->offset == all.oldest->offset)
+      all.oldest->attempt = std::max(all.oldest->attempt, within.oldest->attempt);
     return all;
   }
   /// The session that reads go to.
   [[nodiscard]] inner& inside() const noexcept { return state_->session; }
-  /// How many reads it allows in flight now; 0: any number.
-  [[nodiscard]] std::size_t max_in_flight() const
-    requires limiting_session<inner> || requires(const Line& line) { line.max_in_flight(); }
-  {
-    std::size_t maximum = 0;
-    if constexpr (requires(const Line& line) { line.max_in_flight(); })
-      maximum = std::as_const(state_->line).max_in_flight();
-    if constexpr (limiting_session<inner>) {
-      const std::size_t inside = std::as_const(state_->session).max_in_flight();
-      if (inside != 0 && (maximum == 0 || inside < maximum)) maximum = inside;
-    }
-    return maximum;
-  }
-  /// The oldest of its reads. The attempts are those of the storage that tries again, wherever it is.
-  [[nodiscard]] std::optional<open_read> oldest_read() const
-    requires observant_session<inner> || requires(const Line& line) { line.oldest_read(); }
-  {
-    std::optional<open_read> inside, own;
-    if constexpr (observant_session<inner>) inside = std::as_const(state_->session).oldest_read();
-    if constexpr (requires(const Line& line) { line.oldest_read(); }) {
-      own = std::as_const(state_->line).oldest_read();
-      if (own && inside && own->object == inside->object && own->offset == inside->offset)
-        own->attempt = std::max(own->attempt, inside->attempt);
-    }
-    return own ? own : inside;
-  }
-  [[nodiscard]] std::string name(object_id id) const { return std::string(state_->where.names()[id]); }
 
  private:
   std::unique_ptr<state> state_;
@@ -74771,9 +74694,10 @@ class simulated_storage {
     void cancel() const noexcept { state_->line.cancel(); }
     void abandon(std::uint64_t tag) const noexcept { state_->line.abandon(tag); }
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
-    [[nodiscard]] std::string name(object_id id) const { return std::string(state_->where.names()[id]); }
     /// The session's reads, the bytes received, and the answers that asked for fewer.
-    [[nodiscard]] storage_counters counters() const noexcept { return state_->line.counters(); }
+    [[nodiscard]] session_report report() const noexcept {
+      return {.counters = state_->line.counters(), .counted = true, .names = state_->where.names()};
+    }
 
    private:
     friend simulated_storage;
@@ -80260,7 +80184,7 @@ struct retry_policy {
 ///
 /// Cost and threads: as for those.
 template <storage Inner>
-class resilient_session {
+class resilient_session : public session_adaptor<resilient_session<Inner>, typename Inner::session> {
   using inner = typename Inner::session;
   using hedging = retried_session<Inner, hedged_reads>;
   static_assert(abandoning_session<inner>, "second reads would copy all bytes once more");
@@ -80304,21 +80228,11 @@ class resilient_session {
   };
 
  public:
-  static constexpr bool views = false;
-  static constexpr bool has_latency = true;
-
   resilient_session(const Inner& where, const retry_policy& rules)
       : state_(std::make_unique<state>(where, rules)) {}
 
   [[nodiscard]] std::uint64_t size(object_id id) const { return state_->line.size(id); }
   [[nodiscard]] object_version version(object_id id) const { return state_->line.version(id); }
-  /// See `expecting_session`.
-  [[nodiscard]] bool expect(object_id id, object_version what) const
-    requires expecting_session<inner>
-  {
-    return inside().expect(id, what);
-  }
-  [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(inside(), id); }
   void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
     state_->line.read(id, offset, into);
   }
@@ -80333,26 +80247,15 @@ class resilient_session {
     state_->line.cancel();
     with([](auto& session) { penstock::end_reads(session); });
   }
-  void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
-    inside().will_need(id, offset, size);
-  }
-
-  /// See `storage_counters`.
-  [[nodiscard]] storage_counters counters() const {
-    storage_counters all = state_->line.counters();
+  [[nodiscard]] session_report report() const {
+    session_report all = state_->line.report();
     with([&](const auto& session) {
-      if constexpr (counting_session<inner>) {
-        all.requests = all.bytes = all.slow_downs = 0;
-        all += session.counters();
-      }
+      const session_report within = report_of(session);
+      if (within.counted) all.counters.requests = all.counters.bytes = all.counters.slow_downs = 0;
+      all.counters += within.counters;
     });
     return all;
   }
-  /// How many reads may be in flight now; 0: any number.
-  [[nodiscard]] std::size_t max_in_flight() const { return state_->line.max_in_flight(); }
-  /// The oldest of its reads, from its first attempt on.
-  [[nodiscard]] std::optional<open_read> oldest_read() const { return state_->line.oldest_read(); }
-  [[nodiscard]] std::string name(object_id id) const { return std::string(state_->where.names()[id]); }
 
   /// The session that reads go to at last.
   [[nodiscard]] inner& inside() const noexcept {

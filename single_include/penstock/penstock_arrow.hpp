@@ -649,7 +649,7 @@ class csv_source : public opens_as_plan<csv_source<Storage>> {
 
 /// The rows of CSV files, in any order.
 ///
-///     auto rows = csv("reviews/train-*.csv", {.types = {{"label", "int32"}}}) | shuffle(seed) |
+///     auto rows = csv("reviews/train-*.csv", {.types = {{"label", "int32"}}}) | shuffle(seed(7)) |
 ///                 decode<field<"text", text>, field<"label", arrow_value<std::int32_t>>>;
 ///     auto pairs = csv("pairs.csv", {.delimiter = ';', .columns = {"source", "target"}});
 ///
@@ -2420,7 +2420,7 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
 /// Parquet files, as Spark, pandas, Polars, DuckDB, Petastorm and Hugging Face's hub have them.
 ///
 ///     auto rows = penstock::parquet("imagenet/data/train-*.parquet") | columns<"image.bytes", "label"> |
-///                 where<"label">(one_of({3, 5})) | shuffle(seed) |
+///                 where<"label">(one_of({3, 5})) | shuffle(seed(7)) |
 ///                 decode<field<"image.bytes", jpeg>, field<"label", arrow_value<std::int64_t>>>;
 ///
 /// In: a pattern of paths (with `::` between patterns), which is `mapped_file`; a folder, whose files called
@@ -2892,7 +2892,7 @@ struct delta_options {
 
 /// Tables of Delta Lake.
 ///
-///     auto rows = delta("sales", {.version = 3}) | where<"year">(equals(2025)) | shuffle(seed) |
+///     auto rows = delta("sales", {.version = 3}) | where<"year">(equals(2025)) | shuffle(seed(7)) |
 ///                 decode<field<"amount", arrow_value<double>>>;
 ///
 ///
@@ -3954,7 +3954,7 @@ struct iceberg_options {
 /// Tables of Apache Iceberg.
 ///
 ///     auto rows = iceberg("sales", {.snapshot = 3051729675574597004}) | where<"year">(equals(2025)) |
-///                 shuffle(seed) | decode<field<"amount", arrow_value<double>>>;
+///                 shuffle(seed(7)) | decode<field<"amount", arrow_value<double>>>;
 ///
 /// In: the table's folder in the local file system, or one of its metadata files, as a path or file:///path;
 /// or a storage that has the files of the table's folder metadata, among others or alone, such as
@@ -4709,7 +4709,9 @@ class arrow_files {
     void cancel() const noexcept { state_->threads.cancel(); }
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
     /// Reads, and their bytes.
-    [[nodiscard]] storage_counters counters() const noexcept { return state_->files.counters(); }
+    [[nodiscard]] session_report report() const noexcept {
+      return {.counters = state_->files.counters(), .counted = true};
+    }
 
    private:
     friend arrow_files;
@@ -4796,7 +4798,7 @@ class arrow_files {
 };
 
 static_assert(sidecar_storage<arrow_files> && background_session<arrow_files::session> &&
-                  latent_session<arrow_files::session> && counting_session<arrow_files::session>,
+                  latent_session<arrow_files::session> && reports<arrow_files::session>,
               "arrow_files is a storage that reads in the background");
 
 }  // namespace penstock::inline v0_1

@@ -802,12 +802,14 @@ class cached {
       if constexpr (background_session<typename Far::session>) state_->session.far().cancel();
     }
     void end_reads() const noexcept { state_->end(); }
-    [[nodiscard]] std::string name(object_id id) const { return std::string(state_->far.names()[id]); }
     /// What the cache did, and what the other storage did.
-    [[nodiscard]] storage_counters counters() const {
-      storage_counters all;
-      if constexpr (counting_session<typename Far::session>) all = state_->session.far().counters();
-      state_->session.add_to(all);
+    [[nodiscard]] session_report report() const {
+      session_report all = report_of(state_->session.far());
+      all.counted = true;
+      all.max_in_flight = 0;
+      all.oldest.reset();
+      all.names = state_->far.names();
+      state_->session.add_to(all.counters);
       return all;
     }
 

@@ -727,7 +727,7 @@ namespace detail {
 
 /// The session of `checked`.
 template <storage Far>
-class checked_session {
+class checked_session : public session_adaptor<checked_session<Far>, typename Far::session> {
   using inner = typename Far::session;
   static constexpr bool in_background = background_session<inner>;
   static constexpr std::size_t max_threads = 64;
@@ -773,9 +773,6 @@ class checked_session {
   };
 
  public:
-  static constexpr bool views = inner::views;
-  static constexpr bool has_latency = latent_session<inner>;
-
   checked_session(const Far& where, const sha256_check& check, std::size_t max_checks_in_flight)
       : state_(std::make_unique<state>(where, check, max_checks_in_flight)) {}
 
@@ -819,73 +816,22 @@ class checked_session {
   }
   void end_reads() const noexcept { state_->end(); }
 
-  void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
-    state_->session.will_need(id, offset, size);
-  }
-  [[gnu::always_inline]] void prefetch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept
-    requires prefetching_session<inner>
-  {
-    state_->session.prefetch(id, offset, size);
-  }
   [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const
     requires viewing_session<inner> || mapped_session<inner>
   {
     state_->checks.pass(state_->session, id);
     return state_->session.view(id, offset, size);
   }
-  [[nodiscard]] bool mapped(object_id id) const
-    requires mapped_session<inner>
-  {
-    return state_->session.mapped(id);
-  }
-  void confirm(object_id id) const
-    requires requires(const inner& s) { s.confirm(id); }
-  {
-    std::as_const(state_->session).confirm(id);
-  }
-  [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session, id); }
-  [[nodiscard]] bool expect(object_id id, object_version what) const
-    requires expecting_session<inner>
-  {
-    return state_->session.expect(id, what);
-  }
-  [[nodiscard]] bool resident(object_id id) const
-    requires residency_session<inner>
-  {
-    return state_->session.resident(id);
-  }
 
-  [[nodiscard]] access_plan_sink access_plan() const
-    requires planning_session<inner>
-  {
-    return state_->session.access_plan();
-  }
-  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const
-    requires planning_session<inner>
-  {
-    state_->session.plan_read(id, offset, size, row);
-  }
-
-  /// Those of the session inside, and the memory of comparisons.
-  [[nodiscard]] storage_counters counters() const
-    requires counting_session<inner>
-  {
-    storage_counters all = std::as_const(state_->session).counters();
-    all.held += state_->checks.held_bytes();
+  /// That of the session inside, such as for a comparison, and the memory of comparisons.
+  [[nodiscard]] session_report report() const {
+    session_report all = report_of(state_->session);
+    all.counters.held += state_->checks.held_bytes();
+    all.names = state_->where.names();
     return all;
   }
-  [[nodiscard]] std::size_t max_in_flight() const
-    requires limiting_session<inner>
-  {
-    return std::as_const(state_->session).max_in_flight();
-  }
-  /// The oldest of the session inside, such as that of a comparison.
-  [[nodiscard]] std::optional<open_read> oldest_read() const
-    requires observant_session<inner>
-  {
-    return std::as_const(state_->session).oldest_read();
-  }
-  [[nodiscard]] std::string name(object_id id) const { return std::string(state_->where.names()[id]); }
+  /// What was compared is read through it.
+  [[nodiscard]] inner& inside() const noexcept { return state_->session; }
 
  private:
   std::unique_ptr<state> state_;
@@ -1444,7 +1390,8 @@ namespace detail {
 
 /// The session of `decrypting_storage`.
 template <storage Storage, class Keys>
-class decrypting_session {
+class decrypting_session
+    : public session_adaptor<decrypting_session<Storage, Keys>, typename Storage::session> {
   using inner = typename Storage::session;
   static constexpr bool in_background = background_session<inner>;
   /// The most ciphertext that is read at once: of what is near, as much as stays in the processor's cache.
@@ -1646,7 +1593,11 @@ class decrypting_session {
 
  public:
   static constexpr bool views = false;
-  static constexpr bool has_latency = latent_session<inner>;
+  // Nobody gets what is stored.
+  void mapped(object_id) const = delete;
+  void view(object_id, std::uint64_t, std::uint64_t) const = delete;
+  void prefetch(object_id, std::uint64_t, std::uint64_t) const = delete;
+  void abandon(std::uint64_t) const = delete;
 
   decrypting_session(const Storage& where, const Keys& keys, const decrypting_rules& rules)
       : state_(std::make_unique<state>(where, keys, rules)) {}
@@ -1669,11 +1620,6 @@ class decrypting_session {
     state_->threads->cancel();
     state_->session.cancel();
   }
-  void cancel_waits() const noexcept
-    requires(!in_background && requires(inner& s) { s.cancel_waits(); })
-  {
-    state_->session.cancel_waits();
-  }
   void end_reads() const noexcept {
     if constexpr (in_background) state_->threads->cancel();
     penstock::end_reads(state_->session);
@@ -1682,11 +1628,6 @@ class decrypting_session {
     const auto [begin, end] = in_file(id, offset, size);
     if (begin < end) state_->session.will_need(id, begin, end - begin);
   }
-  [[nodiscard]] access_plan_sink access_plan() const
-    requires planning_session<inner>
-  {
-    return state_->session.access_plan();
-  }
   void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const
     requires planning_session<inner>
   {
@@ -1694,45 +1635,23 @@ class decrypting_session {
     if (begin < end) state_->session.plan_read(id, begin, end - begin, row);
   }
 
-  [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session, id); }
   /// True if the session inside can tell by its answers; see `expecting_session`.
   [[nodiscard]] bool expect(object_id id, object_version what) const
     requires expecting_session<inner>
   {
     return state_->session.expect(id, {state_->rules.layout.file_size(what.size), what.stamp});
   }
-  [[nodiscard]] bool resident(object_id id) const
-    requires residency_session<inner>
-  {
-    return state_->session.resident(id);
-  }
 
-  /// Those of the session inside: they count what is stored.
-  [[nodiscard]] storage_counters counters() const
-    requires counting_session<inner>
-  {
-    return std::as_const(state_->session).counters();
+  /// That of the session inside, which counts what is stored; of its reads in the background as many as are
+  /// allowed are in flight.
+  [[nodiscard]] session_report report() const {
+    session_report all = report_of(state_->session);
+    if constexpr (in_background) all.limit(state_->rules.max_in_flight);
+    if (all.oldest) all.oldest->offset = state_->rules.layout.plain_at(all.oldest->offset);
+    all.names = state_->where.names();
+    return all;
   }
-  /// How many reads in the background are in flight at most.
-  [[nodiscard]] std::size_t max_in_flight() const
-    requires(in_background || limiting_session<inner>)
-  {
-    std::size_t allowed = in_background ? state_->rules.max_in_flight : 0;
-    if constexpr (limiting_session<inner>) {
-      const std::size_t inside = std::as_const(state_->session).max_in_flight();
-      if (inside != 0 && (allowed == 0 || inside < allowed)) allowed = inside;
-    }
-    return allowed;
-  }
-  /// The oldest of the session inside.
-  [[nodiscard]] std::optional<open_read> oldest_read() const
-    requires observant_session<inner>
-  {
-    std::optional<open_read> found = std::as_const(state_->session).oldest_read();
-    if (found) found->offset = state_->rules.layout.plain_at(found->offset);
-    return found;
-  }
-  [[nodiscard]] std::string name(object_id id) const { return std::string(state_->name(id)); }
+  [[nodiscard]] inner& inside() const noexcept { return state_->session; }
 
  private:
   struct span_in_file {

@@ -421,7 +421,7 @@ enum class cuda_numa { automatic, always, off };
 /// A CUDA GPU as the device where batches end up: `cuda::pin_and_copy`, or `pin_and_copy(cuda{...})` with
 /// options.
 ///
-///     const auto loader = generated(samples, made_up) | shuffle(1) | batch(256) | prefetch(4) |
+///     const auto loader = generated(samples, made_up) | shuffle(seed(1)) | batch(256) | prefetch(4) |
 ///                         pin_and_copy(cuda{.stream = stream});
 ///
 /// Slots are in pinned memory. As soon as a batch is ready, ahead of the loop, its copy starts on a separate

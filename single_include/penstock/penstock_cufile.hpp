@@ -496,7 +496,7 @@ class cufile_operation {
 /// `on_device`: what `batch` gets is where the rows are.
 ///
 ///     const auto rows = npy_ranges<float>("features-{00..07}.npy");
-///     const auto loader = rows | shuffle(seed) | batch(256) | pin_and_copy(cuda{}) | on_device(cufile(rows));
+///     const auto loader = rows | shuffle(seed(7)) | batch(256) | pin_and_copy(cuda{}) | on_device(cufile(rows));
 ///
 /// In: a column of `file_range`, from the source that it is given: `npy_ranges` or `raw_ranges`. Out: on the
 /// device, an array of the source's numbers, of shape (slots, row...), with the bytes that `npy_rows` would

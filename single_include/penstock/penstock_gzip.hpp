@@ -397,7 +397,7 @@ template <idx_value T = std::uint8_t>
 
 /// Images and their labels, from two gzip-compressed IDX files: records of "image" and "label".
 ///
-///     auto mnist = idx_gz("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz") | shuffle(seed) | batch(256);
+///     auto mnist = idx_gz("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz") | shuffle | batch(256);
 template <idx_value T = std::uint8_t, idx_value Label = std::uint8_t>
 [[nodiscard]] idx_pair_source<T, Label> idx_gz(const std::string& images, const std::string& labels,
                                                std::uint64_t limit = 1_GiB) {

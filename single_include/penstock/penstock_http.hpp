@@ -1919,7 +1919,7 @@ class objects {
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// What `http` reads through: one request per read, and what fails, fails.
+/// What `http` reads through: one request per read, and no second attempt after a failure.
 class plain_http {
  public:
   class session {
@@ -1949,14 +1949,15 @@ class plain_http {
 
     /// Requests sent, those answered by an error or a redirect included; bytes of objects; answers 429 and
     /// 503.
-    [[nodiscard]] storage_counters counters() const noexcept {
+    /// Of at most as many requests in flight as there may be connections.
+    [[nodiscard]] session_report report() const noexcept {
       const auto& counted = objects_->counted();
-      return {.requests = counted.requests.load(),
-              .bytes = counted.bytes.load(),
-              .slow_downs = counted.slow_downs.load()};
+      return {.counters = {.requests = counted.requests.load(),
+                           .bytes = counted.bytes.load(),
+                           .slow_downs = counted.slow_downs.load()},
+              .counted = true,
+              .max_in_flight = objects_->connections()};
     }
-    /// The maximum number of connections, and so of requests in flight.
-    [[nodiscard]] std::size_t max_in_flight() const noexcept { return objects_->connections(); }
     /// Connections opened so far.
     [[nodiscard]] std::uint64_t connections() const noexcept {
       return objects_->counted().connections.load();
@@ -1983,7 +1984,7 @@ class plain_http {
 };
 
 static_assert(storage<plain_http> && abandoning_session<plain_http::session> &&
-                  latent_session<plain_http::session> && counting_session<plain_http::session>,
+                  latent_session<plain_http::session> && reports<plain_http::session>,
               "plain_http is a storage that reads in the background");
 
 }  // namespace detail
@@ -2024,12 +2025,11 @@ namespace penstock::inline v0_1 {
 /// slower than `min_throughput`, and for 408, 429 and 5xx; `http_error` has the
 /// status, and answers 429 and 503 have what Retry-After asks for (see `error::retry_after_ms`).
 /// errc::format for a range beyond the end, errc::argument for URLs and options that make no sense.
-/// What may pass is tried again, as by `retrying`, by default up to ten times within about half a minute, and
-/// within 15 s while no connection can be made; no
-/// more requests are in flight than the server bears, as by `throttled`; and a read that is late gets a
-/// second request on another connection, as by `hedged`. The options `retries`, `throttle` and `hedges` set
-/// them, or switch them off: `{.retries = {.attempts = 1}, .throttle = {.max_in_flight = 0}, .hedges =
-/// {.max_extra_requests = 0}}`.
+/// Failures that may pass are retried, as by `retrying`: by default up to ten times within about half a
+/// minute, and within 15 s while no connection can be made. No more requests are in flight than the server
+/// can handle, as by `throttled`. A read that is late gets a second request on another connection, as by
+/// `hedged`. The options `retries`, `throttle` and `hedges` set them, or switch them off:
+/// `{.retries = {.attempts = 1}, .throttle = {.max_in_flight = 0}, .hedges = {.max_extra_requests = 0}}`.
 /// After `warn_after` (5 s) without a good answer, a line on the standard error stream says what is waited
 /// for. A stop token in the options ends all of it, also while a plan is made.
 /// A kept connection that the server had closed before the request is replaced in any case.
@@ -2122,7 +2122,7 @@ class http {
 };
 
 static_assert(sidecar_storage<http> && background_session<http::session> && latent_session<http::session> &&
-                  counting_session<http::session>,
+                  reports<http::session>,
               "http is a storage that reads in the background");
 
 }  // namespace penstock::inline v0_1

@@ -630,12 +630,8 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
       sink(session_, static_cast<object_id>(place.shard), begin,
            table.begins[detail::to_size(place.sample + 1)] - begin);
     }
-    [[nodiscard]] storage_counters counters() const
-      requires counting_session<session_type>
-    {
-      return session_.counters();
-    }
-    [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
+    /// That of the session.
+    [[nodiscard]] session_report report() const { return report_of(session_); }
     void cancel_reads() const noexcept { end_reads(session_); }
     /// The mean size of a sample.
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
@@ -772,7 +768,7 @@ template <class CopiesOf>
 
 /// Datasets of MosaicML Streaming: a folder with an `index.json` and MDS shards.
 ///
-///     auto samples = mds("imagenet") | shuffle(seed) |
+///     auto samples = mds("imagenet") | shuffle |
 ///                    decode<field<"image", identity>, field<"label", raw_number<std::int64_t>>>;
 ///     auto copies = mds<unpack_zstd>("compressed", {.folder = "cache"});  // or unpack_gzip, unpack_bzip2,
 ///                                                                          // unpack_brotli, unpack_snappy
@@ -936,7 +932,7 @@ using litdata_source = mds_source<Storage, detail::litdata_kind>;
 
 /// Datasets of LitData: a folder with an `index.json` and the chunks that `optimize` wrote.
 ///
-///     auto samples = litdata("optimized") | shuffle(seed) |
+///     auto samples = litdata("optimized") | shuffle |
 ///                    decode<field<"image", jpeg>, field<"label", raw_number<std::int64_t>>>;
 ///     auto copies = litdata<unpack_zstd>("compressed_chunks", {.folder = "cache"});
 ///
@@ -986,7 +982,7 @@ template <storage Storage>
 /// Datasets of LitData whose chunks are rows of Arrow: what `optimize` makes of dicts of numbers, texts,
 /// bytes, lists and dicts where pyarrow is installed.
 ///
-///     auto rows = litdata_rows("dicts") | shuffle(seed) |
+///     auto rows = litdata_rows("dicts") | shuffle |
 ///                 decode<field<"text", text>, field<"id", arrow_value<std::int64_t>>>;
 ///     auto packed = litdata_rows<unpack_zstd>("compressed_dicts");
 ///
@@ -1704,7 +1700,7 @@ using safetensors_row_source = detail::row_source<detail::safetensors_format<T>,
 
 /// The rows of one tensor of safetensors files along its first dimension, all files as one dataset.
 ///
-///     auto features = safetensors_rows<float>("features-{00..07}.safetensors", "clip") | shuffle(seed) | batch(256);
+///     auto features = safetensors_rows<float>("features-{00..07}.safetensors", "clip") | shuffle | batch(256);
 ///     auto tokens = safetensors_rows<std::int32_t, 2048>("tokens.safetensors", "ids");
 ///
 /// In: a pattern of names or a list of paths, which are `mapped_file`, or any storage; the tensor's name,
@@ -2619,7 +2615,7 @@ class wids_reader {
 /// descriptions together, or all paths together, exceed that size.
 /// Source: webdataset, wids_specs.py and wids_index.py.
 ///
-///     auto samples = wids("shardindex.json") | shuffle(seed) | decode<field<"jpg", identity>>;
+///     auto samples = wids("shardindex.json") | shuffle | decode<field<"jpg", identity>>;
 [[nodiscard]] inline webdataset<file> wids(const std::string& description, webdataset_options options = {}) {
   detail::wids_listing listing;
   detail::wids_reader(description).read(listing);

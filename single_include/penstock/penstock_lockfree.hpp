@@ -186,7 +186,7 @@ struct lockfree_stage {
 /// already relies on Boost's queues; the library's own ring does less work per grain (see bench/README.md,
 /// rows 3c to 3e).
 ///
-///     auto run = (from(samples) | shuffle(7) | batch(256) | lockfree).open();
+///     auto run = (from(samples) | shuffle(seed(7)) | batch(256) | lockfree).open();
 inline constexpr lockfree_stage lockfree{};
 
 }  // namespace penstock::inline v0_1

@@ -261,7 +261,7 @@ inline std::string list_of(const std::vector<std::size_t>& processes) {
 ///     const manifest listed = mpi::on_first_rank(all, [&] { return webdataset(shards).manifest(); });
 ///     const auto loader = webdataset(listed) | fields<"npy", "cls"> |
 ///                         decode<field<"npy", npy<std::uint8_t>>, field<"cls", integer>> |
-///                         shuffle(7, window(shards_ahead)) | shard(here, replicate(copies)) |
+///                         shuffle(seed(7), window(shards_ahead)) | shard(here, replicate(copies)) |
 ///                         global_batch(global) | workers(threads);
 ///     mpi::agree(all, loader);
 namespace penstock::inline v0_1::mpi {

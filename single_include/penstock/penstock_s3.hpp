@@ -3793,7 +3793,8 @@ class stored_objects {
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// What `s3` reads through: one request per read, but for what an answer asks to do; what fails, fails.
+/// What `s3` reads through: one request per read, and a second one only if an answer asks for it. Failures
+/// are not retried.
 class plain_s3 {
  public:
   class session {
@@ -3824,7 +3825,9 @@ class plain_s3 {
 
     /// Requests sent, those answered by an error or a redirect included; bytes of objects; answers that asked
     /// for fewer requests.
-    [[nodiscard]] storage_counters counters() const noexcept { return objects_->counters(); }
+    [[nodiscard]] session_report report() const noexcept {
+      return {.counters = objects_->counters(), .counted = true};
+    }
     /// Connections opened so far.
     [[nodiscard]] std::uint64_t connections() const noexcept { return objects_->connections(); }
 
@@ -3849,7 +3852,7 @@ class plain_s3 {
 };
 
 static_assert(storage<plain_s3> && abandoning_session<plain_s3::session> &&
-                  latent_session<plain_s3::session> && counting_session<plain_s3::session>,
+                  latent_session<plain_s3::session> && reports<plain_s3::session>,
               "plain_s3 is a storage that reads in the background");
 
 }  // namespace detail
@@ -4190,13 +4193,14 @@ namespace penstock::inline v0_1 {
 /// In: `bucket/key` or `s3://bucket/key`, whose key is everything after the first slash, as it is: nothing is
 /// decoded. Braces of a pattern are expanded by `expand_braces`; names of a list are taken as they are.
 /// `s3::list` finds names. Nothing is opened before `connect`, and no request sent before the first use.
-/// A session reads each range by one signed GET, and works otherwise as that of `http`: what may pass is
-/// tried again, and late reads get a second request, as the options of the connection say. Size and ETag of
-/// an object are asked for when they are needed, or come with its first range; for more than 8 objects of a
-/// bucket they come from one list of what the keys have in common, unless the credentials do not permit
-/// lists. From then on each request carries `If-Match`: an object that was replaced is an error, never a
-/// mixture. A session that is told what to `expect`, as a dataset's runs do, asks for neither: the first
-/// answer must have that ETag. Sessions share nothing, so that what is opened anew sees the objects of today.
+/// A session reads each range by one signed GET, and works otherwise as that of `http`: failures that may
+/// pass are retried, and late reads get a second request, as the options of the connection say. Size and
+/// ETag of an object are asked for when they are needed, or come with its first range; for more than 8
+/// objects of a bucket they come from one list of what the keys have in common, unless the credentials do
+/// not permit lists. From then on each request carries `If-Match`: an object that was replaced is an error,
+/// never a mixture. A session that is told what to `expect`, as a dataset's runs do, asks for neither: the
+/// first answer must have that ETag. Sessions share nothing, so that what is opened anew sees the objects of
+/// today.
 /// Credentials are looked for at the first request, as `s3_identity` says, and renewed before they expire.
 /// What an answer asks for is done once for each request, and the request sent again: new credentials, the
 /// store's time, another region.
@@ -4307,7 +4311,7 @@ class s3 {
 };
 
 static_assert(sidecar_storage<s3> && background_session<s3::session> && latent_session<s3::session> &&
-                  counting_session<s3::session>,
+                  reports<s3::session>,
               "s3 is a storage that reads in the background");
 
 }  // namespace penstock::inline v0_1

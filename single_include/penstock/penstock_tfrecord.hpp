@@ -352,7 +352,7 @@ class tfrecord_source : public opens_as_plan<tfrecord_source<Storage>> {
 
 /// The records of TFRecord files, in any order.
 ///
-///     auto samples = tfrecord("train-{00..15}-of-16.tfrecord") | shuffle(seed) |
+///     auto samples = tfrecord("train-{00..15}-of-16.tfrecord") | shuffle |
 ///                    decode<tf_example<feature<"image/encoded", bytes>, feature<"image/class/label", std::int64_t>>> |
 ///                    decode<field<"image/encoded", jpeg>>;
 ///
@@ -551,15 +551,8 @@ class tfrecord_stream_source : public opens_as_plan<tfrecord_stream_source<Stora
     [[nodiscard]] source_mark mark() const noexcept { return state_->records.mark(); }
     /// Opens the marked file and reads past the records already delivered; earlier files are not touched.
     void seek(std::uint64_t, source_mark place) { state_->records.seek(place); }
-    /// What the session counted.
-    [[nodiscard]] storage_counters counters() const
-      requires counting_session<session_type>
-    {
-      return std::as_const(state_->session).counters();
-    }
-    [[nodiscard]] std::optional<named_read> oldest_read() const {
-      return oldest_read_of(std::as_const(state_->session));
-    }
+    /// That of the session.
+    [[nodiscard]] session_report report() const { return report_of(std::as_const(state_->session)); }
     /// Ends the session's reads. Any thread.
     void cancel_reads() const noexcept { state_->pieces.end(); }
 

@@ -306,7 +306,7 @@ class energon_reader {
 /// One part of a dataset prepared by Megatron-Energon: a `webdataset` over its shards, which must hold
 /// exactly as many samples as the metadata says.
 ///
-///     auto samples = energon("coco", "train") | shuffle(seed) | decode<field<"jpg", identity>>;
+///     auto samples = energon("coco", "train") | shuffle | decode<field<"jpg", identity>>;
 ///
 /// In: the dataset's folder, the name of the part, and the options of `webdataset`; with
 /// `index_policy::energon` the dataset's own `.tar.idx` files are used. Out, kind, guarantees, cost, threads:

@@ -273,7 +273,7 @@ class npz_copy {
 /// Makes copies of compressed npz files (`numpy.savez_compressed`) in which rows can be reached, and returns
 /// their paths, as `unpacked` does for files that are compressed as a whole.
 ///
-///     auto images = npz_rows<std::uint8_t>(unpacked_npz("part-{00..07}.npz"), "images") | shuffle(seed) | batch(256);
+///     auto images = npz_rows<std::uint8_t>(unpacked_npz("part-{00..07}.npz"), "images") | shuffle | batch(256);
 ///
 /// In: a pattern of names or a list of paths of local files. Out: for each file its copy, which is an npz
 /// file with the same arrays, or the file itself if no array of it is compressed. Copies are made, kept, and

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: write shuffle(seed(seed)) before batch(n), or shuffle_batches(seed(seed)) if that is meant
+// expect: write shuffle before batch(n), or shuffle_batches(seed(7)) if that is meant
 
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/shuffle_batches.hpp>

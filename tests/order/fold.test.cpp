@@ -60,7 +60,7 @@ TEST_CASE("order/fold: over seeds every position is in every part equally often"
 
 TEST_CASE("order/fold: folds that do not exist are refused") {
   CHECK(error_of([] { (void)ps::fold(5, 5, ps::seed(1)); }) ==
-        "penstock: there is no fold 5 of 5; write fold(i, folds, seed(seed)) with i below folds, and 2 to "
+        "penstock: there is no fold 5 of 5; write fold(i, folds, seed(7)) with i below folds, and 2 to "
         "2^32 folds "
         "[stage fold]");
   CHECK_FALSE(error_of([] { (void)ps::fold(0, 1, ps::seed(1)); }).empty());

@@ -161,10 +161,9 @@ TEST_CASE("source/csv: the example in the header") {
   std::filesystem::create_directory("reviews");
   std::ofstream("reviews/train-0.csv") << "text,label\ngood,1\n";
   std::ofstream("pairs.csv") << "a;b\n";
-  const std::uint64_t seed = 7;
   {
     using namespace penstock;
-    auto rows = csv("reviews/train-*.csv", {.types = {{"label", "int32"}}}) | shuffle(seed(seed)) |
+    auto rows = csv("reviews/train-*.csv", {.types = {{"label", "int32"}}}) | shuffle(seed(7)) |
                 decode<field<"text", text>, field<"label", arrow_value<std::int32_t>>>;
     auto pairs = csv("pairs.csv", {.delimiter = ';', .columns = {"source", "target"}});
     for (const auto& row : rows.epoch(0)) {

@@ -56,8 +56,6 @@ struct seed_stage {
 /// Names a seed: `shuffle(seed(7))` is the seed of that stage, and `| seed(7)` that of the plan: of `shuffle`
 /// without a seed, and of stages with random numbers. Without it the plan's seed is that of its first shuffle
 /// that has one, otherwise 0.
-///
-///     auto loader = source | shuffle | shard(rank, world_size) | batch(256) | seed(7);
 [[nodiscard]] constexpr seed_stage seed(seed_number number) noexcept { return {number.value()}; }
 
 /// An argument that is a seed: `seed(7)`. A bare number does not compile, since `shuffle(1000)` is the size

@@ -224,8 +224,8 @@ struct shuffle_fn : shuffle_forms {
 /// Throws `error(errc::argument)` for window(0), lanes(0), and for an endless order. Thread-safe.
 /// After `batch` it does not compile: `shuffle_batches` shuffles batches.
 ///
-///     auto loader = webdataset("train-{0000..0127}.tar") | decode<field<"cls", integer>> | shuffle(seed(7), window(16), lanes(64)) |
-///                   shard(rank, world_size) | batch(256);
+///     auto loader = webdataset("train-{0000..0127}.tar") | decode<field<"cls", integer>> |
+///                   shuffle(seed(7), window(16), lanes(64)) | shard(rank, world_size) | batch(256);
 inline constexpr detail::shuffle_fn shuffle{};
 
 }  // namespace penstock::inline v0_1

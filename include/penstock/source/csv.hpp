@@ -103,7 +103,7 @@ class csv_source : public opens_as_plan<csv_source<Storage>> {
 
 /// The rows of CSV files, in any order.
 ///
-///     auto rows = csv("reviews/train-*.csv", {.types = {{"label", "int32"}}}) | shuffle |
+///     auto rows = csv("reviews/train-*.csv", {.types = {{"label", "int32"}}}) | shuffle(seed(7)) |
 ///                 decode<field<"text", text>, field<"label", arrow_value<std::int32_t>>>;
 ///     auto pairs = csv("pairs.csv", {.delimiter = ';', .columns = {"source", "target"}});
 ///

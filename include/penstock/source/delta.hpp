@@ -36,7 +36,7 @@ struct delta_options {
 
 /// Tables of Delta Lake.
 ///
-///     auto rows = delta("sales", {.version = 3}) | where<"year">(equals(2025)) | shuffle |
+///     auto rows = delta("sales", {.version = 3}) | where<"year">(equals(2025)) | shuffle(seed(7)) |
 ///                 decode<field<"amount", arrow_value<double>>>;
 ///
 ///

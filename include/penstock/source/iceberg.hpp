@@ -40,7 +40,7 @@ struct iceberg_options {
 /// Tables of Apache Iceberg.
 ///
 ///     auto rows = iceberg("sales", {.snapshot = 3051729675574597004}) | where<"year">(equals(2025)) |
-///                 shuffle | decode<field<"amount", arrow_value<double>>>;
+///                 shuffle(seed(7)) | decode<field<"amount", arrow_value<double>>>;
 ///
 /// In: the table's folder in the local file system, or one of its metadata files, as a path or file:///path;
 /// or a storage that has the files of the table's folder metadata, among others or alone, such as

@@ -166,7 +166,7 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
 /// Parquet files, as Spark, pandas, Polars, DuckDB, Petastorm and Hugging Face's hub have them.
 ///
 ///     auto rows = penstock::parquet("imagenet/data/train-*.parquet") | columns<"image.bytes", "label"> |
-///                 where<"label">(one_of({3, 5})) | shuffle |
+///                 where<"label">(one_of({3, 5})) | shuffle(seed(7)) |
 ///                 decode<field<"image.bytes", jpeg>, field<"label", arrow_value<std::int64_t>>>;
 ///
 /// In: a pattern of paths (with `::` between patterns), which is `mapped_file`; a folder, whose files called
