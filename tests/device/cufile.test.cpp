@@ -135,7 +135,7 @@ auto example() {
                       ps::on_device(ps::cufile(rows));
   return loader;
 }
-static_assert(ps::elastic<decltype(example(1))>);
+static_assert(ps::elastic<decltype(example())>);
 
 // A column that nobody has located.
 template <class View>
