@@ -72381,6 +72381,8 @@ class retried_session : public session_adaptor<retried_session<Storage, Line>, t
   {
     state_->line.cancel();
   }
+  // The line gives its reads tags of its own.
+  void abandon(std::uint64_t) const = delete;
   /// Ends the waits for room and for another attempt, of reads that block, with errc::stopped.
   void cancel_waits() const noexcept
     requires(!background_session<inner>)
@@ -80239,6 +80241,8 @@ class resilient_session : public session_adaptor<resilient_session<Inner>, typen
   void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
     state_->line.read_many(requests, listener);
   }
+  // The line gives its reads tags of its own.
+  void abandon(std::uint64_t) const = delete;
   /// Ends all reads, and the waits of those that would be tried again.
   void cancel() const noexcept { state_->line.cancel(); }
   /// As `cancel`, and lets reads that begin later end at once with errc::stopped.

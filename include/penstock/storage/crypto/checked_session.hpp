@@ -101,6 +101,8 @@ class checked_session : public session_adaptor<checked_session<Far>, typename Fa
       requests = requests.subspan(alike);
     }
   }
+  // A read that waits for a comparison is not the session's inside.
+  void abandon(std::uint64_t) const = delete;
   void cancel() const noexcept
     requires in_background
   {

@@ -98,6 +98,8 @@ class resilient_session : public session_adaptor<resilient_session<Inner>, typen
   void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
     state_->line.read_many(requests, listener);
   }
+  // The line gives its reads tags of its own.
+  void abandon(std::uint64_t) const = delete;
   /// Ends all reads, and the waits of those that would be tried again.
   void cancel() const noexcept { state_->line.cancel(); }
   /// As `cancel`, and lets reads that begin later end at once with errc::stopped.

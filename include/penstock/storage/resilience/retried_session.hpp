@@ -61,6 +61,8 @@ class retried_session : public session_adaptor<retried_session<Storage, Line>, t
   {
     state_->line.cancel();
   }
+  // The line gives its reads tags of its own.
+  void abandon(std::uint64_t) const = delete;
   /// Ends the waits for room and for another attempt, of reads that block, with errc::stopped.
   void cancel_waits() const noexcept
     requires(!background_session<inner>)
