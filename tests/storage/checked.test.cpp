@@ -55,6 +55,7 @@ static_assert(!ps::local_storage<ps::checked<ps::file>>, "an index beside a file
 static_assert(ps::background_session<ps::checked<far_memory>::session>);
 static_assert(ps::latent_session<ps::checked<far_memory>::session>);
 static_assert(ps::reports<ps::checked<far_memory>::session>);
+static_assert(!ps::abandoning_session<ps::checked<far_memory>::session>);
 static_assert(ps::reports<ps::checked<ps::retrying<far_memory>>::session>);
 static_assert(ps::storage<ps::checked<ps::checked<far_memory>>>, "one may be in another");
 

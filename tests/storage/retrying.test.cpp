@@ -44,6 +44,7 @@ static_assert(ps::latent_session<retrying_far::session> && ps::reports<retrying_
 static_assert(!ps::local_storage<retrying_far> && ps::local_storage<retrying_files>);
 static_assert(!ps::background_session<retrying_files::session> &&
               !ps::latent_session<retrying_files::session>);
+static_assert(!ps::abandoning_session<retrying_far::session>, "its reads have other tags inside");
 static_assert(ps::mapped_session<retrying_files::session> && ps::residency_session<retrying_files::session>);
 static_assert(ps::viewing_session<retrying_memory::session> &&
               !ps::residency_session<retrying_memory::session>);

@@ -23,8 +23,8 @@ namespace penstock::inline v0_1 {
 ///     };
 ///
 /// In: `Derived` has `inside()`, which returns the session that is around. What that one cannot do, this one
-/// cannot, either: each member asks the type, and calls it. What must not be passed on, `Derived` deletes,
-/// such as `mapped` and `view` where bytes are changed on their way.
+/// cannot, either: each member asks the type, and calls it. What must not be passed on, `Derived` deletes:
+/// `mapped` and `view` where bytes are changed on their way, `abandon` where reads get other tags.
 /// Not passed on: `read` with a function that copies, so that all bytes go through `read` or `view`.
 /// Cost: none; each call is the call of the session inside. Threads and errors: those of that session.
 template <class Derived, storage_session Inner>
