@@ -130,7 +130,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (ps::object_id id = 0; id < all.contents.size(); ++id) (void)session.resident(id);
   all.read_all(session);
   all.read_all(session);
-  const ps::storage_counters counted = session.counters();
+  const ps::storage_counters counted = session.report().counters;
   must(counted.fetched <= 2 * 5 + counted.refetched + counted.evicted, "fetched without need");
   return 0;
 }

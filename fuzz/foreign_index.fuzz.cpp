@@ -6,6 +6,7 @@
 #include <penstock/source/records/index_builder.hpp>
 #include <penstock/source/records/shard_index.hpp>
 #include <penstock/source/tar/foreign_index.hpp>
+#include <penstock/source/tar/tar_shards.hpp>
 #include <penstock/storage/memory_files.hpp>
 
 #include "support/fuzz.hpp"
@@ -13,7 +14,6 @@
 
 using namespace penstock_fuzz;
 namespace ps = penstock;
-namespace tar = penstock::detail::tar;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   input in(data, size);
@@ -27,14 +27,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
       const ps::object_version shard = session.version(0);
       const bool energon = (how & 2) != 0;
-      const ps::buffer made = energon ? detail::index_from_energon(session, 0, shard, index)
-                                      : detail::index_from_dali(session, 0, shard, ps::text_of(index));
-      must(detail::shard_index::over(made.view()).has_value(),
+      const ps::buffer made = energon ? ps::detail::index_from_energon(session, 0, shard, index)
+                                      : ps::detail::index_from_dali(session, 0, shard, ps::text_of(index));
+      must(ps::detail::shard_index::over(made.view()).has_value(),
            "an index that was made passes its own checks");
       if (!energon && ps::text_of(index).starts_with("v1.2")) return;  // not all headers are read
-      const ps::buffer own = detail::build_index(session, 0, "a.tar");
+      const ps::buffer own = ps::detail::build_index(session, 0, "a.tar");
       must(ps::text_of(own.view()) == ps::text_of(made.view()), "the index agrees with our own");
-    } catch (const detail::disagreement& d) {
+    } catch (const ps::detail::disagreement& d) {
       must(!d.text.empty(), "a disagreement has a message");
     }
   });

@@ -11,7 +11,6 @@
 
 using namespace penstock_fuzz;
 namespace ps = penstock;
-namespace tar = penstock::detail::tar;
 
 namespace {
 
@@ -42,11 +41,11 @@ void repair(std::string& index, unsigned how, ps::object_version version) {
   const std::uint64_t before = 128 + 8 * (field(32) + 1) + 16 * field(40) + 4 * field(48) + field(56);
   if ((how & 2) != 0 && before <= index.size())
     ps::detail::store_little<std::uint64_t>(at + 64, index.size() - before);
-  ps::detail::store_little<std::uint64_t>(at + 80, detail::checksum(ps::bytes_of(index).subspan(128)));
-  ps::detail::store_little<std::uint64_t>(at + 120, detail::checksum(ps::bytes_of(index).first(120)));
+  ps::detail::store_little<std::uint64_t>(at + 80, ps::detail::checksum(ps::bytes_of(index).subspan(128)));
+  ps::detail::store_little<std::uint64_t>(at + 120, ps::detail::checksum(ps::bytes_of(index).first(120)));
 }
 
-void look_at(const detail::shard_index& index, std::uint64_t shard_size) {
+void look_at(const ps::detail::shard_index& index, std::uint64_t shard_size) {
   std::uint64_t end = 0;
   std::uint32_t next = 0;
   for (std::uint64_t i = 0; i < index.header().samples; ++i) {
@@ -72,7 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   auto bytes = std::make_shared<ps::buffer>(index.size());
   if (!index.empty()) std::memcpy(bytes->data(), index.data(), index.size());
-  const auto loaded = detail::loaded_index::from_buffer(bytes);
+  const auto loaded = ps::detail::loaded_index::from_buffer(bytes);
   if (loaded) look_at(loaded->tables(), loaded->tables().header().shard_size);
   if ((how & 4) == 0) return 0;
 
@@ -83,7 +82,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const auto policy : {ps::index_policy::transient, ps::index_policy::require}) {
     outcome([&] {
       const auto lines = indexed_lines(ps::webdataset({good.path.c_str()}, {.index = policy, .threads = 1}));
-      const auto header = detail::index_header::load(ps::bytes_of(index));
+      const auto header = ps::detail::index_header::load(ps::bytes_of(index));
       const bool empty = header && header->samples == 0;  // nothing is looked at then
       must(loaded || empty || lines == good.lines, "an index that is not in order is built again");
     });

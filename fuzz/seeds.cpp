@@ -148,7 +148,7 @@ void indexes(folder& out) {
       raw_tar().member("a.txt", "1").member("a.cls", "22").member("b.txt", "333").member("c.x", "").end();
   const auto files = ps::memory_files().add("a.tar", archive.bytes);
   auto session = files.connect();
-  const ps::buffer index = detail::build_index(session, 0, "a.tar");
+  const ps::buffer index = ps::detail::build_index(session, 0, "a.tar");
   for (unsigned how = 0; how < 8; ++how)
     out.add("index_file", mode(how) + std::string(ps::text_of(index.view())));
   const std::string named = "v1.2 3\ntxt 512 1 a.txt cls 1536 2 a.cls\ntxt 2560 3 b.txt\nx 3584 0 c.x\n";
@@ -598,8 +598,8 @@ void values(folder& out) {
                           std::uint64_t name, std::uint64_t texts, std::uint64_t text_bytes) {
     std::string bytes = "PENSTVAL" + little(1, 4) + little(128, 4) + little(kind, 8) + little(77, 8) +
                         little(samples, 8) + little(name, 8) + little(texts, 8) + little(text_bytes, 8);
-    bytes += little(detail::checksum(ps::bytes_of(rest)), 8) + std::string(48, '\0');
-    bytes += little(detail::checksum(ps::bytes_of(bytes)), 8);
+    bytes += little(ps::detail::checksum(ps::bytes_of(rest)), 8) + std::string(48, '\0');
+    bytes += little(ps::detail::checksum(ps::bytes_of(bytes)), 8);
     out.add("derived_index", mode(how) + bytes + rest);
   };
   const std::string three = little(1, 8) + little(0, 8) + little(1, 8);

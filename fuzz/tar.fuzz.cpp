@@ -10,7 +10,6 @@
 
 using namespace penstock_fuzz;
 namespace ps = penstock;
-namespace tar = penstock::detail::tar;
 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t maximum,
                                                unsigned seed) {
@@ -27,8 +26,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   outcome([&] {
     auto session = files.connect();
-    const ps::buffer made = detail::build_index(session, 0, "a.tar");
-    const auto index = detail::shard_index::over(made.view());
+    const ps::buffer made = ps::detail::build_index(session, 0, "a.tar");
+    const auto index = ps::detail::shard_index::over(made.view());
     must(index.has_value(), "an index that was made passes its own checks");
     std::uint64_t payload = 0, end = 0;
     std::uint32_t next = 0;

@@ -70,8 +70,7 @@ std::string text_at(const Data& data, std::uint64_t index) {
   return text;
 }
 std::vector<std::uint64_t> some_offsets(const std::string& index) {
-  namespace tar = penstock::detail::tar;
-  const auto tables = detail::shard_index::over(penstock::bytes_of(index)).value();
+  const auto tables = penstock::detail::shard_index::over(penstock::bytes_of(index)).value();
   std::vector<std::uint64_t> all;
   for (std::uint32_t i = 0; i < tables.header().members; ++i) all.push_back(tables.offset(i));
   return all;

@@ -232,13 +232,12 @@ TEST_CASE("source/index_policy: a false index is refused even with correct check
       .save(shard.string());
   (void)webdataset(shard);
   const std::string good = slurp(index);
-  namespace tar = penstock::detail::tar;
   const auto put = [](std::string& bytes, std::size_t at, std::uint64_t value, std::size_t size = 8) {
     for (std::size_t i = 0; i < size; ++i) bytes[at + i] = static_cast<char>(value >> (8 * i));
   };
   const auto seal = [&](std::string& bytes) {
-    put(bytes, 80, detail::checksum(penstock::bytes_of(bytes).subspan(128)));
-    put(bytes, 120, detail::checksum(penstock::bytes_of(bytes).first(120)));
+    put(bytes, 80, penstock::detail::checksum(penstock::bytes_of(bytes).subspan(128)));
+    put(bytes, 120, penstock::detail::checksum(penstock::bytes_of(bytes).first(120)));
     spill(index, bytes);
   };
   const auto lies = [&](const char* about, std::size_t at, std::uint64_t value, std::size_t bytes) {

@@ -176,13 +176,12 @@ TEST_CASE("source/replaced_files: other programs' indexes") {
 }
 
 TEST_CASE("source/replaced_files: the ends of ordinary archives agree without a walk over all headers") {
-  namespace tar = ps::detail::tar;
-  const auto agree = [](const detail::shard_kind& kind, const std::string& bytes,
+  const auto agree = [](const penstock::detail::shard_kind& kind, const std::string& bytes,
                         const std::string& indexed) {
     const auto files = ps::memory_files().add("x", bytes).add("y", indexed);
     const auto session = files.connect();
     const ps::buffer index = kind.build(session, 1, "y", 1 << 20, {}, {});
-    return kind.has_ends(session, 0, *detail::shard_index::over(index.view()));
+    return kind.has_ends(session, 0, *penstock::detail::shard_index::over(index.view()));
   };
   for (const auto kind : {raw_tar::dialect::v7, raw_tar::dialect::ustar, raw_tar::dialect::gnu})
     for (const int samples : {1, 2, 3, 4, 5, 20, 300}) {
@@ -196,9 +195,9 @@ TEST_CASE("source/replaced_files: the ends of ordinary archives agree without a 
         }
       one.end();
       other.end();
-      CHECK(agree(detail::tar_shards(), one.bytes, one.bytes));
-      CHECK_FALSE(agree(detail::tar_shards(), one.bytes, other.bytes));
-      CHECK(agree(detail::tar_shards(), other.bytes, other.bytes));
+      CHECK(agree(penstock::detail::tar_shards(), one.bytes, one.bytes));
+      CHECK_FALSE(agree(penstock::detail::tar_shards(), one.bytes, other.bytes));
+      CHECK(agree(penstock::detail::tar_shards(), other.bytes, other.bytes));
     }
   const std::string records = tf_records_of({"one", "three", "five"});
   CHECK(agree(ps::detail::tf_record_files(), records, records));
