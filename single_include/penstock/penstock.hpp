@@ -8109,7 +8109,7 @@ struct run_options {
   std::optional<std::uint64_t> ahead;
   std::optional<std::uint64_t> ahead_bytes;  ///< read-ahead in bytes, which is also the most that is held
   request_options requests{};                ///< how bytes are fetched ahead
-  std::optional<std::uint64_t> seed;         ///< of random stages; unset: that of the first shuffle, else 0
+  std::optional<std::uint64_t> seed;         ///< of random stages; unset: see `seed`
   std::uint64_t watchdog_ms = 30'000;        ///< reports this long without a batch; 0: never
   bool allow_empty = false;                  ///< opens even if an epoch is known to have no batch
 };
@@ -8334,8 +8334,9 @@ struct seed_stage {
 };
 
 /// Names a seed: `shuffle(seed(7))` is the seed of that stage, and `| seed(7)` that of the plan: of `shuffle`
-/// without a seed, and of stages with random numbers. Without it the plan's seed is that of its first shuffle
-/// that has one, otherwise 0.
+/// without a seed, and of stages with random numbers. Without it the plan's seed is that of its first stage
+/// of order that shuffles by one (`shuffle`, `weighted`, `class_balanced`, `shuffle_batches`), otherwise 0.
+/// A plan inside `mix`, `zip` or `concat` has a seed of its own. `shuffle_buffer(n)` has the seed 0.
 [[nodiscard]] constexpr seed_stage seed(seed_number number) noexcept { return {number.value()}; }
 
 /// An argument that is a seed: `seed(7)`. A bare number does not compile, since `shuffle(1000)` is the size
@@ -8350,7 +8351,8 @@ class any_seed {
     static_assert(
         detail::is_a_seed<T>,
         "penstock: a bare number here would be a seed, and the size of a buffer in WebDataset and tf.data; "
-        "write shuffle(seed(7)) for a seed, or shuffle_buffer(1000) for a buffer of 1000 samples");
+        "write seed(7), as in shuffle(seed(7)) and split(0.9, seed(7)); a buffer of 1000 samples is "
+        "shuffle_buffer(1000)");
   }
 
   [[nodiscard]] constexpr std::uint64_t value() const noexcept { return value_; }
@@ -15942,11 +15944,12 @@ struct open_read {
   std::uint64_t offset = 0;
   std::uint32_t attempt = 1;   ///< how often it was begun
   std::uint64_t age_ns = 0;    ///< since its first attempt began
-  std::string_view name = {};  ///< of the object, as long as the session lives; empty: it has none
+  std::string_view name = {};  ///< of the object, as long as the session lives; empty: see `report_of`
 
   /// Whether both are reads of one range, perhaps seen at two places.
   [[nodiscard]] bool is_of(const open_read& other) const noexcept {
-    return object == other.object && offset == other.offset && name == other.name;
+    const bool named = !name.empty() && !other.name.empty();
+    return object == other.object && offset == other.offset && (!named || name == other.name);
   }
 };
 
@@ -15976,6 +15979,14 @@ struct session_report {
     oldest = older_of(oldest, other.oldest);
     return *this;
   }
+  /// Adds what the session inside says: how many reads went to the store says the innermost one that counts
+  /// them.
+  void add_inside(const session_report& inside) noexcept {
+    storage_counters more = inside.counters;
+    storage_counters& silent = inside.counted ? counters : more;
+    silent.requests = silent.bytes = silent.slow_downs = 0;
+    counters += more;
+  }
   /// A second limit for the same reads.
   void limit(std::size_t reads) noexcept {
     if (reads != 0 && (max_in_flight == 0 || reads < max_in_flight)) max_in_flight = reads;
@@ -15983,13 +15994,15 @@ struct session_report {
 };
 
 /// A session, or a reader, that reports.
-///   report()                        a copy of what it knows now; any thread
+///   report()                        a copy of what it knows now; any thread. A session that counts the reads that go to
+///                                   its store says so with `counted`
 template <class S>
 concept reports = requires(const S& s) {
   { s.report() } -> std::same_as<session_report>;
 };
 
-/// The report of a session or a reader; an empty one if it gives none.
+/// The report of a session or a reader, with the name of the oldest read's object; an empty one if it gives
+/// none.
 template <class S>
 [[nodiscard]] session_report report_of(const S& session) {
   session_report made;
@@ -44402,7 +44415,7 @@ struct shuffle_batches_stage {
 
   [[nodiscard]] shuffle_order make(const order_input& in) const { return {in, seed}; }
   [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
-  [[nodiscard]] std::string describe() const { return detail::text({"shuffle_batches(", seed, ")"}); }
+  [[nodiscard]] std::string describe() const { return detail::text({"shuffle_batches(seed ", seed, ")"}); }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, seed);
@@ -58883,9 +58896,9 @@ struct shard_kind {
                           bool skip_apple_double) = nullptr;
   /// The same, where an index that names all members lies beside the shard in its store; nothing if none
   /// does.
-  std::optional<buffer> (*foreign_in_store)(session_view session, object_id id, sidecar_objects& near,
-                                            std::uint64_t extension_limit, scan_pace pace,
-                                            bool skip_apple_double) = nullptr;
+  std::optional<buffer> (*foreign_in_store)(session_view session, object_id id, object_version shard,
+                                            sidecar_objects& near, std::uint64_t extension_limit,
+                                            scan_pace pace, bool skip_apple_double) = nullptr;
 };
 
 }  // namespace detail
@@ -59758,8 +59771,9 @@ struct disagreement {
 /// members;
 /// nothing if there is none that agrees with the shard.
 [[nodiscard]] std::optional<buffer> dali_index_in_store(session_view session, object_id id,
-                                                        sidecar_objects& near, std::uint64_t extension_limit,
-                                                        scan_pace pace, bool skip_apple_double);
+                                                        object_version shard, sidecar_objects& near,
+                                                        std::uint64_t extension_limit, scan_pace pace,
+                                                        bool skip_apple_double);
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -60307,10 +60321,9 @@ PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, c
 }
 
 PENSTOCK_INLINE std::optional<buffer> dali_index_in_store(session_view session, object_id id,
-                                                          sidecar_objects& near,
+                                                          object_version shard, sidecar_objects& near,
                                                           std::uint64_t extension_limit, scan_pace pace,
                                                           bool skip_apple_double) {
-  const object_version shard = session.version(id);
   const auto text = near.read(id, dali_index, max_index_bytes(shard.size));
   if (!text || !text_of(text->view()).starts_with("v1.2 ")) return std::nullopt;
   try {
@@ -61121,7 +61134,7 @@ PENSTOCK_INLINE std::optional<buffer> index_in_store(session_view session, objec
         own && adopt(*own, session, id, shard, kind, pace, extension_limit, skip_apple_double, why))
       return own;
     if (kind.foreign_in_store != nullptr)
-      return kind.foreign_in_store(session, id, near, extension_limit, pace, skip_apple_double);
+      return kind.foreign_in_store(session, id, shard, near, extension_limit, pace, skip_apple_double);
   } catch (const error& e) {
     // What is wrong with the shard itself is said by the scan.
     if (!depends_on_bytes(e.code())) throw;
@@ -72240,15 +72253,18 @@ namespace penstock::inline v0_1 {
 ///       memory_files::session& inner;
 ///       explicit traced_session(memory_files::session& around) : inner(around) {}
 ///       memory_files::session& inside() const { return inner; }
-///       void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
-///         std::clog << "reads object " << id << " at " << offset << '\n';
-///         inner.read(id, offset, into);
+///       object_version version(object_id id) const {
+///         std::clog << "asks for the version of object " << id << '\n';
+///         return inner.version(id);
 ///       }
 ///     };
 ///
 /// In: `Derived` has `inside()`, which returns the session that is around. What that one cannot do, this one
 /// cannot, either: each member asks the type, and calls it. What must not be passed on, `Derived` deletes:
-/// `mapped` and `view` where bytes are changed on their way, `abandon` where reads get other tags.
+/// `abandon` where reads get other tags. Bytes are read in several ways: a session that changes them declares
+/// `read` and, over a `background_session`, `read_many`, sets `views` to false, and deletes `mapped`, `view`
+/// and `prefetch`; where it changes sizes or offsets, `size`, `version`, `expect`, `will_need` and
+/// `plan_read` as well.
 /// Not passed on: `read` with a function that copies, so that all bytes go through `read` or `view`.
 /// Cost: none; each call is the call of the session inside. Threads and errors: those of that session.
 template <class Derived, storage_session Inner>
@@ -72402,8 +72418,7 @@ class retried_session : public session_adaptor<retried_session<Storage, Line>, t
   [[nodiscard]] session_report report() const {
     const session_report within = report_of(state_->session);
     session_report all = state_->line.report();
-    if (within.counted) all.counters.requests = all.counters.bytes = all.counters.slow_downs = 0;
-    all.counters += within.counters;
+    all.add_inside(within);
     all.limit(within.max_in_flight);
     if (!all.oldest)
       all.oldest = within.oldest;
@@ -80253,11 +80268,7 @@ class resilient_session : public session_adaptor<resilient_session<Inner>, typen
   }
   [[nodiscard]] session_report report() const {
     session_report all = state_->line.report();
-    with([&](const auto& session) {
-      const session_report within = report_of(session);
-      if (within.counted) all.counters.requests = all.counters.bytes = all.counters.slow_downs = 0;
-      all.counters += within.counters;
-    });
+    with([&](const auto& session) { all.add_inside(report_of(session)); });
     return all;
   }
 

@@ -87,7 +87,7 @@ TEST_CASE("order/shuffle_batches: a description tells stages of batches from tho
     return begin == std::string::npos ? std::string() : text.substr(begin, text.find('\n', begin) - begin);
   };
   CHECK_THAT(line_of("take(20)"), !contains("of batches"));
-  CHECK_THAT(line_of("shuffle_batches(seed(7))"), contains("sequencer of batches"));
+  CHECK_THAT(line_of("shuffle_batches(seed 7)"), contains("sequencer of batches"));
   CHECK_THAT(line_of("take(2)"), contains("sequencer of batches"));
   CHECK_THAT(line_of("repeat(2)"), contains("sequencer of batches"));
 }

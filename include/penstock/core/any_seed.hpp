@@ -54,8 +54,9 @@ struct seed_stage {
 };
 
 /// Names a seed: `shuffle(seed(7))` is the seed of that stage, and `| seed(7)` that of the plan: of `shuffle`
-/// without a seed, and of stages with random numbers. Without it the plan's seed is that of its first shuffle
-/// that has one, otherwise 0.
+/// without a seed, and of stages with random numbers. Without it the plan's seed is that of its first stage
+/// of order that shuffles by one (`shuffle`, `weighted`, `class_balanced`, `shuffle_batches`), otherwise 0.
+/// A plan inside `mix`, `zip` or `concat` has a seed of its own. `shuffle_buffer(n)` has the seed 0.
 [[nodiscard]] constexpr seed_stage seed(seed_number number) noexcept { return {number.value()}; }
 
 /// An argument that is a seed: `seed(7)`. A bare number does not compile, since `shuffle(1000)` is the size
@@ -70,7 +71,8 @@ class any_seed {
     static_assert(
         detail::is_a_seed<T>,
         "penstock: a bare number here would be a seed, and the size of a buffer in WebDataset and tf.data; "
-        "write shuffle(seed(7)) for a seed, or shuffle_buffer(1000) for a buffer of 1000 samples");
+        "write seed(7), as in shuffle(seed(7)) and split(0.9, seed(7)); a buffer of 1000 samples is "
+        "shuffle_buffer(1000)");
   }
 
   [[nodiscard]] constexpr std::uint64_t value() const noexcept { return value_; }

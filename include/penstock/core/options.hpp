@@ -58,7 +58,7 @@ struct run_options {
   std::optional<std::uint64_t> ahead;
   std::optional<std::uint64_t> ahead_bytes;  ///< read-ahead in bytes, which is also the most that is held
   request_options requests{};                ///< how bytes are fetched ahead
-  std::optional<std::uint64_t> seed;         ///< of random stages; unset: that of the first shuffle, else 0
+  std::optional<std::uint64_t> seed;         ///< of random stages; unset: see `seed`
   std::uint64_t watchdog_ms = 30'000;        ///< reports this long without a batch; 0: never
   bool allow_empty = false;                  ///< opens even if an epoch is known to have no batch
 };

@@ -36,7 +36,7 @@ struct shuffle_batches_stage {
 
   [[nodiscard]] shuffle_order make(const order_input& in) const { return {in, seed}; }
   [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
-  [[nodiscard]] std::string describe() const { return detail::text({"shuffle_batches(", seed, ")"}); }
+  [[nodiscard]] std::string describe() const { return detail::text({"shuffle_batches(seed ", seed, ")"}); }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, seed);

@@ -61,7 +61,7 @@ namespace penstock::inline v0_1 {
 /// slower than `min_throughput`, and for 408, 429 and 5xx; `http_error` has the
 /// status, and answers 429 and 503 have what Retry-After asks for (see `error::retry_after_ms`).
 /// errc::format for a range beyond the end, errc::argument for URLs and options that make no sense.
-/// Failures that may pass are retried, as by `retrying`: by default up to ten times within about half a
+/// Failures that may pass are retried, as by `retrying`: by default up to ten attempts within about half a
 /// minute, and within 15 s while no connection can be made. No more requests are in flight than the server
 /// can handle, as by `throttled`. A read that is late gets a second request on another connection, as by
 /// `hedged`. The options `retries`, `throttle` and `hedges` set them, or switch them off:

@@ -16,15 +16,18 @@ namespace penstock::inline v0_1 {
 ///       memory_files::session& inner;
 ///       explicit traced_session(memory_files::session& around) : inner(around) {}
 ///       memory_files::session& inside() const { return inner; }
-///       void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
-///         std::clog << "reads object " << id << " at " << offset << '\n';
-///         inner.read(id, offset, into);
+///       object_version version(object_id id) const {
+///         std::clog << "asks for the version of object " << id << '\n';
+///         return inner.version(id);
 ///       }
 ///     };
 ///
 /// In: `Derived` has `inside()`, which returns the session that is around. What that one cannot do, this one
 /// cannot, either: each member asks the type, and calls it. What must not be passed on, `Derived` deletes:
-/// `mapped` and `view` where bytes are changed on their way, `abandon` where reads get other tags.
+/// `abandon` where reads get other tags. Bytes are read in several ways: a session that changes them declares
+/// `read` and, over a `background_session`, `read_many`, sets `views` to false, and deletes `mapped`, `view`
+/// and `prefetch`; where it changes sizes or offsets, `size`, `version`, `expect`, `will_need` and
+/// `plan_read` as well.
 /// Not passed on: `read` with a function that copies, so that all bytes go through `read` or `view`.
 /// Cost: none; each call is the call of the session inside. Threads and errors: those of that session.
 template <class Derived, storage_session Inner>

@@ -20,11 +20,12 @@ struct open_read {
   std::uint64_t offset = 0;
   std::uint32_t attempt = 1;   ///< how often it was begun
   std::uint64_t age_ns = 0;    ///< since its first attempt began
-  std::string_view name = {};  ///< of the object, as long as the session lives; empty: it has none
+  std::string_view name = {};  ///< of the object, as long as the session lives; empty: see `report_of`
 
   /// Whether both are reads of one range, perhaps seen at two places.
   [[nodiscard]] bool is_of(const open_read& other) const noexcept {
-    return object == other.object && offset == other.offset && name == other.name;
+    const bool named = !name.empty() && !other.name.empty();
+    return object == other.object && offset == other.offset && (!named || name == other.name);
   }
 };
 
@@ -54,6 +55,14 @@ struct session_report {
     oldest = older_of(oldest, other.oldest);
     return *this;
   }
+  /// Adds what the session inside says: how many reads went to the store says the innermost one that counts
+  /// them.
+  void add_inside(const session_report& inside) noexcept {
+    storage_counters more = inside.counters;
+    storage_counters& silent = inside.counted ? counters : more;
+    silent.requests = silent.bytes = silent.slow_downs = 0;
+    counters += more;
+  }
   /// A second limit for the same reads.
   void limit(std::size_t reads) noexcept {
     if (reads != 0 && (max_in_flight == 0 || reads < max_in_flight)) max_in_flight = reads;
@@ -61,13 +70,15 @@ struct session_report {
 };
 
 /// A session, or a reader, that reports.
-///   report()                        a copy of what it knows now; any thread
+///   report()                        a copy of what it knows now; any thread. A session that counts the reads that go to
+///                                   its store says so with `counted`
 template <class S>
 concept reports = requires(const S& s) {
   { s.report() } -> std::same_as<session_report>;
 };
 
-/// The report of a session or a reader; an empty one if it gives none.
+/// The report of a session or a reader, with the name of the oldest read's object; an empty one if it gives
+/// none.
 template <class S>
 [[nodiscard]] session_report report_of(const S& session) {
   session_report made;

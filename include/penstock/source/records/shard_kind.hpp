@@ -61,9 +61,9 @@ struct shard_kind {
                           bool skip_apple_double) = nullptr;
   /// The same, where an index that names all members lies beside the shard in its store; nothing if none
   /// does.
-  std::optional<buffer> (*foreign_in_store)(session_view session, object_id id, sidecar_objects& near,
-                                            std::uint64_t extension_limit, scan_pace pace,
-                                            bool skip_apple_double) = nullptr;
+  std::optional<buffer> (*foreign_in_store)(session_view session, object_id id, object_version shard,
+                                            sidecar_objects& near, std::uint64_t extension_limit,
+                                            scan_pace pace, bool skip_apple_double) = nullptr;
 };
 
 }  // namespace detail

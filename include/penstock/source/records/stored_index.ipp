@@ -48,7 +48,7 @@ PENSTOCK_INLINE std::optional<buffer> index_in_store(session_view session, objec
         own && adopt(*own, session, id, shard, kind, pace, extension_limit, skip_apple_double, why))
       return own;
     if (kind.foreign_in_store != nullptr)
-      return kind.foreign_in_store(session, id, near, extension_limit, pace, skip_apple_double);
+      return kind.foreign_in_store(session, id, shard, near, extension_limit, pace, skip_apple_double);
   } catch (const error& e) {
     // What is wrong with the shard itself is said by the scan.
     if (!depends_on_bytes(e.code())) throw;

@@ -54,8 +54,9 @@ struct disagreement {
 /// members;
 /// nothing if there is none that agrees with the shard.
 [[nodiscard]] std::optional<buffer> dali_index_in_store(session_view session, object_id id,
-                                                        sidecar_objects& near, std::uint64_t extension_limit,
-                                                        scan_pace pace, bool skip_apple_double);
+                                                        object_version shard, sidecar_objects& near,
+                                                        std::uint64_t extension_limit, scan_pace pace,
+                                                        bool skip_apple_double);
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1

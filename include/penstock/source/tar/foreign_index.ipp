@@ -322,10 +322,9 @@ PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, c
 }
 
 PENSTOCK_INLINE std::optional<buffer> dali_index_in_store(session_view session, object_id id,
-                                                          sidecar_objects& near,
+                                                          object_version shard, sidecar_objects& near,
                                                           std::uint64_t extension_limit, scan_pace pace,
                                                           bool skip_apple_double) {
-  const object_version shard = session.version(id);
   const auto text = near.read(id, dali_index, max_index_bytes(shard.size));
   if (!text || !text_of(text->view()).starts_with("v1.2 ")) return std::nullopt;
   try {

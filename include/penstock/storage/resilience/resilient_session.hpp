@@ -110,11 +110,7 @@ class resilient_session : public session_adaptor<resilient_session<Inner>, typen
   }
   [[nodiscard]] session_report report() const {
     session_report all = state_->line.report();
-    with([&](const auto& session) {
-      const session_report within = report_of(session);
-      if (within.counted) all.counters.requests = all.counters.bytes = all.counters.slow_downs = 0;
-      all.counters += within.counters;
-    });
+    with([&](const auto& session) { all.add_inside(report_of(session)); });
     return all;
   }
 

@@ -82,8 +82,7 @@ class retried_session : public session_adaptor<retried_session<Storage, Line>, t
   [[nodiscard]] session_report report() const {
     const session_report within = report_of(state_->session);
     session_report all = state_->line.report();
-    if (within.counted) all.counters.requests = all.counters.bytes = all.counters.slow_downs = 0;
-    all.counters += within.counters;
+    all.add_inside(within);
     all.limit(within.max_in_flight);
     if (!all.oldest)
       all.oldest = within.oldest;
