@@ -62,7 +62,7 @@ TEST_CASE("source/shard_names: a subset of shards, without reading samples") {
       *night.make({12, source.starts(), std::make_shared<const ps::source_places>(0, 12)}).output().starts ==
       std::vector<std::uint64_t>{0, 2, 8});
   const auto some = ps::split_by_key(names, 0.5, ps::seed(1));
-  CHECK(some.size() + some.rest().size() == 12);
+  CHECK(some.size() + some.complement().size() == 12);
   CHECK(texts(some).size() == some.size());
 
   const ps::webdataset others(std::vector<std::string>{paths[1], paths[3], paths[2]});
