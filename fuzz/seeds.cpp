@@ -20,6 +20,7 @@
 #include <penstock/run/state.hpp>
 #include <penstock/source/idx_gz.hpp>
 #include <penstock/source/records/index_builder.hpp>
+#include <penstock/source/tar/tar_shards.hpp>
 #include <penstock/storage/memory_files.hpp>
 
 #include "support/arrow_text.hpp"
@@ -43,7 +44,6 @@
 namespace {
 
 namespace ps = penstock;
-namespace tar = penstock::detail::tar;
 using penstock_test::pax_record;
 using penstock_test::raw_tar;
 
