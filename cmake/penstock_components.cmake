@@ -96,6 +96,42 @@ function(penstock_compiled_library)
   set_property(GLOBAL PROPERTY PENSTOCK_PC_CFLAGS_OF_compiled -DPENSTOCK_COMPILED)
 endfunction()
 
+# penstock_single_headers()
+#
+# The target penstock_single_include: penstock.hpp and penstock_<component>.hpp for every component, in the
+# folder single_include/penstock of the build. Tests are built against these; nothing is installed.
+function(penstock_single_headers)
+  find_package(Python3 QUIET COMPONENTS Interpreter)
+  if(NOT TARGET Python3::Interpreter)
+    return()
+  endif()
+  set(folder ${PROJECT_BINARY_DIR}/single_include/penstock)
+  set(files ${folder}/penstock.hpp)
+  get_target_property(sources penstock_core HEADER_SET)
+  get_target_property(bodies penstock_core HEADER_SET_bodies)
+  get_property(optional GLOBAL PROPERTY PENSTOCK_OPTIONAL_COMPONENTS)
+  foreach(component IN LISTS optional)
+    list(APPEND files ${folder}/penstock_${component}.hpp)
+    get_property(headers GLOBAL PROPERTY PENSTOCK_HEADERS_OF_${component})
+    list(TRANSFORM headers PREPEND ${PROJECT_SOURCE_DIR}/include/penstock/)
+    list(APPEND sources ${headers})
+  endforeach()
+  # A file whose text is the same is not written, so programs that include it are not compiled again.
+  add_custom_command(
+    OUTPUT ${PROJECT_BINARY_DIR}/single_include/written
+    BYPRODUCTS ${files}
+    COMMAND Python3::Interpreter -B ${PROJECT_SOURCE_DIR}/tools/amalgamate.py ${folder}
+    COMMAND ${CMAKE_COMMAND} -E touch ${PROJECT_BINARY_DIR}/single_include/written
+    DEPENDS ${PROJECT_SOURCE_DIR}/tools/amalgamate.py ${PROJECT_SOURCE_DIR}/tools/source_tree.py ${sources}
+            ${bodies}
+    VERBATIM)
+  set(all "")
+  if(PENSTOCK_BUILD_TESTS)
+    set(all ALL)
+  endif()
+  add_custom_target(penstock_single_include ${all} DEPENDS ${PROJECT_BINARY_DIR}/single_include/written)
+endfunction()
+
 # penstock_header_only(<target>): links everything penstock::penstock links except penstock::compiled
 function(penstock_header_only target)
   get_property(components GLOBAL PROPERTY PENSTOCK_COMPONENTS)

@@ -9,5 +9,5 @@ python3 check_headers.py --write     # the header lists of include/penstock/CMak
 python3 check_umbrellas.py --write   # <room>.hpp, penstock.hpp and all.hpp
 python3 check_page_headers.py --write
 python3 check_reference.py --write   # docs/reference/
-python3 amalgamate.py                # single_include/
+python3 amalgamate.py                # single_include/, of which git keeps penstock.hpp
 python3 draw_house.py                # docs/house.svg
