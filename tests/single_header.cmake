@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# The target penstock_single_header: every header, under its own name, forwards to the single header that holds
-# it, which the build makes. So the tests run against the single headers.
+# The target penstock_single_header: every header, under its own name, forwards to the single header that
+# holds it, which the build makes. So the tests run against the single headers.
 
 set(forward_dir ${CMAKE_CURRENT_BINARY_DIR}/single_header)
 get_property(components GLOBAL PROPERTY PENSTOCK_COMPONENTS)
@@ -25,7 +25,7 @@ foreach(component IN LISTS components)
   get_target_property(links penstock_${component} INTERFACE_LINK_LIBRARIES)
   list(APPEND libraries ${links})
 endforeach()
-list(REMOVE_ITEM libraries penstock::core penstock::http penstock::json)
+list(FILTER libraries EXCLUDE REGEX "^penstock::")
 
 add_library(penstock_single_header INTERFACE)
 target_include_directories(
