@@ -84,8 +84,7 @@ void from_webdataset(std::uint64_t rank, std::uint64_t world_size) {
 void from_mosaicml(const ps::world& here) {
   // StreamingDataset(local=..., shuffle=True, shuffle_algo="py1s", num_canonical_nodes=2, shuffle_seed=7,
   //                  predownload=64, batch_size=16), replication=1
-  auto loader = ps::webdataset("train-{0000..0003}.tar") |
-                ps::decode<ps::field<"cls", ps::integer>> |
+  auto loader = ps::webdataset("train-{0000..0003}.tar") | ps::decode<ps::field<"cls", ps::integer>> |
                 ps::shuffle(ps::seed(7), ps::window(2), ps::lanes(2)) | ps::shard(here.replicated(1)) |
                 ps::prefetch(64) | ps::batch(16, ps::tail::pad);
   auto run = loader.open();

@@ -290,8 +290,8 @@ std::vector<std::pair<ps::state, std::string>> contents_of(Run run) {
     }
   return all;
 }
-/// Opens a plan for each rank of several worlds, from the start and before each batch: with any workers it has
-/// the same batches. Returns how many of them are nothing but padding.
+/// Opens a plan for each rank of several worlds, from the start and before each batch: with any workers it
+/// has the same batches. Returns how many of them are nothing but padding.
 template <class Make>
 std::size_t has_one_content(const Make& make) {
   const std::string only_padding = "(20, 2, 3) " + std::string(20, '0') + " 0";
@@ -327,7 +327,8 @@ TEST_CASE("run/batch_shapes: a rank without samples has one batch on any workers
   const auto on = [](const auto& data, std::uint64_t rank, std::uint64_t world) {
     return data | ps::shard(rank, world) | ps::batch(20, ps::tail::pad);
   };
-  CHECK(has_one_content([&](auto rank, auto world) { return on(pictures, rank, world); }) == 2 * (1 + 0 + 1 + 3));
+  CHECK(has_one_content([&](auto rank, auto world) { return on(pictures, rank, world); }) ==
+        2 * (1 + 0 + 1 + 3));
   CHECK(has_one_content([&](auto rank, auto world) {
           return on(pictures | ps::shuffle(ps::seed(7)), rank, world);
         }) == 2 * (1 + 0 + 1 + 3));
