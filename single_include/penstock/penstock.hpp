@@ -72939,8 +72939,8 @@ struct http_options {
   /// none is. As `--speed-limit` and `--speed-time` of curl.
   std::uint64_t min_throughput = 1024;
   std::chrono::milliseconds throughput_window{30'000};
-  /// The time of a request from its start to the last byte of its answer. It gets one more millisecond for
-  /// each 256 bytes that it sends, and for each 16 bytes of the range that it asks for.
+  /// The time of a request from its start to the last byte of its answer, redirects included. It gets one
+  /// more millisecond for each 256 bytes that it sends, and for each 16 bytes of the range that it asks for.
   std::chrono::milliseconds max_time{300'000};
   /// A connection that was idle for longer is not used again: what lies between may have forgotten it.
   std::chrono::milliseconds idle_time{30'000};

@@ -255,6 +255,7 @@ class upload {
     one.owner = &one;
     one.ended = part_ended;
     one.renewed = one.resynced = one.moved = false;
+    one.begun = {};
     one.failed.reset();
     {
       const std::scoped_lock lock(mutex_);
