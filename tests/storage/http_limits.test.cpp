@@ -329,6 +329,51 @@ TEST_CASE("storage/http: a stop token ends whatever waits for a server, a plan t
   }
 }
 
+TEST_CASE(
+    "storage/http: a stop token ends the wait for credentials, for a catalogue and for the index of a plan") {
+  const deadline limit("stop tokens before there is a plan");
+  web_server says_nothing(silent());
+  std::stop_source stop;
+  ps::s3_options store = s3_at("http://127.0.0.1:1");
+  store.identity.credentials.reset();
+  store.environment = ps::s3_environment(
+      {std::pair<std::string, std::string>("AWS_CONTAINER_CREDENTIALS_FULL_URI", says_nothing.at("/role"))});
+  store.connection.retries = {};
+  store.connection.stop = stop.get_token();
+  CHECK(stopped(stop, [&] { (void)ps::webdataset(ps::s3("bucket/a.tar", store)); }).code() ==
+        ps::errc::stopped);
+  stop = std::stop_source();
+  CHECK(stopped(stop, [&] {
+          (void)ps::iceberg_location(says_nothing.at(""), "a.b",
+                                     {.connection = without_proxies({.stop = stop.get_token()})});
+        }).code() == ps::errc::stopped);
+  // The size is known; the bytes of the index never come.
+  web_server knows_sizes([](web_peer& peer) {
+    web_request request;
+    while (peer.next(request)) {
+      if (request.method() != "HEAD") return peer.stall();
+      if (!peer.send("HTTP/1.1 200 OK\r\nContent-Length: 10240\r\nETag: \"a\"\r\n\r\n")) return;
+    }
+  });
+  stop = std::stop_source();
+  CHECK(stopped(stop, [&] {
+          (void)ps::webdataset(
+              ps::http(knows_sizes.at("/{0..9}.tar"), without_proxies({.stop = stop.get_token()})));
+        }).code() == ps::errc::stopped);
+}
+
+TEST_CASE("storage/http: making a plan over a server that says nothing ends by itself") {
+  const deadline limit("a plan over a server that says nothing");
+  web_server says_nothing(silent());
+  ps::http_options options = without_proxies({.first_byte_time = 30ms});
+  options.retries = {.attempts = 100'000, .initial_backoff = 1ms, .max_backoff = 2ms, .max_time = 50ms};
+  const ps::error e =
+      web_error_of([&] { (void)ps::webdataset(ps::http(says_nothing.at("/{0..9}.tar"), options)); });
+  INFO(e.what());
+  CHECK(says(e, "no answer within 30 ms"));
+  CHECK(says(e, "retrying_options::max_time"));
+}
+
 TEST_CASE("storage/http: one line says what is waited for") {
   const deadline limit("a line of warning");
   web_server says_nothing(silent());
