@@ -161,318 +161,208 @@ inline void append_encoded(std::string& line, std::string_view chars, bool keeps
 
 }  // namespace penstock::inline v0_1::detail::s3
 
-// ---- penstock/storage/s3/requests/http_answer.hpp
+// ---- penstock/storage/iceberg_catalog.hpp
 
-namespace penstock::inline v0_1::detail::s3 {
+namespace penstock::inline v0_1 {
 
-/// A header of a request or an answer, or a parameter of a query, which is not encoded.
-struct name_value {
-  std::string name;
-  std::string value;
+/// Options of `iceberg_location`.
+struct iceberg_catalog_options {
+  std::string warehouse = {};  ///< as the catalogue calls it; "": its default
+  /// Of a catalogue that wants OAuth 2: "id:secret", or the secret alone. It is exchanged for a token first.
+  /// No error shows it.
+  std::string credential = {};
+  std::string scope = "catalog";  ///< what the token is for; "": not said
+  /// The URL where tokens are given; "": that of the catalogue with "/v1/oauth/tokens" behind it.
+  std::string token_server = {};
+  /// How it is reached. A token that you have: `.headers = {{"Authorization", "Bearer " + token}}`.
+  http_options connection = {};
 };
 
-/// An answer as a whole. It may hold credentials: nothing prints it.
-struct http_answer {
-  int status = 0;
-  std::vector<name_value> headers;
-  std::string body;
-};
+namespace detail {
 
-/// The first header of that name; names have no case.
-[[nodiscard]] inline std::optional<std::string_view> header_of(std::span<const name_value> headers,
-                                                               std::string_view name) noexcept {
-  for (const name_value& one : headers)
-    if (equal_but_for_case(one.name, name)) return trimmed(one.value);
-  return std::nullopt;
+/// A text in an object of JSON; "" if it has none of that name.
+[[nodiscard]] inline std::string catalog_text(const nlohmann::json& object, const char* name) {
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-}  // namespace penstock::inline v0_1::detail::s3
-
-// ---- penstock/storage/s3/requests/xml.hpp
-
-namespace penstock::inline v0_1::detail::s3 {
-
-/// What makes a body no XML of a store: its size, a document type, or its form.
-struct xml_fault {
-  std::string_view why;
-  std::size_t offset = 0;
-};
-
-/// Parses the body of an answer. pugixml knows no entities of a document's own and does not recurse; here a
-/// body is refused before it is parsed if it has such entities, or more than `max_tags`, or attributes, so
-/// that its memory stays within a small multiple of `max_bytes`.
-[[nodiscard]] inline std::optional<xml_fault> load_xml(pugi::xml_document& document, std::string_view body) {
-  constexpr std::size_t max_bytes = std::size_t{8} << 20;
-  constexpr std::ptrdiff_t max_tags = 200'000;  // a full page of a list has about 30,000
-  // Two for an attribute; a full page whose keys were nothing but quotation marks would have a million.
-  constexpr std::ptrdiff_t max_quotes = 1'200'000;
-  if (body.size() > max_bytes) return xml_fault{"it is larger than 8 MiB", max_bytes};
-  if (const std::size_t zero = body.find('\0'); zero != std::string_view::npos)
-    return xml_fault{"it has a zero byte", zero};
-  if (const std::size_t type = body.find("<!DOCTYPE"); type != std::string_view::npos)
-    return xml_fault{"it declares a document type, which no store does", type};
-  if (std::count(body.begin(), body.end(), '<') > max_tags)
-    return xml_fault{"it has more than 200,000 tags", 0};
-  if (std::count(body.begin(), body.end(), '"') + std::count(body.begin(), body.end(), '\'') > max_quotes)
-    return xml_fault{"it has more than 600,000 attributes", 0};
-  constexpr unsigned how = pugi::parse_cdata | pugi::parse_escapes | pugi::parse_ws_pcdata_single;
-  const pugi::xml_parse_result found =
-      document.load_buffer(body.data(), body.size(), how, pugi::encoding_utf8);
-  if (found.status == pugi::status_out_of_memory) throw std::bad_alloc();
-  if (!found)
-    return xml_fault{found.description(),
-                     static_cast<std::size_t>(std::max<std::ptrdiff_t>(found.offset, 0))};
-  return std::nullopt;
-}
-
-/// The characters directly in an element.
-[[nodiscard]] inline std::string characters_of(const pugi::xml_node& element) {
-  std::string line;
-  for (const pugi::xml_node& inner : element.children())
-    if (inner.type() == pugi::node_pcdata || inner.type() == pugi::node_cdata) line += inner.value();
-  return line;
-}
-
-/// A document that must be well-formed: an answer with status 200. What is wrong with it may be different
-/// when it is asked for again, so that its errors are errc::io and do not recur.
-class xml_answer {
+/// Asks a catalogue of tables.
+class catalog_calls {
  public:
-  /// `what` names the answer in errors: "the list of objects".
-  xml_answer(std::string_view body, std::string_view what) : what_(what) {
-    if (const auto fault = load_xml(document_, body))
-      throw error(errc::io, {what_, " is not the XML of a store: ", fault->why, ", at byte ", fault->offset});
+  explicit catalog_calls(const http_options& options)
+      : headers_(options.headers), client_(options), retries_(policy_of(options)) {
+    for (const auto& [name, value] : headers_) {  // any of them may be one: Authorization, Cookie, X-Api-Key
+      keep_secret(value);
+      keep_secret(value.substr(value.rfind(' ') + 1));
+    }
+    headers_.emplace_back("Accept", "application/json");
   }
-  [[nodiscard]] pugi::xml_node root() const { return document_.document_element(); }
-  /// The root, which must have that name.
-  [[nodiscard]] pugi::xml_node root(const char* name) const {
-    const pugi::xml_node found = root();
-    if (std::string_view(found.name()) != name) fail({"has another root than <", name, ">"});
-    return found;
+
+  /// The object that a URL gives. `missing`: what to say if it is not there.
+  [[nodiscard]] nlohmann::json get(const std::string& address, std::string_view missing) {
+    return retries_.insist([&] {
+      web::call call;
+      call.where = parse_url(address);
+      call.headers = headers_;
+      return answer(call, "asking the catalogue", missing);
+    });
   }
-  /// What is in the element `name`; it must be there, and have characters.
-  [[nodiscard]] std::string required(const pugi::xml_node& within, const char* name) const {
-    std::string found = characters_of(within.child(name));
-    if (found.empty())
-      fail({"has no <", name, "> in its <", std::string_view(within.name()).substr(0, 40), ">"});
-    return found;
-  }
-  [[noreturn, gnu::cold]] void fail(std::initializer_list<piece> why) const {
-    std::string line(what_);
-    line += ' ';
-    append(line, why);
-    throw error(errc::io, line);
+  /// Asks for a token at a URL, and sends it with all that is asked from then on.
+  void log_in(const std::string& address, const iceberg_catalog_options& as) {
+    const bool named = std::ranges::any_of(
+        headers_, [](const auto& one) { return s3::equal_but_for_case(one.first, "authorization"); });
+    if (named)
+      throw error(errc::argument,
+                  "the options have a credential, and a header Authorization beside it: name one of them");
+    const std::size_t colon = as.credential.find(':');
+    if (colon == 0 || colon == as.credential.size() - 1)
+      throw error(errc::argument,
+                  {"the credential has nothing ", colon == 0 ? "before" : "behind",
+                   " its first ':'; write \"id:secret\", or the secret alone if it has no ':'"});
+    keep_secret(as.credential.substr(colon + 1));  // npos + 1 is 0
+    std::string form = "grant_type=client_credentials";
+    const auto add = [&](const char* name, std::string_view value) {
+      form.append("&").append(name).append("=").append(s3::percent_encoded(value));
+    };
+    if (colon != std::string::npos) add("client_id", std::string_view(as.credential).substr(0, colon));
+    add("client_secret", std::string_view(as.credential).substr(colon + 1));
+    if (!as.scope.empty()) add("scope", as.scope);
+    const nlohmann::json said = retries_.insist([&] {
+      web::call call;
+      call.method = web::verb::post;
+      call.where = parse_url(address);
+      call.headers = headers_;
+      call.headers.emplace_back("Content-Type", "application/x-www-form-urlencoded");
+      call.body = form;
+      call.follow_redirects = false;  // the secret is for this server
+      return answer(call, "asking for a token", "there are no tokens at this URL");
+    });
+    const std::string token = catalog_text(said, "access_token");
+    if (token.empty() || !s3::fits_into_header(token))
+      throw error(errc::format, "the answer has no token").in_file(without_secrets(address));
+    keep_secret(token);
+    headers_.emplace_back("Authorization", "Bearer " + token);
   }
 
  private:
-  std::string_view what_;
-  pugi::xml_document document_;
-};
-
-}  // namespace penstock::inline v0_1::detail::s3
-
-// ---- penstock/storage/s3/list_result.hpp
-
-namespace penstock::inline v0_1::detail::s3 {
-
-/// An object as a list has it. The ETag is as the store spells it, usually in quotes; empty if it has none.
-struct listed_object {
-  std::string key;
-  std::uint64_t size = 0;
-  std::string etag;
-};
-
-/// One page of ListObjectsV2.
-struct list_page {
-  std::vector<listed_object> objects;
-  std::vector<std::string> prefixes;  // with a delimiter: what would be folders
-  std::string next_token;             // empty on the last page
-};
-
-/// Reads the body of a page. Throws errc::io, not recurring, for one that is malformed: truncated, hostile, a
-/// size that is none, names that are not encoded as the page says, or more to come without a token for it.
-[[nodiscard]] inline list_page read_list_page(std::string_view body) {
-  const xml_answer answer(body, "the list of objects");
-  const pugi::xml_node root = answer.root("ListBucketResult");
-  const std::string encoding = characters_of(root.child("EncodingType"));
-  if (!encoding.empty() && encoding != "url") answer.fail({"encodes its names in a way that is not 'url'"});
-  const auto name_in = [&](const pugi::xml_node& within, const char* name) {
-    std::string raw = answer.required(within, name);
-    if (encoding.empty()) return raw;
-    auto decoded = form_decoded(raw);
-    if (!decoded) answer.fail({"has a '%' without two digits in a <", name, ">"});
-    return std::move(*decoded);
-  };
-  const auto size_in = [&](const pugi::xml_node& object) {
-    const std::string digits = answer.required(object, "Size");
-    std::uint64_t size = 0;
-    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
-    if (problem != std::errc{} || end != digits.data() + digits.size() ||
-        size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-      answer.fail({"has a <Size> that is no number of bytes"});
-    return size;
-  };
-  list_page page;
-  for (const pugi::xml_node& one : root.children()) {
-    const std::string_view element = one.name();
-    if (element == "Contents") {
-      page.objects.push_back({name_in(one, "Key"), size_in(one), characters_of(one.child("ETag"))});
-      if (!fits_into_header(page.objects.back().etag)) answer.fail({"has control characters in an <ETag>"});
-    } else if (element == "CommonPrefixes") {
-      page.prefixes.push_back(name_in(one, "Prefix"));
+  [[nodiscard]] nlohmann::json answer(web::call& call, std::string_view doing, std::string_view missing) {
+    call.headers_stay = true;
+    call.max_body = std::size_t{64} << 20;  // the answer has all of the table's metadata
+    client_.perform(call);
+    const web::answer& reply = call.reply;
+    if (reply.cut) throw call.failure({"the catalogue's answer has more than 64 MiB"}).recurring();
+    nlohmann::json said = nlohmann::json::parse(reply.body, nullptr, false);
+    constexpr unsigned good = 200, unknown = 401, gone = 404;
+    if (reply.status == gone) throw error(errc::missing, {missing, message_in(said)}).in_file(call.shown());
+    if (reply.status != good) {
+      http_error failed = answer_error(reply.status, reply.retry_after());
+      const bool hint = reply.status == unknown;
+      failed.say_more(
+          text({hint ? "or in iceberg_catalog_options::credential; " : "", doing, message_in(said)}));
+      throw call.with_facts(std::move(failed));
     }
+    if (!said.is_object())
+      throw error(errc::format, "the catalogue's answer is no object of JSON").in_file(call.shown());
+    return said;
   }
-  const std::string more = characters_of(root.child("IsTruncated"));
-  if (more == "true") {
-    page.next_token = characters_of(root.child("NextContinuationToken"));
-    if (page.next_token.empty())
-      answer.fail(
-          {"says that there is more, and has no <NextContinuationToken>: does this store have "
-           "ListObjectsV2?"});
-  } else if (!more.empty() && more != "false") {
-    answer.fail({"has an <IsTruncated> that is neither true nor false"});
+  // ": " and what is said of an error, by a catalogue or, as RFC 6749 has it, by a server of tokens.
+  // It may repeat the request, and so a secret.
+  [[nodiscard]] std::string message_in(const nlohmann::json& said) const {
+    constexpr std::size_t maximum = 300;
+    if (!said.is_object() || !said.contains("error")) return {};
+    const nlohmann::json& failed = said["error"];
+    std::string message = failed.is_object() ? catalog_text(failed, "message") : catalog_text(said, "error");
+    if (const std::string more = catalog_text(said, "error_description"); !more.empty())
+      message += ", " + more;
+    if (message.empty()) return message;
+    const bool tells = std::ranges::any_of(
+        secrets_, [&](const std::string& one) { return message.find(one) != message.npos; });
+    return ": " + (tells ? "(left out, because it repeats a secret)" : message.substr(0, maximum));
   }
-  return page;
-}
-
-/// Goes through the pages of a list: until `done`, sends `query` and gives the answer's body to `accept`.
-class object_listing {
- public:
-  /// Objects whose keys begin with `prefix`; those with `delimiter` after it become prefixes, unless empty.
-  explicit object_listing(std::string prefix, std::string delimiter = {})
-      : prefix_(std::move(prefix)), delimiter_(std::move(delimiter)) {}
-
-  [[nodiscard]] bool done() const noexcept { return done_; }
-  /// Of the request for the next page, which goes to the bucket.
-  [[nodiscard]] std::vector<name_value> query() const {
-    std::vector<name_value> items{{"list-type", "2"}, {"encoding-type", "url"}, {"prefix", prefix_}};
-    if (!delimiter_.empty()) items.push_back({"delimiter", delimiter_});
-    if (!token_.empty()) items.push_back({"continuation-token", token_});
-    return items;
-  }
-  /// The page with this body. Throws what `read_list_page` does, and errc::io for a page that is not the one
-  /// asked for: names without the prefix; or for a list that would never end: the token of the page before,
-  /// or more than 1000 pages in a row without a name.
-  [[nodiscard]] list_page accept(std::string_view body) {
-    list_page page = read_list_page(body);
-    for (const listed_object& one : page.objects) check(one.key);
-    for (const std::string& one : page.prefixes) check(one);
-    if (!page.next_token.empty() && page.next_token == token_)
-      throw error(errc::io,
-                  "the list of objects does not end: the store gives the same continuation token again");
-    empty_pages_ = page.objects.empty() && page.prefixes.empty() ? empty_pages_ + 1 : 0;
-    if (empty_pages_ > max_empty_pages)
-      throw error(errc::io, {"the list of objects does not end: ", empty_pages_,
-                             " pages in a row have no name; ask for a longer prefix"})
-          .recurring();
-    token_ = page.next_token;
-    done_ = token_.empty();
-    return page;
+  void keep_secret(const std::string& one) {
+    if (one.empty()) return;
+    secrets_.push_back(one);
+    secrets_.push_back(s3::percent_encoded(one));
   }
 
- private:
-  void check(std::string_view name) const {
-    if (!name.starts_with(prefix_))
-      throw error(errc::io, {"the list of objects has a name that does not begin with '", prefix_,
-                             "', which was asked for"});
-  }
-
-  static constexpr std::size_t max_empty_pages = 1000;  // of objects that were removed, perhaps
-
-  std::string prefix_, delimiter_, token_;
-  std::size_t empty_pages_ = 0;  // in a row
-  bool done_ = false;
+  std::vector<std::pair<std::string, std::string>> headers_;
+  std::vector<std::string> secrets_;  // no error shows them
+  web::client client_;
+  retrier retries_;
 };
 
-}  // namespace penstock::inline v0_1::detail::s3
+}  // namespace detail
 
-// ---- penstock/storage/s3/requests/names.hpp
+/// Where the metadata file of a table of Apache Iceberg is, as a REST catalogue says.
+///
+///     const auto newest = [] { return s3(iceberg_location("https://catalog.example/api", "shop.sales")); };
+///
+/// `iceberg(newest())` reads the table as it is then.
+///
+/// In: the catalogue's URL, in front of "/v1", and the table's name behind the levels of its namespace, with
+/// dots between. Out: the file's name, such as "s3://bucket/shop/sales/metadata/00012-....metadata.json".
+/// The scheme `s3a` or `s3n`, as Hadoop calls it, becomes `s3`.
+/// Sends two requests: for the catalogue's configuration, and for the table, to the server that the
+/// configuration names if it names one, which gets the token and the headers, too, unless that would go
+/// from https to http; with a credential one for a token before them. Each is tried again as reads are.
+/// Credentials for the storage that the catalogue hands out are not used.
+/// Errors: errc::missing for a table or a catalogue that is not there; errc::argument for names that are
+/// none, and for a credential without id or secret; errc::format for what is no answer of a catalogue;
+/// errc::io, as `http`, for other answers, with what the catalogue says of it unless that repeats a secret, a
+/// token or a header's value, and for a configuration that leads from https to http.
+/// Threads: any.
+/// Source: Apache Iceberg, "REST Catalog API"; RFC 6749, 4.4, of credentials.
+[[nodiscard]] inline std::string iceberg_location(std::string_view catalog, std::string_view table,
+                                                  const iceberg_catalog_options& options = {}) {
+  using nlohmann::json;
+  detail::check(options.connection);
+  while (catalog.ends_with('/')) catalog.remove_suffix(1);
+  const std::size_t dot = table.rfind('.');
+  if (dot == table.npos || dot == 0 || dot + 1 == table.size())
+    throw error(errc::argument, {"a table of a catalogue is called namespace.table, and not '", table, "'"});
+  detail::catalog_calls calls(options.connection);
+  if (!options.credential.empty())
+    calls.log_in(
+        options.token_server.empty() ? detail::text({catalog, "/v1/oauth/tokens"}) : options.token_server,
+        options);
 
-namespace penstock::inline v0_1::detail::s3 {
-
-[[noreturn, gnu::cold]] inline void refuse_bucket(std::string_view name, std::string_view why) {
-  throw error(errc::argument, {"the bucket '", name.substr(0, 80), "' ", why});
-}
-
-/// Whether the name is four numbers with dots between them.
-[[nodiscard]] constexpr bool looks_like_ipv4(std::string_view name) noexcept {
-  int numbers = 1;
-  std::size_t digits = 0;
-  for (const char c : name) {
-    if (c == '.') {
-      if (digits == 0) return false;
-      ++numbers;
-      digits = 0;
-    } else if (!is_digit(c) || ++digits > 3) {
-      return false;
-    }
+  std::string query;
+  if (!options.warehouse.empty()) query = "?warehouse=" + detail::s3::percent_encoded(options.warehouse);
+  const json settings =
+      calls.get(detail::text({catalog, "/v1/config", query}), "there is no catalogue of Iceberg at this URL");
+  std::string base(catalog), prefix;
+  for (const char* const kind : {"defaults", "overrides"}) {
+    const auto some = settings.find(kind);
+    if (some == settings.end()) continue;
+    if (std::string said = detail::catalog_text(*some, "prefix"); !said.empty()) prefix = std::move(said);
+    if (std::string said = detail::catalog_text(*some, "uri"); !said.empty()) base = std::move(said);
   }
-  return numbers == 4 && digits != 0;
-}
+  if (parse_url(catalog).scheme == "https" && parse_url(base).scheme == "http")
+    throw error(errc::io, {"the catalogue sends its readers from https to http, to ", without_secrets(base),
+                           ": correct its configuration's uri"})
+        .in_file(without_secrets(std::string(catalog)));
+  while (base.ends_with('/')) base.pop_back();
 
-/// Throws errc::argument, with what is wrong, for a name that no bucket can have. `strict` is what AWS
-/// demands; other stores, and the oldest buckets of AWS, may have capitals, underscores and 255 characters.
-/// Source: Amazon S3 User Guide, "General purpose bucket naming rules".
-inline void check_bucket(std::string_view name, bool strict = true) {
-  if (name.find_first_of("@:?") != std::string_view::npos && !name.starts_with("arn:"))
-    throw error(errc::argument,
-                "a bucket's name has no '@', ':' or '?': write s3://bucket/key, and give credentials by the "
-                "environment or by options, which no message shows");
-  if (name.starts_with("arn:"))
-    refuse_bucket(name,
-                  "is an ARN, which is not supported: give the access point's alias, or the bucket's name");
-  if (name.ends_with("--x-s3"))
-    refuse_bucket(name,
-                  "is a directory bucket, whose sessions are not supported: use a general purpose bucket");
-  if (name.size() < 3) refuse_bucket(name, "is shorter than 3 characters");
-  if (name.size() > (strict ? 63u : 255u))
-    refuse_bucket(name, strict ? "is longer than 63 characters" : "is longer than 255 characters");
-  for (const char c : name) {
-    if (is_digit(c) || is_lower(c) || c == '.' || c == '-') continue;
-    if (!strict && (is_upper(c) || c == '_')) continue;
-    refuse_bucket(name, strict ? "has a character that is no lower-case letter, digit, '.' or '-'"
-                               : "has a character that is no letter, digit, '.', '-' or '_'");
+  std::string path = "/v1/";
+  if (!prefix.empty()) path += detail::s3::percent_encoded(prefix, true) + "/";
+  path += "namespaces/";
+  for (std::string_view levels = table.substr(0, dot); !levels.empty();) {
+    const std::string_view one = levels.substr(0, levels.find('.'));
+    levels.remove_prefix(std::min(one.size() + 1, levels.size()));
+    path += detail::s3::percent_encoded(one) + (levels.empty() ? "" : "%1F");
   }
-  if (name.find("..") != std::string_view::npos) refuse_bucket(name, "has two dots in a row");
-  if (!strict) return;
-  if (name.front() == '.' || name.front() == '-' || name.back() == '.' || name.back() == '-')
-    refuse_bucket(name, "must begin and end with a letter or a digit");
-  if (looks_like_ipv4(name)) refuse_bucket(name, "has the form of an IP address");
-  if (name.starts_with("xn--") || name.starts_with("sthree-"))
-    refuse_bucket(name, "begins with letters that AWS reserves");
+  path += "/tables/" + detail::s3::percent_encoded(table.substr(dot + 1));
+  const json found =
+      calls.get(base + path, detail::text({"the catalogue does not have the table '", table, "'"}));
+  const std::string place = detail::catalog_text(found, "metadata-location");
+  if (place.empty())
+    throw error(errc::format, {"the catalogue does not say where the metadata of '", table, "' are"})
+        .in_file(without_secrets(base + path));
+  const bool of_hadoop = place.starts_with("s3a://") || place.starts_with("s3n://");
+  return of_hadoop ? "s3" + place.substr(3) : place;
 }
 
-/// Where an object is.
-struct object_name {
-  std::string_view bucket;
-  std::string_view key;
-};
-
-/// `bucket/key` or `s3://bucket/key`, of which the object's key is everything after the first slash, as it
-/// is: nothing is decoded, and `?` and `#` belong to it. Throws errc::argument that says what to write.
-[[nodiscard]] inline object_name parse_object_name(std::string_view name) {
-  const std::string_view given = name;
-  if (name.starts_with("s3://")) {
-    name.remove_prefix(5);
-  } else if (name.substr(0, name.find('/')).ends_with(':')) {
-    throw error(errc::argument,
-                {"'", given.substr(0, name.find(':')),
-                 ":' is not the scheme of an object in S3: write s3://bucket/key or bucket/key"});
-  }
-  const std::size_t slash = name.find('/');
-  const bool plain = given.find_first_of("@?") == std::string_view::npos && name.find(':') == name.npos;
-  const std::string shown =
-      plain ? text({"'", given.substr(0, 200), "' is "}) : std::string("the name of an object in S3 is ");
-  if (slash == std::string_view::npos || slash == 0 || slash + 1 == name.size())
-    throw error(errc::argument, {shown, slash == 0 ? "without a bucket" : "without a key",
-                                 ": write s3://bucket/key or bucket/key"});
-  const object_name found{name.substr(0, slash), name.substr(slash + 1)};
-  if (found.key.size() > 1024)
-    throw error(errc::argument, {"a key of S3 has at most 1024 bytes, '", found.key.substr(0, 80),
-                                 "...' has ", found.key.size()});
-  return found;
-}
-
-}  // namespace penstock::inline v0_1::detail::s3
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/s3/requests/dates.hpp
 
@@ -723,6 +613,33 @@ inline void append_hex(std::string& line, std::span<const unsigned char> bytes) 
   std::string line;
   append_hex(line, sha256(body));
   return line;
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/requests/http_answer.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// A header of a request or an answer, or a parameter of a query, which is not encoded.
+struct name_value {
+  std::string name;
+  std::string value;
+};
+
+/// An answer as a whole. It may hold credentials: nothing prints it.
+struct http_answer {
+  int status = 0;
+  std::vector<name_value> headers;
+  std::string body;
+};
+
+/// The first header of that name; names have no case.
+[[nodiscard]] inline std::optional<std::string_view> header_of(std::span<const name_value> headers,
+                                                               std::string_view name) noexcept {
+  for (const name_value& one : headers)
+    if (equal_but_for_case(one.name, name)) return trimmed(one.value);
+  return std::nullopt;
 }
 
 }  // namespace penstock::inline v0_1::detail::s3
@@ -1398,6 +1315,95 @@ class profile_files {
 
 }  // namespace penstock::inline v0_1::detail::s3
 
+// ---- penstock/storage/s3/requests/names.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+[[noreturn, gnu::cold]] inline void refuse_bucket(std::string_view name, std::string_view why) {
+  throw error(errc::argument, {"the bucket '", name.substr(0, 80), "' ", why});
+}
+
+/// Whether the name is four numbers with dots between them.
+[[nodiscard]] constexpr bool looks_like_ipv4(std::string_view name) noexcept {
+  int numbers = 1;
+  std::size_t digits = 0;
+  for (const char c : name) {
+    if (c == '.') {
+      if (digits == 0) return false;
+      ++numbers;
+      digits = 0;
+    } else if (!is_digit(c) || ++digits > 3) {
+      return false;
+    }
+  }
+  return numbers == 4 && digits != 0;
+}
+
+/// Throws errc::argument, with what is wrong, for a name that no bucket can have. `strict` is what AWS
+/// demands; other stores, and the oldest buckets of AWS, may have capitals, underscores and 255 characters.
+/// Source: Amazon S3 User Guide, "General purpose bucket naming rules".
+inline void check_bucket(std::string_view name, bool strict = true) {
+  if (name.find_first_of("@:?") != std::string_view::npos && !name.starts_with("arn:"))
+    throw error(errc::argument,
+                "a bucket's name has no '@', ':' or '?': write s3://bucket/key, and give credentials by the "
+                "environment or by options, which no message shows");
+  if (name.starts_with("arn:"))
+    refuse_bucket(name,
+                  "is an ARN, which is not supported: give the access point's alias, or the bucket's name");
+  if (name.ends_with("--x-s3"))
+    refuse_bucket(name,
+                  "is a directory bucket, whose sessions are not supported: use a general purpose bucket");
+  if (name.size() < 3) refuse_bucket(name, "is shorter than 3 characters");
+  if (name.size() > (strict ? 63u : 255u))
+    refuse_bucket(name, strict ? "is longer than 63 characters" : "is longer than 255 characters");
+  for (const char c : name) {
+    if (is_digit(c) || is_lower(c) || c == '.' || c == '-') continue;
+    if (!strict && (is_upper(c) || c == '_')) continue;
+    refuse_bucket(name, strict ? "has a character that is no lower-case letter, digit, '.' or '-'"
+                               : "has a character that is no letter, digit, '.', '-' or '_'");
+  }
+  if (name.find("..") != std::string_view::npos) refuse_bucket(name, "has two dots in a row");
+  if (!strict) return;
+  if (name.front() == '.' || name.front() == '-' || name.back() == '.' || name.back() == '-')
+    refuse_bucket(name, "must begin and end with a letter or a digit");
+  if (looks_like_ipv4(name)) refuse_bucket(name, "has the form of an IP address");
+  if (name.starts_with("xn--") || name.starts_with("sthree-"))
+    refuse_bucket(name, "begins with letters that AWS reserves");
+}
+
+/// Where an object is.
+struct object_name {
+  std::string_view bucket;
+  std::string_view key;
+};
+
+/// `bucket/key` or `s3://bucket/key`, of which the object's key is everything after the first slash, as it
+/// is: nothing is decoded, and `?` and `#` belong to it. Throws errc::argument that says what to write.
+[[nodiscard]] inline object_name parse_object_name(std::string_view name) {
+  const std::string_view given = name;
+  if (name.starts_with("s3://")) {
+    name.remove_prefix(5);
+  } else if (name.substr(0, name.find('/')).ends_with(':')) {
+    throw error(errc::argument,
+                {"'", given.substr(0, name.find(':')),
+                 ":' is not the scheme of an object in S3: write s3://bucket/key or bucket/key"});
+  }
+  const std::size_t slash = name.find('/');
+  const bool plain = given.find_first_of("@?") == std::string_view::npos && name.find(':') == name.npos;
+  const std::string shown =
+      plain ? text({"'", given.substr(0, 200), "' is "}) : std::string("the name of an object in S3 is ");
+  if (slash == std::string_view::npos || slash == 0 || slash + 1 == name.size())
+    throw error(errc::argument, {shown, slash == 0 ? "without a bucket" : "without a key",
+                                 ": write s3://bucket/key or bucket/key"});
+  const object_name found{name.substr(0, slash), name.substr(slash + 1)};
+  if (found.key.size() > 1024)
+    throw error(errc::argument, {"a key of S3 has at most 1024 bytes, '", found.key.substr(0, 80),
+                                 "...' has ", found.key.size()});
+  return found;
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
+
 // ---- penstock/storage/s3/endpoint.hpp
 
 namespace penstock::inline v0_1 {
@@ -1535,6 +1541,88 @@ class endpoint {
 }  // namespace detail::s3
 
 }  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/s3/requests/xml.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// What makes a body no XML of a store: its size, a document type, or its form.
+struct xml_fault {
+  std::string_view why;
+  std::size_t offset = 0;
+};
+
+/// Parses the body of an answer. pugixml knows no entities of a document's own and does not recurse; here a
+/// body is refused before it is parsed if it has such entities, or more than `max_tags`, or attributes, so
+/// that its memory stays within a small multiple of `max_bytes`.
+[[nodiscard]] inline std::optional<xml_fault> load_xml(pugi::xml_document& document, std::string_view body) {
+  constexpr std::size_t max_bytes = std::size_t{8} << 20;
+  constexpr std::ptrdiff_t max_tags = 200'000;  // a full page of a list has about 30,000
+  // Two for an attribute; a full page whose keys were nothing but quotation marks would have a million.
+  constexpr std::ptrdiff_t max_quotes = 1'200'000;
+  if (body.size() > max_bytes) return xml_fault{"it is larger than 8 MiB", max_bytes};
+  if (const std::size_t zero = body.find('\0'); zero != std::string_view::npos)
+    return xml_fault{"it has a zero byte", zero};
+  if (const std::size_t type = body.find("<!DOCTYPE"); type != std::string_view::npos)
+    return xml_fault{"it declares a document type, which no store does", type};
+  if (std::count(body.begin(), body.end(), '<') > max_tags)
+    return xml_fault{"it has more than 200,000 tags", 0};
+  if (std::count(body.begin(), body.end(), '"') + std::count(body.begin(), body.end(), '\'') > max_quotes)
+    return xml_fault{"it has more than 600,000 attributes", 0};
+  constexpr unsigned how = pugi::parse_cdata | pugi::parse_escapes | pugi::parse_ws_pcdata_single;
+  const pugi::xml_parse_result found =
+      document.load_buffer(body.data(), body.size(), how, pugi::encoding_utf8);
+  if (found.status == pugi::status_out_of_memory) throw std::bad_alloc();
+  if (!found)
+    return xml_fault{found.description(),
+                     static_cast<std::size_t>(std::max<std::ptrdiff_t>(found.offset, 0))};
+  return std::nullopt;
+}
+
+/// The characters directly in an element.
+[[nodiscard]] inline std::string characters_of(const pugi::xml_node& element) {
+  std::string line;
+  for (const pugi::xml_node& inner : element.children())
+    if (inner.type() == pugi::node_pcdata || inner.type() == pugi::node_cdata) line += inner.value();
+  return line;
+}
+
+/// A document that must be well-formed: an answer with status 200. What is wrong with it may be different
+/// when it is asked for again, so that its errors are errc::io and do not recur.
+class xml_answer {
+ public:
+  /// `what` names the answer in errors: "the list of objects".
+  xml_answer(std::string_view body, std::string_view what) : what_(what) {
+    if (const auto fault = load_xml(document_, body))
+      throw error(errc::io, {what_, " is not the XML of a store: ", fault->why, ", at byte ", fault->offset});
+  }
+  [[nodiscard]] pugi::xml_node root() const { return document_.document_element(); }
+  /// The root, which must have that name.
+  [[nodiscard]] pugi::xml_node root(const char* name) const {
+    const pugi::xml_node found = root();
+    if (std::string_view(found.name()) != name) fail({"has another root than <", name, ">"});
+    return found;
+  }
+  /// What is in the element `name`; it must be there, and have characters.
+  [[nodiscard]] std::string required(const pugi::xml_node& within, const char* name) const {
+    std::string found = characters_of(within.child(name));
+    if (found.empty())
+      fail({"has no <", name, "> in its <", std::string_view(within.name()).substr(0, 40), ">"});
+    return found;
+  }
+  [[noreturn, gnu::cold]] void fail(std::initializer_list<piece> why) const {
+    std::string line(what_);
+    line += ' ';
+    append(line, why);
+    throw error(errc::io, line);
+  }
+
+ private:
+  std::string_view what_;
+  pugi::xml_document document_;
+};
+
+}  // namespace penstock::inline v0_1::detail::s3
 
 // ---- penstock/storage/s3/error_result.hpp
 
@@ -1957,18 +2045,19 @@ namespace penstock::inline v0_1::detail::s3 {
     request.to.query.clear();
     request.headers.push_back(std::move(header));
     request.deadline = std::chrono::seconds(1);  // a machine that is not of EC2 may drop the packets
-    for (int attempt = 1;; ++attempt) {
+    // Elsewhere nobody is there, which shows at once, or packets are dropped.
+    const bool sure = answers;
+    return retrier({.attempts = sure ? 3u : 2u}).insist([&] {
       try {
         http_answer found = with.http(request);
         if (found.status == 200) answers = true;
         if (answers && with.metadata_answers != nullptr) *with.metadata_answers = true;
         return found;
-      } catch (const error& e) {
-        // Elsewhere nobody is there, which shows at once, or packets are dropped.
-        const int maximum = answers ? 3 : e.timed_out() ? 2 : 1;
-        if (e.code() != errc::io || attempt >= maximum) throw;
+      } catch (error& e) {
+        if (!sure && !e.timed_out()) std::move(e).recurring();
+        throw;
       }
-    }
+    });
   };
   http_answer token;
   try {
@@ -2261,6 +2350,200 @@ class credential_chain {
 }  // namespace detail::s3
 
 }  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/s3/list_result.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// An object as a list has it. The ETag is as the store spells it, usually in quotes; empty if it has none.
+struct listed_object {
+  std::string key;
+  std::uint64_t size = 0;
+  std::string etag;
+};
+
+/// One page of ListObjectsV2.
+struct list_page {
+  std::vector<listed_object> objects;
+  std::vector<std::string> prefixes;  // with a delimiter: what would be folders
+  std::string next_token;             // empty on the last page
+};
+
+/// Reads the body of a page. Throws errc::io, not recurring, for one that is malformed: truncated, hostile, a
+/// size that is none, names that are not encoded as the page says, or more to come without a token for it.
+[[nodiscard]] inline list_page read_list_page(std::string_view body) {
+  const xml_answer answer(body, "the list of objects");
+  const pugi::xml_node root = answer.root("ListBucketResult");
+  const std::string encoding = characters_of(root.child("EncodingType"));
+  if (!encoding.empty() && encoding != "url") answer.fail({"encodes its names in a way that is not 'url'"});
+  const auto name_in = [&](const pugi::xml_node& within, const char* name) {
+    std::string raw = answer.required(within, name);
+    if (encoding.empty()) return raw;
+    auto decoded = form_decoded(raw);
+    if (!decoded) answer.fail({"has a '%' without two digits in a <", name, ">"});
+    return std::move(*decoded);
+  };
+  const auto size_in = [&](const pugi::xml_node& object) {
+    const std::string digits = answer.required(object, "Size");
+    std::uint64_t size = 0;
+    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
+    if (problem != std::errc{} || end != digits.data() + digits.size() ||
+        size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+      answer.fail({"has a <Size> that is no number of bytes"});
+    return size;
+  };
+  list_page page;
+  for (const pugi::xml_node& one : root.children()) {
+    const std::string_view element = one.name();
+    if (element == "Contents") {
+      page.objects.push_back({name_in(one, "Key"), size_in(one), characters_of(one.child("ETag"))});
+      if (!fits_into_header(page.objects.back().etag)) answer.fail({"has control characters in an <ETag>"});
+    } else if (element == "CommonPrefixes") {
+      page.prefixes.push_back(name_in(one, "Prefix"));
+    }
+  }
+  const std::string more = characters_of(root.child("IsTruncated"));
+  if (more == "true") {
+    page.next_token = characters_of(root.child("NextContinuationToken"));
+    if (page.next_token.empty())
+      answer.fail(
+          {"says that there is more, and has no <NextContinuationToken>: does this store have "
+           "ListObjectsV2?"});
+  } else if (!more.empty() && more != "false") {
+    answer.fail({"has an <IsTruncated> that is neither true nor false"});
+  }
+  return page;
+}
+
+/// Goes through the pages of a list: until `done`, sends `query` and gives the answer's body to `accept`.
+class object_listing {
+ public:
+  /// Objects whose keys begin with `prefix`; those with `delimiter` after it become prefixes, unless empty.
+  explicit object_listing(std::string prefix, std::string delimiter = {})
+      : prefix_(std::move(prefix)), delimiter_(std::move(delimiter)) {}
+
+  [[nodiscard]] bool done() const noexcept { return done_; }
+  /// Of the request for the next page, which goes to the bucket.
+  [[nodiscard]] std::vector<name_value> query() const {
+    std::vector<name_value> items{{"list-type", "2"}, {"encoding-type", "url"}, {"prefix", prefix_}};
+    if (!delimiter_.empty()) items.push_back({"delimiter", delimiter_});
+    if (!token_.empty()) items.push_back({"continuation-token", token_});
+    return items;
+  }
+  /// The page with this body. Throws what `read_list_page` does, and errc::io for a page that is not the one
+  /// asked for: names without the prefix; or for a list that would never end: the token of the page before,
+  /// or more than 1000 pages in a row without a name.
+  [[nodiscard]] list_page accept(std::string_view body) {
+    list_page page = read_list_page(body);
+    for (const listed_object& one : page.objects) check(one.key);
+    for (const std::string& one : page.prefixes) check(one);
+    if (!page.next_token.empty() && page.next_token == token_)
+      throw error(errc::io,
+                  "the list of objects does not end: the store gives the same continuation token again");
+    empty_pages_ = page.objects.empty() && page.prefixes.empty() ? empty_pages_ + 1 : 0;
+    if (empty_pages_ > max_empty_pages)
+      throw error(errc::io, {"the list of objects does not end: ", empty_pages_,
+                             " pages in a row have no name; ask for a longer prefix"})
+          .recurring();
+    token_ = page.next_token;
+    done_ = token_.empty();
+    return page;
+  }
+
+ private:
+  void check(std::string_view name) const {
+    if (!name.starts_with(prefix_))
+      throw error(errc::io, {"the list of objects has a name that does not begin with '", prefix_,
+                             "', which was asked for"});
+  }
+
+  static constexpr std::size_t max_empty_pages = 1000;  // of objects that were removed, perhaps
+
+  std::string prefix_, delimiter_, token_;
+  std::size_t empty_pages_ = 0;  // in a row
+  bool done_ = false;
+};
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/multipart.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// The upload's id, from the body of the answer to `POST ?uploads`.
+[[nodiscard]] inline std::string read_upload_id(std::string_view body) {
+  const xml_answer answer(body, "the answer to the start of an upload");
+  return answer.required(answer.root("InitiateMultipartUploadResult"), "UploadId");
+}
+
+inline void append_xml(std::string& line, std::string_view chars) {
+  for (const char c : chars) {
+    if (c == '&') {
+      line += "&amp;";
+    } else if (c == '<') {
+      line += "&lt;";
+    } else if (c == '>') {
+      line += "&gt;";
+    } else if (c == '"') {
+      line += "&quot;";
+    } else {
+      line += c;
+    }
+  }
+}
+
+/// The body of the request that completes an upload, from the ETags of its parts 1 to n, in order, as the
+/// answers to them had them. Throws errc::argument for none, for more than 10,000, and for an empty one.
+[[nodiscard]] inline std::string completion_of(std::span<const std::string> etags) {
+  if (etags.empty() || etags.size() > 10'000)
+    throw error(errc::argument, {"an upload has 1 to 10000 parts, not ", etags.size()});
+  std::string body = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
+  for (std::size_t i = 0; i < etags.size(); ++i) {
+    if (etags[i].empty() || !fits_into_header(etags[i]))
+      throw error(errc::argument, {"part ", i + 1, " of the upload has no ETag"});
+    append(body, {"<Part><PartNumber>", i + 1, "</PartNumber><ETag>"});
+    append_xml(body, etags[i]);
+    body += "</ETag></Part>";
+  }
+  return body + "</CompleteMultipartUpload>";
+}
+
+/// The ETag of an object of these parts, as S3 makes it: the MD5 of the parts' MD5s, and their number. Empty
+/// if the parts' ETags are no MD5s.
+[[nodiscard]] inline std::string tag_of_parts(std::span<const std::string> etags) {
+  std::string sums;
+  for (std::string_view tag : etags) {
+    if (tag.size() > 1 && tag.starts_with('"') && tag.ends_with('"')) tag = tag.substr(1, tag.size() - 2);
+    if (tag.size() != 32) return {};
+    for (std::size_t i = 0; i < tag.size(); i += 2) {
+      const int high = hex_value(tag[i]), low = hex_value(tag[i + 1]);
+      if (high < 0 || low < 0) return {};
+      sums += static_cast<char>(high * 16 + low);
+    }
+  }
+  std::array<unsigned char, EVP_MAX_MD_SIZE> out{};
+  unsigned int size = 0;
+  if (EVP_Digest(sums.data(), sums.size(), out.data(), &size, EVP_md5(), nullptr) != 1) return {};
+  std::string tag = "\"";
+  append_hex(tag, std::span(out).first(size));
+  return tag + text({"-", etags.size(), "\""});
+}
+
+/// The object's ETag, from the answer to that request. A status of 200 may come before the store knows how it
+/// ends: then the body is spaces and an error, which is thrown like one with a status of its own.
+[[nodiscard]] inline std::string read_completion(const http_answer& answer) {
+  constexpr std::string_view what = "complete an upload";
+  if (answer.status != 200) throw error_of(read_refusal(answer), what);
+  const xml_answer document(answer.body, "the answer to the end of an upload");
+  if (std::string_view(document.root().name()) == "Error") {
+    refusal found = read_refusal(answer);
+    if (!remedy_of(found.code)) found.remedy = s3_remedy::retry;  // the status says nothing
+    throw error_of(found, what);
+  }
+  return document.required(document.root("CompleteMultipartUploadResult"), "ETag");
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
 
 // ---- penstock/storage/s3/requests/checksum.hpp
 
@@ -3021,66 +3304,9 @@ class bucket_list {
   object_listing listing_;
 };
 
-/// Asks for pages again by the rules of reads: as often, with the same waits, and with one budget for all.
-class page_retries {
- public:
-  explicit page_retries(const retry_rules& rules) : rules_(rules), budget_(rules.budget) {
-    if (!rules_.seed) rules_.seed = arbitrary_seed();
-  }
-  /// What `ask()` returns; waits before the next attempt until the rules' token asks to stop.
-  template <class Ask>
-  auto insist(Ask&& ask) {
-    return insist(ask, [this](std::chrono::nanoseconds time) { sleep_unless_stopped(time, rules_.stop); });
-  }
-  /// The same with `wait(time)`.
-  template <class Ask, class Wait>
-  auto insist(Ask&& ask, Wait&& wait) {
-    std::chrono::steady_clock::time_point failed{};
-    for (std::uint32_t attempt = 1;; ++attempt) {
-      std::chrono::nanoseconds pause{0};
-      try {
-        auto answer = ask();
-        budget_.give(attempt > 1 ? retry_budget::for_retry : 1);
-        ++pages_;
-        return answer;
-      } catch (error& e) {
-        const auto now = std::chrono::steady_clock::now();
-        if (attempt == 1) failed = now;
-        const read_failure why = read_failure::of(e);
-        pause = pause_after(why, attempt);
-        bool spent = false;
-        const bool late = why.may_pass && rules_.too_late(now + pause, failed, why);
-        if (!why.may_pass || late || !again(why, attempt, spent)) {
-          if (attempt > 1 || spent || late) e.say_more(attempts_text(attempt, spent, late));
-          throw;
-        }
-      }
-      wait(pause);
-    }
-  }
-
- private:
-  [[nodiscard]] bool again(const read_failure& why, std::uint32_t attempt, bool& spent) {
-    if (attempt >= rules_.attempts) return false;
-    spent = !budget_.take(why.timed_out  ? retry_budget::for_time_out
-                          : why.asked_ms ? retry_budget::if_asked
-                                         : retry_budget::for_retry);
-    return !spent;
-  }
-  [[nodiscard]] std::chrono::nanoseconds pause_after(const read_failure& why, std::uint32_t attempt) const {
-    const std::chrono::milliseconds asked(
-        static_cast<std::int64_t>(std::min<std::uint64_t>(why.asked_ms.value_or(0), 1'000'000'000)));
-    return retry_wait(rules_, {0, pages_, {}}, attempt) + std::min(rules_.max_retry_after, asked);
-  }
-
-  retry_rules rules_;
-  retry_budget budget_;
-  std::uint64_t pages_ = 0;
-};
-
 /// The names of the objects that begin so; see `s3::list`.
 [[nodiscard]] inline std::vector<std::string> names_in(store& with, std::string_view text_of_prefix,
-                                                       const retry_rules& rules) {
+                                                       const retry_policy& policy) {
   std::string_view rest = text_of_prefix;
   if (rest.starts_with("s3://")) rest.remove_prefix(5);
   const std::size_t slash = std::min(rest.find('/'), rest.size());
@@ -3089,7 +3315,7 @@ class page_retries {
   if (bucket.empty() || bucket.find_first_of("@:?") != std::string_view::npos)
     throw error(errc::argument, "what is listed is a bucket and perhaps a prefix: write s3://bucket/prefix");
   std::vector<std::string> names;
-  page_retries retries(rules);
+  retrier retries(policy);
   for (bucket_list list(bucket, prefix); !list.done();) {
     const list_page page = retries.insist([&] { return list.next(with); });
     for (const listed_object& one : page.objects) {
@@ -3101,292 +3327,6 @@ class page_retries {
   }
   std::sort(names.begin(), names.end());
   return names;
-}
-
-}  // namespace penstock::inline v0_1::detail::s3
-
-// ---- penstock/storage/iceberg_catalog.hpp
-
-namespace penstock::inline v0_1 {
-
-/// Options of `iceberg_location`.
-struct iceberg_catalog_options {
-  std::string warehouse = {};  ///< as the catalogue calls it; "": its default
-  /// Of a catalogue that wants OAuth 2: "id:secret", or the secret alone. It is exchanged for a token first.
-  /// No error shows it.
-  std::string credential = {};
-  std::string scope = "catalog";  ///< what the token is for; "": not said
-  /// The URL where tokens are given; "": that of the catalogue with "/v1/oauth/tokens" behind it.
-  std::string token_server = {};
-  /// How it is reached. A token that you have: `.headers = {{"Authorization", "Bearer " + token}}`.
-  http_options connection = {};
-};
-
-namespace detail {
-
-/// A text in an object of JSON; "" if it has none of that name.
-[[nodiscard]] inline std::string catalog_text(const nlohmann::json& object, const char* name) {
-  const auto found = object.is_object() ? object.find(name) : object.end();
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-/// Asks a catalogue of tables.
-class catalog_calls {
- public:
-  explicit catalog_calls(const http_options& options)
-      : headers_(options.headers), client_(options), retries_(retry_rules_of(options)) {
-    for (const auto& [name, value] : headers_) {  // any of them may be one: Authorization, Cookie, X-Api-Key
-      keep_secret(value);
-      keep_secret(value.substr(value.rfind(' ') + 1));
-    }
-    headers_.emplace_back("Accept", "application/json");
-  }
-
-  /// The object that a URL gives. `missing`: what to say if it is not there.
-  [[nodiscard]] nlohmann::json get(const std::string& address, std::string_view missing) {
-    return retrying_pages([&] {
-      web::call call;
-      call.where = parse_url(address);
-      call.headers = headers_;
-      return answer(call, "asking the catalogue", missing);
-    });
-  }
-  /// Asks for a token at a URL, and sends it with all that is asked from then on.
-  void log_in(const std::string& address, const iceberg_catalog_options& as) {
-    const bool named = std::ranges::any_of(
-        headers_, [](const auto& one) { return s3::equal_but_for_case(one.first, "authorization"); });
-    if (named)
-      throw error(errc::argument,
-                  "the options have a credential, and a header Authorization beside it: name one of them");
-    const std::size_t colon = as.credential.find(':');
-    if (colon == 0 || colon == as.credential.size() - 1)
-      throw error(errc::argument,
-                  {"the credential has nothing ", colon == 0 ? "before" : "behind",
-                   " its first ':'; write \"id:secret\", or the secret alone if it has no ':'"});
-    keep_secret(as.credential.substr(colon + 1));  // npos + 1 is 0
-    std::string form = "grant_type=client_credentials";
-    const auto add = [&](const char* name, std::string_view value) {
-      form.append("&").append(name).append("=").append(s3::percent_encoded(value));
-    };
-    if (colon != std::string::npos) add("client_id", std::string_view(as.credential).substr(0, colon));
-    add("client_secret", std::string_view(as.credential).substr(colon + 1));
-    if (!as.scope.empty()) add("scope", as.scope);
-    const nlohmann::json said = retrying_pages([&] {
-      web::call call;
-      call.method = web::verb::post;
-      call.where = parse_url(address);
-      call.headers = headers_;
-      call.headers.emplace_back("Content-Type", "application/x-www-form-urlencoded");
-      call.body = form;
-      call.follow_redirects = false;  // the secret is for this server
-      return answer(call, "asking for a token", "there are no tokens at this URL");
-    });
-    const std::string token = catalog_text(said, "access_token");
-    if (token.empty() || !s3::fits_into_header(token))
-      throw error(errc::format, "the answer has no token").in_file(without_secrets(address));
-    keep_secret(token);
-    headers_.emplace_back("Authorization", "Bearer " + token);
-  }
-
- private:
-  template <class Ask>
-  nlohmann::json retrying_pages(Ask&& ask) {
-    return retries_.insist(ask);
-  }
-  [[nodiscard]] nlohmann::json answer(web::call& call, std::string_view doing, std::string_view missing) {
-    call.headers_stay = true;
-    call.max_body = std::size_t{64} << 20;  // the answer has all of the table's metadata
-    client_.perform(call);
-    const web::answer& reply = call.reply;
-    if (reply.cut) throw call.failure({"the catalogue's answer has more than 64 MiB"}).recurring();
-    nlohmann::json said = nlohmann::json::parse(reply.body, nullptr, false);
-    constexpr unsigned good = 200, unknown = 401, gone = 404;
-    if (reply.status == gone) throw error(errc::missing, {missing, message_in(said)}).in_file(call.shown());
-    if (reply.status != good) {
-      http_error failed = answer_error(reply.status, reply.retry_after());
-      const bool hint = reply.status == unknown;
-      failed.say_more(
-          text({hint ? "or in iceberg_catalog_options::credential; " : "", doing, message_in(said)}));
-      throw call.with_facts(std::move(failed));
-    }
-    if (!said.is_object())
-      throw error(errc::format, "the catalogue's answer is no object of JSON").in_file(call.shown());
-    return said;
-  }
-  // ": " and what is said of an error, by a catalogue or, as RFC 6749 has it, by a server of tokens.
-  // It may repeat the request, and so a secret.
-  [[nodiscard]] std::string message_in(const nlohmann::json& said) const {
-    constexpr std::size_t maximum = 300;
-    if (!said.is_object() || !said.contains("error")) return {};
-    const nlohmann::json& failed = said["error"];
-    std::string message = failed.is_object() ? catalog_text(failed, "message") : catalog_text(said, "error");
-    if (const std::string more = catalog_text(said, "error_description"); !more.empty())
-      message += ", " + more;
-    if (message.empty()) return message;
-    const bool tells = std::ranges::any_of(
-        secrets_, [&](const std::string& one) { return message.find(one) != message.npos; });
-    return ": " + (tells ? "(left out, because it repeats a secret)" : message.substr(0, maximum));
-  }
-  void keep_secret(const std::string& one) {
-    if (one.empty()) return;
-    secrets_.push_back(one);
-    secrets_.push_back(s3::percent_encoded(one));
-  }
-
-  std::vector<std::pair<std::string, std::string>> headers_;
-  std::vector<std::string> secrets_;  // no error shows them
-  web::client client_;
-  s3::page_retries retries_;
-};
-
-}  // namespace detail
-
-/// Where the metadata file of a table of Apache Iceberg is, as a REST catalogue says.
-///
-///     const auto newest = [] { return s3(iceberg_location("https://catalog.example/api", "shop.sales")); };
-///
-/// `iceberg(newest())` reads the table as it is then.
-///
-/// In: the catalogue's URL, in front of "/v1", and the table's name behind the levels of its namespace, with
-/// dots between. Out: the file's name, such as "s3://bucket/shop/sales/metadata/00012-....metadata.json".
-/// The scheme `s3a` or `s3n`, as Hadoop calls it, becomes `s3`.
-/// Sends two requests: for the catalogue's configuration, and for the table, to the server that the
-/// configuration names if it names one, which gets the token and the headers, too, unless that would go
-/// from https to http; with a credential one for a token before them. Each is tried again as reads are.
-/// Credentials for the storage that the catalogue hands out are not used.
-/// Errors: errc::missing for a table or a catalogue that is not there; errc::argument for names that are
-/// none, and for a credential without id or secret; errc::format for what is no answer of a catalogue;
-/// errc::io, as `http`, for other answers, with what the catalogue says of it unless that repeats a secret, a
-/// token or a header's value, and for a configuration that leads from https to http.
-/// Threads: any.
-/// Source: Apache Iceberg, "REST Catalog API"; RFC 6749, 4.4, of credentials.
-[[nodiscard]] inline std::string iceberg_location(std::string_view catalog, std::string_view table,
-                                                  const iceberg_catalog_options& options = {}) {
-  using nlohmann::json;
-  detail::check(options.connection);
-  while (catalog.ends_with('/')) catalog.remove_suffix(1);
-  const std::size_t dot = table.rfind('.');
-  if (dot == table.npos || dot == 0 || dot + 1 == table.size())
-    throw error(errc::argument, {"a table of a catalogue is called namespace.table, and not '", table, "'"});
-  detail::catalog_calls calls(options.connection);
-  if (!options.credential.empty())
-    calls.log_in(
-        options.token_server.empty() ? detail::text({catalog, "/v1/oauth/tokens"}) : options.token_server,
-        options);
-
-  std::string query;
-  if (!options.warehouse.empty()) query = "?warehouse=" + detail::s3::percent_encoded(options.warehouse);
-  const json settings =
-      calls.get(detail::text({catalog, "/v1/config", query}), "there is no catalogue of Iceberg at this URL");
-  std::string base(catalog), prefix;
-  for (const char* const kind : {"defaults", "overrides"}) {
-    const auto some = settings.find(kind);
-    if (some == settings.end()) continue;
-    if (std::string said = detail::catalog_text(*some, "prefix"); !said.empty()) prefix = std::move(said);
-    if (std::string said = detail::catalog_text(*some, "uri"); !said.empty()) base = std::move(said);
-  }
-  if (parse_url(catalog).scheme == "https" && parse_url(base).scheme == "http")
-    throw error(errc::io, {"the catalogue sends its readers from https to http, to ", without_secrets(base),
-                           ": correct its configuration's uri"})
-        .in_file(without_secrets(std::string(catalog)));
-  while (base.ends_with('/')) base.pop_back();
-
-  std::string path = "/v1/";
-  if (!prefix.empty()) path += detail::s3::percent_encoded(prefix, true) + "/";
-  path += "namespaces/";
-  for (std::string_view levels = table.substr(0, dot); !levels.empty();) {
-    const std::string_view one = levels.substr(0, levels.find('.'));
-    levels.remove_prefix(std::min(one.size() + 1, levels.size()));
-    path += detail::s3::percent_encoded(one) + (levels.empty() ? "" : "%1F");
-  }
-  path += "/tables/" + detail::s3::percent_encoded(table.substr(dot + 1));
-  const json found =
-      calls.get(base + path, detail::text({"the catalogue does not have the table '", table, "'"}));
-  const std::string place = detail::catalog_text(found, "metadata-location");
-  if (place.empty())
-    throw error(errc::format, {"the catalogue does not say where the metadata of '", table, "' are"})
-        .in_file(without_secrets(base + path));
-  const bool of_hadoop = place.starts_with("s3a://") || place.starts_with("s3n://");
-  return of_hadoop ? "s3" + place.substr(3) : place;
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/s3/multipart.hpp
-
-namespace penstock::inline v0_1::detail::s3 {
-
-/// The upload's id, from the body of the answer to `POST ?uploads`.
-[[nodiscard]] inline std::string read_upload_id(std::string_view body) {
-  const xml_answer answer(body, "the answer to the start of an upload");
-  return answer.required(answer.root("InitiateMultipartUploadResult"), "UploadId");
-}
-
-inline void append_xml(std::string& line, std::string_view chars) {
-  for (const char c : chars) {
-    if (c == '&') {
-      line += "&amp;";
-    } else if (c == '<') {
-      line += "&lt;";
-    } else if (c == '>') {
-      line += "&gt;";
-    } else if (c == '"') {
-      line += "&quot;";
-    } else {
-      line += c;
-    }
-  }
-}
-
-/// The body of the request that completes an upload, from the ETags of its parts 1 to n, in order, as the
-/// answers to them had them. Throws errc::argument for none, for more than 10,000, and for an empty one.
-[[nodiscard]] inline std::string completion_of(std::span<const std::string> etags) {
-  if (etags.empty() || etags.size() > 10'000)
-    throw error(errc::argument, {"an upload has 1 to 10000 parts, not ", etags.size()});
-  std::string body = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
-  for (std::size_t i = 0; i < etags.size(); ++i) {
-    if (etags[i].empty() || !fits_into_header(etags[i]))
-      throw error(errc::argument, {"part ", i + 1, " of the upload has no ETag"});
-    append(body, {"<Part><PartNumber>", i + 1, "</PartNumber><ETag>"});
-    append_xml(body, etags[i]);
-    body += "</ETag></Part>";
-  }
-  return body + "</CompleteMultipartUpload>";
-}
-
-/// The ETag of an object of these parts, as S3 makes it: the MD5 of the parts' MD5s, and their number. Empty
-/// if the parts' ETags are no MD5s.
-[[nodiscard]] inline std::string tag_of_parts(std::span<const std::string> etags) {
-  std::string sums;
-  for (std::string_view tag : etags) {
-    if (tag.size() > 1 && tag.starts_with('"') && tag.ends_with('"')) tag = tag.substr(1, tag.size() - 2);
-    if (tag.size() != 32) return {};
-    for (std::size_t i = 0; i < tag.size(); i += 2) {
-      const int high = hex_value(tag[i]), low = hex_value(tag[i + 1]);
-      if (high < 0 || low < 0) return {};
-      sums += static_cast<char>(high * 16 + low);
-    }
-  }
-  std::array<unsigned char, EVP_MAX_MD_SIZE> out{};
-  unsigned int size = 0;
-  if (EVP_Digest(sums.data(), sums.size(), out.data(), &size, EVP_md5(), nullptr) != 1) return {};
-  std::string tag = "\"";
-  append_hex(tag, std::span(out).first(size));
-  return tag + text({"-", etags.size(), "\""});
-}
-
-/// The object's ETag, from the answer to that request. A status of 200 may come before the store knows how it
-/// ends: then the body is spaces and an error, which is thrown like one with a status of its own.
-[[nodiscard]] inline std::string read_completion(const http_answer& answer) {
-  constexpr std::string_view what = "complete an upload";
-  if (answer.status != 200) throw error_of(read_refusal(answer), what);
-  const xml_answer document(answer.body, "the answer to the end of an upload");
-  if (std::string_view(document.root().name()) == "Error") {
-    refusal found = read_refusal(answer);
-    if (!remedy_of(found.code)) found.remedy = s3_remedy::retry;  // the status says nothing
-    throw error_of(found, what);
-  }
-  return document.required(document.root("CompleteMultipartUploadResult"), "ETag");
 }
 
 }  // namespace penstock::inline v0_1::detail::s3
@@ -3546,7 +3486,7 @@ class stored_objects {
       : list_(std::move(list)),
         objects_(list_->names.size()),
         verifies_(options.verify_checksums),
-        retries_(rules_of(options.connection.retries)),
+        retries_(policy_of(options.connection)),
         store_(std::in_place, options, clock) {}
   stored_objects(const stored_objects&) = delete;
   stored_objects& operator=(const stored_objects&) = delete;
@@ -3789,7 +3729,7 @@ class stored_objects {
   // Used by who asks about `everything`.
   std::vector<bucket_search> searches_;  // to be done
   std::vector<bool> missing_;            // constant once `listed_` is set
-  page_retries retries_;
+  retrier retries_;
   cancellable_pauses pauses_;
   std::atomic<bool> listed_{false};
   std::optional<store> store_;
@@ -3875,9 +3815,7 @@ namespace penstock::inline v0_1::detail::s3 {
 struct upload_plan {
   std::size_t part_size = 0;
   std::size_t max_in_flight = 0;
-  unsigned attempts = 0;
-  std::chrono::milliseconds initial_backoff{0};
-  retry_rules reads{};  // of the connection: how long a store is obeyed, how long is tried, what stops it
+  retry_policy retries{};
 
   /// The size of part `number`, from 1 on: doubled after each 1000, so that 10,000 parts are enough.
   [[nodiscard]] std::size_t size_of(std::size_t number) const noexcept {
@@ -3899,14 +3837,17 @@ class upload {
     std::size_t number = 0;
     unsigned attempt = 1;
     bool waits = false;  // until `again`
-    clock::time_point first_failed{};
-    clock::time_point again{};
+    clock::time_point first_failed{}, again{};
     std::optional<error> failed;
   };
 
  public:
   upload(store& with, const upload_plan& how, std::string name)
-      : with_(with), how_(how), name_(std::move(name)), object_(parse_object_name(name_)) {}
+      : with_(with),
+        how_(how),
+        retries_(how.retries),
+        name_(std::move(name)),
+        object_(parse_object_name(name_)) {}
   upload(const upload&) = delete;
   upload& operator=(const upload&) = delete;
   ~upload() { abort(); }
@@ -3941,11 +3882,13 @@ class upload {
       lock.unlock();
       if (id_.empty()) return;
       const std::string id = std::exchange(id_, {});
-      how_.attempts = std::min(how_.attempts, 3u);
       // Nobody waits long for what is given up.
-      how_.initial_backoff = std::min(how_.initial_backoff, std::chrono::milliseconds(100));
-      how_.reads.max_retry_after = std::chrono::milliseconds(0);
-      (void)ask("abort an upload", [&](store_call& call) {
+      retry_policy few = how_.retries;
+      few.attempts = std::min(few.attempts, 3u);
+      few.initial_backoff = std::min(few.initial_backoff, std::chrono::milliseconds(100));
+      few.max_retry_after = std::chrono::milliseconds(0);
+      retrier briefly(few);
+      (void)ask(briefly, "abort an upload", [&](store_call& call) {
         call.method = web::verb::delete_;
         call.query = {{"uploadId", id}};
       });
@@ -3955,7 +3898,7 @@ class upload {
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  [[nodiscard]] std::uint64_t retries() const noexcept { return retries_; }
+  [[nodiscard]] std::uint64_t retries() const noexcept { return retried_; }
 
  private:
   // ---- Small requests, one at a time
@@ -3965,11 +3908,10 @@ class upload {
     call.key = object_.key;
     call.name = name_;
   }
-  /// Sends a request until it succeeds, at most `attempts` times. `accept` may throw, too.
+  /// Sends a request until it succeeds, as often as `retries` lets it. `accept` may throw, too.
   template <class Fill, class Accept>
-  auto ask(std::string_view doing, Fill&& fill, Accept&& accept) {
-    clock::time_point failed{};
-    for (unsigned attempt = 1;; ++attempt) {
+  auto ask(retrier& retries, std::string_view doing, Fill&& fill, Accept&& accept) {
+    const auto once = [&] {
       store_call call;
       address(call);
       call.doing = doing;
@@ -3981,44 +3923,28 @@ class upload {
         return accept(call);
       } catch (error& e) {
         if (e.file().empty()) e.in_file(name_);
-        if (attempt >= how_.attempts || e.recurs() || e.code() != errc::io) throw told(e, attempt);
-        if (attempt == 1) failed = clock::now();
-        const auto before_next = pause(e, attempt);
-        if (how_.reads.too_late(clock::now() + before_next, failed, read_failure::of(e)))
-          throw told(e, attempt);
-        sleep_unless_stopped(before_next, how_.reads.stop);
-        ++retries_;
+        throw;
       }
-    }
+    };
+    return retries.insist(once, [&](std::chrono::nanoseconds time) {
+      retries.pause(time);
+      ++retried_;
+    });
   }
   template <class Fill>
-  std::string ask(std::string_view doing, Fill&& fill) {
-    return ask(doing, fill, [](store_call& call) { return std::string(call.reply.header("ETag")); });
-  }
-  [[nodiscard]] static error told(error e, unsigned attempt) {
-    if (attempt > 1) e.say_more(text({", after ", attempt, " attempts"}));
-    return e;
-  }
-  /// Before the next attempt: half of the time is drawn, so that clients do not come back together.
-  [[nodiscard]] std::chrono::milliseconds pause(const error& e, unsigned attempt) {
-    const auto longest = std::chrono::milliseconds(20'000);
-    const auto whole = std::min(how_.initial_backoff * (1 << std::min(attempt - 1, 12u)), longest);
-    const auto drawn =
-        whole / 2 + std::chrono::milliseconds(draw_() % static_cast<std::uint64_t>(whole.count() / 2 + 1));
-    const std::chrono::milliseconds asked(
-        static_cast<std::int64_t>(std::min<std::uint64_t>(e.retry_after_ms().value_or(0), 1'000'000'000)));
-    return std::max(drawn, std::min(asked, how_.reads.max_retry_after));
+  std::string ask(retrier& retries, std::string_view doing, Fill&& fill) {
+    return ask(retries, doing, fill, [](store_call& call) { return std::string(call.reply.header("ETag")); });
   }
 
   std::string put_whole() {
-    return ask("put an object", [&](store_call& call) {
+    return ask(retries_, "put an object", [&](store_call& call) {
       call.method = web::verb::put;
       call.body = gathered_;
     });
   }
   void start() {
     id_ = ask(
-        "start an upload",
+        retries_, "start an upload",
         [](store_call& call) {
           call.method = web::verb::post;
           call.query = {{"uploads", ""}};
@@ -4035,16 +3961,16 @@ class upload {
       call.query = {{"uploadId", id_}};
       call.body = completion_of(etags_);
     };
-    const std::uint64_t before = retries_;
+    const std::uint64_t before = retried_;
     try {
-      return ask("complete an upload", fill, accept);
+      return ask(retries_, "complete an upload", fill, accept);
     } catch (const error& e) {
       // An attempt that got no answer may have done it.
-      if (retries_ == before || e.message().find("NoSuchUpload") == std::string_view::npos) throw;
+      if (retried_ == before || e.message().find("NoSuchUpload") == std::string_view::npos) throw;
     }
     bool ours = false;
     std::string tag = ask(
-        "look for an object", [](store_call& call) { call.method = web::verb::head; },
+        retries_, "look for an object", [](store_call& call) { call.method = web::verb::head; },
         [&](store_call& call) {
           ours = call.reply.length == size_ && is_made_now(call.reply);
           return std::string(call.reply.header("ETag"));
@@ -4120,8 +4046,7 @@ class upload {
     if (failure) {
       one.failed = std::move(failure);
       failure.reset();  // under the lock: both share the message
-      one.again = clock::now();
-      if (one.attempt == 1) one.first_failed = one.again;
+      if (one.attempt == 1) one.first_failed = clock::now();
     } else {
       all.etags_[one.number - 1] = call.reply.header("ETag");
       std::erase_if(all.open_, [&](const auto& each) { return each.get() == &one; });
@@ -4133,20 +4058,20 @@ class upload {
   void wait_until(Done&& done) {
     std::unique_lock lock(mutex_);
     for (;;) {
-      if (how_.reads.stop.stop_requested())
+      if (how_.retries.stop.stop_requested())
         throw error(errc::stopped, "the upload was ended by the stop token").in_file(name_);
       constexpr std::chrono::milliseconds looks_again{200};  // a pause is not told of a stop
-      auto next = how_.reads.stop.stop_possible() ? clock::now() + looks_again : clock::time_point::max();
+      auto next = how_.retries.stop.stop_possible() ? clock::now() + looks_again : clock::time_point::max();
       part* due = nullptr;
       for (const auto& one : open_) {
         if (!one->failed) continue;
-        if (one->failed->recurs() || one->failed->code() != errc::io || one->attempt >= how_.attempts)
-          throw told(*one->failed, one->attempt);
         if (!one->waits) {
+          const retry_decision then = retries_.after({0, one->number, {}}, one->attempt,
+                                                     read_failure::of(*one->failed), one->first_failed);
+          if (!then.again) then.explain(*one->failed, one->attempt);
+          if (!then.again) throw error(*one->failed);
           one->waits = true;
-          one->again += pause(*one->failed, one->attempt);
-          if (how_.reads.too_late(one->again, one->first_failed, read_failure::of(*one->failed)))
-            throw told(*one->failed, one->attempt);
+          one->again = then.due;
         }
         if (one->again <= clock::now()) {
           due = one.get();
@@ -4156,7 +4081,7 @@ class upload {
       }
       if (due != nullptr) {
         ++due->attempt;
-        ++retries_;
+        ++retried_;
         due->waits = false;
         lock.unlock();
         begin(*due);
@@ -4173,12 +4098,12 @@ class upload {
 
   store& with_;
   upload_plan how_;
+  retrier retries_;
   std::string name_;
   object_name object_;
-  std::minstd_rand draw_{std::random_device{}()};
   std::string gathered_, id_;
   std::optional<wall_time> started_;  // when the upload began, by the store's clock
-  std::uint64_t size_ = 0, retries_ = 0;
+  std::uint64_t size_ = 0, retried_ = 0;
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -4229,15 +4154,15 @@ class s3 {
   static constexpr std::string_view schemes[] = {"s3"};
 
   /// What a run reads through; see `background_session` and `latent_session`.
-  class session : public detail::resilient_session<detail::plain_s3> {
+  class session : public detail::retried_session<detail::plain_s3> {
    public:
     /// Connections opened so far.
     [[nodiscard]] std::uint64_t connections() const noexcept { return inside().connections(); }
 
    private:
     friend s3;
-    session(const detail::plain_s3& where, const detail::retry_policy& rules)
-        : resilient_session(where, rules) {}
+    session(const detail::plain_s3& where, const detail::retry_policy& policy)
+        : retried_session(where, policy) {}
   };
 
   explicit s3(std::string_view pattern, s3_options options = {})
@@ -4255,14 +4180,14 @@ class s3 {
                                                      const s3_options& options = {}) {
     detail::check(options.connection);
     detail::s3::store with(options);
-    return detail::s3::names_in(with, prefix, detail::retry_rules_of(options.connection));
+    return detail::s3::names_in(with, prefix, detail::policy_of(options.connection));
   }
 
   /// The objects, each as `s3://bucket/key`.
   [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
   /// Throws errc::argument for a region, an endpoint, a profile or a `ca_file` that cannot be used.
   [[nodiscard]] session connect() const {
-    return {detail::plain_s3(list_, options_), detail::retry_policy_of(options_.connection)};
+    return {detail::plain_s3(list_, options_), detail::policy_of(options_.connection)};
   }
   /// See `sidecar_storage`.
   [[nodiscard]] s3 sidecars(sidecar which) const {
@@ -4288,7 +4213,7 @@ class s3 {
  private:
   s3(std::vector<std::string> names, std::string pattern, s3_options options) : options_(std::move(options)) {
     detail::check(options_.connection);
-    (void)detail::retry_policy_of(options_.connection);
+    (void)detail::policy_of(options_.connection);
     auto list = std::make_unique<detail::s3::object_names>();
     list->pattern = std::move(pattern);
     for (const std::string& one : names) {
@@ -4340,7 +4265,8 @@ struct s3_writer_options {
   std::size_t max_in_flight = 4;
   /// How often a request is sent before its failure is the error, if trying again may help.
   unsigned attempts = 8;
-  /// The time before the second attempt; it doubles for each further one, up to 20 s.
+  /// The wait before the second attempt is a random part of this; it doubles for each further one, up to 20
+  /// s.
   std::chrono::milliseconds initial_backoff{250};
 };
 
@@ -4369,9 +4295,7 @@ class s3_writer {
  public:
   /// Throws what `s3::connect` throws, and errc::argument for sizes that make no sense. Sends nothing.
   explicit s3_writer(s3_options options = {}, s3_writer_options how = {})
-      : how_(checked(how)), store_(std::make_unique<detail::s3::store>(valid(options))) {
-    how_.reads = detail::retry_rules_of(options.connection);
-  }
+      : how_(checked(how, options)), store_(std::make_unique<detail::s3::store>(options)) {}
   s3_writer(s3_writer&&) noexcept = default;
   s3_writer& operator=(s3_writer&& other) noexcept {
     upload_.reset();  // before its store
@@ -4437,12 +4361,9 @@ class s3_writer {
           errc::state,
           "no object is open in this s3_writer: call open(\"bucket/key\") first, also after an error");
   }
-  [[nodiscard]] static const s3_options& valid(const s3_options& options) {
+  [[nodiscard]] static detail::s3::upload_plan checked(const s3_writer_options& how,
+                                                       const s3_options& options) {
     detail::check(options.connection);
-    (void)detail::rules_of(options.connection.retries);
-    return options;
-  }
-  [[nodiscard]] static detail::s3::upload_plan checked(const s3_writer_options& how) {
     constexpr std::size_t least = std::size_t{5} << 20, largest = std::size_t{5} << 30;
     if (how.part_size < least || how.part_size > largest)
       throw error(errc::argument,
@@ -4454,7 +4375,12 @@ class s3_writer {
     if (how.initial_backoff.count() < 0 || how.initial_backoff > std::chrono::hours(1))
       throw error(errc::argument,
                   {"initial_backoff is from 0 ms to an hour, not ", how.initial_backoff.count(), " ms"});
-    return {how.part_size, how.max_in_flight, how.attempts, how.initial_backoff};
+    detail::retry_policy retries = detail::policy_of(options.connection);
+    retries.attempts = how.attempts;
+    retries.initial_backoff = how.initial_backoff;
+    retries.max_backoff = std::chrono::seconds(20);
+    retries.budget = 0;
+    return {how.part_size, how.max_in_flight, retries};
   }
 
   detail::s3::upload_plan how_;

@@ -197,7 +197,7 @@ TEST_CASE("storage/retrying: a budget bounds the retries of all reads") {
 }
 
 TEST_CASE("storage/retrying: waits are drawn by seed, object, offset and attempt") {
-  ps::detail::retry_rules rules{.initial_backoff = 100ms, .max_backoff = 1000ms};
+  ps::detail::retry_policy rules{.initial_backoff = 100ms, .max_backoff = 1000ms};
   const auto wait = [&](ps::object_id object, std::uint64_t offset, std::uint32_t attempt) {
     return ps::detail::retry_wait(rules, {object, offset, {}}, attempt);
   };

@@ -31,8 +31,8 @@ using penstock_test::read_outcomes;
 
 TEST_CASE("storage/resilience/retry_queue: without a seed, each session draws its own waits") {
   CHECK(ps::detail::arbitrary_seed() != ps::detail::arbitrary_seed());
-  CHECK_FALSE(ps::detail::rules_of(ps::retrying_options{}).seed);
-  CHECK(ps::detail::rules_of(ps::retrying_options{.seed = 0}).seed == 0u);
+  CHECK_FALSE(ps::detail::policy_of(ps::retrying_options{}).seed);
+  CHECK(ps::detail::policy_of(ps::retrying_options{.seed = 0}).seed == 0u);
 }
 
 namespace {
@@ -147,7 +147,7 @@ struct down_at_first {
   [[nodiscard]] session connect() const { return {failures, asked}; }
 };
 
-const ps::detail::retry_rules careful{
+const ps::detail::retry_policy careful{
     .attempts = 6, .initial_backoff = 1ms, .max_backoff = 4ms, .budget = 100, .seed = 1, .max_in_flight = 4};
 
 }  // namespace

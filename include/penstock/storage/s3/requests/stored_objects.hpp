@@ -59,7 +59,7 @@ class stored_objects {
       : list_(std::move(list)),
         objects_(list_->names.size()),
         verifies_(options.verify_checksums),
-        retries_(rules_of(options.connection.retries)),
+        retries_(policy_of(options.connection)),
         store_(std::in_place, options, clock) {}
   stored_objects(const stored_objects&) = delete;
   stored_objects& operator=(const stored_objects&) = delete;
@@ -302,7 +302,7 @@ class stored_objects {
   // Used by who asks about `everything`.
   std::vector<bucket_search> searches_;  // to be done
   std::vector<bool> missing_;            // constant once `listed_` is set
-  page_retries retries_;
+  retrier retries_;
   cancellable_pauses pauses_;
   std::atomic<bool> listed_{false};
   std::optional<store> store_;
