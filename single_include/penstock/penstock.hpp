@@ -8083,8 +8083,9 @@ struct request_options {
   size max_coalesced{};
   /// with latency, a longer range is requested in parts of at most this size, all at once; 0: never
   std::uint64_t part_size = 16_MiB;
-  /// with latency, the most requests in flight; fewer are where more bring nothing
-  std::size_t max_in_flight = 64;
+  /// with latency, the most requests in flight; fewer are where more bring nothing; unset: as many as the
+  /// storage lets through (http: `connections`), 64 where it has no limit
+  std::optional<std::size_t> max_in_flight{};
 
   [[nodiscard]] constexpr std::uint64_t coalesce_gap_with(bool latency) const noexcept {
     return coalesce_gap.value_or(latency ? 64_KiB : 8_KiB);
@@ -16010,6 +16011,14 @@ template <class S>
   if (made.oldest && made.oldest->name.empty() && made.oldest->object < made.names.size())
     made.oldest->name = made.names[made.oldest->object];
   return made;
+}
+
+/// What decides how many reads a session gets: `max_in_flight`, `counted` and `slow_downs` of its report. It
+/// is asked for at each request, and a session whose report takes a lock has `limits()`, which takes none.
+template <class S>
+[[nodiscard]] session_report limits_of(const S& session) {
+  if constexpr (requires { session.limits(); }) return session.limits();
+  return report_of(session);
 }
 
 }  // namespace penstock::inline v0_1
@@ -27029,6 +27038,7 @@ class fetched_session {
   /// Whether it is a `latent_session`.
   [[nodiscard]] bool has_latency() const noexcept { return calls_->has_latency; }
   [[nodiscard]] session_report report() const { return calls_->report(self_); }
+  [[nodiscard]] session_report limits() const { return calls_->limits(self_); }
   /// Whether it is a `background_session`; only those may use `read_many`.
   [[nodiscard]] bool in_background() const noexcept { return calls_->read_many != nullptr; }
   void read_many(std::span<const read_request> requests, read_listener listener) const {
@@ -27042,6 +27052,7 @@ class fetched_session {
   struct calls {
     bool has_latency = false;
     session_report (*report)(const void*) = nullptr;
+    session_report (*limits)(const void*) = nullptr;
     void (*read_many)(const void*, std::span<const read_request>, read_listener) = nullptr;
     void (*cancel)(const void*) noexcept = [](const void*) noexcept {};
   };
@@ -27054,6 +27065,7 @@ class fetched_session {
     calls made;
     made.has_latency = latent_session<S>;
     made.report = [](const void* s) { return report_of(at<S>(s)); };
+    made.limits = [](const void* s) { return limits_of(std::as_const(at<S>(s))); };
     if constexpr (background_session<S>) {
       made.read_many = [](const void* s, std::span<const read_request> requests, read_listener listener) {
         at<S>(s).read_many(requests, listener);
@@ -29726,7 +29738,6 @@ class request_queue {
   class target {
    public:
     explicit target(const fetched_session& session);
-    [[nodiscard]] const fetched_session& session() const noexcept { return session_; }
     void read_many(std::span<const read_request> requests, read_listener listener);
     void cancel() noexcept;
 
@@ -29739,9 +29750,10 @@ class request_queue {
     std::uint64_t slow_downs_ = 0;  // that it had counted when we last looked
   };
 
-  /// Results go to `store`, which must outlive the queue. At most `maximum` requests are in flight at once.
-  request_queue(range_store& store, std::size_t maximum)
-      : store_(&store), limit_(maximum), maximum_(maximum) {}
+  /// Results go to `store`, which must outlive the queue. At most `maximum` requests are in flight at once;
+  /// unset: as many as their session lets through, 64 if it says nothing.
+  request_queue(range_store& store, std::optional<std::size_t> maximum)
+      : store_(&store), limit_(maximum.value_or(usual)), maximum_(maximum) {}
   request_queue(const request_queue&) = delete;
   request_queue& operator=(const request_queue&) = delete;
 
@@ -29760,7 +29772,7 @@ class request_queue {
   /// Ends what waits here, and cancels what is in flight.
   void cancel() noexcept;
   /// Ends what waits here, and begins nothing any more.
-  void stop() noexcept;
+  void stop() noexcept { drop_waiting(true); }
 
   /// How many requests may be in flight now.
   [[nodiscard]] std::size_t max_in_flight() const;
@@ -29778,16 +29790,15 @@ class request_queue {
     range_store::read* read = nullptr;
     item *next = nullptr, *before = nullptr;
   };
-  static constexpr std::size_t max_per_call = 64;
+  static constexpr std::size_t max_per_call = 64, usual = 64;
 
   // The caller of these holds the lock.
   [[nodiscard]] bool may_begin(const item& one);
   void pass_on(std::unique_lock<std::mutex>& held) noexcept;
   void link(item& one) noexcept;
   void unlink(item& one) noexcept;
-  [[nodiscard]] item* take_waiting() noexcept;
 
-  void drop(item* first) noexcept;
+  void drop_waiting(bool for_good) noexcept;
   void ended(item& one, const std::exception_ptr& failed) noexcept;
 
   range_store* store_;
@@ -29800,7 +29811,8 @@ class request_queue {
   item *waiting_ = nullptr, *last_waiting_ = nullptr;
   item *oldest_ = nullptr, *newest_ = nullptr;  // in flight
   request_limit limit_;
-  std::size_t maximum_, in_flight_ = 0;
+  std::optional<std::size_t> maximum_;
+  std::size_t in_flight_ = 0;
   std::uint64_t cancels_ = 0;
   bool passing_ = false, stopped_ = false;
 };
@@ -29829,7 +29841,7 @@ namespace detail {
 PENSTOCK_INLINE request_queue::target::target(const fetched_session& session) : session_(session) {
   if (!session.in_background())
     threads_ = std::make_unique<threaded_reads>(session.view(), std::span<const std::string>(), threads);
-  slow_downs_ = session.report().counters.slow_downs;
+  slow_downs_ = session.limits().counters.slow_downs;
 }
 
 PENSTOCK_INLINE void request_queue::target::read_many(std::span<const read_request> requests,
@@ -29904,8 +29916,8 @@ PENSTOCK_INLINE void request_queue::unlink(item& one) noexcept {
 
 PENSTOCK_INLINE bool request_queue::may_begin(const item& one) {
   if (!one.to->session_.has_latency()) return true;
-  const std::size_t allowed = one.to->session_.report().max_in_flight;
-  limit_.bound(allowed == 0 ? maximum_ : std::min(maximum_, allowed));
+  const std::size_t allowed = one.to->session_.limits().max_in_flight;
+  limit_.bound(allowed == 0 ? maximum_.value_or(usual) : std::min(maximum_.value_or(allowed), allowed));
   return in_flight_ < limit_.now();
 }
 
@@ -29959,7 +29971,7 @@ PENSTOCK_INLINE void request_queue::ended(item& one, const std::exception_ptr& f
     if (to.session_.has_latency()) {
       --in_flight_;
       const std::uint64_t now = detail::now_ns(), before = to.slow_downs_;
-      to.slow_downs_ = to.session_.report().counters.slow_downs;
+      to.slow_downs_ = to.session_.limits().counters.slow_downs;
       if (to.slow_downs_ != before || (failed && detail::asks_for_fewer(failed)))
         limit_.slow_down(one.begun_ns, now);
       else
@@ -29972,14 +29984,17 @@ PENSTOCK_INLINE void request_queue::ended(item& one, const std::exception_ptr& f
   store_->end(read, failed == nullptr);  // the store may be gone afterwards
 }
 
-PENSTOCK_INLINE request_queue::item* request_queue::take_waiting() noexcept {
-  item* const first = std::exchange(waiting_, nullptr);
-  last_waiting_ = nullptr;
-  return first;
-}
-
-// Ends requests that were not begun.
-PENSTOCK_INLINE void request_queue::drop(item* first) noexcept {
+PENSTOCK_INLINE void request_queue::drop_waiting(bool for_good) noexcept {
+  item* first = nullptr;
+  {
+    const std::lock_guard guard(lock_);
+    if (for_good)
+      stopped_ = true;
+    else
+      ++cancels_;
+    first = std::exchange(waiting_, nullptr);
+    last_waiting_ = nullptr;
+  }
   while (first != nullptr) {
     item& one = *std::exchange(first, first->next);
     range_store::read& read = *one.read;
@@ -29993,24 +30008,8 @@ PENSTOCK_INLINE void request_queue::drop(item* first) noexcept {
 }
 
 PENSTOCK_INLINE void request_queue::cancel() noexcept {
-  item* waits = nullptr;
-  {
-    const std::lock_guard guard(lock_);
-    ++cancels_;
-    waits = take_waiting();
-  }
-  drop(waits);
+  drop_waiting(false);
   for (target& one : targets_) one.cancel();
-}
-
-PENSTOCK_INLINE void request_queue::stop() noexcept {
-  item* waits = nullptr;
-  {
-    const std::lock_guard guard(lock_);
-    stopped_ = true;
-    waits = take_waiting();
-  }
-  drop(waits);
 }
 
 PENSTOCK_INLINE std::size_t request_queue::max_in_flight() const {
@@ -69057,8 +69056,8 @@ namespace penstock::inline v0_1 {
 /// keeps that many bytes, for as many samples as fit on average. A sample larger than a quarter of the bytes
 /// kept is read by its worker, in its turn. A storage with latency (`latent_session`) fetches 256 samples or
 /// 32 MiB ahead by default, whichever are more samples, but at most 4096; `prefetch(0)` turns that off.
-/// As many requests are in flight as the store gets faster by, up to 64. All of these sizes are
-/// `request_options`, which you can give as well.
+/// As many requests are in flight as the store gets faster by, up to what the storage lets through (`http`:
+/// 64 `connections`). All of these sizes are `request_options`, which you can give as well.
 struct prefetch_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "prefetch";
@@ -69108,8 +69107,8 @@ PENSTOCK_INLINE void check_requests(const request_options& requests) {
   if (requests.part_size != 0 && requests.part_size < least_part)
     refuse({"prefetch: parts of ", requests.part_size, " bytes cost more than they bring; give at least ",
             least_part, ", as in {.part_size = 8_MiB}, or 0 for no parts"});
-  if (requests.max_in_flight == 0 || requests.max_in_flight > max_in_flight)
-    refuse({"prefetch: .max_in_flight = ", requests.max_in_flight, " requests; give 1 to ", max_in_flight,
+  if (requests.max_in_flight == 0u || requests.max_in_flight > max_in_flight)
+    refuse({"prefetch: .max_in_flight = ", *requests.max_in_flight, " requests; give 1 to ", max_in_flight,
             ", as in {.max_in_flight = 32}, or write prefetch(0) to fetch nothing"});
 }
 
@@ -69882,6 +69881,10 @@ class any_of {
           with<0>(std::as_const(state_->where),
                   [](const auto& storage) -> std::span<const std::string> { return storage.names(); });
       return all;
+    }
+
+    [[nodiscard]] session_report limits() const {
+      return call([&](auto& s) -> session_report { return limits_of(s); });
     }
 
     /// Whether an object is shown in place now; once true, it stays true.
@@ -71435,6 +71438,12 @@ class retry_queue {
   /// What it counted itself, including what the session behind it would count if it did; its limit; and the
   /// oldest read that has not ended, or question about an object.
   [[nodiscard]] session_report report() const;
+  /// See `limits_of`.
+  [[nodiscard]] session_report limits() const noexcept {
+    return {.counters = {.slow_downs = slow_downs_.load(std::memory_order_relaxed)},
+            .counted = true,
+            .max_in_flight = limit_.load(std::memory_order_relaxed)};
+  }
 
  private:
   using call = void (*)(const session_view&, const read_request&, void* result);
@@ -71457,7 +71466,7 @@ class retry_queue {
                                       clock::time_point& failed) noexcept;
   void leave(std::uint64_t round, const read_failure* why) noexcept;
   [[nodiscard]] std::uint32_t note_outage(const read_request& what) noexcept;
-  [[nodiscard]] std::size_t room() const noexcept { return outage_ != 0 ? 1 : limit_; }
+  [[nodiscard]] std::size_t room() const noexcept { return outage_ != 0 ? 1 : limit_.load(); }
   [[nodiscard]] bool pauses() noexcept;
   [[nodiscard]] bool has_room() noexcept;
   [[nodiscard]] bool hedges() const noexcept { return late_.get() != nullptr; }
@@ -71509,7 +71518,8 @@ class retry_queue {
   bool looks_for_late_ = false;
   std::uint64_t held_ = 0;  // bytes of buffers in use
 
-  std::size_t limit_, in_flight_ = 0, waiting_for_room_ = 0, grown_ = 0;
+  std::atomic<std::size_t> limit_;  // changes under the lock
+  std::size_t in_flight_ = 0, waiting_for_room_ = 0, grown_ = 0;
   std::uint32_t failed_in_a_row_ = 0, outage_ = 0;  // outage_: questions whether the store is back
   std::uint64_t round_ = 0;
   clock::time_point paused_until_{}, failing_since_{};
@@ -71816,7 +71826,7 @@ PENSTOCK_INLINE void retry_queue::leave(std::uint64_t round, const read_failure*
     }
   } else if (why->asked_ms) {
     if (round == round_) {  // the others of this round were sent before the limit was halved
-      limit_ = std::max<std::size_t>(1, limit_ / 2);
+      limit_ = std::max<std::size_t>(1, limit_.load() / 2);
       grown_ = 0;
       ++round_;
       throttled_.fetch_add(1, std::memory_order_relaxed);
@@ -72344,17 +72354,22 @@ class retried_session : public session_adaptor<retried_session<Storage>, typenam
     penstock::end_reads(state_->session);
   }
 
-  /// Of two limits the smaller one. The oldest of its own reads, or the one inside; its attempts are those of
-  /// the storage that tries again, wherever it is.
+  /// Of two limits the smaller one. The attempts of the oldest read are those of the storage that tries
+  /// again, wherever it is.
   [[nodiscard]] session_report report() const {
     const session_report within = report_of(state_->session);
     session_report all = state_->line.report();
     all.add_inside(within);
     all.limit(within.max_in_flight);
-    if (!all.oldest)
-      all.oldest = within.oldest;
-    else if (within.oldest && within.oldest->is_of(*all.oldest))
-      all.oldest->attempt = std::max(all.oldest->attempt, within.oldest->attempt);
+    all.oldest = older_of(all.oldest, within.oldest);
+    return all;
+  }
+  /// See `limits_of`.
+  [[nodiscard]] session_report limits() const {
+    const session_report within = limits_of(state_->session);
+    session_report all = state_->line.limits();
+    all.add_inside(within);
+    all.limit(within.max_in_flight);
     return all;
   }
   /// The session that reads go to.
@@ -72363,6 +72378,14 @@ class retried_session : public session_adaptor<retried_session<Storage>, typenam
  private:
   std::unique_ptr<state> state_;
 };
+
+/// "retrying(file(a.tar), 5 attempts)".
+template <storage Storage>
+[[nodiscard]] std::string describe_around(std::string_view name, const Storage& where, std::string_view how) {
+  std::string inside = "a storage";
+  if constexpr (requires { where.describe(); }) inside = where.describe();
+  return text({name, "(", inside, ", ", how, ")"});
+}
 
 /// A storage around another one, whose sessions do what a policy says: `retrying`, `throttled` and `hedged`.
 template <class Derived, storage Storage>
@@ -72393,11 +72416,8 @@ class retried_storage {
   retried_storage(const retried_storage& like, Storage where)
       : inner_(std::move(where)), policy_(like.policy_) {}
 
-  /// "retrying(file(a.tar), 5 attempts)".
   [[nodiscard]] std::string describe_as(std::string_view name, std::string_view how) const {
-    std::string inside = "a storage";
-    if constexpr (requires { inner_.describe(); }) inside = inner_.describe();
-    return text({name, "(", inside, ", ", how, ")"});
+    return describe_around(name, inner_, how);
   }
   [[nodiscard]] const retry_policy& policy() const noexcept { return policy_; }
 
@@ -72764,7 +72784,9 @@ namespace penstock::inline v0_1 {
 
 /// How many reads `throttled` lets through.
 struct throttled_options {
-  std::size_t max_in_flight = 64;  ///< reads of a session in flight, at most and at first
+  /// reads of a session in flight, at most and at first; unset: 64, in `http_options` as many as
+  /// `connections`
+  std::optional<std::size_t> max_in_flight{};
   /// A store that asks to wait is obeyed up to this time.
   std::chrono::milliseconds max_retry_after{60'000};
 };
@@ -72815,10 +72837,10 @@ inline detail::retry_policy detail::policy_of(const throttled_options& options) 
   if (options.max_retry_after < none || options.max_retry_after > day)
     throw error(errc::argument,
                 {"throttled waits from 0 ms to a day, not ", options.max_retry_after.count(), " ms"});
-  if (options.max_in_flight == 0)
+  if (options.max_in_flight == 0u)
     throw error(errc::argument,
                 "throttled lets at least one read through; write {.max_in_flight = 1} or more");
-  return {.max_in_flight = options.max_in_flight, .max_pause = options.max_retry_after};
+  return {.max_in_flight = options.max_in_flight.value_or(64), .max_pause = options.max_retry_after};
 }
 
 }  // namespace penstock::inline v0_1
@@ -72860,8 +72882,8 @@ struct http_options {
   std::vector<std::pair<std::string, std::string>> headers = {};
   /// How reads that fail are tried again; `{.attempts = 1}`: they are not.
   retrying_options retries = {};
-  /// How many reads are in flight, at most as many as `connections`, and fewer after the server asked for
-  /// that; `{.max_in_flight = 0}`: always as many as are wanted.
+  /// How many reads are in flight: as many as `connections` unless `max_in_flight` is less, and fewer after
+  /// the server asked for that; `{.max_in_flight = 0}`: always as many as are wanted.
   throttled_options throttle = {};
   /// When a read that is late gets a second request; `{.max_extra_requests = 0}`: none.
   hedged_options hedges = {};
@@ -72934,10 +72956,10 @@ PENSTOCK_INLINE void detail::check(const http_options& options) {
 
 PENSTOCK_INLINE detail::retry_policy detail::policy_of(const http_options& options) {
   retry_policy made = policy_of(options.retries);
-  if (options.throttle.max_in_flight != 0) {
-    const retry_policy limit = policy_of(options.throttle);
-    made.max_in_flight = std::min(limit.max_in_flight, options.connections);
-    made.max_pause = limit.max_pause;
+  if (options.throttle.max_in_flight != 0u) {
+    made.max_pause = policy_of(options.throttle).max_pause;
+    made.max_in_flight =
+        std::min(options.throttle.max_in_flight.value_or(options.connections), options.connections);
   }
   const retry_policy second = policy_of(options.hedges);
   if (second.hedges->max_extra_requests > 0) made.hedges = second.hedges;

@@ -832,6 +832,7 @@ class checked_session : public session_adaptor<checked_session<Far>, typename Fa
     all.names = state_->where.names();
     return all;
   }
+  [[nodiscard]] session_report limits() const { return limits_of(state_->session); }
   /// What was compared is read through it.
   [[nodiscard]] inner& inside() const noexcept { return state_->session; }
 
@@ -1651,6 +1652,11 @@ class decrypting_session
     if constexpr (in_background) all.limit(state_->rules.max_in_flight);
     if (all.oldest) all.oldest->offset = state_->rules.layout.plain_at(all.oldest->offset);
     all.names = state_->where.names();
+    return all;
+  }
+  [[nodiscard]] session_report limits() const {
+    session_report all = limits_of(state_->session);
+    if constexpr (in_background) all.limit(state_->rules.max_in_flight);
     return all;
   }
   [[nodiscard]] inner& inside() const noexcept { return state_->session; }

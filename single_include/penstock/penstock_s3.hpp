@@ -3486,6 +3486,7 @@ class stored_objects {
       : list_(std::move(list)),
         objects_(list_->names.size()),
         verifies_(options.verify_checksums),
+        max_in_flight_(options.connection.connections),
         retries_(policy_of(options.connection)),
         store_(std::in_place, options, clock) {}
   stored_objects(const stored_objects&) = delete;
@@ -3551,6 +3552,7 @@ class stored_objects {
             .bytes = bytes_.load(),
             .slow_downs = counted.slow_downs.load() + store_->other_slow_downs()};
   }
+  [[nodiscard]] std::size_t max_in_flight() const noexcept { return max_in_flight_; }
   [[nodiscard]] std::uint64_t connections() const noexcept { return store_->counted().connections.load(); }
 
  private:
@@ -3724,6 +3726,7 @@ class stored_objects {
   shared<const object_names> list_;
   known_objects objects_;
   bool verifies_;
+  std::size_t max_in_flight_;
   std::atomic<std::uint64_t> bytes_{0};
   single_flight flight_;
   // Used by who asks about `everything`.
@@ -3773,9 +3776,9 @@ class plain_s3 {
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
 
     /// Requests sent, those answered by an error or a redirect included; bytes of objects; answers that asked
-    /// for fewer requests.
+    /// for fewer requests. Of at most as many requests in flight as there may be connections.
     [[nodiscard]] session_report report() const noexcept {
-      return {.counters = objects_->counters(), .counted = true};
+      return {.counters = objects_->counters(), .counted = true, .max_in_flight = objects_->max_in_flight()};
     }
     /// Connections opened so far.
     [[nodiscard]] std::uint64_t connections() const noexcept { return objects_->connections(); }

@@ -49,8 +49,8 @@ struct http_options {
   std::vector<std::pair<std::string, std::string>> headers = {};
   /// How reads that fail are tried again; `{.attempts = 1}`: they are not.
   retrying_options retries = {};
-  /// How many reads are in flight, at most as many as `connections`, and fewer after the server asked for
-  /// that; `{.max_in_flight = 0}`: always as many as are wanted.
+  /// How many reads are in flight: as many as `connections` unless `max_in_flight` is less, and fewer after
+  /// the server asked for that; `{.max_in_flight = 0}`: always as many as are wanted.
   throttled_options throttle = {};
   /// When a read that is late gets a second request; `{.max_extra_requests = 0}`: none.
   hedged_options hedges = {};

@@ -57,10 +57,10 @@ PENSTOCK_INLINE void detail::check(const http_options& options) {
 
 PENSTOCK_INLINE detail::retry_policy detail::policy_of(const http_options& options) {
   retry_policy made = policy_of(options.retries);
-  if (options.throttle.max_in_flight != 0) {
-    const retry_policy limit = policy_of(options.throttle);
-    made.max_in_flight = std::min(limit.max_in_flight, options.connections);
-    made.max_pause = limit.max_pause;
+  if (options.throttle.max_in_flight != 0u) {
+    made.max_pause = policy_of(options.throttle).max_pause;
+    made.max_in_flight =
+        std::min(options.throttle.max_in_flight.value_or(options.connections), options.connections);
   }
   const retry_policy second = policy_of(options.hedges);
   if (second.hedges->max_extra_requests > 0) made.hedges = second.hedges;

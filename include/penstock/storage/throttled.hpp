@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -16,7 +17,9 @@ namespace penstock::inline v0_1 {
 
 /// How many reads `throttled` lets through.
 struct throttled_options {
-  std::size_t max_in_flight = 64;  ///< reads of a session in flight, at most and at first
+  /// reads of a session in flight, at most and at first; unset: 64, in `http_options` as many as
+  /// `connections`
+  std::optional<std::size_t> max_in_flight{};
   /// A store that asks to wait is obeyed up to this time.
   std::chrono::milliseconds max_retry_after{60'000};
 };
@@ -67,10 +70,10 @@ inline detail::retry_policy detail::policy_of(const throttled_options& options) 
   if (options.max_retry_after < none || options.max_retry_after > day)
     throw error(errc::argument,
                 {"throttled waits from 0 ms to a day, not ", options.max_retry_after.count(), " ms"});
-  if (options.max_in_flight == 0)
+  if (options.max_in_flight == 0u)
     throw error(errc::argument,
                 "throttled lets at least one read through; write {.max_in_flight = 1} or more");
-  return {.max_in_flight = options.max_in_flight, .max_pause = options.max_retry_after};
+  return {.max_in_flight = options.max_in_flight.value_or(64), .max_pause = options.max_retry_after};
 }
 
 }  // namespace penstock::inline v0_1

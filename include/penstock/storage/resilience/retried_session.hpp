@@ -12,7 +12,6 @@
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/sidecar.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -93,17 +92,22 @@ class retried_session : public session_adaptor<retried_session<Storage>, typenam
     penstock::end_reads(state_->session);
   }
 
-  /// Of two limits the smaller one. The oldest of its own reads, or the one inside; its attempts are those of
-  /// the storage that tries again, wherever it is.
+  /// Of two limits the smaller one. The attempts of the oldest read are those of the storage that tries
+  /// again, wherever it is.
   [[nodiscard]] session_report report() const {
     const session_report within = report_of(state_->session);
     session_report all = state_->line.report();
     all.add_inside(within);
     all.limit(within.max_in_flight);
-    if (!all.oldest)
-      all.oldest = within.oldest;
-    else if (within.oldest && within.oldest->is_of(*all.oldest))
-      all.oldest->attempt = std::max(all.oldest->attempt, within.oldest->attempt);
+    all.oldest = older_of(all.oldest, within.oldest);
+    return all;
+  }
+  /// See `limits_of`.
+  [[nodiscard]] session_report limits() const {
+    const session_report within = limits_of(state_->session);
+    session_report all = state_->line.limits();
+    all.add_inside(within);
+    all.limit(within.max_in_flight);
     return all;
   }
   /// The session that reads go to.
@@ -112,6 +116,14 @@ class retried_session : public session_adaptor<retried_session<Storage>, typenam
  private:
   std::unique_ptr<state> state_;
 };
+
+/// "retrying(file(a.tar), 5 attempts)".
+template <storage Storage>
+[[nodiscard]] std::string describe_around(std::string_view name, const Storage& where, std::string_view how) {
+  std::string inside = "a storage";
+  if constexpr (requires { where.describe(); }) inside = where.describe();
+  return text({name, "(", inside, ", ", how, ")"});
+}
 
 /// A storage around another one, whose sessions do what a policy says: `retrying`, `throttled` and `hedged`.
 template <class Derived, storage Storage>
@@ -142,11 +154,8 @@ class retried_storage {
   retried_storage(const retried_storage& like, Storage where)
       : inner_(std::move(where)), policy_(like.policy_) {}
 
-  /// "retrying(file(a.tar), 5 attempts)".
   [[nodiscard]] std::string describe_as(std::string_view name, std::string_view how) const {
-    std::string inside = "a storage";
-    if constexpr (requires { inner_.describe(); }) inside = inner_.describe();
-    return text({name, "(", inside, ", ", how, ")"});
+    return describe_around(name, inner_, how);
   }
   [[nodiscard]] const retry_policy& policy() const noexcept { return policy_; }
 

@@ -134,6 +134,12 @@ class retry_queue {
   /// What it counted itself, including what the session behind it would count if it did; its limit; and the
   /// oldest read that has not ended, or question about an object.
   [[nodiscard]] session_report report() const;
+  /// See `limits_of`.
+  [[nodiscard]] session_report limits() const noexcept {
+    return {.counters = {.slow_downs = slow_downs_.load(std::memory_order_relaxed)},
+            .counted = true,
+            .max_in_flight = limit_.load(std::memory_order_relaxed)};
+  }
 
  private:
   using call = void (*)(const session_view&, const read_request&, void* result);
@@ -156,7 +162,7 @@ class retry_queue {
                                       clock::time_point& failed) noexcept;
   void leave(std::uint64_t round, const read_failure* why) noexcept;
   [[nodiscard]] std::uint32_t note_outage(const read_request& what) noexcept;
-  [[nodiscard]] std::size_t room() const noexcept { return outage_ != 0 ? 1 : limit_; }
+  [[nodiscard]] std::size_t room() const noexcept { return outage_ != 0 ? 1 : limit_.load(); }
   [[nodiscard]] bool pauses() noexcept;
   [[nodiscard]] bool has_room() noexcept;
   [[nodiscard]] bool hedges() const noexcept { return late_.get() != nullptr; }
@@ -208,7 +214,8 @@ class retry_queue {
   bool looks_for_late_ = false;
   std::uint64_t held_ = 0;  // bytes of buffers in use
 
-  std::size_t limit_, in_flight_ = 0, waiting_for_room_ = 0, grown_ = 0;
+  std::atomic<std::size_t> limit_;  // changes under the lock
+  std::size_t in_flight_ = 0, waiting_for_room_ = 0, grown_ = 0;
   std::uint32_t failed_in_a_row_ = 0, outage_ = 0;  // outage_: questions whether the store is back
   std::uint64_t round_ = 0;
   clock::time_point paused_until_{}, failing_since_{};

@@ -195,7 +195,7 @@ PENSTOCK_INLINE void retry_queue::leave(std::uint64_t round, const read_failure*
     }
   } else if (why->asked_ms) {
     if (round == round_) {  // the others of this round were sent before the limit was halved
-      limit_ = std::max<std::size_t>(1, limit_ / 2);
+      limit_ = std::max<std::size_t>(1, limit_.load() / 2);
       grown_ = 0;
       ++round_;
       throttled_.fetch_add(1, std::memory_order_relaxed);
