@@ -71746,6 +71746,7 @@ PENSTOCK_INLINE void retry_queue::forget(begun_read& one) noexcept {
 }
 
 PENSTOCK_INLINE std::uint64_t retry_queue::enter(const read_request& what, std::uint64_t cancels) {
+  if (policy_.stop.stop_requested()) throw_stopped(what);
   if (policy_.max_in_flight == 0 && !repeats_cancel_) return 0;
   std::unique_lock held(lock_);
   room_.wait(held, [this] { return !repeats_cancel_; });
@@ -72717,7 +72718,7 @@ struct retrying_options {
 
 namespace detail {
 /// Throws errc::argument for options that make no sense.
-[[nodiscard]] retry_policy policy_of(const retrying_options& options);
+[[nodiscard]] retry_policy policy_of(const retrying_options& options, std::stop_token stop = {});
 }  // namespace detail
 
 /// Tries reads of another storage again if their failure may pass.
@@ -72745,8 +72746,10 @@ class retrying : public detail::retried_storage<retrying<Storage>, Storage> {
   friend base;
 
  public:
-  explicit retrying(Storage where, retrying_options options = {})
-      : base(std::move(where), detail::policy_of(options)) {}
+  /// `stop` ends all waits of all sessions, and their reads in the background, with errc::stopped, while a
+  /// plan is made as while it runs.
+  explicit retrying(Storage where, retrying_options options = {}, std::stop_token stop = {})
+      : base(std::move(where), detail::policy_of(options, std::move(stop))) {}
 
   [[nodiscard]] std::string describe() const {
     return this->describe_as("retrying", detail::text({this->policy().attempts, " attempts"}));
@@ -72756,7 +72759,7 @@ class retrying : public detail::retried_storage<retrying<Storage>, Storage> {
   retrying(const base& like, Storage where) : base(like, std::move(where)) {}
 };
 
-inline detail::retry_policy detail::policy_of(const retrying_options& options) {
+inline detail::retry_policy detail::policy_of(const retrying_options& options, std::stop_token stop) {
   constexpr std::chrono::milliseconds none{0}, day{86'400'000};
   for (const auto time : {options.initial_backoff, options.max_backoff, options.max_retry_after,
                           options.max_time, options.max_unreachable_time}) {
@@ -72773,7 +72776,8 @@ inline detail::retry_policy detail::policy_of(const retrying_options& options) {
           .max_time = options.max_time,
           .max_unreachable_time = options.max_unreachable_time,
           .budget = options.budget,
-          .seed = options.seed};
+          .seed = options.seed,
+          .stop = std::move(stop)};
 }
 
 }  // namespace penstock::inline v0_1
@@ -72955,7 +72959,7 @@ PENSTOCK_INLINE void detail::check(const http_options& options) {
 }
 
 PENSTOCK_INLINE detail::retry_policy detail::policy_of(const http_options& options) {
-  retry_policy made = policy_of(options.retries);
+  retry_policy made = policy_of(options.retries, options.stop);
   if (options.throttle.max_in_flight != 0u) {
     made.max_pause = policy_of(options.throttle).max_pause;
     made.max_in_flight =
@@ -72963,7 +72967,6 @@ PENSTOCK_INLINE detail::retry_policy detail::policy_of(const http_options& optio
   }
   const retry_policy second = policy_of(options.hedges);
   if (second.hedges->max_extra_requests > 0) made.hedges = second.hedges;
-  made.stop = options.stop;
   return made;
 }
 

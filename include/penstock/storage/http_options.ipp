@@ -56,7 +56,7 @@ PENSTOCK_INLINE void detail::check(const http_options& options) {
 }
 
 PENSTOCK_INLINE detail::retry_policy detail::policy_of(const http_options& options) {
-  retry_policy made = policy_of(options.retries);
+  retry_policy made = policy_of(options.retries, options.stop);
   if (options.throttle.max_in_flight != 0u) {
     made.max_pause = policy_of(options.throttle).max_pause;
     made.max_in_flight =
@@ -64,7 +64,6 @@ PENSTOCK_INLINE detail::retry_policy detail::policy_of(const http_options& optio
   }
   const retry_policy second = policy_of(options.hedges);
   if (second.hedges->max_extra_requests > 0) made.hedges = second.hedges;
-  made.stop = options.stop;
   return made;
 }
 

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 
@@ -39,7 +40,7 @@ struct retrying_options {
 
 namespace detail {
 /// Throws errc::argument for options that make no sense.
-[[nodiscard]] retry_policy policy_of(const retrying_options& options);
+[[nodiscard]] retry_policy policy_of(const retrying_options& options, std::stop_token stop = {});
 }  // namespace detail
 
 /// Tries reads of another storage again if their failure may pass.
@@ -67,8 +68,10 @@ class retrying : public detail::retried_storage<retrying<Storage>, Storage> {
   friend base;
 
  public:
-  explicit retrying(Storage where, retrying_options options = {})
-      : base(std::move(where), detail::policy_of(options)) {}
+  /// `stop` ends all waits of all sessions, and their reads in the background, with errc::stopped, while a
+  /// plan is made as while it runs.
+  explicit retrying(Storage where, retrying_options options = {}, std::stop_token stop = {})
+      : base(std::move(where), detail::policy_of(options, std::move(stop))) {}
 
   [[nodiscard]] std::string describe() const {
     return this->describe_as("retrying", detail::text({this->policy().attempts, " attempts"}));
@@ -78,7 +81,7 @@ class retrying : public detail::retried_storage<retrying<Storage>, Storage> {
   retrying(const base& like, Storage where) : base(like, std::move(where)) {}
 };
 
-inline detail::retry_policy detail::policy_of(const retrying_options& options) {
+inline detail::retry_policy detail::policy_of(const retrying_options& options, std::stop_token stop) {
   constexpr std::chrono::milliseconds none{0}, day{86'400'000};
   for (const auto time : {options.initial_backoff, options.max_backoff, options.max_retry_after,
                           options.max_time, options.max_unreachable_time}) {
@@ -95,7 +98,8 @@ inline detail::retry_policy detail::policy_of(const retrying_options& options) {
           .max_time = options.max_time,
           .max_unreachable_time = options.max_unreachable_time,
           .budget = options.budget,
-          .seed = options.seed};
+          .seed = options.seed,
+          .stop = std::move(stop)};
 }
 
 }  // namespace penstock::inline v0_1

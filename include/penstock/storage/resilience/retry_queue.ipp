@@ -115,6 +115,7 @@ PENSTOCK_INLINE void retry_queue::forget(begun_read& one) noexcept {
 }
 
 PENSTOCK_INLINE std::uint64_t retry_queue::enter(const read_request& what, std::uint64_t cancels) {
+  if (policy_.stop.stop_requested()) throw_stopped(what);
   if (policy_.max_in_flight == 0 && !repeats_cancel_) return 0;
   std::unique_lock held(lock_);
   room_.wait(held, [this] { return !repeats_cancel_; });
