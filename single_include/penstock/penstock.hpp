@@ -71380,6 +71380,12 @@ class retry_queue {
     item* of = nullptr;
     bool runs = false;
   };
+  /// Items in the order of their arrival.
+  struct item_list {
+    item *first = nullptr, *last = nullptr;
+    void append(item& one) noexcept;
+    item* pop() noexcept;
+  };
   /// A read in the background.
   struct item : watched_read {
     waiting_read what{};
@@ -71394,13 +71400,8 @@ class retry_queue {
     unsigned pins = 0;            // threads that use it without the lock
     std::exception_ptr failed{};  // of the first read, while the second runs
     buffer first_bytes{}, second_bytes{};
+    item_list* among = nullptr;  // where it waits for room
     item* next = nullptr;
-  };
-  /// Items in the order of their arrival.
-  struct item_list {
-    item *first = nullptr, *last = nullptr;
-    void append(item& one) noexcept;
-    item* pop() noexcept;
   };
   /// Passes blocking reads on before others.
   struct urgent {
@@ -71881,6 +71882,7 @@ PENSTOCK_INLINE void retry_queue::begin(std::span<const read_request> requests, 
         note(one.known);
         one.first_failed = {};
         one.told = false;
+        one.among = &among;
         among.append(one);
       }
     } catch (...) {
@@ -72120,7 +72122,7 @@ PENSTOCK_INLINE void retry_queue::work() noexcept {
     if (ends_) return;
     for (const auto now = clock::now(); !timed_.empty() && timed_.front()->due <= now;) {
       std::pop_heap(timed_.begin(), timed_.end(), later);
-      ready_.append(*timed_.back());
+      timed_.back()->among->append(*timed_.back());
       timed_.pop_back();
     }
     pass_on(held);

@@ -76,6 +76,12 @@ class retry_queue {
     item* of = nullptr;
     bool runs = false;
   };
+  /// Items in the order of their arrival.
+  struct item_list {
+    item *first = nullptr, *last = nullptr;
+    void append(item& one) noexcept;
+    item* pop() noexcept;
+  };
   /// A read in the background.
   struct item : watched_read {
     waiting_read what{};
@@ -90,13 +96,8 @@ class retry_queue {
     unsigned pins = 0;            // threads that use it without the lock
     std::exception_ptr failed{};  // of the first read, while the second runs
     buffer first_bytes{}, second_bytes{};
+    item_list* among = nullptr;  // where it waits for room
     item* next = nullptr;
-  };
-  /// Items in the order of their arrival.
-  struct item_list {
-    item *first = nullptr, *last = nullptr;
-    void append(item& one) noexcept;
-    item* pop() noexcept;
   };
   /// Passes blocking reads on before others.
   struct urgent {

@@ -250,6 +250,7 @@ PENSTOCK_INLINE void retry_queue::begin(std::span<const read_request> requests, 
         note(one.known);
         one.first_failed = {};
         one.told = false;
+        one.among = &among;
         among.append(one);
       }
     } catch (...) {
@@ -489,7 +490,7 @@ PENSTOCK_INLINE void retry_queue::work() noexcept {
     if (ends_) return;
     for (const auto now = clock::now(); !timed_.empty() && timed_.front()->due <= now;) {
       std::pop_heap(timed_.begin(), timed_.end(), later);
-      ready_.append(*timed_.back());
+      timed_.back()->among->append(*timed_.back());
       timed_.pop_back();
     }
     pass_on(held);
