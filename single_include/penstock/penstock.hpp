@@ -8083,8 +8083,9 @@ struct request_options {
   size max_coalesced{};
   /// with latency, a longer range is requested in parts of at most this size, all at once; 0: never
   std::uint64_t part_size = 16_MiB;
-  /// with latency, the most requests in flight; fewer are where more bring nothing
-  std::size_t max_in_flight = 64;
+  /// with latency, the most requests in flight; fewer are where more bring nothing; unset: as many as the
+  /// storage lets through (http: `connections`), 64 where it has no limit
+  std::optional<std::size_t> max_in_flight{};
 
   [[nodiscard]] constexpr std::uint64_t coalesce_gap_with(bool latency) const noexcept {
     return coalesce_gap.value_or(latency ? 64_KiB : 8_KiB);
@@ -16010,6 +16011,14 @@ template <class S>
   if (made.oldest && made.oldest->name.empty() && made.oldest->object < made.names.size())
     made.oldest->name = made.names[made.oldest->object];
   return made;
+}
+
+/// What decides how many reads a session gets: `max_in_flight`, `counted` and `slow_downs` of its report. It
+/// is asked for at each request, and a session whose report takes a lock has `limits()`, which takes none.
+template <class S>
+[[nodiscard]] session_report limits_of(const S& session) {
+  if constexpr (requires { session.limits(); }) return session.limits();
+  return report_of(session);
 }
 
 }  // namespace penstock::inline v0_1
@@ -27029,6 +27038,7 @@ class fetched_session {
   /// Whether it is a `latent_session`.
   [[nodiscard]] bool has_latency() const noexcept { return calls_->has_latency; }
   [[nodiscard]] session_report report() const { return calls_->report(self_); }
+  [[nodiscard]] session_report limits() const { return calls_->limits(self_); }
   /// Whether it is a `background_session`; only those may use `read_many`.
   [[nodiscard]] bool in_background() const noexcept { return calls_->read_many != nullptr; }
   void read_many(std::span<const read_request> requests, read_listener listener) const {
@@ -27042,6 +27052,7 @@ class fetched_session {
   struct calls {
     bool has_latency = false;
     session_report (*report)(const void*) = nullptr;
+    session_report (*limits)(const void*) = nullptr;
     void (*read_many)(const void*, std::span<const read_request>, read_listener) = nullptr;
     void (*cancel)(const void*) noexcept = [](const void*) noexcept {};
   };
@@ -27054,6 +27065,7 @@ class fetched_session {
     calls made;
     made.has_latency = latent_session<S>;
     made.report = [](const void* s) { return report_of(at<S>(s)); };
+    made.limits = [](const void* s) { return limits_of(std::as_const(at<S>(s))); };
     if constexpr (background_session<S>) {
       made.read_many = [](const void* s, std::span<const read_request> requests, read_listener listener) {
         at<S>(s).read_many(requests, listener);
@@ -29726,7 +29738,6 @@ class request_queue {
   class target {
    public:
     explicit target(const fetched_session& session);
-    [[nodiscard]] const fetched_session& session() const noexcept { return session_; }
     void read_many(std::span<const read_request> requests, read_listener listener);
     void cancel() noexcept;
 
@@ -29739,9 +29750,10 @@ class request_queue {
     std::uint64_t slow_downs_ = 0;  // that it had counted when we last looked
   };
 
-  /// Results go to `store`, which must outlive the queue. At most `maximum` requests are in flight at once.
-  request_queue(range_store& store, std::size_t maximum)
-      : store_(&store), limit_(maximum), maximum_(maximum) {}
+  /// Results go to `store`, which must outlive the queue. At most `maximum` requests are in flight at once;
+  /// unset: as many as their session lets through, 64 if it says nothing.
+  request_queue(range_store& store, std::optional<std::size_t> maximum)
+      : store_(&store), limit_(maximum.value_or(usual)), maximum_(maximum) {}
   request_queue(const request_queue&) = delete;
   request_queue& operator=(const request_queue&) = delete;
 
@@ -29760,7 +29772,7 @@ class request_queue {
   /// Ends what waits here, and cancels what is in flight.
   void cancel() noexcept;
   /// Ends what waits here, and begins nothing any more.
-  void stop() noexcept;
+  void stop() noexcept { drop_waiting(true); }
 
   /// How many requests may be in flight now.
   [[nodiscard]] std::size_t max_in_flight() const;
@@ -29778,16 +29790,15 @@ class request_queue {
     range_store::read* read = nullptr;
     item *next = nullptr, *before = nullptr;
   };
-  static constexpr std::size_t max_per_call = 64;
+  static constexpr std::size_t max_per_call = 64, usual = 64;
 
   // The caller of these holds the lock.
   [[nodiscard]] bool may_begin(const item& one);
   void pass_on(std::unique_lock<std::mutex>& held) noexcept;
   void link(item& one) noexcept;
   void unlink(item& one) noexcept;
-  [[nodiscard]] item* take_waiting() noexcept;
 
-  void drop(item* first) noexcept;
+  void drop_waiting(bool for_good) noexcept;
   void ended(item& one, const std::exception_ptr& failed) noexcept;
 
   range_store* store_;
@@ -29800,7 +29811,8 @@ class request_queue {
   item *waiting_ = nullptr, *last_waiting_ = nullptr;
   item *oldest_ = nullptr, *newest_ = nullptr;  // in flight
   request_limit limit_;
-  std::size_t maximum_, in_flight_ = 0;
+  std::optional<std::size_t> maximum_;
+  std::size_t in_flight_ = 0;
   std::uint64_t cancels_ = 0;
   bool passing_ = false, stopped_ = false;
 };
@@ -29829,7 +29841,7 @@ namespace detail {
 PENSTOCK_INLINE request_queue::target::target(const fetched_session& session) : session_(session) {
   if (!session.in_background())
     threads_ = std::make_unique<threaded_reads>(session.view(), std::span<const std::string>(), threads);
-  slow_downs_ = session.report().counters.slow_downs;
+  slow_downs_ = session.limits().counters.slow_downs;
 }
 
 PENSTOCK_INLINE void request_queue::target::read_many(std::span<const read_request> requests,
@@ -29904,8 +29916,8 @@ PENSTOCK_INLINE void request_queue::unlink(item& one) noexcept {
 
 PENSTOCK_INLINE bool request_queue::may_begin(const item& one) {
   if (!one.to->session_.has_latency()) return true;
-  const std::size_t allowed = one.to->session_.report().max_in_flight;
-  limit_.bound(allowed == 0 ? maximum_ : std::min(maximum_, allowed));
+  const std::size_t allowed = one.to->session_.limits().max_in_flight;
+  limit_.bound(allowed == 0 ? maximum_.value_or(usual) : std::min(maximum_.value_or(allowed), allowed));
   return in_flight_ < limit_.now();
 }
 
@@ -29959,7 +29971,7 @@ PENSTOCK_INLINE void request_queue::ended(item& one, const std::exception_ptr& f
     if (to.session_.has_latency()) {
       --in_flight_;
       const std::uint64_t now = detail::now_ns(), before = to.slow_downs_;
-      to.slow_downs_ = to.session_.report().counters.slow_downs;
+      to.slow_downs_ = to.session_.limits().counters.slow_downs;
       if (to.slow_downs_ != before || (failed && detail::asks_for_fewer(failed)))
         limit_.slow_down(one.begun_ns, now);
       else
@@ -29972,14 +29984,17 @@ PENSTOCK_INLINE void request_queue::ended(item& one, const std::exception_ptr& f
   store_->end(read, failed == nullptr);  // the store may be gone afterwards
 }
 
-PENSTOCK_INLINE request_queue::item* request_queue::take_waiting() noexcept {
-  item* const first = std::exchange(waiting_, nullptr);
-  last_waiting_ = nullptr;
-  return first;
-}
-
-// Ends requests that were not begun.
-PENSTOCK_INLINE void request_queue::drop(item* first) noexcept {
+PENSTOCK_INLINE void request_queue::drop_waiting(bool for_good) noexcept {
+  item* first = nullptr;
+  {
+    const std::lock_guard guard(lock_);
+    if (for_good)
+      stopped_ = true;
+    else
+      ++cancels_;
+    first = std::exchange(waiting_, nullptr);
+    last_waiting_ = nullptr;
+  }
   while (first != nullptr) {
     item& one = *std::exchange(first, first->next);
     range_store::read& read = *one.read;
@@ -29993,24 +30008,8 @@ PENSTOCK_INLINE void request_queue::drop(item* first) noexcept {
 }
 
 PENSTOCK_INLINE void request_queue::cancel() noexcept {
-  item* waits = nullptr;
-  {
-    const std::lock_guard guard(lock_);
-    ++cancels_;
-    waits = take_waiting();
-  }
-  drop(waits);
+  drop_waiting(false);
   for (target& one : targets_) one.cancel();
-}
-
-PENSTOCK_INLINE void request_queue::stop() noexcept {
-  item* waits = nullptr;
-  {
-    const std::lock_guard guard(lock_);
-    stopped_ = true;
-    waits = take_waiting();
-  }
-  drop(waits);
 }
 
 PENSTOCK_INLINE std::size_t request_queue::max_in_flight() const {
@@ -69051,8 +69050,8 @@ namespace penstock::inline v0_1 {
 /// keeps that many bytes, for as many samples as fit on average. A sample larger than a quarter of the bytes
 /// kept is read by its worker, in its turn. A storage with latency (`latent_session`) fetches 256 samples or
 /// 32 MiB ahead by default, whichever are more samples, but at most 4096; `prefetch(0)` turns that off.
-/// As many requests are in flight as the store gets faster by, up to 64. All of these sizes are
-/// `request_options`, which you can give as well.
+/// As many requests are in flight as the store gets faster by, up to what the storage lets through (`http`:
+/// 64 `connections`). All of these sizes are `request_options`, which you can give as well.
 struct prefetch_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "prefetch";
@@ -69102,8 +69101,8 @@ PENSTOCK_INLINE void check_requests(const request_options& requests) {
   if (requests.part_size != 0 && requests.part_size < least_part)
     refuse({"prefetch: parts of ", requests.part_size, " bytes cost more than they bring; give at least ",
             least_part, ", as in {.part_size = 8_MiB}, or 0 for no parts"});
-  if (requests.max_in_flight == 0 || requests.max_in_flight > max_in_flight)
-    refuse({"prefetch: .max_in_flight = ", requests.max_in_flight, " requests; give 1 to ", max_in_flight,
+  if (requests.max_in_flight == 0u || requests.max_in_flight > max_in_flight)
+    refuse({"prefetch: .max_in_flight = ", *requests.max_in_flight, " requests; give 1 to ", max_in_flight,
             ", as in {.max_in_flight = 32}, or write prefetch(0) to fetch nothing"});
 }
 
@@ -69876,6 +69875,10 @@ class any_of {
           with<0>(std::as_const(state_->where),
                   [](const auto& storage) -> std::span<const std::string> { return storage.names(); });
       return all;
+    }
+
+    [[nodiscard]] session_report limits() const {
+      return call([&](auto& s) -> session_report { return limits_of(s); });
     }
 
     /// Whether an object is shown in place now; once true, it stays true.
@@ -70932,7 +70935,243 @@ class background_view {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/resilience/read_times.hpp
+// ---- penstock/storage/resilience/retry_policy.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// What an exception says about trying again.
+struct read_failure {
+  bool may_pass = false, timed_out = false, unreachable = false;
+  std::optional<std::uint64_t> asked_ms{};  // set if the store asked for fewer reads
+
+  [[nodiscard]] static read_failure of(const error& failed) noexcept;
+  [[nodiscard]] static read_failure of(const std::exception_ptr& failed) noexcept;
+  /// How long the store asked to wait, at most `longest`.
+  [[nodiscard]] std::chrono::milliseconds asked(std::chrono::milliseconds longest) const noexcept;
+};
+
+/// When a second read is started.
+struct hedge_rules {
+  double max_extra_requests = 0.05;  // second reads per read, at most
+  std::size_t observations = 32;
+  std::chrono::microseconds min_delay{0};
+  std::uint64_t bytes = 64_MiB;  // of buffers, at most
+};
+
+/// What is done about requests that fail or are late. One that says nothing does nothing.
+struct retry_policy {
+  using milliseconds = std::chrono::milliseconds;
+
+  std::uint32_t attempts = 1;  // of each request, including the first
+  milliseconds initial_backoff{0}, max_backoff{0}, max_retry_after{0};
+  milliseconds max_time{86'400'000}, max_unreachable_time{86'400'000};  // from first failure to last attempt
+  std::uint64_t budget = 0;             // tokens for attempts after the first; 0: no limit
+  std::optional<std::uint64_t> seed{};  // draws the waits; none: each session has its own
+  std::size_t max_in_flight = 0;        // reads in flight, at most; 0: no limit
+  milliseconds max_pause{0};            // of all reads, when the store asked for it
+  std::optional<hedge_rules> hedges{};  // none: no second reads
+  std::stop_token stop{};               // ends all waits
+};
+
+/// Tokens that attempts cost and successful reads give back, so that a store that is down is not asked more
+/// often than one that is well. Source: AWS SDKs, retry mode "standard".
+class retry_budget {
+ public:
+  static constexpr std::int64_t for_retry = 5, for_time_out = 10, if_asked = 1;
+
+  explicit retry_budget(std::uint64_t tokens) noexcept;
+  [[nodiscard]] bool take(std::int64_t cost) noexcept;
+  /// Costs one load while the budget is full.
+  void give(std::int64_t tokens) noexcept;
+
+ private:
+  std::int64_t maximum_;  // 0: no limit
+  std::atomic<std::int64_t> left_;
+};
+
+/// Differs from call to call, and from process to process.
+[[nodiscard]] std::uint64_t arbitrary_seed() noexcept;
+
+/// The wait after a failed attempt: exponential back-off with full jitter, drawn from seed, object, offset
+/// and attempt.
+[[nodiscard]] std::chrono::nanoseconds retry_wait(const retry_policy& policy, const read_request& what,
+                                                  std::uint32_t attempt) noexcept;
+
+/// Whether and when a request is sent again.
+struct retry_decision {
+  bool again = false, spent = false, late = false;  // spent: the budget was
+  std::chrono::steady_clock::time_point due{};
+
+  /// Adds to the last failure how many attempts there were, and why there are no more.
+  void explain(error& failed, std::uint32_t attempts) const;
+};
+
+/// Decides which of the requests to one store are sent again, and when.
+///
+/// Threads: any number; `insist` is for one at a time.
+class retrier {
+  using clock = std::chrono::steady_clock;
+
+ public:
+  explicit retrier(const retry_policy& policy) noexcept;
+
+  [[nodiscard]] const retry_policy& policy() const noexcept { return policy_; }
+  /// Of a request whose first attempt failed at `first_failed`, and now that of number `attempt`. `costs`:
+  /// another one needs tokens of the budget.
+  [[nodiscard]] retry_decision after(const read_request& what, std::uint32_t attempt, const read_failure& why,
+                                     clock::time_point first_failed, bool costs = true) noexcept;
+  /// A request has succeeded.
+  void succeeded(std::uint32_t attempt) noexcept;
+
+  /// Calls `ask` until it succeeds, and returns its answer; `wait(time)` is called before further attempts.
+  template <class Ask, class Wait>
+  auto insist(Ask&& ask, Wait&& wait) {
+    clock::time_point first_failed{};
+    for (std::uint32_t attempt = 1;; ++attempt) {
+      retry_decision next;
+      try {
+        auto answer = ask();
+        succeeded(attempt);
+        ++answers_;
+        return answer;
+      } catch (error& e) {
+        if (attempt == 1) first_failed = clock::now();
+        next = after({0, answers_, {}}, attempt, read_failure::of(e), first_failed);
+        if (!next.again) {
+          next.explain(e, attempt);
+          throw;
+        }
+      }
+      wait(next.due - clock::now());
+    }
+  }
+  template <class Ask>
+  auto insist(Ask&& ask) {
+    return insist(ask, [this](std::chrono::nanoseconds time) { pause(time); });
+  }
+  /// Waits so long. Throws errc::stopped as soon as the policy's token asks for it.
+  void pause(std::chrono::nanoseconds time) const;
+
+ private:
+  retry_policy policy_;
+  retry_budget budget_;
+  std::uint64_t answers_ = 0;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/resilience/retry_policy.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE read_failure read_failure::of(const error& failed) noexcept {
+  return {!failed.recurs(), failed.timed_out(), failed.unreachable(), failed.retry_after_ms()};
+}
+PENSTOCK_INLINE read_failure read_failure::of(const std::exception_ptr& failed) noexcept {
+  try {
+    std::rethrow_exception(failed);
+  } catch (const error& e) {
+    return of(e);
+  } catch (...) {
+    return {};
+  }
+}
+PENSTOCK_INLINE std::chrono::milliseconds read_failure::asked(
+    std::chrono::milliseconds longest) const noexcept {
+  return std::min(longest, std::chrono::milliseconds(static_cast<std::int64_t>(
+                               std::min<std::uint64_t>(asked_ms.value_or(0), 1'000'000'000))));
+}
+
+PENSTOCK_INLINE retry_budget::retry_budget(std::uint64_t tokens) noexcept
+    : maximum_(static_cast<std::int64_t>(std::min<std::uint64_t>(tokens, 1'000'000'000))), left_(maximum_) {}
+
+PENSTOCK_INLINE bool retry_budget::take(std::int64_t cost) noexcept {
+  if (maximum_ == 0) return true;
+  std::int64_t left = left_.load(std::memory_order_relaxed);
+  while (left >= cost)
+    if (left_.compare_exchange_weak(left, left - cost, std::memory_order_relaxed)) return true;
+  return false;
+}
+
+PENSTOCK_INLINE void retry_budget::give(std::int64_t tokens) noexcept {
+  std::int64_t left = left_.load(std::memory_order_relaxed);
+  while (left < maximum_ &&
+         !left_.compare_exchange_weak(left, std::min(maximum_, left + tokens), std::memory_order_relaxed)) {
+  }
+}
+
+PENSTOCK_INLINE std::uint64_t arbitrary_seed() noexcept {
+  static std::atomic<std::uint64_t> calls{0};
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  const auto place = reinterpret_cast<std::uintptr_t>(&calls);  // differs where programs are placed at random
+  return fingerprint()
+      .add(static_cast<std::uint64_t>(now))
+      .add(static_cast<std::uint64_t>(::getpid()))
+      .add(static_cast<std::uint64_t>(place))
+      .add(calls.fetch_add(1, std::memory_order_relaxed))
+      .value();
+}
+
+PENSTOCK_INLINE std::chrono::nanoseconds retry_wait(const retry_policy& policy, const read_request& what,
+                                                    std::uint32_t attempt) noexcept {
+  double maximum = std::chrono::duration<double>(policy.initial_backoff).count();
+  const double ceiling = std::chrono::duration<double>(policy.max_backoff).count();
+  for (std::uint32_t i = 1; i < attempt && maximum < ceiling; ++i) maximum *= 2;
+  rng draw(policy.seed.value_or(0), attempt, what.offset, what.object);
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(std::min(maximum, ceiling) * draw.uniform()));
+}
+
+PENSTOCK_INLINE void retry_decision::explain(error& failed, std::uint32_t attempts) const {
+  if (attempts == 1 && !spent && !late) return;
+  failed.say_more(
+      text({"after ", attempts, attempts == 1 ? " attempt" : " attempts",
+            spent  ? "; so many reads failed that the budget for retries is spent"
+            : late ? "; another one would begin after retrying_options::max_time or max_unreachable_time"
+                   : ""}));
+}
+
+PENSTOCK_INLINE retrier::retrier(const retry_policy& policy) noexcept
+    : policy_(policy), budget_(policy.budget) {
+  if (!policy_.seed) policy_.seed = arbitrary_seed();
+}
+
+PENSTOCK_INLINE retry_decision retrier::after(const read_request& what, std::uint32_t attempt,
+                                              const read_failure& why, clock::time_point first_failed,
+                                              bool costs) noexcept {
+  retry_decision made;
+  if (!why.may_pass || policy_.attempts <= 1) return made;
+  made.due = clock::now() + retry_wait(policy_, what, attempt) + why.asked(policy_.max_retry_after);
+  made.late = made.due - first_failed >
+              (why.unreachable ? std::min(policy_.max_time, policy_.max_unreachable_time) : policy_.max_time);
+  if (attempt >= policy_.attempts || made.late) return made;
+  made.spent = costs && !budget_.take(why.timed_out  ? retry_budget::for_time_out
+                                      : why.asked_ms ? retry_budget::if_asked
+                                                     : retry_budget::for_retry);
+  made.again = !made.spent;
+  return made;
+}
+
+PENSTOCK_INLINE void retrier::pause(std::chrono::nanoseconds time) const {
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  std::unique_lock lock(mutex);
+  changed.wait_for(lock, policy_.stop, time, [] { return false; });
+  if (policy_.stop.stop_requested()) throw error(errc::stopped, "a wait was ended by the stop token");
+}
+
+PENSTOCK_INLINE void retrier::succeeded(std::uint32_t attempt) noexcept {
+  if (policy_.attempts > 1) budget_.give(attempt > 1 ? retry_budget::for_retry : 1);
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/resilience/late_reads.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -70958,7 +71197,62 @@ class read_times {
   std::optional<std::chrono::microseconds> late_;
 };
 
-inline bool read_times::add(std::chrono::nanoseconds time) noexcept {
+/// A read in flight.
+struct watched_read {
+  std::chrono::steady_clock::time_point begun{};
+  std::size_t group = 0;
+  watched_read *older = nullptr, *newer = nullptr;  // of its group
+  bool watched = false;
+};
+
+/// Finds the reads that are late, and counts how many second ones there may be. The owner holds the lock.
+class late_reads {
+  using clock = std::chrono::steady_clock;
+
+ public:
+  explicit late_reads(const hedge_rules& rules);
+
+  /// A first read begins; `may_be_late`: it may get a second one. True if `wake` may be sooner now.
+  bool begun(watched_read& one, std::size_t bytes, clock::time_point now, bool may_be_late) noexcept;
+  /// It has ended, or gets no second read.
+  void leave(watched_read& one) noexcept;
+  /// The bytes of a read are there. True if `wake` may be sooner now.
+  bool succeeded(const watched_read& one) noexcept {
+    return groups_[one.group].times.add(clock::now() - one.begun);
+  }
+  /// Takes one that is late, if there is one and it may get a second read.
+  [[nodiscard]] watched_read* take(clock::time_point now) noexcept;
+  /// It does get one.
+  void spend() noexcept { saved_ -= one_hedge; }
+  /// When to look again.
+  [[nodiscard]] clock::time_point wake(clock::time_point now) const noexcept;
+
+ private:
+  /// Reads of similar size: those in flight without a second one, oldest first, and the times of recent ones.
+  struct size_group {
+    watched_read *oldest = nullptr, *newest = nullptr;
+    read_times times;
+  };
+  static constexpr std::size_t groups = 33;
+  static constexpr std::int64_t one_hedge = 1'000'000, max_saved = 32 * one_hedge;
+
+  [[nodiscard]] clock::time_point late_at(const size_group& of) const noexcept;
+
+  std::chrono::microseconds min_delay_;
+  std::int64_t for_each_read_;  // what a read adds to `saved_`
+  std::int64_t saved_ = 0;
+  std::array<size_group, groups> groups_{};
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/resilience/late_reads.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE bool read_times::add(std::chrono::nanoseconds time) noexcept {
   const auto microseconds = static_cast<std::uint64_t>(std::max<std::int64_t>(0, time.count() / 1000));
   recent_[count_++ % kept] = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(microseconds, std::numeric_limits<std::uint32_t>::max()));
@@ -70967,7 +71261,7 @@ inline bool read_times::add(std::chrono::nanoseconds time) noexcept {
   return true;
 }
 
-inline void read_times::look() noexcept {
+PENSTOCK_INLINE void read_times::look() noexcept {
   auto sorted = recent_;
   const std::size_t known = std::min(count_, kept);
   const auto at = [&sorted](std::size_t i) { return sorted.begin() + static_cast<std::ptrdiff_t>(i); };
@@ -70976,135 +71270,257 @@ inline void read_times::look() noexcept {
   late_ = std::chrono::microseconds(std::max(slow, 3 * median));
 }
 
+PENSTOCK_INLINE late_reads::late_reads(const hedge_rules& rules)
+    : min_delay_(rules.min_delay),
+      for_each_read_(static_cast<std::int64_t>(rules.max_extra_requests * static_cast<double>(one_hedge))) {
+  for (size_group& one : groups_) one.times.need(rules.observations);
+}
+
+PENSTOCK_INLINE bool late_reads::begun(watched_read& one, std::size_t bytes, clock::time_point now,
+                                       bool may_be_late) noexcept {
+  saved_ = std::min(max_saved, saved_ + for_each_read_);
+  one.begun = now;
+  one.group = std::min(groups - 1, to_size(std::bit_width(bytes)) / 2);
+  if (!may_be_late) return false;
+  size_group& in = groups_[one.group];
+  one.watched = true;
+  one.newer = nullptr;
+  one.older = in.newest;
+  (in.newest == nullptr ? in.oldest : in.newest->newer) = &one;
+  in.newest = &one;
+  return in.oldest == &one;
+}
+
+PENSTOCK_INLINE void late_reads::leave(watched_read& one) noexcept {
+  if (!std::exchange(one.watched, false)) return;
+  size_group& in = groups_[one.group];
+  (one.older == nullptr ? in.oldest : one.older->newer) = one.newer;
+  (one.newer == nullptr ? in.newest : one.newer->older) = one.older;
+}
+
+PENSTOCK_INLINE late_reads::clock::time_point late_reads::late_at(const size_group& of) const noexcept {
+  const auto late = of.times.late();
+  if (of.oldest == nullptr || !late) return clock::time_point::max();
+  return of.oldest->begun + std::max(*late, min_delay_);
+}
+
+PENSTOCK_INLINE watched_read* late_reads::take(clock::time_point now) noexcept {
+  if (saved_ < one_hedge) return nullptr;
+  for (const size_group& in : groups_) {
+    if (late_at(in) > now) continue;
+    watched_read* const one = in.oldest;
+    leave(*one);
+    return one;
+  }
+  return nullptr;
+}
+
+PENSTOCK_INLINE late_reads::clock::time_point late_reads::wake(clock::time_point now) const noexcept {
+  auto first = clock::time_point::max();
+  for (const size_group& in : groups_) first = std::min(first, late_at(in));
+  return saved_ < one_hedge ? std::max(first, now + std::chrono::milliseconds(1)) : first;
+}
+
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/resilience/hedged_reads.hpp
+// ---- penstock/storage/resilience/retry_queue.hpp
 
 namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// When a second read is started.
-struct hedge_rules {
-  double max_extra_requests = 0.05;  // second reads per read, at most
-  std::size_t observations = 32;
-  std::chrono::microseconds min_delay{0};
-  std::uint64_t bytes = 64_MiB;  // of buffers, at most
-};
-
-/// Passes the reads of one session to another, and starts a second one for those that are late. The work
-/// behind `hedged`.
+/// Passes the reads of one session to another: tries them again, limits how many are in flight, and starts a
+/// second one for those that are late, as the policy says. The work behind `retrying`, `throttled` and
+/// `hedged`, and of `http` and `s3`.
 ///
-/// The memory of the two reads: the second one has a buffer of its own, because a read that is ignored goes
-/// on writing. The first one writes to where its caller wants the bytes, if the session can `abandon` it:
-/// when the second has won, the first is abandoned, and the second's bytes are copied once the first has
-/// ended.
-/// Otherwise the first one has a buffer, too, and every read is copied once. Buffers belong to the line, and
-/// live until both reads have ended; small ones of first reads are kept for others. All that are in use
-/// together have at most so many bytes as the rules say: beyond that, no second read is started, and a read
-/// that would need a buffer is passed on without one.
+/// Reads in the background wait in one of two queues: for room, or for the time of their next attempt. They
+/// are passed on by whichever thread finds that some can be: the caller's, the one that reported a read, or
+/// the retry_queue's own, which the first `read_many` starts and which watches the clock. Only one thread at
+/// a time does so; another leaves its reads to that one.
+/// The limit on reads in flight follows AIMD: each successful round of reads raises it by one; a read that
+/// the store answers by asking for fewer halves it, once for all the reads in flight at that time.
+/// With retries and a limit, a store from which eight reads in a row failed is taken to be down: one read at
+/// a time asks whether it is back, with the waits of attempts between, and no budget is spent. After
+/// `attempts` such questions reads fail.
 ///
-/// Each read is passed on by whichever thread finds it, one at a time, as in `retry_queue`. One thread,
-/// started by the first read, watches the clock.
+/// The memory of two reads of the same bytes: the second one has a buffer of its own, because a read that is
+/// ignored goes on writing. The first one writes to where its caller wants the bytes, if the session can
+/// `abandon` it: when the second has won, the first is abandoned, and the second's bytes are copied once the
+/// first has ended. Otherwise the first one has a buffer, too, and every read is copied once. Buffers live
+/// until both reads have ended; small ones of first reads are kept for others. All that are in use together
+/// have at most so many bytes as the policy says: beyond that, no second read is started, and a read that
+/// would need a buffer is passed on without one.
+///
+/// Blocking reads become reads in the background, if the session has those, where second reads may be started
+/// and where they have more than 16 MiB; see `part_reads`. They come before other reads.
+///
 /// Cost: two locks per read; an allocation for each second read, and for first reads of more than 1 MiB that
-/// need a buffer; otherwise none once as many reads, of this size, were in flight before.
+/// need a buffer; otherwise none once as many reads were in flight before.
 /// Threads: as for a session.
-class hedged_reads {
+class retry_queue {
   using clock = std::chrono::steady_clock;
+
+  /// A read that has not ended, or a question about an object.
+  struct begun_read {
+    const read_request* what = nullptr;
+    clock::time_point begun{};
+    std::uint32_t attempt = 1;
+    begun_read *next = nullptr, *before = nullptr;
+  };
   struct item;
-  /// One of the two reads of an item; its address is its tag.
+  /// One of the two reads of an item that may be in flight; its address is its tag.
   struct link {
     item* of = nullptr;
-    link* next = nullptr;
-    bool second = false;
+    bool runs = false;
   };
-  struct item {
+  /// Items in the order of their arrival.
+  struct item_list {
+    item *first = nullptr, *last = nullptr;
+    void append(item& one) noexcept;
+    item* pop() noexcept;
+  };
+  /// A read in the background.
+  struct item : watched_read {
     waiting_read what{};
     std::uint64_t cancels = 0;  // when it was requested
-    std::size_t group = 0;
-    clock::time_point begun{};
-    link first{}, second{};
-    item *older = nullptr, *newer = nullptr;  // of its group
-    bool listed = false;                      // it may get a second read
-    bool buffered = false;                    // the first read goes to `first_bytes`
-    bool first_runs = false, second_runs = false, second_good = false, told = false;
+    std::uint64_t round = 0;    // when it was passed on
+    begun_read known;
+    clock::time_point due{}, first_failed{};
+    link first{this}, second{this};
+    bool buffered = false;     // the first read goes to `first_bytes`
+    bool second_good = false;  // its bytes are there, and the first read has been abandoned
+    bool told = false;
     unsigned pins = 0;            // threads that use it without the lock
-    std::exception_ptr failed{};  // of the first read
+    std::exception_ptr failed{};  // of the first read, while the second runs
     buffer first_bytes{}, second_bytes{};
+    item_list* among = nullptr;  // where it waits for room
+    item* next = nullptr;
   };
-  struct link_list {
-    link *first = nullptr, *last = nullptr;
-    void append(link& one) noexcept;
-    link* pop() noexcept;
+  /// Passes blocking reads on before others.
+  struct urgent {
+    retry_queue& line;
+    void read_many(std::span<const read_request> requests, read_listener listener) noexcept {
+      line.begin(requests, listener, line.urgent_);
+    }
   };
-  /// Reads of similar size: those in flight without a second one, oldest first, and the times of recent ones.
-  struct size_group {
-    item *oldest = nullptr, *newest = nullptr;
-    read_times times;
-  };
+  using buffers = std::array<buffer, 2>;
 
  public:
-  using rules_type = hedge_rules;
-
-  hedged_reads(const hedge_rules& rules, std::span<const std::string> names);
-  hedged_reads(const hedged_reads&) = delete;
-  hedged_reads& operator=(const hedged_reads&) = delete;
+  /// Refers to the names of the objects, for errors.
+  retry_queue(const retry_policy& policy, std::span<const std::string> names);
+  retry_queue(const retry_queue&) = delete;
+  retry_queue& operator=(const retry_queue&) = delete;
   /// `stop()` must have been called, and the session that reads are passed to must have ended.
-  ~hedged_reads() = default;
+  ~retry_queue() = default;
 
+  /// Sets the session that reads are passed to.
   void use(session_view session, background_view background) noexcept;
 
   [[nodiscard]] std::uint64_t size(object_id id);
   [[nodiscard]] object_version version(object_id id);
   void read(object_id id, std::uint64_t offset, mutable_bytes into);
-  void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
+  void read_many(std::span<const read_request> requests, read_listener listener) noexcept {
+    begin(requests, listener, ready_);
+  }
+  /// Also ends the waits of blocking reads, with errc::stopped.
   void cancel() noexcept;
+  /// From now on no read waits; call `cancel` after it.
+  void end_waits() noexcept { over_ = true; }
+  /// Passes nothing on any more; reads that were not passed on are reported as errc::stopped.
   void stop() noexcept;
-  /// What it counted itself, including what the session behind it would count if it did.
-  [[nodiscard]] session_report report() const noexcept;
+
+  /// What it counted itself, including what the session behind it would count if it did; its limit; and the
+  /// oldest read that has not ended, or question about an object.
+  [[nodiscard]] session_report report() const;
+  /// See `limits_of`.
+  [[nodiscard]] session_report limits() const noexcept {
+    return {.counters = {.slow_downs = slow_downs_.load(std::memory_order_relaxed)},
+            .counted = true,
+            .max_in_flight = limit_.load(std::memory_order_relaxed)};
+  }
 
  private:
-  using buffers = std::array<buffer, 2>;
+  using call = void (*)(const session_view&, const read_request&, void* result);
   using counter = std::atomic<std::uint64_t>;
-  static constexpr std::size_t max_per_call = 64, groups = 33, max_kept = 1_MiB;
-  static constexpr std::int64_t one_hedge = 1'000'000, max_saved = 32 * one_hedge;
+  static constexpr std::size_t max_per_call = 64, max_kept = 1_MiB;
+  static constexpr std::uint32_t max_failed_in_a_row = 8;           // more: the store is down
+  static constexpr std::uint64_t whole_object = ~std::uint64_t{0};  // the offset of `size` and `version`
 
-  void await_cancel();
+  /// Calls the session in this thread until it succeeds.
+  void insist(const read_request& what, call make, void* result);
+  /// Waits for room, and returns the round.
+  [[nodiscard]] std::uint64_t enter(const read_request& what, std::uint64_t cancels);
+  void wait_until(clock::time_point due, const read_request& what, std::uint64_t cancels);
+  [[noreturn, gnu::cold]] void throw_stopped(const read_request& what) const;
 
   // The caller of these holds the lock.
-  [[nodiscard]] item& make_item(std::size_t bytes);
-  void list(item& one) noexcept;
-  void unlist(item& one) noexcept;
-  void unpin(item& one, buffers& unused) noexcept;
-  [[nodiscard]] std::size_t take_ready(std::span<read_request> into) noexcept;
+  /// `failed`: when the first attempt did; set by it.
+  [[nodiscard]] retry_decision decide(const read_request& what, std::uint32_t attempt,
+                                      const read_failure& why, bool cancelled,
+                                      clock::time_point& failed) noexcept;
+  void leave(std::uint64_t round, const read_failure* why) noexcept;
+  [[nodiscard]] std::uint32_t note_outage(const read_request& what) noexcept;
+  [[nodiscard]] std::size_t room() const noexcept { return outage_ != 0 ? 1 : limit_.load(); }
+  [[nodiscard]] bool pauses() noexcept;
+  [[nodiscard]] bool has_room() noexcept;
+  [[nodiscard]] bool hedges() const noexcept { return late_.get() != nullptr; }
+  [[nodiscard]] bool waits_for_room() const noexcept {
+    return urgent_.first != nullptr || ready_.first != nullptr;
+  }
+  [[nodiscard]] item& make_item();
+  void begin(std::span<const read_request> requests, read_listener listener, item_list& among) noexcept;
   void pass_on(std::unique_lock<std::mutex>& held) noexcept;
-  /// Starts the second reads that are due, and returns when to look again.
-  [[nodiscard]] clock::time_point hedge_late(clock::time_point now) noexcept;
+  [[nodiscard]] std::size_t take_ready(std::span<read_request> into) noexcept;
+  [[nodiscard]] std::size_t take_late(std::span<read_request> into) noexcept;
+  /// Whether there was room for that in the buffers.
+  [[nodiscard]] bool hold(buffer& bytes, std::size_t size) noexcept;
+  /// What need not be kept goes to `unused`, so that it can be given back without the lock.
+  void drop_buffers(item& one, buffers& unused) noexcept;
+  /// Keeps an item for others once it was told, both reads have ended, and no thread uses it.
+  void release(item& one, buffers& unused) noexcept;
 
+  void note(begun_read& one) noexcept;
+  void forget(begun_read& one) noexcept;
+  void succeeded(std::size_t bytes, std::uint32_t attempt) noexcept;
+  [[nodiscard]] static std::exception_ptr finally(std::exception_ptr failed, std::uint32_t attempts,
+                                                  const retry_decision& last) noexcept;
   void ended(link& which, std::exception_ptr failed) noexcept;
   void work() noexcept;
 
-  std::chrono::microseconds min_delay_;
-  std::int64_t for_each_read_;  // what a read adds to `saved_`
-  std::uint64_t max_bytes_;     // of buffers in use
+  retrier retries_;
+  const retry_policy& policy_ = retries_.policy();
   std::span<const std::string> names_;
   std::optional<session_view> session_;
   background_view background_;
 
-  std::mutex lock_;
-  std::condition_variable changed_;
-  std::vector<std::unique_ptr<item>> items_;
-  item* free_ = nullptr;  // linked by `newer`
-  link_list ready_, stopped_;
-  std::array<size_group, groups> groups_{};
-  std::int64_t saved_ = 0;
-  std::uint64_t cancels_ = 0;
+  mutable std::mutex lock_;
+  std::condition_variable changed_, room_;      // for the retry_queue's thread and `stop`; for blocking reads
+  std::vector<std::unique_ptr<item[]>> items_;  // `max_per_call` each
+  item_list free_, ready_, urgent_, stopped_;
+  begun_read *oldest_ = nullptr, *newest_ = nullptr;
+  std::vector<item*> timed_;  // a heap, the earliest first; has room for all items
+  std::size_t made_ = 0;
+  counter cancels_{0};  // changes under the lock
+  std::atomic<bool> over_{false};
+  /// A cancellation came while reads were passed on, and will be repeated for those; a blocking read that
+  /// begins now waits, lest it be ended too. Changes under the lock.
+  std::atomic<bool> repeats_cancel_{false};
   bool passing_ = false, ends_ = false;
-  bool repeats_cancel_ = false;  // as in `retry_queue`
   std::thread thread_;
 
-  counter requests_{0}, bytes_{0}, hedges_{0}, hedges_won_{0}, held_{0};  // held_: changes under the lock
+  owned<late_reads> late_;  // null: no second reads
+  bool looks_for_late_ = false;
+  std::uint64_t held_ = 0;  // bytes of buffers in use
+
+  std::atomic<std::size_t> limit_;  // changes under the lock
+  std::size_t in_flight_ = 0, waiting_for_room_ = 0, grown_ = 0;
+  std::uint32_t failed_in_a_row_ = 0, outage_ = 0;  // outage_: questions whether the store is back
+  std::uint64_t round_ = 0;
+  clock::time_point paused_until_{}, failing_since_{};
+
+  counter requests_{0}, bytes_{0}, slow_downs_{0}, retried_{0}, given_up_{0}, throttled_{0}, hedges_{0},
+      hedges_won_{0};
 };
 
 }  // namespace detail
@@ -71219,598 +71635,10 @@ PENSTOCK_INLINE void part_reads::ended(std::uint64_t part, std::exception_ptr fa
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/resilience/hedged_reads.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE void hedged_reads::link_list::append(link& one) noexcept {
-  one.next = nullptr;
-  (first == nullptr ? first : last->next) = &one;
-  last = &one;
-}
-PENSTOCK_INLINE hedged_reads::link* hedged_reads::link_list::pop() noexcept {
-  link* const one = first;
-  if (one != nullptr) first = one->next;
-  return one;
-}
-
-PENSTOCK_INLINE hedged_reads::hedged_reads(const hedge_rules& rules, std::span<const std::string> names)
-    : min_delay_(rules.min_delay),
-      for_each_read_(static_cast<std::int64_t>(rules.max_extra_requests * static_cast<double>(one_hedge))),
-      max_bytes_(rules.bytes),
-      names_(names) {
-  for (size_group& one : groups_) one.times.need(rules.observations);
-}
-
-PENSTOCK_INLINE void hedged_reads::use(session_view session, background_view background) noexcept {
-  session_ = session;
-  background_ = background;
-}
-
-// What asks the session directly must not be ended by a cancellation that came before.
-PENSTOCK_INLINE void hedged_reads::await_cancel() {
-  std::unique_lock held(lock_);
-  changed_.wait(held, [this] { return !repeats_cancel_; });
-}
-
-PENSTOCK_INLINE std::uint64_t hedged_reads::size(object_id id) {
-  await_cancel();
-  return session_->size(id);
-}
-PENSTOCK_INLINE object_version hedged_reads::version(object_id id) {
-  await_cancel();
-  return session_->version(id);
-}
-PENSTOCK_INLINE void hedged_reads::read(object_id id, std::uint64_t offset, mutable_bytes into) {
-  read_by_parts(*this, id, offset, into);
-}
-
-PENSTOCK_INLINE hedged_reads::item& hedged_reads::make_item(std::size_t bytes) {
-  if (free_ == nullptr) {
-    items_.reserve(items_.size() + 1);
-    auto fresh = std::make_unique<item>();
-    fresh->first = {fresh.get(), nullptr, false};
-    fresh->second = {fresh.get(), nullptr, true};
-    free_ = fresh.get();
-    items_.push_back(std::move(fresh));
-  }
-  item& one = *free_;
-  one.buffered = !background_.abandons() && bytes <= max_bytes_ - held_;
-  if (one.buffered) {
-    one.first_bytes.resize_for_overwrite(bytes);
-    held_ += bytes;
-  }
-  free_ = one.newer;
-  one.newer = nullptr;
-  return one;
-}
-
-PENSTOCK_INLINE void hedged_reads::list(item& one) noexcept {
-  size_group& in = groups_[one.group];
-  one.listed = true;
-  one.newer = nullptr;
-  one.older = in.newest;
-  (in.newest == nullptr ? in.oldest : in.newest->newer) = &one;
-  in.newest = &one;
-  if (in.oldest == &one) changed_.notify_all();  // the thread watches the oldest of each group
-}
-
-PENSTOCK_INLINE void hedged_reads::unlist(item& one) noexcept {
-  if (!std::exchange(one.listed, false)) return;
-  size_group& in = groups_[one.group];
-  (one.older == nullptr ? in.oldest : one.older->newer) = one.newer;
-  (one.newer == nullptr ? in.newest : one.newer->older) = one.older;
-  one.older = one.newer = nullptr;
-}
-
-// Releases an item once both reads have ended and no thread uses it. `unused` gets what need not be kept, so
-// that it can be given back without the lock.
-PENSTOCK_INLINE void hedged_reads::unpin(item& one, buffers& unused) noexcept {
-  --one.pins;
-  if (one.pins != 0 || one.first_runs || one.second_runs) return;
-  held_ -= one.second_bytes.size() + (one.buffered ? one.first_bytes.size() : 0);
-  unused[0] = std::move(one.second_bytes);
-  if (one.first_bytes.capacity() > max_kept) unused[1] = std::move(one.first_bytes);
-  one.failed = nullptr;
-  one.newer = free_;
-  free_ = &one;
-}
-
-PENSTOCK_INLINE void hedged_reads::read_many(std::span<const read_request> requests,
-                                             read_listener listener) noexcept {
-  std::size_t taken = 0;
-  std::exception_ptr failed;
-  {
-    std::unique_lock held(lock_);
-    try {
-      if (!thread_.joinable()) thread_ = std::thread([this]() noexcept { work(); });
-      for (; taken < requests.size(); ++taken) {
-        item& one = make_item(requests[taken].into.size());
-        one.what = {requests[taken], listener};
-        one.cancels = cancels_;
-        one.group = std::min(groups - 1, to_size(std::bit_width(requests[taken].into.size())) / 2);
-        one.first_runs = true;
-        one.second_good = one.told = false;
-        ready_.append(one.first);
-      }
-    } catch (...) {
-      failed = std::current_exception();
-    }
-    pass_on(held);
-  }
-  for (const read_request& request : requests.subspan(taken))
-    listener.done(listener.self, request.tag, failed);
-}
-
-PENSTOCK_INLINE std::size_t hedged_reads::take_ready(std::span<read_request> into) noexcept {
-  std::size_t count = 0;
-  const clock::time_point now = clock::now();
-  while (count < into.size() && ready_.first != nullptr) {
-    link& which = *ready_.pop();
-    item& one = *which.of;
-    read_request& request = into[count++];
-    request = one.what.request;
-    request.tag = reinterpret_cast<std::uintptr_t>(&which);
-    if (which.second) {
-      request.into = one.second_bytes.span();
-      continue;
-    }
-    if (one.buffered) request.into = one.first_bytes.span();
-    one.begun = now;
-    if (one.buffered || background_.abandons()) list(one);
-    saved_ = std::min(max_saved, saved_ + for_each_read_);
-  }
-  requests_.fetch_add(count, std::memory_order_relaxed);
-  return count;
-}
-
-// The lock is released while reads are passed on.
-PENSTOCK_INLINE void hedged_reads::pass_on(std::unique_lock<std::mutex>& held) noexcept {
-  if (passing_ || ready_.first == nullptr) return;
-  passing_ = true;
-  std::array<read_request, max_per_call> together;
-  const read_listener listener{this, [](void* self, std::uint64_t tag, std::exception_ptr failed) noexcept {
-                                 static_cast<hedged_reads*>(self)->ended(
-                                     *reinterpret_cast<link*>(to_size(tag)), std::move(failed));
-                               }};
-  while (const std::size_t count = take_ready(together)) {
-    held.unlock();
-    background_.read_many({together.data(), count}, listener);
-    held.lock();
-    if (!repeats_cancel_) continue;
-    held.unlock();  // the cancellation may have come before these reads
-    background_.cancel();
-    held.lock();
-    repeats_cancel_ = false;
-    changed_.notify_all();
-  }
-  passing_ = false;
-  if (ends_) changed_.notify_all();
-}
-
-PENSTOCK_INLINE void hedged_reads::ended(link& which, std::exception_ptr failed) noexcept {
-  item& one = *which.of;
-  const bool direct = background_.abandons();
-  const link* loser = nullptr;
-  const buffer* from = nullptr;
-  std::exception_ptr report;
-  bool tell = false, won = false;
-  buffers unused;
-  std::unique_lock held(lock_);
-  ++one.pins;
-  (which.second ? one.second_runs : one.first_runs) = false;
-  if (!which.second) unlist(one);
-  if (one.told) {
-    // the other one was first
-  } else if (which.second) {
-    if (failed) {
-      tell = !one.first_runs;
-      report = one.failed;
-    } else if (direct && one.first_runs) {  // it may still write to where the bytes shall go
-      one.second_good = true;
-      loser = &one.first;
-    } else {
-      tell = won = true;
-    }
-  } else if (!failed) {
-    tell = true;
-    if (one.buffered) from = &one.first_bytes;
-    if (direct && one.second_runs) loser = &one.second;
-  } else if (one.second_good) {
-    tell = won = true;
-  } else if (one.second_runs) {
-    one.failed = std::move(failed);
-  } else {
-    tell = true;
-    report = std::move(failed);
-  }
-  if (won) from = &one.second_bytes;
-  if (tell) {
-    one.told = true;
-    unlist(one);
-    if (!report && groups_[one.group].times.add(clock::now() - one.begun)) changed_.notify_all();
-  }
-  held.unlock();
-  if (loser != nullptr) background_.abandon(reinterpret_cast<std::uintptr_t>(loser));
-  if (tell) {
-    const mutable_bytes into = one.what.request.into;
-    if (from != nullptr && !into.empty()) std::memcpy(into.data(), from->data(), into.size());
-    if (!report) bytes_.fetch_add(into.size(), std::memory_order_relaxed);
-    if (won) hedges_won_.fetch_add(1, std::memory_order_relaxed);
-    one.what.tell(std::move(report));
-  }
-  held.lock();
-  unpin(one, unused);
-}
-
-PENSTOCK_INLINE void hedged_reads::cancel() noexcept {
-  {
-    const std::lock_guard guard(lock_);
-    ++cancels_;
-    repeats_cancel_ = passing_;
-    while (link* const which = ready_.pop()) stopped_.append(*which);
-  }
-  changed_.notify_all();
-  background_.cancel();
-}
-
-PENSTOCK_INLINE void hedged_reads::stop() noexcept {
-  cancel();
-  {
-    std::unique_lock held(lock_);
-    ends_ = true;
-    changed_.notify_all();
-    changed_.wait(held, [this] { return !passing_; });
-  }
-  if (thread_.joinable()) thread_.join();
-}
-
-PENSTOCK_INLINE hedged_reads::clock::time_point hedged_reads::hedge_late(clock::time_point now) noexcept {
-  clock::time_point wake = clock::time_point::max();
-  for (size_group& in : groups_) {
-    const auto late = in.times.late();
-    if (in.oldest == nullptr || !late) continue;
-    const clock::duration after = std::max(*late, min_delay_);
-    while (in.oldest != nullptr && in.oldest->begun + after <= now && saved_ >= one_hedge) {
-      item& one = *in.oldest;
-      unlist(one);
-      if (one.cancels != cancels_) continue;
-      const std::size_t size = one.what.request.into.size();
-      try {
-        if (size > max_bytes_ - held_) continue;  // the first read has to do
-        one.second_bytes.resize_for_overwrite(size);
-      } catch (...) {  // no memory
-        continue;
-      }
-      held_ += size;
-      saved_ -= one_hedge;
-      one.second_runs = true;
-      hedges_.fetch_add(1, std::memory_order_relaxed);
-      ready_.append(one.second);
-    }
-    if (in.oldest == nullptr) continue;
-    const clock::duration soon = std::chrono::milliseconds(1);  // until more may be started
-    wake = std::min(wake, std::max(in.oldest->begun + after, now + (saved_ < one_hedge ? soon : soon * 0)));
-  }
-  return wake;
-}
-
-PENSTOCK_INLINE void hedged_reads::work() noexcept {
-  std::unique_lock held(lock_);
-  for (;;) {
-    while (link* const which = stopped_.pop()) {
-      const read_request request = which->of->what.request;
-      held.unlock();
-      ended(*which, read_cancelled(request, names_));
-      held.lock();
-    }
-    if (ends_) return;
-    const clock::time_point wake = hedge_late(clock::now());
-    if (ready_.first != nullptr && !passing_) {
-      pass_on(held);
-      continue;
-    }
-    if (wake == clock::time_point::max())
-      changed_.wait(held);
-    else
-      changed_.wait_until(held, wake);
-  }
-}
-
-PENSTOCK_INLINE session_report hedged_reads::report() const noexcept {
-  const auto of = [](const counter& one) { return one.load(std::memory_order_relaxed); };
-  session_report all;
-  all.counters.requests = of(requests_);
-  all.counters.bytes = of(bytes_);
-  all.counters.hedges = of(hedges_);
-  all.counters.hedges_won = of(hedges_won_);
-  all.counters.held = of(held_);
-  all.counted = true;
-  all.names = names_;
-  return all;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/resilience/retry_queue.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// What an exception says about trying again.
-struct read_failure {
-  bool may_pass = false, timed_out = false, unreachable = false;
-  std::optional<std::uint64_t> asked_ms{};  // set if the store asked for fewer reads
-
-  [[nodiscard]] static read_failure of(const error& failed) noexcept;
-  [[nodiscard]] static read_failure of(const std::exception_ptr& failed) noexcept;
-};
-
-/// What a retry_queue does beyond passing reads on.
-struct retry_rules {
-  using milliseconds = std::chrono::milliseconds;
-
-  std::uint32_t attempts = 1;  // of each read, including the first
-  milliseconds initial_backoff{0}, max_backoff{0}, max_retry_after{0};
-  milliseconds max_time{86'400'000}, max_unreachable_time{86'400'000};  // from first failure to last attempt
-  std::uint64_t budget = 0;             // tokens for attempts after the first; 0: no limit
-  std::optional<std::uint64_t> seed{};  // draws the waits; none: each retry_queue has its own
-  std::size_t max_in_flight = 0;        // reads in flight, at most; 0: no limit
-  milliseconds max_pause{0};            // of all reads, when the store asked for it
-  std::stop_token stop{};               // ends what waits outside of a retry_queue
-
-  /// Whether an attempt that begins at `due` is too late for a read that failed so, first at `failed`.
-  [[nodiscard]] bool too_late(std::chrono::steady_clock::time_point due,
-                              std::chrono::steady_clock::time_point failed,
-                              const read_failure& why) const noexcept;
-};
-
-/// Tokens that attempts cost and successful reads give back, so that a store that is down is not asked more
-/// often than one that is well. Source: AWS SDKs, retry mode "standard".
-class retry_budget {
- public:
-  static constexpr std::int64_t for_retry = 5, for_time_out = 10, if_asked = 1;
-
-  explicit retry_budget(std::uint64_t tokens) noexcept;
-  [[nodiscard]] bool take(std::int64_t cost) noexcept;
-  /// Costs one load while the budget is full.
-  void give(std::int64_t tokens) noexcept;
-
- private:
-  std::int64_t maximum_;  // 0: no limit
-  std::atomic<std::int64_t> left_;
-};
-
-/// "after 3 attempts", and why there are no more of them: the budget is spent, or the next would be too late.
-[[nodiscard]] std::string attempts_text(std::uint32_t attempts, bool spent, bool late);
-
-/// Differs from call to call, and from process to process.
-[[nodiscard]] std::uint64_t arbitrary_seed() noexcept;
-
-/// The wait after a failed attempt: exponential back-off with full jitter, drawn from seed, object, offset
-/// and attempt.
-[[nodiscard]] std::chrono::nanoseconds retry_wait(const retry_rules& rules, const read_request& what,
-                                                  std::uint32_t attempt) noexcept;
-
-/// Passes the reads of one session to another: tries them again, and limits how many are in flight. The work
-/// behind `retrying` and `throttled`.
-///
-/// Reads in the background wait in one of two queues: for room, or for the time of their next attempt. They
-/// are passed on by whichever thread finds that some can be: the caller's, the one that reported a read, or
-/// the retry_queue's own, which the first `read_many` starts and which watches the clock. Only one thread at
-/// a time does so; another leaves its reads to that one.
-/// The limit on reads in flight follows AIMD: each successful round of reads raises it by one; a read that
-/// the store answers by asking for fewer halves it, once for all the reads in flight at that time.
-/// With retries and a limit, a store from which eight reads in a row failed is taken to be down: one read at
-/// a time asks whether it is back, with the waits of attempts between, and no budget is spent. After
-/// `attempts`
-/// such questions reads fail.
-///
-/// Blocking reads of more than 16 MiB become several reads in the background, if the session has those; see
-/// `part_reads`.
-///
-/// Cost: no allocation once as many reads were in flight before; a few locks per read.
-/// Threads: as for a session.
-class retry_queue {
-  using clock = std::chrono::steady_clock;
-
-  /// A read that has not ended, or a question about an object.
-  struct begun_read {
-    const read_request* what = nullptr;
-    clock::time_point begun{};
-    std::uint32_t attempt = 1;
-    begun_read *next = nullptr, *before = nullptr;
-  };
-  /// A read in the background.
-  struct item {
-    waiting_read what{};
-    std::uint64_t cancels = 0;  // when it was requested
-    std::uint64_t round = 0;    // when it was passed on
-    begun_read begun;
-    clock::time_point due{};
-    clock::time_point failed{};  // its first attempt
-    item* next = nullptr;
-  };
-  /// Items in the order of their arrival.
-  struct item_list {
-    item *first = nullptr, *last = nullptr;
-    void append(item& one) noexcept;
-    item* pop() noexcept;
-  };
-  /// Whether and when a read is tried again.
-  struct decision {
-    bool again = false, spent = false, late = false;  // spent: the budget was
-    clock::time_point due{};
-  };
-
- public:
-  using rules_type = retry_rules;
-
-  /// Refers to the names of the objects, for errors.
-  retry_queue(const retry_rules& rules, std::span<const std::string> names);
-  retry_queue(const retry_queue&) = delete;
-  retry_queue& operator=(const retry_queue&) = delete;
-  /// `stop()` must have been called, and the session that reads are passed to must have ended.
-  ~retry_queue() = default;
-
-  /// Sets the session that reads are passed to.
-  void use(session_view session, background_view background) noexcept;
-
-  [[nodiscard]] std::uint64_t size(object_id id);
-  [[nodiscard]] object_version version(object_id id);
-  void read(object_id id, std::uint64_t offset, mutable_bytes into);
-  void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
-  /// Also ends the waits of blocking reads, with errc::stopped.
-  void cancel() noexcept;
-  /// From now on no read waits; call `cancel` after it.
-  void end_waits() noexcept { over_ = true; }
-  /// Passes nothing on any more; reads that were not passed on are reported as errc::stopped.
-  void stop() noexcept;
-
-  /// What it counted itself, including what the session behind it would count if it did; its limit; and the
-  /// oldest read that has not ended, or question about an object.
-  [[nodiscard]] session_report report() const;
-
- private:
-  using call = void (*)(const session_view&, const read_request&, void* result);
-  using counter = std::atomic<std::uint64_t>;
-  static constexpr std::size_t max_per_call = 64;
-  static constexpr std::uint32_t max_failed_in_a_row = 8;           // more: the store is down
-  static constexpr std::uint64_t whole_object = ~std::uint64_t{0};  // the offset of `size` and `version`
-
-  /// Calls the session in this thread until it succeeds.
-  void insist(const read_request& what, call make, void* result);
-  /// Waits for room, and returns the round.
-  [[nodiscard]] std::uint64_t enter(const read_request& what, std::uint64_t cancels);
-  void wait_until(clock::time_point due, const read_request& what, std::uint64_t cancels);
-  [[noreturn, gnu::cold]] void throw_stopped(const read_request& what) const;
-
-  // The caller of these holds the lock.
-  /// `failed`: when the first attempt did; set by it.
-  [[nodiscard]] decision decide(const read_request& what, std::uint32_t attempt, const read_failure& why,
-                                bool cancelled, clock::time_point& failed) noexcept;
-  void leave(std::uint64_t round, const read_failure* why) noexcept;
-  [[nodiscard]] std::uint32_t note_outage(const read_request& what) noexcept;
-  [[nodiscard]] std::size_t room() const noexcept { return outage_ != 0 ? 1 : limit_; }
-  [[nodiscard]] bool pauses() noexcept;
-  [[nodiscard]] bool has_room() noexcept;
-  [[nodiscard]] item& make_item();
-  void pass_on(std::unique_lock<std::mutex>& held) noexcept;
-  [[nodiscard]] std::size_t take_ready(std::span<read_request> into) noexcept;
-
-  void note(begun_read& one) noexcept;
-  void forget(begun_read& one) noexcept;
-  void succeeded(std::size_t bytes, std::uint32_t attempt) noexcept;
-  [[nodiscard]] static std::exception_ptr finally(std::exception_ptr failed, std::uint32_t attempts,
-                                                  const decision& last) noexcept;
-  void ended(item& one, std::exception_ptr failed) noexcept;
-  void work() noexcept;
-
-  retry_rules rules_;
-  std::span<const std::string> names_;
-  std::optional<session_view> session_;
-  background_view background_;
-  retry_budget budget_;
-
-  mutable std::mutex lock_;
-  std::condition_variable changed_, room_;      // for the retry_queue's thread and `stop`; for blocking reads
-  std::vector<std::unique_ptr<item[]>> items_;  // `max_per_call` each
-  item_list free_, ready_, stopped_;
-  begun_read *oldest_ = nullptr, *newest_ = nullptr;
-  std::vector<item*> timed_;  // a heap, the earliest first; has room for all items
-  std::size_t made_ = 0;
-  counter cancels_{0};  // changes under the lock
-  std::atomic<bool> over_{false};
-  /// A cancellation came while reads were passed on, and will be repeated for those; a blocking read that
-  /// begins now waits, lest it be ended too. Changes under the lock.
-  std::atomic<bool> repeats_cancel_{false};
-  bool passing_ = false, ends_ = false;
-  std::thread thread_;
-
-  std::size_t limit_, in_flight_ = 0, waiting_for_room_ = 0, grown_ = 0;
-  std::uint32_t failed_in_a_row_ = 0, outage_ = 0;  // outage_: questions whether the store is back
-  std::uint64_t round_ = 0;
-  clock::time_point paused_until_{}, failing_since_{};
-
-  counter requests_{0}, bytes_{0}, slow_downs_{0}, retries_{0}, given_up_{0}, throttled_{0};
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/storage/resilience/retry_queue.ipp
 
 namespace penstock::inline v0_1 {
 namespace detail {
-
-PENSTOCK_INLINE read_failure read_failure::of(const error& failed) noexcept {
-  return {!failed.recurs(), failed.timed_out(), failed.unreachable(), failed.retry_after_ms()};
-}
-PENSTOCK_INLINE read_failure read_failure::of(const std::exception_ptr& failed) noexcept {
-  try {
-    std::rethrow_exception(failed);
-  } catch (const error& e) {
-    return of(e);
-  } catch (...) {
-    return {};
-  }
-}
-
-PENSTOCK_INLINE bool retry_rules::too_late(std::chrono::steady_clock::time_point due,
-                                           std::chrono::steady_clock::time_point failed,
-                                           const read_failure& why) const noexcept {
-  return due - failed > (why.unreachable ? std::min(max_time, max_unreachable_time) : max_time);
-}
-
-PENSTOCK_INLINE retry_budget::retry_budget(std::uint64_t tokens) noexcept
-    : maximum_(static_cast<std::int64_t>(std::min<std::uint64_t>(tokens, 1'000'000'000))), left_(maximum_) {}
-
-PENSTOCK_INLINE bool retry_budget::take(std::int64_t cost) noexcept {
-  if (maximum_ == 0) return true;
-  std::int64_t left = left_.load(std::memory_order_relaxed);
-  while (left >= cost)
-    if (left_.compare_exchange_weak(left, left - cost, std::memory_order_relaxed)) return true;
-  return false;
-}
-
-PENSTOCK_INLINE void retry_budget::give(std::int64_t tokens) noexcept {
-  std::int64_t left = left_.load(std::memory_order_relaxed);
-  while (left < maximum_ &&
-         !left_.compare_exchange_weak(left, std::min(maximum_, left + tokens), std::memory_order_relaxed)) {
-  }
-}
-
-PENSTOCK_INLINE std::string attempts_text(std::uint32_t attempts, bool spent, bool late) {
-  return text({"after ", attempts, attempts == 1 ? " attempt" : " attempts",
-               spent  ? "; so many reads failed that the budget for retries is spent"
-               : late ? "; another one would begin after retrying_options::max_time or max_unreachable_time"
-                      : ""});
-}
-
-PENSTOCK_INLINE std::uint64_t arbitrary_seed() noexcept {
-  static std::atomic<std::uint64_t> calls{0};
-  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
-  const auto place = reinterpret_cast<std::uintptr_t>(&calls);  // differs where programs are placed at random
-  return fingerprint()
-      .add(static_cast<std::uint64_t>(now))
-      .add(static_cast<std::uint64_t>(::getpid()))
-      .add(static_cast<std::uint64_t>(place))
-      .add(calls.fetch_add(1, std::memory_order_relaxed))
-      .value();
-}
-
-PENSTOCK_INLINE std::chrono::nanoseconds retry_wait(const retry_rules& rules, const read_request& what,
-                                                    std::uint32_t attempt) noexcept {
-  double maximum = std::chrono::duration<double>(rules.initial_backoff).count();
-  const double ceiling = std::chrono::duration<double>(rules.max_backoff).count();
-  for (std::uint32_t i = 1; i < attempt && maximum < ceiling; ++i) maximum *= 2;
-  rng draw(rules.seed.value_or(0), attempt, what.offset, what.object);
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-      std::chrono::duration<double>(std::min(maximum, ceiling) * draw.uniform()));
-}
 
 PENSTOCK_INLINE void retry_queue::item_list::append(item& one) noexcept {
   one.next = nullptr;
@@ -71823,10 +71651,11 @@ PENSTOCK_INLINE retry_queue::item* retry_queue::item_list::pop() noexcept {
   return one;
 }
 
-PENSTOCK_INLINE retry_queue::retry_queue(const retry_rules& rules, std::span<const std::string> names)
-    : rules_(rules), names_(names), budget_(rules.budget), limit_(rules.max_in_flight) {
-  if (!rules_.seed) rules_.seed = arbitrary_seed();
-}
+PENSTOCK_INLINE retry_queue::retry_queue(const retry_policy& policy, std::span<const std::string> names)
+    : retries_(policy),
+      names_(names),
+      late_(policy.hedges ? new late_reads(*policy.hedges) : nullptr),
+      limit_(policy.max_in_flight) {}
 
 PENSTOCK_INLINE void retry_queue::use(session_view session, background_view background) noexcept {
   session_ = session;
@@ -71850,7 +71679,10 @@ PENSTOCK_INLINE object_version retry_queue::version(object_id id) {
   return found;
 }
 PENSTOCK_INLINE void retry_queue::read(object_id id, std::uint64_t offset, mutable_bytes into) {
-  if (background_ && into.size() > part_reads::longest) return read_by_parts(*this, id, offset, into);
+  if (background_ && (hedges() || into.size() > part_reads::longest)) {
+    urgent line{*this};
+    return read_by_parts(line, id, offset, into);
+  }
   const auto ask = [](const session_view& session, const read_request& what, void*) {
     session.read(what.object, what.offset, what.into);
   };
@@ -71883,8 +71715,8 @@ PENSTOCK_INLINE void retry_queue::insist(const read_request& what, call make, vo
       failed = std::current_exception();
     }
     const read_failure why = failed ? read_failure::of(failed) : read_failure{};
-    decision next;
-    if (failed || rules_.max_in_flight != 0) {
+    retry_decision next;
+    if (failed || policy_.max_in_flight != 0) {
       std::unique_lock held(lock_);
       leave(round, failed ? &why : nullptr);
       if (failed) next = decide(what, attempt, why, over_ || cancels_ != cancels, first_failed);
@@ -71909,10 +71741,11 @@ PENSTOCK_INLINE void retry_queue::forget(begun_read& one) noexcept {
 }
 
 PENSTOCK_INLINE std::uint64_t retry_queue::enter(const read_request& what, std::uint64_t cancels) {
-  if (rules_.max_in_flight == 0 && !repeats_cancel_) return 0;
+  if (policy_.stop.stop_requested()) throw_stopped(what);
+  if (policy_.max_in_flight == 0 && !repeats_cancel_) return 0;
   std::unique_lock held(lock_);
   room_.wait(held, [this] { return !repeats_cancel_; });
-  if (rules_.max_in_flight == 0) return 0;
+  if (policy_.max_in_flight == 0) return 0;
   ++waiting_for_room_;
   for (;;) {
     const bool paused = pauses();
@@ -71949,65 +71782,53 @@ PENSTOCK_INLINE void retry_queue::throw_stopped(const read_request& what) const 
   std::rethrow_exception(read_cancelled(named, names_));
 }
 
-PENSTOCK_INLINE retry_queue::decision retry_queue::decide(const read_request& what, std::uint32_t attempt,
-                                                          const read_failure& why, bool cancelled,
-                                                          clock::time_point& failed) noexcept {
-  decision made;
-  const clock::time_point now = clock::now();
-  if (failed == clock::time_point{}) failed = now;
+PENSTOCK_INLINE retry_decision retry_queue::decide(const read_request& what, std::uint32_t attempt,
+                                                   const read_failure& why, bool cancelled,
+                                                   clock::time_point& failed) noexcept {
+  if (failed == clock::time_point{}) failed = clock::now();
   if (why.asked_ms) slow_downs_.fetch_add(1, std::memory_order_relaxed);
-  if (!why.may_pass || cancelled || rules_.attempts <= 1) return made;
+  if (!why.may_pass || cancelled || policy_.attempts <= 1) return {};
   const std::uint32_t rounds = note_outage(what);
-  attempt = std::max(attempt, rounds);
-  made.due = now + retry_wait(rules_, what, attempt);
-  if (why.asked_ms)
-    made.due += std::min(rules_.max_retry_after,
-                         std::chrono::milliseconds(std::min<std::uint64_t>(*why.asked_ms, 1'000'000'000)));
   // While the store is down, most reads wait for the one that asks whether it is back.
-  made.late = rules_.too_late(made.due, rounds != 0 ? std::min(failed, failing_since_) : failed, why);
-  if (attempt < rules_.attempts && rounds == 0 && !made.late)
-    made.spent = !budget_.take(why.timed_out  ? retry_budget::for_time_out
-                               : why.asked_ms ? retry_budget::if_asked
-                                              : retry_budget::for_retry);
-  made.again = attempt < rules_.attempts && !made.spent && !made.late;
-  (made.again ? retries_ : given_up_).fetch_add(1, std::memory_order_relaxed);
+  const clock::time_point since = rounds != 0 ? std::min(failed, failing_since_) : failed;
+  const retry_decision made = retries_.after(what, std::max(attempt, rounds), why, since, rounds == 0);
+  (made.again ? retried_ : given_up_).fetch_add(1, std::memory_order_relaxed);
   return made;
 }
 
 // How often in a row nothing could be read, if the store seems to be down. Then one read at a time asks
 // whether it is back, and the others need not spend the budget.
 PENSTOCK_INLINE std::uint32_t retry_queue::note_outage(const read_request& what) noexcept {
-  if (rules_.max_in_flight == 0) return 0;
+  if (policy_.max_in_flight == 0) return 0;
   if (failed_in_a_row_ == 0) failing_since_ = clock::now();
   if (++failed_in_a_row_ < max_failed_in_a_row) return 0;
   if (outage_ != 0 && in_flight_ != 0) return outage_;  // it was sent before the store seemed to be down
-  if (outage_ < rules_.attempts) ++outage_;
-  if (outage_ < rules_.attempts) {
-    paused_until_ = std::max(paused_until_, clock::now() + retry_wait(rules_, what, outage_));
+  if (outage_ < policy_.attempts) ++outage_;
+  if (outage_ < policy_.attempts) {
+    paused_until_ = std::max(paused_until_, clock::now() + retry_wait(policy_, what, outage_));
     changed_.notify_all();
   }
   return outage_;
 }
 
 PENSTOCK_INLINE void retry_queue::leave(std::uint64_t round, const read_failure* why) noexcept {
-  if (rules_.max_in_flight == 0) return;
+  if (policy_.max_in_flight == 0) return;
   --in_flight_;
   if (why == nullptr || !why->may_pass) failed_in_a_row_ = outage_ = 0;  // that it is not there is an answer
   if (why == nullptr) {
-    if (round == round_ && limit_ < rules_.max_in_flight && ++grown_ >= limit_) {
+    if (round == round_ && limit_ < policy_.max_in_flight && ++grown_ >= limit_) {
       ++limit_;
       grown_ = 0;
     }
   } else if (why->asked_ms) {
     if (round == round_) {  // the others of this round were sent before the limit was halved
-      limit_ = std::max<std::size_t>(1, limit_ / 2);
+      limit_ = std::max<std::size_t>(1, limit_.load() / 2);
       grown_ = 0;
       ++round_;
       throttled_.fetch_add(1, std::memory_order_relaxed);
     }
-    const auto asked = std::chrono::milliseconds(std::min<std::uint64_t>(*why->asked_ms, 1'000'000'000));
-    if (asked.count() != 0) {
-      paused_until_ = std::max(paused_until_, clock::now() + std::min(asked, rules_.max_pause));
+    if (*why->asked_ms != 0) {
+      paused_until_ = std::max(paused_until_, clock::now() + why->asked(policy_.max_pause));
       changed_.notify_all();  // the retry_queue's thread watches the end of the pause
     }
   }
@@ -72023,7 +71844,7 @@ PENSTOCK_INLINE bool retry_queue::pauses() noexcept {
 
 // A thread that waits in a blocking read needs its bytes now: it comes first.
 PENSTOCK_INLINE bool retry_queue::has_room() noexcept {
-  return rules_.max_in_flight == 0 || over_ || (!pauses() && in_flight_ + waiting_for_room_ < room());
+  return policy_.max_in_flight == 0 || over_ || (!pauses() && in_flight_ + waiting_for_room_ < room());
 }
 
 PENSTOCK_INLINE retry_queue::item& retry_queue::make_item() {
@@ -72038,8 +71859,8 @@ PENSTOCK_INLINE retry_queue::item& retry_queue::make_item() {
   return *free_.pop();
 }
 
-PENSTOCK_INLINE void retry_queue::read_many(std::span<const read_request> requests,
-                                            read_listener listener) noexcept {
+PENSTOCK_INLINE void retry_queue::begin(std::span<const read_request> requests, read_listener listener,
+                                        item_list& among) noexcept {
   std::size_t taken = 0;
   std::exception_ptr failed;
   const clock::time_point now = clock::now();
@@ -72051,42 +71872,96 @@ PENSTOCK_INLINE void retry_queue::read_many(std::span<const read_request> reques
         item& one = make_item();
         one.what = {requests[taken], listener};
         one.cancels = cancels_;
-        one.begun = {&one.what.request, now};
-        note(one.begun);
-        one.failed = {};
-        ready_.append(one);
+        one.known = {&one.what.request, now};
+        note(one.known);
+        one.first_failed = {};
+        one.told = false;
+        one.among = &among;
+        among.append(one);
       }
     } catch (...) {
       failed = std::current_exception();
     }
     pass_on(held);
-    if (ready_.first != nullptr) changed_.notify_all();  // perhaps it waits for the end of a pause
+    if (waits_for_room()) changed_.notify_all();  // perhaps it waits for the end of a pause
   }
   for (const read_request& request : requests.subspan(taken))
     listener.done(listener.self, request.tag, failed);
 }
 
+PENSTOCK_INLINE bool retry_queue::hold(buffer& bytes, std::size_t size) noexcept {
+  if (size > policy_.hedges->bytes - held_) return false;
+  try {
+    bytes.resize_for_overwrite(size);
+  } catch (...) {  // no memory
+    return false;
+  }
+  held_ += size;
+  return true;
+}
+
+PENSTOCK_INLINE void retry_queue::drop_buffers(item& one, buffers& unused) noexcept {
+  held_ -= one.second_bytes.size();
+  if (std::exchange(one.buffered, false)) held_ -= one.first_bytes.size();
+  unused[0] = std::move(one.second_bytes);
+  if (one.first_bytes.capacity() > max_kept) unused[1] = std::move(one.first_bytes);
+}
+
+PENSTOCK_INLINE void retry_queue::release(item& one, buffers& unused) noexcept {
+  if (!one.told || one.first.runs || one.second.runs || one.pins != 0) return;
+  drop_buffers(one, unused);
+  one.failed = nullptr;
+  free_.append(one);
+}
+
 PENSTOCK_INLINE std::size_t retry_queue::take_ready(std::span<read_request> into) noexcept {
-  std::size_t count = 0;
-  while (count < into.size() && ready_.first != nullptr && has_room()) {
-    item& one = *ready_.pop();
-    if (rules_.max_in_flight != 0) ++in_flight_;
+  std::size_t count = std::exchange(looks_for_late_, false) ? take_late(into) : 0;
+  const clock::time_point now = hedges() ? clock::now() : clock::time_point{};
+  while (count < into.size() && waits_for_room() && has_room()) {
+    item& one = *(urgent_.first != nullptr ? urgent_ : ready_).pop();
+    if (policy_.max_in_flight != 0) ++in_flight_;
     one.round = round_;
-    into[count] = one.what.request;
-    into[count++].tag = reinterpret_cast<std::uintptr_t>(&one);
+    one.first.runs = true;
+    one.second_good = false;
+    read_request& request = into[count++];
+    request = one.what.request;
+    request.tag = reinterpret_cast<std::uintptr_t>(&one.first);
+    if (!hedges()) continue;
+    one.buffered = !background_.abandons() && hold(one.first_bytes, request.into.size());
+    if (one.buffered) request.into = one.first_bytes.span();
+    if (late_->begun(one, request.into.size(), now, one.buffered || background_.abandons()))
+      changed_.notify_all();  // the thread watches the oldest of each size
   }
   requests_.fetch_add(count, std::memory_order_relaxed);
   return count;
 }
 
+PENSTOCK_INLINE std::size_t retry_queue::take_late(std::span<read_request> into) noexcept {
+  const clock::time_point now = clock::now();
+  std::size_t count = 0;
+  while (count < into.size()) {
+    item* const one = static_cast<item*>(late_->take(now));
+    if (one == nullptr) return count;
+    const read_request& what = one->what.request;
+    if (one->cancels != cancels_ || !hold(one->second_bytes, what.into.size())) continue;
+    late_->spend();
+    hedges_.fetch_add(1, std::memory_order_relaxed);
+    one->second.runs = true;
+    into[count++] = {what.object, what.offset, one->second_bytes.span(),
+                     reinterpret_cast<std::uintptr_t>(&one->second)};
+  }
+  looks_for_late_ = true;  // there may be more
+  return count;
+}
+
 // The lock is released while reads are passed on.
 PENSTOCK_INLINE void retry_queue::pass_on(std::unique_lock<std::mutex>& held) noexcept {
-  if (passing_ || ready_.first == nullptr) return;
+  if (passing_ || !(waits_for_room() || looks_for_late_)) return;
   passing_ = true;
   std::array<read_request, max_per_call> together;
   const read_listener listener{this, [](void* self, std::uint64_t tag, std::exception_ptr failed) noexcept {
                                  static_cast<retry_queue*>(self)->ended(
-                                     *reinterpret_cast<item*>(to_size(tag)), std::move(failed));
+                                     *reinterpret_cast<link*>(to_size(tag)), std::move(failed));
                                }};
   while (const std::size_t count = take_ready(together)) {
     held.unlock();
@@ -72103,27 +71978,74 @@ PENSTOCK_INLINE void retry_queue::pass_on(std::unique_lock<std::mutex>& held) no
   if (ends_) changed_.notify_all();
 }
 
-PENSTOCK_INLINE void retry_queue::ended(item& one, std::exception_ptr failed) noexcept {
-  const read_failure why = failed ? read_failure::of(failed) : read_failure{};
-  if (!failed) succeeded(one.what.request.into.size(), one.begun.attempt);
+PENSTOCK_INLINE void retry_queue::ended(link& which, std::exception_ptr failed) noexcept {
+  item& one = *which.of;
+  const bool second = &which == &one.second, abandons = background_.abandons();
+  read_failure why = failed ? read_failure::of(failed) : read_failure{};
+  bool won = second && !failed;  // the bytes are those of the second read
+  buffers unused;
   std::unique_lock held(lock_);
+  which.runs = false;
+  const link& other = second ? one.first : one.second;
+  if (!second && hedges()) late_->leave(one);
+  if (one.told) return release(one, unused);  // the other one was first
+  const auto abandon = [&](const link& loser) {
+    ++one.pins;
+    held.unlock();
+    background_.abandon(reinterpret_cast<std::uintptr_t>(&loser));
+    held.lock();
+    --one.pins;
+  };
+  if (won && other.runs && abandons) {  // it may still write to where the bytes shall go
+    one.second_good = true;
+    abandon(other);
+    return release(one, unused);
+  }
+  if (failed && other.runs) {  // which counts now
+    if (!second) one.failed = std::move(failed);
+    return;
+  }
+  if (failed && one.second_good) {
+    failed = nullptr;
+    won = true;
+  } else if (failed && second) {
+    failed = std::exchange(one.failed, nullptr);
+    why = read_failure::of(failed);
+  }
   leave(one.round, failed ? &why : nullptr);
-  decision next;
+  retry_decision next;
   if (failed)
-    next = decide(one.what.request, one.begun.attempt, why, over_ || one.cancels != cancels_, one.failed);
+    next =
+        decide(one.what.request, one.known.attempt, why, over_ || one.cancels != cancels_, one.first_failed);
   if (next.again) {
-    ++one.begun.attempt;
+    ++one.known.attempt;
     one.due = next.due;
+    drop_buffers(one, unused);
     timed_.push_back(&one);
     std::push_heap(timed_.begin(), timed_.end(),
                    [](const item* a, const item* b) { return a->due > b->due; });
     changed_.notify_all();
     return pass_on(held);
   }
+  one.told = true;
   const waiting_read what = one.what;
-  const std::uint32_t attempts = one.begun.attempt;
-  forget(one.begun);
-  free_.append(one);
+  const std::uint32_t attempts = one.known.attempt;
+  forget(one.known);
+  if (!failed) {
+    if (hedges() && late_->succeeded(one)) changed_.notify_all();
+    if (other.runs && abandons) abandon(other);
+    if (won || one.buffered) {
+      ++one.pins;
+      held.unlock();
+      const bytes_view from = won ? one.second_bytes.view() : one.first_bytes.view();
+      if (!from.empty()) std::memcpy(what.request.into.data(), from.data(), from.size());
+      held.lock();
+      --one.pins;
+    }
+    if (won) hedges_won_.fetch_add(1, std::memory_order_relaxed);
+    succeeded(what.request.into.size(), attempts);
+  }
+  release(one, unused);
   pass_on(held);
   held.unlock();
   if (failed) failed = finally(std::move(failed), attempts, next);
@@ -72132,18 +72054,18 @@ PENSTOCK_INLINE void retry_queue::ended(item& one, std::exception_ptr failed) no
 
 PENSTOCK_INLINE void retry_queue::succeeded(std::size_t bytes, std::uint32_t attempt) noexcept {
   bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  if (rules_.attempts > 1) budget_.give(attempt > 1 ? retry_budget::for_retry : 1);
+  retries_.succeeded(attempt);
 }
 
 PENSTOCK_INLINE std::exception_ptr retry_queue::finally(std::exception_ptr failed, std::uint32_t attempts,
-                                                        const decision& last) noexcept {
+                                                        const retry_decision& last) noexcept {
   if (attempts == 1 && !last.spent && !last.late) return failed;
   try {
     std::rethrow_exception(failed);
   } catch (const error& e) {
     try {
       error more = e;
-      more.say_more(attempts_text(attempts, last.spent, last.late));
+      last.explain(more, attempts);
       return std::make_exception_ptr(more);
     } catch (...) {  // no memory for the sentence
       return failed;
@@ -72158,6 +72080,7 @@ PENSTOCK_INLINE void retry_queue::cancel() noexcept {
     const std::lock_guard guard(lock_);
     ++cancels_;
     repeats_cancel_ = passing_;
+    while (item* const one = urgent_.pop()) stopped_.append(*one);
     while (item* const one = ready_.pop()) stopped_.append(*one);
     for (item* const one : timed_) stopped_.append(*one);
     timed_.clear();
@@ -72184,7 +72107,7 @@ PENSTOCK_INLINE void retry_queue::work() noexcept {
   for (;;) {
     while (item* const one = stopped_.pop()) {
       const waiting_read what = one->what;
-      forget(one->begun);
+      forget(one->known);
       free_.append(*one);
       held.unlock();
       what.tell(read_cancelled(what.request, names_));
@@ -72193,13 +72116,19 @@ PENSTOCK_INLINE void retry_queue::work() noexcept {
     if (ends_) return;
     for (const auto now = clock::now(); !timed_.empty() && timed_.front()->due <= now;) {
       std::pop_heap(timed_.begin(), timed_.end(), later);
-      ready_.append(*timed_.back());
+      timed_.back()->among->append(*timed_.back());
       timed_.pop_back();
     }
     pass_on(held);
     if (stopped_.first != nullptr || ends_) continue;
     auto wake = timed_.empty() ? clock::time_point::max() : timed_.front()->due;
-    if (ready_.first != nullptr && paused_until_ != clock::time_point{}) {
+    if (hedges()) {
+      const clock::time_point now = clock::now(), late_at = late_->wake(now);
+      looks_for_late_ = late_at <= now && !passing_;
+      if (looks_for_late_) continue;
+      wake = std::min(wake, passing_ ? std::max(late_at, now + std::chrono::milliseconds(1)) : late_at);
+    }
+    if (waits_for_room() && paused_until_ != clock::time_point{}) {
       if (!pauses()) continue;  // it ended since `pass_on` looked
       wake = std::min(wake, paused_until_);
     }
@@ -72216,12 +72145,15 @@ PENSTOCK_INLINE session_report retry_queue::report() const {
   all.counters.requests = of(requests_);
   all.counters.bytes = of(bytes_);
   all.counters.slow_downs = of(slow_downs_);
-  all.counters.retries = of(retries_);
+  all.counters.retries = of(retried_);
   all.counters.given_up = of(given_up_);
   all.counters.throttled = of(throttled_);
+  all.counters.hedges = of(hedges_);
+  all.counters.hedges_won = of(hedges_won_);
   all.counted = true;
   all.names = names_;
   const std::lock_guard guard(lock_);
+  all.counters.held = held_;
   all.max_in_flight = limit_;
   if (oldest_ != nullptr) {
     const read_request& what = *oldest_->what;
@@ -72353,28 +72285,40 @@ class session_adaptor {
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// The session of a storage whose reads go through a `Line`, such as a retry_queue; everything else goes to
-/// the session inside.
-template <storage Storage, class Line = retry_queue>
-class retried_session : public session_adaptor<retried_session<Storage, Line>, typename Storage::session> {
+/// The session of a storage whose reads go through a `retry_queue`; everything else goes to the session
+/// inside.
+template <storage Storage>
+class retried_session : public session_adaptor<retried_session<Storage>, typename Storage::session> {
   using inner = typename Storage::session;
+  struct stop_line {
+    retry_queue* line;
+    void operator()() const noexcept {
+      line->end_waits();
+      line->cancel();
+    }
+  };
   struct state {
-    state(const Storage& given, const typename Line::rules_type& rules)
-        : where(given), line(rules, where.names()), session(where.connect()) {
+    state(const Storage& given, const retry_policy& policy)
+        : where(given), line(policy, where.names()), session(where.connect()) {
       line.use(session_view(session), background_view(session));
+      if (policy.stop.stop_possible()) stops.emplace(policy.stop, stop_line{&line});
     }
     state(const state&) = delete;
     state& operator=(const state&) = delete;
-    ~state() { line.stop(); }
+    ~state() {
+      stops.reset();
+      line.stop();
+    }
 
     Storage where;
-    Line line;
+    retry_queue line;
     inner session;  // ends first: it reports its reads to the line
+    std::optional<std::stop_callback<stop_line>> stops;
   };
 
  public:
-  retried_session(const Storage& where, const typename Line::rules_type& rules)
-      : state_(std::make_unique<state>(where, rules)) {}
+  retried_session(const Storage& where, const retry_policy& policy)
+      : state_(std::make_unique<state>(where, policy)) {}
 
   [[nodiscard]] std::uint64_t size(object_id id) const { return state_->line.size(id); }
   [[nodiscard]] object_version version(object_id id) const { return state_->line.version(id); }
@@ -72402,23 +72346,27 @@ class retried_session : public session_adaptor<retried_session<Storage, Line>, t
   }
   /// As `cancel`; and from now on no read waits for room or for another attempt.
   void end_reads() const noexcept {
-    if constexpr (requires(Line& line) { line.end_waits(); }) state_->line.end_waits();
+    state_->line.end_waits();
     state_->line.cancel();
     penstock::end_reads(state_->session);
   }
 
-  /// Of two limits the smaller one. The oldest of its own reads, or the one inside; its attempts are those of
-  /// the storage that tries again, wherever it is.
+  /// Of two limits the smaller one. The attempts of the oldest read are those of the storage that tries
+  /// again, wherever it is.
   [[nodiscard]] session_report report() const {
     const session_report within = report_of(state_->session);
     session_report all = state_->line.report();
     all.add_inside(within);
     all.limit(within.max_in_flight);
-    if (!all.oldest)
-      all.oldest = within.oldest;
-    else if (within.oldest && within.oldest->object == all.oldest->object &&
-             within.oldest->offset == all.oldest->offset)
-      all.oldest->attempt = std::max(all.oldest->attempt, within.oldest->attempt);
+    all.oldest = older_of(all.oldest, within.oldest);
+    return all;
+  }
+  /// See `limits_of`.
+  [[nodiscard]] session_report limits() const {
+    const session_report within = limits_of(state_->session);
+    session_report all = state_->line.limits();
+    all.add_inside(within);
+    all.limit(within.max_in_flight);
     return all;
   }
   /// The session that reads go to.
@@ -72435,6 +72383,45 @@ template <storage Storage>
   if constexpr (requires { where.describe(); }) inside = where.describe();
   return text({name, "(", inside, ", ", how, ")"});
 }
+
+/// A storage around another one, whose sessions do what a policy says: `retrying`, `throttled` and `hedged`.
+template <class Derived, storage Storage>
+class retried_storage {
+ public:
+  static constexpr bool names_are_paths = local_storage<Storage>;
+  using session = retried_session<Storage>;
+
+  [[nodiscard]] std::span<const std::string> names() const { return inner_.names(); }
+  /// Whether the names are paths in the local file system.
+  [[nodiscard]] bool local() const { return is_local(inner_); }
+  [[nodiscard]] session connect() const { return session(inner_, policy_); }
+  /// See `sidecar_storage`.
+  [[nodiscard]] Derived sidecars(sidecar which) const
+    requires sidecar_storage<Storage>
+  {
+    return Derived(static_cast<const Derived&>(*this), inner_.sidecars(which));
+  }
+  /// See `renaming_storage`.
+  [[nodiscard]] Derived with_names(std::vector<std::string> names) const
+    requires renaming_storage<Storage>
+  {
+    return Derived(static_cast<const Derived&>(*this), inner_.with_names(std::move(names)));
+  }
+
+ protected:
+  retried_storage(Storage where, const retry_policy& policy) : inner_(std::move(where)), policy_(policy) {}
+  retried_storage(const retried_storage& like, Storage where)
+      : inner_(std::move(where)), policy_(like.policy_) {}
+
+  [[nodiscard]] std::string describe_as(std::string_view name, std::string_view how) const {
+    return describe_around(name, inner_, how);
+  }
+  [[nodiscard]] const retry_policy& policy() const noexcept { return policy_; }
+
+ private:
+  Storage inner_;
+  retry_policy policy_;
+};
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -72454,7 +72441,7 @@ struct hedged_options {
 
 namespace detail {
 /// Throws errc::argument for options that make no sense.
-[[nodiscard]] hedge_rules rules_of(const hedged_options& options);
+[[nodiscard]] retry_policy policy_of(const hedged_options& options);
 }  // namespace detail
 
 /// Starts a second read of the same bytes when one of another storage is late; the first of the two to end
@@ -72481,7 +72468,9 @@ namespace detail {
 /// Threads: any number of threads may use a session. `cancel` also ends blocking reads, with errc::stopped.
 /// Source: J. Dean and L. A. Barroso, "The Tail at Scale", 2013.
 template <storage Storage>
-class hedged {
+class hedged : public detail::retried_storage<hedged<Storage>, Storage> {
+  using base = detail::retried_storage<hedged<Storage>, Storage>;
+  friend base;
   static constexpr bool in_background = background_session<typename Storage::session>;
   static_assert(
       in_background,
@@ -72489,42 +72478,20 @@ class hedged {
       "uring_file or simulated_storage; file, mapped_file and memory_files do not");
 
  public:
-  static constexpr bool names_are_paths = local_storage<Storage>;
-  using session = detail::retried_session<Storage, detail::hedged_reads>;
-
   explicit hedged(Storage where, hedged_options options = {})
-      : inner_(std::move(where)), rules_(detail::rules_of(options)) {}
+      : base(std::move(where), detail::policy_of(options)) {}
 
-  [[nodiscard]] std::span<const std::string> names() const { return inner_.names(); }
-  /// Whether the names are paths in the local file system.
-  [[nodiscard]] bool local() const { return is_local(inner_); }
-  [[nodiscard]] session connect() const { return session(inner_, rules_); }
-  /// See `sidecar_storage`.
-  [[nodiscard]] hedged sidecars(sidecar which) const
-    requires sidecar_storage<Storage>
-  {
-    return hedged(*this, inner_.sidecars(which));
-  }
-  /// See `renaming_storage`.
-  [[nodiscard]] hedged with_names(std::vector<std::string> names) const
-    requires renaming_storage<Storage>
-  {
-    return hedged(*this, inner_.with_names(std::move(names)));
-  }
   [[nodiscard]] std::string describe() const {
-    return detail::describe_around(
-        "hedged", inner_,
-        detail::text({"at most ", std::lround(rules_.max_extra_requests * 100), " % more reads"}));
+    return this->describe_as(
+        "hedged", detail::text({"at most ", std::lround(this->policy().hedges->max_extra_requests * 100),
+                                " % more reads"}));
   }
 
  private:
-  hedged(const hedged& like, Storage where) : inner_(std::move(where)), rules_(like.rules_) {}
-
-  Storage inner_;
-  detail::hedge_rules rules_;
+  hedged(const base& like, Storage where) : base(like, std::move(where)) {}
 };
 
-inline detail::hedge_rules detail::rules_of(const hedged_options& options) {
+inline detail::retry_policy detail::policy_of(const hedged_options& options) {
   if (!(options.max_extra_requests >= 0 && options.max_extra_requests <= 1))
     throw error(errc::argument,
                 "hedged starts from 0 to 1 second reads per read; max_extra_requests must be between them");
@@ -72536,10 +72503,8 @@ inline detail::hedge_rules detail::rules_of(const hedged_options& options) {
     throw error(errc::argument,
                 "hedged must have seen at least one read to know which are late; write "
                 "{.observations = 1} or more");
-  return {.max_extra_requests = options.max_extra_requests,
-          .observations = options.observations,
-          .min_delay = options.min_delay,
-          .bytes = options.bytes};
+  return {.hedges = hedge_rules{options.max_extra_requests, options.observations, options.min_delay,
+                                options.bytes}};
 }
 
 }  // namespace penstock::inline v0_1
@@ -72749,7 +72714,7 @@ struct retrying_options {
 
 namespace detail {
 /// Throws errc::argument for options that make no sense.
-[[nodiscard]] retry_rules rules_of(const retrying_options& options);
+[[nodiscard]] retry_policy policy_of(const retrying_options& options, std::stop_token stop = {});
 }  // namespace detail
 
 /// Tries reads of another storage again if their failure may pass.
@@ -72772,42 +72737,25 @@ namespace detail {
 /// errc::stopped.
 /// Source: M. Brooker, "Exponential Backoff And Jitter", 2015; AWS SDKs, retry mode "standard".
 template <storage Storage>
-class retrying {
+class retrying : public detail::retried_storage<retrying<Storage>, Storage> {
+  using base = detail::retried_storage<retrying<Storage>, Storage>;
+  friend base;
+
  public:
-  static constexpr bool names_are_paths = local_storage<Storage>;
-  using session = detail::retried_session<Storage>;
+  /// `stop` ends all waits of all sessions, and their reads in the background, with errc::stopped, while a
+  /// plan is made as while it runs.
+  explicit retrying(Storage where, retrying_options options = {}, std::stop_token stop = {})
+      : base(std::move(where), detail::policy_of(options, std::move(stop))) {}
 
-  explicit retrying(Storage where, retrying_options options = {})
-      : inner_(std::move(where)), rules_(detail::rules_of(options)) {}
-
-  [[nodiscard]] std::span<const std::string> names() const { return inner_.names(); }
-  /// Whether the names are paths in the local file system.
-  [[nodiscard]] bool local() const { return is_local(inner_); }
-  [[nodiscard]] session connect() const { return session(inner_, rules_); }
-  /// See `sidecar_storage`.
-  [[nodiscard]] retrying sidecars(sidecar which) const
-    requires sidecar_storage<Storage>
-  {
-    return retrying(*this, inner_.sidecars(which));
-  }
-  /// See `renaming_storage`.
-  [[nodiscard]] retrying with_names(std::vector<std::string> names) const
-    requires renaming_storage<Storage>
-  {
-    return retrying(*this, inner_.with_names(std::move(names)));
-  }
   [[nodiscard]] std::string describe() const {
-    return detail::describe_around("retrying", inner_, detail::text({rules_.attempts, " attempts"}));
+    return this->describe_as("retrying", detail::text({this->policy().attempts, " attempts"}));
   }
 
  private:
-  retrying(const retrying& like, Storage where) : inner_(std::move(where)), rules_(like.rules_) {}
-
-  Storage inner_;
-  detail::retry_rules rules_;
+  retrying(const base& like, Storage where) : base(like, std::move(where)) {}
 };
 
-inline detail::retry_rules detail::rules_of(const retrying_options& options) {
+inline detail::retry_policy detail::policy_of(const retrying_options& options, std::stop_token stop) {
   constexpr std::chrono::milliseconds none{0}, day{86'400'000};
   for (const auto time : {options.initial_backoff, options.max_backoff, options.max_retry_after,
                           options.max_time, options.max_unreachable_time}) {
@@ -72824,7 +72772,8 @@ inline detail::retry_rules detail::rules_of(const retrying_options& options) {
           .max_time = options.max_time,
           .max_unreachable_time = options.max_unreachable_time,
           .budget = options.budget,
-          .seed = options.seed};
+          .seed = options.seed,
+          .stop = std::move(stop)};
 }
 
 }  // namespace penstock::inline v0_1
@@ -72835,14 +72784,16 @@ namespace penstock::inline v0_1 {
 
 /// How many reads `throttled` lets through.
 struct throttled_options {
-  std::size_t max_in_flight = 64;  ///< reads of a session in flight, at most and at first
+  /// reads of a session in flight, at most and at first; unset: 64, in `http_options` as many as
+  /// `connections`
+  std::optional<std::size_t> max_in_flight{};
   /// A store that asks to wait is obeyed up to this time.
   std::chrono::milliseconds max_retry_after{60'000};
 };
 
 namespace detail {
 /// Throws errc::argument for options that make no sense.
-[[nodiscard]] retry_rules rules_of(const throttled_options& options);
+[[nodiscard]] retry_policy policy_of(const throttled_options& options);
 }  // namespace detail
 
 /// Limits how many reads of another storage are in flight, and lowers the limit when the store asks for
@@ -72864,51 +72815,32 @@ namespace detail {
 /// errc::stopped.
 /// Source: additive increase and multiplicative decrease, as in D.-M. Chiu and R. Jain, 1989.
 template <storage Storage>
-class throttled {
+class throttled : public detail::retried_storage<throttled<Storage>, Storage> {
+  using base = detail::retried_storage<throttled<Storage>, Storage>;
+  friend base;
+
  public:
-  static constexpr bool names_are_paths = local_storage<Storage>;
-  using session = detail::retried_session<Storage>;
-
   explicit throttled(Storage where, throttled_options options = {})
-      : inner_(std::move(where)), rules_(detail::rules_of(options)) {}
+      : base(std::move(where), detail::policy_of(options)) {}
 
-  [[nodiscard]] std::span<const std::string> names() const { return inner_.names(); }
-  /// Whether the names are paths in the local file system.
-  [[nodiscard]] bool local() const { return is_local(inner_); }
-  [[nodiscard]] session connect() const { return session(inner_, rules_); }
-  /// See `sidecar_storage`.
-  [[nodiscard]] throttled sidecars(sidecar which) const
-    requires sidecar_storage<Storage>
-  {
-    return throttled(*this, inner_.sidecars(which));
-  }
-  /// See `renaming_storage`.
-  [[nodiscard]] throttled with_names(std::vector<std::string> names) const
-    requires renaming_storage<Storage>
-  {
-    return throttled(*this, inner_.with_names(std::move(names)));
-  }
   [[nodiscard]] std::string describe() const {
-    return detail::describe_around("throttled", inner_,
-                                   detail::text({"at most ", rules_.max_in_flight, " at once"}));
+    return this->describe_as("throttled",
+                             detail::text({"at most ", this->policy().max_in_flight, " at once"}));
   }
 
  private:
-  throttled(const throttled& like, Storage where) : inner_(std::move(where)), rules_(like.rules_) {}
-
-  Storage inner_;
-  detail::retry_rules rules_;
+  throttled(const base& like, Storage where) : base(like, std::move(where)) {}
 };
 
-inline detail::retry_rules detail::rules_of(const throttled_options& options) {
+inline detail::retry_policy detail::policy_of(const throttled_options& options) {
   constexpr std::chrono::milliseconds none{0}, day{86'400'000};
   if (options.max_retry_after < none || options.max_retry_after > day)
     throw error(errc::argument,
                 {"throttled waits from 0 ms to a day, not ", options.max_retry_after.count(), " ms"});
-  if (options.max_in_flight == 0)
+  if (options.max_in_flight == 0u)
     throw error(errc::argument,
                 "throttled lets at least one read through; write {.max_in_flight = 1} or more");
-  return {.max_in_flight = options.max_in_flight, .max_pause = options.max_retry_after};
+  return {.max_in_flight = options.max_in_flight.value_or(64), .max_pause = options.max_retry_after};
 }
 
 }  // namespace penstock::inline v0_1
@@ -72933,8 +72865,8 @@ struct http_options {
   /// none is. As `--speed-limit` and `--speed-time` of curl.
   std::uint64_t min_throughput = 1024;
   std::chrono::milliseconds throughput_window{30'000};
-  /// The time of a request from its start to the last byte of its answer. It gets one more millisecond for
-  /// each 256 bytes that it sends, and for each 16 bytes of the range that it asks for.
+  /// The time of a request from its start to the last byte of its answer, redirects included. It gets one
+  /// more millisecond for each 256 bytes that it sends, and for each 16 bytes of the range that it asks for.
   std::chrono::milliseconds max_time{300'000};
   /// A connection that was idle for longer is not used again: what lies between may have forgotten it.
   std::chrono::milliseconds idle_time{30'000};
@@ -72950,8 +72882,8 @@ struct http_options {
   std::vector<std::pair<std::string, std::string>> headers = {};
   /// How reads that fail are tried again; `{.attempts = 1}`: they are not.
   retrying_options retries = {};
-  /// How many reads are in flight, at most as many as `connections`, and fewer after the server asked for
-  /// that; `{.max_in_flight = 0}`: always as many as are wanted.
+  /// How many reads are in flight: as many as `connections` unless `max_in_flight` is less, and fewer after
+  /// the server asked for that; `{.max_in_flight = 0}`: always as many as are wanted.
   throttled_options throttle = {};
   /// When a read that is late gets a second request; `{.max_extra_requests = 0}`: none.
   hedged_options hedges = {};
@@ -72966,6 +72898,10 @@ struct http_options {
 namespace detail {
 /// Throws errc::argument for options that make no sense.
 void check(const http_options& options);
+/// What is done about requests that fail or are late. `attempts` of 1, `max_in_flight` of 0 and a
+/// `max_extra_requests` of 0 switch it off. No more reads than `connections` are let through in any case:
+/// more would wait inside, where they would look late. Throws errc::argument for options that make no sense.
+[[nodiscard]] retry_policy policy_of(const http_options& options);
 }  // namespace detail
 
 }  // namespace penstock::inline v0_1
@@ -73016,6 +72952,18 @@ PENSTOCK_INLINE void detail::check(const http_options& options) {
   if (options.warn_after.count() < 0 || options.warn_after > day)
     throw error(errc::argument, {"http warns after 0 ms to a day, not ", options.warn_after.count(), " ms"});
   for (const auto& [name, value] : options.headers) check_header(name, value);
+}
+
+PENSTOCK_INLINE detail::retry_policy detail::policy_of(const http_options& options) {
+  retry_policy made = policy_of(options.retries, options.stop);
+  if (options.throttle.max_in_flight != 0u) {
+    made.max_pause = policy_of(options.throttle).max_pause;
+    made.max_in_flight =
+        std::min(options.throttle.max_in_flight.value_or(options.connections), options.connections);
+  }
+  const retry_policy second = policy_of(options.hedges);
+  if (second.hedges->max_extra_requests > 0) made.hedges = second.hedges;
+  return made;
 }
 
 }  // namespace penstock::inline v0_1
@@ -80153,151 +80101,6 @@ class single_flight {
   std::vector<std::shared_ptr<question>> open_;
   std::uint64_t cancels_ = 0;
 };
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/reads/sleep_unless_stopped.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// Waits so long. Throws errc::stopped as soon as the token asks for it.
-inline void sleep_unless_stopped(std::chrono::nanoseconds time, const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any changed;
-  std::unique_lock lock(mutex);
-  changed.wait_for(lock, stop, time, [] { return false; });
-  if (stop.stop_requested()) throw error(errc::stopped, "a wait was ended by the stop token");
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/storage/resilience/resilient_session.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// What a storage over a network does about reads that fail, or are late: one queue tries again and limits,
-/// as `retrying` around `throttled`, and goes around second reads, as `hedged`.
-struct retry_policy {
-  retry_rules retries;                // `stop` ends all waits of the session
-  std::optional<hedge_rules> hedges;  // none: no second reads
-};
-/// Throws errc::argument for options that make no sense. `attempts` of 1, `max_in_flight` of 0 and a
-/// `max_extra_requests` of 0 switch them off. No more reads than `connections` are let through in any case:
-/// more would wait inside, where they would look late.
-[[nodiscard]] retry_policy retry_policy_of(const http_options& options);
-/// How requests that are no reads are tried again.
-[[nodiscard]] retry_rules retry_rules_of(const http_options& options);
-
-/// The session of a storage over a network, whose reads are tried again, limited and hedged: what
-/// `retrying(throttled(hedged(inner)))` would be, with each part chosen when the storage is made.
-///
-/// Cost and threads: as for those.
-template <storage Inner>
-class resilient_session : public session_adaptor<resilient_session<Inner>, typename Inner::session> {
-  using inner = typename Inner::session;
-  using hedging = retried_session<Inner, hedged_reads>;
-  static_assert(abandoning_session<inner>, "second reads would copy all bytes once more");
-
-  struct state {
-    state(const Inner& given, const retry_policy& rules) : where(given), line(rules.retries, where.names()) {
-      if (rules.hedges)
-        use(session.template emplace<hedging>(where, *rules.hedges));
-      else
-        use(session.template emplace<opened>(where).session);
-      if (rules.retries.stop.stop_possible()) stops.emplace(rules.retries.stop, stop_line{&line});
-    }
-    state(const state&) = delete;
-    state& operator=(const state&) = delete;
-    ~state() {
-      stops.reset();
-      line.stop();
-    }
-
-    template <class Session>
-    void use(Session& made) {
-      line.use(session_view(made), background_view(made));
-    }
-
-    struct stop_line {
-      retry_queue* line;
-      void operator()() const noexcept {
-        line->end_waits();
-        line->cancel();
-      }
-    };
-    struct opened {
-      explicit opened(const Inner& storage) : session(storage.connect()) {}  // need not be movable
-      inner session;
-    };
-    Inner where;
-    retry_queue line;
-    std::variant<std::monostate, opened, hedging>
-        session;  // ends before the line: it reports its reads to it
-    std::optional<std::stop_callback<stop_line>> stops;
-  };
-
- public:
-  resilient_session(const Inner& where, const retry_policy& rules)
-      : state_(std::make_unique<state>(where, rules)) {}
-
-  [[nodiscard]] std::uint64_t size(object_id id) const { return state_->line.size(id); }
-  [[nodiscard]] object_version version(object_id id) const { return state_->line.version(id); }
-  void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
-    state_->line.read(id, offset, into);
-  }
-  void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
-    state_->line.read_many(requests, listener);
-  }
-  // The line gives its reads tags of its own.
-  void abandon(std::uint64_t) const = delete;
-  /// Ends all reads, and the waits of those that would be tried again.
-  void cancel() const noexcept { state_->line.cancel(); }
-  /// As `cancel`, and lets reads that begin later end at once with errc::stopped.
-  void end_reads() const noexcept {
-    state_->line.end_waits();
-    state_->line.cancel();
-    with([](auto& session) { penstock::end_reads(session); });
-  }
-  [[nodiscard]] session_report report() const {
-    session_report all = state_->line.report();
-    with([&](const auto& session) { all.add_inside(report_of(session)); });
-    return all;
-  }
-
-  /// The session that reads go to at last.
-  [[nodiscard]] inner& inside() const noexcept {
-    if (auto* const hedges = std::get_if<hedging>(&state_->session)) return hedges->inside();
-    return std::get_if<typename state::opened>(&state_->session)->session;
-  }
-
- private:
-  template <class F>
-  void with(F&& f) const {
-    if (auto* const hedges = std::get_if<hedging>(&state_->session)) return f(*hedges);
-    f(std::get_if<typename state::opened>(&state_->session)->session);
-  }
-
-  std::unique_ptr<state> state_;
-};
-
-inline retry_rules retry_rules_of(const http_options& options) {
-  retry_rules made = rules_of(options.retries);
-  made.stop = options.stop;
-  return made;
-}
-inline retry_policy retry_policy_of(const http_options& options) {
-  retry_policy made{retry_rules_of(options), std::nullopt};
-  if (options.throttle.max_in_flight != 0) {
-    const retry_rules limit = rules_of(options.throttle);
-    made.retries.max_in_flight = std::min(limit.max_in_flight, options.connections);
-    made.retries.max_pause = limit.max_pause;
-  }
-  const hedge_rules second = rules_of(options.hedges);
-  if (second.max_extra_requests > 0) made.hedges = second;
-  return made;
-}
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1

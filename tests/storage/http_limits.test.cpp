@@ -6,6 +6,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/source/webdataset.hpp>
+#include <penstock/storage/iceberg_catalog.hpp>
 #include <penstock/storage/s3.hpp>
 
 #include "support/catch.hpp"
@@ -31,6 +32,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace ps = penstock;
@@ -137,6 +139,91 @@ TEST_CASE("storage/http: neither provisional answers nor a header in drops last 
   }
 }
 
+TEST_CASE(
+    "storage/http: provisional answers that come as fast as they can do not keep the clock from being read") {
+  const deadline limit("a flood of headers");
+  web_server flood([](web_peer& peer) {
+    std::string many;
+    for (int i = 0; i < 1000; ++i) many += "HTTP/1.1 100 Continue\r\n\r\n";
+    web_request request;
+    if (!peer.next(request)) return;
+    while (peer.send(many)) {
+    }
+  });
+  const ps::error e =
+      web_error_of([&] { first_of(session_of(flood.at("/a"), direct({.first_byte_time = 80ms}))); });
+  INFO(e.what());
+  CHECK(says(e, "no answer within 80 ms"));
+}
+
+TEST_CASE("storage/http: a byte from time to time ends no question that is not a read either") {
+  const deadline limit("sizes, lists, catalogues and credentials in drops");
+  const ps::http_options hasty =
+      direct({.first_byte_time = 80ms, .min_throughput = 100'000, .throughput_window = 50ms});
+  web_server head(dripping("HTTP/1.1 200 OK\r\nX-Long: ", "x"));
+  CHECK(
+      says(web_error_of([&] { (void)session_of(head.at("/a"), hasty).size(0); }), "no answer within 80 ms"));
+
+  const std::string long_body = "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n";
+  web_server body(dripping(long_body, "x"));
+  web_server stalled([&](web_peer& peer) {
+    web_request request;
+    if (peer.next(request) && peer.send(long_body)) peer.stall();
+  });
+  ps::s3_options store = s3_at(body.at(""));
+  store.connection = hasty;
+  const ps::error listed = web_error_of([&] { (void)ps::s3::list("s3://bucket/a", store); });
+  CHECK(says(listed, "http_options::min_throughput"));
+  CHECK(listed.timed_out());
+  store.place.endpoint = stalled.at("");
+  store.connection.min_throughput = 0;
+  store.connection.progress_time = 50ms;
+  CHECK(says(web_error_of([&] { (void)ps::s3::list("s3://bucket/a", store); }), "no byte within 50 ms"));
+
+  store.connection = hasty;
+  store.identity.credentials.reset();
+  for (web_server* const service : {&head, &body}) {
+    store.environment = ps::s3_environment(
+        {std::pair<std::string, std::string>("AWS_CONTAINER_CREDENTIALS_FULL_URI", service->at("/role"))});
+    const ps::error e = web_error_of([&] { (void)ps::s3("bucket/a", store).connect().size(0); });
+    INFO(e.what());
+    CHECK(e.code() == ps::errc::io);
+    CHECK(says(e, service == &head ? "no answer within 80 ms" : "http_options::min_throughput"));
+  }
+  CHECK(says(web_error_of([&] { (void)ps::iceberg_location(body.at(""), "a.b", {.connection = hasty}); }),
+             "http_options::min_throughput"));
+}
+
+TEST_CASE("storage/http: a read ends although each of its attempts gets a few bytes") {
+  const deadline limit("attempts that get a few bytes");
+  web_server slow(dripping(thousand_bytes, "x"));
+  ps::http_options options = without_proxies({.min_throughput = 100'000, .throughput_window = 20ms});
+  options.retries = {
+      .attempts = 100'000, .initial_backoff = 1ms, .max_backoff = 2ms, .max_time = 100ms, .budget = 0};
+  for (const double hedges : {0.0, 0.5}) {
+    options.hedges.max_extra_requests = hedges;
+    const ps::error e = web_error_of([&] { first_of(session_of_all(slow.at("/a"), options), 1000); });
+    INFO(e.what());
+    CHECK(says(e, "http_options::min_throughput"));
+    CHECK(says(e, "retrying_options::max_time"));
+    CHECK(e.timed_out());
+  }
+}
+
+TEST_CASE("storage/http: redirects take their time from that of their request") {
+  const deadline limit("redirects that come late");
+  std::atomic<int> asked{0};
+  web_server leads_on(answering([&](const web_request&) {
+    std::this_thread::sleep_for(40ms);
+    return web_answer("302 Found", "Location: /" + std::to_string(++asked) + "\r\n", "");
+  }));
+  const ps::error e =
+      web_error_of([&] { (void)session_of(leads_on.at("/a"), direct({.max_time = 60ms})).size(0); });
+  INFO(e.what());
+  CHECK(says(e, "not over after 60 ms; see http_options::max_time"));
+  CHECK(asked < 5);
+}
+
 TEST_CASE("storage/http: a request has a longest time in all") {
   const deadline limit("the time of a request");
   web_server slow(dripping(thousand_bytes, "xx"));
@@ -240,6 +327,51 @@ TEST_CASE("storage/http: a stop token ends whatever waits for a server, a plan t
     INFO(e.what());
     CHECK(e.code() == ps::errc::stopped);
   }
+}
+
+TEST_CASE(
+    "storage/http: a stop token ends the wait for credentials, for a catalogue and for the index of a plan") {
+  const deadline limit("stop tokens before there is a plan");
+  web_server says_nothing(silent());
+  std::stop_source stop;
+  ps::s3_options store = s3_at("http://127.0.0.1:1");
+  store.identity.credentials.reset();
+  store.environment = ps::s3_environment(
+      {std::pair<std::string, std::string>("AWS_CONTAINER_CREDENTIALS_FULL_URI", says_nothing.at("/role"))});
+  store.connection.retries = {};
+  store.connection.stop = stop.get_token();
+  CHECK(stopped(stop, [&] { (void)ps::webdataset(ps::s3("bucket/a.tar", store)); }).code() ==
+        ps::errc::stopped);
+  stop = std::stop_source();
+  CHECK(stopped(stop, [&] {
+          (void)ps::iceberg_location(says_nothing.at(""), "a.b",
+                                     {.connection = without_proxies({.stop = stop.get_token()})});
+        }).code() == ps::errc::stopped);
+  // The size is known; the bytes of the index never come.
+  web_server knows_sizes([](web_peer& peer) {
+    web_request request;
+    while (peer.next(request)) {
+      if (request.method() != "HEAD") return peer.stall();
+      if (!peer.send("HTTP/1.1 200 OK\r\nContent-Length: 10240\r\nETag: \"a\"\r\n\r\n")) return;
+    }
+  });
+  stop = std::stop_source();
+  CHECK(stopped(stop, [&] {
+          (void)ps::webdataset(
+              ps::http(knows_sizes.at("/{0..9}.tar"), without_proxies({.stop = stop.get_token()})));
+        }).code() == ps::errc::stopped);
+}
+
+TEST_CASE("storage/http: making a plan over a server that says nothing ends by itself") {
+  const deadline limit("a plan over a server that says nothing");
+  web_server says_nothing(silent());
+  ps::http_options options = without_proxies({.first_byte_time = 30ms});
+  options.retries = {.attempts = 100'000, .initial_backoff = 1ms, .max_backoff = 2ms, .max_time = 50ms};
+  const ps::error e =
+      web_error_of([&] { (void)ps::webdataset(ps::http(says_nothing.at("/{0..9}.tar"), options)); });
+  INFO(e.what());
+  CHECK(says(e, "no answer within 30 ms"));
+  CHECK(says(e, "retrying_options::max_time"));
 }
 
 TEST_CASE("storage/http: one line says what is waited for") {

@@ -34,3 +34,15 @@ TEST_CASE("storage/http_options: retries, limit and second requests that make no
     CHECK_THROWS_AS(ps::http("http://h/", bad), ps::error);
   CHECK_NOTHROW(ps::http("http://h/", {.throttle = {.max_in_flight = 0}}));
 }
+
+TEST_CASE("storage/http_options: as many reads as connections are let through, unless fewer are asked for") {
+  const auto allowed = [](const ps::http_options& options) {
+    return ps::http("http://h/", options).connect().report().max_in_flight;
+  };
+  CHECK(allowed({}) == 64);
+  CHECK(allowed({.connections = 256}) == 256);
+  CHECK(allowed({.connections = 256, .throttle = {.max_retry_after = 1s}}) == 256);
+  CHECK(allowed({.connections = 256, .throttle = {.max_in_flight = 8}}) == 8);
+  CHECK(allowed({.connections = 16, .throttle = {.max_in_flight = 64}}) == 16);
+  CHECK(allowed({.connections = 256, .throttle = {.max_in_flight = 0}}) == 256);
+}

@@ -2,6 +2,7 @@
 #include <penstock/storage/retrying.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/source/webdataset.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/memory_files.hpp>
 #include <penstock/storage/simulated_storage.hpp>
@@ -21,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -197,7 +199,7 @@ TEST_CASE("storage/retrying: a budget bounds the retries of all reads") {
 }
 
 TEST_CASE("storage/retrying: waits are drawn by seed, object, offset and attempt") {
-  ps::detail::retry_rules rules{.initial_backoff = 100ms, .max_backoff = 1000ms};
+  ps::detail::retry_policy rules{.initial_backoff = 100ms, .max_backoff = 1000ms};
   const auto wait = [&](ps::object_id object, std::uint64_t offset, std::uint32_t attempt) {
     return ps::detail::retry_wait(rules, {object, offset, {}}, attempt);
   };
@@ -307,6 +309,37 @@ TEST_CASE("storage/retrying: cancel ends a thousand reads that wait, and the ses
   second.wait();
   CHECK(second.failures() == 0);
   session.read(1, 0, {bytes.data(), 5});
+}
+
+TEST_CASE("storage/retrying: a stop token ends the waits of all sessions, and those of making a plan") {
+  const deadline limit("stop tokens of storages of one's own");
+  const far_memory far(two_files(), {.latency = 0ms, .faults = {first_reads_fail(~0u)}});
+  std::stop_source stop;
+  const ps::retrying retried(far, {.initial_backoff = 24h, .max_backoff = 24h, .max_time = 24h, .budget = 0},
+                             stop.get_token());
+  const auto ended_by_stop = [](auto&& f) {
+    try {
+      f();
+    } catch (const ps::error& e) {
+      return e.code() == ps::errc::stopped;
+    }
+    return false;
+  };
+  auto session = retried.connect();
+  std::vector<std::byte> bytes(10);
+  std::vector<ps::read_request> requests;
+  for (std::size_t i = 0; i < 10; ++i) requests.push_back({0, i, {&bytes[i], 1}, i});
+  read_outcomes outcomes(10);
+  session.read_many(requests, outcomes.listener());
+  std::atomic<bool> plan_stopped{false};
+  std::thread makes_plan([&] { plan_stopped = ended_by_stop([&] { (void)ps::webdataset(retried); }); });
+  eventually([&] { return far.reads() > 10 && session.report().counters.retries == 10; });
+  stop.request_stop();
+  makes_plan.join();
+  outcomes.wait();
+  CHECK(plan_stopped);
+  CHECK(outcomes.failures(ps::errc::stopped) == 10);
+  CHECK(ended_by_stop([&] { retried.connect().read(0, 0, bytes); }));
 }
 
 TEST_CASE("storage/retrying: a session that ends reports each of its reads") {

@@ -32,8 +32,9 @@ struct request_options {
   size max_coalesced{};
   /// with latency, a longer range is requested in parts of at most this size, all at once; 0: never
   std::uint64_t part_size = 16_MiB;
-  /// with latency, the most requests in flight; fewer are where more bring nothing
-  std::size_t max_in_flight = 64;
+  /// with latency, the most requests in flight; fewer are where more bring nothing; unset: as many as the
+  /// storage lets through (http: `connections`), 64 where it has no limit
+  std::optional<std::size_t> max_in_flight{};
 
   [[nodiscard]] constexpr std::uint64_t coalesce_gap_with(bool latency) const noexcept {
     return coalesce_gap.value_or(latency ? 64_KiB : 8_KiB);

@@ -35,8 +35,8 @@ namespace penstock::inline v0_1 {
 /// keeps that many bytes, for as many samples as fit on average. A sample larger than a quarter of the bytes
 /// kept is read by its worker, in its turn. A storage with latency (`latent_session`) fetches 256 samples or
 /// 32 MiB ahead by default, whichever are more samples, but at most 4096; `prefetch(0)` turns that off.
-/// As many requests are in flight as the store gets faster by, up to 64. All of these sizes are
-/// `request_options`, which you can give as well.
+/// As many requests are in flight as the store gets faster by, up to what the storage lets through (`http`:
+/// 64 `connections`). All of these sizes are `request_options`, which you can give as well.
 struct prefetch_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "prefetch";

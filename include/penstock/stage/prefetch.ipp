@@ -26,8 +26,8 @@ PENSTOCK_INLINE void check_requests(const request_options& requests) {
   if (requests.part_size != 0 && requests.part_size < least_part)
     refuse({"prefetch: parts of ", requests.part_size, " bytes cost more than they bring; give at least ",
             least_part, ", as in {.part_size = 8_MiB}, or 0 for no parts"});
-  if (requests.max_in_flight == 0 || requests.max_in_flight > max_in_flight)
-    refuse({"prefetch: .max_in_flight = ", requests.max_in_flight, " requests; give 1 to ", max_in_flight,
+  if (requests.max_in_flight == 0u || requests.max_in_flight > max_in_flight)
+    refuse({"prefetch: .max_in_flight = ", *requests.max_in_flight, " requests; give 1 to ", max_in_flight,
             ", as in {.max_in_flight = 32}, or write prefetch(0) to fetch nothing"});
 }
 

@@ -238,6 +238,10 @@ class any_of {
       return all;
     }
 
+    [[nodiscard]] session_report limits() const {
+      return call([&](auto& s) -> session_report { return limits_of(s); });
+    }
+
     /// Whether an object is shown in place now; once true, it stays true.
     [[nodiscard]] bool mapped(object_id id) const
       requires(!views && (sometimes_mapped<Storages> || ...))

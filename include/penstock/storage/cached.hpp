@@ -145,6 +145,11 @@ class cached {
       state_->session.add_to(all.counters);
       return all;
     }
+    [[nodiscard]] session_report limits() const {
+      session_report all = limits_of(state_->session.far());
+      all.max_in_flight = 0;
+      return all;
+    }
 
    private:
     friend cached;

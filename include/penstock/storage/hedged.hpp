@@ -5,18 +5,15 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/resilience/hedged_reads.hpp>
 #include <penstock/storage/resilience/retried_session.hpp>
-#include <penstock/storage/sidecar.hpp>
+#include <penstock/storage/resilience/retry_policy.hpp>
 
 #include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -31,7 +28,7 @@ struct hedged_options {
 
 namespace detail {
 /// Throws errc::argument for options that make no sense.
-[[nodiscard]] hedge_rules rules_of(const hedged_options& options);
+[[nodiscard]] retry_policy policy_of(const hedged_options& options);
 }  // namespace detail
 
 /// Starts a second read of the same bytes when one of another storage is late; the first of the two to end
@@ -58,7 +55,9 @@ namespace detail {
 /// Threads: any number of threads may use a session. `cancel` also ends blocking reads, with errc::stopped.
 /// Source: J. Dean and L. A. Barroso, "The Tail at Scale", 2013.
 template <storage Storage>
-class hedged {
+class hedged : public detail::retried_storage<hedged<Storage>, Storage> {
+  using base = detail::retried_storage<hedged<Storage>, Storage>;
+  friend base;
   static constexpr bool in_background = background_session<typename Storage::session>;
   static_assert(
       in_background,
@@ -66,42 +65,20 @@ class hedged {
       "uring_file or simulated_storage; file, mapped_file and memory_files do not");
 
  public:
-  static constexpr bool names_are_paths = local_storage<Storage>;
-  using session = detail::retried_session<Storage, detail::hedged_reads>;
-
   explicit hedged(Storage where, hedged_options options = {})
-      : inner_(std::move(where)), rules_(detail::rules_of(options)) {}
+      : base(std::move(where), detail::policy_of(options)) {}
 
-  [[nodiscard]] std::span<const std::string> names() const { return inner_.names(); }
-  /// Whether the names are paths in the local file system.
-  [[nodiscard]] bool local() const { return is_local(inner_); }
-  [[nodiscard]] session connect() const { return session(inner_, rules_); }
-  /// See `sidecar_storage`.
-  [[nodiscard]] hedged sidecars(sidecar which) const
-    requires sidecar_storage<Storage>
-  {
-    return hedged(*this, inner_.sidecars(which));
-  }
-  /// See `renaming_storage`.
-  [[nodiscard]] hedged with_names(std::vector<std::string> names) const
-    requires renaming_storage<Storage>
-  {
-    return hedged(*this, inner_.with_names(std::move(names)));
-  }
   [[nodiscard]] std::string describe() const {
-    return detail::describe_around(
-        "hedged", inner_,
-        detail::text({"at most ", std::lround(rules_.max_extra_requests * 100), " % more reads"}));
+    return this->describe_as(
+        "hedged", detail::text({"at most ", std::lround(this->policy().hedges->max_extra_requests * 100),
+                                " % more reads"}));
   }
 
  private:
-  hedged(const hedged& like, Storage where) : inner_(std::move(where)), rules_(like.rules_) {}
-
-  Storage inner_;
-  detail::hedge_rules rules_;
+  hedged(const base& like, Storage where) : base(like, std::move(where)) {}
 };
 
-inline detail::hedge_rules detail::rules_of(const hedged_options& options) {
+inline detail::retry_policy detail::policy_of(const hedged_options& options) {
   if (!(options.max_extra_requests >= 0 && options.max_extra_requests <= 1))
     throw error(errc::argument,
                 "hedged starts from 0 to 1 second reads per read; max_extra_requests must be between them");
@@ -113,10 +90,8 @@ inline detail::hedge_rules detail::rules_of(const hedged_options& options) {
     throw error(errc::argument,
                 "hedged must have seen at least one read to know which are late; write "
                 "{.observations = 1} or more");
-  return {.max_extra_requests = options.max_extra_requests,
-          .observations = options.observations,
-          .min_delay = options.min_delay,
-          .bytes = options.bytes};
+  return {.hedges = hedge_rules{options.max_extra_requests, options.observations, options.min_delay,
+                                options.bytes}};
 }
 
 }  // namespace penstock::inline v0_1

@@ -11,7 +11,7 @@
 #include <penstock/storage/braces.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/http_options.hpp>
-#include <penstock/storage/resilience/resilient_session.hpp>
+#include <penstock/storage/resilience/retried_session.hpp>
 #include <penstock/storage/sidecar.hpp>
 #include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/url.hpp>
@@ -79,15 +79,15 @@ class http {
   static constexpr std::string_view schemes[] = {"http", "https"};
 
   /// What a run reads through; see `background_session` and `latent_session`.
-  class session : public detail::resilient_session<detail::plain_http> {
+  class session : public detail::retried_session<detail::plain_http> {
    public:
     /// Connections opened so far.
     [[nodiscard]] std::uint64_t connections() const noexcept { return inside().connections(); }
 
    private:
     friend http;
-    session(const detail::plain_http& where, const detail::retry_policy& rules)
-        : resilient_session(where, rules) {}
+    session(const detail::plain_http& where, const detail::retry_policy& policy)
+        : retried_session(where, policy) {}
   };
 
   explicit http(std::string_view pattern, http_options options = {})
@@ -101,7 +101,7 @@ class http {
   [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
   /// Throws errc::argument for a `ca_file` that cannot be used, and for proxies that are no URLs.
   [[nodiscard]] session connect() const {
-    return {detail::plain_http(list_, options_), detail::retry_policy_of(options_)};
+    return {detail::plain_http(list_, options_), detail::policy_of(options_)};
   }
   /// See `sidecar_storage`; queries stay as they are.
   [[nodiscard]] http sidecars(sidecar which) const {
@@ -127,7 +127,7 @@ class http {
   http(std::vector<std::string> urls, std::string pattern, http_options options)
       : options_(std::move(options)) {
     detail::check(options_);
-    (void)detail::retry_policy_of(options_);
+    (void)detail::policy_of(options_);
     auto list = std::make_unique<detail::web::object_list>();
     list->pattern = std::move(pattern);
     for (const std::string& one : urls) {

@@ -32,8 +32,8 @@ struct http_options {
   /// none is. As `--speed-limit` and `--speed-time` of curl.
   std::uint64_t min_throughput = 1024;
   std::chrono::milliseconds throughput_window{30'000};
-  /// The time of a request from its start to the last byte of its answer. It gets one more millisecond for
-  /// each 256 bytes that it sends, and for each 16 bytes of the range that it asks for.
+  /// The time of a request from its start to the last byte of its answer, redirects included. It gets one
+  /// more millisecond for each 256 bytes that it sends, and for each 16 bytes of the range that it asks for.
   std::chrono::milliseconds max_time{300'000};
   /// A connection that was idle for longer is not used again: what lies between may have forgotten it.
   std::chrono::milliseconds idle_time{30'000};
@@ -49,8 +49,8 @@ struct http_options {
   std::vector<std::pair<std::string, std::string>> headers = {};
   /// How reads that fail are tried again; `{.attempts = 1}`: they are not.
   retrying_options retries = {};
-  /// How many reads are in flight, at most as many as `connections`, and fewer after the server asked for
-  /// that; `{.max_in_flight = 0}`: always as many as are wanted.
+  /// How many reads are in flight: as many as `connections` unless `max_in_flight` is less, and fewer after
+  /// the server asked for that; `{.max_in_flight = 0}`: always as many as are wanted.
   throttled_options throttle = {};
   /// When a read that is late gets a second request; `{.max_extra_requests = 0}`: none.
   hedged_options hedges = {};
@@ -65,6 +65,10 @@ struct http_options {
 namespace detail {
 /// Throws errc::argument for options that make no sense.
 void check(const http_options& options);
+/// What is done about requests that fail or are late. `attempts` of 1, `max_in_flight` of 0 and a
+/// `max_extra_requests` of 0 switch it off. No more reads than `connections` are let through in any case:
+/// more would wait inside, where they would look late. Throws errc::argument for options that make no sense.
+[[nodiscard]] retry_policy policy_of(const http_options& options);
 }  // namespace detail
 
 }  // namespace penstock::inline v0_1

@@ -55,4 +55,16 @@ PENSTOCK_INLINE void detail::check(const http_options& options) {
   for (const auto& [name, value] : options.headers) check_header(name, value);
 }
 
+PENSTOCK_INLINE detail::retry_policy detail::policy_of(const http_options& options) {
+  retry_policy made = policy_of(options.retries, options.stop);
+  if (options.throttle.max_in_flight != 0u) {
+    made.max_pause = policy_of(options.throttle).max_pause;
+    made.max_in_flight =
+        std::min(options.throttle.max_in_flight.value_or(options.connections), options.connections);
+  }
+  const retry_policy second = policy_of(options.hedges);
+  if (second.hedges->max_extra_requests > 0) made.hedges = second.hedges;
+  return made;
+}
+
 }  // namespace penstock::inline v0_1

@@ -9,9 +9,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/storage/http_error.hpp>
 #include <penstock/storage/http_options.hpp>
-#include <penstock/storage/resilience/resilient_session.hpp>
-#include <penstock/storage/retrying.hpp>
-#include <penstock/storage/s3/requests/object_list.hpp>
+#include <penstock/storage/resilience/retry_policy.hpp>
 #include <penstock/storage/s3/requests/percent.hpp>
 #include <penstock/storage/url.hpp>
 #include <penstock/storage/web/web_call.hpp>
@@ -53,7 +51,7 @@ namespace detail {
 class catalog_calls {
  public:
   explicit catalog_calls(const http_options& options)
-      : headers_(options.headers), client_(options), retries_(retry_rules_of(options)) {
+      : headers_(options.headers), client_(options), retries_(policy_of(options)) {
     for (const auto& [name, value] : headers_) {  // any of them may be one: Authorization, Cookie, X-Api-Key
       keep_secret(value);
       keep_secret(value.substr(value.rfind(' ') + 1));
@@ -63,7 +61,7 @@ class catalog_calls {
 
   /// The object that a URL gives. `missing`: what to say if it is not there.
   [[nodiscard]] nlohmann::json get(const std::string& address, std::string_view missing) {
-    return retrying_pages([&] {
+    return retries_.insist([&] {
       web::call call;
       call.where = parse_url(address);
       call.headers = headers_;
@@ -90,7 +88,7 @@ class catalog_calls {
     if (colon != std::string::npos) add("client_id", std::string_view(as.credential).substr(0, colon));
     add("client_secret", std::string_view(as.credential).substr(colon + 1));
     if (!as.scope.empty()) add("scope", as.scope);
-    const nlohmann::json said = retrying_pages([&] {
+    const nlohmann::json said = retries_.insist([&] {
       web::call call;
       call.method = web::verb::post;
       call.where = parse_url(address);
@@ -108,10 +106,6 @@ class catalog_calls {
   }
 
  private:
-  template <class Ask>
-  nlohmann::json retrying_pages(Ask&& ask) {
-    return retries_.insist(ask);
-  }
   [[nodiscard]] nlohmann::json answer(web::call& call, std::string_view doing, std::string_view missing) {
     call.headers_stay = true;
     call.max_body = std::size_t{64} << 20;  // the answer has all of the table's metadata
@@ -155,7 +149,7 @@ class catalog_calls {
   std::vector<std::pair<std::string, std::string>> headers_;
   std::vector<std::string> secrets_;  // no error shows them
   web::client client_;
-  s3::page_retries retries_;
+  retrier retries_;
 };
 
 }  // namespace detail

@@ -5,15 +5,14 @@
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/resilience/retried_session.hpp>
-#include <penstock/storage/sidecar.hpp>
+#include <penstock/storage/resilience/retry_policy.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <span>
+#include <stop_token>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -41,7 +40,7 @@ struct retrying_options {
 
 namespace detail {
 /// Throws errc::argument for options that make no sense.
-[[nodiscard]] retry_rules rules_of(const retrying_options& options);
+[[nodiscard]] retry_policy policy_of(const retrying_options& options, std::stop_token stop = {});
 }  // namespace detail
 
 /// Tries reads of another storage again if their failure may pass.
@@ -64,42 +63,25 @@ namespace detail {
 /// errc::stopped.
 /// Source: M. Brooker, "Exponential Backoff And Jitter", 2015; AWS SDKs, retry mode "standard".
 template <storage Storage>
-class retrying {
+class retrying : public detail::retried_storage<retrying<Storage>, Storage> {
+  using base = detail::retried_storage<retrying<Storage>, Storage>;
+  friend base;
+
  public:
-  static constexpr bool names_are_paths = local_storage<Storage>;
-  using session = detail::retried_session<Storage>;
+  /// `stop` ends all waits of all sessions, and their reads in the background, with errc::stopped, while a
+  /// plan is made as while it runs.
+  explicit retrying(Storage where, retrying_options options = {}, std::stop_token stop = {})
+      : base(std::move(where), detail::policy_of(options, std::move(stop))) {}
 
-  explicit retrying(Storage where, retrying_options options = {})
-      : inner_(std::move(where)), rules_(detail::rules_of(options)) {}
-
-  [[nodiscard]] std::span<const std::string> names() const { return inner_.names(); }
-  /// Whether the names are paths in the local file system.
-  [[nodiscard]] bool local() const { return is_local(inner_); }
-  [[nodiscard]] session connect() const { return session(inner_, rules_); }
-  /// See `sidecar_storage`.
-  [[nodiscard]] retrying sidecars(sidecar which) const
-    requires sidecar_storage<Storage>
-  {
-    return retrying(*this, inner_.sidecars(which));
-  }
-  /// See `renaming_storage`.
-  [[nodiscard]] retrying with_names(std::vector<std::string> names) const
-    requires renaming_storage<Storage>
-  {
-    return retrying(*this, inner_.with_names(std::move(names)));
-  }
   [[nodiscard]] std::string describe() const {
-    return detail::describe_around("retrying", inner_, detail::text({rules_.attempts, " attempts"}));
+    return this->describe_as("retrying", detail::text({this->policy().attempts, " attempts"}));
   }
 
  private:
-  retrying(const retrying& like, Storage where) : inner_(std::move(where)), rules_(like.rules_) {}
-
-  Storage inner_;
-  detail::retry_rules rules_;
+  retrying(const base& like, Storage where) : base(like, std::move(where)) {}
 };
 
-inline detail::retry_rules detail::rules_of(const retrying_options& options) {
+inline detail::retry_policy detail::policy_of(const retrying_options& options, std::stop_token stop) {
   constexpr std::chrono::milliseconds none{0}, day{86'400'000};
   for (const auto time : {options.initial_backoff, options.max_backoff, options.max_retry_after,
                           options.max_time, options.max_unreachable_time}) {
@@ -116,7 +98,8 @@ inline detail::retry_rules detail::rules_of(const retrying_options& options) {
           .max_time = options.max_time,
           .max_unreachable_time = options.max_unreachable_time,
           .budget = options.budget,
-          .seed = options.seed};
+          .seed = options.seed,
+          .stop = std::move(stop)};
 }
 
 }  // namespace penstock::inline v0_1

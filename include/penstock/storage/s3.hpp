@@ -10,7 +10,7 @@
 #include <penstock/storage/braces.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/http_options.hpp>
-#include <penstock/storage/resilience/resilient_session.hpp>
+#include <penstock/storage/resilience/retried_session.hpp>
 #include <penstock/storage/retrying.hpp>
 #include <penstock/storage/s3/requests/names.hpp>
 #include <penstock/storage/s3/requests/object_list.hpp>
@@ -69,15 +69,15 @@ class s3 {
   static constexpr std::string_view schemes[] = {"s3"};
 
   /// What a run reads through; see `background_session` and `latent_session`.
-  class session : public detail::resilient_session<detail::plain_s3> {
+  class session : public detail::retried_session<detail::plain_s3> {
    public:
     /// Connections opened so far.
     [[nodiscard]] std::uint64_t connections() const noexcept { return inside().connections(); }
 
    private:
     friend s3;
-    session(const detail::plain_s3& where, const detail::retry_policy& rules)
-        : resilient_session(where, rules) {}
+    session(const detail::plain_s3& where, const detail::retry_policy& policy)
+        : retried_session(where, policy) {}
   };
 
   explicit s3(std::string_view pattern, s3_options options = {})
@@ -95,14 +95,14 @@ class s3 {
                                                      const s3_options& options = {}) {
     detail::check(options.connection);
     detail::s3::store with(options);
-    return detail::s3::names_in(with, prefix, detail::retry_rules_of(options.connection));
+    return detail::s3::names_in(with, prefix, detail::policy_of(options.connection));
   }
 
   /// The objects, each as `s3://bucket/key`.
   [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
   /// Throws errc::argument for a region, an endpoint, a profile or a `ca_file` that cannot be used.
   [[nodiscard]] session connect() const {
-    return {detail::plain_s3(list_, options_), detail::retry_policy_of(options_.connection)};
+    return {detail::plain_s3(list_, options_), detail::policy_of(options_.connection)};
   }
   /// See `sidecar_storage`.
   [[nodiscard]] s3 sidecars(sidecar which) const {
@@ -128,7 +128,7 @@ class s3 {
  private:
   s3(std::vector<std::string> names, std::string pattern, s3_options options) : options_(std::move(options)) {
     detail::check(options_.connection);
-    (void)detail::retry_policy_of(options_.connection);
+    (void)detail::policy_of(options_.connection);
     auto list = std::make_unique<detail::s3::object_names>();
     list->pattern = std::move(pattern);
     for (const std::string& one : names) {

@@ -10,7 +10,7 @@
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/resilience/resilient_session.hpp>
+#include <penstock/storage/resilience/retry_policy.hpp>
 #include <penstock/storage/s3/requests/names.hpp>
 #include <penstock/storage/s3/requests/store.hpp>
 #include <penstock/storage/s3/requests/store_call.hpp>
@@ -38,7 +38,8 @@ struct s3_writer_options {
   std::size_t max_in_flight = 4;
   /// How often a request is sent before its failure is the error, if trying again may help.
   unsigned attempts = 8;
-  /// The time before the second attempt; it doubles for each further one, up to 20 s.
+  /// The wait before the second attempt is a random part of this; it doubles for each further one, up to 20
+  /// s.
   std::chrono::milliseconds initial_backoff{250};
 };
 
@@ -67,9 +68,7 @@ class s3_writer {
  public:
   /// Throws what `s3::connect` throws, and errc::argument for sizes that make no sense. Sends nothing.
   explicit s3_writer(s3_options options = {}, s3_writer_options how = {})
-      : how_(checked(how)), store_(std::make_unique<detail::s3::store>(valid(options))) {
-    how_.reads = detail::retry_rules_of(options.connection);
-  }
+      : how_(checked(how, options)), store_(std::make_unique<detail::s3::store>(options)) {}
   s3_writer(s3_writer&&) noexcept = default;
   s3_writer& operator=(s3_writer&& other) noexcept {
     upload_.reset();  // before its store
@@ -135,12 +134,9 @@ class s3_writer {
           errc::state,
           "no object is open in this s3_writer: call open(\"bucket/key\") first, also after an error");
   }
-  [[nodiscard]] static const s3_options& valid(const s3_options& options) {
+  [[nodiscard]] static detail::s3::upload_plan checked(const s3_writer_options& how,
+                                                       const s3_options& options) {
     detail::check(options.connection);
-    (void)detail::rules_of(options.connection.retries);
-    return options;
-  }
-  [[nodiscard]] static detail::s3::upload_plan checked(const s3_writer_options& how) {
     constexpr std::size_t least = std::size_t{5} << 20, largest = std::size_t{5} << 30;
     if (how.part_size < least || how.part_size > largest)
       throw error(errc::argument,
@@ -152,7 +148,12 @@ class s3_writer {
     if (how.initial_backoff.count() < 0 || how.initial_backoff > std::chrono::hours(1))
       throw error(errc::argument,
                   {"initial_backoff is from 0 ms to an hour, not ", how.initial_backoff.count(), " ms"});
-    return {how.part_size, how.max_in_flight, how.attempts, how.initial_backoff};
+    detail::retry_policy retries = detail::policy_of(options.connection);
+    retries.attempts = how.attempts;
+    retries.initial_backoff = how.initial_backoff;
+    retries.max_backoff = std::chrono::seconds(20);
+    retries.budget = 0;
+    return {how.part_size, how.max_in_flight, retries};
   }
 
   detail::s3::upload_plan how_;

@@ -88,4 +88,12 @@ template <class S>
   return made;
 }
 
+/// What decides how many reads a session gets: `max_in_flight`, `counted` and `slow_downs` of its report. It
+/// is asked for at each request, and a session whose report takes a lock has `limits()`, which takes none.
+template <class S>
+[[nodiscard]] session_report limits_of(const S& session) {
+  if constexpr (requires { session.limits(); }) return session.limits();
+  return report_of(session);
+}
+
 }  // namespace penstock::inline v0_1

@@ -5,27 +5,28 @@
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/resilience/retried_session.hpp>
-#include <penstock/storage/sidecar.hpp>
+#include <penstock/storage/resilience/retry_policy.hpp>
 
 #include <chrono>
 #include <cstddef>
-#include <span>
+#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
 /// How many reads `throttled` lets through.
 struct throttled_options {
-  std::size_t max_in_flight = 64;  ///< reads of a session in flight, at most and at first
+  /// reads of a session in flight, at most and at first; unset: 64, in `http_options` as many as
+  /// `connections`
+  std::optional<std::size_t> max_in_flight{};
   /// A store that asks to wait is obeyed up to this time.
   std::chrono::milliseconds max_retry_after{60'000};
 };
 
 namespace detail {
 /// Throws errc::argument for options that make no sense.
-[[nodiscard]] retry_rules rules_of(const throttled_options& options);
+[[nodiscard]] retry_policy policy_of(const throttled_options& options);
 }  // namespace detail
 
 /// Limits how many reads of another storage are in flight, and lowers the limit when the store asks for
@@ -47,51 +48,32 @@ namespace detail {
 /// errc::stopped.
 /// Source: additive increase and multiplicative decrease, as in D.-M. Chiu and R. Jain, 1989.
 template <storage Storage>
-class throttled {
+class throttled : public detail::retried_storage<throttled<Storage>, Storage> {
+  using base = detail::retried_storage<throttled<Storage>, Storage>;
+  friend base;
+
  public:
-  static constexpr bool names_are_paths = local_storage<Storage>;
-  using session = detail::retried_session<Storage>;
-
   explicit throttled(Storage where, throttled_options options = {})
-      : inner_(std::move(where)), rules_(detail::rules_of(options)) {}
+      : base(std::move(where), detail::policy_of(options)) {}
 
-  [[nodiscard]] std::span<const std::string> names() const { return inner_.names(); }
-  /// Whether the names are paths in the local file system.
-  [[nodiscard]] bool local() const { return is_local(inner_); }
-  [[nodiscard]] session connect() const { return session(inner_, rules_); }
-  /// See `sidecar_storage`.
-  [[nodiscard]] throttled sidecars(sidecar which) const
-    requires sidecar_storage<Storage>
-  {
-    return throttled(*this, inner_.sidecars(which));
-  }
-  /// See `renaming_storage`.
-  [[nodiscard]] throttled with_names(std::vector<std::string> names) const
-    requires renaming_storage<Storage>
-  {
-    return throttled(*this, inner_.with_names(std::move(names)));
-  }
   [[nodiscard]] std::string describe() const {
-    return detail::describe_around("throttled", inner_,
-                                   detail::text({"at most ", rules_.max_in_flight, " at once"}));
+    return this->describe_as("throttled",
+                             detail::text({"at most ", this->policy().max_in_flight, " at once"}));
   }
 
  private:
-  throttled(const throttled& like, Storage where) : inner_(std::move(where)), rules_(like.rules_) {}
-
-  Storage inner_;
-  detail::retry_rules rules_;
+  throttled(const base& like, Storage where) : base(like, std::move(where)) {}
 };
 
-inline detail::retry_rules detail::rules_of(const throttled_options& options) {
+inline detail::retry_policy detail::policy_of(const throttled_options& options) {
   constexpr std::chrono::milliseconds none{0}, day{86'400'000};
   if (options.max_retry_after < none || options.max_retry_after > day)
     throw error(errc::argument,
                 {"throttled waits from 0 ms to a day, not ", options.max_retry_after.count(), " ms"});
-  if (options.max_in_flight == 0)
+  if (options.max_in_flight == 0u)
     throw error(errc::argument,
                 "throttled lets at least one read through; write {.max_in_flight = 1} or more");
-  return {.max_in_flight = options.max_in_flight, .max_pause = options.max_retry_after};
+  return {.max_in_flight = options.max_in_flight.value_or(64), .max_pause = options.max_retry_after};
 }
 
 }  // namespace penstock::inline v0_1

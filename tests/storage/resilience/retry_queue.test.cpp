@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/storage/resilience/retry_queue.hpp>
 
+#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/storage/hedged.hpp>
+#include <penstock/storage/memory_files.hpp>
 #include <penstock/storage/resilience/retried_session.hpp>
 #include <penstock/storage/retrying.hpp>
+#include <penstock/storage/simulated_storage.hpp>
+#include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/throttled.hpp>
 
 #include "support/catch.hpp"
@@ -31,8 +35,8 @@ using penstock_test::read_outcomes;
 
 TEST_CASE("storage/resilience/retry_queue: without a seed, each session draws its own waits") {
   CHECK(ps::detail::arbitrary_seed() != ps::detail::arbitrary_seed());
-  CHECK_FALSE(ps::detail::rules_of(ps::retrying_options{}).seed);
-  CHECK(ps::detail::rules_of(ps::retrying_options{.seed = 0}).seed == 0u);
+  CHECK_FALSE(ps::detail::policy_of(ps::retrying_options{}).seed);
+  CHECK(ps::detail::policy_of(ps::retrying_options{.seed = 0}).seed == 0u);
 }
 
 namespace {
@@ -147,7 +151,7 @@ struct down_at_first {
   [[nodiscard]] session connect() const { return {failures, asked}; }
 };
 
-const ps::detail::retry_rules careful{
+const ps::detail::retry_policy careful{
     .attempts = 6, .initial_backoff = 1ms, .max_backoff = 4ms, .budget = 100, .seed = 1, .max_in_flight = 4};
 
 }  // namespace
@@ -183,4 +187,69 @@ TEST_CASE(
   CHECK(outcomes.failures(ps::errc::io) == 100);
   CHECK(*far.asked <= 130);
   CHECK_THROWS_AS(session.read(0, 0, into), ps::error);
+}
+
+namespace {
+
+/// Threads read, one of them many ranges at a time, and cancel; what is not cancelled gives the right bytes.
+template <class Storage>
+ps::storage_counters hammered(const Storage& far, const std::string& all,
+                              const ps::detail::retry_policy& how) {
+  const ps::detail::retried_session<Storage> session(far, how);
+  std::atomic<bool> wrong{false};
+  std::vector<std::jthread> readers;
+  for (unsigned t = 0; t < 3; ++t) {
+    readers.emplace_back([&, t] {
+      std::array<std::byte, 50> bytes{};
+      for (std::uint64_t i = 0; i < 50; ++i) {
+        try {
+          session.read(0, t * 1000 + i, bytes);
+          if (ps::text_of(bytes) != all.substr(t * 1000 + i, 50) || session.size(0) != all.size())
+            wrong = true;
+        } catch (const ps::error& e) {
+          if (e.code() != ps::errc::stopped && e.code() != ps::errc::io) wrong = true;
+        }
+      }
+    });
+  }
+  for (std::uint64_t round = 0; round < 30; ++round) {
+    std::vector<std::byte> bytes(100 * 20);
+    std::vector<ps::read_request> requests;
+    for (std::size_t i = 0; i < 100; ++i)
+      requests.push_back({0, 3000 + i * 20 + round, {bytes.data() + i * 20, 20}, i});
+    read_outcomes outcomes(100);
+    session.read_many(requests, outcomes.listener());
+    if (round % 3 == 1) std::this_thread::sleep_for(1ms);
+    if (round % 3 != 0) session.cancel();
+    outcomes.wait();
+    CHECK(outcomes.each_once());
+    if (round % 3 == 0) CHECK(outcomes.failures() == 0);
+    for (std::size_t i = 0; i < 100; ++i)
+      if (!outcomes.failed(i) && ps::text_of(requests[i].into) != all.substr(requests[i].offset, 20))
+        wrong = true;
+  }
+  readers.clear();
+  CHECK_FALSE(wrong);
+  CHECK(session.limits().max_in_flight == session.report().max_in_flight);
+  while (session.report().counters.held != 0) std::this_thread::sleep_for(1ms);  // reads that lost
+  return session.report().counters;
+}
+
+}  // namespace
+
+TEST_CASE("storage/resilience/retry_queue: retries, a limit and second reads of one queue, in any storage") {
+  const deadline limit("everything at once");
+  std::string all(10'000, '\0');
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<char>(i * 31 + (i >> 8));
+  const ps::simulated_storage far(
+      ps::memory_files().add("a", all),
+      {.latency = 0ms, .jitter = 300us, .failing = 0.2, .stall_one_in = 60, .stall = 20ms});
+  const ps::detail::retry_policy everything{
+      .attempts = 10,
+      .max_in_flight = 16,
+      .hedges = ps::detail::hedge_rules{.max_extra_requests = 1, .observations = 1}};
+  for (const auto& seen : {hammered(far, all, everything), hammered(ps::throttled(far), all, everything)}) {
+    CHECK(seen.retries > 0);
+    CHECK(seen.hedges > 0);
+  }
 }

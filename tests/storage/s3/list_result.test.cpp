@@ -148,3 +148,16 @@ TEST_CASE("storage/s3/list_result: a listing goes through pages, empty ones too,
   CHECK(all.accept(list_with(s3_contents("train/1", "1"))).objects.size() == 1);
   CHECK(all.done());
 }
+
+TEST_CASE("storage/s3/list_result: a list of ever more empty pages ends") {
+  ps::detail::s3::object_listing list("a");
+  const auto page = [&](int number, const char* name) {
+    return list.accept(
+        std::string("<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>") +
+        std::to_string(number) + "</NextContinuationToken>" + name + "</ListBucketResult>");
+  };
+  for (int i = 0; i < 1000; ++i) CHECK(page(i, "").objects.empty());
+  CHECK(page(1000, "<Contents><Key>a1</Key><Size>1</Size></Contents>").objects.size() == 1);
+  for (int i = 2000; i < 3000; ++i) CHECK(page(i, "").objects.empty());
+  CHECK_THROWS_WITH(page(3000, ""), contains("does not end: 1001 pages in a row"));
+}

@@ -132,6 +132,7 @@ class checked_session : public session_adaptor<checked_session<Far>, typename Fa
     all.names = state_->where.names();
     return all;
   }
+  [[nodiscard]] session_report limits() const { return limits_of(state_->session); }
   /// What was compared is read through it.
   [[nodiscard]] inner& inside() const noexcept { return state_->session; }
 

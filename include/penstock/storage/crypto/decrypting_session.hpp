@@ -299,6 +299,11 @@ class decrypting_session
     all.names = state_->where.names();
     return all;
   }
+  [[nodiscard]] session_report limits() const {
+    session_report all = limits_of(state_->session);
+    if constexpr (in_background) all.limit(state_->rules.max_in_flight);
+    return all;
+  }
   [[nodiscard]] inner& inside() const noexcept { return state_->session; }
 
  private:

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/owned.hpp>
+#include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/reads/background_view.hpp>
 #include <penstock/storage/reads/waiting_reads.hpp>
+#include <penstock/storage/resilience/late_reads.hpp>
+#include <penstock/storage/resilience/retry_policy.hpp>
 #include <penstock/storage/session_report.hpp>
 #include <penstock/storage/session_view.hpp>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -19,7 +24,6 @@
 #include <mutex>
 #include <optional>
 #include <span>
-#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -28,63 +32,9 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// What an exception says about trying again.
-struct read_failure {
-  bool may_pass = false, timed_out = false, unreachable = false;
-  std::optional<std::uint64_t> asked_ms{};  // set if the store asked for fewer reads
-
-  [[nodiscard]] static read_failure of(const error& failed) noexcept;
-  [[nodiscard]] static read_failure of(const std::exception_ptr& failed) noexcept;
-};
-
-/// What a retry_queue does beyond passing reads on.
-struct retry_rules {
-  using milliseconds = std::chrono::milliseconds;
-
-  std::uint32_t attempts = 1;  // of each read, including the first
-  milliseconds initial_backoff{0}, max_backoff{0}, max_retry_after{0};
-  milliseconds max_time{86'400'000}, max_unreachable_time{86'400'000};  // from first failure to last attempt
-  std::uint64_t budget = 0;             // tokens for attempts after the first; 0: no limit
-  std::optional<std::uint64_t> seed{};  // draws the waits; none: each retry_queue has its own
-  std::size_t max_in_flight = 0;        // reads in flight, at most; 0: no limit
-  milliseconds max_pause{0};            // of all reads, when the store asked for it
-  std::stop_token stop{};               // ends what waits outside of a retry_queue
-
-  /// Whether an attempt that begins at `due` is too late for a read that failed so, first at `failed`.
-  [[nodiscard]] bool too_late(std::chrono::steady_clock::time_point due,
-                              std::chrono::steady_clock::time_point failed,
-                              const read_failure& why) const noexcept;
-};
-
-/// Tokens that attempts cost and successful reads give back, so that a store that is down is not asked more
-/// often than one that is well. Source: AWS SDKs, retry mode "standard".
-class retry_budget {
- public:
-  static constexpr std::int64_t for_retry = 5, for_time_out = 10, if_asked = 1;
-
-  explicit retry_budget(std::uint64_t tokens) noexcept;
-  [[nodiscard]] bool take(std::int64_t cost) noexcept;
-  /// Costs one load while the budget is full.
-  void give(std::int64_t tokens) noexcept;
-
- private:
-  std::int64_t maximum_;  // 0: no limit
-  std::atomic<std::int64_t> left_;
-};
-
-/// "after 3 attempts", and why there are no more of them: the budget is spent, or the next would be too late.
-[[nodiscard]] std::string attempts_text(std::uint32_t attempts, bool spent, bool late);
-
-/// Differs from call to call, and from process to process.
-[[nodiscard]] std::uint64_t arbitrary_seed() noexcept;
-
-/// The wait after a failed attempt: exponential back-off with full jitter, drawn from seed, object, offset
-/// and attempt.
-[[nodiscard]] std::chrono::nanoseconds retry_wait(const retry_rules& rules, const read_request& what,
-                                                  std::uint32_t attempt) noexcept;
-
-/// Passes the reads of one session to another: tries them again, and limits how many are in flight. The work
-/// behind `retrying` and `throttled`.
+/// Passes the reads of one session to another: tries them again, limits how many are in flight, and starts a
+/// second one for those that are late, as the policy says. The work behind `retrying`, `throttled` and
+/// `hedged`, and of `http` and `s3`.
 ///
 /// Reads in the background wait in one of two queues: for room, or for the time of their next attempt. They
 /// are passed on by whichever thread finds that some can be: the caller's, the one that reported a read, or
@@ -94,13 +44,21 @@ class retry_budget {
 /// the store answers by asking for fewer halves it, once for all the reads in flight at that time.
 /// With retries and a limit, a store from which eight reads in a row failed is taken to be down: one read at
 /// a time asks whether it is back, with the waits of attempts between, and no budget is spent. After
-/// `attempts`
-/// such questions reads fail.
+/// `attempts` such questions reads fail.
 ///
-/// Blocking reads of more than 16 MiB become several reads in the background, if the session has those; see
-/// `part_reads`.
+/// The memory of two reads of the same bytes: the second one has a buffer of its own, because a read that is
+/// ignored goes on writing. The first one writes to where its caller wants the bytes, if the session can
+/// `abandon` it: when the second has won, the first is abandoned, and the second's bytes are copied once the
+/// first has ended. Otherwise the first one has a buffer, too, and every read is copied once. Buffers live
+/// until both reads have ended; small ones of first reads are kept for others. All that are in use together
+/// have at most so many bytes as the policy says: beyond that, no second read is started, and a read that
+/// would need a buffer is passed on without one.
 ///
-/// Cost: no allocation once as many reads were in flight before; a few locks per read.
+/// Blocking reads become reads in the background, if the session has those, where second reads may be started
+/// and where they have more than 16 MiB; see `part_reads`. They come before other reads.
+///
+/// Cost: two locks per read; an allocation for each second read, and for first reads of more than 1 MiB that
+/// need a buffer; otherwise none once as many reads were in flight before.
 /// Threads: as for a session.
 class retry_queue {
   using clock = std::chrono::steady_clock;
@@ -112,15 +70,11 @@ class retry_queue {
     std::uint32_t attempt = 1;
     begun_read *next = nullptr, *before = nullptr;
   };
-  /// A read in the background.
-  struct item {
-    waiting_read what{};
-    std::uint64_t cancels = 0;  // when it was requested
-    std::uint64_t round = 0;    // when it was passed on
-    begun_read begun;
-    clock::time_point due{};
-    clock::time_point failed{};  // its first attempt
-    item* next = nullptr;
+  struct item;
+  /// One of the two reads of an item that may be in flight; its address is its tag.
+  struct link {
+    item* of = nullptr;
+    bool runs = false;
   };
   /// Items in the order of their arrival.
   struct item_list {
@@ -128,17 +82,35 @@ class retry_queue {
     void append(item& one) noexcept;
     item* pop() noexcept;
   };
-  /// Whether and when a read is tried again.
-  struct decision {
-    bool again = false, spent = false, late = false;  // spent: the budget was
-    clock::time_point due{};
+  /// A read in the background.
+  struct item : watched_read {
+    waiting_read what{};
+    std::uint64_t cancels = 0;  // when it was requested
+    std::uint64_t round = 0;    // when it was passed on
+    begun_read known;
+    clock::time_point due{}, first_failed{};
+    link first{this}, second{this};
+    bool buffered = false;     // the first read goes to `first_bytes`
+    bool second_good = false;  // its bytes are there, and the first read has been abandoned
+    bool told = false;
+    unsigned pins = 0;            // threads that use it without the lock
+    std::exception_ptr failed{};  // of the first read, while the second runs
+    buffer first_bytes{}, second_bytes{};
+    item_list* among = nullptr;  // where it waits for room
+    item* next = nullptr;
   };
+  /// Passes blocking reads on before others.
+  struct urgent {
+    retry_queue& line;
+    void read_many(std::span<const read_request> requests, read_listener listener) noexcept {
+      line.begin(requests, listener, line.urgent_);
+    }
+  };
+  using buffers = std::array<buffer, 2>;
 
  public:
-  using rules_type = retry_rules;
-
   /// Refers to the names of the objects, for errors.
-  retry_queue(const retry_rules& rules, std::span<const std::string> names);
+  retry_queue(const retry_policy& policy, std::span<const std::string> names);
   retry_queue(const retry_queue&) = delete;
   retry_queue& operator=(const retry_queue&) = delete;
   /// `stop()` must have been called, and the session that reads are passed to must have ended.
@@ -150,7 +122,9 @@ class retry_queue {
   [[nodiscard]] std::uint64_t size(object_id id);
   [[nodiscard]] object_version version(object_id id);
   void read(object_id id, std::uint64_t offset, mutable_bytes into);
-  void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
+  void read_many(std::span<const read_request> requests, read_listener listener) noexcept {
+    begin(requests, listener, ready_);
+  }
   /// Also ends the waits of blocking reads, with errc::stopped.
   void cancel() noexcept;
   /// From now on no read waits; call `cancel` after it.
@@ -161,11 +135,17 @@ class retry_queue {
   /// What it counted itself, including what the session behind it would count if it did; its limit; and the
   /// oldest read that has not ended, or question about an object.
   [[nodiscard]] session_report report() const;
+  /// See `limits_of`.
+  [[nodiscard]] session_report limits() const noexcept {
+    return {.counters = {.slow_downs = slow_downs_.load(std::memory_order_relaxed)},
+            .counted = true,
+            .max_in_flight = limit_.load(std::memory_order_relaxed)};
+  }
 
  private:
   using call = void (*)(const session_view&, const read_request&, void* result);
   using counter = std::atomic<std::uint64_t>;
-  static constexpr std::size_t max_per_call = 64;
+  static constexpr std::size_t max_per_call = 64, max_kept = 1_MiB;
   static constexpr std::uint32_t max_failed_in_a_row = 8;           // more: the store is down
   static constexpr std::uint64_t whole_object = ~std::uint64_t{0};  // the offset of `size` and `version`
 
@@ -178,35 +158,48 @@ class retry_queue {
 
   // The caller of these holds the lock.
   /// `failed`: when the first attempt did; set by it.
-  [[nodiscard]] decision decide(const read_request& what, std::uint32_t attempt, const read_failure& why,
-                                bool cancelled, clock::time_point& failed) noexcept;
+  [[nodiscard]] retry_decision decide(const read_request& what, std::uint32_t attempt,
+                                      const read_failure& why, bool cancelled,
+                                      clock::time_point& failed) noexcept;
   void leave(std::uint64_t round, const read_failure* why) noexcept;
   [[nodiscard]] std::uint32_t note_outage(const read_request& what) noexcept;
-  [[nodiscard]] std::size_t room() const noexcept { return outage_ != 0 ? 1 : limit_; }
+  [[nodiscard]] std::size_t room() const noexcept { return outage_ != 0 ? 1 : limit_.load(); }
   [[nodiscard]] bool pauses() noexcept;
   [[nodiscard]] bool has_room() noexcept;
+  [[nodiscard]] bool hedges() const noexcept { return late_.get() != nullptr; }
+  [[nodiscard]] bool waits_for_room() const noexcept {
+    return urgent_.first != nullptr || ready_.first != nullptr;
+  }
   [[nodiscard]] item& make_item();
+  void begin(std::span<const read_request> requests, read_listener listener, item_list& among) noexcept;
   void pass_on(std::unique_lock<std::mutex>& held) noexcept;
   [[nodiscard]] std::size_t take_ready(std::span<read_request> into) noexcept;
+  [[nodiscard]] std::size_t take_late(std::span<read_request> into) noexcept;
+  /// Whether there was room for that in the buffers.
+  [[nodiscard]] bool hold(buffer& bytes, std::size_t size) noexcept;
+  /// What need not be kept goes to `unused`, so that it can be given back without the lock.
+  void drop_buffers(item& one, buffers& unused) noexcept;
+  /// Keeps an item for others once it was told, both reads have ended, and no thread uses it.
+  void release(item& one, buffers& unused) noexcept;
 
   void note(begun_read& one) noexcept;
   void forget(begun_read& one) noexcept;
   void succeeded(std::size_t bytes, std::uint32_t attempt) noexcept;
   [[nodiscard]] static std::exception_ptr finally(std::exception_ptr failed, std::uint32_t attempts,
-                                                  const decision& last) noexcept;
-  void ended(item& one, std::exception_ptr failed) noexcept;
+                                                  const retry_decision& last) noexcept;
+  void ended(link& which, std::exception_ptr failed) noexcept;
   void work() noexcept;
 
-  retry_rules rules_;
+  retrier retries_;
+  const retry_policy& policy_ = retries_.policy();
   std::span<const std::string> names_;
   std::optional<session_view> session_;
   background_view background_;
-  retry_budget budget_;
 
   mutable std::mutex lock_;
   std::condition_variable changed_, room_;      // for the retry_queue's thread and `stop`; for blocking reads
   std::vector<std::unique_ptr<item[]>> items_;  // `max_per_call` each
-  item_list free_, ready_, stopped_;
+  item_list free_, ready_, urgent_, stopped_;
   begun_read *oldest_ = nullptr, *newest_ = nullptr;
   std::vector<item*> timed_;  // a heap, the earliest first; has room for all items
   std::size_t made_ = 0;
@@ -218,12 +211,18 @@ class retry_queue {
   bool passing_ = false, ends_ = false;
   std::thread thread_;
 
-  std::size_t limit_, in_flight_ = 0, waiting_for_room_ = 0, grown_ = 0;
+  owned<late_reads> late_;  // null: no second reads
+  bool looks_for_late_ = false;
+  std::uint64_t held_ = 0;  // bytes of buffers in use
+
+  std::atomic<std::size_t> limit_;  // changes under the lock
+  std::size_t in_flight_ = 0, waiting_for_room_ = 0, grown_ = 0;
   std::uint32_t failed_in_a_row_ = 0, outage_ = 0;  // outage_: questions whether the store is back
   std::uint64_t round_ = 0;
   clock::time_point paused_until_{}, failing_since_{};
 
-  counter requests_{0}, bytes_{0}, slow_downs_{0}, retries_{0}, given_up_{0}, throttled_{0};
+  counter requests_{0}, bytes_{0}, slow_downs_{0}, retried_{0}, given_up_{0}, throttled_{0}, hedges_{0},
+      hedges_won_{0};
 };
 
 }  // namespace detail

@@ -4,87 +4,15 @@
 #include <penstock/storage/resilience/retry_queue.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/fingerprint.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/reads/part_reads.hpp>
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <limits>
+#include <cstring>
 #include <utility>
 
 namespace penstock::inline v0_1 {
 namespace detail {
-
-PENSTOCK_INLINE read_failure read_failure::of(const error& failed) noexcept {
-  return {!failed.recurs(), failed.timed_out(), failed.unreachable(), failed.retry_after_ms()};
-}
-PENSTOCK_INLINE read_failure read_failure::of(const std::exception_ptr& failed) noexcept {
-  try {
-    std::rethrow_exception(failed);
-  } catch (const error& e) {
-    return of(e);
-  } catch (...) {
-    return {};
-  }
-}
-
-PENSTOCK_INLINE bool retry_rules::too_late(std::chrono::steady_clock::time_point due,
-                                           std::chrono::steady_clock::time_point failed,
-                                           const read_failure& why) const noexcept {
-  return due - failed > (why.unreachable ? std::min(max_time, max_unreachable_time) : max_time);
-}
-
-PENSTOCK_INLINE retry_budget::retry_budget(std::uint64_t tokens) noexcept
-    : maximum_(static_cast<std::int64_t>(std::min<std::uint64_t>(tokens, 1'000'000'000))), left_(maximum_) {}
-
-PENSTOCK_INLINE bool retry_budget::take(std::int64_t cost) noexcept {
-  if (maximum_ == 0) return true;
-  std::int64_t left = left_.load(std::memory_order_relaxed);
-  while (left >= cost)
-    if (left_.compare_exchange_weak(left, left - cost, std::memory_order_relaxed)) return true;
-  return false;
-}
-
-PENSTOCK_INLINE void retry_budget::give(std::int64_t tokens) noexcept {
-  std::int64_t left = left_.load(std::memory_order_relaxed);
-  while (left < maximum_ &&
-         !left_.compare_exchange_weak(left, std::min(maximum_, left + tokens), std::memory_order_relaxed)) {
-  }
-}
-
-PENSTOCK_INLINE std::string attempts_text(std::uint32_t attempts, bool spent, bool late) {
-  return text({"after ", attempts, attempts == 1 ? " attempt" : " attempts",
-               spent  ? "; so many reads failed that the budget for retries is spent"
-               : late ? "; another one would begin after retrying_options::max_time or max_unreachable_time"
-                      : ""});
-}
-
-PENSTOCK_INLINE std::uint64_t arbitrary_seed() noexcept {
-  static std::atomic<std::uint64_t> calls{0};
-  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
-  const auto place = reinterpret_cast<std::uintptr_t>(&calls);  // differs where programs are placed at random
-  return fingerprint()
-      .add(static_cast<std::uint64_t>(now))
-      .add(static_cast<std::uint64_t>(::getpid()))
-      .add(static_cast<std::uint64_t>(place))
-      .add(calls.fetch_add(1, std::memory_order_relaxed))
-      .value();
-}
-
-PENSTOCK_INLINE std::chrono::nanoseconds retry_wait(const retry_rules& rules, const read_request& what,
-                                                    std::uint32_t attempt) noexcept {
-  double maximum = std::chrono::duration<double>(rules.initial_backoff).count();
-  const double ceiling = std::chrono::duration<double>(rules.max_backoff).count();
-  for (std::uint32_t i = 1; i < attempt && maximum < ceiling; ++i) maximum *= 2;
-  rng draw(rules.seed.value_or(0), attempt, what.offset, what.object);
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-      std::chrono::duration<double>(std::min(maximum, ceiling) * draw.uniform()));
-}
 
 PENSTOCK_INLINE void retry_queue::item_list::append(item& one) noexcept {
   one.next = nullptr;
@@ -97,10 +25,11 @@ PENSTOCK_INLINE retry_queue::item* retry_queue::item_list::pop() noexcept {
   return one;
 }
 
-PENSTOCK_INLINE retry_queue::retry_queue(const retry_rules& rules, std::span<const std::string> names)
-    : rules_(rules), names_(names), budget_(rules.budget), limit_(rules.max_in_flight) {
-  if (!rules_.seed) rules_.seed = arbitrary_seed();
-}
+PENSTOCK_INLINE retry_queue::retry_queue(const retry_policy& policy, std::span<const std::string> names)
+    : retries_(policy),
+      names_(names),
+      late_(policy.hedges ? new late_reads(*policy.hedges) : nullptr),
+      limit_(policy.max_in_flight) {}
 
 PENSTOCK_INLINE void retry_queue::use(session_view session, background_view background) noexcept {
   session_ = session;
@@ -124,7 +53,10 @@ PENSTOCK_INLINE object_version retry_queue::version(object_id id) {
   return found;
 }
 PENSTOCK_INLINE void retry_queue::read(object_id id, std::uint64_t offset, mutable_bytes into) {
-  if (background_ && into.size() > part_reads::longest) return read_by_parts(*this, id, offset, into);
+  if (background_ && (hedges() || into.size() > part_reads::longest)) {
+    urgent line{*this};
+    return read_by_parts(line, id, offset, into);
+  }
   const auto ask = [](const session_view& session, const read_request& what, void*) {
     session.read(what.object, what.offset, what.into);
   };
@@ -157,8 +89,8 @@ PENSTOCK_INLINE void retry_queue::insist(const read_request& what, call make, vo
       failed = std::current_exception();
     }
     const read_failure why = failed ? read_failure::of(failed) : read_failure{};
-    decision next;
-    if (failed || rules_.max_in_flight != 0) {
+    retry_decision next;
+    if (failed || policy_.max_in_flight != 0) {
       std::unique_lock held(lock_);
       leave(round, failed ? &why : nullptr);
       if (failed) next = decide(what, attempt, why, over_ || cancels_ != cancels, first_failed);
@@ -183,10 +115,11 @@ PENSTOCK_INLINE void retry_queue::forget(begun_read& one) noexcept {
 }
 
 PENSTOCK_INLINE std::uint64_t retry_queue::enter(const read_request& what, std::uint64_t cancels) {
-  if (rules_.max_in_flight == 0 && !repeats_cancel_) return 0;
+  if (policy_.stop.stop_requested()) throw_stopped(what);
+  if (policy_.max_in_flight == 0 && !repeats_cancel_) return 0;
   std::unique_lock held(lock_);
   room_.wait(held, [this] { return !repeats_cancel_; });
-  if (rules_.max_in_flight == 0) return 0;
+  if (policy_.max_in_flight == 0) return 0;
   ++waiting_for_room_;
   for (;;) {
     const bool paused = pauses();
@@ -223,65 +156,53 @@ PENSTOCK_INLINE void retry_queue::throw_stopped(const read_request& what) const 
   std::rethrow_exception(read_cancelled(named, names_));
 }
 
-PENSTOCK_INLINE retry_queue::decision retry_queue::decide(const read_request& what, std::uint32_t attempt,
-                                                          const read_failure& why, bool cancelled,
-                                                          clock::time_point& failed) noexcept {
-  decision made;
-  const clock::time_point now = clock::now();
-  if (failed == clock::time_point{}) failed = now;
+PENSTOCK_INLINE retry_decision retry_queue::decide(const read_request& what, std::uint32_t attempt,
+                                                   const read_failure& why, bool cancelled,
+                                                   clock::time_point& failed) noexcept {
+  if (failed == clock::time_point{}) failed = clock::now();
   if (why.asked_ms) slow_downs_.fetch_add(1, std::memory_order_relaxed);
-  if (!why.may_pass || cancelled || rules_.attempts <= 1) return made;
+  if (!why.may_pass || cancelled || policy_.attempts <= 1) return {};
   const std::uint32_t rounds = note_outage(what);
-  attempt = std::max(attempt, rounds);
-  made.due = now + retry_wait(rules_, what, attempt);
-  if (why.asked_ms)
-    made.due += std::min(rules_.max_retry_after,
-                         std::chrono::milliseconds(std::min<std::uint64_t>(*why.asked_ms, 1'000'000'000)));
   // While the store is down, most reads wait for the one that asks whether it is back.
-  made.late = rules_.too_late(made.due, rounds != 0 ? std::min(failed, failing_since_) : failed, why);
-  if (attempt < rules_.attempts && rounds == 0 && !made.late)
-    made.spent = !budget_.take(why.timed_out  ? retry_budget::for_time_out
-                               : why.asked_ms ? retry_budget::if_asked
-                                              : retry_budget::for_retry);
-  made.again = attempt < rules_.attempts && !made.spent && !made.late;
-  (made.again ? retries_ : given_up_).fetch_add(1, std::memory_order_relaxed);
+  const clock::time_point since = rounds != 0 ? std::min(failed, failing_since_) : failed;
+  const retry_decision made = retries_.after(what, std::max(attempt, rounds), why, since, rounds == 0);
+  (made.again ? retried_ : given_up_).fetch_add(1, std::memory_order_relaxed);
   return made;
 }
 
 // How often in a row nothing could be read, if the store seems to be down. Then one read at a time asks
 // whether it is back, and the others need not spend the budget.
 PENSTOCK_INLINE std::uint32_t retry_queue::note_outage(const read_request& what) noexcept {
-  if (rules_.max_in_flight == 0) return 0;
+  if (policy_.max_in_flight == 0) return 0;
   if (failed_in_a_row_ == 0) failing_since_ = clock::now();
   if (++failed_in_a_row_ < max_failed_in_a_row) return 0;
   if (outage_ != 0 && in_flight_ != 0) return outage_;  // it was sent before the store seemed to be down
-  if (outage_ < rules_.attempts) ++outage_;
-  if (outage_ < rules_.attempts) {
-    paused_until_ = std::max(paused_until_, clock::now() + retry_wait(rules_, what, outage_));
+  if (outage_ < policy_.attempts) ++outage_;
+  if (outage_ < policy_.attempts) {
+    paused_until_ = std::max(paused_until_, clock::now() + retry_wait(policy_, what, outage_));
     changed_.notify_all();
   }
   return outage_;
 }
 
 PENSTOCK_INLINE void retry_queue::leave(std::uint64_t round, const read_failure* why) noexcept {
-  if (rules_.max_in_flight == 0) return;
+  if (policy_.max_in_flight == 0) return;
   --in_flight_;
   if (why == nullptr || !why->may_pass) failed_in_a_row_ = outage_ = 0;  // that it is not there is an answer
   if (why == nullptr) {
-    if (round == round_ && limit_ < rules_.max_in_flight && ++grown_ >= limit_) {
+    if (round == round_ && limit_ < policy_.max_in_flight && ++grown_ >= limit_) {
       ++limit_;
       grown_ = 0;
     }
   } else if (why->asked_ms) {
     if (round == round_) {  // the others of this round were sent before the limit was halved
-      limit_ = std::max<std::size_t>(1, limit_ / 2);
+      limit_ = std::max<std::size_t>(1, limit_.load() / 2);
       grown_ = 0;
       ++round_;
       throttled_.fetch_add(1, std::memory_order_relaxed);
     }
-    const auto asked = std::chrono::milliseconds(std::min<std::uint64_t>(*why->asked_ms, 1'000'000'000));
-    if (asked.count() != 0) {
-      paused_until_ = std::max(paused_until_, clock::now() + std::min(asked, rules_.max_pause));
+    if (*why->asked_ms != 0) {
+      paused_until_ = std::max(paused_until_, clock::now() + why->asked(policy_.max_pause));
       changed_.notify_all();  // the retry_queue's thread watches the end of the pause
     }
   }
@@ -297,7 +218,7 @@ PENSTOCK_INLINE bool retry_queue::pauses() noexcept {
 
 // A thread that waits in a blocking read needs its bytes now: it comes first.
 PENSTOCK_INLINE bool retry_queue::has_room() noexcept {
-  return rules_.max_in_flight == 0 || over_ || (!pauses() && in_flight_ + waiting_for_room_ < room());
+  return policy_.max_in_flight == 0 || over_ || (!pauses() && in_flight_ + waiting_for_room_ < room());
 }
 
 PENSTOCK_INLINE retry_queue::item& retry_queue::make_item() {
@@ -312,8 +233,8 @@ PENSTOCK_INLINE retry_queue::item& retry_queue::make_item() {
   return *free_.pop();
 }
 
-PENSTOCK_INLINE void retry_queue::read_many(std::span<const read_request> requests,
-                                            read_listener listener) noexcept {
+PENSTOCK_INLINE void retry_queue::begin(std::span<const read_request> requests, read_listener listener,
+                                        item_list& among) noexcept {
   std::size_t taken = 0;
   std::exception_ptr failed;
   const clock::time_point now = clock::now();
@@ -325,42 +246,96 @@ PENSTOCK_INLINE void retry_queue::read_many(std::span<const read_request> reques
         item& one = make_item();
         one.what = {requests[taken], listener};
         one.cancels = cancels_;
-        one.begun = {&one.what.request, now};
-        note(one.begun);
-        one.failed = {};
-        ready_.append(one);
+        one.known = {&one.what.request, now};
+        note(one.known);
+        one.first_failed = {};
+        one.told = false;
+        one.among = &among;
+        among.append(one);
       }
     } catch (...) {
       failed = std::current_exception();
     }
     pass_on(held);
-    if (ready_.first != nullptr) changed_.notify_all();  // perhaps it waits for the end of a pause
+    if (waits_for_room()) changed_.notify_all();  // perhaps it waits for the end of a pause
   }
   for (const read_request& request : requests.subspan(taken))
     listener.done(listener.self, request.tag, failed);
 }
 
+PENSTOCK_INLINE bool retry_queue::hold(buffer& bytes, std::size_t size) noexcept {
+  if (size > policy_.hedges->bytes - held_) return false;
+  try {
+    bytes.resize_for_overwrite(size);
+  } catch (...) {  // no memory
+    return false;
+  }
+  held_ += size;
+  return true;
+}
+
+PENSTOCK_INLINE void retry_queue::drop_buffers(item& one, buffers& unused) noexcept {
+  held_ -= one.second_bytes.size();
+  if (std::exchange(one.buffered, false)) held_ -= one.first_bytes.size();
+  unused[0] = std::move(one.second_bytes);
+  if (one.first_bytes.capacity() > max_kept) unused[1] = std::move(one.first_bytes);
+}
+
+PENSTOCK_INLINE void retry_queue::release(item& one, buffers& unused) noexcept {
+  if (!one.told || one.first.runs || one.second.runs || one.pins != 0) return;
+  drop_buffers(one, unused);
+  one.failed = nullptr;
+  free_.append(one);
+}
+
 PENSTOCK_INLINE std::size_t retry_queue::take_ready(std::span<read_request> into) noexcept {
-  std::size_t count = 0;
-  while (count < into.size() && ready_.first != nullptr && has_room()) {
-    item& one = *ready_.pop();
-    if (rules_.max_in_flight != 0) ++in_flight_;
+  std::size_t count = std::exchange(looks_for_late_, false) ? take_late(into) : 0;
+  const clock::time_point now = hedges() ? clock::now() : clock::time_point{};
+  while (count < into.size() && waits_for_room() && has_room()) {
+    item& one = *(urgent_.first != nullptr ? urgent_ : ready_).pop();
+    if (policy_.max_in_flight != 0) ++in_flight_;
     one.round = round_;
-    into[count] = one.what.request;
-    into[count++].tag = reinterpret_cast<std::uintptr_t>(&one);
+    one.first.runs = true;
+    one.second_good = false;
+    read_request& request = into[count++];
+    request = one.what.request;
+    request.tag = reinterpret_cast<std::uintptr_t>(&one.first);
+    if (!hedges()) continue;
+    one.buffered = !background_.abandons() && hold(one.first_bytes, request.into.size());
+    if (one.buffered) request.into = one.first_bytes.span();
+    if (late_->begun(one, request.into.size(), now, one.buffered || background_.abandons()))
+      changed_.notify_all();  // the thread watches the oldest of each size
   }
   requests_.fetch_add(count, std::memory_order_relaxed);
   return count;
 }
 
+PENSTOCK_INLINE std::size_t retry_queue::take_late(std::span<read_request> into) noexcept {
+  const clock::time_point now = clock::now();
+  std::size_t count = 0;
+  while (count < into.size()) {
+    item* const one = static_cast<item*>(late_->take(now));
+    if (one == nullptr) return count;
+    const read_request& what = one->what.request;
+    if (one->cancels != cancels_ || !hold(one->second_bytes, what.into.size())) continue;
+    late_->spend();
+    hedges_.fetch_add(1, std::memory_order_relaxed);
+    one->second.runs = true;
+    into[count++] = {what.object, what.offset, one->second_bytes.span(),
+                     reinterpret_cast<std::uintptr_t>(&one->second)};
+  }
+  looks_for_late_ = true;  // there may be more
+  return count;
+}
+
 // The lock is released while reads are passed on.
 PENSTOCK_INLINE void retry_queue::pass_on(std::unique_lock<std::mutex>& held) noexcept {
-  if (passing_ || ready_.first == nullptr) return;
+  if (passing_ || !(waits_for_room() || looks_for_late_)) return;
   passing_ = true;
   std::array<read_request, max_per_call> together;
   const read_listener listener{this, [](void* self, std::uint64_t tag, std::exception_ptr failed) noexcept {
                                  static_cast<retry_queue*>(self)->ended(
-                                     *reinterpret_cast<item*>(to_size(tag)), std::move(failed));
+                                     *reinterpret_cast<link*>(to_size(tag)), std::move(failed));
                                }};
   while (const std::size_t count = take_ready(together)) {
     held.unlock();
@@ -377,27 +352,74 @@ PENSTOCK_INLINE void retry_queue::pass_on(std::unique_lock<std::mutex>& held) no
   if (ends_) changed_.notify_all();
 }
 
-PENSTOCK_INLINE void retry_queue::ended(item& one, std::exception_ptr failed) noexcept {
-  const read_failure why = failed ? read_failure::of(failed) : read_failure{};
-  if (!failed) succeeded(one.what.request.into.size(), one.begun.attempt);
+PENSTOCK_INLINE void retry_queue::ended(link& which, std::exception_ptr failed) noexcept {
+  item& one = *which.of;
+  const bool second = &which == &one.second, abandons = background_.abandons();
+  read_failure why = failed ? read_failure::of(failed) : read_failure{};
+  bool won = second && !failed;  // the bytes are those of the second read
+  buffers unused;
   std::unique_lock held(lock_);
+  which.runs = false;
+  const link& other = second ? one.first : one.second;
+  if (!second && hedges()) late_->leave(one);
+  if (one.told) return release(one, unused);  // the other one was first
+  const auto abandon = [&](const link& loser) {
+    ++one.pins;
+    held.unlock();
+    background_.abandon(reinterpret_cast<std::uintptr_t>(&loser));
+    held.lock();
+    --one.pins;
+  };
+  if (won && other.runs && abandons) {  // it may still write to where the bytes shall go
+    one.second_good = true;
+    abandon(other);
+    return release(one, unused);
+  }
+  if (failed && other.runs) {  // which counts now
+    if (!second) one.failed = std::move(failed);
+    return;
+  }
+  if (failed && one.second_good) {
+    failed = nullptr;
+    won = true;
+  } else if (failed && second) {
+    failed = std::exchange(one.failed, nullptr);
+    why = read_failure::of(failed);
+  }
   leave(one.round, failed ? &why : nullptr);
-  decision next;
+  retry_decision next;
   if (failed)
-    next = decide(one.what.request, one.begun.attempt, why, over_ || one.cancels != cancels_, one.failed);
+    next =
+        decide(one.what.request, one.known.attempt, why, over_ || one.cancels != cancels_, one.first_failed);
   if (next.again) {
-    ++one.begun.attempt;
+    ++one.known.attempt;
     one.due = next.due;
+    drop_buffers(one, unused);
     timed_.push_back(&one);
     std::push_heap(timed_.begin(), timed_.end(),
                    [](const item* a, const item* b) { return a->due > b->due; });
     changed_.notify_all();
     return pass_on(held);
   }
+  one.told = true;
   const waiting_read what = one.what;
-  const std::uint32_t attempts = one.begun.attempt;
-  forget(one.begun);
-  free_.append(one);
+  const std::uint32_t attempts = one.known.attempt;
+  forget(one.known);
+  if (!failed) {
+    if (hedges() && late_->succeeded(one)) changed_.notify_all();
+    if (other.runs && abandons) abandon(other);
+    if (won || one.buffered) {
+      ++one.pins;
+      held.unlock();
+      const bytes_view from = won ? one.second_bytes.view() : one.first_bytes.view();
+      if (!from.empty()) std::memcpy(what.request.into.data(), from.data(), from.size());
+      held.lock();
+      --one.pins;
+    }
+    if (won) hedges_won_.fetch_add(1, std::memory_order_relaxed);
+    succeeded(what.request.into.size(), attempts);
+  }
+  release(one, unused);
   pass_on(held);
   held.unlock();
   if (failed) failed = finally(std::move(failed), attempts, next);
@@ -406,18 +428,18 @@ PENSTOCK_INLINE void retry_queue::ended(item& one, std::exception_ptr failed) no
 
 PENSTOCK_INLINE void retry_queue::succeeded(std::size_t bytes, std::uint32_t attempt) noexcept {
   bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  if (rules_.attempts > 1) budget_.give(attempt > 1 ? retry_budget::for_retry : 1);
+  retries_.succeeded(attempt);
 }
 
 PENSTOCK_INLINE std::exception_ptr retry_queue::finally(std::exception_ptr failed, std::uint32_t attempts,
-                                                        const decision& last) noexcept {
+                                                        const retry_decision& last) noexcept {
   if (attempts == 1 && !last.spent && !last.late) return failed;
   try {
     std::rethrow_exception(failed);
   } catch (const error& e) {
     try {
       error more = e;
-      more.say_more(attempts_text(attempts, last.spent, last.late));
+      last.explain(more, attempts);
       return std::make_exception_ptr(more);
     } catch (...) {  // no memory for the sentence
       return failed;
@@ -432,6 +454,7 @@ PENSTOCK_INLINE void retry_queue::cancel() noexcept {
     const std::lock_guard guard(lock_);
     ++cancels_;
     repeats_cancel_ = passing_;
+    while (item* const one = urgent_.pop()) stopped_.append(*one);
     while (item* const one = ready_.pop()) stopped_.append(*one);
     for (item* const one : timed_) stopped_.append(*one);
     timed_.clear();
@@ -458,7 +481,7 @@ PENSTOCK_INLINE void retry_queue::work() noexcept {
   for (;;) {
     while (item* const one = stopped_.pop()) {
       const waiting_read what = one->what;
-      forget(one->begun);
+      forget(one->known);
       free_.append(*one);
       held.unlock();
       what.tell(read_cancelled(what.request, names_));
@@ -467,13 +490,19 @@ PENSTOCK_INLINE void retry_queue::work() noexcept {
     if (ends_) return;
     for (const auto now = clock::now(); !timed_.empty() && timed_.front()->due <= now;) {
       std::pop_heap(timed_.begin(), timed_.end(), later);
-      ready_.append(*timed_.back());
+      timed_.back()->among->append(*timed_.back());
       timed_.pop_back();
     }
     pass_on(held);
     if (stopped_.first != nullptr || ends_) continue;
     auto wake = timed_.empty() ? clock::time_point::max() : timed_.front()->due;
-    if (ready_.first != nullptr && paused_until_ != clock::time_point{}) {
+    if (hedges()) {
+      const clock::time_point now = clock::now(), late_at = late_->wake(now);
+      looks_for_late_ = late_at <= now && !passing_;
+      if (looks_for_late_) continue;
+      wake = std::min(wake, passing_ ? std::max(late_at, now + std::chrono::milliseconds(1)) : late_at);
+    }
+    if (waits_for_room() && paused_until_ != clock::time_point{}) {
       if (!pauses()) continue;  // it ended since `pass_on` looked
       wake = std::min(wake, paused_until_);
     }
@@ -490,12 +519,15 @@ PENSTOCK_INLINE session_report retry_queue::report() const {
   all.counters.requests = of(requests_);
   all.counters.bytes = of(bytes_);
   all.counters.slow_downs = of(slow_downs_);
-  all.counters.retries = of(retries_);
+  all.counters.retries = of(retried_);
   all.counters.given_up = of(given_up_);
   all.counters.throttled = of(throttled_);
+  all.counters.hedges = of(hedges_);
+  all.counters.hedges_won = of(hedges_won_);
   all.counted = true;
   all.names = names_;
   const std::lock_guard guard(lock_);
+  all.counters.held = held_;
   all.max_in_flight = limit_;
   if (oldest_ != nullptr) {
     const read_request& what = *oldest_->what;

@@ -98,7 +98,8 @@ class object_listing {
     return items;
   }
   /// The page with this body. Throws what `read_list_page` does, and errc::io for a page that is not the one
-  /// asked for: names without the prefix, or the token of the page before, which would never end.
+  /// asked for: names without the prefix; or for a list that would never end: the token of the page before,
+  /// or more than 1000 pages in a row without a name.
   [[nodiscard]] list_page accept(std::string_view body) {
     list_page page = read_list_page(body);
     for (const listed_object& one : page.objects) check(one.key);
@@ -106,6 +107,11 @@ class object_listing {
     if (!page.next_token.empty() && page.next_token == token_)
       throw error(errc::io,
                   "the list of objects does not end: the store gives the same continuation token again");
+    empty_pages_ = page.objects.empty() && page.prefixes.empty() ? empty_pages_ + 1 : 0;
+    if (empty_pages_ > max_empty_pages)
+      throw error(errc::io, {"the list of objects does not end: ", empty_pages_,
+                             " pages in a row have no name; ask for a longer prefix"})
+          .recurring();
     token_ = page.next_token;
     done_ = token_.empty();
     return page;
@@ -118,7 +124,10 @@ class object_listing {
                              "', which was asked for"});
   }
 
+  static constexpr std::size_t max_empty_pages = 1000;  // of objects that were removed, perhaps
+
   std::string prefix_, delimiter_, token_;
+  std::size_t empty_pages_ = 0;  // in a row
   bool done_ = false;
 };
 

@@ -111,8 +111,9 @@ struct call {
 
   // The client's.
   std::uint64_t number = 0;
-  bool replaced = false;  // its connection had been closed, and it got another one
-  std::vector<url> been;  // where redirects came from
+  std::chrono::steady_clock::time_point begun{};  // redirects and further connections do not change it
+  bool replaced = false;                          // its connection had been closed, and it got another one
+  std::vector<url> been;                          // where redirects came from
 };
 
 /// The error of a call that was ended by `cancel`.

@@ -55,7 +55,8 @@ class exchange : public transport<exchange> {
 
   void start(call& what) {
     call_ = &what;
-    begun_ = clock::now();
+    if (what.begun == clock::time_point{}) what.begun = clock::now();
+    begun_ = what.begun;
     answered_at_ = clock::time_point::max();
     guard([&] { started_ ? send() : open(); });
   }

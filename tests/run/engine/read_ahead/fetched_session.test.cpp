@@ -2,8 +2,10 @@
 #include <penstock/run/engine/read_ahead/fetched_session.hpp>
 
 #include <penstock/core/bytes.hpp>
+#include <penstock/storage/concepts.hpp>
 #include <penstock/storage/memory_files.hpp>
 #include <penstock/storage/retrying.hpp>
+#include <penstock/storage/session_report.hpp>
 #include <penstock/storage/simulated_storage.hpp>
 #include <penstock/storage/throttled.hpp>
 
@@ -12,6 +14,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace fetched_session_test {
@@ -45,6 +48,45 @@ TEST_CASE("run/fetched_session: what a session can do, type-erased; defaults for
   CHECK(ps::text_of(two) == "re");
   CHECK(far.report().counters.requests == 1);
   CHECK_FALSE(far.report().oldest.has_value());
+}
+
+namespace {
+
+struct counted_looks {
+  static constexpr bool views = false;
+  mutable int looks = 0;
+  [[nodiscard]] static std::uint64_t size(ps::object_id) { return 0; }
+  [[nodiscard]] static ps::object_version version(ps::object_id) { return {}; }
+  static void read(ps::object_id, std::uint64_t, ps::mutable_bytes) {}
+  static void will_need(ps::object_id, std::uint64_t, std::uint64_t) {}
+  [[nodiscard]] ps::session_report report() const {
+    ++looks;
+    return {.counters = {.slow_downs = 2}, .counted = true, .max_in_flight = 3};
+  }
+};
+struct with_limits : counted_looks {
+  [[nodiscard]] static ps::session_report limits() {
+    return {.counters = {.slow_downs = 4}, .counted = true, .max_in_flight = 5};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("run/fetched_session: a session that tells its limits is not asked for a report") {
+  counted_looks plain;
+  CHECK(ps::fetched_session(plain).limits().max_in_flight == 3);
+  CHECK(ps::fetched_session(plain).limits().counters.slow_downs == 2);
+  with_limits told;
+  const ps::session_report seen = ps::fetched_session(told).limits();
+  CHECK(seen.max_in_flight == 5);
+  CHECK(seen.counters.slow_downs == 4);
+  CHECK(told.looks == 0);
+
+  const auto files = ps::memory_files().add("a", "text");
+  const auto limited = ps::retrying(ps::throttled(files, {.max_in_flight = 7})).connect();
+  CHECK(ps::limits_of(limited).max_in_flight == 7);
+  CHECK(ps::limits_of(limited).counted);
+  CHECK(ps::limits_of(files.connect()).max_in_flight == 0);
 }
 
 }  // namespace fetched_session_test

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -25,6 +26,7 @@ class fetched_session {
   /// Whether it is a `latent_session`.
   [[nodiscard]] bool has_latency() const noexcept { return calls_->has_latency; }
   [[nodiscard]] session_report report() const { return calls_->report(self_); }
+  [[nodiscard]] session_report limits() const { return calls_->limits(self_); }
   /// Whether it is a `background_session`; only those may use `read_many`.
   [[nodiscard]] bool in_background() const noexcept { return calls_->read_many != nullptr; }
   void read_many(std::span<const read_request> requests, read_listener listener) const {
@@ -38,6 +40,7 @@ class fetched_session {
   struct calls {
     bool has_latency = false;
     session_report (*report)(const void*) = nullptr;
+    session_report (*limits)(const void*) = nullptr;
     void (*read_many)(const void*, std::span<const read_request>, read_listener) = nullptr;
     void (*cancel)(const void*) noexcept = [](const void*) noexcept {};
   };
@@ -50,6 +53,7 @@ class fetched_session {
     calls made;
     made.has_latency = latent_session<S>;
     made.report = [](const void* s) { return report_of(at<S>(s)); };
+    made.limits = [](const void* s) { return limits_of(std::as_const(at<S>(s))); };
     if constexpr (background_session<S>) {
       made.read_many = [](const void* s, std::span<const read_request> requests, read_listener listener) {
         at<S>(s).read_many(requests, listener);

@@ -34,7 +34,6 @@ class request_queue {
   class target {
    public:
     explicit target(const fetched_session& session);
-    [[nodiscard]] const fetched_session& session() const noexcept { return session_; }
     void read_many(std::span<const read_request> requests, read_listener listener);
     void cancel() noexcept;
 
@@ -47,9 +46,10 @@ class request_queue {
     std::uint64_t slow_downs_ = 0;  // that it had counted when we last looked
   };
 
-  /// Results go to `store`, which must outlive the queue. At most `maximum` requests are in flight at once.
-  request_queue(range_store& store, std::size_t maximum)
-      : store_(&store), limit_(maximum), maximum_(maximum) {}
+  /// Results go to `store`, which must outlive the queue. At most `maximum` requests are in flight at once;
+  /// unset: as many as their session lets through, 64 if it says nothing.
+  request_queue(range_store& store, std::optional<std::size_t> maximum)
+      : store_(&store), limit_(maximum.value_or(usual)), maximum_(maximum) {}
   request_queue(const request_queue&) = delete;
   request_queue& operator=(const request_queue&) = delete;
 
@@ -68,7 +68,7 @@ class request_queue {
   /// Ends what waits here, and cancels what is in flight.
   void cancel() noexcept;
   /// Ends what waits here, and begins nothing any more.
-  void stop() noexcept;
+  void stop() noexcept { drop_waiting(true); }
 
   /// How many requests may be in flight now.
   [[nodiscard]] std::size_t max_in_flight() const;
@@ -86,16 +86,15 @@ class request_queue {
     range_store::read* read = nullptr;
     item *next = nullptr, *before = nullptr;
   };
-  static constexpr std::size_t max_per_call = 64;
+  static constexpr std::size_t max_per_call = 64, usual = 64;
 
   // The caller of these holds the lock.
   [[nodiscard]] bool may_begin(const item& one);
   void pass_on(std::unique_lock<std::mutex>& held) noexcept;
   void link(item& one) noexcept;
   void unlink(item& one) noexcept;
-  [[nodiscard]] item* take_waiting() noexcept;
 
-  void drop(item* first) noexcept;
+  void drop_waiting(bool for_good) noexcept;
   void ended(item& one, const std::exception_ptr& failed) noexcept;
 
   range_store* store_;
@@ -108,7 +107,8 @@ class request_queue {
   item *waiting_ = nullptr, *last_waiting_ = nullptr;
   item *oldest_ = nullptr, *newest_ = nullptr;  // in flight
   request_limit limit_;
-  std::size_t maximum_, in_flight_ = 0;
+  std::optional<std::size_t> maximum_;
+  std::size_t in_flight_ = 0;
   std::uint64_t cancels_ = 0;
   bool passing_ = false, stopped_ = false;
 };

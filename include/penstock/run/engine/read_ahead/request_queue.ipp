@@ -33,7 +33,7 @@ namespace detail {
 PENSTOCK_INLINE request_queue::target::target(const fetched_session& session) : session_(session) {
   if (!session.in_background())
     threads_ = std::make_unique<threaded_reads>(session.view(), std::span<const std::string>(), threads);
-  slow_downs_ = session.report().counters.slow_downs;
+  slow_downs_ = session.limits().counters.slow_downs;
 }
 
 PENSTOCK_INLINE void request_queue::target::read_many(std::span<const read_request> requests,
@@ -108,8 +108,8 @@ PENSTOCK_INLINE void request_queue::unlink(item& one) noexcept {
 
 PENSTOCK_INLINE bool request_queue::may_begin(const item& one) {
   if (!one.to->session_.has_latency()) return true;
-  const std::size_t allowed = one.to->session_.report().max_in_flight;
-  limit_.bound(allowed == 0 ? maximum_ : std::min(maximum_, allowed));
+  const std::size_t allowed = one.to->session_.limits().max_in_flight;
+  limit_.bound(allowed == 0 ? maximum_.value_or(usual) : std::min(maximum_.value_or(allowed), allowed));
   return in_flight_ < limit_.now();
 }
 
@@ -163,7 +163,7 @@ PENSTOCK_INLINE void request_queue::ended(item& one, const std::exception_ptr& f
     if (to.session_.has_latency()) {
       --in_flight_;
       const std::uint64_t now = detail::now_ns(), before = to.slow_downs_;
-      to.slow_downs_ = to.session_.report().counters.slow_downs;
+      to.slow_downs_ = to.session_.limits().counters.slow_downs;
       if (to.slow_downs_ != before || (failed && detail::asks_for_fewer(failed)))
         limit_.slow_down(one.begun_ns, now);
       else
@@ -176,14 +176,17 @@ PENSTOCK_INLINE void request_queue::ended(item& one, const std::exception_ptr& f
   store_->end(read, failed == nullptr);  // the store may be gone afterwards
 }
 
-PENSTOCK_INLINE request_queue::item* request_queue::take_waiting() noexcept {
-  item* const first = std::exchange(waiting_, nullptr);
-  last_waiting_ = nullptr;
-  return first;
-}
-
-// Ends requests that were not begun.
-PENSTOCK_INLINE void request_queue::drop(item* first) noexcept {
+PENSTOCK_INLINE void request_queue::drop_waiting(bool for_good) noexcept {
+  item* first = nullptr;
+  {
+    const std::lock_guard guard(lock_);
+    if (for_good)
+      stopped_ = true;
+    else
+      ++cancels_;
+    first = std::exchange(waiting_, nullptr);
+    last_waiting_ = nullptr;
+  }
   while (first != nullptr) {
     item& one = *std::exchange(first, first->next);
     range_store::read& read = *one.read;
@@ -197,24 +200,8 @@ PENSTOCK_INLINE void request_queue::drop(item* first) noexcept {
 }
 
 PENSTOCK_INLINE void request_queue::cancel() noexcept {
-  item* waits = nullptr;
-  {
-    const std::lock_guard guard(lock_);
-    ++cancels_;
-    waits = take_waiting();
-  }
-  drop(waits);
+  drop_waiting(false);
   for (target& one : targets_) one.cancel();
-}
-
-PENSTOCK_INLINE void request_queue::stop() noexcept {
-  item* waits = nullptr;
-  {
-    const std::lock_guard guard(lock_);
-    stopped_ = true;
-    waits = take_waiting();
-  }
-  drop(waits);
 }
 
 PENSTOCK_INLINE std::size_t request_queue::max_in_flight() const {

@@ -6,6 +6,7 @@
 #endif
 
 #include <penstock/core/error.hpp>
+#include <penstock/storage/resilience/retry_policy.hpp>
 #include <penstock/storage/s3/requests/credential_answers.hpp>
 #include <penstock/storage/url.hpp>
 
@@ -111,18 +112,19 @@ namespace penstock::inline v0_1::detail::s3 {
     request.to.query.clear();
     request.headers.push_back(std::move(header));
     request.deadline = std::chrono::seconds(1);  // a machine that is not of EC2 may drop the packets
-    for (int attempt = 1;; ++attempt) {
+    // Elsewhere nobody is there, which shows at once, or packets are dropped.
+    const bool sure = answers;
+    return retrier({.attempts = sure ? 3u : 2u}).insist([&] {
       try {
         http_answer found = with.http(request);
         if (found.status == 200) answers = true;
         if (answers && with.metadata_answers != nullptr) *with.metadata_answers = true;
         return found;
-      } catch (const error& e) {
-        // Elsewhere nobody is there, which shows at once, or packets are dropped.
-        const int maximum = answers ? 3 : e.timed_out() ? 2 : 1;
-        if (e.code() != errc::io || attempt >= maximum) throw;
+      } catch (error& e) {
+        if (!sure && !e.timed_out()) std::move(e).recurring();
+        throw;
       }
-    }
+    });
   };
   http_answer token;
   try {

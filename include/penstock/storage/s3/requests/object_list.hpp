@@ -8,17 +8,14 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/reads/sleep_unless_stopped.hpp>
-#include <penstock/storage/resilience/retry_queue.hpp>
+#include <penstock/storage/resilience/retry_policy.hpp>
 #include <penstock/storage/s3/list_result.hpp>
 #include <penstock/storage/s3/requests/names.hpp>
 #include <penstock/storage/s3/requests/store.hpp>
 #include <penstock/storage/s3/requests/store_call.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -87,66 +84,9 @@ class bucket_list {
   object_listing listing_;
 };
 
-/// Asks for pages again by the rules of reads: as often, with the same waits, and with one budget for all.
-class page_retries {
- public:
-  explicit page_retries(const retry_rules& rules) : rules_(rules), budget_(rules.budget) {
-    if (!rules_.seed) rules_.seed = arbitrary_seed();
-  }
-  /// What `ask()` returns; waits before the next attempt until the rules' token asks to stop.
-  template <class Ask>
-  auto insist(Ask&& ask) {
-    return insist(ask, [this](std::chrono::nanoseconds time) { sleep_unless_stopped(time, rules_.stop); });
-  }
-  /// The same with `wait(time)`.
-  template <class Ask, class Wait>
-  auto insist(Ask&& ask, Wait&& wait) {
-    std::chrono::steady_clock::time_point failed{};
-    for (std::uint32_t attempt = 1;; ++attempt) {
-      std::chrono::nanoseconds pause{0};
-      try {
-        auto answer = ask();
-        budget_.give(attempt > 1 ? retry_budget::for_retry : 1);
-        ++pages_;
-        return answer;
-      } catch (error& e) {
-        const auto now = std::chrono::steady_clock::now();
-        if (attempt == 1) failed = now;
-        const read_failure why = read_failure::of(e);
-        pause = pause_after(why, attempt);
-        bool spent = false;
-        const bool late = why.may_pass && rules_.too_late(now + pause, failed, why);
-        if (!why.may_pass || late || !again(why, attempt, spent)) {
-          if (attempt > 1 || spent || late) e.say_more(attempts_text(attempt, spent, late));
-          throw;
-        }
-      }
-      wait(pause);
-    }
-  }
-
- private:
-  [[nodiscard]] bool again(const read_failure& why, std::uint32_t attempt, bool& spent) {
-    if (attempt >= rules_.attempts) return false;
-    spent = !budget_.take(why.timed_out  ? retry_budget::for_time_out
-                          : why.asked_ms ? retry_budget::if_asked
-                                         : retry_budget::for_retry);
-    return !spent;
-  }
-  [[nodiscard]] std::chrono::nanoseconds pause_after(const read_failure& why, std::uint32_t attempt) const {
-    const std::chrono::milliseconds asked(
-        static_cast<std::int64_t>(std::min<std::uint64_t>(why.asked_ms.value_or(0), 1'000'000'000)));
-    return retry_wait(rules_, {0, pages_, {}}, attempt) + std::min(rules_.max_retry_after, asked);
-  }
-
-  retry_rules rules_;
-  retry_budget budget_;
-  std::uint64_t pages_ = 0;
-};
-
 /// The names of the objects that begin so; see `s3::list`.
 [[nodiscard]] inline std::vector<std::string> names_in(store& with, std::string_view text_of_prefix,
-                                                       const retry_rules& rules) {
+                                                       const retry_policy& policy) {
   std::string_view rest = text_of_prefix;
   if (rest.starts_with("s3://")) rest.remove_prefix(5);
   const std::size_t slash = std::min(rest.find('/'), rest.size());
@@ -155,7 +95,7 @@ class page_retries {
   if (bucket.empty() || bucket.find_first_of("@:?") != std::string_view::npos)
     throw error(errc::argument, "what is listed is a bucket and perhaps a prefix: write s3://bucket/prefix");
   std::vector<std::string> names;
-  page_retries retries(rules);
+  retrier retries(policy);
   for (bucket_list list(bucket, prefix); !list.done();) {
     const list_page page = retries.insist([&] { return list.next(with); });
     for (const listed_object& one : page.objects) {

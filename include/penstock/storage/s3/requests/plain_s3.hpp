@@ -53,9 +53,9 @@ class plain_s3 {
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
 
     /// Requests sent, those answered by an error or a redirect included; bytes of objects; answers that asked
-    /// for fewer requests.
+    /// for fewer requests. Of at most as many requests in flight as there may be connections.
     [[nodiscard]] session_report report() const noexcept {
-      return {.counters = objects_->counters(), .counted = true};
+      return {.counters = objects_->counters(), .counted = true, .max_in_flight = objects_->max_in_flight()};
     }
     /// Connections opened so far.
     [[nodiscard]] std::uint64_t connections() const noexcept { return objects_->connections(); }

@@ -59,7 +59,8 @@ class stored_objects {
       : list_(std::move(list)),
         objects_(list_->names.size()),
         verifies_(options.verify_checksums),
-        retries_(rules_of(options.connection.retries)),
+        max_in_flight_(options.connection.connections),
+        retries_(policy_of(options.connection)),
         store_(std::in_place, options, clock) {}
   stored_objects(const stored_objects&) = delete;
   stored_objects& operator=(const stored_objects&) = delete;
@@ -124,6 +125,7 @@ class stored_objects {
             .bytes = bytes_.load(),
             .slow_downs = counted.slow_downs.load() + store_->other_slow_downs()};
   }
+  [[nodiscard]] std::size_t max_in_flight() const noexcept { return max_in_flight_; }
   [[nodiscard]] std::uint64_t connections() const noexcept { return store_->counted().connections.load(); }
 
  private:
@@ -297,12 +299,13 @@ class stored_objects {
   shared<const object_names> list_;
   known_objects objects_;
   bool verifies_;
+  std::size_t max_in_flight_;
   std::atomic<std::uint64_t> bytes_{0};
   single_flight flight_;
   // Used by who asks about `everything`.
   std::vector<bucket_search> searches_;  // to be done
   std::vector<bool> missing_;            // constant once `listed_` is set
-  page_retries retries_;
+  retrier retries_;
   cancellable_pauses pauses_;
   std::atomic<bool> listed_{false};
   std::optional<store> store_;

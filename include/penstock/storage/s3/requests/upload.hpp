@@ -8,8 +8,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
-#include <penstock/storage/reads/sleep_unless_stopped.hpp>
-#include <penstock/storage/resilience/retry_queue.hpp>
+#include <penstock/storage/resilience/retry_policy.hpp>
 #include <penstock/storage/s3/multipart.hpp>
 #include <penstock/storage/s3/requests/dates.hpp>
 #include <penstock/storage/s3/requests/names.hpp>
@@ -27,7 +26,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,9 +36,7 @@ namespace penstock::inline v0_1::detail::s3 {
 struct upload_plan {
   std::size_t part_size = 0;
   std::size_t max_in_flight = 0;
-  unsigned attempts = 0;
-  std::chrono::milliseconds initial_backoff{0};
-  retry_rules reads{};  // of the connection: how long a store is obeyed, how long is tried, what stops it
+  retry_policy retries{};
 
   /// The size of part `number`, from 1 on: doubled after each 1000, so that 10,000 parts are enough.
   [[nodiscard]] std::size_t size_of(std::size_t number) const noexcept {
@@ -62,14 +58,17 @@ class upload {
     std::size_t number = 0;
     unsigned attempt = 1;
     bool waits = false;  // until `again`
-    clock::time_point first_failed{};
-    clock::time_point again{};
+    clock::time_point first_failed{}, again{};
     std::optional<error> failed;
   };
 
  public:
   upload(store& with, const upload_plan& how, std::string name)
-      : with_(with), how_(how), name_(std::move(name)), object_(parse_object_name(name_)) {}
+      : with_(with),
+        how_(how),
+        retries_(how.retries),
+        name_(std::move(name)),
+        object_(parse_object_name(name_)) {}
   upload(const upload&) = delete;
   upload& operator=(const upload&) = delete;
   ~upload() { abort(); }
@@ -104,11 +103,13 @@ class upload {
       lock.unlock();
       if (id_.empty()) return;
       const std::string id = std::exchange(id_, {});
-      how_.attempts = std::min(how_.attempts, 3u);
       // Nobody waits long for what is given up.
-      how_.initial_backoff = std::min(how_.initial_backoff, std::chrono::milliseconds(100));
-      how_.reads.max_retry_after = std::chrono::milliseconds(0);
-      (void)ask("abort an upload", [&](store_call& call) {
+      retry_policy few = how_.retries;
+      few.attempts = std::min(few.attempts, 3u);
+      few.initial_backoff = std::min(few.initial_backoff, std::chrono::milliseconds(100));
+      few.max_retry_after = std::chrono::milliseconds(0);
+      retrier briefly(few);
+      (void)ask(briefly, "abort an upload", [&](store_call& call) {
         call.method = web::verb::delete_;
         call.query = {{"uploadId", id}};
       });
@@ -118,7 +119,7 @@ class upload {
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  [[nodiscard]] std::uint64_t retries() const noexcept { return retries_; }
+  [[nodiscard]] std::uint64_t retries() const noexcept { return retried_; }
 
  private:
   // ---- Small requests, one at a time
@@ -128,11 +129,10 @@ class upload {
     call.key = object_.key;
     call.name = name_;
   }
-  /// Sends a request until it succeeds, at most `attempts` times. `accept` may throw, too.
+  /// Sends a request until it succeeds, as often as `retries` lets it. `accept` may throw, too.
   template <class Fill, class Accept>
-  auto ask(std::string_view doing, Fill&& fill, Accept&& accept) {
-    clock::time_point failed{};
-    for (unsigned attempt = 1;; ++attempt) {
+  auto ask(retrier& retries, std::string_view doing, Fill&& fill, Accept&& accept) {
+    const auto once = [&] {
       store_call call;
       address(call);
       call.doing = doing;
@@ -144,44 +144,28 @@ class upload {
         return accept(call);
       } catch (error& e) {
         if (e.file().empty()) e.in_file(name_);
-        if (attempt >= how_.attempts || e.recurs() || e.code() != errc::io) throw told(e, attempt);
-        if (attempt == 1) failed = clock::now();
-        const auto before_next = pause(e, attempt);
-        if (how_.reads.too_late(clock::now() + before_next, failed, read_failure::of(e)))
-          throw told(e, attempt);
-        sleep_unless_stopped(before_next, how_.reads.stop);
-        ++retries_;
+        throw;
       }
-    }
+    };
+    return retries.insist(once, [&](std::chrono::nanoseconds time) {
+      retries.pause(time);
+      ++retried_;
+    });
   }
   template <class Fill>
-  std::string ask(std::string_view doing, Fill&& fill) {
-    return ask(doing, fill, [](store_call& call) { return std::string(call.reply.header("ETag")); });
-  }
-  [[nodiscard]] static error told(error e, unsigned attempt) {
-    if (attempt > 1) e.say_more(text({", after ", attempt, " attempts"}));
-    return e;
-  }
-  /// Before the next attempt: half of the time is drawn, so that clients do not come back together.
-  [[nodiscard]] std::chrono::milliseconds pause(const error& e, unsigned attempt) {
-    const auto longest = std::chrono::milliseconds(20'000);
-    const auto whole = std::min(how_.initial_backoff * (1 << std::min(attempt - 1, 12u)), longest);
-    const auto drawn =
-        whole / 2 + std::chrono::milliseconds(draw_() % static_cast<std::uint64_t>(whole.count() / 2 + 1));
-    const std::chrono::milliseconds asked(
-        static_cast<std::int64_t>(std::min<std::uint64_t>(e.retry_after_ms().value_or(0), 1'000'000'000)));
-    return std::max(drawn, std::min(asked, how_.reads.max_retry_after));
+  std::string ask(retrier& retries, std::string_view doing, Fill&& fill) {
+    return ask(retries, doing, fill, [](store_call& call) { return std::string(call.reply.header("ETag")); });
   }
 
   std::string put_whole() {
-    return ask("put an object", [&](store_call& call) {
+    return ask(retries_, "put an object", [&](store_call& call) {
       call.method = web::verb::put;
       call.body = gathered_;
     });
   }
   void start() {
     id_ = ask(
-        "start an upload",
+        retries_, "start an upload",
         [](store_call& call) {
           call.method = web::verb::post;
           call.query = {{"uploads", ""}};
@@ -198,16 +182,16 @@ class upload {
       call.query = {{"uploadId", id_}};
       call.body = completion_of(etags_);
     };
-    const std::uint64_t before = retries_;
+    const std::uint64_t before = retried_;
     try {
-      return ask("complete an upload", fill, accept);
+      return ask(retries_, "complete an upload", fill, accept);
     } catch (const error& e) {
       // An attempt that got no answer may have done it.
-      if (retries_ == before || e.message().find("NoSuchUpload") == std::string_view::npos) throw;
+      if (retried_ == before || e.message().find("NoSuchUpload") == std::string_view::npos) throw;
     }
     bool ours = false;
     std::string tag = ask(
-        "look for an object", [](store_call& call) { call.method = web::verb::head; },
+        retries_, "look for an object", [](store_call& call) { call.method = web::verb::head; },
         [&](store_call& call) {
           ours = call.reply.length == size_ && is_made_now(call.reply);
           return std::string(call.reply.header("ETag"));
@@ -255,6 +239,7 @@ class upload {
     one.owner = &one;
     one.ended = part_ended;
     one.renewed = one.resynced = one.moved = false;
+    one.begun = {};
     one.failed.reset();
     {
       const std::scoped_lock lock(mutex_);
@@ -282,8 +267,7 @@ class upload {
     if (failure) {
       one.failed = std::move(failure);
       failure.reset();  // under the lock: both share the message
-      one.again = clock::now();
-      if (one.attempt == 1) one.first_failed = one.again;
+      if (one.attempt == 1) one.first_failed = clock::now();
     } else {
       all.etags_[one.number - 1] = call.reply.header("ETag");
       std::erase_if(all.open_, [&](const auto& each) { return each.get() == &one; });
@@ -295,20 +279,20 @@ class upload {
   void wait_until(Done&& done) {
     std::unique_lock lock(mutex_);
     for (;;) {
-      if (how_.reads.stop.stop_requested())
+      if (how_.retries.stop.stop_requested())
         throw error(errc::stopped, "the upload was ended by the stop token").in_file(name_);
       constexpr std::chrono::milliseconds looks_again{200};  // a pause is not told of a stop
-      auto next = how_.reads.stop.stop_possible() ? clock::now() + looks_again : clock::time_point::max();
+      auto next = how_.retries.stop.stop_possible() ? clock::now() + looks_again : clock::time_point::max();
       part* due = nullptr;
       for (const auto& one : open_) {
         if (!one->failed) continue;
-        if (one->failed->recurs() || one->failed->code() != errc::io || one->attempt >= how_.attempts)
-          throw told(*one->failed, one->attempt);
         if (!one->waits) {
+          const retry_decision then = retries_.after({0, one->number, {}}, one->attempt,
+                                                     read_failure::of(*one->failed), one->first_failed);
+          if (!then.again) then.explain(*one->failed, one->attempt);
+          if (!then.again) throw error(*one->failed);
           one->waits = true;
-          one->again += pause(*one->failed, one->attempt);
-          if (how_.reads.too_late(one->again, one->first_failed, read_failure::of(*one->failed)))
-            throw told(*one->failed, one->attempt);
+          one->again = then.due;
         }
         if (one->again <= clock::now()) {
           due = one.get();
@@ -318,7 +302,7 @@ class upload {
       }
       if (due != nullptr) {
         ++due->attempt;
-        ++retries_;
+        ++retried_;
         due->waits = false;
         lock.unlock();
         begin(*due);
@@ -335,12 +319,12 @@ class upload {
 
   store& with_;
   upload_plan how_;
+  retrier retries_;
   std::string name_;
   object_name object_;
-  std::minstd_rand draw_{std::random_device{}()};
   std::string gathered_, id_;
   std::optional<wall_time> started_;  // when the upload began, by the store's clock
-  std::uint64_t size_ = 0, retries_ = 0;
+  std::uint64_t size_ = 0, retried_ = 0;
 
   std::mutex mutex_;
   std::condition_variable changed_;
