@@ -119,8 +119,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   using orders_type = typename basis::orders_type;
   using binding = typename orders_type::binding;
   using source_element = typename Plan::source_type::element;
-  using node_type =
-      std::conditional_t<parts::forward, item_node<source_element>, source_node<reader_type, binding>>;
+  using node_type = std::conditional_t<parts::forward, item_node<source_element>, source_node<reader_type>>;
   using chain_type = decltype(make_chain(std::declval<const Plan&>(), std::declval<node_type>(), 0));
   using columns_type = block_columns_of<Plan>;
   using bad_type = detail::bad_of<Plan, orders_type>;
@@ -128,11 +127,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       block_of<columns_type, binding, typename session_type::transfer, typename device_layout_of<Plan>::work>;
 
   static constexpr bool plain = plain_plan<Plan>;
-  /// Whether there is arithmetic between a position and its sample.
-  static constexpr bool ordered =
-      !parts::forward && !std::is_same_v<binding, typename order_chain<>::binding>;
-  using evaluator_type =
-      evaluator<chain_type, block_type, stop_view, plain, ordered, typename bad_type::type>;
+  using evaluator_type = evaluator<chain_type, block_type, stop_view, plain, typename bad_type::type>;
 
   engine(const Plan& p, const run_options& options, const std::stop_token& token)
       : basis(p, options),
@@ -370,7 +365,6 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     if constexpr (parts::forward) {
       return evaluate_pulled(b, w, s, times, abandoned);
     } else {
-      detail::innermost(w.scratch).binding = &b.binding;
       const std::uint64_t first = parts::direct ? grain * b.grain_slots : 0,
                           last = parts::direct ? first + b.grain_slots : b.slots;
       if constexpr (takes_fetched<reader_type>)
