@@ -8237,11 +8237,6 @@ concept positional_part = part<T> && requires { requires bool(std::remove_cvref_
 template <class T>
 concept lone_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::one_at_a_time); };
 
-/// A source whose samples lie one behind the other in files, and are given out by hardly more than a copy:
-/// `static constexpr bool lies_in_sequence = true`. In that order, workers take many at a time.
-template <class T>
-concept sequential_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::lies_in_sequence); };
-
 /// A value stage that only chooses among the fields that arrive: `static constexpr bool only_chooses = true`.
 template <class T>
 concept choosing_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::only_chooses); };
@@ -10135,12 +10130,6 @@ class plan {
 
   /// Whether no stage does more with a sample than to choose parts of it.
   static constexpr bool only_chooses = ((!value_stage<Stages> || choosing_part<Stages>)&&...);
-  /// Whether samples are only copied from a `sequential_part`, in any order: no function of a user's is
-  /// called.
-  static constexpr bool only_copies = sequential_part<Source> && only_chooses;
-  /// Whether samples are only copied, in the order in which they lie in files.
-  static constexpr bool copies_in_order =
-      only_copies && ((!part_of_kind<Stages, order_tag> || counting_order<Stages>)&&...);
 
   /// One pass, if every epoch is identical; a mistake if they differ. The return type does not depend on the
   /// body, so that a program can ask whether a plan is a range.
@@ -13823,6 +13812,61 @@ PENSTOCK_INLINE double simulated::stall() const {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/evaluation/next_samples.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A sample's position in the order of its run, by which random numbers and errors go, and in its source.
+struct sample_position {
+  position at, source;
+};
+
+/// The samples that a worker evaluates next, up to 64: their positions are computed together, so that
+/// permutations overlap with each other and not with the reading of samples.
+class next_samples {
+ public:
+  static constexpr std::size_t maximum = 64;
+
+  /// Computes those of n samples, the first of which is number `first`; n is cut to `maximum`. `index_of`
+  /// gives their indices in the epoch, and `source_of(index, number)` their positions in the source. Returns
+  /// how many there are: one for which that throws is asked for again when it is the first.
+  template <class IndexOf, class SourceOf>
+  std::size_t find(std::uint64_t epoch, std::uint64_t first, std::uint64_t n, IndexOf index_of,
+                   SourceOf source_of) {
+    epoch_ = epoch;
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(n, maximum));
+    for (std::size_t i = 0; i < count; ++i) indices_[i] = index_of(first + i);
+    std::size_t found = 0;
+    try {
+      for (; found < count; ++found) sources_[found] = source_of(indices_[found], first + found);
+    } catch (...) {
+      if (found == 0) throw;
+    }
+    return found;
+  }
+  [[nodiscard]] std::uint64_t index(std::size_t i) const noexcept { return indices_[i]; }
+  [[nodiscard]] sample_position operator[](std::size_t i) const noexcept {
+    return {{epoch_, indices_[i]}, sources_[i]};
+  }
+  /// The first n in the source.
+  [[nodiscard]] std::span<const position> sources(std::size_t n) const noexcept {
+    return {sources_.data(), n};
+  }
+  /// Whether the first n lie one behind the other in the source.
+  [[nodiscard]] bool in_sequence(std::size_t n) const noexcept {
+    std::uint64_t apart = 0;
+    for (std::size_t i = 0; i < n; ++i) apart |= sources_[i].index - sources_[0].index - i;
+    return apart == 0;
+  }
+
+ private:
+  std::uint64_t epoch_ = 0;
+  std::array<std::uint64_t, maximum> indices_;
+  std::array<position, maximum> sources_;
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/order/concepts.hpp
 
 /// Which sample is next: orders are arithmetic on positions, and each of them is invertible.
@@ -14696,8 +14740,7 @@ struct damaged_shard {
 ///
 /// It may have `static constexpr bool renumbers`: true if number i names a different sample in each epoch, or
 /// depends on more than `fingerprint()`; then nothing can be derived from its samples, and they cannot be
-/// chosen by values; and `static constexpr bool lies_in_sequence`: see `sequential_part`. Members marked
-/// "optional" may be missing. In a source whose samples change with the
+/// chosen by values. Members marked "optional" may be missing. In a source whose samples change with the
 /// epoch (`mix`), `key`, `ranges` and `will_need` take the whole position instead of the index.
 ///
 ///   element                       the type that `evaluate` passes to its sink (may be unfinished)
@@ -15809,8 +15852,8 @@ class range_store;
 /// Threads: one worker's.
 class fetched_sample {
  public:
-  /// Sets the store that workers take from; null if nothing is fetched.
-  void use(range_store* store) noexcept { store_ = store; }
+  /// Sets the store that workers take from, null if nothing is fetched; returns the one before.
+  range_store* use(range_store* store) noexcept { return std::exchange(store_, store); }
   /// Sets the row of the sample evaluated next.
   void stand_at(std::uint64_t row) noexcept { row_ = row; }
 
@@ -16164,6 +16207,11 @@ concept looks_ahead = requires(const Reader& r, std::span<const position> next, 
 template <class Reader>
 concept shows_contiguous = requires { requires bool(Reader::shows_contiguous); };
 
+/// Whether the samples of a reader lie in memory, and are copied from there.
+template <class Reader>
+inline constexpr bool hands_out_memory =
+    prefetches_memory<Reader> || looks_ahead<Reader> || shows_contiguous<Reader>;
+
 /// Calls `sink(session, object, offset, size)` for each byte range of a sample.
 template <tells_ranges Reader, class Sink>
 void ranges_of(const Reader& reader, position at, scout_of<Reader>& scout, Sink&& sink) {
@@ -16277,10 +16325,6 @@ struct stage_cost {
 
 /// Whether an evaluation is timed: a type, so that the untimed one costs nothing.
 using untimed = std::false_type;
-/// Untimed, with source positions computed in advance by `look_up`.
-struct looked_up : std::false_type {};
-/// Like `looked_up`, for samples whose bytes may have been fetched before their turn.
-struct looked_up_in_order : looked_up {};
 
 namespace detail {
 
@@ -16310,13 +16354,19 @@ struct failure_mark {
   }
 };
 
+/// The node of the source in a chain, or its worker in the chain's.
+template <class T>
+auto& innermost(T& all) noexcept {
+  if constexpr (requires { all.up; })
+    return innermost(all.up);
+  else
+    return all;
+}
+
 /// The root at the bottom of a worker.
 template <class W>
 worker_root& root_of(W& w) noexcept {
-  if constexpr (innermost_worker<W>)
-    return w.root;
-  else
-    return root_of(w.up);
+  return innermost(w).root;
 }
 
 }  // namespace detail
@@ -16521,7 +16571,6 @@ class sample_cache_node {
   };
   static constexpr std::uint32_t depth = Up::depth + 1;
   static constexpr bool has_pieces = Up::has_pieces;
-  static constexpr bool wants_look_up = Up::wants_look_up;
   static constexpr bool has_runs = false, keeps_samples = true;
 
   Up up;
@@ -16529,30 +16578,17 @@ class sample_cache_node {
   sample_cache_node(Up inner, std::uint64_t limit)
       : up(std::move(inner)), table_(new detail::sample_cache_table(limit, destroy)) {}
 
-  template <class IndexOf>
-  std::uint64_t look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
-    return up.look_up(first, n, w.up, index_of);
-  }
-  template <class Timing>
-  [[nodiscard]] position source_of(position p, const worker& w, Timing timing) const {
-    return up.source_of(p, w.up, timing);
-  }
-  template <class Timing>
-  void pass_over(worker& w, Timing timing) const {
-    up.pass_over(w.up, timing);
-  }
   /// Whether a sample of the source is kept, and so not read again.
   [[nodiscard]] bool is_kept(position source) const noexcept { return table_->find(source.index) != nullptr; }
   [[nodiscard]] kept_counters counters() const noexcept { return table_->counters(); }
 
   template <class Timing, class Sink>
-  void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
+  void evaluate(sample_position p, worker& w, Sink&& sink, Timing timing) const {
     auto& root = detail::root_of(w.up);
     if constexpr (Timing::value) {
       root.landing = {};
       const std::uint64_t begin = Timing::now();
-      const position source = up.source_of(p, w.up, timing);
-      const form* const found = find(source);
+      const form* const found = find(p.source);
       count(w, Timing::now() - begin);
       if (found == nullptr) {
         std::unique_ptr<form> made;
@@ -16568,18 +16604,17 @@ class sample_cache_node {
             },
             timing);
         const std::uint64_t evaluated = Timing::now();
-        add(source, made);
+        add(p.source, made);
         w.cost.nanoseconds += Timing::now() - evaluated;
       } else {
-        up.pass_over(w.up, timing);
+        detail::innermost(up).pass_over(detail::innermost(w.up));
         root.landing.hand_on(timing, sink, show_cached(*found));
         w.cost.nanoseconds += root.landing.template share_of_stage<form, shown_of<Element>>();
         root.landing.passed();
       }
     } else {
-      const position source = up.source_of(p, w.up, timing);
-      if (const form* const found = find(source); found != nullptr) {
-        up.pass_over(w.up, timing);
+      if (const form* const found = find(p.source); found != nullptr) {
+        detail::innermost(up).pass_over(detail::innermost(w.up));
         sink(show_cached(*found));
       } else {
         std::unique_ptr<form> made;
@@ -16587,7 +16622,7 @@ class sample_cache_node {
             p, w.up,
             [&]<class V>(V&& value) { sink(show_cached(make(std::forward<V>(value), made, w.own))); },
             timing);
-        add(source, made);
+        add(p.source, made);
       }
     }
   }
@@ -16672,80 +16707,45 @@ using fetched_for = std::conditional_t<takes_fetched<Reader>, fetched_sample, no
 template <class Stage>
 concept reads_contiguous = requires { requires bool(Stage::reads_contiguous); };
 
-/// The innermost node over an indexed source: maps the position to a source position and asks its reader.
-template <class Reader, class Binding>
+/// The innermost node over an indexed source: asks its reader.
+template <class Reader>
 struct source_node {
-  static constexpr std::size_t look_ahead = 4;
+  static constexpr std::size_t ahead = 4;  ///< samples whose memory is prefetched before their turn
 
   struct worker {
     detail::worker_root root;
-    const Binding* binding = nullptr;
-    // positions of the next samples, if looked up; the last one is repeated to pad the look-ahead
-    std::array<position, 64 + look_ahead> places{};
-    std::size_t next = 0;
     [[no_unique_address]] detail::fetched_for<Reader> fetched;
     typename Reader::worker own;
-
-    /// Whether the n samples looked up last lie one behind the other in the source.
-    [[nodiscard]] bool in_sequence(std::uint64_t n) const noexcept {
-      std::uint64_t apart = 0;
-      for (std::size_t i = 0; i < n; ++i) apart |= places[i].index - places[0].index - i;
-      return apart == 0;
-    }
-    /// Makes `source` the next `looked_up` sample.
-    void stand_at(position source) noexcept {
-      places[0] = places[look_ahead] = source;
-      next = 0;
-    }
   };
   static constexpr std::uint32_t depth = 0;
   static constexpr bool has_pieces = false;
-  /// Whether looking up several samples at once pays, even if each is slow to evaluate.
-  static constexpr bool wants_look_up = looks_ahead<Reader>;
   static constexpr bool has_runs = shows_contiguous<Reader>;
 
   const Reader* reader = nullptr;
 
-  /// Computes the source positions of the next n <= 64 samples, so that permutations overlap with each other
-  /// and not with the reading of samples. Returns how many there are: an order that throws is asked again
-  /// when it is that sample's turn.
-  template <class IndexOf>
-  std::uint64_t look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
-    const Binding& bound = *w.binding;
-    std::size_t found = 0;
-    try {
-      for (; found < n; ++found) w.places[found] = bound(index_of(first + found));
-    } catch (...) {
-      if (found == 0) throw;
-    }
+  /// The samples that come next, at most `next_samples::maximum`.
+  void look_ahead([[maybe_unused]] std::span<const position> next, [[maybe_unused]] worker& w) const {
     if constexpr (looks_ahead<Reader>) {
-      reader->look_ahead({w.places.data(), found}, w.own);
+      reader->look_ahead(next, w.own);
       // One line of each: the processor looks up the pages of several at once, and only one after another if
       // the lines of a sample stand between them.
-      for (std::size_t i = 0; i < found; ++i) reader->prefetch_ahead(i, w.own, 1);
+      for (std::size_t i = 0; i < next.size(); ++i) reader->prefetch_ahead(i, w.own, 1);
     }
-    for (std::size_t i = 0; i < look_ahead; ++i) {
-      prefetch(i, w);
-      w.places[found + i] = w.places[found - 1];
-    }
-    w.next = 0;
-    return found;
+    for (std::size_t i = 0; i < std::min(ahead, next.size()); ++i) prefetch(next, i, w);
   }
-
-  /// The source's sample that `evaluate` would ask for next.
-  template <class Timing>
-  [[nodiscard]] position source_of(position p, const worker& w, Timing) const {
-    if constexpr (std::is_base_of_v<looked_up, Timing>)
-      return w.places[w.next];
-    else
-      return (*w.binding)(p.index);
+  /// Number i of them is evaluated next.
+  // Not an ordinary function: at -O2 a call that only prefetches counts as having no effect and is removed.
+  [[gnu::always_inline]] void turn_of(std::span<const position> next, std::size_t i,
+                                      const worker& w) const noexcept {
+    if (i + ahead < next.size()) prefetch(next, i + ahead, w);
   }
-  /// Goes on as if it had been evaluated: what was fetched for it is released.
-  template <class Timing>
-  void pass_over(worker& w, Timing) const {
-    if constexpr (std::is_base_of_v<looked_up, Timing>) ++w.next;
-    if constexpr (takes_fetched<Reader> && !std::is_same_v<Timing, looked_up>)
-      const fetched_sample::scope held(w.fetched);
+  /// The sample evaluated next is in this row of the run, for which its bytes may have been fetched.
+  void stand_at([[maybe_unused]] std::uint64_t row, [[maybe_unused]] worker& w) const noexcept {
+    if constexpr (takes_fetched<Reader>) w.fetched.stand_at(row);
+  }
+  /// Goes on as if the next sample had been evaluated: what was fetched for it is released.
+  void pass_over([[maybe_unused]] worker& w) const {
+    if constexpr (takes_fetched<Reader>) const fetched_sample::scope held(w.fetched);
   }
 
   /// Of n samples of the source, shows as many as lie one behind the other in memory, by the first of them:
@@ -16773,28 +16773,19 @@ struct source_node {
   }
 
   template <class Timing, class Sink>
-  void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
+  void evaluate(sample_position p, worker& w, Sink&& sink, Timing timing) const {
     if constexpr (timing) {
       detail::worker_root& root = w.root;
       root.landing = {};
       const std::uint64_t begin = Timing::now();
-      ask((*w.binding)(p.index), w, [&]<class V>(V&& value) {
+      ask(p.source, w, [&]<class V>(V&& value) {
         root.cost.nanoseconds += Timing::now() - begin;
         ++root.cost.timed;
         root.landing.hand_on(timing, sink, std::forward<V>(value));
         root.cost.nanoseconds += root.landing.template share_of_source<std::remove_cvref_t<V>>();
       });
-    } else if constexpr (std::is_same_v<Timing, looked_up>) {
-      prefetch(w.next + look_ahead, w);
-      if constexpr (calls_functions<Reader>)
-        ask(w.places[w.next++], w, std::forward<Sink>(sink));
-      else
-        reader->evaluate(w.places[w.next++], w.own, std::forward<Sink>(sink));
-    } else if constexpr (std::is_same_v<Timing, looked_up_in_order>) {
-      prefetch(w.next + look_ahead, w);
-      ask(w.places[w.next++], w, std::forward<Sink>(sink));
     } else {
-      ask((*w.binding)(p.index), w, std::forward<Sink>(sink));
+      ask(p.source, w, std::forward<Sink>(sink));
     }
   }
 
@@ -16817,29 +16808,34 @@ struct source_node {
       reader->evaluate(source, w.own, std::forward<Sink>(sink));
     }
   }
-  // Not an ordinary function: at -O2 a call that only prefetches counts as having no effect and is removed.
-  [[gnu::always_inline]] void prefetch(std::size_t next, const worker& w) const noexcept {
+  [[gnu::always_inline]] void prefetch([[maybe_unused]] std::span<const position> next, std::size_t i,
+                                       [[maybe_unused]] const worker& w) const noexcept {
     if constexpr (looks_ahead<Reader>)
-      reader->prefetch_ahead(next, w.own, ~std::uint64_t{0});
+      reader->prefetch_ahead(i, w.own, ~std::uint64_t{0});
     else if constexpr (prefetches_memory<Reader>)
-      reader->prefetch(w.places[next]);
+      reader->prefetch(next[i]);
   }
 };
 
-/// The innermost node over a source that can only be read forward: the sample has already been read.
+/// The innermost node over a source that can only be read forward: the samples have already been read, and a
+/// position in the source is a number among them.
 template <class Item>
 struct item_node {
   struct worker {
     detail::worker_root root;
-    const Item* item = nullptr;
+    const Item* items = nullptr;
   };
   static constexpr std::uint32_t depth = 0;
-  static constexpr bool has_pieces = false, wants_look_up = false, has_runs = false;
+  static constexpr bool has_pieces = false, has_runs = false;
+
+  static void look_ahead(std::span<const position>, worker&) noexcept {}
+  static void turn_of(std::span<const position>, std::size_t, const worker&) noexcept {}
+  static void stand_at(std::uint64_t, worker&) noexcept {}
 
   template <class Timing, class Sink>
-  void evaluate(position, worker& w, Sink&& sink, Timing) const {
+  void evaluate(sample_position p, worker& w, Sink&& sink, Timing) const {
     if constexpr (Timing::value) w.root.landing = {};
-    sink(*w.item);
+    sink(w.items[p.source.index]);
   }
 };
 
@@ -16857,7 +16853,6 @@ struct stage_node {
   };
   static constexpr std::uint32_t depth = Up::depth + 1;
   static constexpr bool has_pieces = Up::has_pieces || part_of_kind<Stage, flat_map_tag>;
-  static constexpr bool wants_look_up = Up::wants_look_up;
   static constexpr bool has_runs = Up::depth == 0 && Up::has_runs && reads_contiguous<Stage>;
 
   [[no_unique_address]] Up up;
@@ -16865,18 +16860,6 @@ struct stage_node {
   std::uint64_t seed = 0;
   std::uint64_t stream = 0;
 
-  template <class IndexOf>
-  std::uint64_t look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
-    return up.look_up(first, n, w.up, index_of);
-  }
-  template <class Timing>
-  [[nodiscard]] position source_of(position p, const worker& w, Timing timing) const {
-    return up.source_of(p, w.up, timing);
-  }
-  template <class Timing>
-  void pass_over(worker& w, Timing timing) const {
-    up.pass_over(w.up, timing);
-  }
   /// Evaluates as many of n samples of the source at once as lie one behind the other: `sink` gets a record
   /// of value runs and their length, and says whether it took them. Returns how many were taken, perhaps
   /// none.
@@ -16901,9 +16884,9 @@ struct stage_node {
         timing);
   }
   template <class Timing, class Sink>
-  void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
+  void evaluate(sample_position p, worker& w, Sink&& sink, Timing timing) const {
     up.evaluate(
-        p, w.up, [&]<class V>(V&& value) { pass(p, w, sink, std::forward<V>(value), timing); }, timing);
+        p, w.up, [&]<class V>(V&& value) { pass(p.at, w, sink, std::forward<V>(value), timing); }, timing);
   }
 
  private:
@@ -16974,18 +16957,24 @@ struct stage_node {
 
 namespace detail {
 
-/// Whether an innermost worker takes the bytes fetched for its sample's turn.
-template <class W>
-concept stands_at_rows = requires(W& w) { w.fetched.stand_at(std::uint64_t{}); };
+/// While it lives, a worker evaluates samples that are not of its turn: nothing was fetched for them.
+template <class Worker>
+class out_of_turn {
+ public:
+  explicit out_of_turn(Worker& w) noexcept : worker_(w) {
+    if constexpr (fetches) store_ = w.fetched.use(nullptr);
+  }
+  out_of_turn(const out_of_turn&) = delete;
+  out_of_turn& operator=(const out_of_turn&) = delete;
+  ~out_of_turn() {
+    if constexpr (fetches) worker_.fetched.use(store_);
+  }
 
-/// The innermost worker, where the engine puts the binding or the item.
-template <class W>
-auto& innermost(W& w) noexcept {
-  if constexpr (innermost_worker<W>)
-    return w;
-  else
-    return innermost(w.up);
-}
+ private:
+  static constexpr bool fetches = requires(Worker& w) { w.fetched.use(nullptr); };
+  Worker& worker_;
+  range_store* store_ = nullptr;
+};
 
 /// Calls f(number, cost) for the source and each value stage, innermost first; returns the number of the
 /// outermost.
@@ -27157,141 +27146,6 @@ inline void range_list::add(const entry& one) {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/tuning/live_limits.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The limits of a run that can change while it works, up to the values it was opened with.
-///
-/// A worker beyond the limit rests between two grains, when it holds no ticket, so the others never have to
-/// wait for it. A single word holds the number of active workers and whether all are stopped, so a wait
-/// misses neither. Threads: any may adjust; each worker checks before every grain, at the cost of one relaxed
-/// load.
-class live_limits {
- public:
-  /// The limits at opening: threads, blocks of so many batches, and samples to request ahead. Starts counting
-  /// time.
-  live_limits(unsigned workers, std::size_t blocks, std::size_t batches_per_block,
-              std::uint64_t ahead) noexcept;
-
-  /// Sets the given limits. If any is out of range, throws errc::argument and changes none.
-  void adjust(const run_limits& wanted);
-  /// The current limits; without threads there is neither `workers` nor `depth`.
-  [[nodiscard]] run_limits now() const noexcept;
-
-  [[nodiscard]] unsigned workers() const noexcept { return word_.load(std::memory_order_relaxed) & ~stopped; }
-  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::uint64_t ahead() const noexcept { return ahead_.load(std::memory_order_relaxed); }
-
-  /// The time of all workers together, not counting rests.
-  [[nodiscard]] std::uint64_t worker_ns(std::uint64_t now) const;
-
-  /// Whether worker `number` may work.
-  [[nodiscard]] bool may_work(std::size_t number) const noexcept {
-    return number < word_.load(std::memory_order_relaxed);
-  }
-  /// Waits until worker `number` may work, or all are stopped.
-  void rest(std::size_t number) const noexcept;
-  /// Ends all waiting, now and later.
-  void stop() noexcept;
-
- private:
-  static constexpr std::uint32_t stopped = std::uint32_t{1} << 31;
-
-  [[nodiscard]] std::size_t blocks_of(std::int64_t batches) const noexcept;
-
-  const std::uint32_t max_workers_;
-  const std::size_t max_blocks_, batches_per_block_;
-  const std::uint64_t max_ahead_;
-  std::atomic<std::uint32_t> word_;  // how many may work; the top bit is set once they are stopped
-  std::atomic<std::size_t> blocks_;
-  std::atomic<std::uint64_t> ahead_;
-  mutable std::mutex lock_;                // one thread adjusts at a time; also guards the next two
-  std::uint64_t changed_, worker_ns_ = 0;  // when `workers` last changed, and the time counted until then
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/tuning/live_limits.ipp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-PENSTOCK_INLINE void check_limit(const std::optional<std::int64_t>& wanted, std::int64_t least,
-                                 std::uint64_t maximum, const char* name, const char* advice) {
-  if (!wanted || (*wanted >= least && static_cast<std::uint64_t>(*wanted) <= maximum)) return;
-  throw error(errc::argument, {"adjust: ", name, " = ", *wanted, " is not in [", least, ", ", maximum,
-                               "], the range that the run was opened with; ", advice});
-}
-
-}  // namespace detail
-
-PENSTOCK_INLINE live_limits::live_limits(unsigned workers, std::size_t blocks, std::size_t batches_per_block,
-                                         std::uint64_t ahead) noexcept
-    : max_workers_(workers),
-      max_blocks_(blocks),
-      batches_per_block_(batches_per_block),
-      max_ahead_(ahead),
-      word_(workers),
-      blocks_(blocks),
-      ahead_(ahead),
-      changed_(detail::now_ns()) {}
-
-PENSTOCK_INLINE std::size_t live_limits::blocks_of(std::int64_t batches) const noexcept {
-  return (static_cast<std::size_t>(batches) + batches_per_block_ - 1) / batches_per_block_;
-}
-
-PENSTOCK_INLINE void live_limits::adjust(const run_limits& wanted) {
-  if (max_workers_ == 0 && (wanted.workers || wanted.depth))
-    throw error(errc::argument,
-                "adjust: a run with workers(0) evaluates in the calling thread; it has neither workers nor a "
-                "depth to adjust");
-  detail::check_limit(wanted.workers, 1, max_workers_, "workers", "open it with more, as in workers(n)");
-  detail::check_limit(wanted.depth, 1, max_blocks_ * batches_per_block_, "depth",
-                      "open it with more, as in prefetch(n) after batch");
-  detail::check_limit(wanted.ahead, 0, max_ahead_, "ahead",
-                      "open it with more, as in prefetch(n) before batch");
-  const std::lock_guard guard(lock_);
-  if (wanted.depth) blocks_.store(blocks_of(*wanted.depth), std::memory_order_relaxed);
-  if (wanted.ahead) ahead_.store(static_cast<std::uint64_t>(*wanted.ahead), std::memory_order_relaxed);
-  if (wanted.workers) {
-    const std::uint64_t now = detail::now_ns();
-    worker_ns_ += (now - changed_) * workers();
-    changed_ = now;
-    const auto count = static_cast<std::uint32_t>(*wanted.workers);
-    std::uint32_t seen = word_.load(std::memory_order_relaxed);
-    while (!word_.compare_exchange_weak(seen, count | (seen & stopped))) {
-    }
-    word_.notify_all();
-  }
-}
-
-PENSTOCK_INLINE run_limits live_limits::now() const noexcept {
-  run_limits limits;
-  limits.ahead = static_cast<std::int64_t>(ahead());
-  if (max_workers_ == 0) return limits;
-  limits.workers = workers();
-  limits.depth = static_cast<std::int64_t>(blocks() * batches_per_block_);
-  return limits;
-}
-
-PENSTOCK_INLINE std::uint64_t live_limits::worker_ns(std::uint64_t now) const {
-  const std::lock_guard guard(lock_);
-  return worker_ns_ + (now > changed_ ? now - changed_ : 0) * workers();
-}
-
-PENSTOCK_INLINE void live_limits::rest(std::size_t number) const noexcept {
-  for (std::uint32_t seen = word_.load(); number >= seen; seen = word_.load()) word_.wait(seen);
-}
-
-PENSTOCK_INLINE void live_limits::stop() noexcept {
-  word_.fetch_or(stopped);
-  word_.notify_all();
-}
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/run/engine/workers/ring.hpp
 
 namespace penstock::inline v0_1 {
@@ -27307,6 +27161,44 @@ inline void relax() noexcept {
 
 }  // namespace detail
 
+/// Whether a ring was stopped; worker loops check it once per slot.
+class stop_view {
+ public:
+  stop_view() = default;
+  explicit stop_view(const std::atomic<bool>& flag) noexcept : flag_(&flag) {}
+
+  [[nodiscard]] bool stopped() const noexcept { return flag_->load(std::memory_order_relaxed); }
+  [[nodiscard]] const std::atomic<bool>& flag() const noexcept { return *flag_; }
+  /// Like `stopped`, but sequentially consistent, for loops around words that others wait on.
+  [[nodiscard]] bool stopped_for_sure() const noexcept { return flag_->load(std::memory_order_seq_cst); }
+
+ private:
+  const std::atomic<bool>* flag_ = nullptr;
+};
+
+/// Another way for finished blocks to reach the consumer, in place of the words `ready`: called once or twice
+/// a block. All null: there is none.
+struct block_delivery {
+  void* self = nullptr;
+  void (*put)(void*, std::uint64_t s) noexcept = nullptr;         ///< a worker: block s is finished
+  bool (*is_ready)(void*, std::uint64_t s) noexcept = nullptr;    ///< consumer
+  bool (*wait_ready)(void*, std::uint64_t s) noexcept = nullptr;  ///< consumer; false if stopped
+  void (*stop)(void*) noexcept = nullptr;                         ///< any thread, any number of times
+  void (*destroy)(void*) noexcept = nullptr;
+
+  using maker = block_delivery (*)(std::size_t blocks, unsigned spins);
+  /// Calls a class that has these functions as members, and a constructor for so many blocks and spins.
+  template <class Delivery>
+  static block_delivery make(std::size_t blocks, unsigned spins) {
+    return {new Delivery(blocks, spins),
+            [](void* d, std::uint64_t s) noexcept { static_cast<Delivery*>(d)->put(s); },
+            [](void* d, std::uint64_t s) noexcept { return static_cast<Delivery*>(d)->is_ready(s); },
+            [](void* d, std::uint64_t s) noexcept { return static_cast<Delivery*>(d)->wait_ready(s); },
+            [](void* d) noexcept { static_cast<Delivery*>(d)->stop(); },
+            [](void* d) noexcept { delete static_cast<Delivery*>(d); }};
+  }
+};
+
 /// The protocol by which workers and one consumer share a ring of blocks; it does not know what the blocks
 /// contain.
 ///
@@ -27319,7 +27211,6 @@ inline void relax() noexcept {
 ///   done[r]   counts finished grains; the thread that finishes the last one resets it, then publishes
 ///             `ready`.
 ///   ready[r]  the word of s: the block may be delivered. The consumer waits for it.
-/// The consumer may take tickets too, but only of blocks that it has opened: it never waits with one.
 /// Stop is a flag and the word STOP in every `sequence` and `ready`. Flag and words are sequentially
 /// consistent, because a store of the consumer may overwrite STOP: it checks the flag afterwards. The words
 /// of one block do not repeat within 2^32 rounds, so a wait misses nothing. Cost: one atomic increment each
@@ -27328,23 +27219,31 @@ class ring {
  public:
   /// `spins`: how often a waiting thread looks before it parks. High where every thread has its own
   /// processor, 0 where threads share processors.
-  ring(std::size_t blocks, std::uint64_t grains, unsigned spins);
+  /// `delivery` makes another way for finished blocks to reach the consumer; null: there is none.
+  ring(std::size_t blocks, std::uint64_t grains, unsigned spins, block_delivery::maker delivery = nullptr);
+  ring(const ring&) = delete;
+  ring& operator=(const ring&) = delete;
+  ~ring() {
+    if (delivery_.self != nullptr) delivery_.destroy(delivery_.self);
+  }
 
   [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
   [[nodiscard]] std::uint64_t grains() const noexcept { return grains_; }
   [[nodiscard]] bool stopped() const noexcept { return stop_.load(std::memory_order_relaxed); }
-  /// Set by `stop`.
-  [[nodiscard]] const std::atomic<bool>& stop_flag() const noexcept { return stop_; }
+  /// Whether it was stopped, for others.
+  [[nodiscard]] stop_view stop_state() const noexcept { return stop_view(stop_); }
 
   /// Consumer: lets workers start on block s.
   void open(std::uint64_t s) noexcept;
 
   /// Consumer: whether block s is finished; does not wait.
   [[nodiscard]] bool is_ready(std::uint64_t s) const noexcept {
+    if (delivery_.self != nullptr) return delivery_.is_ready(delivery_.self, s);
     return slots_[s % blocks_].ready.load(std::memory_order_acquire) == word(s);
   }
   /// Consumer: waits for block s; false if the ring was stopped.
   [[nodiscard]] bool wait_ready(std::uint64_t s) const noexcept {
+    if (delivery_.self != nullptr) return delivery_.wait_ready(delivery_.self, s);
     return wait(slots_[s % blocks_].ready, word(s));
   }
 
@@ -27372,20 +27271,6 @@ class ring {
       if (stopped()) return;
       finish_grain(work, block, s);
     }
-  }
-
-  /// Consumer beside workers: takes a grain and evaluates it, if there is one in the blocks before `end`, all
-  /// of which are open. Returns whether there was one.
-  template <class Work>
-  bool help(Work& work, std::uint64_t end) noexcept {
-    std::uint64_t ticket = ticket_.load(std::memory_order_relaxed);
-    do {
-      if (ticket >= end * grains_ || stopped()) return false;
-    } while (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_relaxed));
-    const std::uint64_t s = ticket / grains_;
-    work.evaluate(s, ticket % grains_);
-    if (!stopped()) finish_grain(work, slots_[s % blocks_], s);
-    return true;
   }
 
   /// Consumer without workers: evaluates block s itself.
@@ -27419,6 +27304,7 @@ class ring {
     if (block.done.fetch_add(1, std::memory_order_acq_rel) + 1 != grains_) return;
     block.done.store(0, std::memory_order_relaxed);
     work.finish(s);
+    if (delivery_.self != nullptr) return delivery_.put(delivery_.self, s);
     block.ready.store(word(s), std::memory_order_seq_cst);
     if (stop_.load(std::memory_order_seq_cst)) block.ready.store(stop_word, std::memory_order_seq_cst);
     block.ready.notify_one();
@@ -27430,6 +27316,7 @@ class ring {
   alignas(64) std::atomic<std::uint64_t> ticket_{0};
   alignas(64) std::atomic<bool> stop_{false};
   detail::fixed_array<slot> slots_;
+  block_delivery delivery_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -27438,8 +27325,11 @@ class ring {
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE ring::ring(std::size_t blocks, std::uint64_t grains, unsigned spins)
-    : blocks_(blocks), grains_(grains), spins_(spins), slots_(blocks) {}
+PENSTOCK_INLINE ring::ring(std::size_t blocks, std::uint64_t grains, unsigned spins,
+                           block_delivery::maker delivery)
+    : blocks_(blocks), grains_(grains), spins_(spins), slots_(blocks) {
+  if (delivery != nullptr) delivery_ = delivery(blocks, spins);
+}
 
 PENSTOCK_INLINE void ring::open(std::uint64_t s) noexcept {
   auto& sequence = slots_[s % blocks_].sequence;
@@ -27450,6 +27340,7 @@ PENSTOCK_INLINE void ring::open(std::uint64_t s) noexcept {
 
 PENSTOCK_INLINE void ring::stop() noexcept {
   stop_.store(true, std::memory_order_seq_cst);
+  if (delivery_.self != nullptr) delivery_.stop(delivery_.self);
   for (std::size_t r = 0; r < blocks_; ++r) {
     slots_[r].sequence.store(stop_word, std::memory_order_seq_cst);
     slots_[r].sequence.notify_all();
@@ -27471,181 +27362,6 @@ PENSTOCK_INLINE bool ring::wait(const std::atomic<std::uint32_t>& where,
     if (seen == wanted) return true;
     where.wait(seen, std::memory_order_seq_cst);
   }
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/workers/worker_seat.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A worker's scratch and counts, which its thread leaves to the consumer while the consumer would only wait
-/// for a processor.
-///
-/// One word says whose they are. The consumer asks for the seat and goes on; the worker leaves it between two
-/// grains, when it holds no ticket, and sleeps until the consumer returns it or all are stopped. A consumer
-/// that sleeps must not be asking: the worker that leaves might be the last one. What either of them wrote
-/// there happens before the other one's turn. After `stop` the worker's thread must end without using them:
-/// the consumer may still do so.
-/// Threads: as each function says. Cost for the worker: one relaxed load per grain.
-class worker_seat {
- public:
-  /// The consumer asks for the seat.
-  void ask() noexcept {
-    if (word_.load(std::memory_order_relaxed) == own) change(own, asked);
-  }
-  /// Whether the consumer has it: asked for, and left by the worker.
-  [[nodiscard]] bool is_lent() const noexcept { return word_.load(std::memory_order_acquire) == lent; }
-  /// The consumer asks no longer. False if it has the seat by now.
-  bool withdraw() noexcept { return !is_lent() && (change(asked, own) || !is_lent()); }
-  /// The consumer returns the seat, or asks for it no longer.
-  void give_back() noexcept {
-    if (word_.load(std::memory_order_relaxed) != own) take_back();
-  }
-
-  /// The worker leaves the seat if it was asked for, and waits until it is returned.
-  void offer() noexcept {
-    if (word_.load(std::memory_order_relaxed) != own) [[unlikely]]
-      lend();
-  }
-  /// Ends the worker's wait, now and later. Any thread.
-  void stop() noexcept;
-
- private:
-  static constexpr std::uint32_t own = 0, asked = 1, lent = 2, stopped = 3;
-
-  bool change(std::uint32_t before, std::uint32_t after) noexcept {
-    return word_.compare_exchange_strong(before, after);
-  }
-  void take_back() noexcept;
-  void lend() noexcept;
-
-  std::atomic<std::uint32_t> word_{own};
-};
-
-inline void worker_seat::take_back() noexcept {
-  if (!change(asked, own) && change(lent, own)) word_.notify_one();
-}
-
-inline void worker_seat::lend() noexcept {
-  change(asked, lent);
-  while (word_.load() == lent) {
-    word_.wait(lent);
-    change(asked, lent);  // returned, and asked for again
-  }
-}
-
-inline void worker_seat::stop() noexcept {
-  word_.store(stopped);
-  word_.notify_one();
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/workers/any_ring.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A thread's work as a ring calls it: `evaluate` for each grain that it takes, `finish` once per block,
-/// `waiting(true)` and `waiting(false)` around a wait for room, and `rest` when it holds no ticket. None of
-/// them throws.
-struct ring_work {
-  const live_limits* limits;
-  worker_seat* seat = nullptr;  ///< where the consumer may take this thread's place
-  std::size_t number;           ///< of the thread
-
-  void (*on_grain)(ring_work&, std::uint64_t s, std::uint64_t grain) noexcept;
-  void (*on_block)(ring_work&, std::uint64_t s) noexcept;
-  void (*on_wait)(ring_work&, bool begins) noexcept;
-
-  void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { on_grain(*this, s, grain); }
-  void finish(std::uint64_t s) noexcept { on_block(*this, s); }
-  void waiting(bool begins) noexcept { on_wait(*this, begins); }
-  void rest() noexcept {
-    if (seat != nullptr) seat->offer();
-    if (!limits->may_work(number)) [[unlikely]]
-      limits->rest(number);
-  }
-};
-
-/// Whether a ring was stopped; worker loops check it once per slot.
-class stop_view {
- public:
-  stop_view() = default;
-  explicit stop_view(const std::atomic<bool>& flag) noexcept : flag_(&flag) {}
-
-  [[nodiscard]] bool stopped() const noexcept { return flag_->load(std::memory_order_relaxed); }
-  [[nodiscard]] const std::atomic<bool>& flag() const noexcept { return *flag_; }
-  /// Like `stopped`, but sequentially consistent, for loops around words that others wait on.
-  [[nodiscard]] bool stopped_for_sure() const noexcept { return flag_->load(std::memory_order_seq_cst); }
-
- private:
-  const std::atomic<bool>* flag_ = nullptr;
-};
-
-/// Owns a ring of any type; the engine calls it through function pointers, a few times per block.
-///
-/// A ring has the public members of `ring`, among them `help`, and `stop_flag()`, which returns the flag that
-/// `stop` sets.
-class any_ring {
- public:
-  /// The library's own `ring`.
-  [[nodiscard]] static any_ring own(std::size_t blocks, std::uint64_t grains, unsigned spins);
-  any_ring(const any_ring&) = delete;
-  any_ring& operator=(const any_ring&) = delete;
-  ~any_ring() { calls_->destroy(self_); }
-
-  /// A ring of another type.
-  template <class Ring>
-  [[nodiscard]] static any_ring of(std::size_t blocks, std::uint64_t grains, unsigned spins) {
-    Ring* const made = new Ring(blocks, grains, spins);
-    return any_ring(made, made->stop_flag(), blocks, calls_to<Ring>);
-  }
-
-  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
-  [[nodiscard]] bool stopped() const noexcept { return stop_.stopped(); }
-  [[nodiscard]] const stop_view& stop_state() const noexcept { return stop_; }
-  void open(std::uint64_t s) noexcept { calls_->open(self_, s); }
-  [[nodiscard]] bool is_ready(std::uint64_t s) noexcept { return calls_->is_ready(self_, s); }
-  [[nodiscard]] bool wait_ready(std::uint64_t s) noexcept { return calls_->wait_ready(self_, s); }
-  void stop() noexcept { calls_->stop(self_); }
-  void serve(ring_work& w) noexcept { calls_->serve(self_, w); }
-  void serve_here(ring_work& w, std::uint64_t s) noexcept { calls_->serve_here(self_, w, s); }
-  bool help(ring_work& w, std::uint64_t end) noexcept { return calls_->help(self_, w, end); }
-
- private:
-  struct calls {
-    void (*open)(void*, std::uint64_t) noexcept;
-    bool (*is_ready)(void*, std::uint64_t) noexcept;
-    bool (*wait_ready)(void*, std::uint64_t) noexcept;
-    void (*stop)(void*) noexcept;
-    void (*serve)(void*, ring_work&) noexcept;
-    void (*serve_here)(void*, ring_work&, std::uint64_t) noexcept;
-    bool (*help)(void*, ring_work&, std::uint64_t) noexcept;
-    void (*destroy)(void*) noexcept;
-  };
-  template <class Ring>
-  static constexpr calls calls_to{
-      [](void* r, std::uint64_t s) noexcept { static_cast<Ring*>(r)->open(s); },
-      [](void* r, std::uint64_t s) noexcept { return static_cast<Ring*>(r)->is_ready(s); },
-      [](void* r, std::uint64_t s) noexcept { return static_cast<Ring*>(r)->wait_ready(s); },
-      [](void* r) noexcept { static_cast<Ring*>(r)->stop(); },
-      [](void* r, ring_work& w) noexcept { static_cast<Ring*>(r)->serve(w); },
-      [](void* r, ring_work& w, std::uint64_t s) noexcept { static_cast<Ring*>(r)->serve_here(w, s); },
-      [](void* r, ring_work& w, std::uint64_t end) noexcept { return static_cast<Ring*>(r)->help(w, end); },
-      [](void* r) noexcept { delete static_cast<Ring*>(r); }};
-
-  any_ring(void* self, const std::atomic<bool>& stop, std::size_t blocks, const calls& all) noexcept
-      : self_(self), calls_(&all), blocks_(blocks), stop_(stop) {}
-
-  void* self_;
-  const calls* calls_;
-  std::size_t blocks_;
-  stop_view stop_;
-};
-
-inline any_ring any_ring::own(std::size_t blocks, std::uint64_t grains, unsigned spins) {
-  return of<ring>(blocks, grains, spins);
 }
 
 }  // namespace penstock::inline v0_1
@@ -28034,33 +27750,21 @@ class serial_front {
 
 // ---- penstock/run/engine/detail/engine_parts.hpp
 
-/// The parts of an engine that depend on the plan: ring, device, front, and whether its elements are numbers.
+/// The parts of an engine that depend on the plan: delivery, device, front, and whether its elements are
+/// numbers.
 namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// The ring of the first stage that names one; otherwise the library's own.
+/// How finished blocks reach the consumer by the first stage that says so; null if none does.
 template <class Stages>
-struct ring_of;
-template <>
-struct ring_of<pack<>> {
-  using type = ring;
-};
+inline constexpr block_delivery::maker delivery_of = nullptr;
 template <class Stage, class... Rest>
-struct ring_of<pack<Stage, Rest...>> : ring_of<pack<Rest...>> {};
+inline constexpr block_delivery::maker delivery_of<pack<Stage, Rest...>> = delivery_of<pack<Rest...>>;
 template <class Stage, class... Rest>
-  requires requires { typename Stage::ring_type; }
-struct ring_of<pack<Stage, Rest...>> {
-  using type = typename Stage::ring_type;
-};
-
-template <class Ring>
-any_ring made_ring(std::size_t blocks, std::uint64_t grains, unsigned spins) {
-  if constexpr (std::is_same_v<Ring, ring>)
-    return any_ring::own(blocks, grains, spins);
-  else
-    return any_ring::of<Ring>(blocks, grains, spins);
-}
+  requires requires { typename Stage::delivery_type; }
+inline constexpr block_delivery::maker delivery_of<pack<Stage, Rest...>> =
+    block_delivery::make<typename Stage::delivery_type>;
 
 template <class Plan, bool Has = plan_parts<Plan>::in::template has<device_tag>>
 struct device_of {
@@ -28161,13 +27865,10 @@ struct size_facts {
   bool plain = false;              ///< see `plain_plan`
   bool maps_batches = false;       ///< whole batches are processed, which may take any time
   bool one_at_a_time = false;      ///< samples take far longer than their bytes say, as images do
-  bool only_copies = false;        ///< see `plan::only_copies`
-  bool copies_in_order = false;    ///< see `plan::copies_in_order`
   bool takes_time = false;         ///< samples may take any time, whatever their bytes: functions are called
   bool batch_by_chunk = false;     ///< a forward source, with nothing between chunks and batches
   bool copies = false;             ///< batches are copied to a device
   bool crowded = false;            ///< threads share processors
-  bool full = false;               ///< the workers alone have all processors
   bool latency = false;            ///< reads are so slow that starting them early pays
   std::uint64_t slot_bytes = 0;    ///< of a sample in a batch; 0 if its type does not say
   std::uint64_t sample_bytes = 0;  ///< of a sample, as the source reports it; 0 if it does not know
@@ -28184,10 +27885,7 @@ template <class Plan>
   facts.plain = plain_plan<Plan>;
   facts.maps_batches = parts::maps_batches;
   facts.one_at_a_time = Plan::one_at_a_time;
-  facts.only_copies = Plan::only_copies;
-  facts.copies_in_order = Plan::copies_in_order;
-  facts.takes_time =
-      !Plan::only_copies && !(Plan::only_chooses && prefetches_memory<typename Plan::source_type::reader>);
+  facts.takes_time = !(Plan::only_chooses && hands_out_memory<typename Plan::source_type::reader>);
   facts.batch_by_chunk = parts::batched && parts::forward && !parts::decided;
   facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
   facts.latency = has_latency<typename Plan::source_type::reader>;
@@ -28212,20 +27910,11 @@ class run_sizes {
   /// Batches per block: one, except for small batches of plain numbers, where a hand-over costs more than the
   /// evaluation, and where whole batches are not processed. `slots`: of one batch.
   [[nodiscard]] std::size_t batches_per_block(std::uint64_t slots) const noexcept;
-  /// Blocks in flight: a few more than workers, so that they stay in the cache; an even number if two workers
-  /// only copy in order, so that each mostly writes where it wrote before; more where threads share
+  /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
   /// processors and the consumer is not woken for each block. `slots`: of one block.
   [[nodiscard]] std::size_t depth(std::uint64_t slots) const noexcept;
-  /// Whether fewer blocks than `depth` may be in flight, if they are large and the consumer waits for each:
-  /// if samples take about equally long and nothing needs to be started early.
-  [[nodiscard]] bool rotates() const noexcept;
-  /// Whether a quick consumer evaluates too while it waits, in the place of a worker: where the workers alone
-  /// have all processors, samples are only copied, so that it runs nobody else's code, and threads were not
-  /// told where to run.
-  [[nodiscard]] bool helps() const noexcept;
-  /// Slots that a worker takes at a time: about 32 KB, 64 KB if there is only the consumer, 256 KB if samples
-  /// are only copied in the order of their files, or a whole block of up to 1 MB; one if samples are large or
-  /// are images, a few if their size is unknown. A chunk is taken whole. `slots`: of one block.
+  /// Slots that a worker takes at a time: about 32 KB, 64 KB if there is only the consumer; one if samples
+  /// are large or are images, a few if their size is unknown. A chunk is taken whole. `slots`: of one block.
   [[nodiscard]] std::uint64_t grain(std::uint64_t slots) const noexcept;
   /// Grains of a block of so many slots, of which a batch has `batch`: enough that all workers share the
   /// first batch where samples may take any time.
@@ -28265,9 +27954,7 @@ PENSTOCK_INLINE std::size_t run_sizes::depth(std::uint64_t slots) const noexcept
   const unsigned workers = options_.workers.value_or(1);
   // One is held while the next is filled; on a device one is computed on, the next copied, and one filled.
   if (workers == 0) return facts_.copies ? 3 : 2;
-  // Two that take turns then write where they wrote before.
-  const std::size_t few =
-      facts_.copies_in_order && !facts_.copies && workers == 2 ? 4 : std::max(4u, workers + 3);
+  const std::size_t few = std::max(4u, workers + 3);
   const std::uint64_t each = std::max(facts_.sample_bytes, facts_.slot_bytes);
   const bool small = facts_.sample_bytes != 0 && each <= 262'144 / std::max<std::uint64_t>(1, slots);
   if (!facts_.crowded || facts_.one_at_a_time || !small) return few;
@@ -28276,23 +27963,10 @@ PENSTOCK_INLINE std::size_t run_sizes::depth(std::uint64_t slots) const noexcept
   return std::max(few, static_cast<std::size_t>(std::min<std::uint64_t>(fit, std::min(16 * workers, 64u))));
 }
 
-PENSTOCK_INLINE bool run_sizes::rotates() const noexcept {
-  return facts_.direct && !options_.depth && options_.workers.value_or(1) != 0 && !facts_.copies &&
-         !facts_.latency && !facts_.one_at_a_time && !facts_.maps_batches;
-}
-
-PENSTOCK_INLINE bool run_sizes::helps() const noexcept {
-  return facts_.full && facts_.only_copies && facts_.direct && !facts_.maps_batches && !facts_.copies &&
-         !facts_.latency && options_.threads.processors.empty() && !options_.threads.nice;
-}
-
 PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexcept {
   if (!facts_.direct) return slots;
   if (facts_.one_at_a_time) return 1;
   if (facts_.plain) return std::min(slots, plain_slots());
-  // Two processors may be far from each other: a block that one can keep in its cache is not divided.
-  if (facts_.copies_in_order)
-    return slots_in(1_MiB, slots, 8) == slots ? slots : std::min(slots, slots_in(256_KiB, 256, 8));
   // Without workers nobody else waits for a share, and looking ahead begins anew with each grain.
   const bool alone = options_.workers.value_or(1) == 0;
   return std::min(slots, slots_in(alone ? 65'536 : 32'768, 64, 8));
@@ -28383,128 +28057,138 @@ class block_budget {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/tuning/block_rotation.hpp
+// ---- penstock/run/engine/tuning/live_limits.hpp
 
 namespace penstock::inline v0_1 {
 
-/// How many blocks a run keeps open ahead of its consumer: all that it may, or the fewest that keep its
-/// workers at work.
+/// The limits of a run that can change while it works, up to the values it was opened with.
 ///
-/// Large blocks that are used in turn push each other out of the processor's cache, and each batch then goes
-/// through memory; of few, the one returned last is used again. Many let the workers run ahead, which helps a
-/// consumer that sometimes waits and sometimes does not. So where it waits, both are tried for 64 blocks
-/// each, and the few are kept if they take an eighth less time. That is asked again after 1024 blocks, and
-/// ever less often while the answer stays the same. The first blocks are not judged, because their memory is
-/// new, nor is a trial in which the consumer paused, as it may between two epochs.
-/// Threads: the consumer's.
-class block_rotation {
+/// A worker beyond the limit rests between two grains, when it holds no ticket, so the others never have to
+/// wait for it. A single word holds the number of active workers and whether all are stopped, so a wait
+/// misses neither. Threads: any may adjust; each worker checks before every grain, at the cost of one relaxed
+/// load.
+class live_limits {
  public:
-  /// Always `maximum`, until `begin`.
-  explicit block_rotation(std::size_t maximum) noexcept : maximum_(maximum), few_(maximum) {}
+  /// The limits at opening: threads, blocks of so many batches, and samples to request ahead. Starts counting
+  /// time.
+  live_limits(unsigned workers, std::size_t blocks, std::size_t batches_per_block,
+              std::uint64_t ahead) noexcept;
 
-  /// Begins to look, for workers that share blocks of so many grains.
-  void begin(std::size_t workers, std::uint64_t grains) noexcept {
-    // One block is finished while the next is begun, and each worker finds one more grain.
-    const std::uint64_t beyond = 2 * workers / std::max<std::uint64_t>(1, grains);
-    few_ = static_cast<std::size_t>(std::min<std::uint64_t>(maximum_, 2 + beyond));
-  }
-  [[nodiscard]] bool looks() const noexcept { return few_ != maximum_; }
-  /// The number of blocks to keep open.
-  [[nodiscard]] std::size_t open() const noexcept { return uses_few_ ? few_ : maximum_; }
+  /// Sets the given limits. If any is out of range, throws errc::argument and changes none.
+  void adjust(const run_limits& wanted);
+  /// The current limits; without threads there is neither `workers` nor `depth`.
+  [[nodiscard]] run_limits now() const noexcept;
 
-  /// The consumer took a block at `now`, and has waited so long in the whole run. Nanoseconds.
-  void took(std::uint64_t waited, std::uint64_t now) noexcept {
-    if (!looks()) return;
-    ++blocks_;
-    if (decided_) {
-      if (blocks_ == kept_) begin_trial(false);
-    } else if (blocks_ == settling) {
-      begun_ = now;
-      waited_before_ = waited;
-      longest_ = 0;
-    } else if (blocks_ > settling) {
-      longest_ = std::max(longest_, now - last_);
-      if (blocks_ == settling + trial) end_trial(now - begun_, waited - waited_before_);
-    }
-    last_ = now;
+  [[nodiscard]] unsigned workers() const noexcept { return word_.load(std::memory_order_relaxed) & ~stopped; }
+  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t ahead() const noexcept { return ahead_.load(std::memory_order_relaxed); }
+
+  /// The time of all workers together, not counting rests.
+  [[nodiscard]] std::uint64_t worker_ns(std::uint64_t now) const;
+
+  /// Whether worker `number` may work.
+  [[nodiscard]] bool may_work(std::size_t number) const noexcept {
+    return number < word_.load(std::memory_order_relaxed);
   }
+  /// Waits until worker `number` may work, or all are stopped.
+  void rest(std::size_t number) const noexcept;
+  /// Ends all waiting, now and later.
+  void stop() noexcept;
 
  private:
-  static constexpr std::uint32_t first = 256, settling = 8, trial = 64, least_kept = 1024, max_kept = 65'536;
+  static constexpr std::uint32_t stopped = std::uint32_t{1} << 31;
 
-  void begin_trial(bool second) noexcept {
-    decided_ = false;
-    second_ = second;
-    blocks_ = 0;
-  }
-  void end_trial(std::uint64_t lasted, std::uint64_t waited) noexcept {
-    // A consumer may find all open blocks finished, and then wait for as many: only what takes longer is a
-    // pause.
-    if (longest_ / std::max<std::size_t>(8, maximum_) > lasted / trial) return hold(chose_few_);
-    (uses_few_ ? with_few_ : with_most_) = lasted;
-    const bool content = !uses_few_ && waited < lasted / 16;
-    if (!second_ && !content) {
-      uses_few_ = !uses_few_;
-      return begin_trial(true);
-    }
-    const bool few = second_ && with_few_ < with_most_ - with_most_ / 8;
-    kept_ = few == chose_few_ ? std::clamp(2 * kept_, least_kept, max_kept) : least_kept;
-    hold(few);
-  }
-  void hold(bool few) noexcept {
-    uses_few_ = chose_few_ = few;
-    decided_ = true;
-    blocks_ = 0;
-  }
+  [[nodiscard]] std::size_t blocks_of(std::int64_t batches) const noexcept;
 
-  std::size_t maximum_, few_;
-  bool uses_few_ = false, chose_few_ = false;  // now, and by the last decision
-  bool decided_ = true, second_ = false;       // between two decisions: whether this is the second trial
-  std::uint32_t kept_ = first;                 // how many blocks the decision holds
-  std::uint32_t blocks_ = 0;                   // since the decision, or since the trial began
-  std::uint64_t begun_ = 0, waited_before_ = 0;
-  std::uint64_t last_ = 0, longest_ = 0;        // when the last block was taken; the longest time for one
-  std::uint64_t with_few_ = 0, with_most_ = 0;  // how long a trial took
+  const std::uint32_t max_workers_;
+  const std::size_t max_blocks_, batches_per_block_;
+  const std::uint64_t max_ahead_;
+  std::atomic<std::uint32_t> word_;  // how many may work; the top bit is set once they are stopped
+  std::atomic<std::size_t> blocks_;
+  std::atomic<std::uint64_t> ahead_;
+  mutable std::mutex lock_;                // one thread adjusts at a time; also guards the next two
+  std::uint64_t changed_, worker_ns_ = 0;  // when `workers` last changed, and the time counted until then
 };
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/tuning/consumer_pace.hpp
+// ---- penstock/run/engine/tuning/live_limits.ipp
 
 namespace penstock::inline v0_1 {
 
-/// Whether a consumer that shares a processor with its workers does better to evaluate grains itself while it
-/// waits.
-///
-/// A loop that comes back at once for blocks that are soon made takes a processor from a worker each time it
-/// is woken, and the waking costs as much as the block. A loop that is busy for longer leaves the processors
-/// to its workers in between; of a block that takes longer, waking is a small part. So both must be short,
-/// and must have been for some time.
-/// Threads: the consumer's.
-class consumer_pace {
- public:
-  /// `grains`: of a block.
-  explicit consumer_pace(std::uint64_t grains) noexcept : of_block_(grains) {}
+namespace detail {
 
-  /// The consumer must wait again after it was `away` so long, in nanoseconds; of all grains so far `grains`
-  /// are known to have taken `busy`.
-  void waits(std::uint64_t away, std::uint64_t grains, std::uint64_t busy) noexcept {
-    if (grains != grains_) block_ = (busy - busy_) / (grains - grains_) * of_block_;
-    grains_ = grains;
-    busy_ = busy;
-    const bool quick = away < short_away && block_ < short_block;
-    quick_ = quick ? std::min(quick_ + 1, enough) : 0;
+PENSTOCK_INLINE void check_limit(const std::optional<std::int64_t>& wanted, std::int64_t least,
+                                 std::uint64_t maximum, const char* name, const char* advice) {
+  if (!wanted || (*wanted >= least && static_cast<std::uint64_t>(*wanted) <= maximum)) return;
+  throw error(errc::argument, {"adjust: ", name, " = ", *wanted, " is not in [", least, ", ", maximum,
+                               "], the range that the run was opened with; ", advice});
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE live_limits::live_limits(unsigned workers, std::size_t blocks, std::size_t batches_per_block,
+                                         std::uint64_t ahead) noexcept
+    : max_workers_(workers),
+      max_blocks_(blocks),
+      batches_per_block_(batches_per_block),
+      max_ahead_(ahead),
+      word_(workers),
+      blocks_(blocks),
+      ahead_(ahead),
+      changed_(detail::now_ns()) {}
+
+PENSTOCK_INLINE std::size_t live_limits::blocks_of(std::int64_t batches) const noexcept {
+  return (static_cast<std::size_t>(batches) + batches_per_block_ - 1) / batches_per_block_;
+}
+
+PENSTOCK_INLINE void live_limits::adjust(const run_limits& wanted) {
+  if (max_workers_ == 0 && (wanted.workers || wanted.depth))
+    throw error(errc::argument,
+                "adjust: a run with workers(0) evaluates in the calling thread; it has neither workers nor a "
+                "depth to adjust");
+  detail::check_limit(wanted.workers, 1, max_workers_, "workers", "open it with more, as in workers(n)");
+  detail::check_limit(wanted.depth, 1, max_blocks_ * batches_per_block_, "depth",
+                      "open it with more, as in prefetch(n) after batch");
+  detail::check_limit(wanted.ahead, 0, max_ahead_, "ahead",
+                      "open it with more, as in prefetch(n) before batch");
+  const std::lock_guard guard(lock_);
+  if (wanted.depth) blocks_.store(blocks_of(*wanted.depth), std::memory_order_relaxed);
+  if (wanted.ahead) ahead_.store(static_cast<std::uint64_t>(*wanted.ahead), std::memory_order_relaxed);
+  if (wanted.workers) {
+    const std::uint64_t now = detail::now_ns();
+    worker_ns_ += (now - changed_) * workers();
+    changed_ = now;
+    const auto count = static_cast<std::uint32_t>(*wanted.workers);
+    std::uint32_t seen = word_.load(std::memory_order_relaxed);
+    while (!word_.compare_exchange_weak(seen, count | (seen & stopped))) {
+    }
+    word_.notify_all();
   }
-  [[nodiscard]] bool is_quick() const noexcept { return quick_ == enough; }
+}
 
- private:
-  static constexpr std::uint64_t short_away = 100'000, short_block = 200'000;
-  static constexpr std::uint32_t enough = 64;
+PENSTOCK_INLINE run_limits live_limits::now() const noexcept {
+  run_limits limits;
+  limits.ahead = static_cast<std::int64_t>(ahead());
+  if (max_workers_ == 0) return limits;
+  limits.workers = workers();
+  limits.depth = static_cast<std::int64_t>(blocks() * batches_per_block_);
+  return limits;
+}
 
-  std::uint64_t of_block_;
-  std::uint64_t grains_ = 0, busy_ = 0, block_ = 0;  // block_: how long the work on one takes, by the latest
-  std::uint32_t quick_ = 0;                          // waits in a row after which both were short
-};
+PENSTOCK_INLINE std::uint64_t live_limits::worker_ns(std::uint64_t now) const {
+  const std::lock_guard guard(lock_);
+  return worker_ns_ + (now > changed_ ? now - changed_ : 0) * workers();
+}
+
+PENSTOCK_INLINE void live_limits::rest(std::size_t number) const noexcept {
+  for (std::uint32_t seen = word_.load(); number >= seen; seen = word_.load()) word_.wait(seen);
+}
+
+PENSTOCK_INLINE void live_limits::stop() noexcept {
+  word_.fetch_or(stopped);
+  word_.notify_all();
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -28554,7 +28238,6 @@ class alignas(64) worker_counts {
   // the position being evaluated, or the first of several
   std::atomic<std::uint64_t> at_index{nothing};
   std::atomic<std::uint64_t> at_count{0};
-  std::uint64_t run = 1;  // samples of plain values to evaluate between checks; used by whoever counts
 
   /// Makes room for the costs of the source and `count - 1` value stages; call before the worker starts.
   void follow_stages(std::size_t count);
@@ -28610,7 +28293,6 @@ PENSTOCK_INLINE void worker_counts::add(std::uint64_t count, std::uint64_t nanos
   grains.store(grains.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   samples.store(samples.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
   busy_ns.store(busy_ns.load(std::memory_order_relaxed) + nanoseconds, std::memory_order_relaxed);
-  if (count != 0) run = std::clamp<std::uint64_t>(20'000 * count / (nanoseconds + 1), 1, 8192);
 }
 
 PENSTOCK_INLINE void worker_counts::add_room(const room_wait& wait, std::uint64_t now,
@@ -29073,6 +28755,32 @@ PENSTOCK_INLINE void run_watch::locate(run_event& e, const block& b, std::uint64
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/engine/workers/ring_work.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A thread's work as a ring calls it: `evaluate` for each grain that it takes, `finish` once per block,
+/// `waiting(true)` and `waiting(false)` around a wait for room, and `rest` when it holds no ticket. None of
+/// them throws.
+struct ring_work {
+  const live_limits* limits;
+  std::size_t number;  ///< of the thread
+
+  void (*on_grain)(ring_work&, std::uint64_t s, std::uint64_t grain) noexcept;
+  void (*on_block)(ring_work&, std::uint64_t s) noexcept;
+  void (*on_wait)(ring_work&, bool begins) noexcept;
+
+  void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { on_grain(*this, s, grain); }
+  void finish(std::uint64_t s) noexcept { on_block(*this, s); }
+  void waiting(bool begins) noexcept { on_wait(*this, begins); }
+  void rest() noexcept {
+    if (!limits->may_work(number)) [[unlikely]]
+      limits->rest(number);
+  }
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/engine/workers/thread.hpp
 
 namespace penstock::inline v0_1 {
@@ -29195,9 +28903,7 @@ struct engine_setup {
   bool times_grains = false;        ///< with observers, times the first sample of every grain
   bool tells_costs = false;         ///< observers are told what each stage cost
   bool latency = false;             ///< the source has latency
-  bool rotates = false;             ///< fewer large blocks may be open: see `block_rotation`
   bool takes_time = false;          ///< samples may take any time, whatever their bytes
-  bool helps = false;               ///< a quick consumer may take the last worker's seat
   std::uint64_t sample_bytes = 0;   ///< as the source reports it; 0 if it does not know
   std::vector<std::string> stages;  ///< names of the source, the value stages and `map_batch`
   std::size_t batch_maps = 0;       ///< the last ones of `stages`, timed per batch
@@ -29211,9 +28917,8 @@ struct engine_setup {
 /// Cost: a few indirect calls per block and one per grain; none per sample.
 class engine_shell {
  public:
-  /// `made_ring` creates a ring for so many blocks of so many grains.
-  engine_shell(const engine_calls& calls, void* engine, engine_setup setup,
-               any_ring (*made_ring)(std::size_t blocks, std::uint64_t grains, unsigned spins),
+  /// `delivery`: see `ring`.
+  engine_shell(const engine_calls& calls, void* engine, engine_setup setup, block_delivery::maker delivery,
                const std::stop_token& token);
   engine_shell(const engine_shell&) = delete;
   engine_shell& operator=(const engine_shell&) = delete;
@@ -29226,7 +28931,7 @@ class engine_shell {
   /// The process that owns the threads.
   [[nodiscard]] const home_process& home() const noexcept { return home_; }
   [[nodiscard]] run_watch& watch() noexcept { return watch_; }
-  [[nodiscard]] const stop_view& stop_state() const noexcept { return ring_.stop_state(); }
+  [[nodiscard]] const stop_view& stop_state() const noexcept { return stop_; }
   /// Ends all work, including the consumer's wait. Any thread, any number of times.
   void request_stop() noexcept;
   [[nodiscard]] bool stopped() const noexcept { return ring_.stopped(); }
@@ -29304,9 +29009,6 @@ class engine_shell {
   [[nodiscard]] bool may_open();
   void shrink();
   [[nodiscard]] bool wait_for(std::uint64_t s);
-  [[nodiscard]] worker_seat* ask_for_seat(std::uint64_t away) noexcept;
-  void help_until(std::uint64_t s) noexcept;
-  void rotate();
   void note_counters();
   void send_ahead();
   void start_copy(block& b);
@@ -29322,13 +29024,12 @@ class engine_shell {
   memory_account account_;
   feed leading_, delivered_feed_;
   std::uint64_t grains_;  // of a block
-  any_ring ring_;
+  ring ring_;
+  stop_view stop_;
   live_limits limits_;
   std::uint64_t opened_ = 0, delivered_ = 0;
   block_budget budget_;
-  std::size_t room_;  // batches that a block has memory for
-  block_rotation rotation_;
-  consumer_pace pace_;
+  std::size_t room_;               // batches that a block has memory for
   std::exception_ptr not_sent_;    // why the copy of a block could not be started ahead of its delivery
   std::uint64_t not_sent_at_ = 0;  // its number
   std::uint64_t row_ = 0;          // slots of all blocks prepared so far
@@ -31292,7 +30993,6 @@ struct engine_shell::machinery {
   std::vector<block*> in_ring;
   block_pool pool;
   stall_clock stall;
-  worker_seat seat;  // of the last worker
   std::vector<worker_counts> counts;
   thread_place place;                   // of the workers and of read-ahead
   std::vector<engine_worker*> workers;  // includes the consumer's own where there are no threads
@@ -31321,7 +31021,6 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
     const unsigned own = options.threads.processors.size();
     const unsigned there = processors_of_rank(local_ranks);
     crowded = *options.workers + 1 > there || (own != 0 && *options.workers > own);
-    facts.full = *options.workers == there;
   }
   facts.crowded = crowded;
   sample_bytes = facts.sample_bytes;
@@ -31340,8 +31039,6 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
   depth = sizes.depth(slots);
   in_place = facts.direct;
   copies = facts.copies;
-  rotates = sizes.rotates();
-  helps = sizes.helps();
 }
 
 PENSTOCK_INLINE void engine_setup::settle_ahead(const size_facts& facts) {
@@ -31359,8 +31056,7 @@ PENSTOCK_INLINE void engine_setup::settle_ahead(const size_facts& facts) {
 }
 
 PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engine, engine_setup setup,
-                                           any_ring (*made_ring)(std::size_t, std::uint64_t, unsigned),
-                                           const std::stop_token& token)
+                                           block_delivery::maker delivery, const std::stop_token& token)
     : calls_(&calls),
       engine_(engine),
       setup_(std::move(setup)),
@@ -31369,20 +31065,19 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
       grains_(std::max(setup_.grains,
                        (leading_.slots_per_block() * setup_.batches_per_block + setup_.grain_slots - 1) /
                            setup_.grain_slots)),
-      ring_(made_ring(*setup_.options.workers == 0 ? 1 : setup_.depth, grains_, setup_.crowded ? 0 : 2000)),
+      ring_(*setup_.options.workers == 0 ? 1 : setup_.depth, grains_, setup_.crowded ? 0 : 2000, delivery),
+      stop_(ring_.stop_state()),
       limits_(*setup_.options.workers, ring_.blocks(), setup_.batches_per_block, *setup_.options.ahead),
       budget_(setup_.batches_per_block, setup_.takes_time),
       room_(setup_.batches_per_block == 1 ? 1
                                           : detail::to_size(std::min<std::uint64_t>(
                                                 setup_.batches_per_block, leading_.steps_per_epoch()))),
-      rotation_(ring_.blocks()),
-      pace_(grains_),
       watch_(std::move(setup_.observers), *setup_.options.workers, setup_.in_place, setup_.times_grains,
              setup_.tells_costs ? setup_.stages.size() : 0),
       started_(detail::now_ns()),
       inner_(new machinery(setup_, ring_.blocks(), calls.destroy)) {
-  leading_.stop_at(ring_.stop_state().flag());
-  delivered_feed_.stop_at(ring_.stop_state().flag());
+  leading_.stop_at(stop_.flag());
+  delivered_feed_.stop_at(stop_.flag());
   inner_->token = token;
 }
 
@@ -31416,8 +31111,6 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
     w->costs.resize(setup_.stages.size());
     w->number = i;
   }
-  // Observers are told who does what by the threads themselves.
-  if (setup_.helps && !watch_.any()) inner_->workers.back()->seat = &inner_->seat;
   try {
     // Not before the whole engine is there, and not after its first part is destroyed: it may call at any
     // time.
@@ -31468,10 +31161,8 @@ PENSTOCK_INLINE ahead_sizes engine_shell::sizes_ahead() const noexcept {
 }
 
 PENSTOCK_INLINE void engine_shell::request_stop() noexcept {
-  // The ring comes first: a worker whose seat is lent must find it stopped when it wakes.
   ring_.stop();
   limits_.stop();
-  inner_->seat.stop();
   inner_->ahead.let_go();
   calls_->cancel_reads(engine_);
 }
@@ -31501,7 +31192,7 @@ PENSTOCK_INLINE void engine_shell::adjust(const run_limits& wanted) {
 /// Whether the limits let one more block be opened: always if none is open, so that the run makes progress.
 PENSTOCK_INLINE bool engine_shell::may_open() {
   const std::size_t maximum = limits_.blocks();
-  if (maximum == ring_.blocks()) return opened_ - delivered_ < rotation_.open();
+  if (maximum == ring_.blocks()) return opened_ - delivered_ < maximum;
   return opened_ == delivered_ || (opened_ - delivered_ < maximum && inner_->pool.out() < maximum);
 }
 
@@ -31637,7 +31328,6 @@ PENSTOCK_INLINE block* engine_shell::next() {
                                                      std::max<std::uint64_t>(1, max_slots_);
   largest_ = std::max(calls_->held(*b) * growth, largest_ - largest_ / 8);
   sizes_known_ = true;
-  if (setup_.rotates) rotate();
   if (setup_.copies && setup_.in_place) {
     try {
       if (not_sent_ != nullptr && not_sent_at_ + 1 == delivered_)
@@ -31650,17 +31340,6 @@ PENSTOCK_INLINE block* engine_shell::next() {
     }
   }
   return b;
-}
-
-// Small blocks stay in the cache, however many they are. A number that was set by `adjust` stands.
-PENSTOCK_INLINE void engine_shell::rotate() {
-  if (limits_.blocks() != ring_.blocks()) return;
-  if (!rotation_.looks()) {
-    if (largest_ * ring_.blocks() < 8_MiB) return;
-    rotation_.begin(*setup_.options.workers, grains_);
-  }
-  const std::uint64_t now = detail::now_ns();
-  rotation_.took(inner_->stall.at(now), now);
 }
 
 // Where nothing is fetched ahead, nobody else tells observers what the storage does.
@@ -31769,42 +31448,18 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
   const std::uint64_t begin = detail::now_ns();
   inner_->watchdog.begin_wait();
   inner_->stall.begin(begin);
-  worker_seat* const seat = ask_for_seat(begin - last_wait_ns_);
   // Where threads share processors and blocks are fast, waking the consumer for each one would cost more than
   // the blocks themselves, so it lets the workers run until most of the open blocks are ready.
-  if (setup_.crowded && !budget_.is_slow() && begin - last_wait_ns_ < 200'000 &&
-      (seat == nullptr || !seat->is_lent())) {
+  if (setup_.crowded && !budget_.is_slow() && begin - last_wait_ns_ < 200'000) {
     const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
     for (unsigned i = 0; i < 16 && !stopped() && !ring_.is_ready(later); ++i) std::this_thread::yield();
   }
-  if (seat != nullptr && !seat->withdraw()) help_until(s);
   const bool ready = ring_.wait_ready(s);
   inner_->watchdog.end_wait();
   last_wait_ns_ = detail::now_ns();
   inner_->stall.end(last_wait_ns_);
   watch_.consumer({begin, last_wait_ns_, activity::wait_for_batch, 0, s});
   return ready;
-}
-
-/// Asks for the last worker's seat if the consumer, which was `away` for so many nanoseconds, does better to
-/// work while it waits; otherwise returns it, and null.
-PENSTOCK_INLINE worker_seat* engine_shell::ask_for_seat(std::uint64_t away) noexcept {
-  worker_seat* const seat = inner_->workers.back()->seat;
-  if (seat == nullptr) return nullptr;
-  const worker_counts& counts = inner_->counts.back();
-  pace_.waits(away, counts.grains.load(std::memory_order_relaxed),
-              counts.busy_ns.load(std::memory_order_relaxed));
-  if (!pace_.is_quick() || limits_.workers() != *setup_.options.workers) {
-    seat->give_back();
-    return nullptr;
-  }
-  seat->ask();
-  return seat;
-}
-
-PENSTOCK_INLINE void engine_shell::help_until(std::uint64_t s) noexcept {
-  while (!ring_.is_ready(s) && ring_.help(*inner_->workers.back(), opened_)) {
-  }
 }
 
 PENSTOCK_INLINE void engine_shell::waiting(engine_worker& w, bool begins) noexcept {
@@ -32694,87 +32349,223 @@ class device_works<Plan, pack<First, Rest...>> {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/workers/evaluator.hpp
+// ---- penstock/run/block/finish_columns.hpp
 
 namespace penstock::inline v0_1 {
 
-/// A worker's part of a block: evaluates positions and writes the results to rows of the block's columns.
-///
-/// `Plain` plans turn numbers into numbers. Their loops must vectorise, so checks are made not per sample but
-/// once per run of samples that takes about 20 us (`Counts::run`). Other plans check the stop flag before
-/// each sample. A failure is stored in the block, for the lowest row; nothing is thrown. `Bad` says what
-/// becomes of bad samples. Only handlers look at it: if it tolerates some, the loop that a failure
-/// interrupted resumes after the bad sample, which is recorded in the block.
-template <class Chain, class Block, class Ring, bool Plain, bool Ordered = false, class Bad = bad_is_fatal>
-class evaluator {
+namespace detail {
+
+template <class Block>
+void finish_strictly(Block& p, const batch_rows& batch) noexcept {
+  const auto finish = [&](bool has_lead) {
+    p.columns.finish(to_size(batch.first), to_size(batch.slots), to_size(batch.valid), has_lead);
+  };
+  try {
+    finish(false);
+  } catch (const slot_error& e) {
+    slot_error found = e;
+    p.columns.choose_lead(to_size(batch.valid));  // the first one may be the odd one out
+    try {
+      finish(true);
+    } catch (const slot_error& better) {
+      found = better;
+    } catch (...) {  // out of memory: keep the first one
+    }
+    try {
+      throw std::move(found.what);
+    } catch (...) {
+      p.fail_at(found.slot, {p.epoch, p.index(found.slot)}, {});
+    }
+  } catch (...) {
+    p.fail(batch.first, std::current_exception());
+  }
+}
+
+/// `settle(bad_slot&)` makes a hole in the place of a sample whose shape does not match the lead, or finds a
+/// substitute.
+template <class Block, class Settle>
+void finish_tolerantly(Block& p, const batch_rows& batch, Settle settle) noexcept {
+  while (true) {
+    try {
+      p.columns.finish(to_size(batch.first), to_size(batch.slots), to_size(batch.valid), !p.bad.empty());
+      return;
+    } catch (slot_error& e) {
+      try {
+        position at{p.epoch, p.index(e.slot)};
+        std::span<const position> origins(&at, 1);
+        if (p.from_batches) origins = p.gathered.of(to_size(e.slot));
+        at = origins.front();
+        e.what.add_context(at);
+        if (bad_slot* const known = p.bad.find_replaced(e.slot)) {
+          settle(*known);
+        } else {
+          bad_slot one{e.slot, at, e.what};
+          settle(one);
+          p.note_bad(one);
+          one.hole = false;  // the row is a single hole, and all samples combined into it are lost
+          for (std::size_t i = 1; i < origins.size(); ++i) {
+            one.at = origins[i];
+            p.note_bad(one);
+          }
+        }
+      } catch (...) {
+        return p.fail_at(e.slot, {p.epoch, p.index(e.slot)}, {});
+      }
+    } catch (...) {
+      return p.fail(batch.first, std::current_exception());
+    }
+  }
+}
+
+}  // namespace detail
+
+/// Puts the columns of a batch in order; a failure is stored in its block. If bad samples are tolerated, one
+/// whose shape does not match the lead counts as bad and leaves a hole. The lead is the first good sample,
+/// unless one was chosen before.
+template <class Bad, class Block>
+void finish_columns(Block& p, const batch_rows& batch) noexcept {
+  if constexpr (Bad::tolerates)
+    detail::finish_tolerantly(p, batch, [&](bad_slot& one) {
+      p.columns.blank(detail::to_size(one.row));
+      one.substitute.reset();
+      one.hole = true;
+    });
+  else
+    detail::finish_strictly(p, batch);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/workers/written_rows.hpp
+
+/// Where an evaluator writes what samples become.
+namespace penstock::inline v0_1 {
+
+/// Rows for samples whose rows are known: each goes to the row of its slot.
+template <class Block, class Worker>
+struct rows_in_place {
+  static constexpr bool makes_holes = true;
+  Block& p;
+  Worker& w;
+  std::uint64_t slot;
+
+  template <class V>
+  void operator()(V&& value) const {
+    p.columns.write(detail::to_size(slot), std::forward<V>(value));
+  }
+  [[nodiscard]] std::uint64_t row() const noexcept { return slot; }
+  void take_back() const noexcept { p.columns.unwrite(detail::to_size(slot)); }
+  void leave_empty() const { p.columns.blank(detail::to_size(slot)); }
+  void go_on_from(const rows_in_place& other) noexcept { slot = other.slot; }
+};
+/// Rows appended one after another, as many as each sample makes; grows where it made several.
+template <class Block, class Worker, bool Several>
+struct rows_appended {
+  static constexpr bool makes_holes = false;
+  Block& p;
+  Worker& w;
+  std::uint64_t slot = 0, count = 0, room;
+
+  template <class V>
+  void operator()(V&& value) {
+    if (Several && count == room) grow();
+    p.columns.write(detail::to_size(count), std::forward<V>(value));
+    p.sources[detail::to_size(count)] = static_cast<std::uint32_t>(slot);
+    ++count;
+  }
+  void grow() {
+    room = std::max<std::uint64_t>(16, room * 2);
+    p.columns.grow(detail::to_size(room), detail::to_size(count));
+    p.sources.resize(detail::to_size(room));
+  }
+  [[nodiscard]] std::uint64_t row() const noexcept { return count; }
+  void take_back() noexcept {
+    for (; count != 0 && p.sources[detail::to_size(count - 1)] == slot; --count)
+      p.columns.unwrite(detail::to_size(count - 1));
+  }
+  void go_on_from(const rows_appended& other) noexcept {
+    slot = other.slot, count = other.count, room = other.room;
+  }
+};
+/// The only row of columns that are no part of a block.
+template <class Columns, class Worker>
+struct row_beside_blocks {
+  Columns& columns;
+  Worker& w;
+
+  template <class V>
+  void operator()(V&& value) const {
+    columns.write(0, std::forward<V>(value));
+  }
+  void take_back() const noexcept { columns.unwrite(0); }
+};
+
+namespace detail {
+
+/// A loop's own copy of rows, whose state the compiler keeps in registers; they follow it, also if it throws.
+template <class Rows>
+struct in_registers {
+  Rows& rows;
+  Rows own = rows;
+  ~in_registers() { rows.go_on_from(own); }
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/workers/lone_samples.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Evaluates single samples out of their turn: a substitute for a bad one, and one of another rank that has
+/// the shape that a batch is to have.
+template <class Chain, class Bad>
+class lone_samples {
  public:
   using worker = typename Chain::worker;
 
   /// `stages`: names of the source and the value stages, for errors; they outlive this.
-  evaluator(Chain chain, const Ring& stop, Bad bad = {}, const std::vector<std::string>* stages = nullptr)
-      : chain_(std::move(chain)), ring_(stop), bad_(bad), stages_(stages) {}
+  lone_samples(Chain chain, Bad bad, const std::vector<std::string>* stages)
+      : chain_(std::move(chain)), bad_(bad), stages_(stages) {}
 
   [[nodiscard]] const Chain& chain() const noexcept { return chain_; }
 
-  /// Evaluates the rows [first, last) of a batch, each in its place. With `times`, the first one is timed.
-  template <class Counts>
-  void write_slots(Block& p, const batch_rows& batch, worker& w, Counts& counts, std::uint64_t first,
-                   std::uint64_t last, bool times) const noexcept {
-    in_place rows{p, w, first};
-    write(rows, batch, counts, last, times, [](std::uint64_t) {});
+  /// The name of the stage whose function threw last; forgets it.
+  [[nodiscard]] std::string_view failed_stage(worker& w) const noexcept {
+    const std::uint32_t number = std::exchange(detail::root_of(w).failed, detail::worker_root::no_stage);
+    return stages_ != nullptr && number < stages_->size() ? std::string_view((*stages_)[number])
+                                                          : std::string_view();
   }
-  /// Evaluates all positions of a chunk, writing the results to its rows one after another.
-  template <class Counts>
-  void write_rows(Block& p, worker& w, Counts& counts, bool times) const noexcept {
-    append_all(p, w, counts, times, [](std::uint64_t) {});
-  }
-  /// Evaluates a chunk of samples that a forward source produced.
-  template <class Item, class Counts>
-  void write_items(Block& p, worker& w, Counts& counts, const std::vector<Item>& items,
-                   bool times) const noexcept {
-    append_all(p, w, counts, times, [&root = detail::innermost(w), all = items.data()](std::uint64_t slot) {
-      root.item = all + slot;
-    });
-  }
-
-  /// Puts the columns of a batch in order; a failure is stored in it. If bad samples are tolerated, a sample
-  /// whose shape does not match the lead counts as bad and leaves a hole; if they are replaced and there is
-  /// a worker, a substitute takes its place. The lead is the first good sample, unless `find_lead` found one.
-  static void finish_columns(Block& p, const batch_rows& batch) noexcept {
-    if constexpr (Bad::tolerates) {
-      finish_tolerantly(p, batch, [&](bad_slot& one) {
-        p.columns.blank(detail::to_size(one.row));
-        one.substitute.reset();
-        one.hole = true;
-      });
-      return;
-    }
-    try {
-      p.columns.finish(static_cast<std::size_t>(batch.first), static_cast<std::size_t>(batch.slots),
-                       static_cast<std::size_t>(batch.valid));
-    } catch (const slot_error& e) {
-      slot_error found = e;
-      p.columns.choose_lead(static_cast<std::size_t>(batch.valid));  // the first one may be the odd one out
+  /// Evaluates substitutes in place of a bad sample until one is good.
+  template <class Rows>
+  void find_substitute(bad_slot& one, Rows&& rows) const {
+    const detail::out_of_turn alone(detail::innermost(rows.w));
+    one.substitute.reset();
+    do {
+      rows.take_back();
+      if (one.tries == Bad::max_tries)
+        throw detail::error_like(
+            one.what, {"bad_samples::replace: ", one.tries,
+                       " samples were drawn in place of a bad one, and all are bad; the first is: ",
+                       one.what.message()});
+      if (bad_.orders->size() < 2)
+        throw detail::error_like(
+            one.what,
+            {"bad_samples::replace: an epoch of one sample has no other to take: ", one.what.message()});
+      const position drawn = bad_.draw(one.at, one.tries++);
       try {
-        p.columns.finish(static_cast<std::size_t>(batch.first), static_cast<std::size_t>(batch.slots),
-                         static_cast<std::size_t>(batch.valid), true);
-      } catch (const slot_error& better) {
-        found = better;
-      } catch (...) {  // out of memory: keep the first one
+        chain_.evaluate({one.at, bad_.orders->sample_at(drawn)}, rows.w, rows, untimed{});
+        one.substitute = drawn;
+      } catch (const error& e) {
+        (void)failed_stage(rows.w);
+        if (!depends_on_bytes(e.code())) throw;
       }
-      try {
-        throw std::move(found.what);
-      } catch (...) {
-        p.fail_at(found.slot, {p.epoch, p.index(found.slot)}, {});
-      }
-    } catch (...) {
-      p.fail(batch.first, std::current_exception());
-    }
+    } while (!one.substitute);
   }
   /// Before `finish_columns`: gives the columns the shape of the first good sample of the global step by
   /// position, the same on every rank; none if no sample is good. One of another rank is evaluated into
   /// `aside`, columns for one row. Throws if that fails and is not tolerated.
-  template <class Orders, class Columns>
+  template <class Block, class Orders, class Columns>
   void find_lead(Block& p, const batch_rows& batch, worker& w, const Orders& orders, Columns& aside,
                  std::uint64_t& index) const {
     for (lead_candidates all(p, orders.size()); all.next(index);) {
@@ -32787,67 +32578,19 @@ class evaluator {
       }
     }
   }
-  void finish_columns(Block& p, const batch_rows& batch, worker& w) const noexcept {
-    if constexpr (Bad::replaces)
-      finish_tolerantly(p, batch, [&](bad_slot& one) { find_substitute(one, in_place{p, w, one.row}); });
-    else
-      finish_columns(p, batch);
-  }
 
-  /// The name of the stage whose function threw last; forgets it.
-  [[nodiscard]] std::string_view failed_stage(worker& w) const noexcept {
-    const std::uint32_t number = std::exchange(detail::root_of(w).failed, detail::worker_root::no_stage);
-    return stages_ != nullptr && number < stages_->size() ? std::string_view((*stages_)[number])
-                                                          : std::string_view();
-  }
+ protected:
+  Chain chain_;
 
  private:
-  /// Rows for samples whose rows are known: each goes to the row of its slot.
-  struct in_place {
-    static constexpr bool makes_holes = true, one_each = true;
-    Block& p;
-    worker& w;
-    std::uint64_t slot;
-
-    template <class V>
-    void operator()(V&& value) const {
-      p.columns.write(static_cast<std::size_t>(slot), std::forward<V>(value));
-    }
-    [[nodiscard]] std::uint64_t row() const noexcept { return slot; }
-    void take_back() const noexcept { p.columns.unwrite(static_cast<std::size_t>(slot)); }
-    void leave_empty() const { p.columns.blank(static_cast<std::size_t>(slot)); }
-
-    /// The state of a loop over many slots, to be kept in registers.
-    struct writer {
-      decltype(Block::columns)& columns;
-      template <class V>
-      void write(std::uint64_t to, V&& value) const {
-        columns.write(detail::to_size(to), std::forward<V>(value));
-      }
-    };
-    [[nodiscard]] writer begin() const noexcept { return {p.columns}; }
-    void end(const writer&, std::uint64_t reached) noexcept { slot = reached; }
-  };
-  /// The only row of columns that are no part of a block.
-  template <class Columns>
-  struct beside_blocks {
-    Columns& columns;
-    worker& w;
-
-    template <class V>
-    void operator()(V&& value) const {
-      columns.write(0, std::forward<V>(value));
-    }
-    void take_back() const noexcept { columns.unwrite(0); }
-  };
   /// Evaluates the sample at a position, or its substitute; false if it is bad and that is tolerated.
   template <class Orders, class Columns>
   bool evaluate_aside(position at, worker& w, const Orders& orders, Columns& aside) const {
+    const detail::out_of_turn alone(detail::innermost(w));
     aside.begin(1);
-    const beside_blocks<Columns> row{aside, w};
+    const row_beside_blocks<Columns, worker> row{aside, w};
     try {
-      detail::innermost(w).stand_at(orders.sample_at(at));
-      chain_.evaluate(at, w, row, looked_up{});
+      chain_.evaluate({at, orders.sample_at(at)}, w, row, untimed{});
       aside.finish(0, 1, 1);
       return aside.can_lead(0);
     } catch (const slot_error& e) {
@@ -32856,70 +32599,167 @@ class evaluator {
     } catch (error& e) {
       e.add_context(at);
       (void)failed_stage(w);
-      if constexpr (Bad::tolerates) {
-        if (!depends_on_bytes(e.code())) throw;
-        if constexpr (Bad::replaces) {
-          bad_slot one{0, at, e};
-          find_substitute(one, row);
-          return aside.can_lead(0);
+      if (!Bad::tolerates || !depends_on_bytes(e.code())) throw;
+      if constexpr (Bad::replaces) {
+        bad_slot one{0, at, e};
+        find_substitute(one, row);
+        return aside.can_lead(0);
+      }
+      return false;
+    }
+  }
+
+  [[no_unique_address]] Bad bad_;
+  const std::vector<std::string>* stages_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/workers/evaluator.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A worker's part of a block: evaluates positions and writes the results to rows of the block's columns.
+///
+/// `Plain` plans turn numbers into numbers: whether the run was stopped is looked at once per 64 samples.
+/// Other plans look before each sample. A failure is stored in the block, for the lowest row; nothing is
+/// thrown. `Bad` says what becomes of bad samples. Only handlers look at it: if it tolerates some, the loop
+/// that a failure interrupted resumes after the bad sample, which is recorded in the block.
+template <class Chain, class Block, class Ring, bool Plain, class Bad = bad_is_fatal>
+class evaluator : public lone_samples<Chain, Bad> {
+  using lone = lone_samples<Chain, Bad>;
+  using lone::chain_;
+
+ public:
+  using worker = typename Chain::worker;
+
+  /// `stages`: names of the source and the value stages, for errors; they outlive this.
+  evaluator(Chain chain, const Ring& stop, Bad bad = {}, const std::vector<std::string>* stages = nullptr)
+      : lone(std::move(chain), bad, stages), ring_(stop) {}
+
+  /// Evaluates the rows [first, last) of a batch, each in its place. With `times`, the first one is timed.
+  template <class Counts>
+  void write_slots(Block& p, const batch_rows& batch, worker& w, Counts& counts, std::uint64_t first,
+                   std::uint64_t last, bool times) const noexcept {
+    in_place rows{p, w, first};
+    write(rows, batch, counts, last, times,
+          [&p](std::uint64_t index, std::uint64_t) { return p.binding(index); });
+  }
+  /// Evaluates all positions of a chunk, writing the results to its rows one after another.
+  template <class Counts>
+  void write_rows(Block& p, worker& w, Counts& counts, bool times) const noexcept {
+    append_all(p, w, counts, times, [&p](std::uint64_t index, std::uint64_t) { return p.binding(index); });
+  }
+  /// Evaluates a chunk of samples that a forward source produced.
+  template <class Item, class Counts>
+  void write_items(Block& p, worker& w, Counts& counts, const std::vector<Item>& items,
+                   bool times) const noexcept {
+    detail::innermost(w).items = items.data();
+    append_all(p, w, counts, times, [](std::uint64_t, std::uint64_t slot) { return position{0, slot}; });
+  }
+
+  /// Puts the columns of a batch in order, like the function of that name; if bad samples are replaced, a
+  /// substitute takes the place of a sample whose shape does not match.
+  void finish_columns(Block& p, const batch_rows& batch, worker& w) const noexcept {
+    if constexpr (Bad::replaces)
+      detail::finish_tolerantly(p, batch, [&](bad_slot& one) {
+        this->find_substitute(one, in_place{p, w, one.row});
+      });
+    else
+      penstock::finish_columns<Bad>(p, batch);
+  }
+
+ private:
+  using in_place = rows_in_place<Block, worker>;
+  using appended = rows_appended<Block, worker, Chain::has_pieces>;
+
+  /// Evaluates a whole chunk.
+  template <class Counts, class SourceOf>
+  void append_all(Block& p, worker& w, Counts& counts, bool times, SourceOf source_of) const noexcept {
+    // room for a row per slot; the vector keeps its capacity
+    appended rows{p, w, 0, 0, std::min<std::uint64_t>(p.slots, p.sources.size())};
+    write(rows, p.batches[0], counts, p.batches[0].valid, times, source_of);
+    p.rows = rows.count;
+  }
+
+  /// Evaluates the slots up to `last` of a part into `rows`, which stands at the first of them.
+  /// `source_of(index, slot)` gives a sample's position in the source. With `times`, the first one is timed.
+  template <class Rows, class Counts, class SourceOf>
+  void write(Rows& rows, const batch_rows& batch, Counts& counts, std::uint64_t last, bool times,
+             SourceOf source_of) const noexcept {
+    const auto index_of = [&p = rows.p, &batch](std::uint64_t slot) {
+      return p.listed ? p.indices[detail::to_size(slot)] : batch.view[slot - batch.first];
+    };
+    next_samples coming;
+    bool again = false;
+    do {
+      try {
+        while (rows.slot < last && !ring_.stopped()) {
+          const std::size_t n = coming.find(rows.p.epoch, rows.slot, last - rows.slot, index_of, source_of);
+          detail::innermost(chain_).look_ahead(coming.sources(n), detail::innermost(rows.w));
+          if (write_at_once(rows, counts, coming, n, times)) continue;
+          if (times) write_each(rows, counts, coming, 0, 1, timed{});
+          write_each(rows, counts, coming, times ? 1 : 0, n, untimed{});
+          times = false;
+        }
+        counts.end_run();
+        again = false;
+      } catch (...) {
+        counts.end_run();
+        again = go_on_without({rows.p.epoch, index_of(rows.slot)}, rows);
+        ++rows.slot;
+        times = false;
+      }
+    } while (Bad::tolerates && again);
+  }
+  template <class Rows, class Counts, class Timing>
+  void write_each(Rows& rows, Counts& counts, const next_samples& coming, std::size_t i, std::size_t end,
+                  Timing timing) const {
+    const auto& source = detail::innermost(chain_);
+    auto& at_source = detail::innermost(rows.w);
+    detail::in_registers<Rows> into{rows};
+    if constexpr (Plain) counts.begin_run(coming.index(i), end - i);
+    for (; i < end; ++i, ++into.own.slot) {
+      source.turn_of(coming.sources(end), i, at_source);
+      if constexpr (!Plain) {
+        if (ring_.stopped()) return;
+        counts.begin_run(coming.index(i), 1);
+        source.stand_at(rows.p.run_row + into.own.slot, at_source);
+      }
+      chain_.evaluate(coming[i], rows.w, into.own, timing);
+    }
+  }
+  /// Evaluates as many samples as possible at once, if all lie one behind the other. Returns whether there
+  /// were any.
+  template <class Rows, class Counts>
+  bool write_at_once(Rows& rows, Counts& counts, const next_samples& coming, std::size_t n,
+                     bool& times) const {
+    if constexpr (Chain::has_runs && Rows::makes_holes) {
+      if (!coming.in_sequence(n)) return false;
+      counts.begin_run(coming.index(0), n);
+      const auto write_values = [&](const auto& values, std::uint64_t count) {
+        if constexpr (requires { rows.p.columns.write_contiguous(std::size_t{}, std::size_t{}, values); }) {
+          rows.p.columns.write_contiguous(detail::to_size(rows.slot), detail::to_size(count), values);
+          return true;
         } else {
           return false;
         }
-      }
-      throw;
+      };
+      const position first = coming[0].source;
+      const std::uint64_t taken = times ? chain_.evaluate_run(first, n, rows.w, write_values, timed{})
+                                        : chain_.evaluate_run(first, n, rows.w, write_values, untimed{});
+      rows.slot += taken;
+      times = times && taken == 0;
+      return taken != 0;
     }
+    return false;
   }
-  /// Rows appended one after another, as many as each sample makes; grows where it made several.
-  struct appended {
-    static constexpr bool makes_holes = false, one_each = !Chain::has_pieces;
-    Block& p;
-    worker& w;
-    std::uint64_t slot, count, room;
-
-    template <class V>
-    void operator()(V&& value) {
-      if (count == room) grow();
-      begin_at(count).write(slot, std::forward<V>(value));
-      ++count;
-    }
-    void grow() {
-      room = std::max<std::uint64_t>(16, room * 2);
-      p.columns.grow(detail::to_size(room), detail::to_size(count));
-      p.sources.resize(detail::to_size(room));
-    }
-    [[nodiscard]] std::uint64_t row() const noexcept { return count; }
-    void take_back() noexcept {
-      for (; count != 0 && p.sources[detail::to_size(count - 1)] == slot; --count)
-        p.columns.unwrite(detail::to_size(count - 1));
-    }
-
-    /// Like the above; where each sample makes at most one row, there is always room.
-    struct writer {
-      decltype(Block::columns)& columns;
-      std::uint32_t* const sources;
-      std::uint64_t count;
-      template <class V>
-      void write(std::uint64_t of_slot, V&& value) {
-        columns.write(detail::to_size(count), std::forward<V>(value));
-        sources[count] = static_cast<std::uint32_t>(of_slot);
-        ++count;
-      }
-    };
-    [[nodiscard]] writer begin() const noexcept { return begin_at(count); }
-    [[nodiscard]] writer begin_at(std::uint64_t row) const noexcept {
-      return {p.columns, p.sources.data(), row};
-    }
-    void end(const writer& done, std::uint64_t reached) noexcept {
-      count = done.count;
-      slot = reached;
-    }
-  };
 
   /// In a handler: whether the failure is a bad sample that the run tolerates; if so records it, otherwise
   /// records the failure.
   template <class Rows>
   bool go_on_without(position at, Rows& rows) const noexcept {
-    const std::string_view stage = failed_stage(rows.w);
+    const std::string_view stage = this->failed_stage(rows.w);
     if constexpr (Bad::tolerates) {
       try {
         try {
@@ -32930,7 +32770,7 @@ class evaluator {
           rows.take_back();
           bad_slot one{rows.row(), at, e};
           if constexpr (Bad::replaces) {
-            find_substitute(one, rows);
+            this->find_substitute(one, rows);
           } else if constexpr (Rows::makes_holes) {
             rows.leave_empty();
             one.hole = true;
@@ -32946,229 +32786,7 @@ class evaluator {
     }
     return false;
   }
-  /// Evaluates substitutes in place of a bad sample until one is good.
-  template <class Rows>
-  void find_substitute(bad_slot& one, Rows&& rows) const {
-    one.substitute.reset();
-    do {
-      rows.take_back();
-      if (one.tries == Bad::max_tries)
-        throw detail::error_like(
-            one.what, {"bad_samples::replace: ", one.tries,
-                       " samples were drawn in place of a bad one, and all are bad; the first is: ",
-                       one.what.message()});
-      if (bad_.orders->size() < 2)
-        throw detail::error_like(
-            one.what,
-            {"bad_samples::replace: an epoch of one sample has no other to take: ", one.what.message()});
-      const position drawn = bad_.draw(one.at, one.tries++);
-      detail::innermost(rows.w).stand_at(bad_.orders->sample_at(drawn));
-      try {
-        chain_.evaluate(one.at, rows.w, rows, looked_up{});
-        one.substitute = drawn;
-      } catch (const error& e) {
-        (void)failed_stage(rows.w);
-        if (!depends_on_bytes(e.code())) throw;
-      }
-    } while (!one.substitute);
-  }
-
-  /// `settle(bad_slot&)` makes a hole or finds a substitute for a slot whose shape does not match the others.
-  template <class Settle>
-  static void finish_tolerantly(Block& p, const batch_rows& batch, Settle settle) noexcept {
-    while (true) {
-      try {
-        p.columns.finish(static_cast<std::size_t>(batch.first), static_cast<std::size_t>(batch.slots),
-                         static_cast<std::size_t>(batch.valid), !p.bad.empty());
-        return;
-      } catch (slot_error& e) {
-        try {
-          position at{p.epoch, p.index(e.slot)};
-          std::span<const position> origins(&at, 1);
-          if (p.from_batches) origins = p.gathered.of(detail::to_size(e.slot));
-          at = origins.front();
-          e.what.add_context(at);
-          if (bad_slot* const known = p.bad.find_replaced(e.slot)) {
-            settle(*known);
-          } else {
-            bad_slot one{e.slot, at, e.what};
-            settle(one);
-            p.note_bad(one);
-            one.hole = false;  // the row is a single hole, and all samples combined into it are lost
-            for (std::size_t i = 1; i < origins.size(); ++i) {
-              one.at = origins[i];
-              p.note_bad(one);
-            }
-          }
-        } catch (...) {
-          return p.fail_at(e.slot, {p.epoch, p.index(e.slot)}, {});
-        }
-      } catch (...) {
-        return p.fail(batch.first, std::current_exception());
-      }
-    }
-  }
-
-  /// Evaluates a whole chunk; `bring(slot)` puts the sample of a slot where the chain expects it.
-  template <class Counts, class Bring>
-  void append_all(Block& p, worker& w, Counts& counts, bool times, Bring bring) const noexcept {
-    // room for a row per slot; the vector keeps its capacity
-    appended rows{p, w, 0, 0, std::min<std::uint64_t>(p.slots, p.sources.size())};
-    write(rows, p.batches[0], counts, p.batches[0].valid, times, bring);
-    p.rows = rows.count;
-  }
-
-  /// Evaluates the slots up to `last` of a part into `rows`, which stands at the first of them; `bring` as
-  /// above. With `times`, the first one is timed.
-  template <class Rows, class Counts, class Bring>
-  void write(Rows& rows, const batch_rows& batch, Counts& counts, std::uint64_t last, bool times,
-             Bring bring) const noexcept {
-    Block& p = rows.p;
-    const auto index_of = [&](std::uint64_t slot) {
-      return p.listed ? p.indices[detail::to_size(slot)] : batch.view[slot - batch.first];
-    };
-    const auto one = [&](auto timing) {
-      const std::uint64_t index = index_of(rows.slot);
-      bring(rows.slot);
-      if constexpr (at_rows) detail::innermost(rows.w).fetched.stand_at(p.run_row + rows.slot);
-      counts.begin_run(index, 1);
-      chain_.evaluate({p.epoch, index}, rows.w, rows, timing);
-      ++rows.slot;
-    };
-    [[maybe_unused]] const auto look_up = [&]() -> std::uint64_t {
-      if constexpr (looks_up)
-        return chain_.look_up(rows.slot, std::min<std::uint64_t>(last - rows.slot, 64), rows.w, index_of);
-      else
-        return 0;
-    };
-    bool again = false;
-    do {
-      try {
-        if (times && rows.slot < last && !write_sequence(rows, batch, counts, last, timed{})) {
-          if constexpr (looks_up) look_up();  // so that the one timed finds what the others find
-          one(timed{});
-        }
-        while (rows.slot < last && !ring_.stopped()) {
-          if constexpr (Plain && Rows::one_each) {
-            const std::uint64_t count = std::min(last - rows.slot, counts.run);
-            counts.begin_run(index_of(rows.slot), count);
-            write_plain(rows, batch, rows.slot + count, bring);
-          } else if constexpr (looks_up) {
-            if (write_sequence(rows, batch, counts, last, untimed{})) continue;
-            const std::uint64_t found = look_up();
-            if (write_looked_up(rows, counts, index_of(rows.slot), found)) continue;
-            const std::uint64_t end = rows.slot + found;
-            while (rows.slot < end && !ring_.stopped()) one(looked_up_in_order{});
-          } else {
-            one(untimed{});
-          }
-        }
-        counts.end_run();
-        again = false;
-      } catch (...) {
-        counts.end_run();
-        again = go_on_without({p.epoch, index_of(rows.slot)}, rows);
-        ++rows.slot;
-        times = false;
-      }
-    } while (Bad::tolerates && again);
-  }
-
-  /// Where a position is its sample, evaluates as many as possible of those up to `last` at once. Returns
-  /// whether there were any.
-  template <class Rows, class Counts, class Timing>
-  bool write_sequence(Rows& rows, const batch_rows& batch, Counts& counts, std::uint64_t last,
-                      Timing timing) const {
-    if constexpr (!Ordered && writes_runs<Rows>) {
-      if (rows.p.listed || !batch.view.contiguous()) return false;
-      const std::uint64_t index = batch.view[rows.slot - batch.first];
-      return write_contiguous(rows, counts, index, {rows.p.epoch, index}, last - rows.slot, timing);
-    } else {
-      return false;
-    }
-  }
-  /// Evaluates the n samples that were looked up at once, if they lie one behind the other.
-  template <class Rows, class Counts>
-  bool write_looked_up(Rows& rows, Counts& counts, std::uint64_t index, std::uint64_t n) const {
-    if constexpr (writes_runs<Rows>) {
-      const auto& found = detail::innermost(rows.w);
-      return found.in_sequence(n) && write_contiguous(rows, counts, index, found.places[0], n, untimed{});
-    } else {
-      return false;
-    }
-  }
-  template <class Rows, class Counts, class Timing>
-  bool write_contiguous(Rows& rows, Counts& counts, std::uint64_t index, position first, std::uint64_t n,
-                        Timing timing) const {
-    counts.begin_run(index, n);
-    const std::uint64_t taken = chain_.evaluate_run(
-        first, n, rows.w,
-        [&](const auto& values, std::uint64_t count) {
-          if constexpr (requires { rows.p.columns.write_contiguous(std::size_t{}, std::size_t{}, values); }) {
-            rows.p.columns.write_contiguous(detail::to_size(rows.slot), detail::to_size(count), values);
-            return true;
-          } else {
-            return false;
-          }
-        },
-        timing);
-    rows.slot += taken;
-    return taken != 0;
-  }
-
-  /// The loop of `write` in registers, for at most one row per sample; `rows` follows it if something throws.
-  template <class Rows, class Bring>
-  void write_plain(Rows& rows, const batch_rows& batch, std::uint64_t last, Bring bring) const {
-    Block& p = rows.p;
-    worker& w = rows.w;
-    const step_view view = batch.view;
-    const std::uint64_t epoch = p.epoch, base = batch.first;
-    auto into = rows.begin();
-    std::uint64_t at = rows.slot;
-    const auto loop = [&](auto index_of) {
-      const auto evaluate_until = [&](std::uint64_t end, auto timing) {
-        for (; at < end; ++at) {
-          bring(at);
-          chain_.evaluate(
-              {epoch, index_of(at)}, w,
-              [&into, at]<class V>(V&& value) { into.write(at, std::forward<V>(value)); }, timing);
-        }
-      };
-      if constexpr (Ordered) {
-        while (at < last) {
-          const std::uint64_t n = chain_.look_up(at, std::min<std::uint64_t>(last - at, 64), w, index_of);
-          evaluate_until(at + n, looked_up{});
-        }
-      } else {
-        evaluate_until(last, untimed{});
-      }
-    };
-    try {
-      if (p.listed)
-        loop([indices = p.indices.data()](std::uint64_t slot) { return indices[slot]; });
-      else if (view.contiguous())
-        loop([shift = view[0] - base](std::uint64_t slot) { return slot + shift; });
-      else
-        loop([&view, base](std::uint64_t slot) { return view[slot - base]; });
-    } catch (...) {
-      rows.end(into, at);
-      throw;
-    }
-    rows.end(into, at);
-  }
-
-  /// Whether many rows may be written at once: each one has its slot.
-  template <class Rows>
-  static constexpr bool writes_runs = Chain::has_runs && std::is_same_v<Rows, in_place>;
-  /// Whether a worker looks up several samples before it evaluates them one by one.
-  static constexpr bool looks_up = ((Ordered && Chain::wants_look_up) || Chain::has_runs) && !Plain;
-  static constexpr bool at_rows =
-      detail::stands_at_rows<std::remove_reference_t<decltype(detail::innermost(std::declval<worker&>()))>>;
-
-  Chain chain_;
   const Ring& ring_;
-  [[no_unique_address]] Bad bad_;
-  const std::vector<std::string>* stages_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -33254,8 +32872,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   using orders_type = typename basis::orders_type;
   using binding = typename orders_type::binding;
   using source_element = typename Plan::source_type::element;
-  using node_type =
-      std::conditional_t<parts::forward, item_node<source_element>, source_node<reader_type, binding>>;
+  using node_type = std::conditional_t<parts::forward, item_node<source_element>, source_node<reader_type>>;
   using chain_type = decltype(make_chain(std::declval<const Plan&>(), std::declval<node_type>(), 0));
   using columns_type = block_columns_of<Plan>;
   using bad_type = detail::bad_of<Plan, orders_type>;
@@ -33263,16 +32880,12 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       block_of<columns_type, binding, typename session_type::transfer, typename device_layout_of<Plan>::work>;
 
   static constexpr bool plain = plain_plan<Plan>;
-  /// Whether there is arithmetic between a position and its sample.
-  static constexpr bool ordered =
-      !parts::forward && !std::is_same_v<binding, typename order_chain<>::binding>;
-  using evaluator_type =
-      evaluator<chain_type, block_type, stop_view, plain, ordered, typename bad_type::type>;
+  using evaluator_type = evaluator<chain_type, block_type, stop_view, plain, typename bad_type::type>;
 
   engine(const Plan& p, const run_options& options, const std::stop_token& token)
       : basis(p, options),
-        engine_shell(calls, this, std::move(this->begin_with_),
-                     detail::made_ring<typename detail::ring_of<typename parts::stages>::type>, token),
+        engine_shell(calls, this, std::move(this->begin_with_), detail::delivery_of<typename parts::stages>,
+                     token),
         evaluator_(make_chain(p, make_node(), *this->options().seed), stop_state(),
                    bad_type::make(this->orders_, *this->options().seed), &this->stages()),
         front_(detail::front_of<Plan>::make(p), this->ring_blocks()),
@@ -33505,7 +33118,6 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     if constexpr (parts::forward) {
       return evaluate_pulled(b, w, s, times, abandoned);
     } else {
-      detail::innermost(w.scratch).binding = &b.binding;
       const std::uint64_t first = parts::direct ? grain * b.grain_slots : 0,
                           last = parts::direct ? first + b.grain_slots : b.slots;
       if constexpr (takes_fetched<reader_type>)
@@ -33847,7 +33459,7 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     out.slots = batch.slots = setup_.at_end == tail::pad ? setup_.batch_size : batch.valid;
     if (batch.slots > room_) out.columns.grow(detail::to_size(batch.slots), out.gathered.rows());
     if (has_lead_) out.columns.lead(lead_);
-    engine_type::evaluator_type::finish_columns(out, batch);
+    finish_columns<typename engine_type::bad_type::type>(out, batch);
     if (out.what == nullptr) engine.learn_from(out);
     if constexpr (parts::maps_batches) {
       batch.global = batch.valid;
@@ -37016,8 +36628,8 @@ template <class Source, class... Stages>
     if (!front.next(item)) return "the source is empty\n";
     auto chain = make_chain(p, item_node<typename Source::element>{}, seed);
     typename decltype(chain)::worker worker;
-    detail::innermost(worker).item = &item;
-    chain.evaluate({0, 0}, worker, sink, untimed{});
+    detail::innermost(worker).items = &item;
+    chain.evaluate({}, worker, sink, untimed{});
     return detail::text({"sample 0\n", (text.empty() ? "  dropped by a filter\n" : text)});
   } else {
     const auto orders = make_sample_orders(p);
@@ -37025,20 +36637,16 @@ template <class Source, class... Stages>
       return detail::text(
           {"position 0:", index, " is beyond the end: there are ", orders.size(), " samples\n"});
     const auto reader = connect_source_of(p);
-    const auto binding = orders.bind(0, index, index + 1);
-    auto chain = make_chain(
-        p,
-        source_node<std::remove_cvref_t<decltype(reader)>, std::remove_cvref_t<decltype(binding)>>{&reader},
-        seed);
+    const sample_position at{{0, index}, orders.sample_at({0, index})};
+    auto chain = make_chain(p, source_node<std::remove_cvref_t<decltype(reader)>>{&reader}, seed);
     typename decltype(chain)::worker worker;
-    detail::innermost(worker).binding = &binding;
     try {
-      chain.evaluate({0, index}, worker, sink, untimed{});
+      chain.evaluate(at, worker, sink, untimed{});
     } catch (error& e) {
-      e.add_context({0, index});
+      e.add_context(at.at);
       throw;
     }
-    return detail::text({"sample at position 0:", index, ", key ", key_of(reader, binding(index)), "\n",
+    return detail::text({"sample at position 0:", index, ", key ", key_of(reader, at.source), "\n",
                          (text.empty() ? "  dropped by a filter\n" : text)});
   }
 }
@@ -53504,28 +53112,22 @@ inline constexpr bool plan_renumbers = renumbers(static_cast<const Plan*>(nullpt
 /// Reading a plan's samples by position.
 namespace penstock::inline v0_1::detail {
 
-/// The innermost node of a joined plan's chain: the position in its source has already been computed.
+/// The innermost node of a joined plan's chain: what was fetched for a sample is held by who asks.
 template <class Reader>
 struct placed_node {
   struct worker {
     worker_root root;
-    position at;
     typename Reader::worker own;
   };
   static constexpr std::uint32_t depth = 0;
-  static constexpr bool has_pieces = false, wants_look_up = false, has_runs = false;
+  static constexpr bool has_pieces = false, has_runs = false;
 
   const Reader* reader = nullptr;
 
-  template <class Timing>
-  [[nodiscard]] position source_of(position, const worker& w, Timing) const noexcept {
-    return w.at;
-  }
-  template <class Timing>
-  void pass_over(worker&, Timing) const noexcept {}
+  static void pass_over(worker&) noexcept {}
   template <class Timing, class Sink>
-  void evaluate(position, worker& w, Sink&& sink, Timing) const {
-    reader->evaluate(w.at, w.own, std::forward<Sink>(sink));
+  void evaluate(sample_position p, worker& w, Sink&& sink, Timing) const {
+    reader->evaluate(p.source, w.own, std::forward<Sink>(sink));
   }
 };
 
@@ -53630,11 +53232,9 @@ class plan_reader {
     const opened& o = *opened_;
     bool inside = true;
     try {
-      auto& root = innermost(w.chain);
-      root.at = w.bindings(o.orders, p);
-      if constexpr (fetches) root.own.fetched = w.fetched;
+      if constexpr (fetches) innermost(w.chain).own.fetched = w.fetched;
       o.chain.evaluate(
-          p, w.chain,
+          {p, w.bindings(o.orders, p)}, w.chain,
           [&inside, &sink]<class V>(V&& value) {
             inside = false;
             sink(std::forward<V>(value));
@@ -61824,7 +61424,6 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
  public:
   using penstock_part = source_tag;
   static constexpr std::string_view source_name = "webdataset";
-  static constexpr bool lies_in_sequence = true;
 
   /// A run's reader: a session, and the indexes of the shards used so far.
   using reader = detail::shard_reader<Storage, detail::show_samples>;

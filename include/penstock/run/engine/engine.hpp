@@ -17,7 +17,6 @@
 #include <penstock/run/engine/read_ahead/planned_reads.hpp>
 #include <penstock/run/engine/read_ahead/range_list.hpp>
 #include <penstock/run/engine/sizes.hpp>
-#include <penstock/run/engine/workers/any_ring.hpp>
 #include <penstock/run/engine/workers/batch_maps.hpp>
 #include <penstock/run/engine/workers/device_works.hpp>
 #include <penstock/run/engine/workers/evaluator.hpp>
@@ -131,8 +130,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
 
   engine(const Plan& p, const run_options& options, const std::stop_token& token)
       : basis(p, options),
-        engine_shell(calls, this, std::move(this->begin_with_),
-                     detail::made_ring<typename detail::ring_of<typename parts::stages>::type>, token),
+        engine_shell(calls, this, std::move(this->begin_with_), detail::delivery_of<typename parts::stages>,
+                     token),
         evaluator_(make_chain(p, make_node(), *this->options().seed), stop_state(),
                    bad_type::make(this->orders_, *this->options().seed), &this->stages()),
         front_(detail::front_of<Plan>::make(p), this->ring_blocks()),

@@ -10,6 +10,7 @@
 #include <penstock/run/block/block.hpp>
 #include <penstock/run/block/column.hpp>
 #include <penstock/run/block/finish_columns.hpp>
+#include <penstock/run/engine/workers/lone_samples.hpp>
 #include <penstock/run/engine/workers/written_rows.hpp>
 
 #include <algorithm>
@@ -30,15 +31,16 @@ namespace penstock::inline v0_1 {
 /// thrown. `Bad` says what becomes of bad samples. Only handlers look at it: if it tolerates some, the loop
 /// that a failure interrupted resumes after the bad sample, which is recorded in the block.
 template <class Chain, class Block, class Ring, bool Plain, class Bad = bad_is_fatal>
-class evaluator {
+class evaluator : public lone_samples<Chain, Bad> {
+  using lone = lone_samples<Chain, Bad>;
+  using lone::chain_;
+
  public:
   using worker = typename Chain::worker;
 
   /// `stages`: names of the source and the value stages, for errors; they outlive this.
   evaluator(Chain chain, const Ring& stop, Bad bad = {}, const std::vector<std::string>* stages = nullptr)
-      : chain_(std::move(chain)), ring_(stop), bad_(bad), stages_(stages) {}
-
-  [[nodiscard]] const Chain& chain() const noexcept { return chain_; }
+      : lone(std::move(chain), bad, stages), ring_(stop) {}
 
   /// Evaluates the rows [first, last) of a batch, each in its place. With `times`, the first one is timed.
   template <class Counts>
@@ -66,33 +68,10 @@ class evaluator {
   void finish_columns(Block& p, const batch_rows& batch, worker& w) const noexcept {
     if constexpr (Bad::replaces)
       detail::finish_tolerantly(p, batch, [&](bad_slot& one) {
-        find_substitute(one, in_place{p, w, one.row});
+        this->find_substitute(one, in_place{p, w, one.row});
       });
     else
       penstock::finish_columns<Bad>(p, batch);
-  }
-  /// Before `finish_columns`: gives the columns the shape of the first good sample of the global step by
-  /// position, the same on every rank; none if no sample is good. One of another rank is evaluated into
-  /// `aside`, columns for one row. Throws if that fails and is not tolerated.
-  template <class Orders, class Columns>
-  void find_lead(Block& p, const batch_rows& batch, worker& w, const Orders& orders, Columns& aside,
-                 std::uint64_t& index) const {
-    for (lead_candidates all(p, orders.size()); all.next(index);) {
-      const auto row = detail::to_size(batch.first + p.row_of(batch, index));
-      if (row != batch.first + batch.valid) {
-        if (p.bad.holes(row, 1) == 0 && p.columns.can_lead(row))
-          return p.columns.lead(p.columns.shapes_at(row));
-      } else if (evaluate_aside({p.epoch, index}, w, orders, aside)) {
-        return p.columns.lead(aside.shapes_at(0));
-      }
-    }
-  }
-
-  /// The name of the stage whose function threw last; forgets it.
-  [[nodiscard]] std::string_view failed_stage(worker& w) const noexcept {
-    const std::uint32_t number = std::exchange(detail::root_of(w).failed, detail::worker_root::no_stage);
-    return stages_ != nullptr && number < stages_->size() ? std::string_view((*stages_)[number])
-                                                          : std::string_view();
   }
 
  private:
@@ -185,7 +164,7 @@ class evaluator {
   /// records the failure.
   template <class Rows>
   bool go_on_without(position at, Rows& rows) const noexcept {
-    const std::string_view stage = failed_stage(rows.w);
+    const std::string_view stage = this->failed_stage(rows.w);
     if constexpr (Bad::tolerates) {
       try {
         try {
@@ -196,7 +175,7 @@ class evaluator {
           rows.take_back();
           bad_slot one{rows.row(), at, e};
           if constexpr (Bad::replaces) {
-            find_substitute(one, rows);
+            this->find_substitute(one, rows);
           } else if constexpr (Rows::makes_holes) {
             rows.leave_empty();
             one.hole = true;
@@ -212,62 +191,7 @@ class evaluator {
     }
     return false;
   }
-  /// Evaluates substitutes in place of a bad sample until one is good.
-  template <class Rows>
-  void find_substitute(bad_slot& one, Rows&& rows) const {
-    const detail::out_of_turn alone(detail::innermost(rows.w));
-    one.substitute.reset();
-    do {
-      rows.take_back();
-      if (one.tries == Bad::max_tries)
-        throw detail::error_like(
-            one.what, {"bad_samples::replace: ", one.tries,
-                       " samples were drawn in place of a bad one, and all are bad; the first is: ",
-                       one.what.message()});
-      if (bad_.orders->size() < 2)
-        throw detail::error_like(
-            one.what,
-            {"bad_samples::replace: an epoch of one sample has no other to take: ", one.what.message()});
-      const position drawn = bad_.draw(one.at, one.tries++);
-      try {
-        chain_.evaluate({one.at, bad_.orders->sample_at(drawn)}, rows.w, rows, untimed{});
-        one.substitute = drawn;
-      } catch (const error& e) {
-        (void)failed_stage(rows.w);
-        if (!depends_on_bytes(e.code())) throw;
-      }
-    } while (!one.substitute);
-  }
-  /// Evaluates the sample at a position, or its substitute; false if it is bad and that is tolerated.
-  template <class Orders, class Columns>
-  bool evaluate_aside(position at, worker& w, const Orders& orders, Columns& aside) const {
-    const detail::out_of_turn alone(detail::innermost(w));
-    aside.begin(1);
-    const row_beside_blocks<Columns, worker> row{aside, w};
-    try {
-      chain_.evaluate({at, orders.sample_at(at)}, w, row, untimed{});
-      aside.finish(0, 1, 1);
-      return aside.can_lead(0);
-    } catch (const slot_error& e) {
-      if constexpr (Bad::tolerates) return false;
-      throw error(e.what).add_context(at);
-    } catch (error& e) {
-      e.add_context(at);
-      (void)failed_stage(w);
-      if (!Bad::tolerates || !depends_on_bytes(e.code())) throw;
-      if constexpr (Bad::replaces) {
-        bad_slot one{0, at, e};
-        find_substitute(one, row);
-        return aside.can_lead(0);
-      }
-      return false;
-    }
-  }
-
-  Chain chain_;
   const Ring& ring_;
-  [[no_unique_address]] Bad bad_;
-  const std::vector<std::string>* stages_;
 };
 
 }  // namespace penstock::inline v0_1
