@@ -35,6 +35,7 @@
 #include <penstock/run/engine/tuning/block_budget.hpp>
 #include <penstock/run/engine/tuning/live_limits.hpp>
 #include <penstock/run/engine/tuning/machine.hpp>
+#include <penstock/run/engine/tuning/tuning.hpp>
 #include <penstock/run/engine/tuning/worker_counts.hpp>
 #include <penstock/run/engine/workers/batch_maps.hpp>
 #include <penstock/run/engine/workers/device_works.hpp>

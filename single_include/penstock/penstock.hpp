@@ -13821,37 +13821,27 @@ struct sample_position {
   position at, source;
 };
 
-/// The samples that a worker evaluates next, up to 64: their positions are computed together, so that
-/// permutations overlap with each other and not with the reading of samples.
+/// The positions in the source of the samples that a worker evaluates next, up to 64: they are computed
+/// together, so that permutations overlap with each other and not with the reading of samples.
 class next_samples {
  public:
   static constexpr std::size_t maximum = 64;
 
-  /// Computes those of n samples, the first of which is number `first`; n is cut to `maximum`. `index_of`
-  /// gives their indices in the epoch, and `source_of(index, number)` their positions in the source. Returns
-  /// how many there are: one for which that throws is asked for again when it is the first.
-  template <class IndexOf, class SourceOf>
-  std::size_t find(std::uint64_t epoch, std::uint64_t first, std::uint64_t n, IndexOf index_of,
-                   SourceOf source_of) {
-    epoch_ = epoch;
+  /// Computes the first n, at most `maximum`: `source_of(i)` gives one. Returns how many there are: one for
+  /// which that throws is asked for again when it is the first.
+  template <class SourceOf>
+  std::size_t find(std::uint64_t n, SourceOf source_of) {
     const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(n, maximum));
-    for (std::size_t i = 0; i < count; ++i) indices_[i] = index_of(first + i);
     std::size_t found = 0;
     try {
-      for (; found < count; ++found) sources_[found] = source_of(indices_[found], first + found);
+      for (; found < count; ++found) sources_[found] = source_of(found);
     } catch (...) {
       if (found == 0) throw;
     }
     return found;
   }
-  [[nodiscard]] std::uint64_t index(std::size_t i) const noexcept { return indices_[i]; }
-  [[nodiscard]] sample_position operator[](std::size_t i) const noexcept {
-    return {{epoch_, indices_[i]}, sources_[i]};
-  }
-  /// The first n in the source.
-  [[nodiscard]] std::span<const position> sources(std::size_t n) const noexcept {
-    return {sources_.data(), n};
-  }
+  [[nodiscard]] position operator[](std::size_t i) const noexcept { return sources_[i]; }
+  [[nodiscard]] std::span<const position> first(std::size_t n) const noexcept { return {sources_.data(), n}; }
   /// Whether the first n lie one behind the other in the source.
   [[nodiscard]] bool in_sequence(std::size_t n) const noexcept {
     std::uint64_t apart = 0;
@@ -13860,8 +13850,6 @@ class next_samples {
   }
 
  private:
-  std::uint64_t epoch_ = 0;
-  std::array<std::uint64_t, maximum> indices_;
   std::array<position, maximum> sources_;
 };
 
@@ -27939,6 +27927,86 @@ class run_sizes {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/engine/tuning/tuning.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A number that was chosen by measuring, and the row of `bench/run.sh` in which a worse one shows.
+struct tuned_number {
+  std::string_view name;
+  std::uint64_t value;
+  std::string_view unit, row;
+
+  constexpr operator std::uint64_t() const noexcept { return value; }
+};
+
+/// The numbers by which a run divides its work that neither the plan nor the machine gives. None of them
+/// affects what it delivers.
+struct tuning {
+  // What a worker takes at a time.
+  static constexpr tuned_number grain{"grain", 32_KiB, "bytes", "4b"};
+  static constexpr tuned_number grain_alone{"grain without workers", 64_KiB, "bytes", "26m"};
+  static constexpr tuned_number grain_slots{"samples in a grain, at most", 64, "", "4b"};
+  static constexpr tuned_number unsized_slots{"samples in a grain if their size is unknown", 8, "", "14d"};
+  static constexpr tuned_number plain_grain{"grain of numbers", 64_KiB, "bytes", "3a"};
+  static constexpr tuned_number plain_grain_alone{"grain of numbers without workers", 16_KiB, "bytes", "1"};
+  static constexpr tuned_number plain_grain_crowded{"grain of numbers if threads share processors", 128_KiB,
+                                                    "bytes", "3b"};
+  static constexpr tuned_number grain_time{"grain, at most", 1'000'000, "ns", "14d"};
+  static constexpr tuned_number looked_up{"samples whose positions are computed together",
+                                          next_samples::maximum, "", "4a"};
+  // What goes from workers to the consumer.
+  static constexpr tuned_number chunk{"chunk", 64_KiB, "bytes", "5"};
+  static constexpr tuned_number chunk_slots{"samples in a chunk if their size is unknown", 16, "", "14d"};
+  static constexpr tuned_number block_time{"work on a block, at most", 50'000'000, "ns", "14d"};
+  static constexpr tuned_number beyond_workers{"blocks in flight beyond workers", 3, "", "4b"};
+  static constexpr tuned_number crowded_bytes{"blocks in flight if threads share processors", 2_MiB, "bytes",
+                                              "3b"};
+  // How threads wait.
+  static constexpr tuned_number spins{"looks before a thread parks", 2000, "", "3a"};
+  static constexpr tuned_number yields{"yields of a quick consumer if threads share processors", 16, "",
+                                       "3b"};
+  static constexpr tuned_number quick{"a consumer is quick that comes back within", 200'000, "ns", "3b"};
+  // What is read ahead of a storage with latency.
+  static constexpr tuned_number ahead{"samples read ahead, at least", 256, "", "20a"};
+  static constexpr tuned_number ahead_bytes{"of small samples", 32_MiB, "bytes", "23c"};
+  static constexpr tuned_number ahead_requests{"requests that make up what is read ahead", 16, "", "23a"};
+
+  static constexpr std::array all{grain,
+                                  grain_alone,
+                                  grain_slots,
+                                  unsized_slots,
+                                  plain_grain,
+                                  plain_grain_alone,
+                                  plain_grain_crowded,
+                                  grain_time,
+                                  looked_up,
+                                  chunk,
+                                  chunk_slots,
+                                  block_time,
+                                  beyond_workers,
+                                  crowded_bytes,
+                                  spins,
+                                  yields,
+                                  quick,
+                                  ahead,
+                                  ahead_bytes,
+                                  ahead_requests};
+};
+
+/// One line with all of them.
+[[nodiscard]] std::string tuning_text();
+
+inline std::string tuning_text() {
+  std::string text = "tuning:";
+  for (const tuned_number& one : tuning::all)
+    detail::append(text, {(&one == tuning::all.data() ? " " : "; "), one.name, " ", one.value,
+                          (one.unit.empty() ? "" : " "), one.unit, " (", one.row, ")"});
+  return text + "\n";
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/engine/sizes.ipp
 
 namespace penstock::inline v0_1 {
@@ -27954,12 +28022,12 @@ PENSTOCK_INLINE std::size_t run_sizes::depth(std::uint64_t slots) const noexcept
   const unsigned workers = options_.workers.value_or(1);
   // One is held while the next is filled; on a device one is computed on, the next copied, and one filled.
   if (workers == 0) return facts_.copies ? 3 : 2;
-  const std::size_t few = std::max(4u, workers + 3);
+  const std::size_t few = std::max<std::size_t>(4, workers + tuning::beyond_workers);
   const std::uint64_t each = std::max(facts_.sample_bytes, facts_.slot_bytes);
   const bool small = facts_.sample_bytes != 0 && each <= 262'144 / std::max<std::uint64_t>(1, slots);
   if (!facts_.crowded || facts_.one_at_a_time || !small) return few;
   // in all about as much as stays in the caches
-  const std::uint64_t fit = 2_MiB / (each * std::max<std::uint64_t>(1, slots));
+  const std::uint64_t fit = tuning::crowded_bytes / (each * std::max<std::uint64_t>(1, slots));
   return std::max(few, static_cast<std::size_t>(std::min<std::uint64_t>(fit, std::min(16 * workers, 64u))));
 }
 
@@ -27969,7 +28037,8 @@ PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexce
   if (facts_.plain) return std::min(slots, plain_slots());
   // Without workers nobody else waits for a share, and looking ahead begins anew with each grain.
   const bool alone = options_.workers.value_or(1) == 0;
-  return std::min(slots, slots_in(alone ? 65'536 : 32'768, 64, 8));
+  return std::min(slots, slots_in(alone ? tuning::grain_alone : tuning::grain, tuning::grain_slots,
+                                  tuning::unsized_slots));
 }
 
 PENSTOCK_INLINE std::uint64_t run_sizes::grains(std::uint64_t slots, std::uint64_t batch) const noexcept {
@@ -27987,12 +28056,14 @@ PENSTOCK_INLINE std::uint64_t run_sizes::first_chunk() const noexcept {
 PENSTOCK_INLINE std::uint64_t run_sizes::chunk() const noexcept {
   if (facts_.plain) return std::min<std::uint64_t>(plain_slots(), 4096);
   if (facts_.batch_by_chunk) return std::min<std::uint64_t>(facts_.batch_size, 4096);
-  return slots_in(65'536, 64, 16);
+  return slots_in(tuning::chunk, tuning::grain_slots, tuning::chunk_slots);
 }
 
 PENSTOCK_INLINE std::uint64_t run_sizes::plain_slots() const noexcept {
   const bool alone = options_.workers.value_or(1) == 0;
-  const std::uint64_t bytes = alone ? 16'384 : facts_.crowded ? 131'072 : 65'536;
+  const std::uint64_t bytes = alone            ? tuning::plain_grain_alone
+                              : facts_.crowded ? tuning::plain_grain_crowded
+                                               : tuning::plain_grain;
   return std::max<std::uint64_t>(1, bytes / std::max<std::uint64_t>(1, facts_.slot_bytes));
 }
 
@@ -28046,7 +28117,7 @@ class block_budget {
   }
 
  private:
-  static constexpr std::uint64_t block_ns = 50'000'000, grain_ns = 1'000'000, scale = 1024;
+  static constexpr std::uint64_t block_ns = tuning::block_time, grain_ns = tuning::grain_time, scale = 1024;
   static constexpr std::uint64_t longest = std::uint64_t{1} << 52;  // so that nothing overflows
 
   std::size_t maximum_, batches_;
@@ -31042,15 +31113,16 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
 }
 
 PENSTOCK_INLINE void engine_setup::settle_ahead(const size_facts& facts) {
-  constexpr std::uint64_t without_being_asked = 256, max_by_bytes = 4096, bytes_of_small = 32_MiB;
+  constexpr std::uint64_t max_by_bytes = 4096;
   if (options.ahead_bytes)
     options.ahead = facts.sample_bytes == 0 ? max_by_bytes
                                             : std::clamp<std::uint64_t>(
                                                   *options.ahead_bytes / facts.sample_bytes, 1, max_by_bytes);
   else if (!options.ahead && facts.latency && *options.workers != 0)
-    options.ahead = facts.sample_bytes == 0 ? without_being_asked
-                                            : std::clamp<std::uint64_t>(bytes_of_small / facts.sample_bytes,
-                                                                        without_being_asked, max_by_bytes);
+    options.ahead = facts.sample_bytes == 0
+                        ? tuning::ahead
+                        : std::clamp<std::uint64_t>(tuning::ahead_bytes / facts.sample_bytes, tuning::ahead,
+                                                    max_by_bytes);
   else if (!options.ahead)
     options.ahead = 0;
 }
@@ -31065,7 +31137,8 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
       grains_(std::max(setup_.grains,
                        (leading_.slots_per_block() * setup_.batches_per_block + setup_.grain_slots - 1) /
                            setup_.grain_slots)),
-      ring_(*setup_.options.workers == 0 ? 1 : setup_.depth, grains_, setup_.crowded ? 0 : 2000, delivery),
+      ring_(*setup_.options.workers == 0 ? 1 : setup_.depth, grains_,
+            setup_.crowded ? 0 : static_cast<unsigned>(tuning::spins), delivery),
       stop_(ring_.stop_state()),
       limits_(*setup_.options.workers, ring_.blocks(), setup_.batches_per_block, *setup_.options.ahead),
       budget_(setup_.batches_per_block, setup_.takes_time),
@@ -31154,9 +31227,10 @@ PENSTOCK_INLINE ahead_sizes engine_shell::sizes_ahead() const noexcept {
   if (setup_.options.memory) bytes = std::min(bytes, *setup_.options.memory / 4);
   request_options requests = setup_.options.requests;
   const std::uint64_t ahead = setup_.sample_bytes * std::min(limits_.ahead(), read_ahead::max_rows_ahead);
-  if (!requests.max_coalesced && setup_.latency)  // in requests of which 16 make up what is read ahead
+  if (!requests.max_coalesced && setup_.latency)  // in a few requests
     requests.max_coalesced = std::clamp<std::uint64_t>(
-        (setup_.options.ahead_bytes ? bytes : std::min(bytes, ahead)) / 16, 64_KiB, 8_MiB);
+        (setup_.options.ahead_bytes ? bytes : std::min(bytes, ahead)) / tuning::ahead_requests, 64_KiB,
+        8_MiB);
   return {bytes, rows, setup_.latency, requests};
 }
 
@@ -31450,9 +31524,10 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
   inner_->stall.begin(begin);
   // Where threads share processors and blocks are fast, waking the consumer for each one would cost more than
   // the blocks themselves, so it lets the workers run until most of the open blocks are ready.
-  if (setup_.crowded && !budget_.is_slow() && begin - last_wait_ns_ < 200'000) {
+  if (setup_.crowded && !budget_.is_slow() && begin - last_wait_ns_ < tuning::quick) {
     const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
-    for (unsigned i = 0; i < 16 && !stopped() && !ring_.is_ready(later); ++i) std::this_thread::yield();
+    for (unsigned i = 0; i < tuning::yields && !stopped() && !ring_.is_ready(later); ++i)
+      std::this_thread::yield();
   }
   const bool ready = ring_.wait_ready(s);
   inner_->watchdog.end_wait();
@@ -32621,11 +32696,12 @@ namespace penstock::inline v0_1 {
 
 /// A worker's part of a block: evaluates positions and writes the results to rows of the block's columns.
 ///
-/// `Plain` plans turn numbers into numbers: whether the run was stopped is looked at once per 64 samples.
-/// Other plans look before each sample. A failure is stored in the block, for the lowest row; nothing is
+/// `Plain` plans turn numbers into numbers: their loop must vectorise, so it looks only between runs of
+/// samples whether the run was stopped. Other plans look before each sample. `Ordered`: there is arithmetic
+/// between a position and its sample. A failure is stored in the block, for the lowest row; nothing is
 /// thrown. `Bad` says what becomes of bad samples. Only handlers look at it: if it tolerates some, the loop
 /// that a failure interrupted resumes after the bad sample, which is recorded in the block.
-template <class Chain, class Block, class Ring, bool Plain, class Bad = bad_is_fatal>
+template <class Chain, class Block, class Ring, bool Plain, bool Ordered = true, class Bad = bad_is_fatal>
 class evaluator : public lone_samples<Chain, Bad> {
   using lone = lone_samples<Chain, Bad>;
   using lone::chain_;
@@ -32690,18 +32766,16 @@ class evaluator : public lone_samples<Chain, Bad> {
     const auto index_of = [&p = rows.p, &batch](std::uint64_t slot) {
       return p.listed ? p.indices[detail::to_size(slot)] : batch.view[slot - batch.first];
     };
-    next_samples coming;
     bool again = false;
     do {
       try {
-        while (rows.slot < last && !ring_.stopped()) {
-          const std::size_t n = coming.find(rows.p.epoch, rows.slot, last - rows.slot, index_of, source_of);
-          detail::innermost(chain_).look_ahead(coming.sources(n), detail::innermost(rows.w));
-          if (write_at_once(rows, counts, coming, n, times)) continue;
-          if (times) write_each(rows, counts, coming, 0, 1, timed{});
-          write_each(rows, counts, coming, times ? 1 : 0, n, untimed{});
-          times = false;
-        }
+        if (!Plain || rows.p.listed || !batch.view.contiguous())
+          write_runs(rows, counts, last, times, index_of, source_of);
+        else
+          write_runs(
+              rows, counts, last, times,
+              [shift = batch.view.base() - batch.first](std::uint64_t slot) { return slot + shift; },
+              source_of);
         counts.end_run();
         again = false;
       } catch (...) {
@@ -32712,31 +32786,57 @@ class evaluator : public lone_samples<Chain, Bad> {
       }
     } while (Bad::tolerates && again);
   }
-  template <class Rows, class Counts, class Timing>
-  void write_each(Rows& rows, Counts& counts, const next_samples& coming, std::size_t i, std::size_t end,
-                  Timing timing) const {
+  template <class Rows, class Counts, class IndexOf, class SourceOf>
+  void write_runs(Rows& rows, Counts& counts, std::uint64_t last, bool& times, IndexOf index_of,
+                  SourceOf source_of) const {
+    [[maybe_unused]] next_samples coming;
+    while (rows.slot < last && !ring_.stopped()) {
+      const std::uint64_t slot = rows.slot;
+      if constexpr (Plain && !Ordered) {
+        write_run(rows, counts, last - slot, times, index_of, {},
+                  [=](std::uint64_t i) { return source_of(index_of(slot + i), slot + i); });
+      } else {
+        const std::size_t n =
+            coming.find(last - slot, [&](std::size_t i) { return source_of(index_of(slot + i), slot + i); });
+        detail::innermost(chain_).look_ahead(coming.first(n), detail::innermost(rows.w));
+        if (!write_at_once(rows, counts, index_of(slot), coming, n, times))
+          write_run(rows, counts, n, times, index_of, coming.first(n),
+                    [&coming](std::uint64_t i) { return coming[i]; });
+      }
+    }
+  }
+  /// Evaluates n samples; the positions in the source of those that are prefetched are `ahead`.
+  template <class Rows, class Counts, class IndexOf, class SourceAt>
+  void write_run(Rows& rows, Counts& counts, std::uint64_t n, bool& times, IndexOf index_of,
+                 std::span<const position> ahead, SourceAt source_at) const {
     const auto& source = detail::innermost(chain_);
     auto& at_source = detail::innermost(rows.w);
-    detail::in_registers<Rows> into{rows};
-    if constexpr (Plain) counts.begin_run(coming.index(i), end - i);
-    for (; i < end; ++i, ++into.own.slot) {
-      source.turn_of(coming.sources(end), i, at_source);
-      if constexpr (!Plain) {
-        if (ring_.stopped()) return;
-        counts.begin_run(coming.index(i), 1);
-        source.stand_at(rows.p.run_row + into.own.slot, at_source);
+    const std::uint64_t epoch = rows.p.epoch, first = rows.slot;
+    const auto each = [&](std::uint64_t end, auto timing) {
+      detail::in_registers<Rows> into{rows};
+      for (; into.own.slot < end; ++into.own.slot) {
+        const std::uint64_t slot = into.own.slot, index = index_of(slot);
+        source.turn_of(ahead, detail::to_size(slot - first), at_source);
+        if constexpr (!Plain) {
+          if (ring_.stopped()) return;
+          counts.begin_run(index, 1);
+          source.stand_at(rows.p.run_row + slot, at_source);
+        }
+        chain_.evaluate({{epoch, index}, source_at(slot - first)}, rows.w, into.own, timing);
       }
-      chain_.evaluate(coming[i], rows.w, into.own, timing);
-    }
+    };
+    if constexpr (Plain) counts.begin_run(index_of(first), n);
+    if (std::exchange(times, false)) each(first + 1, timed{});
+    each(first + n, untimed{});
   }
   /// Evaluates as many samples as possible at once, if all lie one behind the other. Returns whether there
   /// were any.
   template <class Rows, class Counts>
-  bool write_at_once(Rows& rows, Counts& counts, const next_samples& coming, std::size_t n,
-                     bool& times) const {
+  bool write_at_once(Rows& rows, Counts& counts, std::uint64_t index, const next_samples& coming,
+                     std::size_t n, bool& times) const {
     if constexpr (Chain::has_runs && Rows::makes_holes) {
       if (!coming.in_sequence(n)) return false;
-      counts.begin_run(coming.index(0), n);
+      counts.begin_run(index, n);
       const auto write_values = [&](const auto& values, std::uint64_t count) {
         if constexpr (requires { rows.p.columns.write_contiguous(std::size_t{}, std::size_t{}, values); }) {
           rows.p.columns.write_contiguous(detail::to_size(rows.slot), detail::to_size(count), values);
@@ -32745,7 +32845,7 @@ class evaluator : public lone_samples<Chain, Bad> {
           return false;
         }
       };
-      const position first = coming[0].source;
+      const position first = coming[0];
       const std::uint64_t taken = times ? chain_.evaluate_run(first, n, rows.w, write_values, timed{})
                                         : chain_.evaluate_run(first, n, rows.w, write_values, untimed{});
       rows.slot += taken;
@@ -32880,7 +32980,11 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       block_of<columns_type, binding, typename session_type::transfer, typename device_layout_of<Plan>::work>;
 
   static constexpr bool plain = plain_plan<Plan>;
-  using evaluator_type = evaluator<chain_type, block_type, stop_view, plain, typename bad_type::type>;
+  /// Whether there is arithmetic between a position and its sample.
+  static constexpr bool ordered =
+      !parts::forward && !std::is_same_v<binding, typename order_chain<>::binding>;
+  using evaluator_type =
+      evaluator<chain_type, block_type, stop_view, plain, ordered, typename bad_type::type>;
 
   engine(const Plan& p, const run_options& options, const std::stop_token& token)
       : basis(p, options),
@@ -35753,9 +35857,9 @@ struct facts_list<Context, Stage, Rest...> {
 }  // namespace detail
 
 /// Describes a plan in words: its stages with their kinds and the functions of each `map`, where guarantees
-/// are lost, which fields it tells its source it uses (unless all), how each field gets into a batch, and the
-/// device. A function is shown by what its `describe()` returns, if it has one, or otherwise by the name of
-/// its class.
+/// are lost, which fields it tells its source it uses (unless all), how each field gets into a batch, the
+/// device, and the measured numbers by which a run divides its work. A function is shown by what its
+/// `describe()` returns, if it has one, or otherwise by the name of its class.
 ///
 /// Opens nothing. Meant for people: the text may change between versions.
 template <class Source, class... Stages>
@@ -35816,7 +35920,7 @@ template <class Source, class... Stages>
     text += detail::at<parts::in::template place<device_tag>>(p.stages()).device_value.describe();
   else
     text += "host";
-  return text + "\n";
+  return text + "\n" + tuning_text();
 }
 /// Describes a source alone.
 template <source Source>

@@ -10,48 +10,33 @@ namespace next_samples_test {
 
 namespace ps = penstock;
 
-const auto same = [](std::uint64_t i) { return i; };
-
-TEST_CASE("evaluation/next_samples: at most 64 are found, by their positions in the run and in the source") {
+TEST_CASE("evaluation/next_samples: at most 64 are found, and it is known whether they are in sequence") {
   ps::next_samples next;
-  const auto find = [&](std::uint64_t first, std::uint64_t n) {
-    return next.find(
-        3, first, n, [](std::uint64_t slot) { return 2 * slot; },
-        [](std::uint64_t index, std::uint64_t slot) {
-          return ps::position{index, slot};
-        });
-  };
-  CHECK(find(10, 1000) == 64);
-  CHECK(find(10, 5) == 5);
-  CHECK(next.index(4) == 28);
-  CHECK(next[4].at == ps::position{3, 28});
-  CHECK(next[4].source == ps::position{28, 14});
-  CHECK(next.sources(5).size() == 5);
-  CHECK(next.sources(5)[1] == ps::position{22, 11});
-}
-
-TEST_CASE("evaluation/next_samples: says whether samples lie one behind the other in the source") {
-  ps::next_samples next;
-  CHECK(next.find(0, 10, 8, same, [](std::uint64_t i, std::uint64_t) { return ps::position{0, i}; }) == 8);
-  CHECK(next.in_sequence(8));
-  CHECK(next.find(0, 10, 8, same, [](std::uint64_t i, std::uint64_t) {
-    return ps::position{0, i == 16 ? 15 : i};
-  }) == 8);
+  const auto in_order = [](std::size_t i) { return ps::position{2, 10 + i}; };
+  CHECK(next.find(1000, in_order) == 64);
+  CHECK(next.in_sequence(64));
+  CHECK(next.find(8, [](std::size_t i) { return ps::position{2, i == 6 ? 15 : 10 + i}; }) == 8);
+  CHECK(next[6] == ps::position{2, 15});
+  CHECK(next.first(8).size() == 8);
+  CHECK(next.first(8)[7] == ps::position{2, 17});
   CHECK(next.in_sequence(6));
   CHECK_FALSE(next.in_sequence(8));
 }
 
 TEST_CASE("evaluation/next_samples: an order that throws ends a look-up before its sample") {
   ps::next_samples next;
-  const auto source_of = [](std::uint64_t i, std::uint64_t) -> ps::position {
-    if (i == 40) throw 7;
-    return {0, 99 - i};
+  std::uint64_t first = 0;
+  const auto source_of = [&](std::size_t i) -> ps::position {
+    if (first + i == 40) throw 7;
+    return {0, 99 - first - i};
   };
-  CHECK(next.find(0, 0, 64, same, source_of) == 40);
-  CHECK(next[0].source.index == 99);
-  CHECK(next[39].source.index == 60);
-  CHECK_THROWS_AS(next.find(0, 40, 24, same, source_of), int);
-  CHECK(next.find(0, 41, 59, same, source_of) == 59);
+  CHECK(next.find(64, source_of) == 40);
+  CHECK(next[0].index == 99);
+  CHECK(next[39].index == 60);
+  first = 40;
+  CHECK_THROWS_AS(next.find(24, source_of), int);
+  first = 41;
+  CHECK(next.find(59, source_of) == 59);
 }
 
 }  // namespace next_samples_test

@@ -126,7 +126,11 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       block_of<columns_type, binding, typename session_type::transfer, typename device_layout_of<Plan>::work>;
 
   static constexpr bool plain = plain_plan<Plan>;
-  using evaluator_type = evaluator<chain_type, block_type, stop_view, plain, typename bad_type::type>;
+  /// Whether there is arithmetic between a position and its sample.
+  static constexpr bool ordered =
+      !parts::forward && !std::is_same_v<binding, typename order_chain<>::binding>;
+  using evaluator_type =
+      evaluator<chain_type, block_type, stop_view, plain, ordered, typename bad_type::type>;
 
   engine(const Plan& p, const run_options& options, const std::stop_token& token)
       : basis(p, options),

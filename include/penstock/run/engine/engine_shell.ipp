@@ -7,6 +7,7 @@
 #include <penstock/core/to_size.hpp>
 #include <penstock/run/engine/read_ahead/read_ahead.hpp>
 #include <penstock/run/engine/tuning/machine.hpp>
+#include <penstock/run/engine/tuning/tuning.hpp>
 #include <penstock/run/engine/workers/thread_place.hpp>
 #include <penstock/run/engine/workers/wait_watchdog.hpp>
 
@@ -89,15 +90,16 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
 }
 
 PENSTOCK_INLINE void engine_setup::settle_ahead(const size_facts& facts) {
-  constexpr std::uint64_t without_being_asked = 256, max_by_bytes = 4096, bytes_of_small = 32_MiB;
+  constexpr std::uint64_t max_by_bytes = 4096;
   if (options.ahead_bytes)
     options.ahead = facts.sample_bytes == 0 ? max_by_bytes
                                             : std::clamp<std::uint64_t>(
                                                   *options.ahead_bytes / facts.sample_bytes, 1, max_by_bytes);
   else if (!options.ahead && facts.latency && *options.workers != 0)
-    options.ahead = facts.sample_bytes == 0 ? without_being_asked
-                                            : std::clamp<std::uint64_t>(bytes_of_small / facts.sample_bytes,
-                                                                        without_being_asked, max_by_bytes);
+    options.ahead = facts.sample_bytes == 0
+                        ? tuning::ahead
+                        : std::clamp<std::uint64_t>(tuning::ahead_bytes / facts.sample_bytes, tuning::ahead,
+                                                    max_by_bytes);
   else if (!options.ahead)
     options.ahead = 0;
 }
@@ -112,7 +114,8 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
       grains_(std::max(setup_.grains,
                        (leading_.slots_per_block() * setup_.batches_per_block + setup_.grain_slots - 1) /
                            setup_.grain_slots)),
-      ring_(*setup_.options.workers == 0 ? 1 : setup_.depth, grains_, setup_.crowded ? 0 : 2000, delivery),
+      ring_(*setup_.options.workers == 0 ? 1 : setup_.depth, grains_,
+            setup_.crowded ? 0 : static_cast<unsigned>(tuning::spins), delivery),
       stop_(ring_.stop_state()),
       limits_(*setup_.options.workers, ring_.blocks(), setup_.batches_per_block, *setup_.options.ahead),
       budget_(setup_.batches_per_block, setup_.takes_time),
@@ -201,9 +204,10 @@ PENSTOCK_INLINE ahead_sizes engine_shell::sizes_ahead() const noexcept {
   if (setup_.options.memory) bytes = std::min(bytes, *setup_.options.memory / 4);
   request_options requests = setup_.options.requests;
   const std::uint64_t ahead = setup_.sample_bytes * std::min(limits_.ahead(), read_ahead::max_rows_ahead);
-  if (!requests.max_coalesced && setup_.latency)  // in requests of which 16 make up what is read ahead
+  if (!requests.max_coalesced && setup_.latency)  // in a few requests
     requests.max_coalesced = std::clamp<std::uint64_t>(
-        (setup_.options.ahead_bytes ? bytes : std::min(bytes, ahead)) / 16, 64_KiB, 8_MiB);
+        (setup_.options.ahead_bytes ? bytes : std::min(bytes, ahead)) / tuning::ahead_requests, 64_KiB,
+        8_MiB);
   return {bytes, rows, setup_.latency, requests};
 }
 
@@ -497,9 +501,10 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
   inner_->stall.begin(begin);
   // Where threads share processors and blocks are fast, waking the consumer for each one would cost more than
   // the blocks themselves, so it lets the workers run until most of the open blocks are ready.
-  if (setup_.crowded && !budget_.is_slow() && begin - last_wait_ns_ < 200'000) {
+  if (setup_.crowded && !budget_.is_slow() && begin - last_wait_ns_ < tuning::quick) {
     const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
-    for (unsigned i = 0; i < 16 && !stopped() && !ring_.is_ready(later); ++i) std::this_thread::yield();
+    for (unsigned i = 0; i < tuning::yields && !stopped() && !ring_.is_ready(later); ++i)
+      std::this_thread::yield();
   }
   const bool ready = ring_.wait_ready(s);
   inner_->watchdog.end_wait();

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -26,11 +27,12 @@ namespace penstock::inline v0_1 {
 
 /// A worker's part of a block: evaluates positions and writes the results to rows of the block's columns.
 ///
-/// `Plain` plans turn numbers into numbers: whether the run was stopped is looked at once per 64 samples.
-/// Other plans look before each sample. A failure is stored in the block, for the lowest row; nothing is
+/// `Plain` plans turn numbers into numbers: their loop must vectorise, so it looks only between runs of
+/// samples whether the run was stopped. Other plans look before each sample. `Ordered`: there is arithmetic
+/// between a position and its sample. A failure is stored in the block, for the lowest row; nothing is
 /// thrown. `Bad` says what becomes of bad samples. Only handlers look at it: if it tolerates some, the loop
 /// that a failure interrupted resumes after the bad sample, which is recorded in the block.
-template <class Chain, class Block, class Ring, bool Plain, class Bad = bad_is_fatal>
+template <class Chain, class Block, class Ring, bool Plain, bool Ordered = true, class Bad = bad_is_fatal>
 class evaluator : public lone_samples<Chain, Bad> {
   using lone = lone_samples<Chain, Bad>;
   using lone::chain_;
@@ -95,18 +97,16 @@ class evaluator : public lone_samples<Chain, Bad> {
     const auto index_of = [&p = rows.p, &batch](std::uint64_t slot) {
       return p.listed ? p.indices[detail::to_size(slot)] : batch.view[slot - batch.first];
     };
-    next_samples coming;
     bool again = false;
     do {
       try {
-        while (rows.slot < last && !ring_.stopped()) {
-          const std::size_t n = coming.find(rows.p.epoch, rows.slot, last - rows.slot, index_of, source_of);
-          detail::innermost(chain_).look_ahead(coming.sources(n), detail::innermost(rows.w));
-          if (write_at_once(rows, counts, coming, n, times)) continue;
-          if (times) write_each(rows, counts, coming, 0, 1, timed{});
-          write_each(rows, counts, coming, times ? 1 : 0, n, untimed{});
-          times = false;
-        }
+        if (!Plain || rows.p.listed || !batch.view.contiguous())
+          write_runs(rows, counts, last, times, index_of, source_of);
+        else
+          write_runs(
+              rows, counts, last, times,
+              [shift = batch.view.base() - batch.first](std::uint64_t slot) { return slot + shift; },
+              source_of);
         counts.end_run();
         again = false;
       } catch (...) {
@@ -117,31 +117,57 @@ class evaluator : public lone_samples<Chain, Bad> {
       }
     } while (Bad::tolerates && again);
   }
-  template <class Rows, class Counts, class Timing>
-  void write_each(Rows& rows, Counts& counts, const next_samples& coming, std::size_t i, std::size_t end,
-                  Timing timing) const {
+  template <class Rows, class Counts, class IndexOf, class SourceOf>
+  void write_runs(Rows& rows, Counts& counts, std::uint64_t last, bool& times, IndexOf index_of,
+                  SourceOf source_of) const {
+    [[maybe_unused]] next_samples coming;
+    while (rows.slot < last && !ring_.stopped()) {
+      const std::uint64_t slot = rows.slot;
+      if constexpr (Plain && !Ordered) {
+        write_run(rows, counts, last - slot, times, index_of, {},
+                  [=](std::uint64_t i) { return source_of(index_of(slot + i), slot + i); });
+      } else {
+        const std::size_t n =
+            coming.find(last - slot, [&](std::size_t i) { return source_of(index_of(slot + i), slot + i); });
+        detail::innermost(chain_).look_ahead(coming.first(n), detail::innermost(rows.w));
+        if (!write_at_once(rows, counts, index_of(slot), coming, n, times))
+          write_run(rows, counts, n, times, index_of, coming.first(n),
+                    [&coming](std::uint64_t i) { return coming[i]; });
+      }
+    }
+  }
+  /// Evaluates n samples; the positions in the source of those that are prefetched are `ahead`.
+  template <class Rows, class Counts, class IndexOf, class SourceAt>
+  void write_run(Rows& rows, Counts& counts, std::uint64_t n, bool& times, IndexOf index_of,
+                 std::span<const position> ahead, SourceAt source_at) const {
     const auto& source = detail::innermost(chain_);
     auto& at_source = detail::innermost(rows.w);
-    detail::in_registers<Rows> into{rows};
-    if constexpr (Plain) counts.begin_run(coming.index(i), end - i);
-    for (; i < end; ++i, ++into.own.slot) {
-      source.turn_of(coming.sources(end), i, at_source);
-      if constexpr (!Plain) {
-        if (ring_.stopped()) return;
-        counts.begin_run(coming.index(i), 1);
-        source.stand_at(rows.p.run_row + into.own.slot, at_source);
+    const std::uint64_t epoch = rows.p.epoch, first = rows.slot;
+    const auto each = [&](std::uint64_t end, auto timing) {
+      detail::in_registers<Rows> into{rows};
+      for (; into.own.slot < end; ++into.own.slot) {
+        const std::uint64_t slot = into.own.slot, index = index_of(slot);
+        source.turn_of(ahead, detail::to_size(slot - first), at_source);
+        if constexpr (!Plain) {
+          if (ring_.stopped()) return;
+          counts.begin_run(index, 1);
+          source.stand_at(rows.p.run_row + slot, at_source);
+        }
+        chain_.evaluate({{epoch, index}, source_at(slot - first)}, rows.w, into.own, timing);
       }
-      chain_.evaluate(coming[i], rows.w, into.own, timing);
-    }
+    };
+    if constexpr (Plain) counts.begin_run(index_of(first), n);
+    if (std::exchange(times, false)) each(first + 1, timed{});
+    each(first + n, untimed{});
   }
   /// Evaluates as many samples as possible at once, if all lie one behind the other. Returns whether there
   /// were any.
   template <class Rows, class Counts>
-  bool write_at_once(Rows& rows, Counts& counts, const next_samples& coming, std::size_t n,
-                     bool& times) const {
+  bool write_at_once(Rows& rows, Counts& counts, std::uint64_t index, const next_samples& coming,
+                     std::size_t n, bool& times) const {
     if constexpr (Chain::has_runs && Rows::makes_holes) {
       if (!coming.in_sequence(n)) return false;
-      counts.begin_run(coming.index(0), n);
+      counts.begin_run(index, n);
       const auto write_values = [&](const auto& values, std::uint64_t count) {
         if constexpr (requires { rows.p.columns.write_contiguous(std::size_t{}, std::size_t{}, values); }) {
           rows.p.columns.write_contiguous(detail::to_size(rows.slot), detail::to_size(count), values);
@@ -150,7 +176,7 @@ class evaluator : public lone_samples<Chain, Bad> {
           return false;
         }
       };
-      const position first = coming[0].source;
+      const position first = coming[0];
       const std::uint64_t taken = times ? chain_.evaluate_run(first, n, rows.w, write_values, timed{})
                                         : chain_.evaluate_run(first, n, rows.w, write_values, untimed{});
       rows.slot += taken;
