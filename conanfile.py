@@ -5,61 +5,63 @@ from conan.tools.build import check_min_cppstd
 from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
 from conan.tools.files import copy, rmdir
 
-# component: (the package it needs, versions, the library of the system where [platform_requires] names the package)
-# None: there is no package, the library is the system's.
+# The next three are made by tools/check_components.py --write, from cmake/penstock_component_table.cmake.
+# component: what it needs, each as a package, its versions, and the libraries of the system where [platform_requires]
+# names the package. None: there is no package, the libraries are the system's.
 COMPONENTS = {
-    "zstd": ("zstd", "[>=1.4 <2]", ["zstd"]),
-    "gzip": ("libdeflate", "[>=1.10 <2]", ["deflate"]),
-    "zlib": ("zlib", "[>=1.2.11 <2]", ["z"]),
-    "lz4": ("lz4", "[>=1.9.2 <2]", ["lz4"]),
-    "bz2": ("bzip2", "[>=1.0.8 <2]", ["bz2"]),
-    "xz": ("xz_utils", "[>=5.2 <6]", ["lzma"]),
-    "brotli": ("brotli", "[>=1.0.9 <2]", ["brotlidec"]),
-    "snappy": ("snappy", "[>=1.1.9 <2]", ["snappy"]),
-    "json": ("nlohmann_json", "[>=3.9 <4]", []),
-    "simdjson": ("simdjson", "[>=3 <5]", ["simdjson"]),
-    "yaml": ("libyaml", "[>=0.2.5 <1]", ["yaml"]),
-    "jpeg": ("libjpeg-turbo", "[>=2.1 <4]", ["jpeg"]),
-    "png": ("libspng", "[>=0.7 <1]", ["spng"]),
-    "webp": ("libwebp", "[>=1.2 <2]", ["webp"]),
-    "gif": ("giflib", "[>=5.1 <6]", ["gif"]),
-    "avif": ("libavif", "[>=0.11 <2]", ["avif"]),
-    "tiff": ("libtiff", "[>=4.5 <5]", ["tiff"]),
-    "tfrecord": ("isa-l", "[>=2.30 <3]", ["isal"]),
-    "cache": ("xxhash", "[>=0.8.1 <1]", ["xxhash"]),
-    "fmt": ("fmt", "[>=9.1 <13]", ["fmt"]),
-    "range_v3": ("range-v3", "[>=0.12 <1]", []),
-    "asio": ("asio", "[>=1.22 <2]", []),
-    "lockfree": ("boost", "[>=1.74 <2]", []),
-    "mpi": ("openmpi", "[>=4.1 <6]", ["mpi"]),
-    "uring": ("liburing", "[>=2.0 <3]", ["uring"]),
-    "http": ("boost", "[>=1.74 <2]", []),
-    "s3": ("pugixml", "[>=1.11 <2]", ["pugixml"]),
-    "crypto": ("openssl", "[>=3 <4]", ["crypto"]),  # behind http and s3, which ask for less
-    "arrow": ("arrow", "[>=15]", ["arrow", "parquet"]),
-    "libtorch": ("libtorch", "[>=1.13 <3]", ["torch", "torch_cpu", "c10"]),
-    "cuda": (None, None, ["cudart"]),
-    "nvjpeg": (None, None, ["nvjpeg"]),
-    "cufile": (None, None, ["cufile"]),
+    "zstd": [("zstd", "[>=1.4 <2]", ["zstd"])],
+    "gzip": [("libdeflate", "[>=1.10 <2]", ["deflate"])],
+    "zlib": [("zlib", "[>=1.2.11 <2]", ["z"])],
+    "lz4": [("lz4", "[>=1.9.2 <2]", ["lz4"])],
+    "bz2": [("bzip2", "[>=1.0.8 <2]", ["bz2"])],
+    "xz": [("xz_utils", "[>=5.2 <6]", ["lzma"])],
+    "brotli": [("brotli", "[>=1.0.9 <2]", ["brotlidec"])],
+    "snappy": [("snappy", "[>=1.1.9 <2]", ["snappy"])],
+    "json": [("nlohmann_json", "[>=3.9 <4]", [])],
+    "simdjson": [("simdjson", "[>=3 <5]", ["simdjson"])],
+    "yaml": [("libyaml", "[>=0.2.5 <1]", ["yaml"])],
+    "jpeg": [("libjpeg-turbo", "[>=2.1 <4]", ["jpeg"])],
+    "png": [("libspng", "[>=0.7 <1]", ["spng"])],
+    "webp": [("libwebp", "[>=1.2 <2]", ["webp"])],
+    "gif": [("giflib", "[>=5.1 <6]", ["gif"])],
+    "avif": [("libavif", "[>=0.11 <2]", ["avif"])],
+    "tiff": [("libtiff", "[>=4.5 <5]", ["tiff"])],
+    "tfrecord": [("isa-l", "[>=2.30 <3]", ["isal"])],
+    "cache": [("xxhash", "[>=0.8.1 <1]", ["xxhash"])],
+    "fmt": [("fmt", "[>=9.1 <13]", ["fmt"])],
+    "range_v3": [("range-v3", "[>=0.12 <1]", [])],
+    "asio": [("asio", "[>=1.22 <2]", [])],
+    "lockfree": [("boost", "[>=1.74 <2]", [])],
+    "mpi": [("openmpi", "[>=4.1 <6]", ["mpi"])],
+    "uring": [("liburing", "[>=2.0 <3]", ["uring"])],
+    "http": [("boost", "[>=1.74 <2]", []), ("openssl", "[>=1.1.1 <4]", ["ssl", "crypto"])],
+    "s3": [("pugixml", "[>=1.11 <2]", ["pugixml"]),
+           ("openssl", "[>=1.1.1 <4]", ["crypto"]),
+           ("nlohmann_json", "[>=3.9 <4]", [])],
+    "crypto": [("openssl", "[>=3 <4]", ["crypto"])],
+    "arrow": [("arrow", "[>=15]", ["arrow", "parquet"])],
+    "libtorch": [("libtorch", "[>=1.13 <3]", ["torch", "torch_cpu", "c10"])],
+    "cuda": [(None, None, ["cudart"])],
+    "nvjpeg": [(None, None, ["nvjpeg"])],
+    "cufile": [(None, None, ["cufile"])],
 }
 
-# What a component needs besides, in the same form.
-MORE = {
-    "http": [("openssl", "[>=1.1.1 <4]", ["ssl", "crypto"])],
-    "s3": [("openssl", "[>=1.1.1 <4]", ["crypto"]), ("nlohmann_json", "[>=3.9 <4]", [])],
+# Components that need others.
+NEEDS = {
+    "s3": ["http"],
+    "arrow": ["json"],
+    "nvjpeg": ["cuda", "jpeg"],
+    "cufile": ["cuda"],
 }
-
-# Components that need another one.
-NEEDS = {"arrow": ["json"], "s3": ["http"], "nvjpeg": ["cuda", "jpeg"], "cufile": ["cuda"]}
-
-# Every option; `with_compiled` makes a library of what needs no template.
-OPTIONS = ("compiled", *COMPONENTS)
 
 # What the headers of a component's library must be told.
 DEFINES = {
     "asio": ["ASIO_HAS_CO_AWAIT=1", "ASIO_HAS_STD_COROUTINE=1"],
     "mpi": ["OMPI_SKIP_MPICXX", "MPICH_SKIP_MPICXX"],
 }
+
+# Every option; `with_compiled` makes a library of what needs no template.
+OPTIONS = ("compiled", *COMPONENTS)
 
 
 class PenstockConan(ConanFile):
@@ -87,7 +89,7 @@ class PenstockConan(ConanFile):
         wanted = {}
         for name, needed in COMPONENTS.items():
             if self._wanted(name):
-                for package, versions, _ in [needed, *MORE.get(name, [])]:
+                for package, versions, _ in needed:
                     wanted[package] = versions
         for package, versions in wanted.items():
             if package:
@@ -153,7 +155,7 @@ class PenstockConan(ConanFile):
             if not self._wanted(name):
                 continue
             self._component(name, ["core", *NEEDS.get(name, [])])
-            for package, _, libraries in [needed, *MORE.get(name, [])]:
+            for package, _, libraries in needed:
                 if package in packages:
                     self.cpp_info.components[name].requires.append(f"{package}::{package}")
                 else:

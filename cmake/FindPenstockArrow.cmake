@@ -8,7 +8,7 @@
 set(PENSTOCK_ARROW_PYTHON "" CACHE FILEPATH "A Python whose pyarrow has Arrow C++: headers and libraries")
 
 if(NOT TARGET PenstockArrow::PenstockArrow)
-  find_package(PenstockJson QUIET) # of the logs of tables
+  penstock_find(json QUIET PenstockArrow_json) # of the logs of tables
   if(PENSTOCK_ARROW_PYTHON)
     execute_process(
       COMMAND ${PENSTOCK_ARROW_PYTHON} -c

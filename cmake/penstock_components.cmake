@@ -29,30 +29,69 @@ function(penstock_component component)
                          INTERFACE_HEADER_SETS_TO_VERIFY HEADERS)
   set_property(GLOBAL APPEND PROPERTY PENSTOCK_COMPONENTS ${component})
   foreach(field IN ITEMS REQUIRES LIBS CFLAGS)
-    set_property(GLOBAL PROPERTY PENSTOCK_PC_${field}_OF_${component} "${arg_PC_${field}}")
+    set_property(GLOBAL PROPERTY PENSTOCK_PC_FILE_${field}_OF_${component} "${arg_PC_${field}}")
   endforeach()
 endfunction()
 
-# penstock_optional_component(<name> PACKAGE <find module> HEADERS <header>... LINKS <target>...
-#                             [PC_REQUIRES <package>] [PC_LIBS <flag>] [PC_CFLAGS <flags>])
+# penstock_component_options()
 #
-# A component that needs a third-party library: defined only if PENSTOCK_ENABLE_<NAME> is on. Its headers are
-# recorded in any case, so that tests and examples that include them can be left out.
+# PENSTOCK_ENABLE_<NAME> for each row of penstock_component_table.cmake; what one needs is turned on with it.
+# ON means required: a component is never enabled just because its library was found.
+macro(penstock_component_options)
+  get_property(penstock_optional GLOBAL PROPERTY PENSTOCK_OPTIONAL_COMPONENTS)
+  list(REVERSE penstock_optional) # before those that they need
+  foreach(component IN LISTS penstock_optional)
+    get_property(penstock_library GLOBAL PROPERTY PENSTOCK_LIBRARY_OF_${component})
+    get_property(penstock_needs GLOBAL PROPERTY PENSTOCK_NEEDS_OF_${component})
+    string(TOUPPER ${component} upper)
+    option(PENSTOCK_ENABLE_${upper} "Component penstock::${component} (needs ${penstock_library})" OFF)
+    foreach(needed IN LISTS penstock_needs)
+      string(TOUPPER ${needed} needed_upper)
+      if(PENSTOCK_ENABLE_${upper} AND NOT PENSTOCK_ENABLE_${needed_upper})
+        message(STATUS "penstock: the component ${component} needs ${needed}, which is therefore on")
+        set(PENSTOCK_ENABLE_${needed_upper} ON)
+      endif()
+    endforeach()
+  endforeach()
+endmacro()
+
+# penstock_optional_component(<name> HEADERS <header>...)
+#
+# A component that needs a third-party library, which penstock_component_table.cmake describes: defined only
+# if PENSTOCK_ENABLE_<NAME> is on. Its headers are recorded in any case, so that tests and examples that
+# include them can be left out.
 function(penstock_optional_component component)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PACKAGE;PC_REQUIRES;PC_LIBS;PC_CFLAGS" "HEADERS;LINKS")
-  set_property(GLOBAL APPEND PROPERTY PENSTOCK_OPTIONAL_COMPONENTS ${component})
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS")
   set_property(GLOBAL PROPERTY PENSTOCK_HEADERS_OF_${component} ${arg_HEADERS})
   string(TOUPPER ${component} upper)
-  if(PENSTOCK_ENABLE_${upper})
-    find_package(${arg_PACKAGE} REQUIRED)
-    penstock_component(
-      ${component}
-      HEADERS ${arg_HEADERS}
-      LINKS penstock::core ${arg_LINKS}
-      PC_REQUIRES "${arg_PC_REQUIRES}"
-      PC_LIBS "${arg_PC_LIBS}"
-      PC_CFLAGS "${arg_PC_CFLAGS}")
+  if(NOT PENSTOCK_ENABLE_${upper})
+    return()
   endif()
+  penstock_find(${component} REQUIRED found)
+  foreach(field IN ITEMS LIBRARIES NEEDS SHARES DEFINES PC_REQUIRES PC_LIBS)
+    get_property(${field} GLOBAL PROPERTY PENSTOCK_${field}_OF_${component})
+  endforeach()
+  if(PENSTOCK_${upper}_PKGCONFIG)
+    set(PC_REQUIRES ${PENSTOCK_${upper}_PKGCONFIG})
+  endif()
+  foreach(other IN LISTS SHARES)
+    get_property(shared GLOBAL PROPERTY PENSTOCK_PC_REQUIRES_OF_${other})
+    list(APPEND PC_REQUIRES ${shared})
+  endforeach()
+  list(TRANSFORM NEEDS PREPEND penstock- OUTPUT_VARIABLE packages)
+  list(PREPEND PC_REQUIRES ${packages})
+  list(JOIN PC_REQUIRES " " PC_REQUIRES)
+  list(JOIN PC_LIBS " " PC_LIBS)
+  list(TRANSFORM DEFINES PREPEND -D)
+  list(JOIN DEFINES " " DEFINES)
+  list(TRANSFORM NEEDS PREPEND penstock::)
+  penstock_component(
+    ${component}
+    HEADERS ${arg_HEADERS}
+    LINKS penstock::core ${NEEDS} ${LIBRARIES}
+    PC_REQUIRES "${PC_REQUIRES}"
+    PC_LIBS "${PC_LIBS}"
+    PC_CFLAGS "${DEFINES}")
 endfunction()
 
 # penstock_compiled_library()
@@ -84,7 +123,7 @@ function(penstock_compiled_library)
   if(CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang" AND NOT APPLE)
     target_compile_options(penstock_compiled PRIVATE -ffunction-sections -fdata-sections)
     target_link_options(penstock_compiled INTERFACE LINKER:--gc-sections)
-    set_property(GLOBAL PROPERTY PENSTOCK_PC_GC_OF_compiled "-Wl,--gc-sections")
+    set_property(GLOBAL PROPERTY PENSTOCK_PC_FILE_GC_OF_compiled "-Wl,--gc-sections")
   endif()
   if(TARGET penstock_dev_flags) # the sanitizers of the programs that link it, above all
     target_link_libraries(penstock_compiled PRIVATE $<BUILD_INTERFACE:penstock_dev_flags>)
@@ -93,7 +132,44 @@ function(penstock_compiled_library)
     target_compile_options(penstock_compiled PRIVATE -O1)
   endif()
   set_property(GLOBAL APPEND PROPERTY PENSTOCK_COMPONENTS compiled)
-  set_property(GLOBAL PROPERTY PENSTOCK_PC_CFLAGS_OF_compiled -DPENSTOCK_COMPILED)
+  set_property(GLOBAL PROPERTY PENSTOCK_PC_FILE_CFLAGS_OF_compiled -DPENSTOCK_COMPILED)
+endfunction()
+
+# penstock_single_headers()
+#
+# The target penstock_single_include: penstock.hpp and penstock_<component>.hpp for every component, in the
+# folder single_include/penstock of the build. Tests are built against these; nothing is installed.
+function(penstock_single_headers)
+  find_package(Python3 QUIET COMPONENTS Interpreter)
+  if(NOT TARGET Python3::Interpreter)
+    return()
+  endif()
+  set(folder ${PROJECT_BINARY_DIR}/single_include/penstock)
+  set(files ${folder}/penstock.hpp)
+  get_target_property(sources penstock_core HEADER_SET)
+  get_target_property(bodies penstock_core HEADER_SET_bodies)
+  get_property(optional GLOBAL PROPERTY PENSTOCK_OPTIONAL_COMPONENTS)
+  foreach(component IN LISTS optional)
+    list(APPEND files ${folder}/penstock_${component}.hpp)
+    get_property(headers GLOBAL PROPERTY PENSTOCK_HEADERS_OF_${component})
+    list(TRANSFORM headers PREPEND ${PROJECT_SOURCE_DIR}/include/penstock/)
+    list(APPEND sources ${headers})
+  endforeach()
+  # A file whose text is the same is not written, so programs that include it are not compiled again.
+  add_custom_command(
+    OUTPUT ${PROJECT_BINARY_DIR}/single_include/written
+    BYPRODUCTS ${files}
+    COMMAND Python3::Interpreter -B ${PROJECT_SOURCE_DIR}/tools/amalgamate.py ${folder}
+    COMMAND ${CMAKE_COMMAND} -E touch ${PROJECT_BINARY_DIR}/single_include/written
+    DEPENDS ${PROJECT_SOURCE_DIR}/tools/amalgamate.py ${PROJECT_SOURCE_DIR}/tools/source_tree.py
+            ${PROJECT_SOURCE_DIR}/cmake/penstock_component_table.cmake ${sources}
+            ${bodies}
+    VERBATIM)
+  set(all "")
+  if(PENSTOCK_BUILD_TESTS)
+    set(all ALL)
+  endif()
+  add_custom_target(penstock_single_include ${all} DEPENDS ${PROJECT_BINARY_DIR}/single_include/written)
 endfunction()
 
 # penstock_header_only(<target>): links everything penstock::penstock links except penstock::compiled

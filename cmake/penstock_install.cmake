@@ -46,9 +46,9 @@ get_property(penstock_components GLOBAL PROPERTY PENSTOCK_COMPONENTS)
 foreach(component IN LISTS penstock_components)
   if(component STREQUAL "compiled") # it has no headers
     set(penstock_what ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT penstock-compiled)
-    get_property(penstock_pc_gc GLOBAL PROPERTY PENSTOCK_PC_GC_OF_compiled)
+    get_property(penstock_pc_gc GLOBAL PROPERTY PENSTOCK_PC_FILE_GC_OF_compiled)
     string(STRIP "-L${penstock_pc_libdir} -lpenstock ${penstock_pc_gc}" penstock_pc_compiled)
-    set_property(GLOBAL PROPERTY PENSTOCK_PC_LIBS_OF_compiled "${penstock_pc_compiled}")
+    set_property(GLOBAL PROPERTY PENSTOCK_PC_FILE_LIBS_OF_compiled "${penstock_pc_compiled}")
   else()
     set(penstock_what FILE_SET HEADERS COMPONENT penstock-${component} FILE_SET bodies COMPONENT
                       penstock-${component})
@@ -60,11 +60,11 @@ foreach(component IN LISTS penstock_components)
     DESTINATION ${penstock_package_dir}
     COMPONENT penstock-${component})
 
-  get_property(penstock_pc_requires GLOBAL PROPERTY PENSTOCK_PC_REQUIRES_OF_${component})
-  get_property(penstock_pc_libs GLOBAL PROPERTY PENSTOCK_PC_LIBS_OF_${component})
+  get_property(penstock_pc_requires GLOBAL PROPERTY PENSTOCK_PC_FILE_REQUIRES_OF_${component})
+  get_property(penstock_pc_libs GLOBAL PROPERTY PENSTOCK_PC_FILE_LIBS_OF_${component})
   set(penstock_pc_name penstock)
   set(penstock_pc_description "${PROJECT_DESCRIPTION}")
-  get_property(penstock_pc_cflags GLOBAL PROPERTY PENSTOCK_PC_CFLAGS_OF_${component})
+  get_property(penstock_pc_cflags GLOBAL PROPERTY PENSTOCK_PC_FILE_CFLAGS_OF_${component})
   string(STRIP "-I\${includedir} ${penstock_pc_cflags}" penstock_pc_cflags)
   if(NOT component STREQUAL "core")
     set(penstock_pc_name penstock-${component})
@@ -87,9 +87,12 @@ configure_package_config_file(
 write_basic_package_version_file(
   ${PROJECT_BINARY_DIR}/penstockConfigVersion.cmake COMPATIBILITY SameMinorVersion
   ${penstock_any_machine})
-file(GLOB penstock_find_modules ${PROJECT_SOURCE_DIR}/cmake/FindPenstock*.cmake)
 install(
-  FILES ${PROJECT_BINARY_DIR}/penstockConfig.cmake ${PROJECT_BINARY_DIR}/penstockConfigVersion.cmake
-        ${penstock_find_modules}
+  FILES ${PROJECT_BINARY_DIR}/penstockConfig.cmake
+        ${PROJECT_BINARY_DIR}/penstockConfigVersion.cmake
+        ${PROJECT_SOURCE_DIR}/cmake/penstock_find.cmake
+        ${PROJECT_SOURCE_DIR}/cmake/penstock_component_table.cmake
+        ${PROJECT_SOURCE_DIR}/cmake/FindPenstockArrow.cmake
+        ${PROJECT_SOURCE_DIR}/cmake/FindPenstockLibtorch.cmake
   DESTINATION ${penstock_package_dir}
   COMPONENT penstock-core)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# The target penstock_single_header: every header, under its own name, forwards to the file in
-# single_include/ that holds it. So the tests run against the single headers.
+# The target penstock_single_header: every header, under its own name, forwards to the single header that
+# holds it, which the build makes. So the tests run against the single headers.
 
 set(forward_dir ${CMAKE_CURRENT_BINARY_DIR}/single_header)
 get_property(components GLOBAL PROPERTY PENSTOCK_COMPONENTS)
 if("compiled" IN_LIST components)
-  message(FATAL_ERROR "penstock: single_include/ is headers alone, turn PENSTOCK_ENABLE_COMPILED off")
+  message(FATAL_ERROR "penstock: the single headers are headers alone, turn PENSTOCK_ENABLE_COMPILED off")
 endif()
 set(libraries "")
 foreach(component IN LISTS components)
@@ -25,10 +25,11 @@ foreach(component IN LISTS components)
   get_target_property(links penstock_${component} INTERFACE_LINK_LIBRARIES)
   list(APPEND libraries ${links})
 endforeach()
-list(REMOVE_ITEM libraries penstock::core penstock::http penstock::json)
+list(FILTER libraries EXCLUDE REGEX "^penstock::")
 
 add_library(penstock_single_header INTERFACE)
 target_include_directories(
-  penstock_single_header INTERFACE ${PROJECT_SOURCE_DIR}/single_include ${forward_dir})
+  penstock_single_header INTERFACE ${PROJECT_BINARY_DIR}/single_include ${forward_dir})
+add_dependencies(penstock_single_header penstock_single_include)
 target_compile_features(penstock_single_header INTERFACE cxx_std_20)
 target_link_libraries(penstock_single_header INTERFACE ${libraries})

@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes single_include/penstock/: one file for everything that needs the standard library alone, and one
-small file for each optional component, which expects the first beside it.
+"""Writes one file for everything that needs the standard library alone, penstock.hpp, and one small file for each
+optional component, which expects the first beside it: into single_include/penstock/, where git keeps the first alone,
+or into the folder that is named. The target penstock_single_include of CMake writes them into the build folder.
 
 Depth first from penstock/all.hpp, each header once, standard includes sorted at the top. Headers that components
 need and that need no library themselves are in the first file too, so that they are defined only once. The bodies of
 a header follow it, and are inline whatever a program links. Equal trees give equal bytes: no date, no commit. `--check`
-compares with the committed files and writes nothing.
+compares with the committed file and writes nothing.
 """
 
+import argparse
+import pathlib
 import re
 import sys
 
 from source_tree import INCLUDE_LINE, NEEDS, PENSTOCK, ROOT, component_of, headers, is_umbrella, relative
 
-TARGET = ROOT / "single_include" / "penstock"
+SINGLE = ROOT / "single_include" / "penstock"
 INLINE = "/// Every definition of this file is inline.\n#define PENSTOCK_INLINE inline"
 LICENCE = "// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception"
 
@@ -145,21 +148,22 @@ def generate():
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=pathlib.Path, default=SINGLE)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
     files = generate()
-    check = "--check" in sys.argv[1:]
-    stale = []
-    for name, text in files.items():
-        path = TARGET / name
-        if path.exists() and path.read_text(encoding="utf-8") == text:
-            continue
-        stale.append(name)
-        if not check:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-    extra = sorted(p.name for p in TARGET.glob("*") if p.name not in files) if TARGET.exists() else []
-    if check and (stale or extra):
-        sys.exit(f"amalgamate: run tools/amalgamate.py, not current: {', '.join(stale + extra)}")
-    print(f"amalgamate: {', '.join(files)}: " + (f"{len(stale)} written" if stale else "current"))
+    stale = [name for name, text in files.items()
+             if not (options.folder / name).exists() or (options.folder / name).read_text(encoding="utf-8") != text]
+    if options.check:
+        if "penstock.hpp" in stale:
+            sys.exit("amalgamate: run tools/amalgamate.py, penstock.hpp is not current")
+        print("amalgamate: penstock.hpp is current")
+        return
+    options.folder.mkdir(parents=True, exist_ok=True)
+    for name in stale:
+        (options.folder / name).write_text(files[name], encoding="utf-8")
+    print(f"amalgamate: {len(files)} files, {len(stale)} of them written")
 
 
 if __name__ == "__main__":

@@ -10,10 +10,11 @@ reaches core/cpp20.hpp before anything else.
 import re
 import sys
 
-from source_tree import NEEDS, PENSTOCK, bodies, component_of, finish, headers, includes, kernels, relative
+from source_tree import COMPONENTS, NEEDS, PENSTOCK, TABLE, bodies, component_of, finish, headers, includes, kernels, relative
 
 LISTS = PENSTOCK / "CMakeLists.txt"
-BLOCK = re.compile(r"(penstock_(?:optional_)?component\(\s*(\w+).*?HEADERS\n)(.*?)(?=\n\s*LINKS)", re.DOTALL)
+BLOCK = re.compile(r"(penstock_(?:optional_)?component\(\s*(\w+)\s+HEADERS\n)(.*?)(?=\n\s*LINKS|\))", re.DOTALL)
+OPTIONAL = re.compile(r"(?<=\n)penstock_optional_component\(.*\)\n(?=\n# The kernels)", re.DOTALL)
 
 
 def wanted():
@@ -53,15 +54,18 @@ def main():
     tree = wanted()
 
     if "--write" in sys.argv[1:]:
-        def replace(match):
-            return match.group(1) + "\n".join("    " + name for name in tree.get(match.group(2), []))
-        LISTS.write_text(BLOCK.sub(replace, text), encoding="utf-8")
-        text = LISTS.read_text(encoding="utf-8")
+        def names(component):
+            return "\n".join("    " + name for name in tree.get(component, []))
+        text = OPTIONAL.sub("\n".join(f"penstock_optional_component(\n  {component}\n  HEADERS\n{names(component)})\n"
+                                      for component in COMPONENTS), text)
+        text = BLOCK.sub(lambda match: match.group(1) + names(match.group(2)), text)
+        LISTS.write_text(text, encoding="utf-8")
 
     faults = []
     lists = {match.group(2): match.group(3).split() for match in BLOCK.finditer(text)}
     for component in sorted(tree.keys() - lists.keys()):
-        faults.append(f"{', '.join(tree[component])}: no component '{component}' in {LISTS.name}")
+        faults.append(f"{', '.join(tree[component])}: no component '{component}' in {LISTS.name}: give it a row in {TABLE.name}, "
+                      "then run tools/update.sh")
     for component, listed in sorted(lists.items()):
         here = tree.get(component, [])
         for name in sorted(set(here) - set(listed)):

@@ -3,6 +3,7 @@
 
 import pathlib
 import re
+import shlex
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -15,8 +16,35 @@ INNER = ("codec/layouts", "source/files", "source/joined", "source/records", "so
          "source/text", "storage/cache", "storage/crypto", "storage/local", "storage/reads", "storage/resilience",
          "storage/s3/requests", "storage/web")
 
+TABLE = ROOT / "cmake" / "penstock_component_table.cmake"
+# The fields of its rows that have one value, and those that have several.
+ONE = ("LIBRARY", "HEADER")
+SEVERAL = ("FIND", "PACKAGES", "TARGETS", "NAMES", "ALSO", "LINKS", "SET", "NEEDS", "SHARES", "DEFINES", "PC_REQUIRES",
+           "PC_LIBS", "VCPKG", "CONAN")
+
+
+def component_rows():
+    """component -> field -> value or values, in the order of the table; SENTENCE is what stands beside the name."""
+    words = shlex.shlex(TABLE.read_text(encoding="utf-8"), posix=True, punctuation_chars="()")
+    words.whitespace_split = True
+    rows, row, field = {}, None, None
+    for word in words:
+        if word == "penstock_row":
+            assert next(words) == "(", f"{TABLE.name}: a row without its parenthesis"
+            row = rows.setdefault(next(words), {name: [] for name in SEVERAL} | {name: "" for name in ONE})
+            row["SENTENCE"] = next(words)
+        elif word in ONE:
+            row[word] = next(words)
+        elif word in SEVERAL:
+            field = word
+        elif word != ")":
+            row[field].append(word)
+    return rows
+
+
+COMPONENTS = component_rows()
 # Components whose headers include those of another one.
-NEEDS = {"arrow": ("json",), "s3": ("http",), "nvjpeg": ("cuda", "jpeg"), "cufile": ("cuda",)}
+NEEDS = {name: row["NEEDS"] for name, row in COMPONENTS.items() if row["NEEDS"]}
 
 INCLUDE_LINE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 GUARD = re.compile(r'#error "penstock/\S+ needs .*: link penstock::(\w+)"')

@@ -37,8 +37,8 @@ vcpkg_check_features(
            mpi PENSTOCK_ENABLE_MPI
            uring PENSTOCK_ENABLE_URING
            http PENSTOCK_ENABLE_HTTP
-           crypto PENSTOCK_ENABLE_CRYPTO
            s3 PENSTOCK_ENABLE_S3
+           crypto PENSTOCK_ENABLE_CRYPTO
            arrow PENSTOCK_ENABLE_ARROW
            libtorch PENSTOCK_ENABLE_LIBTORCH
            cuda PENSTOCK_ENABLE_CUDA

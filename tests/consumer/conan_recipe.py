@@ -46,7 +46,7 @@ def main():
         shutil.copy(ROOT / name, source)
     for name in ("cmake", "include", "tests/test_package"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("build", "CMakeUserPresets.json"))
-    listed = re.findall(r'^    "(\w+)": \(', (ROOT / "conanfile.py").read_text(encoding="utf-8"), re.MULTILINE)
+    listed = re.findall(r'^    "(\w+)": \[', (ROOT / "conanfile.py").read_text(encoding="utf-8"), re.MULTILINE)
     optional = sorted(set(options.components.split(",")) - {"core", "compiled"})
     same("the components of the recipe", sorted(set(optional) - set(listed)), [])
 

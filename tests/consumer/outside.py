@@ -10,8 +10,8 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 SKIPPED = 77
-# Components that another one needs.
-NEEDS = {"arrow": ["json"], "s3": ["http"], "nvjpeg": ["cuda", "jpeg"], "cufile": ["cuda"]}
+sys.path.insert(0, str(ROOT / "tools"))
+from source_tree import NEEDS  # noqa: E402, F401: components that another one needs
 
 
 def run(*command, **options):

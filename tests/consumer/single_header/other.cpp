@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Every file of single_include/ in one translation unit: no two may have a definition in common.
+// Every single header in one translation unit: no two may have a definition in common.
 #ifdef CONSUMER_HAS_XZ
 #include <penstock/penstock_xz.hpp>
 #endif
