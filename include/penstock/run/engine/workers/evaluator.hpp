@@ -140,25 +140,31 @@ class evaluator : public lone_samples<Chain, Bad> {
   template <class Rows, class Counts, class IndexOf, class SourceAt>
   void write_run(Rows& rows, Counts& counts, std::uint64_t n, bool& times, IndexOf index_of,
                  std::span<const position> ahead, SourceAt source_at) const {
+    const std::uint64_t first = rows.slot;
+    const auto at = [=](std::uint64_t slot) { return source_at(slot - first); };
+    if constexpr (Plain) counts.begin_run(index_of(first), n);
+    if (std::exchange(times, false)) write_each(rows, counts, first, first + 1, index_of, ahead, at, timed{});
+    write_each(rows, counts, first, first + n, index_of, ahead, at, untimed{});
+  }
+  // Not inlined: the loop has all registers for itself.
+  template <class Rows, class Counts, class IndexOf, class SourceAt, class Timing>
+  [[gnu::noinline]] void write_each(Rows& rows, Counts& counts, std::uint64_t first, std::uint64_t end,
+                                    IndexOf index_of, std::span<const position> ahead, SourceAt source_at,
+                                    Timing timing) const {
     const auto& source = detail::innermost(chain_);
     auto& at_source = detail::innermost(rows.w);
-    const std::uint64_t epoch = rows.p.epoch, first = rows.slot;
-    const auto each = [&](std::uint64_t end, auto timing) {
-      detail::in_registers<Rows> into{rows};
-      for (; into.own.slot < end; ++into.own.slot) {
-        const std::uint64_t slot = into.own.slot, index = index_of(slot);
-        source.turn_of(ahead, detail::to_size(slot - first), at_source);
-        if constexpr (!Plain) {
-          if (ring_.stopped()) return;
-          counts.begin_run(index, 1);
-          source.stand_at(rows.p.run_row + slot, at_source);
-        }
-        chain_.evaluate({{epoch, index}, source_at(slot - first)}, rows.w, into.own, timing);
+    const std::uint64_t epoch = rows.p.epoch;
+    detail::in_registers<Rows> into{rows};
+    for (; into.own.slot < end; ++into.own.slot) {
+      const std::uint64_t slot = into.own.slot, index = index_of(slot);
+      source.turn_of(ahead, detail::to_size(slot - first), at_source);
+      if constexpr (!Plain) {
+        if (ring_.stopped()) return;
+        counts.begin_run(index, 1);
+        source.stand_at(rows.p.run_row + slot, at_source);
       }
-    };
-    if constexpr (Plain) counts.begin_run(index_of(first), n);
-    if (std::exchange(times, false)) each(first + 1, timed{});
-    each(first + n, untimed{});
+      chain_.evaluate({{epoch, index}, source_at(slot)}, rows.w, into.own, timing);
+    }
   }
   /// Evaluates as many samples as possible at once, if all lie one behind the other. Returns whether there
   /// were any.
