@@ -10,9 +10,8 @@
 //
 //     bake --shards 'train-{0000..0127}.tar' --out baked --max-side 400 --raw 0.25
 //
-// One plan reads both kinds, because image_of looks at the content: fields<"jpg;npy", "cls"> and then
-// decode<field<"jpg", image_of<jpeg, npy_image>>, ...>, as in train_images.cpp. numpy.load reads the raw
-// ones.
+// One plan reads both kinds, because image_of looks at the content: decode<field<"jpg;npy", image_of<jpeg,
+// npy_image>>, ...>, as in train_images.cpp. numpy.load reads the raw ones.
 //
 // Kill it at any moment and start it again: it ends with the same bytes. `--skip N` leaves out up to N bad
 // images. bake_parts.hpp bakes other plans.

@@ -95,8 +95,7 @@ class model {
 template <class Source>
 auto decoded(Source shards) {
   namespace ps = penstock;
-  return shards | ps::fields<"npy", "cls"> |
-         ps::decode<ps::field<"npy", ps::npy<std::uint8_t>>, ps::field<"cls", ps::integer>>;
+  return shards | ps::decode<ps::field<"npy", ps::npy<std::uint8_t>>, ps::field<"cls", ps::integer>>;
 }
 
 /// Calls f(image, label) for each sample of a batch.

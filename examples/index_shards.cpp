@@ -72,7 +72,7 @@ std::optional<ps::manifest> indexed(const std::string& shard) {
   }
 }
 
-/// Of local files: `webdataset` writes the index itself.
+/// Of local files: `webdataset` writes the index itself, if it is asked to.
 tally index_files(const std::vector<std::string>& shards) {
   tally done;
   for (const std::string& shard : shards) {
@@ -81,7 +81,7 @@ tally index_files(const std::vector<std::string>& shards) {
       done.note(*known);
       continue;
     }
-    const ps::webdataset made(std::vector{shard}, {.threads = 1});
+    const ps::webdataset made(std::vector{shard}, {.index = ps::index_policy::keep, .threads = 1});
     done.note(made.manifest());
     if (!indexed(shard))
       throw std::runtime_error("the index of " + shard +

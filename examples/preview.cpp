@@ -61,9 +61,10 @@ void preview(const std::string& shards, const std::string& out, std::uint32_t co
                              " needs more than 1 GB; a sheet of that size has room for " +
                              std::to_string(max_pixels / (std::uint64_t{size} * size)));
   using picture = ps::image_of<ps::jpeg, ps::png, ps::webp, ps::npy_image>;
-  const auto samples = ps::webdataset(shards) | ps::fields<"jpg;jpeg;png;webp;npy", "cls"> |
-                       ps::decode<ps::field<"jpg", picture>, ps::field<"cls", ps::integer>> |
-                       ps::shuffle(ps::seed(seed)) | ps::take(count);
+  const auto samples =
+      ps::webdataset(shards) |
+      ps::decode<ps::field<"jpg;jpeg;png;webp;npy", picture>, ps::field<"cls", ps::integer>> |
+      ps::shuffle(ps::seed(seed)) | ps::take(count);
   const auto originals =
       samples | ps::map<"jpg">(ps::resize(size), ps::center_crop(size)) | ps::batch(count) | ps::workers(2);
   const auto jitter = ps::color_jitter(0.4, 0.4, 0.4);

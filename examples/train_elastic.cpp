@@ -137,7 +137,7 @@ void train(arguments& given) {
   // One process lists the shards and reads their indexes; all get the result.
   const ps::world here = ps::mpi::world_of(all);
   const ps::manifest listed = ps::mpi::on_first_rank(all, [&] { return ps::webdataset(shards).manifest(); });
-  const auto loader = ps::webdataset(listed) | ps::fields<"npy", "cls"> |
+  const auto loader = ps::webdataset(listed) |
                       ps::decode<ps::field<"npy", ps::npy<std::uint8_t>>, ps::field<"cls", ps::integer>> |
                       ps::shuffle(ps::seed(7), ps::window(shards_ahead)) |
                       ps::shard(here, ps::replicate(copies)) | ps::global_batch(global) |

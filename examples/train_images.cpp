@@ -271,8 +271,9 @@ void train_images(arguments& given) {
 
   using picture = ps::image_of<ps::jpeg, ps::png, ps::webp, ps::npy_image>;
   if (!shards.empty()) {
-    const auto samples = ps::webdataset(shards) | ps::fields<"jpg;jpeg;png;webp;npy", "cls"> |
-                         ps::decode<ps::field<"jpg", picture>, ps::field<"cls", ps::integer>>;
+    const auto samples =
+        ps::webdataset(shards) |
+        ps::decode<ps::field<"jpg;jpeg;png;webp;npy", picture>, ps::field<"cls", ps::integer>>;
     train<"jpg", "cls">(samples, classes, how);
   } else {
     const ps::directory files(folder, {.extensions = {"jpg", "jpeg", "png", "webp", "npy"}});

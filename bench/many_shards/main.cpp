@@ -74,7 +74,8 @@ dataset make(const bench::folder& folder, std::uint64_t shards) {
   const auto first = bench::write_shards(folder, 1, samples_each, sample_bytes, false).front();
   set_time(first);
   std::filesystem::remove(first + ".penstock-index");
-  static_cast<void>(ps::webdataset(std::vector<std::string>{first}));  // writes the index for that time
+  // For that time.
+  static_cast<void>(ps::webdataset(std::vector{first}, {.index = ps::index_policy::keep}));
   const auto read_whole = [](const std::string& path) {
     std::ifstream in(path, std::ios::binary);
     std::vector<char> bytes(std::filesystem::file_size(path));

@@ -32,6 +32,7 @@ class folder {
   folder(const options& o, const std::string& name) : path_(o.dir / ("data_" + name)), keep_(o.keep) {
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_);
+    ::setenv("XDG_CACHE_HOME", file("cache").c_str(), 1);  // for the indexes that sources keep
   }
   folder(const folder&) = delete;
   folder& operator=(const folder&) = delete;

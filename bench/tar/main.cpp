@@ -141,8 +141,9 @@ void small_samples(const bench::options& o) {
   const auto names = bench::write_shards(folder, 1, samples, 1024, true);
   const auto pass = [&] {
     std::uint64_t sum = 0;
-    for (auto&& b :
-         (ps::webdataset(names) | ps::fields<"bin", "cls"> | ps::batch(batch_size) | ps::workers(1)).epoch(0))
+    for (auto&& b : (ps::webdataset(names, {.index = ps::index_policy::keep}) | ps::fields<"bin", "cls"> |
+                     ps::batch(batch_size) | ps::workers(1))
+                        .epoch(0))
       sum += look_at_batch{}(b) + ps::get<"cls">(b).shape()[0];
     return sum;
   };

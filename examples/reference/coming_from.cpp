@@ -70,7 +70,7 @@ void from_webdataset(std::uint64_t rank, std::uint64_t world_size) {
   // WebDataset("train-{0000..0003}.tar", shardshuffle=True, nodesplitter=split_by_node)
   //     .shuffle(1000).decode().to_tuple("npy", "cls").batched(16).with_epoch(20)
   auto loader = ps::webdataset("train-{0000..0003}.tar") | ps::shuffle(ps::seed(7), ps::window(2)) |
-                ps::shard(rank, world_size) | ps::fields<"npy", "cls"> |
+                ps::shard(rank, world_size) |
                 ps::decode<ps::field<"npy", ps::npy<std::uint8_t>>, ps::field<"cls", ps::integer>> |
                 ps::batch(16) | ps::steps(20);
   std::uint64_t steps = 0;
@@ -84,8 +84,7 @@ void from_webdataset(std::uint64_t rank, std::uint64_t world_size) {
 void from_mosaicml(const ps::world& here) {
   // StreamingDataset(local=..., shuffle=True, shuffle_algo="py1s", num_canonical_nodes=2, shuffle_seed=7,
   //                  predownload=64, batch_size=16), replication=1
-  auto loader = ps::webdataset("train-{0000..0003}.tar") | ps::fields<"cls"> |
-                ps::decode<ps::field<"cls", ps::integer>> |
+  auto loader = ps::webdataset("train-{0000..0003}.tar") | ps::decode<ps::field<"cls", ps::integer>> |
                 ps::shuffle(ps::seed(7), ps::window(2), ps::lanes(2)) | ps::shard(here.replicated(1)) |
                 ps::prefetch(64) | ps::batch(16, ps::tail::pad);
   auto run = loader.open();

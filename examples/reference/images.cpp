@@ -76,7 +76,7 @@ class photos {
 };
 
 void five_lines() {
-  auto loader = ps::webdataset("photos-{0000..0003}.tar") | ps::fields<"jpg", "cls"> |
+  auto loader = ps::webdataset("photos-{0000..0003}.tar") |
                 ps::decode<ps::field<"jpg", ps::jpeg>, ps::field<"cls", ps::integer>> |
                 ps::map<"jpg">(ps::random_resized_crop(224), ps::horizontal_flip(),
                                ps::normalize(ps::imagenet), ps::to_chw()) |
@@ -90,7 +90,7 @@ void five_lines() {
 }
 
 void one_draw_for_several_fields() {
-  auto loader = ps::webdataset("photos-{0000..0003}.tar") | ps::fields<"jpg", "png", "boxes"> |
+  auto loader = ps::webdataset("photos-{0000..0003}.tar") |
                 ps::decode<ps::field<"jpg", ps::jpeg>, ps::field<"png", ps::png_as<ps::gray8>>,
                            ps::field<"boxes", ps::npy<float>>> |
                 ps::map<"jpg", ps::as_mask<"png">, ps::as_boxes<"boxes">>(
@@ -144,16 +144,15 @@ struct darken : ps::image_operation {
 };
 
 void beside_a_launching_thread() {
-  auto loader = ps::webdataset("photos-{0000..0003}.tar") | ps::fields<"jpg"> |
-                ps::decode<ps::field<"jpg", ps::jpeg>> | ps::map<"jpg">(ps::resize(64, 64)) | ps::batch(16) |
+  auto loader = ps::webdataset("photos-{0000..0003}.tar") | ps::decode<ps::field<"jpg", ps::jpeg>> |
+                ps::map<"jpg">(ps::resize(64, 64)) | ps::batch(16) |
                 ps::workers(4, {.processors = {2, 3, 4, 5}, .nice = 5});
   must(ps::describe(loader).find("workers(4, processors 2-5, nice 5)") != std::string::npos, "as written");
 }
 
 void an_operation_of_your_own() {
-  auto loader = ps::webdataset("photos-{0000..0003}.tar") | ps::fields<"jpg"> |
-                ps::decode<ps::field<"jpg", ps::jpeg>> | ps::map<"jpg">(ps::resize(64, 64), darken{}) |
-                ps::batch(16);
+  auto loader = ps::webdataset("photos-{0000..0003}.tar") | ps::decode<ps::field<"jpg", ps::jpeg>> |
+                ps::map<"jpg">(ps::resize(64, 64), darken{}) | ps::batch(16);
   for (auto&& batch : loader)
     for (const std::uint8_t value : ps::get<"jpg">(batch).flat()) must(value < 128, "no bright pixel");
 }

@@ -33,8 +33,7 @@ void save(const std::string& state) {
 bool training() {
   const bool due = true;
 
-  auto loader = ps::webdataset("train-{0000..0127}.tar") |
-                ps::fields<"npy", "cls"> |  // other members are not read
+  auto loader = ps::webdataset("train-{0000..0127}.tar") |  // members that are not named below are not read
                 ps::decode<ps::field<"npy", ps::npy<std::uint8_t>>, ps::field<"cls", ps::integer>> |
                 ps::shuffle(ps::seed(7), ps::window(16)) | ps::shard(rank, world) |
                 ps::batch(256, ps::tail::drop) | ps::pin_and_copy;

@@ -17,8 +17,7 @@ int main(int argc, char** argv) {
   try {
     using picture = ps::image_of<ps::jpeg, ps::png>;
     const auto loader = ps::webdataset(argc > 1 ? argv[1] : "train-{0000..0127}.tar") |
-                        ps::fields<"jpg;jpeg;png", "txt"> |  // other members are not read
-                        ps::decode<ps::field<"jpg", picture>, ps::field<"txt", ps::text>> |
+                        ps::decode<ps::field<"jpg;jpeg;png", picture>, ps::field<"txt", ps::text>> |
                         ps::map<"jpg">(ps::resize(64, 64), ps::normalize(ps::imagenet), ps::to_chw()) |
                         ps::shuffle(ps::seed(7), ps::window(16)) |
                         ps::batch(4, ps::collate<"txt">(ps::ragged));

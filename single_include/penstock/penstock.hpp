@@ -58199,13 +58199,15 @@ namespace penstock::inline v0_1 {
 
 /// How a source obtains the indexes of its shards.
 ///
-///   keep        uses the file `<shard>.penstock-index` if it exists and belongs to the shard; otherwise
-///               builds the index and keeps it in that file, or in memory if the folder is not writable
-///   cache       like `keep`, but a new index goes into the user's cache folder, `$XDG_CACHE_HOME/penstock` or
-///               `~/.cache/penstock`, and not beside the shard. Its name holds a hash of the shard's path
-///   transient   like `keep`, but writes no file
-///   require     builds nothing: an index that is missing, damaged or made for another state of its shard is
-///               an error that names both files
+///   cache       the default: uses the file `<shard>.penstock-index` if it exists and belongs to the shard;
+///               otherwise builds the index and keeps it in the user's cache folder, `$XDG_CACHE_HOME/penstock`
+///               or `~/.cache/penstock`, under a hash of the shard's path. Without a cache folder that can be
+///               written, the index stays in memory
+///   keep        like `cache`, but a new index goes into `<shard>.penstock-index`, or stays in memory if the
+///               folder is not writable, and the cache folder is not used
+///   transient   uses `<shard>.penstock-index`, and writes no file
+///   require     builds nothing: if `<shard>.penstock-index` is missing, damaged or made for another state of
+///               its shard, that is an error that names both files
 ///   dali        makes the index from DALI's, `train-0.idx` for `train-0.tar`. Version v1.2 names all members,
 ///               so only a few headers are read: the first, the last and 62 between them. Version v1.1 does
 ///               not, so all headers are read and compared
@@ -58226,7 +58228,7 @@ namespace penstock::inline v0_1 {
 /// folder. A file there that is damaged is made again; none is ever deleted, and you may delete any at any
 /// time.
 /// Source: DALI, wds2idx.py and webdataset_loader.cc; Megatron-Energon, itar.py.
-enum class index_policy { keep, transient, require, dali, energon, cache };
+enum class index_policy { cache, keep, transient, require, dali, energon };
 
 /// What a source does with a shard that is cut off or damaged, which shows when its index is made.
 ///
@@ -60255,7 +60257,8 @@ using unpack_one = std::string (*)(const std::string& packed, const unpacked_opt
 /// In: a pattern (with `::` between patterns) or a list of paths of regular files; the unpackers that may be
 /// needed, as template arguments. The compression is recognised from a file's first bytes; its name is
 /// ignored. Out: for each file its copy, `<file>.penstock-unpacked`, or the file itself if it is not packed.
-/// Any source of local files takes the list; the indexes of `webdataset` are kept beside the copies.
+/// Any source of local files takes the list; the indexes of `webdataset` are kept as for any shards (see
+/// `index_policy`).
 /// A copy is made once, during this call. It is reused as long as the size and modification time of the
 /// packed file and of the copy match its record, `<copy>.record`; otherwise it is made anew. It is renamed
 /// into place when it is complete, flushed and checked against the packed file's checksums: a process that is
@@ -60856,7 +60859,7 @@ namespace detail {
 
 /// How the indexes of a dataset are found, made and kept; see `webdataset_options`.
 struct index_rules {
-  index_policy policy = index_policy::keep;
+  index_policy policy = index_policy::cache;
   std::size_t threads = 0;
   std::uint64_t extension_limit = 0;
   std::uint64_t scan_gap = 0;
@@ -60995,7 +60998,8 @@ PENSTOCK_INLINE bool foreign(index_policy policy) noexcept {
 PENSTOCK_INLINE error index_required(const std::string& index, const std::string& shard, std::string_view why,
                                      errc code) {
   return error(code, {"the index ", index, " of the shard ", shard, " ", why,
-                      ", and index_policy::require allows no other"})
+                      ", and index_policy::require allows no other; index_policy::keep writes it beside a "
+                      "file, index_shards into a store"})
       .in_file(shard);
 }
 
@@ -61132,28 +61136,20 @@ PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, s
                                 {rules.skip_apple_double, takes ? &damage : nullptr}));
 }
 
+// The path in the cache folder is empty if there is no such folder: then no such file is found or written.
 PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::string& name,
                                                                    object_version shard) const {
-  std::vector<std::string> files;
-  if (foreign(rules.policy)) return files;
-  std::string kept;
-  if (!local) {
-    kept = kept_index_path(rules.folder, name, shard);
-  } else {
-    files.push_back(index_path(name));
-    if (rules.policy == index_policy::cache) kept = cached_index_path(rules.folder, name);
-  }
-  if (!kept.empty()) files.push_back(std::move(kept));
-  return files;
+  if (foreign(rules.policy)) return {};
+  if (!local) return {kept_index_path(rules.folder, name, shard)};
+  if (rules.policy != index_policy::cache) return {index_path(name)};
+  return {index_path(name), cached_index_path(rules.folder, name)};
 }
 
 PENSTOCK_INLINE bool known_shards::keep(const std::string& name, object_version shard, const buffer& built,
                                         const shard_damage& damage) const {
   if (damage.found) return false;  // a plan that refuses damaged shards must not find it
   if (foreign(rules.policy) || rules.policy == index_policy::transient) return false;
-  if (local && rules.policy == index_policy::keep) return keep_index(index_path(name), built.view());
-  const std::string kept =
-      local ? cached_index_path(rules.folder, name) : kept_index_path(rules.folder, name, shard);
+  const std::string kept = index_files(name, shard).back();
   return !kept.empty() && keep_index(kept, built.view());
 }
 
@@ -61264,9 +61260,12 @@ PENSTOCK_INLINE void open_indexes::get_ready(session_view session, std::span<con
 PENSTOCK_INLINE std::unique_ptr<loaded_index> open_indexes::from_file(session_view session, std::size_t shard,
                                                                       const manifest::shard& entry) const {
   const object_version version = set_->versions[shard];
-  for (const std::string& path : set_->index_files(entry.name, version)) {
+  const std::vector<std::string> files = set_->index_files(entry.name, version);
+  std::string believed;  // the file whose header the plan has
+  for (const std::string& path : files) {
     auto found = loaded_index::from_file(path);
     if (found && belongs(*found, entry)) return found;
+    if (believed.empty() && peek_index(path, version).first == index_state::good) believed = path;
   }
   if (set_->rules.policy == index_policy::require && set_->local)
     throw index_required(index_path(entry.name), entry.name, to_text(index_state::damaged), errc::checksum);
@@ -61275,10 +61274,10 @@ PENSTOCK_INLINE std::unique_ptr<loaded_index> open_indexes::from_file(session_vi
   const bool kept = set_->keep(entry.name, version, *built, damage);
   auto fresh = loaded_index::from_buffer(std::move(built));
   if (!fresh || !belongs(*fresh, entry)) {
-    const auto files = set_->index_files(entry.name, version);
-    throw error(errc::io, {"the index ", files.empty() ? "" : files.back() + " ", "of the shard ", entry.name,
+    const bool again = kept && (believed.empty() || believed == files.back());
+    throw error(errc::io, {"the index ", believed, believed.empty() ? "" : " ", "of the shard ", entry.name,
                            " does not hold what its header says; ",
-                           kept ? "it was made again: open the dataset again" : "delete it"})
+                           again ? "it was made again: open the dataset again" : "delete it"})
         .in_file(entry.name);
   }
   return fresh;
@@ -61442,7 +61441,7 @@ namespace penstock::inline v0_1 {
 
 /// Options of `webdataset`.
 struct webdataset_options {
-  index_policy index = index_policy::keep;
+  index_policy index = index_policy::cache;
   /// The number of threads that build missing indexes; 0: one per processor, or 32 where reads have latency.
   std::size_t threads = 0;
   /// Refuses shards without the two zero blocks that end an archive: a shard that was cut off between two
@@ -61505,7 +61504,7 @@ template <storage Storage>
 /// read, except for gaps of up to 8 KiB that one read spans.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Any sample can be reached directly
 /// through the index of its shard, which is built in one pass over the shard's headers when the dataset is
-/// first made, and kept in `<shard>.penstock-index` (see `index_policy`). A plan holds the manifest; a run
+/// first made, and kept in the user's cache folder (see `index_policy`). A plan holds the manifest; a run
 /// opens shards and maps indexes at their first use.
 /// Cost per sample: a table look-up; then one pread for each member of 32 KiB or more, and one for each
 /// group of adjacent smaller members; when samples are read in order, small ones share reads of up to 256
@@ -65865,6 +65864,217 @@ inline void no_such_column(std::string_view name, const std::string& there) {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/stage/fields.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct fields_need_names {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: fields<...> chooses members by name, and what arrives here has no names; "
+                  "drop it");
+  }
+};
+
+}  // namespace mistakes
+
+/// A member's name as a template argument of `fields`, and in the `field<...>` of `decode`: separate
+/// alternatives with `;`; the first names the field.
+template <std::size_t N>
+struct member_name {
+  char text[N]{};
+  bool is_optional = false;
+
+  consteval member_name(const char (&source)[N]) {  // NOLINT: implicit, so that you can pass a literal
+    for (std::size_t i = 0; i < N; ++i) text[i] = source[i];
+  }
+  [[nodiscard]] constexpr std::string_view view() const { return {text, N - 1}; }
+  [[nodiscard]] constexpr std::size_t alternatives() const {
+    std::size_t count = 1;
+    for (const char c : text) count += c == ';' ? 1 : 0;
+    return count;
+  }
+  [[nodiscard]] constexpr std::size_t first_length() const {
+    std::size_t end = 0;
+    while (end + 1 < N && text[end] != ';') ++end;
+    return end;
+  }
+};
+
+/// Marks a member of `fields` that may be missing: `fields<"jpg", optional<"txt">>`. A missing member has no
+/// bytes.
+template <member_name Name>
+inline constexpr auto optional = [] {
+  auto marked = Name;
+  marked.is_optional = true;
+  return marked;
+}();
+
+/// A blob that may be absent; then it has no bytes and `has_value()` is false.
+template <class Blob>
+class optional_blob {
+ public:
+  using unfinished = void;
+  using blob_type = Blob;
+  optional_blob() = default;
+  explicit optional_blob(Blob blob) : blob_(std::move(blob)), there_(true) {}
+  [[nodiscard]] bool has_value() const noexcept { return there_; }
+  [[nodiscard]] std::uint64_t size() const { return there_ ? static_cast<std::uint64_t>(blob_.size()) : 0; }
+  void read_into(mutable_bytes into) const {
+    if (there_) blob_.read_into(into);
+  }
+  [[nodiscard]] bytes_view finish() const { return there_ ? bytes_view(blob_.finish()) : bytes_view{}; }
+
+ private:
+  Blob blob_{};
+  bool there_ = false;
+};
+
+namespace detail {
+
+template <member_name M, std::size_t... Is>
+constexpr auto spell_member(std::index_sequence<Is...>) -> name<M.text[Is]...> {
+  return {};
+}
+template <member_name M>
+using member_name_type = decltype(spell_member<M>(std::make_index_sequence<M.first_length()>{}));
+
+/// All alternatives of all members, each as a name.
+template <member_name... Names>
+inline constexpr auto alternatives = [] {
+  std::array<std::string_view, (std::size_t{0} + ... + Names.alternatives())> each;
+  std::size_t n = 0;
+  for (const std::string_view all : {Names.view()...}) {
+    std::size_t begin = 0;  // GCC's sanitizer does not allow a constant find() here
+    for (std::size_t i = 0; i <= all.size(); ++i) {
+      if (i != all.size() && all[i] != ';') continue;
+      each[n++] = all.substr(begin, i - begin);
+      begin = i + 1;
+    }
+  }
+  return each;
+}();
+
+/// The place of the first alternative that the sample has, or the sample's size.
+template <member_name Name, open_sample S>
+std::size_t find_member(const S& sample) {
+  const std::size_t size = sample.size();
+  std::size_t found = size;
+  // The lengths are known when this is compiled, so that comparing calls nothing.
+  const auto find = [&]<std::size_t I>() {
+    constexpr std::string_view wanted = alternatives<Name>[I];
+    if constexpr (requires { sample.place_of(wanted); }) {  // which rows of many columns remember
+      found = sample.place_of(wanted);
+      return found != size;
+    }
+    for (found = 0; found != size; ++found) {
+      const std::string_view name = sample.name(found);
+      if (name.size() != wanted.size()) continue;
+      // an empty name may have no memory, which memcmp does not take
+      if (wanted.empty() || std::memcmp(name.data(), wanted.data(), wanted.size()) == 0) return true;
+    }
+    return false;
+  };
+  [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    (void)(find.template operator()<Is>() || ...);
+  }(std::make_index_sequence<Name.alternatives()>{});
+  return found;
+}
+
+[[noreturn, gnu::cold]] void refuse_missing(std::string_view wanted, std::string_view has,
+                                            std::string_view key);
+
+template <open_sample S>
+[[noreturn, gnu::cold]] void throw_missing(const S& sample, std::string_view wanted) {
+  std::string has;
+  for (std::size_t i = 0; i < sample.size(); ++i) append(has, {i == 0 ? "" : ", ", sample.name(i)});
+  refuse_missing(wanted, has, sample.key());
+}
+
+}  // namespace detail
+
+/// Closes a sample: chooses members by name and makes a record: `fields<"jpg;jpeg", "cls">`.
+///
+/// In: an open sample (a key and a table of members), or a record, whose named fields it keeps. Out: a record
+/// of blobs, in the order written. A missing member is `errc::missing` with the key, unless it is
+/// `optional<"name">`. Other members are never read. Pointwise; keeps all five guarantees. Cost: a few
+/// comparisons of short names.
+///
+///     auto images = webdataset("train-{0000..0127}.tar") | fields<"jpg;jpeg", "cls">;
+template <member_name... Names>
+struct fields_stage {
+  using penstock_part = pointwise_tag;
+  static constexpr std::string_view stage_name = "fields";
+  static constexpr bool only_chooses = true;
+
+  template <class V, class Call>
+  auto apply(V&& sample, const Call&) const {
+    if constexpr (any_record<V>) {
+      using type = std::remove_cvref_t<V>;
+      return record<
+          typename type::template field_at<type::template index_of<detail::member_name_type<Names>>>...>(
+          get<type::template index_of<detail::member_name_type<Names>>>(sample)...);
+    } else {
+      using blob_type = typename std::remove_cvref_t<V>::blob_type;
+      return record<
+          basic_field<detail::member_name_type<Names>,
+                      std::conditional_t<Names.is_optional, optional_blob<blob_type>, blob_type>>...>(
+          detail::made_by{}, [&] { return pick<Names>(sample); }...);
+    }
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::list_text("fields<\"", {Names.view()...}, "\", \"", "\">");
+  }
+  /// The named members, with all their alternatives; of a record, the fields.
+  template <class Element>
+  static constexpr projection uses() {
+    if constexpr (any_record<Element>)
+      return projection::of_these(detail::listed_names<detail::member_name_type<Names>...>);
+    else
+      return projection::of_these(detail::alternatives<Names...>);
+  }
+  template <class Context>
+  static consteval auto diagnose() {
+    using element = std::remove_cvref_t<typename Context::element>;
+    if constexpr (!any_record<element> && !open_sample<element>)
+      return mistakes::fields_need_names{};
+    else if constexpr (!detail::names_differ<basic_field<detail::member_name_type<Names>, int>...>())
+      return mistakes::field_twice{};
+    else if constexpr (any_record<element> && !(has_field<element, detail::member_name_type<Names>> && ...))
+      return mistakes::no_such_field{};
+    else
+      return mistakes::none{};
+  }
+
+ private:
+  template <member_name Name, class S>
+  static auto pick(const S& sample) {
+    using blob_type = typename S::blob_type;
+    const std::size_t i = detail::find_member<Name>(sample);
+    if constexpr (Name.is_optional) {
+      return i == sample.size() ? optional_blob<blob_type>() : optional_blob<blob_type>(sample.member(i));
+    } else {
+      if (i == sample.size()) detail::throw_missing(sample, Name.view());
+      return sample.member(i);
+    }
+  }
+};
+
+template <member_name... Names>
+inline constexpr fields_stage<Names...> fields{};
+
+inline void detail::refuse_missing(std::string_view wanted, std::string_view has, std::string_view key) {
+  throw error(errc::missing,
+              {"the sample has no member '", wanted, "'; it has: ", (has.empty() ? "none" : has)})
+      .for_key(key);
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/stage/decode.hpp
 
 namespace penstock::inline v0_1 {
@@ -65965,7 +66175,8 @@ struct field_codec {
 };
 template <class Name, class C>
 struct field_codec<basic_field<Name, C>> {
-  using name_type = Name;
+  static constexpr member_name member{Name::text};  // with alternatives, the first of which names the field
+  using name_type = member_name_type<member>;
   using codec_type = typename defined_codec<C>::type;
 };
 
@@ -65975,9 +66186,13 @@ inline constexpr bool is_a_value =
     std::is_arithmetic_v<T> || std::is_convertible_v<const T&, std::string_view>;
 
 /// `name: codec`, or just the codec.
-template <class C, class Name = typename field_codec<C>::name_type>
+template <class C>
 struct codec_words {
-  static constexpr std::string_view codec = field_codec<C>::codec_type::codec_name;
+  static constexpr std::string_view value = C::codec_name;
+};
+template <class Name, class C>
+struct codec_words<basic_field<Name, C>> {
+  static constexpr std::string_view codec = defined_codec<C>::type::codec_name;
   static constexpr auto text = [] {
     std::array<char, Name::value.size() + 2 + codec.size()> made{};
     std::size_t end = 0;  // std::ranges::copy would be most of what a stage costs to compile
@@ -65986,10 +66201,6 @@ struct codec_words {
     return made;
   }();
   static constexpr std::string_view value{text.data(), text.size()};
-};
-template <class C>
-struct codec_words<C, void> {
-  static constexpr std::string_view value = C::codec_name;
 };
 
 [[gnu::cold]] void name_codec(error& e, std::string_view codec);
@@ -66065,7 +66276,8 @@ inline constexpr std::size_t codec_for = [] {
 ///
 /// In: bytes (blobs, spans, texts); a record, from which `decode<field<...>...>` takes the named fields and
 /// `decode<Codec>` the only one that is bytes, while the others pass; or an open sample, from which
-/// `decode<field<...>...>` takes the named members and `decode<Codec>` the only member, or the only one whose
+/// `decode<field<...>...>` takes the named members, or one of several, as in `field<"jpg;jpeg", jpeg>`, whose
+/// field is called "jpg", and `decode<Codec>` the only member, or the only one whose
 /// extension the codec declares. `decode<identity>` also takes values that are already decoded, and passes
 /// them on. Out: the codec's result, unfinished if the codec can write straight to its destination.
 /// Pointwise; keeps all five guarantees. Pass options by calling it: `decode<zstd>(zstd{.limit = 1_GiB})`.
@@ -66131,7 +66343,7 @@ struct decode_stage {
   template <class Element>
   static constexpr projection uses() {
     if constexpr (open_sample<Element> && by_name)
-      return projection::of_these(detail::listed_names<typename detail::field_codec<Codecs>::name_type...>);
+      return projection::of_these(detail::alternatives<detail::field_codec<Codecs>::member...>);
     else
       return {};
   }
@@ -66218,31 +66430,20 @@ struct decode_stage {
   }
   template <std::size_t I, class S, class Call>
   decltype(auto) one_member(const S& sample, const Call& c) const {
-    using wanted = typename detail::field_codec<std::tuple_element_t<I, std::tuple<Codecs...>>>::name_type;
-    if constexpr (requires { sample.place_of(wanted::value); }) {  // which rows of many columns remember
-      if (const std::size_t i = sample.place_of(wanted::value); i < sample.size()) [[likely]]
-        return detail::run_codec(detail::at<I>(codec_values), sample.member(i), detail::at<I>(c.scratch));
-    } else {
-      for (std::size_t i = 0; i < sample.size(); ++i)
-        if (std::string_view(sample.name(i)) == wanted::value)
-          return detail::run_codec(detail::at<I>(codec_values), sample.member(i), detail::at<I>(c.scratch));
-    }
-    no_member(sample, wanted::value);
+    constexpr auto& wanted = detail::field_codec<std::tuple_element_t<I, std::tuple<Codecs...>>>::member;
+    const std::size_t i = detail::find_member<wanted>(sample);
+    if (i == sample.size()) [[unlikely]]
+      detail::throw_missing(sample, wanted.view());
+    return detail::run_codec(detail::at<I>(codec_values), sample.member(i), detail::at<I>(c.scratch));
   }
   template <std::size_t I, class S>
   auto run_of(const S& sample) const {
-    using wanted = typename detail::field_codec<std::tuple_element_t<I, std::tuple<Codecs...>>>::name_type;
     const auto& codec = detail::at<I>(codec_values);
-    const std::size_t i = sample.place_of(wanted::value);
+    const std::size_t i =
+        detail::find_member<detail::field_codec<std::tuple_element_t<I, std::tuple<Codecs...>>>::member>(
+            sample);
     using run = decltype(codec.values_of(sample.member(i)));
     return i < sample.size() ? codec.values_of(sample.member(i)) : run();
-  }
-  template <class S>
-  [[noreturn, gnu::cold]] static void no_member(const S& sample, std::string_view wanted) {
-    std::string has;
-    for (std::size_t i = 0; i < sample.size(); ++i) has.append(i == 0 ? "" : ", ").append(sample.name(i));
-    throw error(errc::missing, {"the sample has no member '", wanted, "'; it has: ", has})
-        .for_key(sample.key());
   }
 };
 
@@ -66734,213 +66935,6 @@ struct role_parts<Role, Fs...> {
 };
 
 }  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/stage/fields.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace mistakes {
-
-struct fields_need_names {
-  using penstock_mistake = about_element_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: fields<...> chooses members by name, and what arrives here has no names; "
-                  "drop it");
-  }
-};
-
-}  // namespace mistakes
-
-/// A member's name as a template argument of `fields`: separate alternatives with `;`; the first names the
-/// field.
-template <std::size_t N>
-struct member_name {
-  char text[N]{};
-  bool is_optional = false;
-
-  consteval member_name(const char (&source)[N]) {  // NOLINT: implicit, so that you can pass a literal
-    for (std::size_t i = 0; i < N; ++i) text[i] = source[i];
-  }
-  [[nodiscard]] constexpr std::string_view view() const { return {text, N - 1}; }
-  [[nodiscard]] constexpr std::size_t alternatives() const {
-    std::size_t count = 1;
-    for (const char c : text) count += c == ';' ? 1 : 0;
-    return count;
-  }
-  [[nodiscard]] constexpr std::size_t first_length() const {
-    std::size_t end = 0;
-    while (end + 1 < N && text[end] != ';') ++end;
-    return end;
-  }
-};
-
-/// Marks a member of `fields` that may be missing: `fields<"jpg", optional<"txt">>`. A missing member has no
-/// bytes.
-template <member_name Name>
-inline constexpr auto optional = [] {
-  auto marked = Name;
-  marked.is_optional = true;
-  return marked;
-}();
-
-/// A blob that may be absent; then it has no bytes and `has_value()` is false.
-template <class Blob>
-class optional_blob {
- public:
-  using unfinished = void;
-  using blob_type = Blob;
-  optional_blob() = default;
-  explicit optional_blob(Blob blob) : blob_(std::move(blob)), there_(true) {}
-  [[nodiscard]] bool has_value() const noexcept { return there_; }
-  [[nodiscard]] std::uint64_t size() const { return there_ ? static_cast<std::uint64_t>(blob_.size()) : 0; }
-  void read_into(mutable_bytes into) const {
-    if (there_) blob_.read_into(into);
-  }
-  [[nodiscard]] bytes_view finish() const { return there_ ? bytes_view(blob_.finish()) : bytes_view{}; }
-
- private:
-  Blob blob_{};
-  bool there_ = false;
-};
-
-namespace detail {
-
-template <member_name M, std::size_t... Is>
-constexpr auto spell_member(std::index_sequence<Is...>) -> name<M.text[Is]...> {
-  return {};
-}
-template <member_name M>
-using member_name_type = decltype(spell_member<M>(std::make_index_sequence<M.first_length()>{}));
-
-/// All alternatives of all members, each as a name.
-template <member_name... Names>
-inline constexpr auto alternatives = [] {
-  std::array<std::string_view, (std::size_t{0} + ... + Names.alternatives())> each;
-  std::size_t n = 0;
-  for (const std::string_view all : {Names.view()...}) {
-    std::size_t begin = 0;  // GCC's sanitizer does not allow a constant find() here
-    for (std::size_t i = 0; i <= all.size(); ++i) {
-      if (i != all.size() && all[i] != ';') continue;
-      each[n++] = all.substr(begin, i - begin);
-      begin = i + 1;
-    }
-  }
-  return each;
-}();
-
-/// The place of the first alternative that the sample has, or the sample's size.
-template <member_name Name, open_sample S>
-std::size_t find_member(const S& sample) {
-  const std::size_t size = sample.size();
-  std::size_t found = size;
-  // The lengths are known when this is compiled, so that comparing calls nothing.
-  const auto find = [&]<std::size_t I>() {
-    constexpr std::string_view wanted = alternatives<Name>[I];
-    for (found = 0; found != size; ++found) {
-      const std::string_view name = sample.name(found);
-      if (name.size() != wanted.size()) continue;
-      // an empty name may have no memory, which memcmp does not take
-      if (wanted.empty() || std::memcmp(name.data(), wanted.data(), wanted.size()) == 0) return true;
-    }
-    return false;
-  };
-  [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-    (void)(find.template operator()<Is>() || ...);
-  }(std::make_index_sequence<Name.alternatives()>{});
-  return found;
-}
-
-[[noreturn, gnu::cold]] void refuse_missing(std::string_view wanted, std::string_view has,
-                                            std::string_view key);
-
-template <open_sample S>
-[[noreturn, gnu::cold]] void throw_missing(const S& sample, std::string_view wanted) {
-  std::string has;
-  for (std::size_t i = 0; i < sample.size(); ++i) append(has, {i == 0 ? "" : ", ", sample.name(i)});
-  refuse_missing(wanted, has, sample.key());
-}
-
-}  // namespace detail
-
-/// Closes a sample: chooses members by name and makes a record: `fields<"jpg;jpeg", "cls">`.
-///
-/// In: an open sample (a key and a table of members), or a record, whose named fields it keeps. Out: a record
-/// of blobs, in the order written. A missing member is `errc::missing` with the key, unless it is
-/// `optional<"name">`. Other members are never read. Pointwise; keeps all five guarantees. Cost: a few
-/// comparisons of short names.
-///
-///     auto images = webdataset("train-{0000..0127}.tar") | fields<"jpg;jpeg", "cls">;
-template <member_name... Names>
-struct fields_stage {
-  using penstock_part = pointwise_tag;
-  static constexpr std::string_view stage_name = "fields";
-  static constexpr bool only_chooses = true;
-
-  template <class V, class Call>
-  auto apply(V&& sample, const Call&) const {
-    if constexpr (any_record<V>) {
-      using type = std::remove_cvref_t<V>;
-      return record<
-          typename type::template field_at<type::template index_of<detail::member_name_type<Names>>>...>(
-          get<type::template index_of<detail::member_name_type<Names>>>(sample)...);
-    } else {
-      using blob_type = typename std::remove_cvref_t<V>::blob_type;
-      return record<
-          basic_field<detail::member_name_type<Names>,
-                      std::conditional_t<Names.is_optional, optional_blob<blob_type>, blob_type>>...>(
-          detail::made_by{}, [&] { return pick<Names>(sample); }...);
-    }
-  }
-  [[nodiscard]] std::string describe() const {
-    return detail::list_text("fields<\"", {Names.view()...}, "\", \"", "\">");
-  }
-  /// The named members, with all their alternatives; of a record, the fields.
-  template <class Element>
-  static constexpr projection uses() {
-    if constexpr (any_record<Element>)
-      return projection::of_these(detail::listed_names<detail::member_name_type<Names>...>);
-    else
-      return projection::of_these(detail::alternatives<Names...>);
-  }
-  template <class Context>
-  static consteval auto diagnose() {
-    using element = std::remove_cvref_t<typename Context::element>;
-    if constexpr (!any_record<element> && !open_sample<element>)
-      return mistakes::fields_need_names{};
-    else if constexpr (!detail::names_differ<basic_field<detail::member_name_type<Names>, int>...>())
-      return mistakes::field_twice{};
-    else if constexpr (any_record<element> && !(has_field<element, detail::member_name_type<Names>> && ...))
-      return mistakes::no_such_field{};
-    else
-      return mistakes::none{};
-  }
-
- private:
-  template <member_name Name, class S>
-  static auto pick(const S& sample) {
-    using blob_type = typename S::blob_type;
-    const std::size_t i = detail::find_member<Name>(sample);
-    if constexpr (Name.is_optional) {
-      return i == sample.size() ? optional_blob<blob_type>() : optional_blob<blob_type>(sample.member(i));
-    } else {
-      if (i == sample.size()) detail::throw_missing(sample, Name.view());
-      return sample.member(i);
-    }
-  }
-};
-
-template <member_name... Names>
-inline constexpr fields_stage<Names...> fields{};
-
-inline void detail::refuse_missing(std::string_view wanted, std::string_view has, std::string_view key) {
-  throw error(errc::missing,
-              {"the sample has no member '", wanted, "'; it has: ", (has.empty() ? "none" : has)})
-      .for_key(key);
-}
-
-}  // namespace penstock::inline v0_1
 
 // ---- penstock/stage/map.hpp
 

@@ -117,6 +117,8 @@ TEST_CASE("evaluation/projection: the first stage that looks at the sample says 
   CHECK(used_by(s | ps::fields<"jpg;jpeg;Left.PNG", ps::optional<"txt;md">, "cls">) ==
         "jpg jpeg Left.PNG txt md cls");
   CHECK(used_by(s | ps::decode<ps::field<"cls", ps::integer>, ps::field<"txt", ps::text>>) == "cls txt");
+  CHECK(used_by(s | ps::decode<ps::field<"cls;class", ps::integer>, ps::field<"txt", ps::text>>) ==
+        "cls class txt");
   CHECK(used_by(s | ps::fields<"cls", "txt"> | ps::decode<ps::field<"cls", ps::integer>> |
                 ps::fields<"cls">) == "cls txt");
   CHECK(used_by(s | ps::shuffle(ps::seed(1)) | ps::take(2) | ps::seed(3) | ps::workers(1) |

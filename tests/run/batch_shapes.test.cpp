@@ -33,6 +33,7 @@
 #include <exception>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace batch_shapes_test {
@@ -264,6 +265,79 @@ TEST_CASE("run/batch_shapes: a batch of nothing but padding has one shape, where
       CHECK(to_string(b.values().sizes()[7]) == "(0, 0, 0)");
     }
   }
+}
+
+namespace {
+
+/// The shape, the mask and the sum of what a batch has.
+template <class Batch>
+std::string content_of(const Batch& b) {
+  std::string all = to_string(b.values().shape()) + " ";
+  for (const auto is_there : b.valid()) all += is_there != 0 ? '1' : '0';
+  int sum = 0;
+  for (const std::int16_t x : b.values().values()) sum += x;
+  return all + " " + std::to_string(sum);
+}
+/// The batches of two epochs from where a run stands, with the states before them.
+template <class Run>
+std::vector<std::pair<ps::state, std::string>> contents_of(Run run) {
+  std::vector<std::pair<ps::state, std::string>> all;
+  ps::state before = run.state();
+  for (auto epoch : run.epochs(2))
+    for (auto&& b : epoch) {
+      all.emplace_back(before, content_of(b));
+      before = run.state();
+    }
+  return all;
+}
+/// Opens a plan for each rank of several worlds, from the start and before each batch: with any workers it
+/// has the same batches. Returns how many of them are nothing but padding.
+template <class Make>
+std::size_t has_one_content(const Make& make) {
+  const std::string only_padding = "(20, 2, 3) " + std::string(20, '0') + " 0";
+  std::size_t found = 0;
+  for (const std::uint64_t world : {2u, 3u, 4u, 6u})
+    for (std::uint64_t rank = 0; rank < world; ++rank) {
+      INFO("rank " << rank << " of " << world);
+      const auto expected = contents_of((make(rank, world) | ps::workers(0)).open());
+      REQUIRE(!expected.empty());
+      for (const unsigned workers : {0u, 1u, 2u, 4u}) {
+        const auto plan = make(rank, world) | ps::workers(workers);
+        for (std::size_t first = 0; first < expected.size(); ++first) {
+          const auto rest = contents_of(plan.open(expected[first].first));
+          INFO(workers << " workers, opened before batch " << first);
+          REQUIRE(rest.size() >= expected.size() - first);  // two epochs, the first of which was begun
+          for (std::size_t i = first; i < expected.size(); ++i)
+            CHECK(rest[i - first].second == expected[i].second);
+        }
+      }
+      for (const auto& [before, content] : expected) found += content == only_padding ? 1 : 0;
+    }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("run/batch_shapes: a rank without samples has one batch on any workers, resumed or not") {
+  const auto pictures = samples(50, [](std::uint64_t) { return ps::extents(2, 3); });
+  const auto faulty = samples(50, [](std::uint64_t i) {
+    if (i == 0 || (i >= 11 && i < 15) || i == 47) throw ps::error(ps::errc::format, {"not a picture"});
+    return ps::extents(2, 3);
+  });
+  const auto on = [](const auto& data, std::uint64_t rank, std::uint64_t world) {
+    return data | ps::shard(rank, world) | ps::batch(20, ps::tail::pad);
+  };
+  CHECK(has_one_content([&](auto rank, auto world) { return on(pictures, rank, world); }) ==
+        2 * (1 + 0 + 1 + 3));
+  CHECK(has_one_content([&](auto rank, auto world) {
+          return on(pictures | ps::shuffle(ps::seed(7)), rank, world);
+        }) == 2 * (1 + 0 + 1 + 3));
+  CHECK(has_one_content([&](auto rank, auto world) {
+          return on(faulty | ps::bad_samples::skip(1000), rank, world);
+        }) == 2 * (1 + 0 + 1 + 3));
+  CHECK(has_one_content([&](auto rank, auto world) {
+          return on(faulty | ps::bad_samples::replace(1000), rank, world);
+        }) == 2 * (1 + 0 + 1 + 3));
 }
 
 TEST_CASE("run/batch_shapes: an error of the sample that tells the shape belongs to the batch without any") {

@@ -87,6 +87,8 @@ TEST_CASE("source/damaged_shards: of a shard that is cut off the samples before 
              contains("1.tar") && contains(std::string(at.reason)));
   for (int i = 0; i < 2; ++i) {  // the second time the indexes of the others are there
     const ps::webdataset some(names, {.on_damaged_shard = ps::on_damaged_shard::take_what_is_there});
+    const ps::webdataset kept(names, {.index = ps::index_policy::keep, .on_damaged_shard = take});
+    CHECK(kept.damaged_shards().size() == 1);
     CHECK(keys_of(some) == "0 1 " + std::string(at.keys) + "20 ");
     REQUIRE(some.damaged_shards().size() == 1);
     const ps::damaged_shard& one = some.damaged_shards()[0];

@@ -93,7 +93,7 @@ struct store {
     const fs::path copy = dir / "copy.tar";
     std::ofstream(copy, std::ios::binary) << of;
     fs::remove(dir / "copy.tar.penstock-index");
-    (void)webdataset(copy);
+    (void)webdataset(copy, {.index = index_policy::keep});
     server.put(shard + ".penstock-index", bytes_in(dir / "copy.tar.penstock-index"));
   }
   /// How many requests there were for names with that ending, and forgets none.

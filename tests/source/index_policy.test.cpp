@@ -73,6 +73,8 @@ std::vector<fs::path> files_below(const fs::path& folder) {
   return all;
 }
 
+const penstock::webdataset_options kept{.index = index_policy::keep};
+
 }  // namespace
 
 TEST_CASE("source/index_policy: keep writes the index once and uses it afterwards") {
@@ -80,12 +82,12 @@ TEST_CASE("source/index_policy: keep writes the index once and uses it afterward
   const fs::path shard = dir / "s.tar";
   const fs::path index = dir / "s.tar.penstock-index";
   two_samples(shard);
-  CHECK(first_text(webdataset(shard)) == "one");
+  CHECK(first_text(webdataset(shard, kept)) == "one");
   REQUIRE(fs::exists(index));
   const std::string bytes = slurp(index);
   CHECK(bytes.substr(0, 8) == "PENSTIDX");
   const auto written = fs::last_write_time(index);
-  CHECK(first_text(webdataset(shard)) == "one");
+  CHECK(first_text(webdataset(shard, kept)) == "one");
   CHECK(first_text(webdataset(shard, {.index = index_policy::require})) == "one");
   CHECK(fs::last_write_time(index) == written);
   std::size_t files = 0;
@@ -100,48 +102,48 @@ TEST_CASE("source/index_policy: transient writes nothing") {
   CHECK_FALSE(fs::exists(dir / "s.tar.penstock-index"));
 }
 
-TEST_CASE("source/index_policy: cache keeps the index in the user's cache folder") {
+TEST_CASE("source/index_policy: by default, an index is kept in the user's cache folder") {
   const penstock_test::temp_dir dir;
   const fs::path data = dir / "data", cache = dir / "cache" / "of mine";
   fs::create_directories(data);
   two_samples(data / "s.tar");
   const variable home("XDG_CACHE_HOME", cache.c_str());
-  CHECK(first_text(webdataset(data / "s.tar", {.index = index_policy::cache})) == "one");
+  CHECK(first_text(webdataset(data / "s.tar")) == "one");
   CHECK(files_below(data) == std::vector<fs::path>{data / "s.tar"});
-  const std::vector<fs::path> kept = files_below(cache);
-  REQUIRE(kept.size() == 1);
-  CHECK(kept[0].parent_path() == cache / "penstock" / "indexes");
+  const std::vector<fs::path> there = files_below(cache);
+  REQUIRE(there.size() == 1);
+  CHECK(there[0].parent_path() == cache / "penstock" / "indexes");
   CHECK((fs::status(cache).permissions() & fs::perms::others_all) == fs::perms::none);
 
-  const auto written = fs::last_write_time(kept[0]);
+  const auto written = fs::last_write_time(there[0]);
   const fs::path link = dir / "link.tar";
   fs::create_symlink(data / "s.tar", link);
-  CHECK(first_text(webdataset(link, {.index = index_policy::cache})) == "one");
-  CHECK(files_below(cache) == kept);  // one file, one index, also by another path
-  CHECK(fs::last_write_time(kept[0]) == written);
+  CHECK(first_text(webdataset(link)) == "one");
+  CHECK(files_below(cache) == there);  // one file, one index, also by another path
+  CHECK(fs::last_write_time(there[0]) == written);
 
   // Another state of the shard, and a damaged index, are noticed there too.
   penstock_test::raw_tar().member("c.txt", "new").end().save((data / "s.tar").string());
   fs::last_write_time(data / "s.tar", fs::last_write_time(data / "s.tar") + std::chrono::seconds(5));
-  CHECK(first_text(webdataset(data / "s.tar", {.index = index_policy::cache})) == "new");
-  const std::string good = slurp(kept[0]);
-  spill(kept[0], good.substr(0, 140));
-  CHECK(first_text(webdataset(data / "s.tar", {.index = index_policy::cache})) == "new");
-  CHECK(slurp(kept[0]) == good);
-  const webdataset planned(data / "s.tar", {.index = index_policy::cache});
-  spill(kept[0], good.substr(0, 140) + std::string(good.size() - 140, '\0'));
+  CHECK(first_text(webdataset(data / "s.tar")) == "new");
+  const std::string good = slurp(there[0]);
+  spill(there[0], good.substr(0, 140));
+  CHECK(first_text(webdataset(data / "s.tar")) == "new");
+  CHECK(slurp(there[0]) == good);
+  const webdataset planned(data / "s.tar");
+  spill(there[0], good.substr(0, 140) + std::string(good.size() - 140, '\0'));
   CHECK(first_text(planned) == "new");
-  CHECK(slurp(kept[0]) == good);
+  CHECK(slurp(there[0]) == good);
   CHECK(files_below(data) == std::vector<fs::path>{data / "s.tar"});
 }
 
-TEST_CASE("source/index_policy: cache uses an index beside the shard if there is one") {
+TEST_CASE("source/index_policy: by default, an index beside the shard is used if there is one") {
   const penstock_test::temp_dir dir;
   const fs::path cache = dir / "cache";
   two_samples(dir / "s.tar");
-  CHECK(webdataset(dir / "s.tar").size() == 2);
+  CHECK(webdataset(dir / "s.tar", kept).size() == 2);
   const variable home("XDG_CACHE_HOME", cache.c_str());
-  CHECK(first_text(webdataset(dir / "s.tar", {.index = index_policy::cache})) == "one");
+  CHECK(first_text(webdataset(dir / "s.tar")) == "one");
   CHECK(files_below(cache).empty());
 }
 
@@ -170,13 +172,13 @@ TEST_CASE(
   const penstock_test::temp_dir dir;
   const fs::path shard = dir / "s.tar";
   two_samples(shard);
-  const webdataset before(shard);
+  const webdataset before(shard, kept);
   penstock_test::raw_tar().member("c.txt", "new").end().save(shard.string());
   fs::last_write_time(shard, fs::last_write_time(shard) + std::chrono::seconds(5));
   CHECK_THROWS_WITH(webdataset(shard, {.index = index_policy::require}),
                     penstock_test::contains("s.tar.penstock-index of the shard") &&
                         penstock_test::contains("was made for another state of the shard"));
-  const webdataset after(shard);
+  const webdataset after(shard, kept);
   CHECK(after.size() == 1);
   CHECK(first_text(after) == "new");
   CHECK(after.fingerprint() != before.fingerprint());
@@ -187,10 +189,10 @@ TEST_CASE("source/index_policy: a shard of unchanged size with a new modificatio
   const penstock_test::temp_dir dir;
   const fs::path shard = dir / "s.tar";
   two_samples(shard);
-  const webdataset before(shard);
+  const webdataset before(shard, kept);
   penstock_test::raw_tar().member("x.txt", "one").member("y.txt", "two").end().save(shard.string());
   fs::last_write_time(shard, fs::last_write_time(shard) + std::chrono::seconds(5));
-  CHECK(webdataset(shard).connect().key(0) == "x");
+  CHECK(webdataset(shard, kept).connect().key(0) == "x");
 }
 
 TEST_CASE("source/index_policy: a damaged index is rebuilt, or refused with both names") {
@@ -198,7 +200,7 @@ TEST_CASE("source/index_policy: a damaged index is rebuilt, or refused with both
   const fs::path shard = dir / "s.tar";
   const fs::path index = dir / "s.tar.penstock-index";
   two_samples(shard);
-  const auto mark = webdataset(shard).fingerprint();
+  const auto mark = webdataset(shard, kept).fingerprint();
   const std::string good = slurp(index);
   for (std::size_t i = 0; i < good.size(); ++i) {  // each byte in turn: header, tables and texts
     std::string bad = good;
@@ -206,18 +208,18 @@ TEST_CASE("source/index_policy: a damaged index is rebuilt, or refused with both
     spill(index, bad);
     const auto refused = [&] { return first_text(webdataset(shard, {.index = index_policy::require})); };
     CHECK_THROWS_WITH(refused(), penstock_test::contains("s.tar.penstock-index of the shard"));
-    const webdataset data(shard);
+    const webdataset data(shard, kept);
     CHECK(data.fingerprint() == mark);
     CHECK(first_text(data) == "one");
     CHECK(slurp(index) == good);
   }
   for (const std::size_t size : {std::size_t{0}, std::size_t{100}, std::size_t{128}, good.size() - 1}) {
     spill(index, good.substr(0, size));
-    CHECK(first_text(webdataset(shard)) == "one");
+    CHECK(first_text(webdataset(shard, kept)) == "one");
     CHECK(slurp(index) == good);
   }
   spill(index, good + "x");
-  CHECK(first_text(webdataset(shard)) == "one");
+  CHECK(first_text(webdataset(shard, kept)) == "one");
 }
 
 TEST_CASE("source/index_policy: a false index is refused even with correct checksums") {
@@ -230,7 +232,7 @@ TEST_CASE("source/index_policy: a false index is refused even with correct check
       .member("b.x", "3")
       .end()
       .save(shard.string());
-  (void)webdataset(shard);
+  (void)webdataset(shard, kept);
   const std::string good = slurp(index);
   const auto put = [](std::string& bytes, std::size_t at, std::uint64_t value, std::size_t size = 8) {
     for (std::size_t i = 0; i < size; ++i) bytes[at + i] = static_cast<char>(value >> (8 * i));
@@ -262,9 +264,10 @@ TEST_CASE("source/index_policy: a false index is refused even with correct check
     };
     if (at >= 128) {
       refused(index_policy::transient, "delete it");
+      refused(index_policy::cache, "delete it");  // what lies beside the shard is not written
       refused(index_policy::keep, "open the dataset again");
     }
-    CHECK(first_text(webdataset(shard)) == "one");
+    CHECK(first_text(webdataset(shard, kept)) == "one");
     CHECK(slurp(index) == good);
   };
   constexpr std::size_t samples = 128, members = samples + 8 * 3, ends = members + 16 * 3;
@@ -295,7 +298,7 @@ TEST_CASE("source/index_policy: an index that is damaged or lost after the plan 
   const fs::path shard = dir / "s.tar";
   const fs::path index = dir / "s.tar.penstock-index";
   two_samples(shard);
-  const webdataset data(shard);
+  const webdataset data(shard, kept);
   const std::string good = slurp(index);
   fs::remove(index);
   CHECK(first_text(data) == "one");
@@ -318,7 +321,7 @@ TEST_CASE("source/index_policy: an index that cannot be written stays in memory,
   const penstock_test::temp_dir dir;
   two_samples(dir / "s.tar");
   fs::create_directories(dir / "s.tar.penstock-index");  // its name is taken, even for root
-  const webdataset data(dir / "s.tar");
+  const webdataset data(dir / "s.tar", kept);
   CHECK(first_text(data) == "one");
   std::size_t files = 0;
   for ([[maybe_unused]] const auto& entry : fs::directory_iterator(dir.path())) ++files;
@@ -326,7 +329,7 @@ TEST_CASE("source/index_policy: an index that cannot be written stays in memory,
   fs::create_directories(dir / "locked");
   two_samples(dir / "locked" / "s.tar");
   fs::permissions(dir / "locked", fs::perms::owner_read | fs::perms::owner_exec);
-  CHECK(first_text(webdataset(dir / "locked" / "s.tar")) == "one");
+  CHECK(first_text(webdataset(dir / "locked" / "s.tar", kept)) == "one");
   fs::permissions(dir / "locked", fs::perms::owner_all);
 }
 
@@ -341,7 +344,7 @@ TEST_CASE("source/index_policy: on a full disk no partial index is left, and sam
       ::signal(SIGXFSZ, SIG_IGN);
       const rlimit limit{maximum, maximum};
       if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 2;
-      const webdataset data(dir / "s.tar", {.threads = 1});
+      const webdataset data(dir / "s.tar", {.index = index_policy::keep, .threads = 1});
       return data.size() == 400 && first_text(data) == "one" ? 0 : 3;
     });
     CHECK(code == 0);
@@ -349,6 +352,6 @@ TEST_CASE("source/index_policy: on a full disk no partial index is left, and sam
     for ([[maybe_unused]] const auto& entry : fs::directory_iterator(dir.path())) ++files;
     CHECK(files == 1);
   }
-  CHECK(webdataset(dir / "s.tar").size() == 400);
+  CHECK(webdataset(dir / "s.tar", kept).size() == 400);
   CHECK(fs::file_size(dir / "s.tar.penstock-index") > 4096);
 }

@@ -117,7 +117,8 @@ TEST_CASE("source/replaced_files: a shard of the same size and time is not read 
   const auto policy = GENERATE(ps::index_policy::keep, ps::index_policy::require, ps::index_policy::cache,
                                ps::index_policy::transient);
   const ps::webdataset_options options{.index = policy, .index_folder = file.folder("indexes")};
-  if (policy == ps::index_policy::require) static_cast<void>(ps::webdataset(file.path));
+  if (policy == ps::index_policy::require)
+    static_cast<void>(ps::webdataset(file.path, {.index = ps::index_policy::keep}));
   const ps::webdataset plan(file.path, options);
   const auto read = [&](const auto& source) {
     read_all_of(source | ps::fields<"txt", "cls"> | ps::map([](const auto&) { return 1; }));
@@ -150,7 +151,7 @@ TEST_CASE("source/replaced_files: a shard of the same size and time is not read 
 
 TEST_CASE("source/replaced_files: after the old index was deleted, the other shard is read") {
   const fixed_file file("s.tar", shard);
-  static_cast<void>(ps::webdataset(file.path));
+  static_cast<void>(ps::webdataset(file.path, {.index = ps::index_policy::keep}));
   file.replace(padded_shard({{"x.txt", "four"}, {"y.txt", "five"}, {"z.txt", "six"}}));
   std::filesystem::remove(file.path + ".penstock-index");
   const ps::webdataset again(file.path);
@@ -218,7 +219,9 @@ TEST_CASE("source/replaced_files: archives with unusual headers are no others") 
 
 TEST_CASE("source/replaced_files: TFRecord") {
   const fixed_file file("x.tfrecord", tf_records_of({"one", "three", "five"}));
-  const auto make = [](const std::string& path) { return ps::tfrecord(path); };
+  const auto make = [](const std::string& path) {
+    return ps::tfrecord(path, {.index = ps::index_policy::keep});
+  };
   CHECK_THAT(error_after_plan(file, tf_records_of({"three", "one", "five"}), make),
              contains("x.tfrecord.penstock-index") && contains("delete the index"));
 }

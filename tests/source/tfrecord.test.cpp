@@ -44,6 +44,7 @@ static_assert(ps::blob<ps::tfrecord_source<ps::mapped_file>::element>);
 
 namespace tfrecord_test {
 
+const ps::tfrecord_options kept{.index = ps::index_policy::keep};
 const ps::tfrecord_options no_files{.index = ps::index_policy::transient};
 
 /// Three files of 5, 0 and 9 records, the last of which has one of 100,000 bytes.
@@ -217,18 +218,20 @@ TEST_CASE(
     return indexes;
   };
   CHECK(texts_of(ps::tfrecord(made.paths)) == made.payloads);
+  REQUIRE(names() == 0);  // by default, nothing is written beside the files
+  CHECK(texts_of(ps::tfrecord(made.paths, kept)) == made.payloads);
   REQUIRE(names() == 3);
   CHECK(texts_of(ps::tfrecord(made.paths, {.index = ps::index_policy::require})) == made.payloads);
-  const std::uint64_t mark = ps::tfrecord(made.paths).fingerprint();
+  const std::uint64_t mark = ps::tfrecord(made.paths, kept).fingerprint();
   // Behind the header, where only its use shows it.
   std::string index = text_in(made.paths[2] + ".penstock-index");
   index.back() = static_cast<char>(index.back() ^ 1);
   std::ofstream(made.paths[2] + ".penstock-index", std::ios::binary) << index;
-  CHECK(texts_of(ps::tfrecord(made.paths)) == made.payloads);
+  CHECK(texts_of(ps::tfrecord(made.paths, kept)) == made.payloads);
   made.write(0, tf_records_of({"other"}));
-  CHECK(texts_of(ps::tfrecord(made.paths)).front() == "other");
-  CHECK(ps::tfrecord(made.paths).fingerprint() != mark);
-  CHECK_THAT(ps::tfrecord(made.paths).describe(), contains("3 shards, 10 samples"));
+  CHECK(texts_of(ps::tfrecord(made.paths, kept)).front() == "other");
+  CHECK(ps::tfrecord(made.paths, kept).fingerprint() != mark);
+  CHECK_THAT(ps::tfrecord(made.paths, kept).describe(), contains("3 shards, 10 samples"));
 
   // An index of the same file as a tar shard: it says that offsets are blocks.
   std::string other = text_in(made.paths[0] + ".penstock-index");
@@ -239,7 +242,7 @@ TEST_CASE(
   as_tar.bytewise = 0;
   as_tar.store(reinterpret_cast<std::byte*>(other.data()));
   std::ofstream(made.paths[0] + ".penstock-index", std::ios::binary) << other;
-  CHECK(texts_of(ps::tfrecord(made.paths)).front() == "other");
+  CHECK(texts_of(ps::tfrecord(made.paths, kept)).front() == "other");
   // A file that changes after the plan was made.
   const auto planned = ps::tfrecord(made.paths, no_files);
   made.write(0, tf_records_of({"other and longer"}));
@@ -248,7 +251,7 @@ TEST_CASE(
 
 TEST_CASE("source/tfrecord: an index that lies about its records is made again") {
   const record_files made;
-  (void)ps::tfrecord(made.paths);
+  (void)ps::tfrecord(made.paths, kept);
   const std::string path = made.paths[0] + ".penstock-index", good = text_in(path);
   // The tables: 5 + 1 samples, and then the place and size of each record.
   const std::size_t first = ps::detail::index_header::size + 8 * 6;

@@ -8,10 +8,12 @@
 #include "support/stored.hpp"
 #include "support/temp_dir.hpp"
 
+#include <penstock/codec/integer.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/stage/batch.hpp>
+#include <penstock/stage/decode.hpp>
 #include <penstock/stage/fields.hpp>
 #include <penstock/stage/map.hpp>
 #include <penstock/stage/prefetch.hpp>
@@ -243,6 +245,14 @@ TEST_CASE("source/webdataset: from a store with latency a plan requests what it 
   CHECK(labels.size() == 40);
   CHECK(shard.bytes_read() == 40);
   CHECK(shard.notes().hints.empty());
+  shard.notes().clear();
+  std::size_t numbers = 0;  // decode names what it uses, and needs no fields before it
+  for (auto&& b : (data | ps::shuffle(ps::seed(3)) | ps::decode<ps::field<"cls", ps::integer>> |
+                   ps::batch(5) | ps::workers(workers))
+                      .epoch(0))
+    numbers += ps::get<"cls">(b).size();
+  CHECK(numbers == 40);
+  CHECK(shard.bytes_read() == 40);
 }
 
 TEST_CASE("source/webdataset: small members still come with one read, across small unused ones") {

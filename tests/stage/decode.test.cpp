@@ -171,6 +171,28 @@ TEST_CASE(
   CHECK(values_of(lone | ps::decode<ps::integer> | ps::batch(1)) == std::vector<std::int64_t>{9});
 }
 
+TEST_CASE(
+    "stage/decode: a field takes the first of its alternatives that exists, and is called by the first") {
+  const auto numbers = ps::decode<ps::field<"jpg;jpeg", ps::integer>, ps::field<"cls", ps::integer>>;
+  CHECK(numbers.describe() == "decode<jpg;jpeg: integer, cls: integer>");
+  const open_samples source({{"a", {{"jpeg", "3"}, {"cls", "1"}, {"big", "never"}}},
+                             {"b", {{"cls", "2"}, {"jpeg", "5"}, {"jpg", "4"}}}});
+  std::int64_t images = 0, labels = 0;
+  for (auto&& b : (source | numbers | ps::batch(2) | ps::workers(0)).epoch(0))
+    for (std::size_t i = 0; i < 2; ++i) {
+      images = images * 10 + ps::get<"jpg">(b)[i];
+      labels = labels * 10 + ps::get<"cls">(b)[i];
+    }
+  CHECK(images == 34);
+  CHECK(labels == 12);
+  CHECK(source.reads() == 4);  // no other member was read
+  const open_samples other({{"c", {{"cls", "2"}, {"png", "5"}}}});
+  const auto said = error_of([&] {
+    for (auto&& b : (other | numbers | ps::batch(1)).epoch(0)) (void)b;
+  });
+  CHECK_THAT(said, contains("no member 'jpg;jpeg'; it has: cls, png") && contains("key c"));
+}
+
 TEST_CASE("stage/decode: a member that is missing or not the only candidate is an error with the key") {
   const open_samples missing({{"k0", {{"cls", "3"}}}, {"k1", {{"txt", "d"}}}});
   const auto said = error_of([&] {

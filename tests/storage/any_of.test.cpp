@@ -304,8 +304,9 @@ TEST_CASE("storage/any_of: webdataset over each of them gives what it gives over
     put(dir / ("train-" + std::to_string(i) + ".tar"), bytes);
   }
   const std::string pattern = (dir / "train-{0..2}.tar").string();
+  const ps::webdataset_options kept{.index = ps::index_policy::keep};
   const auto plain = ps::webdataset(pattern);
-  const auto same = ps::webdataset(three("file://" + pattern));
+  const auto same = ps::webdataset(three("file://" + pattern), kept);
   CHECK(same.fingerprint() == plain.fingerprint());
   CHECK(same.describe() == plain.describe());
   CHECK(same.size() == 150);
@@ -323,7 +324,7 @@ TEST_CASE("storage/any_of: webdataset over each of them gives what it gives over
   // Indexes are kept beside local shards even if the list has storages that are not local.
   for (int i = 0; i < 3; ++i)
     std::filesystem::remove(dir / ("train-" + std::to_string(i) + ".tar.penstock-index"));
-  CHECK(labels(ps::webdataset(three(pattern))) == wanted);
+  CHECK(labels(ps::webdataset(three(pattern), kept)) == wanted);
   CHECK(std::filesystem::exists(dir / "train-0.tar.penstock-index"));
   CHECK(labels(ps::webdataset(ps::simulated_storage(three(pattern)))) == wanted);
 }

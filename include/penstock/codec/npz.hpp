@@ -75,7 +75,7 @@ namespace detail {
 /// Reads an array of the element type `T` from numpy's npz files, compressed or not: what `numpy.savez` and
 /// `numpy.savez_compressed` write, and the `CompressedNdarrayCodec` of Petastorm.
 ///
-///     auto clips = webdataset("train-{0000..0127}.tar") | fields<"npz"> | decode<field<"npz", npz<float>>>;
+///     auto clips = webdataset("train-{0000..0127}.tar") | decode<field<"npz", npz<float>>>;
 ///
 /// In: any byte element, as a whole. Out: as for `npy<T>`, an array expression; in place if the array is not
 /// compressed, otherwise of the worker's scratch. `.array` is the array's name; without it the file must have

@@ -41,7 +41,7 @@
 ///     MPI_Comm all = MPI_COMM_WORLD;
 ///     const world here = mpi::world_of(all);
 ///     const manifest listed = mpi::on_first_rank(all, [&] { return webdataset(shards).manifest(); });
-///     const auto loader = webdataset(listed) | fields<"npy", "cls"> |
+///     const auto loader = webdataset(listed) |
 ///                         decode<field<"npy", npy<std::uint8_t>>, field<"cls", integer>> |
 ///                         shuffle(seed(7), window(shards_ahead)) | shard(here, replicate(copies)) |
 ///                         global_batch(global) | workers(threads);

@@ -7,13 +7,15 @@ namespace penstock::inline v0_1 {
 
 /// How a source obtains the indexes of its shards.
 ///
-///   keep        uses the file `<shard>.penstock-index` if it exists and belongs to the shard; otherwise
-///               builds the index and keeps it in that file, or in memory if the folder is not writable
-///   cache       like `keep`, but a new index goes into the user's cache folder, `$XDG_CACHE_HOME/penstock` or
-///               `~/.cache/penstock`, and not beside the shard. Its name holds a hash of the shard's path
-///   transient   like `keep`, but writes no file
-///   require     builds nothing: an index that is missing, damaged or made for another state of its shard is
-///               an error that names both files
+///   cache       the default: uses the file `<shard>.penstock-index` if it exists and belongs to the shard;
+///               otherwise builds the index and keeps it in the user's cache folder, `$XDG_CACHE_HOME/penstock`
+///               or `~/.cache/penstock`, under a hash of the shard's path. Without a cache folder that can be
+///               written, the index stays in memory
+///   keep        like `cache`, but a new index goes into `<shard>.penstock-index`, or stays in memory if the
+///               folder is not writable, and the cache folder is not used
+///   transient   uses `<shard>.penstock-index`, and writes no file
+///   require     builds nothing: if `<shard>.penstock-index` is missing, damaged or made for another state of
+///               its shard, that is an error that names both files
 ///   dali        makes the index from DALI's, `train-0.idx` for `train-0.tar`. Version v1.2 names all members,
 ///               so only a few headers are read: the first, the last and 62 between them. Version v1.1 does
 ///               not, so all headers are read and compared
@@ -34,7 +36,7 @@ namespace penstock::inline v0_1 {
 /// folder. A file there that is damaged is made again; none is ever deleted, and you may delete any at any
 /// time.
 /// Source: DALI, wds2idx.py and webdataset_loader.cc; Megatron-Energon, itar.py.
-enum class index_policy { keep, transient, require, dali, energon, cache };
+enum class index_policy { cache, keep, transient, require, dali, energon };
 
 /// What a source does with a shard that is cut off or damaged, which shows when its index is made.
 ///

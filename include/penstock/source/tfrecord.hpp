@@ -43,8 +43,8 @@ namespace penstock::inline v0_1 {
 
 /// Options of `tfrecord`; those of the same names in `webdataset_options` say more.
 struct tfrecord_options {
-  /// `keep`, `cache`, `transient` or `require`: other programs' indexes of TFRecord files are not read.
-  index_policy index = index_policy::keep;
+  /// `cache`, `keep`, `transient` or `require`: other programs' indexes of TFRecord files are not read.
+  index_policy index = index_policy::cache;
   std::size_t threads = 0;
   std::string index_folder = {};
   std::uint64_t scan_gap = 256_KiB;
@@ -187,7 +187,7 @@ class tfrecord_source : public opens_as_plan<tfrecord_source<Storage>> {
 /// if it is a `tf.train.Example`.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. A file says only in each record
 /// where the next one is: an index is made in one pass over the headers when the dataset is first made, and
-/// kept in `<file>.penstock-index` (see `index_policy`); it takes 24 bytes a record.
+/// kept in the user's cache folder (see `index_policy`); it takes 24 bytes a record.
 /// Cost per sample: a table look-up and the checksum of the payload, 8 to 20 GB/s with ISA-L on x86; then as
 /// for `webdataset`: nothing is copied in a mapped file (see `file`), records below 32 KiB share reads in
 /// order, and larger ones are read straight into the batch. No allocation in the steady state.

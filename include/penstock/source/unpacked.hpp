@@ -67,7 +67,8 @@ using unpack_one = std::string (*)(const std::string& packed, const unpacked_opt
 /// In: a pattern (with `::` between patterns) or a list of paths of regular files; the unpackers that may be
 /// needed, as template arguments. The compression is recognised from a file's first bytes; its name is
 /// ignored. Out: for each file its copy, `<file>.penstock-unpacked`, or the file itself if it is not packed.
-/// Any source of local files takes the list; the indexes of `webdataset` are kept beside the copies.
+/// Any source of local files takes the list; the indexes of `webdataset` are kept as for any shards (see
+/// `index_policy`).
 /// A copy is made once, during this call. It is reused as long as the size and modification time of the
 /// packed file and of the copy match its record, `<copy>.record`; otherwise it is made anew. It is renamed
 /// into place when it is complete, flushed and checked against the packed file's checksums: a process that is

@@ -31,7 +31,7 @@ namespace penstock::inline v0_1 {
 
 /// Options of `webdataset`.
 struct webdataset_options {
-  index_policy index = index_policy::keep;
+  index_policy index = index_policy::cache;
   /// The number of threads that build missing indexes; 0: one per processor, or 32 where reads have latency.
   std::size_t threads = 0;
   /// Refuses shards without the two zero blocks that end an archive: a shard that was cut off between two
@@ -94,7 +94,7 @@ template <storage Storage>
 /// read, except for gaps of up to 8 KiB that one read spans.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Any sample can be reached directly
 /// through the index of its shard, which is built in one pass over the shard's headers when the dataset is
-/// first made, and kept in `<shard>.penstock-index` (see `index_policy`). A plan holds the manifest; a run
+/// first made, and kept in the user's cache folder (see `index_policy`). A plan holds the manifest; a run
 /// opens shards and maps indexes at their first use.
 /// Cost per sample: a table look-up; then one pread for each member of 32 KiB or more, and one for each
 /// group of adjacent smaller members; when samples are read in order, small ones share reads of up to 256

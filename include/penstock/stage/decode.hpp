@@ -7,6 +7,7 @@
 #include <penstock/core/pack.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/projection.hpp>
+#include <penstock/stage/fields.hpp>
 
 #include <algorithm>
 #include <array>
@@ -117,7 +118,8 @@ struct field_codec {
 };
 template <class Name, class C>
 struct field_codec<basic_field<Name, C>> {
-  using name_type = Name;
+  static constexpr member_name member{Name::text};  // with alternatives, the first of which names the field
+  using name_type = member_name_type<member>;
   using codec_type = typename defined_codec<C>::type;
 };
 
@@ -127,9 +129,13 @@ inline constexpr bool is_a_value =
     std::is_arithmetic_v<T> || std::is_convertible_v<const T&, std::string_view>;
 
 /// `name: codec`, or just the codec.
-template <class C, class Name = typename field_codec<C>::name_type>
+template <class C>
 struct codec_words {
-  static constexpr std::string_view codec = field_codec<C>::codec_type::codec_name;
+  static constexpr std::string_view value = C::codec_name;
+};
+template <class Name, class C>
+struct codec_words<basic_field<Name, C>> {
+  static constexpr std::string_view codec = defined_codec<C>::type::codec_name;
   static constexpr auto text = [] {
     std::array<char, Name::value.size() + 2 + codec.size()> made{};
     std::size_t end = 0;  // std::ranges::copy would be most of what a stage costs to compile
@@ -138,10 +144,6 @@ struct codec_words {
     return made;
   }();
   static constexpr std::string_view value{text.data(), text.size()};
-};
-template <class C>
-struct codec_words<C, void> {
-  static constexpr std::string_view value = C::codec_name;
 };
 
 [[gnu::cold]] void name_codec(error& e, std::string_view codec);
@@ -217,7 +219,8 @@ inline constexpr std::size_t codec_for = [] {
 ///
 /// In: bytes (blobs, spans, texts); a record, from which `decode<field<...>...>` takes the named fields and
 /// `decode<Codec>` the only one that is bytes, while the others pass; or an open sample, from which
-/// `decode<field<...>...>` takes the named members and `decode<Codec>` the only member, or the only one whose
+/// `decode<field<...>...>` takes the named members, or one of several, as in `field<"jpg;jpeg", jpeg>`, whose
+/// field is called "jpg", and `decode<Codec>` the only member, or the only one whose
 /// extension the codec declares. `decode<identity>` also takes values that are already decoded, and passes
 /// them on. Out: the codec's result, unfinished if the codec can write straight to its destination.
 /// Pointwise; keeps all five guarantees. Pass options by calling it: `decode<zstd>(zstd{.limit = 1_GiB})`.
@@ -283,7 +286,7 @@ struct decode_stage {
   template <class Element>
   static constexpr projection uses() {
     if constexpr (open_sample<Element> && by_name)
-      return projection::of_these(detail::listed_names<typename detail::field_codec<Codecs>::name_type...>);
+      return projection::of_these(detail::alternatives<detail::field_codec<Codecs>::member...>);
     else
       return {};
   }
@@ -370,31 +373,20 @@ struct decode_stage {
   }
   template <std::size_t I, class S, class Call>
   decltype(auto) one_member(const S& sample, const Call& c) const {
-    using wanted = typename detail::field_codec<std::tuple_element_t<I, std::tuple<Codecs...>>>::name_type;
-    if constexpr (requires { sample.place_of(wanted::value); }) {  // which rows of many columns remember
-      if (const std::size_t i = sample.place_of(wanted::value); i < sample.size()) [[likely]]
-        return detail::run_codec(detail::at<I>(codec_values), sample.member(i), detail::at<I>(c.scratch));
-    } else {
-      for (std::size_t i = 0; i < sample.size(); ++i)
-        if (std::string_view(sample.name(i)) == wanted::value)
-          return detail::run_codec(detail::at<I>(codec_values), sample.member(i), detail::at<I>(c.scratch));
-    }
-    no_member(sample, wanted::value);
+    constexpr auto& wanted = detail::field_codec<std::tuple_element_t<I, std::tuple<Codecs...>>>::member;
+    const std::size_t i = detail::find_member<wanted>(sample);
+    if (i == sample.size()) [[unlikely]]
+      detail::throw_missing(sample, wanted.view());
+    return detail::run_codec(detail::at<I>(codec_values), sample.member(i), detail::at<I>(c.scratch));
   }
   template <std::size_t I, class S>
   auto run_of(const S& sample) const {
-    using wanted = typename detail::field_codec<std::tuple_element_t<I, std::tuple<Codecs...>>>::name_type;
     const auto& codec = detail::at<I>(codec_values);
-    const std::size_t i = sample.place_of(wanted::value);
+    const std::size_t i =
+        detail::find_member<detail::field_codec<std::tuple_element_t<I, std::tuple<Codecs...>>>::member>(
+            sample);
     using run = decltype(codec.values_of(sample.member(i)));
     return i < sample.size() ? codec.values_of(sample.member(i)) : run();
-  }
-  template <class S>
-  [[noreturn, gnu::cold]] static void no_member(const S& sample, std::string_view wanted) {
-    std::string has;
-    for (std::size_t i = 0; i < sample.size(); ++i) has.append(i == 0 ? "" : ", ").append(sample.name(i));
-    throw error(errc::missing, {"the sample has no member '", wanted, "'; it has: ", has})
-        .for_key(sample.key());
   }
 };
 

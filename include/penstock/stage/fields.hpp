@@ -33,8 +33,8 @@ struct fields_need_names {
 
 }  // namespace mistakes
 
-/// A member's name as a template argument of `fields`: separate alternatives with `;`; the first names the
-/// field.
+/// A member's name as a template argument of `fields`, and in the `field<...>` of `decode`: separate
+/// alternatives with `;`; the first names the field.
 template <std::size_t N>
 struct member_name {
   char text[N]{};
@@ -118,6 +118,10 @@ std::size_t find_member(const S& sample) {
   // The lengths are known when this is compiled, so that comparing calls nothing.
   const auto find = [&]<std::size_t I>() {
     constexpr std::string_view wanted = alternatives<Name>[I];
+    if constexpr (requires { sample.place_of(wanted); }) {  // which rows of many columns remember
+      found = sample.place_of(wanted);
+      return found != size;
+    }
     for (found = 0; found != size; ++found) {
       const std::string_view name = sample.name(found);
       if (name.size() != wanted.size()) continue;

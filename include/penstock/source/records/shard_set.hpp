@@ -33,7 +33,7 @@ namespace detail {
 
 /// How the indexes of a dataset are found, made and kept; see `webdataset_options`.
 struct index_rules {
-  index_policy policy = index_policy::keep;
+  index_policy policy = index_policy::cache;
   std::size_t threads = 0;
   std::uint64_t extension_limit = 0;
   std::uint64_t scan_gap = 0;

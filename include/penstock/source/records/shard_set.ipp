@@ -25,7 +25,8 @@ PENSTOCK_INLINE bool foreign(index_policy policy) noexcept {
 PENSTOCK_INLINE error index_required(const std::string& index, const std::string& shard, std::string_view why,
                                      errc code) {
   return error(code, {"the index ", index, " of the shard ", shard, " ", why,
-                      ", and index_policy::require allows no other"})
+                      ", and index_policy::require allows no other; index_policy::keep writes it beside a "
+                      "file, index_shards into a store"})
       .in_file(shard);
 }
 
@@ -162,28 +163,20 @@ PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, s
                                 {rules.skip_apple_double, takes ? &damage : nullptr}));
 }
 
+// The path in the cache folder is empty if there is no such folder: then no such file is found or written.
 PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::string& name,
                                                                    object_version shard) const {
-  std::vector<std::string> files;
-  if (foreign(rules.policy)) return files;
-  std::string kept;
-  if (!local) {
-    kept = kept_index_path(rules.folder, name, shard);
-  } else {
-    files.push_back(index_path(name));
-    if (rules.policy == index_policy::cache) kept = cached_index_path(rules.folder, name);
-  }
-  if (!kept.empty()) files.push_back(std::move(kept));
-  return files;
+  if (foreign(rules.policy)) return {};
+  if (!local) return {kept_index_path(rules.folder, name, shard)};
+  if (rules.policy != index_policy::cache) return {index_path(name)};
+  return {index_path(name), cached_index_path(rules.folder, name)};
 }
 
 PENSTOCK_INLINE bool known_shards::keep(const std::string& name, object_version shard, const buffer& built,
                                         const shard_damage& damage) const {
   if (damage.found) return false;  // a plan that refuses damaged shards must not find it
   if (foreign(rules.policy) || rules.policy == index_policy::transient) return false;
-  if (local && rules.policy == index_policy::keep) return keep_index(index_path(name), built.view());
-  const std::string kept =
-      local ? cached_index_path(rules.folder, name) : kept_index_path(rules.folder, name, shard);
+  const std::string kept = index_files(name, shard).back();
   return !kept.empty() && keep_index(kept, built.view());
 }
 
@@ -294,9 +287,12 @@ PENSTOCK_INLINE void open_indexes::get_ready(session_view session, std::span<con
 PENSTOCK_INLINE std::unique_ptr<loaded_index> open_indexes::from_file(session_view session, std::size_t shard,
                                                                       const manifest::shard& entry) const {
   const object_version version = set_->versions[shard];
-  for (const std::string& path : set_->index_files(entry.name, version)) {
+  const std::vector<std::string> files = set_->index_files(entry.name, version);
+  std::string believed;  // the file whose header the plan has
+  for (const std::string& path : files) {
     auto found = loaded_index::from_file(path);
     if (found && belongs(*found, entry)) return found;
+    if (believed.empty() && peek_index(path, version).first == index_state::good) believed = path;
   }
   if (set_->rules.policy == index_policy::require && set_->local)
     throw index_required(index_path(entry.name), entry.name, to_text(index_state::damaged), errc::checksum);
@@ -305,10 +301,10 @@ PENSTOCK_INLINE std::unique_ptr<loaded_index> open_indexes::from_file(session_vi
   const bool kept = set_->keep(entry.name, version, *built, damage);
   auto fresh = loaded_index::from_buffer(std::move(built));
   if (!fresh || !belongs(*fresh, entry)) {
-    const auto files = set_->index_files(entry.name, version);
-    throw error(errc::io, {"the index ", files.empty() ? "" : files.back() + " ", "of the shard ", entry.name,
+    const bool again = kept && (believed.empty() || believed == files.back());
+    throw error(errc::io, {"the index ", believed, believed.empty() ? "" : " ", "of the shard ", entry.name,
                            " does not hold what its header says; ",
-                           kept ? "it was made again: open the dataset again" : "delete it"})
+                           again ? "it was made again: open the dataset again" : "delete it"})
         .in_file(entry.name);
   }
   return fresh;
