@@ -5136,7 +5136,7 @@ PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
     std::size_t at = 0;
   };
   using namespace std::string_view_literals;
-  constexpr std::string_view png_signature = "\x89PNG\r\n\x1a\n"sv;
+  constexpr std::string_view signature_of_png = "\x89PNG\r\n\x1a\n"sv;
   static constexpr known formats[] = {
       // Whole signatures, then shorter ones.
       {"version https://git-lfs.github.com/spec/"sv,
@@ -5152,7 +5152,7 @@ PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
       {"Obj\1"sv, "an Avro file"},
       {"\x04\x22\x4d\x18"sv, "an lz4 file"},
       {"ustar"sv, "a tar archive", 257},
-      {png_signature, "a PNG image"},
+      {signature_of_png, "a PNG image"},
       {"\0\0\0\x0cJXL \r\n\x87\n"sv, "a JPEG XL image"},
       {"\0\0\0\x0cjP  \r\n\x87\n"sv, "a JPEG 2000 image"},
       {"GIF87a"sv, "a GIF image"},
@@ -5182,7 +5182,7 @@ PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
   };
   const std::string_view text = text_of(bytes);
   if (text.starts_with("RIFF") && text.size() >= 12 && text.substr(8, 4) == "WEBP") return "a WebP image";
-  if (text.starts_with("\x89PNG") && png_signature.starts_with(text)) return "the beginning of a PNG image";
+  if (text.starts_with("\x89PNG") && signature_of_png.starts_with(text)) return "the beginning of a PNG image";
   for (const known& f : formats)
     if (text.size() >= f.at + f.begin.size() && text.substr(f.at, f.begin.size()) == f.begin) return f.format;
   if (text.starts_with("BM") && text.size() > 17 && text.substr(15, 3) == std::string_view("\0\0\0", 3))
@@ -5190,13 +5190,14 @@ PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
   if (text.size() > 2 && text[0] == 'P' && text[1] >= '1' && text[1] <= '7' &&
       (text[2] == '\n' || text[2] == ' '))
     return "a PNM image";
-  const std::size_t first = std::min(text.find_first_not_of(" \t\r\n"), text.size());
-  std::string_view word = text.substr(first);
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  const std::string_view word = first < text.size() ? text.substr(first) : std::string_view();
   const auto begins = [&](std::string_view lower) {
-    return word.size() >= lower.size() &&
-           std::equal(lower.begin(), lower.end(), word.begin(), [](char a, char b) {
-             return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
-           });
+    for (std::size_t i = 0; i < lower.size(); ++i) {
+      const char c = i < word.size() ? word[i] : '\0';
+      if (lower[i] != (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c)) return false;
+    }
+    return true;
   };
   if (begins("<!doctype html") || begins("<html") || begins("<head"))
     return "an HTML page, perhaps an error message or a login of the server that it came from";
@@ -8357,93 +8358,6 @@ class any_seed {
 };
 
 }  // namespace penstock::inline v0_1
-
-// ---- penstock/core/arrow_abi.hpp
-
-/// The structs of Arrow's C data and C stream interfaces, through which libraries exchange columns without
-/// copying them. They have the layout of ArrowSchema, ArrowArray and ArrowArrayStream: a pointer to one may
-/// be cast to a pointer to the other. This library has its own so that it depends on no other.
-///
-/// Source: Arrow, "The Arrow C data interface" and "The Arrow C stream interface".
-namespace penstock::inline v0_1::arrow_abi {
-
-/// Bits of `schema::flags`.
-inline constexpr std::int64_t dictionary_ordered = 1, nullable = 2, map_keys_sorted = 4;
-
-struct schema {
-  const char* format = nullptr;    ///< the type: "l" is int64
-  const char* name = nullptr;      ///< may be null
-  const char* metadata = nullptr;  ///< may be null
-  std::int64_t flags = 0;
-  std::int64_t n_children = 0;
-  schema** children = nullptr;
-  schema* dictionary = nullptr;
-  void (*release)(schema* self) = nullptr;  ///< null: nothing is here, or it was moved away
-  void* private_data = nullptr;
-};
-
-struct array {
-  std::int64_t length = 0;
-  std::int64_t null_count = 0;  ///< -1: not counted
-  std::int64_t offset = 0;      ///< of the first value in the buffers
-  std::int64_t n_buffers = 0;
-  std::int64_t n_children = 0;
-  const void** buffers = nullptr;
-  array** children = nullptr;
-  array* dictionary = nullptr;
-  void (*release)(array* self) = nullptr;  ///< null: nothing is here, or it was moved away
-  void* private_data = nullptr;
-};
-
-struct array_stream {
-  int (*get_schema)(array_stream* self, schema* out) = nullptr;  ///< 0, or a number of errno
-  int (*get_next)(array_stream* self, array* out) = nullptr;     ///< at the end `out` is released
-  const char* (*get_last_error)(array_stream* self) = nullptr;   ///< may return null
-  void (*release)(array_stream* self) = nullptr;  ///< null: nothing is here, or it was moved away
-  void* private_data = nullptr;
-};
-
-static_assert(sizeof(void*) != 8 || (sizeof(schema) == 72 && offsetof(schema, release) == 56 &&
-                                     sizeof(array) == 80 && offsetof(array, release) == 64 &&
-                                     sizeof(array_stream) == 40 && offsetof(array_stream, release) == 24),
-              "the layout is that of Arrow's C interfaces");
-
-/// Owns one of these structs, and releases it. The struct is moved out of where it was.
-template <class T>
-class held {
- public:
-  held() = default;
-  /// Takes it from a struct, which counts as released then.
-  explicit held(T& from) noexcept : value_(from) { from.release = nullptr; }
-  held(held&& other) noexcept : value_(other.value_) { other.value_.release = nullptr; }
-  held& operator=(held&& other) noexcept {
-    held taken(static_cast<held&&>(other));
-    const T mine = value_;
-    value_ = taken.value_;
-    taken.value_ = mine;
-    return *this;
-  }
-  ~held() {
-    if (value_.release != nullptr) value_.release(&value_);
-  }
-
-  [[nodiscard]] bool empty() const noexcept { return value_.release == nullptr; }
-  /// For functions that fill it.
-  [[nodiscard]] T* get() noexcept { return &value_; }
-  [[nodiscard]] const T& operator*() const noexcept { return value_; }
-  [[nodiscard]] const T* operator->() const noexcept { return &value_; }
-  /// Gives it away.
-  [[nodiscard]] T release() noexcept {
-    const T given = value_;
-    value_.release = nullptr;
-    return given;
-  }
-
- private:
-  T value_{};
-};
-
-}  // namespace penstock::inline v0_1::arrow_abi
 
 // ---- penstock/core/open_sample.hpp
 
@@ -32809,25 +32723,31 @@ class evaluator : public lone_samples<Chain, Bad> {
   template <class Rows, class Counts, class IndexOf, class SourceAt>
   void write_run(Rows& rows, Counts& counts, std::uint64_t n, bool& times, IndexOf index_of,
                  std::span<const position> ahead, SourceAt source_at) const {
+    const std::uint64_t first = rows.slot;
+    const auto at = [=](std::uint64_t slot) { return source_at(slot - first); };
+    if constexpr (Plain) counts.begin_run(index_of(first), n);
+    if (std::exchange(times, false)) write_each(rows, counts, first, first + 1, index_of, ahead, at, timed{});
+    write_each(rows, counts, first, first + n, index_of, ahead, at, untimed{});
+  }
+  // Not inlined: the loop has all registers for itself.
+  template <class Rows, class Counts, class IndexOf, class SourceAt, class Timing>
+  [[gnu::noinline]] void write_each(Rows& rows, Counts& counts, std::uint64_t first, std::uint64_t end,
+                                    IndexOf index_of, std::span<const position> ahead, SourceAt source_at,
+                                    Timing timing) const {
     const auto& source = detail::innermost(chain_);
     auto& at_source = detail::innermost(rows.w);
-    const std::uint64_t epoch = rows.p.epoch, first = rows.slot;
-    const auto each = [&](std::uint64_t end, auto timing) {
-      detail::in_registers<Rows> into{rows};
-      for (; into.own.slot < end; ++into.own.slot) {
-        const std::uint64_t slot = into.own.slot, index = index_of(slot);
-        source.turn_of(ahead, detail::to_size(slot - first), at_source);
-        if constexpr (!Plain) {
-          if (ring_.stopped()) return;
-          counts.begin_run(index, 1);
-          source.stand_at(rows.p.run_row + slot, at_source);
-        }
-        chain_.evaluate({{epoch, index}, source_at(slot - first)}, rows.w, into.own, timing);
+    const std::uint64_t epoch = rows.p.epoch;
+    detail::in_registers<Rows> into{rows};
+    for (; into.own.slot < end; ++into.own.slot) {
+      const std::uint64_t slot = into.own.slot, index = index_of(slot);
+      source.turn_of(ahead, detail::to_size(slot - first), at_source);
+      if constexpr (!Plain) {
+        if (ring_.stopped()) return;
+        counts.begin_run(index, 1);
+        source.stand_at(rows.p.run_row + slot, at_source);
       }
-    };
-    if constexpr (Plain) counts.begin_run(index_of(first), n);
-    if (std::exchange(times, false)) each(first + 1, timed{});
-    each(first + n, untimed{});
+      chain_.evaluate({{epoch, index}, source_at(slot)}, rows.w, into.own, timing);
+    }
   }
   /// Evaluates as many samples as possible at once, if all lie one behind the other. Returns whether there
   /// were any.
@@ -38140,6 +38060,93 @@ PENSTOCK_INLINE dlpack_tensor adopt_legacy(dlpack::managed_tensor* owned) {
 }
 
 }  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/core/arrow_abi.hpp
+
+/// The structs of Arrow's C data and C stream interfaces, through which libraries exchange columns without
+/// copying them. They have the layout of ArrowSchema, ArrowArray and ArrowArrayStream: a pointer to one may
+/// be cast to a pointer to the other. This library has its own so that it depends on no other.
+///
+/// Source: Arrow, "The Arrow C data interface" and "The Arrow C stream interface".
+namespace penstock::inline v0_1::arrow_abi {
+
+/// Bits of `schema::flags`.
+inline constexpr std::int64_t dictionary_ordered = 1, nullable = 2, map_keys_sorted = 4;
+
+struct schema {
+  const char* format = nullptr;    ///< the type: "l" is int64
+  const char* name = nullptr;      ///< may be null
+  const char* metadata = nullptr;  ///< may be null
+  std::int64_t flags = 0;
+  std::int64_t n_children = 0;
+  schema** children = nullptr;
+  schema* dictionary = nullptr;
+  void (*release)(schema* self) = nullptr;  ///< null: nothing is here, or it was moved away
+  void* private_data = nullptr;
+};
+
+struct array {
+  std::int64_t length = 0;
+  std::int64_t null_count = 0;  ///< -1: not counted
+  std::int64_t offset = 0;      ///< of the first value in the buffers
+  std::int64_t n_buffers = 0;
+  std::int64_t n_children = 0;
+  const void** buffers = nullptr;
+  array** children = nullptr;
+  array* dictionary = nullptr;
+  void (*release)(array* self) = nullptr;  ///< null: nothing is here, or it was moved away
+  void* private_data = nullptr;
+};
+
+struct array_stream {
+  int (*get_schema)(array_stream* self, schema* out) = nullptr;  ///< 0, or a number of errno
+  int (*get_next)(array_stream* self, array* out) = nullptr;     ///< at the end `out` is released
+  const char* (*get_last_error)(array_stream* self) = nullptr;   ///< may return null
+  void (*release)(array_stream* self) = nullptr;  ///< null: nothing is here, or it was moved away
+  void* private_data = nullptr;
+};
+
+static_assert(sizeof(void*) != 8 || (sizeof(schema) == 72 && offsetof(schema, release) == 56 &&
+                                     sizeof(array) == 80 && offsetof(array, release) == 64 &&
+                                     sizeof(array_stream) == 40 && offsetof(array_stream, release) == 24),
+              "the layout is that of Arrow's C interfaces");
+
+/// Owns one of these structs, and releases it. The struct is moved out of where it was.
+template <class T>
+class held {
+ public:
+  held() = default;
+  /// Takes it from a struct, which counts as released then.
+  explicit held(T& from) noexcept : value_(from) { from.release = nullptr; }
+  held(held&& other) noexcept : value_(other.value_) { other.value_.release = nullptr; }
+  held& operator=(held&& other) noexcept {
+    held taken(static_cast<held&&>(other));
+    const T mine = value_;
+    value_ = taken.value_;
+    taken.value_ = mine;
+    return *this;
+  }
+  ~held() {
+    if (value_.release != nullptr) value_.release(&value_);
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return value_.release == nullptr; }
+  /// For functions that fill it.
+  [[nodiscard]] T* get() noexcept { return &value_; }
+  [[nodiscard]] const T& operator*() const noexcept { return value_; }
+  [[nodiscard]] const T* operator->() const noexcept { return &value_; }
+  /// Gives it away.
+  [[nodiscard]] T release() noexcept {
+    const T given = value_;
+    value_.release = nullptr;
+    return given;
+  }
+
+ private:
+  T value_{};
+};
+
+}  // namespace penstock::inline v0_1::arrow_abi
 
 // ---- penstock/integration/detail/arrow_export.hpp
 
