@@ -10,11 +10,10 @@
 #include <penstock/run/block/block.hpp>
 #include <penstock/run/block/column.hpp>
 #include <penstock/run/block/column_set.hpp>
-#include <penstock/run/block/device_work.hpp>
 #include <penstock/run/block/finish_columns.hpp>
 #include <penstock/run/block/flexible_values.hpp>
 #include <penstock/run/block/held_column.hpp>
-#include <penstock/run/block/mapped_columns.hpp>
+#include <penstock/run/block/plan_blocks.hpp>
 #include <penstock/run/block/row_origins.hpp>
 #include <penstock/run/block/slot_layout.hpp>
 #include <penstock/run/block/slot_memory.hpp>
@@ -37,8 +36,6 @@
 #include <penstock/run/engine/tuning/machine.hpp>
 #include <penstock/run/engine/tuning/tuning.hpp>
 #include <penstock/run/engine/tuning/worker_counts.hpp>
-#include <penstock/run/engine/workers/batch_maps.hpp>
-#include <penstock/run/engine/workers/device_works.hpp>
 #include <penstock/run/engine/workers/evaluator.hpp>
 #include <penstock/run/engine/workers/home_process.hpp>
 #include <penstock/run/engine/workers/lone_samples.hpp>
@@ -56,5 +53,9 @@
 #include <penstock/run/feed/position_buffer.hpp>
 #include <penstock/run/feed/selection.hpp>
 #include <penstock/run/feed/serial_front.hpp>
+#include <penstock/run/mapping/batch_maps.hpp>
+#include <penstock/run/mapping/device_work.hpp>
+#include <penstock/run/mapping/device_works.hpp>
+#include <penstock/run/mapping/mapped_columns.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/run/state.hpp>

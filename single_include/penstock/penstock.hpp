@@ -5182,7 +5182,8 @@ PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
   };
   const std::string_view text = text_of(bytes);
   if (text.starts_with("RIFF") && text.size() >= 12 && text.substr(8, 4) == "WEBP") return "a WebP image";
-  if (text.starts_with("\x89PNG") && signature_of_png.starts_with(text)) return "the beginning of a PNG image";
+  if (text.starts_with("\x89PNG") && signature_of_png.starts_with(text))
+    return "the beginning of a PNG image";
   for (const known& f : formats)
     if (text.size() >= f.at + f.begin.size() && text.substr(f.at, f.begin.size()) == f.begin) return f.format;
   if (text.starts_with("BM") && text.size() > 17 && text.substr(15, 3) == std::string_view("\0\0\0", 3))
@@ -13726,6 +13727,43 @@ PENSTOCK_INLINE double simulated::stall() const {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/evaluation/kept_samples.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Whether a node, or one below it, keeps samples.
+template <class Node>
+inline constexpr bool keeps_samples = [] {
+  if constexpr (requires { requires bool(Node::keeps_samples); })
+    return true;
+  else if constexpr (requires(const Node& node) { node.up; })
+    return keeps_samples<std::remove_cvref_t<decltype(std::declval<const Node&>().up)>>;
+  else
+    return false;
+}();
+
+/// Whether a sample of the source is kept by a chain, so that nothing of it is read again.
+template <class Node>
+[[nodiscard]] bool is_kept_in([[maybe_unused]] const Node& chain, [[maybe_unused]] position source) noexcept {
+  if constexpr (requires { requires bool(Node::keeps_samples); })
+    return chain.is_kept(source) || is_kept_in(chain.up, source);
+  else if constexpr (keeps_samples<Node>)
+    return is_kept_in(chain.up, source);
+  else
+    return false;
+}
+
+/// What a chain keeps, in all its stages.
+template <class Node>
+[[nodiscard]] kept_counters kept_in([[maybe_unused]] const Node& chain) noexcept {
+  kept_counters all;
+  if constexpr (requires { requires bool(Node::keeps_samples); }) all = chain.counters();
+  if constexpr (requires { chain.up; }) all += kept_in(chain.up);
+  return all;
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/evaluation/next_samples.hpp
 
 namespace penstock::inline v0_1 {
@@ -16557,37 +16595,6 @@ class sample_cache_node {
   shared<detail::sample_cache_table> table_;
 };
 
-/// Whether a node, or one below it, keeps samples.
-template <class Node>
-inline constexpr bool keeps_samples = [] {
-  if constexpr (requires { requires bool(Node::keeps_samples); })
-    return true;
-  else if constexpr (requires(const Node& node) { node.up; })
-    return keeps_samples<std::remove_cvref_t<decltype(std::declval<const Node&>().up)>>;
-  else
-    return false;
-}();
-
-/// Whether a sample of the source is kept by a chain, so that nothing of it is read again.
-template <class Node>
-[[nodiscard]] bool is_kept_in([[maybe_unused]] const Node& chain, [[maybe_unused]] position source) noexcept {
-  if constexpr (requires { requires bool(Node::keeps_samples); })
-    return chain.is_kept(source) || is_kept_in(chain.up, source);
-  else if constexpr (keeps_samples<Node>)
-    return is_kept_in(chain.up, source);
-  else
-    return false;
-}
-
-/// What a chain keeps, in all its stages.
-template <class Node>
-[[nodiscard]] kept_counters kept_in([[maybe_unused]] const Node& chain) noexcept {
-  kept_counters all;
-  if constexpr (requires { requires bool(Node::keeps_samples); }) all = chain.counters();
-  if constexpr (requires { chain.up; }) all += kept_in(chain.up);
-  return all;
-}
-
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/evaluation/stage_chain.hpp
@@ -16903,9 +16910,8 @@ template <class Element, class Node, class Stage, class... Rest>
 auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stage, const Rest&... rest) {
   using next_element = typename output_of<Stage, Element>::type;
   if constexpr (part_of_kind<Stage, sample_cache_tag>) {
-    return nest<next_element>(
-        sample_cache_node<Node, std::remove_cvref_t<Element>>(std::move(node), stage.limit), seed, number,
-        rest...);
+    return nest<next_element>(stage.template around<std::remove_cvref_t<Element>>(std::move(node)), seed,
+                              number, rest...);
   } else if constexpr (value_stage<Stage>) {
     constexpr bool random = stage_uses_random<Stage, Element>;
     std::uint64_t stream = number;
@@ -24255,6 +24261,96 @@ PENSTOCK_INLINE void block_pool::give_back(block* b) noexcept {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/block/held_column.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// One share of a block: while it exists, the block's memory is not reused and its pool is not destroyed.
+class block_share {
+ public:
+  using give_back = void (*)(block&, std::uint32_t shares) noexcept;
+
+  block_share() noexcept = default;
+  /// Adds a share of a block; the caller must already hold one.
+  block_share(block& of, give_back how) noexcept;
+  block_share(const block_share& other) noexcept;
+  block_share(block_share&& other) noexcept
+      : block_(std::exchange(other.block_, nullptr)), give_back_(other.give_back_) {}
+  block_share& operator=(block_share other) noexcept {
+    std::swap(block_, other.block_);
+    std::swap(give_back_, other.give_back_);
+    return *this;
+  }
+  ~block_share() {
+    if (block_ != nullptr) give_back_(*block_, 1);
+  }
+
+  [[nodiscard]] explicit operator bool() const noexcept { return block_ != nullptr; }
+
+ private:
+  block* block_ = nullptr;
+  give_back give_back_ = nullptr;
+};
+
+}  // namespace detail
+
+/// One field of a batch, held: what `hold<"x">(batch)` returns. It keeps the batch's memory alive as the
+/// batch itself does, and may outlive batch, run and plan; tensors of other libraries can be built on it.
+/// Copies hold the memory too. A moved-from column holds nothing, and its view is empty.
+///
+/// It counts as a batch that the consumer holds: the run gets the memory back when the last holder releases
+/// it, in any thread. Cost: one atomic addition to create and one to destroy; no allocation.
+template <class View>
+class held_column {
+ public:
+  held_column() = default;
+  held_column(const held_column&) = default;
+  held_column(held_column&& other) noexcept
+      : share_(std::move(other.share_)),
+        view_(std::exchange(other.view_, View{})),
+        device_data_(std::exchange(other.device_data_, nullptr)) {}
+  held_column& operator=(held_column other) noexcept {
+    std::swap(share_, other.share_);
+    std::swap(view_, other.view_);
+    std::swap(device_data_, other.device_data_);
+    return *this;
+  }
+  ~held_column() = default;
+  held_column(detail::block_share share, const View& view, const void* device_data) noexcept
+      : share_(std::move(share)), view_(view), device_data_(device_data) {}
+
+  /// Like `get<"x">(batch)`; valid while any copy holds the column.
+  [[nodiscard]] const View& view() const& noexcept { return view_; }
+  const View& view() const&& = delete;
+  /// Like `batch.device_data()`. For a device with streams: call `batch.on(stream)` for each stream that will
+  /// use it before you drop the batch.
+  [[nodiscard]] const void* device_data() const noexcept { return device_data_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(share_); }
+  /// Releases the memory.
+  void reset() noexcept { *this = held_column(); }
+
+ private:
+  detail::block_share share_;
+  View view_{};
+  const void* device_data_ = nullptr;
+};
+
+namespace detail {
+
+inline block_share::block_share(block& of, give_back how) noexcept : block_(&of), give_back_(how) {
+  of.shares.fetch_add(1, std::memory_order_relaxed);
+}
+inline block_share::block_share(const block_share& other) noexcept
+    : block_(other.block_), give_back_(other.give_back_) {
+  if (block_ != nullptr) block_->shares.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/block/batch_view.hpp
 
 /// The views that `get<"name">(batch)` returns, by collate policy. They are valid while the batch is held.
@@ -25505,443 +25601,18 @@ using columns_of = typename detail::columns_of_plan<Plan>::type;
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/stage/batch_columns.hpp
+// ---- penstock/run/block/plan_blocks.hpp
 
-/// The columns of a batch, as a function of `map_batch` receives them, and those that it may return.
+/// What the blocks of a plan consist of, where no stage works on batches; `map_batch` and `on_device` bring
+/// the rest, see run/mapping.
 namespace penstock::inline v0_1 {
 
 namespace detail {
-
-/// What is known about a batch beyond its columns.
-struct batch_facts {
-  std::size_t size = 0;    ///< slots
-  std::size_t valid = 0;   ///< slots with a sample; includes holes
-  std::size_t holes = 0;   ///< how many of `valid` are holes
-  std::size_t global = 0;  ///< samples of the global step
-  position place;
-  /// 1 for each slot that holds a sample; empty until requested
-  mutable std::vector<std::uint8_t> mask{};
-
-  /// The mask, made if nobody has requested it before.
-  [[nodiscard]] std::span<const std::uint8_t> valid_mask() const;
-};
-
-}  // namespace detail
-
-/// The columns of one batch, to be changed in place; a function of `map_batch` is called with them.
-/// `get<"name">(columns)` returns the view that `get<"name">(batch)` would return, but writable: a span of
-/// numbers, a `tensor_view` with the slots in front, a `strided_view` of pitched rows, or the views of ragged
-/// and padded values and arrays. Lengths and shapes are fixed.
-///
-/// Slots without a sample are included: padding at the end, and the holes that `bad_samples::skip` leaves.
-/// They are zeros; `valid()` tells them apart. Valid during the call.
-template <class Views>
-class batch_columns {
- public:
-  using is_batch_columns = void;
-  /// A record of views, or the view of values without names.
-  using views_type = Views;
-
-  batch_columns(const Views& views, const detail::batch_facts& facts) noexcept
-      : views_(views), facts_(&facts) {}
-
-  /// Slots of this rank's batch, padding included.
-  [[nodiscard]] std::size_t size() const noexcept { return facts_->size; }
-  /// Slots that hold a sample.
-  [[nodiscard]] std::size_t valid_size() const noexcept { return facts_->valid - facts_->holes; }
-  /// Samples of the whole global step, as `batch.global_size()`.
-  [[nodiscard]] std::size_t global_size() const noexcept { return facts_->global; }
-  /// 1 for each slot that holds a sample, 0 for padding and for holes. The first call allocates.
-  [[nodiscard]] std::span<const std::uint8_t> valid() const { return facts_->valid_mask(); }
-  [[nodiscard]] std::uint64_t epoch() const noexcept { return facts_->place.epoch; }
-  /// The number of this batch in its epoch.
-  [[nodiscard]] std::uint64_t step() const noexcept { return facts_->place.index; }
-
-  /// The view of field `I`, in the order of the element's type; use 0 for values without names.
-  template <std::size_t I>
-  [[nodiscard]] auto field() const noexcept {
-    if constexpr (any_record<Views>)
-      return views_.template at<I>();
-    else
-      return views_;
-  }
-  /// The only field of a batch whose elements are not records.
-  [[nodiscard]] Views values() const noexcept
-    requires(!any_record<Views>)
-  {
-    return views_;
-  }
-  [[nodiscard]] auto begin() const noexcept
-    requires(!any_record<Views> && requires(const Views& v) { v.begin(); })
-  {
-    return views_.begin();
-  }
-  [[nodiscard]] auto end() const noexcept
-    requires(!any_record<Views> && requires(const Views& v) { v.end(); })
-  {
-    return views_.end();
-  }
-
- private:
-  Views views_;
-  const detail::batch_facts* facts_;
-};
-
-/// The columns of any batch, also by reference.
-template <class T>
-concept any_batch_columns = requires { typename std::remove_cvref_t<T>::is_batch_columns; };
-
-/// The view of a field of a batch's columns: `get<"image">(columns)`.
-template <fixed_string Name, any_batch_columns C>
-[[nodiscard]] auto get(C&& columns) noexcept {
-  using views = typename std::remove_cvref_t<C>::views_type;
-  constexpr bool found = has_field<views, name_of<Name>>;
-  if constexpr (!found)
-    mistakes::no_such_field_in_batch::explain<typename detail::names_of_record<views>::type>();
-  if constexpr (found)
-    return columns.template field<views::template index_of<name_of<Name>>>();
-  else
-    return std::span<int>();  // one error is enough
-}
-template <std::size_t I, any_batch_columns C>
-[[nodiscard]] auto get(C&& columns) noexcept {
-  return columns.template field<I>();
-}
-
-namespace detail {
-
-/// A writable view of one column of a batch.
-template <class V, class Policy>
-consteval auto editing_view() {
-  using kept = stored<V>;
-  if constexpr (kept::shape == shape_class::fixed) {
-    if constexpr (kept::scalar)
-      return std::type_identity<std::span<typename kept::type>>{};
-    else if constexpr (has_gaps<Policy>)
-      return std::type_identity<strided_view<typename kept::type>>{};
-    else
-      return std::type_identity<tensor_view<typename kept::type>>{};
-  } else if constexpr (has_gaps<Policy>) {
-    return std::type_identity<strided_view<typename kept::type>>{};
-  } else if constexpr (stacks<Policy>) {
-    return std::type_identity<tensor_view<typename kept::type>>{};
-  } else if constexpr (std::is_same_v<Policy, pad_policy>) {
-    return std::type_identity<basic_padded_view<typename kept::type>>{};
-  } else if constexpr (pads_all<Policy>) {
-    return std::type_identity<basic_padded_arrays_view<typename kept::type>>{};
-  } else {
-    return std::type_identity<basic_ragged_view<typename kept::type>>{};
-  }
-}
-template <class V, class Policy>
-using editing = typename decltype(editing_view<std::remove_cvref_t<V>, Policy>())::type;
-
-/// The views of a chain's columns at some place after `batch`: `Columns` is the `batch` stage, or what a
-/// `map_batch` there has returned.
-template <class Columns, class Element>
-struct views_of_columns {
-  using type = Columns;
-};
-template <part_of_kind<batch_tag> Batch, class Element>
-struct views_of_columns<Batch, Element> {
-  using type = editing<Element, typename Batch::template policy<void>>;
-};
-template <part_of_kind<batch_tag> Batch, class... Fields>
-struct views_of_columns<Batch, record<Fields...>> {
-  using type = record<basic_field<
-      typename Fields::name_type,
-      editing<typename Fields::type, typename Batch::template policy<typename Fields::name_type>>>...>;
-};
-
-template <class Columns, class Stage, class Element>
-struct views_of_columns<columns_on_device<Columns, Stage>, Element> : views_of_columns<Columns, Element> {};
-
-/// The views of the columns at a place after `batch`, with which functions there are called.
-template <class Context>
-using views_in = typename views_of_columns<typename Context::columns,
-                                           std::remove_cvref_t<typename Context::element>>::type;
-
-/// Whether a value can be a column of a batch: numbers with a shape that the value knows.
-template <class V>
-inline constexpr bool is_column = [] {
-  if constexpr (shape_class_of<V> == shape_class::fixed)
-    return !stored<V>::scalar;
-  else
-    return shape_class_of<V> == shape_class::announced;
-}();
-
-/// The view of a returned column: a span of a list of numbers, a `tensor_view` of anything with a shape.
-template <class V>
-using returned_view = std::conditional_t<requires(const V& v) {
-  v.shape();
-}, tensor_view<typename stored<V>::type>, std::span<typename stored<V>::type>>;
-
-/// The views of the new columns that a function of `map_batch` returns; void if it returns nothing, or
-/// something that cannot be columns.
-template <class R>
-struct returned_columns {
-  static constexpr bool are_columns = false;
-  using type = void;
-};
-template <class R>
-  requires is_column<R>
-struct returned_columns<R> {
-  static constexpr bool are_columns = true;
-  using type = returned_view<R>;
-};
-template <class... Fields>
-  requires(sizeof...(Fields) != 0 && (is_column<std::remove_cvref_t<typename Fields::type>> && ...))
-struct returned_columns<record<Fields...>> {
-  static constexpr bool are_columns = true;
-  using type = record<
-      basic_field<typename Fields::name_type, returned_view<std::remove_cvref_t<typename Fields::type>>>...>;
-};
-
-}  // namespace detail
-
-inline std::span<const std::uint8_t> detail::batch_facts::valid_mask() const {
-  if (mask.empty()) {
-    mask.assign(size, 0);
-    std::fill_n(mask.begin(), static_cast<std::ptrdiff_t>(valid), std::uint8_t{1});
-  }
-  return mask;
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/block/mapped_columns.hpp
-
-/// The columns of a block whose batches get new columns from `map_batch`.
-namespace penstock::inline v0_1 {
-
-/// A column that a function returned for a whole batch, in memory of the device's session. `View` is what the
-/// next function receives: a span of numbers, or a `tensor_view`.
-template <class View>
-class returned_column {
- public:
-  using value_type = typename View::value_type;
-
-  template <class Session>
-  returned_column(Session& session, memory_account& account) : memory_(session, account) {}
-
-  /// Copies what was returned, or lets it write itself here. Allocates only if it is larger than any before.
-  template <class V>
-  void assign(const V& value) {
-    const extents shape = detail::value_shape(value);
-    const auto count = detail::to_size(shape.elements());
-    memory_.reserve(count * sizeof(value_type));
-    if (count != 0) detail::write_values(value, data(), shape, memory_.space());
-    shape_ = shape;
-  }
-  /// For a batch without slots.
-  void clear() noexcept { shape_ = extents(std::uint64_t{0}); }
-
-  [[nodiscard]] View edit() const noexcept { return shown<value_type>(); }
-  [[nodiscard]] auto view() const noexcept { return shown<const value_type>(); }
-  [[nodiscard]] bytes_view bytes() const noexcept { return {memory_.data(), count() * sizeof(value_type)}; }
-  [[nodiscard]] std::uint64_t held() const noexcept { return memory_.capacity(); }
-  void release() noexcept {
-    clear();
-    memory_.release();
-  }
-
- private:
-  [[nodiscard]] value_type* data() const noexcept { return reinterpret_cast<value_type*>(memory_.data()); }
-  [[nodiscard]] std::size_t count() const noexcept { return detail::to_size(shape_.elements()); }
-  template <class T>
-  [[nodiscard]] auto shown() const noexcept {
-    if constexpr (std::is_same_v<View, std::span<value_type>>)
-      return std::span<T>(data(), count());
-    else
-      return tensor_view<T>(data(), shape_);
-  }
-
-  slot_memory memory_;
-  extents shape_{std::uint64_t{0}};
-};
-
-namespace detail {
-
-/// The read-only counterpart of a writable view.
-template <class View>
-using reading = decltype(std::declval<const returned_column<View>&>().view());
-
-}  // namespace detail
-
-/// The columns that one function of `map_batch` returns.
-template <class... Columns>
-class returned_arrays {
- public:
-  static constexpr std::size_t size = sizeof...(Columns);
-
-  template <class Session>
-  returned_arrays(Session& session, memory_account& account)
-      : columns_(make(session, account, std::index_sequence_for<Columns...>{})) {}
-
-  void clear() noexcept {
-    columns_.apply([](auto&... columns) { (columns.clear(), ...); });
-  }
-  [[nodiscard]] std::uint64_t held() const noexcept {
-    return columns_.apply([](const auto&... columns) { return (columns.held() + ...); });
-  }
-  void release() noexcept {
-    columns_.apply([](auto&... columns) { (columns.release(), ...); });
-  }
-  [[nodiscard]] std::array<bytes_view, size> bytes() const {
-    return columns_.apply(
-        [](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes()...}; });
-  }
-  template <std::size_t I>
-  [[nodiscard]] auto view() const noexcept {
-    return detail::at<I>(columns_).view();
-  }
-  /// Like `view`, but writable.
-  template <std::size_t I>
-  [[nodiscard]] auto edit_one() const noexcept {
-    return detail::at<I>(columns_).edit();
-  }
-
- protected:
-  pack<Columns...> columns_;
-
- private:
-  template <class Session, std::size_t... Is>
-  static pack<Columns...> make(Session& session, memory_account& account, std::index_sequence<Is...>) {
-    return {{detail::pack_slot<Is, Columns>{Columns(session, account)}...}};
-  }
-};
-
-/// The columns that one function of `map_batch` returns, by the views that the next function receives: one
-/// view, or a record of views.
-template <class Views>
-class returned_set : public returned_arrays<returned_column<Views>> {
- public:
-  /// The element type that a batch reports.
-  using element = detail::reading<Views>;
-  using returned_arrays<returned_column<Views>>::returned_arrays;
-
-  template <class R>
-  void assign(const R& made) {
-    detail::at<0>(this->columns_).assign(made);
-  }
-  [[nodiscard]] Views edit() const noexcept { return detail::at<0>(this->columns_).edit(); }
-};
-template <class... Fields>
-class returned_set<record<Fields...>> : public returned_arrays<returned_column<typename Fields::type>...> {
- public:
-  using element = record<basic_field<typename Fields::name_type, detail::reading<typename Fields::type>>...>;
-  using returned_arrays<returned_column<typename Fields::type>...>::returned_arrays;
-
-  template <class R>
-  void assign(const R& made) {
-    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      (detail::at<Is>(this->columns_).assign(made.template at<Is>()), ...);
-    }(std::index_sequence_for<Fields...>{});
-  }
-  [[nodiscard]] record<Fields...> edit() const noexcept {
-    return this->columns_.apply([](const auto&... columns) { return record<Fields...>(columns.edit()...); });
-  }
-};
-
-/// The columns that collect samples, followed by a set of new ones for each function that returns any; the
-/// batch shows the last set.
-template <class Gathered, class... Sets>
-class mapped_columns : public Gathered {
-  using last = detail::type_at<sizeof...(Sets) - 1, pack<Sets...>>;
-
- public:
-  /// The element type that `batch_handle` reports.
-  using element = typename last::element;
-
-  template <class Session>
-  mapped_columns(Session& session, memory_account& account)
-      : Gathered(session, account), sets_(make(session, account, std::index_sequence_for<Sets...>{})) {}
-
-  /// The new columns of function number I among those that return any.
-  template <std::size_t I>
-  [[nodiscard]] auto& returned() noexcept {
-    return detail::at<I>(sets_);
-  }
-  void clear_returned() noexcept {
-    sets_.apply([](auto&... sets) { (sets.clear(), ...); });
-  }
-  [[nodiscard]] std::uint64_t held() const noexcept {
-    return Gathered::held() + sets_.apply([](const auto&... sets) { return (sets.held() + ...); });
-  }
-  void release() noexcept {
-    Gathered::release();
-    sets_.apply([](auto&... sets) { (sets.release(), ...); });
-  }
-  template <std::size_t I>
-  [[nodiscard]] auto view(std::size_t /*first*/, std::size_t /*slots*/) const noexcept {
-    return final_set().template view<I>();
-  }
-  template <std::size_t I>
-  [[nodiscard]] auto edit_one(std::size_t /*first*/, std::size_t /*slots*/) const noexcept {
-    return final_set().template edit_one<I>();
-  }
-  [[nodiscard]] auto bytes(std::size_t /*first*/, std::size_t /*slots*/) const { return final_set().bytes(); }
-
- private:
-  template <class Session, std::size_t... Is>
-  static pack<Sets...> make(Session& session, memory_account& account, std::index_sequence<Is...>) {
-    return {{detail::pack_slot<Is, Sets>{Sets(session, account)}...}};
-  }
-  [[nodiscard]] const last& final_set() const noexcept { return detail::at<sizeof...(Sets) - 1>(sets_); }
-
-  pack<Sets...> sets_;
-};
-
-namespace detail {
-
-/// A place after `batch`: the samples that were collated, and the columns there.
-template <class Element, class Columns>
-struct batch_place {
-  using element = Element;
-  using columns = Columns;
-};
-
-/// The place after a plan's last stage, and the sets of new columns made on the way.
-template <class Place, class Found, class... Stages>
-struct batch_way {
-  using place = Place;
-  using sets = Found;
-};
-template <class Place, class Found, class Stage, class... Rest>
-struct batch_way<Place, Found, Stage, Rest...> : batch_way<Place, Found, Rest...> {};
-template <class Place, class Found, part_of_kind<batch_tag> Stage, class... Rest>
-struct batch_way<Place, Found, Stage, Rest...>
-    : batch_way<batch_place<typename Place::element, Stage>, Found, Rest...> {};
-template <class Place, class... Found, part_of_kind<batch_map_tag> Stage, class... Rest>
-  requires(Stage::template returns<views_in<Place>>)
-struct batch_way<Place, pack<Found...>, Stage, Rest...>
-    : batch_way<batch_place<typename Place::element, typename Stage::template columns_after<Place>>,
-                pack<Found..., returned_set<typename Stage::template columns_after<Place>>>, Rest...> {};
-
-template <class Plan, class Stages = typename Plan::stages_type>
-struct way_of_batches;
-template <class Plan, class... Stages>
-struct way_of_batches<Plan, pack<Stages...>>
-    : batch_way<batch_place<typename plan_parts<Plan>::element, void>, pack<>, Stages...> {};
-
-template <class Gathered, class Sets>
-struct with_returned {
-  using type = Gathered;
-};
-template <class Gathered, class Set, class... Sets>
-struct with_returned<Gathered, pack<Set, Sets...>> {
-  using type = mapped_columns<Gathered, Set, Sets...>;
-};
 
 template <class Plan, bool Maps = plan_parts<Plan>::maps_batches>
 struct block_columns {
   using type = columns_of<Plan>;
 };
-template <class Plan>
-struct block_columns<Plan, true> {
-  using type = typename with_returned<columns_of<Plan>, typename way_of_batches<Plan>::sets>::type;
-};
-
 template <class Columns, class Element>
 struct batch_element {
   using type = Element;
@@ -25964,34 +25635,22 @@ template <class Plan>
 using batch_element_of =
     typename detail::batch_element<block_columns_of<Plan>, typename plan_parts<Plan>::element>::type;
 
-}  // namespace penstock::inline v0_1
+/// The `map_batch` stages of a plan; this one has none.
+template <class Plan, bool Maps = plan_parts<Plan>::maps_batches>
+class batch_maps {
+ public:
+  static constexpr std::size_t count = 0;
+  using costs = std::array<stage_cost, 0>;
 
-// ---- penstock/run/block/device_work.hpp
-
-/// What the `on_device` stages of a plan make of the columns of its batches.
-namespace penstock::inline v0_1 {
+  batch_maps(const Plan&, std::uint64_t) noexcept {}
+  template <class Block, class Rows>
+  void keep(Block&, const Rows&, costs&) const noexcept {}
+};
 
 /// In a block of a plan without `on_device`.
 struct without_device_work {
   template <class Session>
   without_device_work(Session&, memory_account&) noexcept {}
-};
-
-/// What a block keeps for its operations on the device: the table that is copied with the columns, and what
-/// each operation asked for. The operations of all stages are numbered in order.
-template <std::size_t Operations>
-struct device_work {
-  template <class Session>
-  device_work(Session& session, memory_account& account) : table(session, account) {}
-
-  slot_memory table;
-  std::size_t table_bytes = 0;
-  std::array<std::size_t, Operations> tables{};     // where the part of each begins
-  std::array<std::size_t, 2 * Operations> rooms{};  // bytes of what each makes, then of the scratch of each
-  std::array<extents, Operations> shapes{};         // of what each makes
-  std::vector<std::uint8_t> mask;
-  std::vector<position> positions;
-  device_batch::facts facts;
 };
 
 namespace detail {
@@ -26009,29 +25668,6 @@ struct device_stages_among;
 template <class... Stages>
 struct device_stages_among<pack<Stages...>> : stages_on_device<pack<>, Stages...> {};
 
-/// The operations of a stage, as they work in a run.
-template <class Operations>
-struct connected_operations;
-template <class... Ops>
-struct connected_operations<pack<Ops...>> {
-  using type = pack<typename connected_operation<Ops>::type...>;
-};
-
-/// The type of the numbers that operations, one after another, make of a column.
-template <class View, class Operations>
-struct made_on_device;
-template <class View, class Op, class... Rest>
-struct made_on_device<View, pack<Op, Rest...>>
-    : made_on_device<tensor_view<typename Op::template output<View>>, pack<Rest...>> {};
-template <class View>
-struct made_on_device<View, pack<>> {
-  using type = typename View::value_type;
-};
-
-/// The column of a block of these columns, writable.
-template <class Columns, std::size_t I>
-using column_of_block = decltype(std::declval<Columns&>().template edit_one<I>(std::size_t{}, std::size_t{}));
-
 template <class Plan, class Stages>
 struct device_layout;
 template <class Plan>
@@ -26043,47 +25679,6 @@ struct device_layout<Plan, pack<>> {
   template <std::size_t I>
   static constexpr std::size_t place = I;
   using work = without_device_work;
-};
-template <class Plan, class... Stages>
-struct device_layout<Plan, pack<Stages...>> {
-  using columns = block_columns_of<Plan>;
-  using element = batch_element_of<Plan>;
-  static constexpr std::size_t column_count =
-      std::tuple_size_v<decltype(std::declval<const columns&>().bytes(std::size_t{}, std::size_t{}))>;
-  static constexpr std::size_t operations = (Stages::operations::size + ...);
-  using work = device_work<operations>;
-
-  /// The stage that works on column I, or the number of stages.
-  template <std::size_t I>
-  static constexpr std::size_t stage_of = [] {
-    std::size_t found = sizeof...(Stages), i = 0;
-    ((Stages::template column<element> == I ? (found = i, ++i) : ++i), ...);
-    return found;
-  }();
-  template <std::size_t I>
-  static constexpr bool changes = stage_of<I> != sizeof...(Stages);
-  /// The number of the first operation of stage S.
-  static constexpr std::array<std::size_t, sizeof...(Stages) + 1> first = [] {
-    std::array<std::size_t, sizeof...(Stages) + 1> begins{};
-    std::size_t i = 0;
-    ((begins[i + 1] = begins[i] + Stages::operations::size, ++i), ...);
-    return begins;
-  }();
-  /// The operation that leaves what becomes of column I.
-  template <std::size_t I>
-  static constexpr std::size_t last = first[stage_of<I> + 1] - 1;
-  /// Behind the columns lies the table, and behind it what the operations make.
-  template <std::size_t I>
-  static constexpr std::size_t place = [] {
-    if constexpr (changes<I>)
-      return column_count + 1 + last<I>;
-    else
-      return I;
-  }();
-  template <std::size_t I>
-  using made = typename made_on_device<
-      column_of_block<columns, I>,
-      typename connected_operations<typename type_at<stage_of<I>, pack<Stages...>>::operations>::type>::type;
 };
 
 // What the device has of a column of which it has a copy, by the host's view of it.
@@ -26119,95 +25714,15 @@ template <class Plan>
 using device_layout_of =
     detail::device_layout<Plan, typename detail::device_stages_among<typename Plan::stages_type>::type>;
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/block/held_column.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// One share of a block: while it exists, the block's memory is not reused and its pool is not destroyed.
-class block_share {
+/// The `on_device` stages of a run: prepares what their operations ask for, and starts the copy of a batch
+/// with them. Everything is called by the consumer's thread.
+template <class Plan, class Stages = typename detail::device_stages_among<typename Plan::stages_type>::type>
+class device_works {
  public:
-  using give_back = void (*)(block&, std::uint32_t shares) noexcept;
-
-  block_share() noexcept = default;
-  /// Adds a share of a block; the caller must already hold one.
-  block_share(block& of, give_back how) noexcept;
-  block_share(const block_share& other) noexcept;
-  block_share(block_share&& other) noexcept
-      : block_(std::exchange(other.block_, nullptr)), give_back_(other.give_back_) {}
-  block_share& operator=(block_share other) noexcept {
-    std::swap(block_, other.block_);
-    std::swap(give_back_, other.give_back_);
-    return *this;
-  }
-  ~block_share() {
-    if (block_ != nullptr) give_back_(*block_, 1);
-  }
-
-  [[nodiscard]] explicit operator bool() const noexcept { return block_ != nullptr; }
-
- private:
-  block* block_ = nullptr;
-  give_back give_back_ = nullptr;
+  static constexpr bool any = false;
+  template <class Session>
+  device_works(const Plan&, const Session&) noexcept {}
 };
-
-}  // namespace detail
-
-/// One field of a batch, held: what `hold<"x">(batch)` returns. It keeps the batch's memory alive as the
-/// batch itself does, and may outlive batch, run and plan; tensors of other libraries can be built on it.
-/// Copies hold the memory too. A moved-from column holds nothing, and its view is empty.
-///
-/// It counts as a batch that the consumer holds: the run gets the memory back when the last holder releases
-/// it, in any thread. Cost: one atomic addition to create and one to destroy; no allocation.
-template <class View>
-class held_column {
- public:
-  held_column() = default;
-  held_column(const held_column&) = default;
-  held_column(held_column&& other) noexcept
-      : share_(std::move(other.share_)),
-        view_(std::exchange(other.view_, View{})),
-        device_data_(std::exchange(other.device_data_, nullptr)) {}
-  held_column& operator=(held_column other) noexcept {
-    std::swap(share_, other.share_);
-    std::swap(view_, other.view_);
-    std::swap(device_data_, other.device_data_);
-    return *this;
-  }
-  ~held_column() = default;
-  held_column(detail::block_share share, const View& view, const void* device_data) noexcept
-      : share_(std::move(share)), view_(view), device_data_(device_data) {}
-
-  /// Like `get<"x">(batch)`; valid while any copy holds the column.
-  [[nodiscard]] const View& view() const& noexcept { return view_; }
-  const View& view() const&& = delete;
-  /// Like `batch.device_data()`. For a device with streams: call `batch.on(stream)` for each stream that will
-  /// use it before you drop the batch.
-  [[nodiscard]] const void* device_data() const noexcept { return device_data_; }
-  [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(share_); }
-  /// Releases the memory.
-  void reset() noexcept { *this = held_column(); }
-
- private:
-  detail::block_share share_;
-  View view_{};
-  const void* device_data_ = nullptr;
-};
-
-namespace detail {
-
-inline block_share::block_share(block& of, give_back how) noexcept : block_(&of), give_back_(how) {
-  of.shares.fetch_add(1, std::memory_order_relaxed);
-}
-inline block_share::block_share(const block_share& other) noexcept
-    : block_(other.block_), give_back_(other.give_back_) {
-  if (block_ != nullptr) block_->shares.fetch_add(1, std::memory_order_relaxed);
-}
-
-}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 
@@ -31966,375 +31481,6 @@ PENSTOCK_INLINE block* delivery_shell::take_piece(std::uint64_t epoch, batch_row
   ++out_;
   return block_;
 }
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/workers/batch_maps.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// How many stages of a kind there are.
-template <class Tag, class Stages>
-inline constexpr std::size_t count_of_kind = 0;
-template <class Tag, class... Stages>
-inline constexpr std::size_t count_of_kind<Tag, pack<Stages...>> =
-    (std::size_t{part_of_kind<Stages, Tag>} + ... + std::size_t{0});
-
-}  // namespace detail
-
-/// The `map_batch` stages of a plan: calls their functions with a batch whose columns are in order.
-///
-/// The caller must be the batch's only user. Cost: the calls, inlined, and two clock reads for each.
-template <class Plan>
-class batch_maps {
-  using parts = plan_parts<Plan>;
-  using stages = typename parts::stages;
-
- public:
-  static constexpr std::size_t count = detail::count_of_kind<batch_map_tag, stages>;
-  /// What each stage cost, in order.
-  using costs = std::array<stage_cost, count>;
-
-  batch_maps(const Plan& p, std::uint64_t seed) : plan_(&p), seed_(seed), rank_(world_of(p).rank) {}
-
-  /// Stores a failure in the block, at the batch's first position; an `error` is given the stage's name.
-  template <class Block>
-  void keep(Block& b, const batch_rows& batch, costs& spent) const noexcept {
-    try {
-      call_all(b, batch, spent);
-    } catch (...) {
-      // padding has no position: the step's first one says which batch it is
-      b.fail_at(batch.first, {b.epoch, batch.valid != 0 ? b.index(batch.first) : b.step_index()}, {});
-    }
-  }
-  /// Like `keep`, but in a worker and for the only batch of a block; reports to observers and the watchdog.
-  /// `stages_before`: the source and value stages, which come first in the counters.
-  template <class Block>
-  void in_worker(Block& b, costs& spent, worker_counts& counts, const run_watch& watch, std::size_t worker,
-                 std::size_t stages_before) const noexcept {
-    const batch_rows& batch = b.batches.front();
-    if (batch.valid != 0) counts.begin_run(b.index(batch.first), batch.valid);
-    const costs before = spent;
-    run_event e{detail::now_ns()};
-    keep(b, batch, spent);
-    counts.end_run();
-    e.what = activity::stage;
-    e.batch = batch.delivered.index;
-    e.epoch = batch.delivered.epoch;
-    for (std::size_t i = 0; i < count; ++i, e.begin_ns = e.end_ns) {
-      const std::uint64_t took = spent[i].nanoseconds - before[i].nanoseconds;
-      e.end_ns = e.begin_ns + took;
-      e.stage = static_cast<std::uint32_t>(stages_before + i);
-      counts.add_busy(took);
-      watch.worker(worker, e);
-    }
-  }
-
- private:
-  template <class Block>
-  void call_all(Block& b, const batch_rows& batch, costs& spent) const {
-    if constexpr (makes_columns<Block>) b.columns.clear_returned();
-    if (batch.slots == 0) return;
-    const auto first = static_cast<std::size_t>(batch.first), slots = static_cast<std::size_t>(batch.slots);
-    detail::batch_facts facts{slots, static_cast<std::size_t>(batch.valid), 0,
-                              static_cast<std::size_t>(batch.global), batch.delivered};
-    if constexpr (parts::tolerant) mark_holes(b, batch, facts);
-    using collated = detail::batch_place<typename parts::element, detail::type_at<parts::in::batch, stages>>;
-    go<collated, parts::in::batch + 1, 0, 0, 0>(
-        b, b.columns.template edit<detail::views_in<collated>>(first, slots), facts, spent);
-  }
-  template <class Block>
-  static constexpr bool makes_columns = requires(Block& b) { b.columns.clear_returned(); };
-
-  template <class Block>
-  static void mark_holes(const Block& b, const batch_rows& batch, detail::batch_facts& facts) {
-    facts.holes = b.bad.holes(batch.first, batch.slots);
-    if (facts.holes == 0) return;
-    facts.mask.assign(facts.size, 0);
-    for (std::size_t i = 0; i < facts.valid; ++i) facts.mask[i] = 1;
-    for (const auto& one : b.bad.all())
-      if (one.hole && one.row >= batch.first && one.row < batch.first + batch.slots)
-        facts.mask[static_cast<std::size_t>(one.row - batch.first)] = 0;
-  }
-
-  /// Starts at stage I, which is number `Map` among the `map_batch` stages; `Drawn` of them before it draw
-  /// random numbers, and `Made` have returned columns.
-  template <class Place, std::size_t I, std::size_t Map, std::size_t Drawn, std::size_t Made, class Block,
-            class Views>
-  void go(Block& b, const Views& views, const detail::batch_facts& facts, costs& spent) const {
-    if constexpr (I < stages::size) {
-      using stage_type = detail::type_at<I, stages>;
-      if constexpr (part_of_kind<stage_type, batch_map_tag>) {
-        constexpr bool returns = stage_type::template returns<Views>;
-        constexpr std::size_t drawn = Drawn + (stage_type::template uses_random<Views> ? 1 : 0);
-        const auto& stage = detail::at<I>(plan_->stages());
-        batch_columns<Views> columns(views, facts);
-        rng random(seed_, facts.place.epoch, facts.place.index, stage.stream(Drawn, rank_));
-        const std::uint64_t begin = timed::now();
-        const auto done = [&] {
-          spent[Map].nanoseconds += timed::now() - begin;
-          spent[Map].timed += facts.valid;
-        };
-        if constexpr (returns) {
-          using next = detail::batch_place<typename Place::element,
-                                           typename stage_type::template columns_after<Place>>;
-          auto& made = b.columns.template returned<Made>();
-          made.assign(call(stage, columns, random));
-          done();
-          go<next, I + 1, Map + 1, drawn, Made + 1>(b, made.edit(), facts, spent);
-        } else {
-          call(stage, columns, random);
-          done();
-          go<Place, I + 1, Map + 1, drawn, Made>(b, views, facts, spent);
-        }
-      } else {
-        go<Place, I + 1, Map, Drawn, Made>(b, views, facts, spent);
-      }
-    }
-  }
-
-  template <class Stage, class Views>
-  static decltype(auto) call(const Stage& stage, batch_columns<Views>& columns,
-                             [[maybe_unused]] rng& random) {
-    try {
-      if constexpr (Stage::template uses_random<Views>)
-        return stage.function(columns, random);
-      else
-        return stage.function(columns);
-    } catch (...) {
-      detail::rethrow_in_stage(Stage::stage_name);
-    }
-  }
-
-  const Plan* plan_;
-  std::uint64_t seed_, rank_;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/workers/device_works.hpp
-
-/// The operations of `on_device` at work.
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// The number of each `on_device` stage among the random stages: value stages count before it, as they do
-/// for each other.
-template <class Context, std::size_t Count>
-constexpr void number_device_stages(std::array<std::uint64_t, Count>&, std::uint64_t, std::size_t) {}
-template <class Context, std::size_t Count, class Stage, class... Rest>
-constexpr void number_device_stages(std::array<std::uint64_t, Count>& numbers, std::uint64_t number,
-                                    std::size_t found) {
-  if constexpr (part_of_kind<Stage, device_map_tag>) numbers[found++] = number;
-  constexpr bool uses_random = stage_uses_random<Stage, typename Context::element> ||
-                               (part_of_kind<Stage, device_map_tag> && random_stage<Stage, Context>);
-  number_device_stages<typename fold_context<Context, Stage>::type, Count, Rest...>(
-      numbers, number + (uses_random ? 1 : 0), found);
-}
-
-}  // namespace detail
-
-/// The `on_device` stages of a run: prepares what their operations ask for, and starts the copy of a batch
-/// with them. Everything is called by the consumer's thread.
-template <class Plan, class Stages = typename detail::device_stages_among<typename Plan::stages_type>::type>
-class device_works {
- public:
-  static constexpr bool any = false;
-  template <class Session>
-  device_works(const Plan&, const Session&) noexcept {}
-};
-
-template <class Plan, class First, class... Rest>
-class device_works<Plan, pack<First, Rest...>> {
-  using layout = device_layout_of<Plan>;
-  using stages = pack<First, Rest...>;
-
- public:
-  static constexpr bool any = true;
-
-  template <class Session>
-  device_works(const Plan& p, const Session& session)
-      : seed_(*options_of(p).seed), operations_(connect(p, device_of(session))) {
-    std::size_t i = 0;
-    p.stages().apply([&](const auto&... all) { (take_address(all, i), ...); });
-  }
-
-  /// Starts the copy of a block, `valid` of whose slots hold samples, and the operations behind it. If
-  /// something throws, nothing is in progress.
-  template <class Session, class Block, std::size_t Columns>
-  void start(Session& session, Block& b, std::size_t valid, const std::array<bytes_view, Columns>& columns) {
-    describe(b, valid);
-    measure(b);
-    std::array<bytes_view, Columns + 1> all;
-    std::copy(columns.begin(), columns.end(), all.begin());
-    all[Columns] = {b.work.table.data(), b.work.table_bytes};
-    session.start(b.transfer, std::span<const bytes_view>(all), std::span<const std::size_t>(b.work.rooms),
-                  [&](typename Session::stream_type stream) { launch(session, b, stream); });
-  }
-
- private:
-  template <class Stage>
-  using connected = typename detail::connected_operations<typename Stage::operations>::type;
-  using connected_stages = pack<connected<First>, connected<Rest>...>;
-  static constexpr std::size_t count = 1 + sizeof...(Rest);
-
-  static constexpr std::array<std::uint64_t, count> numbers = []<class... All>(const pack<All...>*) {
-    std::array<std::uint64_t, count> found{};
-    detail::number_device_stages<detail::context_of<typename Plan::source_type>, count, All...>(found, 1, 0);
-    return found;
-  }(static_cast<const typename Plan::stages_type*>(nullptr));
-  static constexpr bool uses_random = First::own_streams + (Rest::own_streams + ... + std::uint64_t{0}) != 0;
-
-  template <class Session>
-  static int device_of(const Session& session) {
-    if constexpr (requires { session.device(); })
-      return session.device();
-    else
-      return 0;
-  }
-  static connected_stages connect(const Plan& p, int device) {
-    return p.stages().apply([&](const auto&... all) { return connect_all(pack<>{}, device, all...); });
-  }
-  template <class... Done>
-  static auto connect_all(pack<Done...> done, int /*device*/) {
-    return done;
-  }
-  template <class... Done, class Stage, class... More>
-  static auto connect_all(pack<Done...> done, int device, const Stage& stage, const More&... more) {
-    if constexpr (part_of_kind<Stage, device_map_tag>)
-      return connect_all(detail::join(std::move(done), detail::make_pack(connect_one(stage.all, device))),
-                         device, more...);
-    else
-      return connect_all(std::move(done), device, more...);
-  }
-  template <class... Ops>
-  static auto connect_one(const pack<Ops...>& ops, int device) {
-    return ops.apply([&](const Ops&... each) {
-      return detail::make_pack(detail::connected_operation<Ops>::make(each, device)...);
-    });
-  }
-  template <class Stage>
-  void take_address(const Stage& stage, std::size_t& i) {
-    if constexpr (part_of_kind<Stage, device_map_tag>) {
-      streams_[i] = stage.stream_address() != 0 ? stage.stream_address() : numbers[i];
-      ++i;
-    }
-  }
-
-  /// What operations may ask of the batch.
-  template <class Block>
-  void describe(Block& b, std::size_t valid) const {
-    auto& work = b.work;
-    work.facts = {detail::to_size(b.slots), valid};
-    work.facts.seed = seed_;
-    if (const std::size_t holes = b.bad.holes(0, b.slots); holes != 0) {
-      work.mask.assign(work.facts.slots, 0);
-      std::fill_n(work.mask.begin(), valid, std::uint8_t{1});
-      for (const bad_slot& one : b.bad.all())
-        if (one.hole && one.row < b.slots) work.mask[detail::to_size(one.row)] = 0;
-      work.facts.mask = work.mask;
-    }
-    if constexpr (uses_random) {
-      work.positions.clear();
-      for (std::size_t row = 0; row < valid; ++row)
-        work.positions.push_back(b.from_batches ? b.gathered.first_of(row) : position{b.epoch, b.index(row)});
-      work.facts.positions = work.positions;
-    }
-  }
-
-  /// Calls f(number, operation, view, batch) for each operation, in order; its shape must be known when f
-  /// returns.
-  template <class Block, class F>
-  void each(Block& b, F f) {
-    [&]<std::size_t... S>(std::index_sequence<S...>) {
-      (each_of<S>(b, f), ...);
-    }(std::make_index_sequence<count>{});
-  }
-  template <std::size_t S, class Block, class F>
-  void each_of(Block& b, F& f) {
-    using stage = detail::type_at<S, stages>;
-    constexpr std::size_t column = stage::template column<typename layout::element>;
-    try {
-      step<S, 0, 0>(b, b.columns.template edit_one<column>(0, detail::to_size(b.slots)), f);
-    } catch (error& e) {
-      if (e.stage().empty()) e.in_stage(stage::stage_name);
-      throw;
-    }
-  }
-  template <std::size_t S, std::size_t J, std::uint64_t Drawn, class Block, class View, class F>
-  void step(Block& b, const View& view, F& f) {
-    auto& operations = detail::at<S>(operations_);
-    auto& operation = detail::at<J>(operations);
-    using type = std::remove_cvref_t<decltype(operation)>;
-    constexpr std::size_t number = layout::first[S] + J;
-    const device_batch batch(b.work.facts, streams_[S], Drawn);
-    f(std::integral_constant<std::size_t, number>{}, operation, view, batch, S, J == 0);
-    if constexpr (J + 1 < std::remove_cvref_t<decltype(operations)>::size)
-      step<S, J + 1, Drawn + detail::device_streams<type>>(
-          b, tensor_view<typename type::template output<View>>(nullptr, b.work.shapes[number]), f);
-  }
-
-  template <class Block>
-  void measure(Block& b) {
-    auto& work = b.work;
-    work.table_bytes = 0;
-    std::array<std::size_t, layout::operations> sizes{};
-    each(b, [&]<class Op, class View>(auto number, Op& operation, const View& view, const device_batch& batch,
-                                      std::size_t, bool) {
-      work.shapes[number] = operation.shape(view, batch);
-      work.rooms[number] =
-          detail::to_size(work.shapes[number].elements()) * sizeof(typename Op::template output<View>);
-      if constexpr (requires { operation.scratch_bytes(view, batch); })
-        work.rooms[layout::operations + number] = operation.scratch_bytes(view, batch);
-      if constexpr (requires { operation.table_bytes(view, batch); }) {
-        sizes[number] = operation.table_bytes(view, batch);
-        work.tables[number] = work.table_bytes;
-        work.table_bytes += (sizes[number] + alignment - 1) / alignment * alignment;
-      }
-    });
-    if (work.table_bytes == 0) return;
-    work.table.reserve(work.table_bytes);
-    each(b, [&]<class Op, class View>(auto number, Op& operation, const View& view, const device_batch& batch,
-                                      std::size_t, bool) {
-      if constexpr (requires { operation.table_bytes(view, batch); })
-        if (sizes[number] != 0)
-          operation.fill_table(view, batch,
-                               mutable_bytes(work.table.data() + work.tables[number], sizes[number]));
-    });
-  }
-
-  template <class Session, class Block, class Stream>
-  void launch(Session& session, Block& b, Stream stream) {
-    if (b.slots == 0) return;
-    const auto& work = b.work;
-    const auto place = [&](std::size_t i) {
-      return static_cast<std::byte*>(
-          const_cast<void*>(static_cast<const void*>(session.data(b.transfer, i))));
-    };
-    constexpr std::size_t table = layout::column_count, made = table + 1;
-    constexpr std::array<std::size_t, count> columns = {First::template column<typename layout::element>,
-                                                        Rest::template column<typename layout::element>...};
-    each(b, [&]<class Op, class View>(auto number, Op& operation, const View& view, const device_batch& batch,
-                                      std::size_t stage, bool first) {
-      constexpr std::size_t i = decltype(number)::value;
-      device_places places;
-      places.input = place(first ? columns[stage] : made + i - 1);
-      if (work.table_bytes != 0) places.table = place(table) + work.tables[i];
-      places.output = place(made + i);
-      places.scratch = place(made + layout::operations + i);
-      operation.launch(stream, view, batch, places);
-    });
-  }
-
-  static constexpr std::size_t alignment = 256;
-
-  std::uint64_t seed_;
-  std::array<std::uint64_t, count> streams_{};
-  connected_stages operations_;
-};
 
 }  // namespace penstock::inline v0_1
 
@@ -45233,6 +44379,896 @@ inline std::optional<position> weighted_order::position_of(position upstream) co
     if (drawn(i).index == upstream.index) return position{upstream.epoch, i};
   return std::nullopt;
 }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/batch_columns.hpp
+
+/// The columns of a batch, as a function of `map_batch` receives them, and those that it may return.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// What is known about a batch beyond its columns.
+struct batch_facts {
+  std::size_t size = 0;    ///< slots
+  std::size_t valid = 0;   ///< slots with a sample; includes holes
+  std::size_t holes = 0;   ///< how many of `valid` are holes
+  std::size_t global = 0;  ///< samples of the global step
+  position place;
+  /// 1 for each slot that holds a sample; empty until requested
+  mutable std::vector<std::uint8_t> mask{};
+
+  /// The mask, made if nobody has requested it before.
+  [[nodiscard]] std::span<const std::uint8_t> valid_mask() const;
+};
+
+}  // namespace detail
+
+/// The columns of one batch, to be changed in place; a function of `map_batch` is called with them.
+/// `get<"name">(columns)` returns the view that `get<"name">(batch)` would return, but writable: a span of
+/// numbers, a `tensor_view` with the slots in front, a `strided_view` of pitched rows, or the views of ragged
+/// and padded values and arrays. Lengths and shapes are fixed.
+///
+/// Slots without a sample are included: padding at the end, and the holes that `bad_samples::skip` leaves.
+/// They are zeros; `valid()` tells them apart. Valid during the call.
+template <class Views>
+class batch_columns {
+ public:
+  using is_batch_columns = void;
+  /// A record of views, or the view of values without names.
+  using views_type = Views;
+
+  batch_columns(const Views& views, const detail::batch_facts& facts) noexcept
+      : views_(views), facts_(&facts) {}
+
+  /// Slots of this rank's batch, padding included.
+  [[nodiscard]] std::size_t size() const noexcept { return facts_->size; }
+  /// Slots that hold a sample.
+  [[nodiscard]] std::size_t valid_size() const noexcept { return facts_->valid - facts_->holes; }
+  /// Samples of the whole global step, as `batch.global_size()`.
+  [[nodiscard]] std::size_t global_size() const noexcept { return facts_->global; }
+  /// 1 for each slot that holds a sample, 0 for padding and for holes. The first call allocates.
+  [[nodiscard]] std::span<const std::uint8_t> valid() const { return facts_->valid_mask(); }
+  [[nodiscard]] std::uint64_t epoch() const noexcept { return facts_->place.epoch; }
+  /// The number of this batch in its epoch.
+  [[nodiscard]] std::uint64_t step() const noexcept { return facts_->place.index; }
+
+  /// The view of field `I`, in the order of the element's type; use 0 for values without names.
+  template <std::size_t I>
+  [[nodiscard]] auto field() const noexcept {
+    if constexpr (any_record<Views>)
+      return views_.template at<I>();
+    else
+      return views_;
+  }
+  /// The only field of a batch whose elements are not records.
+  [[nodiscard]] Views values() const noexcept
+    requires(!any_record<Views>)
+  {
+    return views_;
+  }
+  [[nodiscard]] auto begin() const noexcept
+    requires(!any_record<Views> && requires(const Views& v) { v.begin(); })
+  {
+    return views_.begin();
+  }
+  [[nodiscard]] auto end() const noexcept
+    requires(!any_record<Views> && requires(const Views& v) { v.end(); })
+  {
+    return views_.end();
+  }
+
+ private:
+  Views views_;
+  const detail::batch_facts* facts_;
+};
+
+/// The columns of any batch, also by reference.
+template <class T>
+concept any_batch_columns = requires { typename std::remove_cvref_t<T>::is_batch_columns; };
+
+/// The view of a field of a batch's columns: `get<"image">(columns)`.
+template <fixed_string Name, any_batch_columns C>
+[[nodiscard]] auto get(C&& columns) noexcept {
+  using views = typename std::remove_cvref_t<C>::views_type;
+  constexpr bool found = has_field<views, name_of<Name>>;
+  if constexpr (!found)
+    mistakes::no_such_field_in_batch::explain<typename detail::names_of_record<views>::type>();
+  if constexpr (found)
+    return columns.template field<views::template index_of<name_of<Name>>>();
+  else
+    return std::span<int>();  // one error is enough
+}
+template <std::size_t I, any_batch_columns C>
+[[nodiscard]] auto get(C&& columns) noexcept {
+  return columns.template field<I>();
+}
+
+namespace detail {
+
+/// A writable view of one column of a batch.
+template <class V, class Policy>
+consteval auto editing_view() {
+  using kept = stored<V>;
+  if constexpr (kept::shape == shape_class::fixed) {
+    if constexpr (kept::scalar)
+      return std::type_identity<std::span<typename kept::type>>{};
+    else if constexpr (has_gaps<Policy>)
+      return std::type_identity<strided_view<typename kept::type>>{};
+    else
+      return std::type_identity<tensor_view<typename kept::type>>{};
+  } else if constexpr (has_gaps<Policy>) {
+    return std::type_identity<strided_view<typename kept::type>>{};
+  } else if constexpr (stacks<Policy>) {
+    return std::type_identity<tensor_view<typename kept::type>>{};
+  } else if constexpr (std::is_same_v<Policy, pad_policy>) {
+    return std::type_identity<basic_padded_view<typename kept::type>>{};
+  } else if constexpr (pads_all<Policy>) {
+    return std::type_identity<basic_padded_arrays_view<typename kept::type>>{};
+  } else {
+    return std::type_identity<basic_ragged_view<typename kept::type>>{};
+  }
+}
+template <class V, class Policy>
+using editing = typename decltype(editing_view<std::remove_cvref_t<V>, Policy>())::type;
+
+/// The views of a chain's columns at some place after `batch`: `Columns` is the `batch` stage, or what a
+/// `map_batch` there has returned.
+template <class Columns, class Element>
+struct views_of_columns {
+  using type = Columns;
+};
+template <part_of_kind<batch_tag> Batch, class Element>
+struct views_of_columns<Batch, Element> {
+  using type = editing<Element, typename Batch::template policy<void>>;
+};
+template <part_of_kind<batch_tag> Batch, class... Fields>
+struct views_of_columns<Batch, record<Fields...>> {
+  using type = record<basic_field<
+      typename Fields::name_type,
+      editing<typename Fields::type, typename Batch::template policy<typename Fields::name_type>>>...>;
+};
+
+template <class Columns, class Stage, class Element>
+struct views_of_columns<columns_on_device<Columns, Stage>, Element> : views_of_columns<Columns, Element> {};
+
+/// The views of the columns at a place after `batch`, with which functions there are called.
+template <class Context>
+using views_in = typename views_of_columns<typename Context::columns,
+                                           std::remove_cvref_t<typename Context::element>>::type;
+
+/// Whether a value can be a column of a batch: numbers with a shape that the value knows.
+template <class V>
+inline constexpr bool is_column = [] {
+  if constexpr (shape_class_of<V> == shape_class::fixed)
+    return !stored<V>::scalar;
+  else
+    return shape_class_of<V> == shape_class::announced;
+}();
+
+/// The view of a returned column: a span of a list of numbers, a `tensor_view` of anything with a shape.
+template <class V>
+using returned_view = std::conditional_t<requires(const V& v) {
+  v.shape();
+}, tensor_view<typename stored<V>::type>, std::span<typename stored<V>::type>>;
+
+/// The views of the new columns that a function of `map_batch` returns; void if it returns nothing, or
+/// something that cannot be columns.
+template <class R>
+struct returned_columns {
+  static constexpr bool are_columns = false;
+  using type = void;
+};
+template <class R>
+  requires is_column<R>
+struct returned_columns<R> {
+  static constexpr bool are_columns = true;
+  using type = returned_view<R>;
+};
+template <class... Fields>
+  requires(sizeof...(Fields) != 0 && (is_column<std::remove_cvref_t<typename Fields::type>> && ...))
+struct returned_columns<record<Fields...>> {
+  static constexpr bool are_columns = true;
+  using type = record<
+      basic_field<typename Fields::name_type, returned_view<std::remove_cvref_t<typename Fields::type>>>...>;
+};
+
+}  // namespace detail
+
+inline std::span<const std::uint8_t> detail::batch_facts::valid_mask() const {
+  if (mask.empty()) {
+    mask.assign(size, 0);
+    std::fill_n(mask.begin(), static_cast<std::ptrdiff_t>(valid), std::uint8_t{1});
+  }
+  return mask;
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/mapping/mapped_columns.hpp
+
+/// The columns of a block whose batches get new columns from `map_batch`.
+namespace penstock::inline v0_1 {
+
+/// A column that a function returned for a whole batch, in memory of the device's session. `View` is what the
+/// next function receives: a span of numbers, or a `tensor_view`.
+template <class View>
+class returned_column {
+ public:
+  using value_type = typename View::value_type;
+
+  template <class Session>
+  returned_column(Session& session, memory_account& account) : memory_(session, account) {}
+
+  /// Copies what was returned, or lets it write itself here. Allocates only if it is larger than any before.
+  template <class V>
+  void assign(const V& value) {
+    const extents shape = detail::value_shape(value);
+    const auto count = detail::to_size(shape.elements());
+    memory_.reserve(count * sizeof(value_type));
+    if (count != 0) detail::write_values(value, data(), shape, memory_.space());
+    shape_ = shape;
+  }
+  /// For a batch without slots.
+  void clear() noexcept { shape_ = extents(std::uint64_t{0}); }
+
+  [[nodiscard]] View edit() const noexcept { return shown<value_type>(); }
+  [[nodiscard]] auto view() const noexcept { return shown<const value_type>(); }
+  [[nodiscard]] bytes_view bytes() const noexcept { return {memory_.data(), count() * sizeof(value_type)}; }
+  [[nodiscard]] std::uint64_t held() const noexcept { return memory_.capacity(); }
+  void release() noexcept {
+    clear();
+    memory_.release();
+  }
+
+ private:
+  [[nodiscard]] value_type* data() const noexcept { return reinterpret_cast<value_type*>(memory_.data()); }
+  [[nodiscard]] std::size_t count() const noexcept { return detail::to_size(shape_.elements()); }
+  template <class T>
+  [[nodiscard]] auto shown() const noexcept {
+    if constexpr (std::is_same_v<View, std::span<value_type>>)
+      return std::span<T>(data(), count());
+    else
+      return tensor_view<T>(data(), shape_);
+  }
+
+  slot_memory memory_;
+  extents shape_{std::uint64_t{0}};
+};
+
+namespace detail {
+
+/// The read-only counterpart of a writable view.
+template <class View>
+using reading = decltype(std::declval<const returned_column<View>&>().view());
+
+}  // namespace detail
+
+/// The columns that one function of `map_batch` returns.
+template <class... Columns>
+class returned_arrays {
+ public:
+  static constexpr std::size_t size = sizeof...(Columns);
+
+  template <class Session>
+  returned_arrays(Session& session, memory_account& account)
+      : columns_(make(session, account, std::index_sequence_for<Columns...>{})) {}
+
+  void clear() noexcept {
+    columns_.apply([](auto&... columns) { (columns.clear(), ...); });
+  }
+  [[nodiscard]] std::uint64_t held() const noexcept {
+    return columns_.apply([](const auto&... columns) { return (columns.held() + ...); });
+  }
+  void release() noexcept {
+    columns_.apply([](auto&... columns) { (columns.release(), ...); });
+  }
+  [[nodiscard]] std::array<bytes_view, size> bytes() const {
+    return columns_.apply(
+        [](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes()...}; });
+  }
+  template <std::size_t I>
+  [[nodiscard]] auto view() const noexcept {
+    return detail::at<I>(columns_).view();
+  }
+  /// Like `view`, but writable.
+  template <std::size_t I>
+  [[nodiscard]] auto edit_one() const noexcept {
+    return detail::at<I>(columns_).edit();
+  }
+
+ protected:
+  pack<Columns...> columns_;
+
+ private:
+  template <class Session, std::size_t... Is>
+  static pack<Columns...> make(Session& session, memory_account& account, std::index_sequence<Is...>) {
+    return {{detail::pack_slot<Is, Columns>{Columns(session, account)}...}};
+  }
+};
+
+/// The columns that one function of `map_batch` returns, by the views that the next function receives: one
+/// view, or a record of views.
+template <class Views>
+class returned_set : public returned_arrays<returned_column<Views>> {
+ public:
+  /// The element type that a batch reports.
+  using element = detail::reading<Views>;
+  using returned_arrays<returned_column<Views>>::returned_arrays;
+
+  template <class R>
+  void assign(const R& made) {
+    detail::at<0>(this->columns_).assign(made);
+  }
+  [[nodiscard]] Views edit() const noexcept { return detail::at<0>(this->columns_).edit(); }
+};
+template <class... Fields>
+class returned_set<record<Fields...>> : public returned_arrays<returned_column<typename Fields::type>...> {
+ public:
+  using element = record<basic_field<typename Fields::name_type, detail::reading<typename Fields::type>>...>;
+  using returned_arrays<returned_column<typename Fields::type>...>::returned_arrays;
+
+  template <class R>
+  void assign(const R& made) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (detail::at<Is>(this->columns_).assign(made.template at<Is>()), ...);
+    }(std::index_sequence_for<Fields...>{});
+  }
+  [[nodiscard]] record<Fields...> edit() const noexcept {
+    return this->columns_.apply([](const auto&... columns) { return record<Fields...>(columns.edit()...); });
+  }
+};
+
+/// The columns that collect samples, followed by a set of new ones for each function that returns any; the
+/// batch shows the last set.
+template <class Gathered, class... Sets>
+class mapped_columns : public Gathered {
+  using last = detail::type_at<sizeof...(Sets) - 1, pack<Sets...>>;
+
+ public:
+  /// The element type that `batch_handle` reports.
+  using element = typename last::element;
+
+  template <class Session>
+  mapped_columns(Session& session, memory_account& account)
+      : Gathered(session, account), sets_(make(session, account, std::index_sequence_for<Sets...>{})) {}
+
+  /// The new columns of function number I among those that return any.
+  template <std::size_t I>
+  [[nodiscard]] auto& returned() noexcept {
+    return detail::at<I>(sets_);
+  }
+  void clear_returned() noexcept {
+    sets_.apply([](auto&... sets) { (sets.clear(), ...); });
+  }
+  [[nodiscard]] std::uint64_t held() const noexcept {
+    return Gathered::held() + sets_.apply([](const auto&... sets) { return (sets.held() + ...); });
+  }
+  void release() noexcept {
+    Gathered::release();
+    sets_.apply([](auto&... sets) { (sets.release(), ...); });
+  }
+  template <std::size_t I>
+  [[nodiscard]] auto view(std::size_t /*first*/, std::size_t /*slots*/) const noexcept {
+    return final_set().template view<I>();
+  }
+  template <std::size_t I>
+  [[nodiscard]] auto edit_one(std::size_t /*first*/, std::size_t /*slots*/) const noexcept {
+    return final_set().template edit_one<I>();
+  }
+  [[nodiscard]] auto bytes(std::size_t /*first*/, std::size_t /*slots*/) const { return final_set().bytes(); }
+
+ private:
+  template <class Session, std::size_t... Is>
+  static pack<Sets...> make(Session& session, memory_account& account, std::index_sequence<Is...>) {
+    return {{detail::pack_slot<Is, Sets>{Sets(session, account)}...}};
+  }
+  [[nodiscard]] const last& final_set() const noexcept { return detail::at<sizeof...(Sets) - 1>(sets_); }
+
+  pack<Sets...> sets_;
+};
+
+namespace detail {
+
+/// A place after `batch`: the samples that were collated, and the columns there.
+template <class Element, class Columns>
+struct batch_place {
+  using element = Element;
+  using columns = Columns;
+};
+
+/// The place after a plan's last stage, and the sets of new columns made on the way.
+template <class Place, class Found, class... Stages>
+struct batch_way {
+  using place = Place;
+  using sets = Found;
+};
+template <class Place, class Found, class Stage, class... Rest>
+struct batch_way<Place, Found, Stage, Rest...> : batch_way<Place, Found, Rest...> {};
+template <class Place, class Found, part_of_kind<batch_tag> Stage, class... Rest>
+struct batch_way<Place, Found, Stage, Rest...>
+    : batch_way<batch_place<typename Place::element, Stage>, Found, Rest...> {};
+template <class Place, class... Found, part_of_kind<batch_map_tag> Stage, class... Rest>
+  requires(Stage::template returns<views_in<Place>>)
+struct batch_way<Place, pack<Found...>, Stage, Rest...>
+    : batch_way<batch_place<typename Place::element, typename Stage::template columns_after<Place>>,
+                pack<Found..., returned_set<typename Stage::template columns_after<Place>>>, Rest...> {};
+
+template <class Plan, class Stages = typename Plan::stages_type>
+struct way_of_batches;
+template <class Plan, class... Stages>
+struct way_of_batches<Plan, pack<Stages...>>
+    : batch_way<batch_place<typename plan_parts<Plan>::element, void>, pack<>, Stages...> {};
+
+template <class Gathered, class Sets>
+struct with_returned {
+  using type = Gathered;
+};
+template <class Gathered, class Set, class... Sets>
+struct with_returned<Gathered, pack<Set, Sets...>> {
+  using type = mapped_columns<Gathered, Set, Sets...>;
+};
+
+template <class Plan>
+struct block_columns<Plan, true> {
+  using type = typename with_returned<columns_of<Plan>, typename way_of_batches<Plan>::sets>::type;
+};
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/mapping/batch_maps.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// How many `map_batch` stages there are.
+template <class Stages>
+inline constexpr std::size_t maps_among = 0;
+template <class... Stages>
+inline constexpr std::size_t maps_among<pack<Stages...>> =
+    (std::size_t{part_of_kind<Stages, batch_map_tag>} + ... + std::size_t{0});
+
+}  // namespace detail
+
+/// The `map_batch` stages of a plan: calls their functions with a batch whose columns are in order.
+///
+/// The caller must be the batch's only user. Cost: the calls, inlined, and two clock reads for each.
+template <class Plan>
+class batch_maps<Plan, true> {
+  using parts = plan_parts<Plan>;
+  using stages = typename parts::stages;
+
+ public:
+  static constexpr std::size_t count = detail::maps_among<stages>;
+  /// What each stage cost, in order.
+  using costs = std::array<stage_cost, count>;
+
+  batch_maps(const Plan& p, std::uint64_t seed) : plan_(&p), seed_(seed), rank_(world_of(p).rank) {}
+
+  /// Stores a failure in the block, at the batch's first position; an `error` is given the stage's name.
+  template <class Block>
+  void keep(Block& b, const batch_rows& batch, costs& spent) const noexcept {
+    try {
+      call_all(b, batch, spent);
+    } catch (...) {
+      // padding has no position: the step's first one says which batch it is
+      b.fail_at(batch.first, {b.epoch, batch.valid != 0 ? b.index(batch.first) : b.step_index()}, {});
+    }
+  }
+  /// Like `keep`, but in a worker and for the only batch of a block; reports to observers and the watchdog.
+  /// `stages_before`: the source and value stages, which come first in the counters.
+  template <class Block>
+  void in_worker(Block& b, costs& spent, worker_counts& counts, const run_watch& watch, std::size_t worker,
+                 std::size_t stages_before) const noexcept {
+    const batch_rows& batch = b.batches.front();
+    if (batch.valid != 0) counts.begin_run(b.index(batch.first), batch.valid);
+    const costs before = spent;
+    run_event e{detail::now_ns()};
+    keep(b, batch, spent);
+    counts.end_run();
+    e.what = activity::stage;
+    e.batch = batch.delivered.index;
+    e.epoch = batch.delivered.epoch;
+    for (std::size_t i = 0; i < count; ++i, e.begin_ns = e.end_ns) {
+      const std::uint64_t took = spent[i].nanoseconds - before[i].nanoseconds;
+      e.end_ns = e.begin_ns + took;
+      e.stage = static_cast<std::uint32_t>(stages_before + i);
+      counts.add_busy(took);
+      watch.worker(worker, e);
+    }
+  }
+
+ private:
+  template <class Block>
+  void call_all(Block& b, const batch_rows& batch, costs& spent) const {
+    if constexpr (makes_columns<Block>) b.columns.clear_returned();
+    if (batch.slots == 0) return;
+    const auto first = static_cast<std::size_t>(batch.first), slots = static_cast<std::size_t>(batch.slots);
+    detail::batch_facts facts{slots, static_cast<std::size_t>(batch.valid), 0,
+                              static_cast<std::size_t>(batch.global), batch.delivered};
+    if constexpr (parts::tolerant) mark_holes(b, batch, facts);
+    using collated = detail::batch_place<typename parts::element, detail::type_at<parts::in::batch, stages>>;
+    go<collated, parts::in::batch + 1, 0, 0, 0>(
+        b, b.columns.template edit<detail::views_in<collated>>(first, slots), facts, spent);
+  }
+  template <class Block>
+  static constexpr bool makes_columns = requires(Block& b) { b.columns.clear_returned(); };
+
+  template <class Block>
+  static void mark_holes(const Block& b, const batch_rows& batch, detail::batch_facts& facts) {
+    facts.holes = b.bad.holes(batch.first, batch.slots);
+    if (facts.holes == 0) return;
+    facts.mask.assign(facts.size, 0);
+    for (std::size_t i = 0; i < facts.valid; ++i) facts.mask[i] = 1;
+    for (const auto& one : b.bad.all())
+      if (one.hole && one.row >= batch.first && one.row < batch.first + batch.slots)
+        facts.mask[static_cast<std::size_t>(one.row - batch.first)] = 0;
+  }
+
+  /// Starts at stage I, which is number `Map` among the `map_batch` stages; `Drawn` of them before it draw
+  /// random numbers, and `Made` have returned columns.
+  template <class Place, std::size_t I, std::size_t Map, std::size_t Drawn, std::size_t Made, class Block,
+            class Views>
+  void go(Block& b, const Views& views, const detail::batch_facts& facts, costs& spent) const {
+    if constexpr (I < stages::size) {
+      using stage_type = detail::type_at<I, stages>;
+      if constexpr (part_of_kind<stage_type, batch_map_tag>) {
+        constexpr bool returns = stage_type::template returns<Views>;
+        constexpr std::size_t drawn = Drawn + (stage_type::template uses_random<Views> ? 1 : 0);
+        const auto& stage = detail::at<I>(plan_->stages());
+        batch_columns<Views> columns(views, facts);
+        rng random(seed_, facts.place.epoch, facts.place.index, stage.stream(Drawn, rank_));
+        const std::uint64_t begin = timed::now();
+        const auto done = [&] {
+          spent[Map].nanoseconds += timed::now() - begin;
+          spent[Map].timed += facts.valid;
+        };
+        if constexpr (returns) {
+          using next = detail::batch_place<typename Place::element,
+                                           typename stage_type::template columns_after<Place>>;
+          auto& made = b.columns.template returned<Made>();
+          made.assign(call(stage, columns, random));
+          done();
+          go<next, I + 1, Map + 1, drawn, Made + 1>(b, made.edit(), facts, spent);
+        } else {
+          call(stage, columns, random);
+          done();
+          go<Place, I + 1, Map + 1, drawn, Made>(b, views, facts, spent);
+        }
+      } else {
+        go<Place, I + 1, Map, Drawn, Made>(b, views, facts, spent);
+      }
+    }
+  }
+
+  template <class Stage, class Views>
+  static decltype(auto) call(const Stage& stage, batch_columns<Views>& columns,
+                             [[maybe_unused]] rng& random) {
+    try {
+      if constexpr (Stage::template uses_random<Views>)
+        return stage.function(columns, random);
+      else
+        return stage.function(columns);
+    } catch (...) {
+      detail::rethrow_in_stage(Stage::stage_name);
+    }
+  }
+
+  const Plan* plan_;
+  std::uint64_t seed_, rank_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/mapping/device_work.hpp
+
+/// What the `on_device` stages of a plan make of the columns of its batches.
+namespace penstock::inline v0_1 {
+
+/// What a block keeps for its operations on the device: the table that is copied with the columns, and what
+/// each operation asked for. The operations of all stages are numbered in order.
+template <std::size_t Operations>
+struct device_work {
+  template <class Session>
+  device_work(Session& session, memory_account& account) : table(session, account) {}
+
+  slot_memory table;
+  std::size_t table_bytes = 0;
+  std::array<std::size_t, Operations> tables{};     // where the part of each begins
+  std::array<std::size_t, 2 * Operations> rooms{};  // bytes of what each makes, then of the scratch of each
+  std::array<extents, Operations> shapes{};         // of what each makes
+  std::vector<std::uint8_t> mask;
+  std::vector<position> positions;
+  device_batch::facts facts;
+};
+
+namespace detail {
+
+/// The operations of a stage, as they work in a run.
+template <class Operations>
+struct connected_operations;
+template <class... Ops>
+struct connected_operations<pack<Ops...>> {
+  using type = pack<typename connected_operation<Ops>::type...>;
+};
+
+/// The type of the numbers that operations, one after another, make of a column.
+template <class View, class Operations>
+struct made_on_device;
+template <class View, class Op, class... Rest>
+struct made_on_device<View, pack<Op, Rest...>>
+    : made_on_device<tensor_view<typename Op::template output<View>>, pack<Rest...>> {};
+template <class View>
+struct made_on_device<View, pack<>> {
+  using type = typename View::value_type;
+};
+
+/// The column of a block of these columns, writable.
+template <class Columns, std::size_t I>
+using column_of_block = decltype(std::declval<Columns&>().template edit_one<I>(std::size_t{}, std::size_t{}));
+
+template <class Plan, class... Stages>
+struct device_layout<Plan, pack<Stages...>> {
+  using columns = block_columns_of<Plan>;
+  using element = batch_element_of<Plan>;
+  static constexpr std::size_t column_count =
+      std::tuple_size_v<decltype(std::declval<const columns&>().bytes(std::size_t{}, std::size_t{}))>;
+  static constexpr std::size_t operations = (Stages::operations::size + ...);
+  using work = device_work<operations>;
+
+  /// The stage that works on column I, or the number of stages.
+  template <std::size_t I>
+  static constexpr std::size_t stage_of = [] {
+    std::size_t found = sizeof...(Stages), i = 0;
+    ((Stages::template column<element> == I ? (found = i, ++i) : ++i), ...);
+    return found;
+  }();
+  template <std::size_t I>
+  static constexpr bool changes = stage_of<I> != sizeof...(Stages);
+  /// The number of the first operation of stage S.
+  static constexpr std::array<std::size_t, sizeof...(Stages) + 1> first = [] {
+    std::array<std::size_t, sizeof...(Stages) + 1> begins{};
+    std::size_t i = 0;
+    ((begins[i + 1] = begins[i] + Stages::operations::size, ++i), ...);
+    return begins;
+  }();
+  /// The operation that leaves what becomes of column I.
+  template <std::size_t I>
+  static constexpr std::size_t last = first[stage_of<I> + 1] - 1;
+  /// Behind the columns lies the table, and behind it what the operations make.
+  template <std::size_t I>
+  static constexpr std::size_t place = [] {
+    if constexpr (changes<I>)
+      return column_count + 1 + last<I>;
+    else
+      return I;
+  }();
+  template <std::size_t I>
+  using made = typename made_on_device<
+      column_of_block<columns, I>,
+      typename connected_operations<typename type_at<stage_of<I>, pack<Stages...>>::operations>::type>::type;
+};
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/mapping/device_works.hpp
+
+/// The operations of `on_device` at work.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The number of each `on_device` stage among the random stages: value stages count before it, as they do
+/// for each other.
+template <class Context, std::size_t Count>
+constexpr void number_device_stages(std::array<std::uint64_t, Count>&, std::uint64_t, std::size_t) {}
+template <class Context, std::size_t Count, class Stage, class... Rest>
+constexpr void number_device_stages(std::array<std::uint64_t, Count>& numbers, std::uint64_t number,
+                                    std::size_t found) {
+  if constexpr (part_of_kind<Stage, device_map_tag>) numbers[found++] = number;
+  constexpr bool uses_random = stage_uses_random<Stage, typename Context::element> ||
+                               (part_of_kind<Stage, device_map_tag> && random_stage<Stage, Context>);
+  number_device_stages<typename fold_context<Context, Stage>::type, Count, Rest...>(
+      numbers, number + (uses_random ? 1 : 0), found);
+}
+
+}  // namespace detail
+
+/// The `on_device` stages of a plan that has some.
+template <class Plan, class First, class... Rest>
+class device_works<Plan, pack<First, Rest...>> {
+  using layout = device_layout_of<Plan>;
+  using stages = pack<First, Rest...>;
+
+ public:
+  static constexpr bool any = true;
+
+  template <class Session>
+  device_works(const Plan& p, const Session& session)
+      : seed_(*options_of(p).seed), operations_(connect(p, device_of(session))) {
+    std::size_t i = 0;
+    p.stages().apply([&](const auto&... all) { (take_address(all, i), ...); });
+  }
+
+  /// Starts the copy of a block, `valid` of whose slots hold samples, and the operations behind it. If
+  /// something throws, nothing is in progress.
+  template <class Session, class Block, std::size_t Columns>
+  void start(Session& session, Block& b, std::size_t valid, const std::array<bytes_view, Columns>& columns) {
+    describe(b, valid);
+    measure(b);
+    std::array<bytes_view, Columns + 1> all;
+    std::copy(columns.begin(), columns.end(), all.begin());
+    all[Columns] = {b.work.table.data(), b.work.table_bytes};
+    session.start(b.transfer, std::span<const bytes_view>(all), std::span<const std::size_t>(b.work.rooms),
+                  [&](typename Session::stream_type stream) { launch(session, b, stream); });
+  }
+
+ private:
+  template <class Stage>
+  using connected = typename detail::connected_operations<typename Stage::operations>::type;
+  using connected_stages = pack<connected<First>, connected<Rest>...>;
+  static constexpr std::size_t count = 1 + sizeof...(Rest);
+
+  static constexpr std::array<std::uint64_t, count> numbers = []<class... All>(const pack<All...>*) {
+    std::array<std::uint64_t, count> found{};
+    detail::number_device_stages<detail::context_of<typename Plan::source_type>, count, All...>(found, 1, 0);
+    return found;
+  }(static_cast<const typename Plan::stages_type*>(nullptr));
+  static constexpr bool uses_random = First::own_streams + (Rest::own_streams + ... + std::uint64_t{0}) != 0;
+
+  template <class Session>
+  static int device_of(const Session& session) {
+    if constexpr (requires { session.device(); })
+      return session.device();
+    else
+      return 0;
+  }
+  static connected_stages connect(const Plan& p, int device) {
+    return p.stages().apply([&](const auto&... all) { return connect_all(pack<>{}, device, all...); });
+  }
+  template <class... Done>
+  static auto connect_all(pack<Done...> done, int /*device*/) {
+    return done;
+  }
+  template <class... Done, class Stage, class... More>
+  static auto connect_all(pack<Done...> done, int device, const Stage& stage, const More&... more) {
+    if constexpr (part_of_kind<Stage, device_map_tag>)
+      return connect_all(detail::join(std::move(done), detail::make_pack(connect_one(stage.all, device))),
+                         device, more...);
+    else
+      return connect_all(std::move(done), device, more...);
+  }
+  template <class... Ops>
+  static auto connect_one(const pack<Ops...>& ops, int device) {
+    return ops.apply([&](const Ops&... each) {
+      return detail::make_pack(detail::connected_operation<Ops>::make(each, device)...);
+    });
+  }
+  template <class Stage>
+  void take_address(const Stage& stage, std::size_t& i) {
+    if constexpr (part_of_kind<Stage, device_map_tag>) {
+      streams_[i] = stage.stream_address() != 0 ? stage.stream_address() : numbers[i];
+      ++i;
+    }
+  }
+
+  /// What operations may ask of the batch.
+  template <class Block>
+  void describe(Block& b, std::size_t valid) const {
+    auto& work = b.work;
+    work.facts = {detail::to_size(b.slots), valid};
+    work.facts.seed = seed_;
+    if (const std::size_t holes = b.bad.holes(0, b.slots); holes != 0) {
+      work.mask.assign(work.facts.slots, 0);
+      std::fill_n(work.mask.begin(), valid, std::uint8_t{1});
+      for (const bad_slot& one : b.bad.all())
+        if (one.hole && one.row < b.slots) work.mask[detail::to_size(one.row)] = 0;
+      work.facts.mask = work.mask;
+    }
+    if constexpr (uses_random) {
+      work.positions.clear();
+      for (std::size_t row = 0; row < valid; ++row)
+        work.positions.push_back(b.from_batches ? b.gathered.first_of(row) : position{b.epoch, b.index(row)});
+      work.facts.positions = work.positions;
+    }
+  }
+
+  /// Calls f(number, operation, view, batch) for each operation, in order; its shape must be known when f
+  /// returns.
+  template <class Block, class F>
+  void each(Block& b, F f) {
+    [&]<std::size_t... S>(std::index_sequence<S...>) {
+      (each_of<S>(b, f), ...);
+    }(std::make_index_sequence<count>{});
+  }
+  template <std::size_t S, class Block, class F>
+  void each_of(Block& b, F& f) {
+    using stage = detail::type_at<S, stages>;
+    constexpr std::size_t column = stage::template column<typename layout::element>;
+    try {
+      step<S, 0, 0>(b, b.columns.template edit_one<column>(0, detail::to_size(b.slots)), f);
+    } catch (error& e) {
+      if (e.stage().empty()) e.in_stage(stage::stage_name);
+      throw;
+    }
+  }
+  template <std::size_t S, std::size_t J, std::uint64_t Drawn, class Block, class View, class F>
+  void step(Block& b, const View& view, F& f) {
+    auto& operations = detail::at<S>(operations_);
+    auto& operation = detail::at<J>(operations);
+    using type = std::remove_cvref_t<decltype(operation)>;
+    constexpr std::size_t number = layout::first[S] + J;
+    const device_batch batch(b.work.facts, streams_[S], Drawn);
+    f(std::integral_constant<std::size_t, number>{}, operation, view, batch, S, J == 0);
+    if constexpr (J + 1 < std::remove_cvref_t<decltype(operations)>::size)
+      step<S, J + 1, Drawn + detail::device_streams<type>>(
+          b, tensor_view<typename type::template output<View>>(nullptr, b.work.shapes[number]), f);
+  }
+
+  template <class Block>
+  void measure(Block& b) {
+    auto& work = b.work;
+    work.table_bytes = 0;
+    std::array<std::size_t, layout::operations> sizes{};
+    each(b, [&]<class Op, class View>(auto number, Op& operation, const View& view, const device_batch& batch,
+                                      std::size_t, bool) {
+      work.shapes[number] = operation.shape(view, batch);
+      work.rooms[number] =
+          detail::to_size(work.shapes[number].elements()) * sizeof(typename Op::template output<View>);
+      if constexpr (requires { operation.scratch_bytes(view, batch); })
+        work.rooms[layout::operations + number] = operation.scratch_bytes(view, batch);
+      if constexpr (requires { operation.table_bytes(view, batch); }) {
+        sizes[number] = operation.table_bytes(view, batch);
+        work.tables[number] = work.table_bytes;
+        work.table_bytes += (sizes[number] + alignment - 1) / alignment * alignment;
+      }
+    });
+    if (work.table_bytes == 0) return;
+    work.table.reserve(work.table_bytes);
+    each(b, [&]<class Op, class View>(auto number, Op& operation, const View& view, const device_batch& batch,
+                                      std::size_t, bool) {
+      if constexpr (requires { operation.table_bytes(view, batch); })
+        if (sizes[number] != 0)
+          operation.fill_table(view, batch,
+                               mutable_bytes(work.table.data() + work.tables[number], sizes[number]));
+    });
+  }
+
+  template <class Session, class Block, class Stream>
+  void launch(Session& session, Block& b, Stream stream) {
+    if (b.slots == 0) return;
+    const auto& work = b.work;
+    const auto place = [&](std::size_t i) {
+      return static_cast<std::byte*>(
+          const_cast<void*>(static_cast<const void*>(session.data(b.transfer, i))));
+    };
+    constexpr std::size_t table = layout::column_count, made = table + 1;
+    constexpr std::array<std::size_t, count> columns = {First::template column<typename layout::element>,
+                                                        Rest::template column<typename layout::element>...};
+    each(b, [&]<class Op, class View>(auto number, Op& operation, const View& view, const device_batch& batch,
+                                      std::size_t stage, bool first) {
+      constexpr std::size_t i = decltype(number)::value;
+      device_places places;
+      places.input = place(first ? columns[stage] : made + i - 1);
+      if (work.table_bytes != 0) places.table = place(table) + work.tables[i];
+      places.output = place(made + i);
+      places.scratch = place(made + layout::operations + i);
+      operation.launch(stream, view, batch, places);
+    });
+  }
+
+  static constexpr std::size_t alignment = 256;
+
+  std::uint64_t seed_;
+  std::array<std::uint64_t, count> streams_{};
+  connected_stages operations_;
+};
 
 }  // namespace penstock::inline v0_1
 
@@ -67328,6 +67364,11 @@ struct keep_in_memory_stage {
 
   template <class In>
   using output = shown_of<In>;
+  /// The node that keeps what comes from `up`.
+  template <class Element, class Up>
+  [[nodiscard]] sample_cache_node<Up, Element> around(Up up) const {
+    return {std::move(up), limit};
+  }
 
   [[nodiscard]] std::string describe() const { return detail::text({"keep_in_memory(", limit, ")"}); }
 

@@ -61,7 +61,8 @@ PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
   };
   const std::string_view text = text_of(bytes);
   if (text.starts_with("RIFF") && text.size() >= 12 && text.substr(8, 4) == "WEBP") return "a WebP image";
-  if (text.starts_with("\x89PNG") && signature_of_png.starts_with(text)) return "the beginning of a PNG image";
+  if (text.starts_with("\x89PNG") && signature_of_png.starts_with(text))
+    return "the beginning of a PNG image";
   for (const known& f : formats)
     if (text.size() >= f.at + f.begin.size() && text.substr(f.at, f.begin.size()) == f.begin) return f.format;
   if (text.starts_with("BM") && text.size() > 17 && text.substr(15, 3) == std::string_view("\0\0\0", 3))

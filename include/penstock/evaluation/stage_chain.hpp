@@ -5,9 +5,9 @@
 #include <penstock/core/plan.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/detail/worker_root.hpp>
+#include <penstock/evaluation/kept_samples.hpp>
 #include <penstock/evaluation/next_samples.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
-#include <penstock/evaluation/sample_cache_node.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -328,9 +328,8 @@ template <class Element, class Node, class Stage, class... Rest>
 auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stage, const Rest&... rest) {
   using next_element = typename output_of<Stage, Element>::type;
   if constexpr (part_of_kind<Stage, sample_cache_tag>) {
-    return nest<next_element>(
-        sample_cache_node<Node, std::remove_cvref_t<Element>>(std::move(node), stage.limit), seed, number,
-        rest...);
+    return nest<next_element>(stage.template around<std::remove_cvref_t<Element>>(std::move(node)), seed,
+                              number, rest...);
   } else if constexpr (value_stage<Stage>) {
     constexpr bool random = stage_uses_random<Stage, Element>;
     std::uint64_t stream = number;

@@ -6,7 +6,7 @@
 #include <penstock/evaluation/projection.hpp>
 #include <penstock/inspection/detail/function_names.hpp>
 #include <penstock/run/block/column_set.hpp>
-#include <penstock/run/block/mapped_columns.hpp>
+#include <penstock/run/block/plan_blocks.hpp>
 #include <penstock/run/engine/tuning/tuning.hpp>
 #include <penstock/source/concepts.hpp>
 

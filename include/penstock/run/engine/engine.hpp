@@ -10,15 +10,12 @@
 #include <penstock/evaluation/stage_chain.hpp>
 #include <penstock/evaluation/warnings.hpp>
 #include <penstock/run/block/block.hpp>
-#include <penstock/run/block/device_work.hpp>
-#include <penstock/run/block/mapped_columns.hpp>
+#include <penstock/run/block/plan_blocks.hpp>
 #include <penstock/run/engine/detail/engine_parts.hpp>
 #include <penstock/run/engine/engine_shell.hpp>
 #include <penstock/run/engine/read_ahead/planned_reads.hpp>
 #include <penstock/run/engine/read_ahead/range_list.hpp>
 #include <penstock/run/engine/sizes.hpp>
-#include <penstock/run/engine/workers/batch_maps.hpp>
-#include <penstock/run/engine/workers/device_works.hpp>
 #include <penstock/run/engine/workers/evaluator.hpp>
 #include <penstock/run/engine/workers/observers.hpp>
 #include <penstock/run/engine/workers/thread_place.hpp>
