@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Each penstock/<room>.hpp includes every header of its room that needs no third-party library, but for those
-that no program names, and nothing else; penstock/all.hpp includes the umbrellas of all rooms. penstock/penstock.hpp is written by hand: headers that
-most programs use, sorted; each is public and needs only the standard library.
+that no program names, and nothing else; penstock/all.hpp includes the umbrellas of all rooms. penstock/penstock.hpp
+is written by hand: headers that most programs use, sorted; each is public and needs only the standard library.
 
 `--write` brings the umbrellas up to date.
 """
