@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Each penstock/<room>.hpp includes every header of its room that needs no third-party library, and nothing
-else; penstock/all.hpp includes the umbrellas of all rooms. penstock/penstock.hpp is written by hand: headers that
-most programs use, sorted; each is public and needs only the standard library.
+"""Each penstock/<room>.hpp includes every header of its room that needs no third-party library, but for those
+that no program names, and nothing else; penstock/all.hpp includes the umbrellas of all rooms. penstock/penstock.hpp
+is written by hand: headers that most programs use, sorted; each is public and needs only the standard library.
 
 `--write` brings the umbrellas up to date.
 """
@@ -12,6 +12,8 @@ import sys
 from source_tree import PENSTOCK, ROOMS, component_of, finish, headers, includes
 from source_tree import is_detail, is_umbrella, relative, room_of
 
+# What the sources of tables and their codecs share.
+UNNAMED = ("core/arrow_",)
 LICENCE = "// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception\n#pragma once\n\n"
 
 
@@ -20,7 +22,7 @@ def wanted():
     result = {}
     for header in headers():
         name = relative(header)
-        if is_umbrella(name) or is_detail(name) or component_of(header) != "core":
+        if is_umbrella(name) or is_detail(name) or component_of(header) != "core" or name.startswith(UNNAMED):
             continue
         result.setdefault(f"{room_of(name)}.hpp", []).append(f"penstock/{name}")
     result["all.hpp"] = [f"penstock/{room}.hpp" for room in sorted(ROOMS) if f"{room}.hpp" in result]

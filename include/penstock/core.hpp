@@ -3,9 +3,6 @@
 
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/any_seed.hpp>
-#include <penstock/core/arrow_abi.hpp>
-#include <penstock/core/arrow_column.hpp>
-#include <penstock/core/arrow_type.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/cached_form.hpp>
 #include <penstock/core/call.hpp>

@@ -5136,7 +5136,7 @@ PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
     std::size_t at = 0;
   };
   using namespace std::string_view_literals;
-  constexpr std::string_view png_signature = "\x89PNG\r\n\x1a\n"sv;
+  constexpr std::string_view signature_of_png = "\x89PNG\r\n\x1a\n"sv;
   static constexpr known formats[] = {
       // Whole signatures, then shorter ones.
       {"version https://git-lfs.github.com/spec/"sv,
@@ -5152,7 +5152,7 @@ PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
       {"Obj\1"sv, "an Avro file"},
       {"\x04\x22\x4d\x18"sv, "an lz4 file"},
       {"ustar"sv, "a tar archive", 257},
-      {png_signature, "a PNG image"},
+      {signature_of_png, "a PNG image"},
       {"\0\0\0\x0cJXL \r\n\x87\n"sv, "a JPEG XL image"},
       {"\0\0\0\x0cjP  \r\n\x87\n"sv, "a JPEG 2000 image"},
       {"GIF87a"sv, "a GIF image"},
@@ -5182,7 +5182,8 @@ PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
   };
   const std::string_view text = text_of(bytes);
   if (text.starts_with("RIFF") && text.size() >= 12 && text.substr(8, 4) == "WEBP") return "a WebP image";
-  if (text.starts_with("\x89PNG") && png_signature.starts_with(text)) return "the beginning of a PNG image";
+  if (text.starts_with("\x89PNG") && signature_of_png.starts_with(text))
+    return "the beginning of a PNG image";
   for (const known& f : formats)
     if (text.size() >= f.at + f.begin.size() && text.substr(f.at, f.begin.size()) == f.begin) return f.format;
   if (text.starts_with("BM") && text.size() > 17 && text.substr(15, 3) == std::string_view("\0\0\0", 3))
@@ -5190,13 +5191,14 @@ PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
   if (text.size() > 2 && text[0] == 'P' && text[1] >= '1' && text[1] <= '7' &&
       (text[2] == '\n' || text[2] == ' '))
     return "a PNM image";
-  const std::size_t first = std::min(text.find_first_not_of(" \t\r\n"), text.size());
-  std::string_view word = text.substr(first);
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  const std::string_view word = first < text.size() ? text.substr(first) : std::string_view();
   const auto begins = [&](std::string_view lower) {
-    return word.size() >= lower.size() &&
-           std::equal(lower.begin(), lower.end(), word.begin(), [](char a, char b) {
-             return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
-           });
+    for (std::size_t i = 0; i < lower.size(); ++i) {
+      const char c = i < word.size() ? word[i] : '\0';
+      if (lower[i] != (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c)) return false;
+    }
+    return true;
   };
   if (begins("<!doctype html") || begins("<html") || begins("<head"))
     return "an HTML page, perhaps an error message or a login of the server that it came from";
@@ -8238,11 +8240,6 @@ concept positional_part = part<T> && requires { requires bool(std::remove_cvref_
 template <class T>
 concept lone_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::one_at_a_time); };
 
-/// A source whose samples lie one behind the other in files, and are given out by hardly more than a copy:
-/// `static constexpr bool lies_in_sequence = true`. In that order, workers take many at a time.
-template <class T>
-concept sequential_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::lies_in_sequence); };
-
 /// A value stage that only chooses among the fields that arrive: `static constexpr bool only_chooses = true`.
 template <class T>
 concept choosing_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::only_chooses); };
@@ -8363,93 +8360,6 @@ class any_seed {
 };
 
 }  // namespace penstock::inline v0_1
-
-// ---- penstock/core/arrow_abi.hpp
-
-/// The structs of Arrow's C data and C stream interfaces, through which libraries exchange columns without
-/// copying them. They have the layout of ArrowSchema, ArrowArray and ArrowArrayStream: a pointer to one may
-/// be cast to a pointer to the other. This library has its own so that it depends on no other.
-///
-/// Source: Arrow, "The Arrow C data interface" and "The Arrow C stream interface".
-namespace penstock::inline v0_1::arrow_abi {
-
-/// Bits of `schema::flags`.
-inline constexpr std::int64_t dictionary_ordered = 1, nullable = 2, map_keys_sorted = 4;
-
-struct schema {
-  const char* format = nullptr;    ///< the type: "l" is int64
-  const char* name = nullptr;      ///< may be null
-  const char* metadata = nullptr;  ///< may be null
-  std::int64_t flags = 0;
-  std::int64_t n_children = 0;
-  schema** children = nullptr;
-  schema* dictionary = nullptr;
-  void (*release)(schema* self) = nullptr;  ///< null: nothing is here, or it was moved away
-  void* private_data = nullptr;
-};
-
-struct array {
-  std::int64_t length = 0;
-  std::int64_t null_count = 0;  ///< -1: not counted
-  std::int64_t offset = 0;      ///< of the first value in the buffers
-  std::int64_t n_buffers = 0;
-  std::int64_t n_children = 0;
-  const void** buffers = nullptr;
-  array** children = nullptr;
-  array* dictionary = nullptr;
-  void (*release)(array* self) = nullptr;  ///< null: nothing is here, or it was moved away
-  void* private_data = nullptr;
-};
-
-struct array_stream {
-  int (*get_schema)(array_stream* self, schema* out) = nullptr;  ///< 0, or a number of errno
-  int (*get_next)(array_stream* self, array* out) = nullptr;     ///< at the end `out` is released
-  const char* (*get_last_error)(array_stream* self) = nullptr;   ///< may return null
-  void (*release)(array_stream* self) = nullptr;  ///< null: nothing is here, or it was moved away
-  void* private_data = nullptr;
-};
-
-static_assert(sizeof(void*) != 8 || (sizeof(schema) == 72 && offsetof(schema, release) == 56 &&
-                                     sizeof(array) == 80 && offsetof(array, release) == 64 &&
-                                     sizeof(array_stream) == 40 && offsetof(array_stream, release) == 24),
-              "the layout is that of Arrow's C interfaces");
-
-/// Owns one of these structs, and releases it. The struct is moved out of where it was.
-template <class T>
-class held {
- public:
-  held() = default;
-  /// Takes it from a struct, which counts as released then.
-  explicit held(T& from) noexcept : value_(from) { from.release = nullptr; }
-  held(held&& other) noexcept : value_(other.value_) { other.value_.release = nullptr; }
-  held& operator=(held&& other) noexcept {
-    held taken(static_cast<held&&>(other));
-    const T mine = value_;
-    value_ = taken.value_;
-    taken.value_ = mine;
-    return *this;
-  }
-  ~held() {
-    if (value_.release != nullptr) value_.release(&value_);
-  }
-
-  [[nodiscard]] bool empty() const noexcept { return value_.release == nullptr; }
-  /// For functions that fill it.
-  [[nodiscard]] T* get() noexcept { return &value_; }
-  [[nodiscard]] const T& operator*() const noexcept { return value_; }
-  [[nodiscard]] const T* operator->() const noexcept { return &value_; }
-  /// Gives it away.
-  [[nodiscard]] T release() noexcept {
-    const T given = value_;
-    value_.release = nullptr;
-    return given;
-  }
-
- private:
-  T value_{};
-};
-
-}  // namespace penstock::inline v0_1::arrow_abi
 
 // ---- penstock/core/open_sample.hpp
 
@@ -10136,12 +10046,6 @@ class plan {
 
   /// Whether no stage does more with a sample than to choose parts of it.
   static constexpr bool only_chooses = ((!value_stage<Stages> || choosing_part<Stages>)&&...);
-  /// Whether samples are only copied from a `sequential_part`, in any order: no function of a user's is
-  /// called.
-  static constexpr bool only_copies = sequential_part<Source> && only_chooses;
-  /// Whether samples are only copied, in the order in which they lie in files.
-  static constexpr bool copies_in_order =
-      only_copies && ((!part_of_kind<Stages, order_tag> || counting_order<Stages>)&&...);
 
   /// One pass, if every epoch is identical; a mistake if they differ. The return type does not depend on the
   /// body, so that a program can ask whether a plan is a range.
@@ -13824,6 +13728,86 @@ PENSTOCK_INLINE double simulated::stall() const {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/evaluation/kept_samples.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Whether a node, or one below it, keeps samples.
+template <class Node>
+inline constexpr bool keeps_samples = [] {
+  if constexpr (requires { requires bool(Node::keeps_samples); })
+    return true;
+  else if constexpr (requires(const Node& node) { node.up; })
+    return keeps_samples<std::remove_cvref_t<decltype(std::declval<const Node&>().up)>>;
+  else
+    return false;
+}();
+
+/// Whether a sample of the source is kept by a chain, so that nothing of it is read again.
+template <class Node>
+[[nodiscard]] bool is_kept_in([[maybe_unused]] const Node& chain, [[maybe_unused]] position source) noexcept {
+  if constexpr (requires { requires bool(Node::keeps_samples); })
+    return chain.is_kept(source) || is_kept_in(chain.up, source);
+  else if constexpr (keeps_samples<Node>)
+    return is_kept_in(chain.up, source);
+  else
+    return false;
+}
+
+/// What a chain keeps, in all its stages.
+template <class Node>
+[[nodiscard]] kept_counters kept_in([[maybe_unused]] const Node& chain) noexcept {
+  kept_counters all;
+  if constexpr (requires { requires bool(Node::keeps_samples); }) all = chain.counters();
+  if constexpr (requires { chain.up; }) all += kept_in(chain.up);
+  return all;
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/evaluation/next_samples.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A sample's position in the order of its run, by which random numbers and errors go, and in its source.
+struct sample_position {
+  position at, source;
+};
+
+/// The positions in the source of the samples that a worker evaluates next, up to 64: they are computed
+/// together, so that permutations overlap with each other and not with the reading of samples.
+class next_samples {
+ public:
+  static constexpr std::size_t maximum = 64;
+
+  /// Computes the first n, at most `maximum`: `source_of(i)` gives one. Returns how many there are: one for
+  /// which that throws is asked for again when it is the first.
+  template <class SourceOf>
+  std::size_t find(std::uint64_t n, SourceOf source_of) {
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(n, maximum));
+    std::size_t found = 0;
+    try {
+      for (; found < count; ++found) sources_[found] = source_of(found);
+    } catch (...) {
+      if (found == 0) throw;
+    }
+    return found;
+  }
+  [[nodiscard]] position operator[](std::size_t i) const noexcept { return sources_[i]; }
+  [[nodiscard]] std::span<const position> first(std::size_t n) const noexcept { return {sources_.data(), n}; }
+  /// Whether the first n lie one behind the other in the source.
+  [[nodiscard]] bool in_sequence(std::size_t n) const noexcept {
+    std::uint64_t apart = 0;
+    for (std::size_t i = 0; i < n; ++i) apart |= sources_[i].index - sources_[0].index - i;
+    return apart == 0;
+  }
+
+ private:
+  std::array<position, maximum> sources_;
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/order/concepts.hpp
 
 /// Which sample is next: orders are arithmetic on positions, and each of them is invertible.
@@ -14697,8 +14681,7 @@ struct damaged_shard {
 ///
 /// It may have `static constexpr bool renumbers`: true if number i names a different sample in each epoch, or
 /// depends on more than `fingerprint()`; then nothing can be derived from its samples, and they cannot be
-/// chosen by values; and `static constexpr bool lies_in_sequence`: see `sequential_part`. Members marked
-/// "optional" may be missing. In a source whose samples change with the
+/// chosen by values. Members marked "optional" may be missing. In a source whose samples change with the
 /// epoch (`mix`), `key`, `ranges` and `will_need` take the whole position instead of the index.
 ///
 ///   element                       the type that `evaluate` passes to its sink (may be unfinished)
@@ -15810,8 +15793,8 @@ class range_store;
 /// Threads: one worker's.
 class fetched_sample {
  public:
-  /// Sets the store that workers take from; null if nothing is fetched.
-  void use(range_store* store) noexcept { store_ = store; }
+  /// Sets the store that workers take from, null if nothing is fetched; returns the one before.
+  range_store* use(range_store* store) noexcept { return std::exchange(store_, store); }
   /// Sets the row of the sample evaluated next.
   void stand_at(std::uint64_t row) noexcept { row_ = row; }
 
@@ -16173,6 +16156,11 @@ concept looks_ahead = requires(const Reader& r, std::span<const position> next, 
 template <class Reader>
 concept shows_contiguous = requires { requires bool(Reader::shows_contiguous); };
 
+/// Whether the samples of a reader lie in memory, and are copied from there.
+template <class Reader>
+inline constexpr bool hands_out_memory =
+    prefetches_memory<Reader> || looks_ahead<Reader> || shows_contiguous<Reader>;
+
 /// Calls `sink(session, object, offset, size)` for each byte range of a sample.
 template <tells_ranges Reader, class Sink>
 void ranges_of(const Reader& reader, position at, scout_of<Reader>& scout, Sink&& sink) {
@@ -16286,10 +16274,6 @@ struct stage_cost {
 
 /// Whether an evaluation is timed: a type, so that the untimed one costs nothing.
 using untimed = std::false_type;
-/// Untimed, with source positions computed in advance by `look_up`.
-struct looked_up : std::false_type {};
-/// Like `looked_up`, for samples whose bytes may have been fetched before their turn.
-struct looked_up_in_order : looked_up {};
 
 namespace detail {
 
@@ -16319,13 +16303,19 @@ struct failure_mark {
   }
 };
 
+/// The node of the source in a chain, or its worker in the chain's.
+template <class T>
+auto& innermost(T& all) noexcept {
+  if constexpr (requires { all.up; })
+    return innermost(all.up);
+  else
+    return all;
+}
+
 /// The root at the bottom of a worker.
 template <class W>
 worker_root& root_of(W& w) noexcept {
-  if constexpr (innermost_worker<W>)
-    return w.root;
-  else
-    return root_of(w.up);
+  return innermost(w).root;
 }
 
 }  // namespace detail
@@ -16530,7 +16520,6 @@ class sample_cache_node {
   };
   static constexpr std::uint32_t depth = Up::depth + 1;
   static constexpr bool has_pieces = Up::has_pieces;
-  static constexpr bool wants_look_up = Up::wants_look_up;
   static constexpr bool has_runs = false, keeps_samples = true;
 
   Up up;
@@ -16538,30 +16527,17 @@ class sample_cache_node {
   sample_cache_node(Up inner, std::uint64_t limit)
       : up(std::move(inner)), table_(new detail::sample_cache_table(limit, destroy)) {}
 
-  template <class IndexOf>
-  std::uint64_t look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
-    return up.look_up(first, n, w.up, index_of);
-  }
-  template <class Timing>
-  [[nodiscard]] position source_of(position p, const worker& w, Timing timing) const {
-    return up.source_of(p, w.up, timing);
-  }
-  template <class Timing>
-  void pass_over(worker& w, Timing timing) const {
-    up.pass_over(w.up, timing);
-  }
   /// Whether a sample of the source is kept, and so not read again.
   [[nodiscard]] bool is_kept(position source) const noexcept { return table_->find(source.index) != nullptr; }
   [[nodiscard]] kept_counters counters() const noexcept { return table_->counters(); }
 
   template <class Timing, class Sink>
-  void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
+  void evaluate(sample_position p, worker& w, Sink&& sink, Timing timing) const {
     auto& root = detail::root_of(w.up);
     if constexpr (Timing::value) {
       root.landing = {};
       const std::uint64_t begin = Timing::now();
-      const position source = up.source_of(p, w.up, timing);
-      const form* const found = find(source);
+      const form* const found = find(p.source);
       count(w, Timing::now() - begin);
       if (found == nullptr) {
         std::unique_ptr<form> made;
@@ -16577,18 +16553,17 @@ class sample_cache_node {
             },
             timing);
         const std::uint64_t evaluated = Timing::now();
-        add(source, made);
+        add(p.source, made);
         w.cost.nanoseconds += Timing::now() - evaluated;
       } else {
-        up.pass_over(w.up, timing);
+        detail::innermost(up).pass_over(detail::innermost(w.up));
         root.landing.hand_on(timing, sink, show_cached(*found));
         w.cost.nanoseconds += root.landing.template share_of_stage<form, shown_of<Element>>();
         root.landing.passed();
       }
     } else {
-      const position source = up.source_of(p, w.up, timing);
-      if (const form* const found = find(source); found != nullptr) {
-        up.pass_over(w.up, timing);
+      if (const form* const found = find(p.source); found != nullptr) {
+        detail::innermost(up).pass_over(detail::innermost(w.up));
         sink(show_cached(*found));
       } else {
         std::unique_ptr<form> made;
@@ -16596,7 +16571,7 @@ class sample_cache_node {
             p, w.up,
             [&]<class V>(V&& value) { sink(show_cached(make(std::forward<V>(value), made, w.own))); },
             timing);
-        add(source, made);
+        add(p.source, made);
       }
     }
   }
@@ -16629,37 +16604,6 @@ class sample_cache_node {
   shared<detail::sample_cache_table> table_;
 };
 
-/// Whether a node, or one below it, keeps samples.
-template <class Node>
-inline constexpr bool keeps_samples = [] {
-  if constexpr (requires { requires bool(Node::keeps_samples); })
-    return true;
-  else if constexpr (requires(const Node& node) { node.up; })
-    return keeps_samples<std::remove_cvref_t<decltype(std::declval<const Node&>().up)>>;
-  else
-    return false;
-}();
-
-/// Whether a sample of the source is kept by a chain, so that nothing of it is read again.
-template <class Node>
-[[nodiscard]] bool is_kept_in([[maybe_unused]] const Node& chain, [[maybe_unused]] position source) noexcept {
-  if constexpr (requires { requires bool(Node::keeps_samples); })
-    return chain.is_kept(source) || is_kept_in(chain.up, source);
-  else if constexpr (keeps_samples<Node>)
-    return is_kept_in(chain.up, source);
-  else
-    return false;
-}
-
-/// What a chain keeps, in all its stages.
-template <class Node>
-[[nodiscard]] kept_counters kept_in([[maybe_unused]] const Node& chain) noexcept {
-  kept_counters all;
-  if constexpr (requires { requires bool(Node::keeps_samples); }) all = chain.counters();
-  if constexpr (requires { chain.up; }) all += kept_in(chain.up);
-  return all;
-}
-
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/evaluation/stage_chain.hpp
@@ -16681,80 +16625,45 @@ using fetched_for = std::conditional_t<takes_fetched<Reader>, fetched_sample, no
 template <class Stage>
 concept reads_contiguous = requires { requires bool(Stage::reads_contiguous); };
 
-/// The innermost node over an indexed source: maps the position to a source position and asks its reader.
-template <class Reader, class Binding>
+/// The innermost node over an indexed source: asks its reader.
+template <class Reader>
 struct source_node {
-  static constexpr std::size_t look_ahead = 4;
+  static constexpr std::size_t ahead = 4;  ///< samples whose memory is prefetched before their turn
 
   struct worker {
     detail::worker_root root;
-    const Binding* binding = nullptr;
-    // positions of the next samples, if looked up; the last one is repeated to pad the look-ahead
-    std::array<position, 64 + look_ahead> places{};
-    std::size_t next = 0;
     [[no_unique_address]] detail::fetched_for<Reader> fetched;
     typename Reader::worker own;
-
-    /// Whether the n samples looked up last lie one behind the other in the source.
-    [[nodiscard]] bool in_sequence(std::uint64_t n) const noexcept {
-      std::uint64_t apart = 0;
-      for (std::size_t i = 0; i < n; ++i) apart |= places[i].index - places[0].index - i;
-      return apart == 0;
-    }
-    /// Makes `source` the next `looked_up` sample.
-    void stand_at(position source) noexcept {
-      places[0] = places[look_ahead] = source;
-      next = 0;
-    }
   };
   static constexpr std::uint32_t depth = 0;
   static constexpr bool has_pieces = false;
-  /// Whether looking up several samples at once pays, even if each is slow to evaluate.
-  static constexpr bool wants_look_up = looks_ahead<Reader>;
   static constexpr bool has_runs = shows_contiguous<Reader>;
 
   const Reader* reader = nullptr;
 
-  /// Computes the source positions of the next n <= 64 samples, so that permutations overlap with each other
-  /// and not with the reading of samples. Returns how many there are: an order that throws is asked again
-  /// when it is that sample's turn.
-  template <class IndexOf>
-  std::uint64_t look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
-    const Binding& bound = *w.binding;
-    std::size_t found = 0;
-    try {
-      for (; found < n; ++found) w.places[found] = bound(index_of(first + found));
-    } catch (...) {
-      if (found == 0) throw;
-    }
+  /// The samples that come next, at most `next_samples::maximum`.
+  void look_ahead([[maybe_unused]] std::span<const position> next, [[maybe_unused]] worker& w) const {
     if constexpr (looks_ahead<Reader>) {
-      reader->look_ahead({w.places.data(), found}, w.own);
+      reader->look_ahead(next, w.own);
       // One line of each: the processor looks up the pages of several at once, and only one after another if
       // the lines of a sample stand between them.
-      for (std::size_t i = 0; i < found; ++i) reader->prefetch_ahead(i, w.own, 1);
+      for (std::size_t i = 0; i < next.size(); ++i) reader->prefetch_ahead(i, w.own, 1);
     }
-    for (std::size_t i = 0; i < look_ahead; ++i) {
-      prefetch(i, w);
-      w.places[found + i] = w.places[found - 1];
-    }
-    w.next = 0;
-    return found;
+    for (std::size_t i = 0; i < std::min(ahead, next.size()); ++i) prefetch(next, i, w);
   }
-
-  /// The source's sample that `evaluate` would ask for next.
-  template <class Timing>
-  [[nodiscard]] position source_of(position p, const worker& w, Timing) const {
-    if constexpr (std::is_base_of_v<looked_up, Timing>)
-      return w.places[w.next];
-    else
-      return (*w.binding)(p.index);
+  /// Number i of them is evaluated next.
+  // Not an ordinary function: at -O2 a call that only prefetches counts as having no effect and is removed.
+  [[gnu::always_inline]] void turn_of(std::span<const position> next, std::size_t i,
+                                      const worker& w) const noexcept {
+    if (i + ahead < next.size()) prefetch(next, i + ahead, w);
   }
-  /// Goes on as if it had been evaluated: what was fetched for it is released.
-  template <class Timing>
-  void pass_over(worker& w, Timing) const {
-    if constexpr (std::is_base_of_v<looked_up, Timing>) ++w.next;
-    if constexpr (takes_fetched<Reader> && !std::is_same_v<Timing, looked_up>)
-      const fetched_sample::scope held(w.fetched);
+  /// The sample evaluated next is in this row of the run, for which its bytes may have been fetched.
+  void stand_at([[maybe_unused]] std::uint64_t row, [[maybe_unused]] worker& w) const noexcept {
+    if constexpr (takes_fetched<Reader>) w.fetched.stand_at(row);
+  }
+  /// Goes on as if the next sample had been evaluated: what was fetched for it is released.
+  void pass_over([[maybe_unused]] worker& w) const {
+    if constexpr (takes_fetched<Reader>) const fetched_sample::scope held(w.fetched);
   }
 
   /// Of n samples of the source, shows as many as lie one behind the other in memory, by the first of them:
@@ -16782,28 +16691,19 @@ struct source_node {
   }
 
   template <class Timing, class Sink>
-  void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
+  void evaluate(sample_position p, worker& w, Sink&& sink, Timing timing) const {
     if constexpr (timing) {
       detail::worker_root& root = w.root;
       root.landing = {};
       const std::uint64_t begin = Timing::now();
-      ask((*w.binding)(p.index), w, [&]<class V>(V&& value) {
+      ask(p.source, w, [&]<class V>(V&& value) {
         root.cost.nanoseconds += Timing::now() - begin;
         ++root.cost.timed;
         root.landing.hand_on(timing, sink, std::forward<V>(value));
         root.cost.nanoseconds += root.landing.template share_of_source<std::remove_cvref_t<V>>();
       });
-    } else if constexpr (std::is_same_v<Timing, looked_up>) {
-      prefetch(w.next + look_ahead, w);
-      if constexpr (calls_functions<Reader>)
-        ask(w.places[w.next++], w, std::forward<Sink>(sink));
-      else
-        reader->evaluate(w.places[w.next++], w.own, std::forward<Sink>(sink));
-    } else if constexpr (std::is_same_v<Timing, looked_up_in_order>) {
-      prefetch(w.next + look_ahead, w);
-      ask(w.places[w.next++], w, std::forward<Sink>(sink));
     } else {
-      ask((*w.binding)(p.index), w, std::forward<Sink>(sink));
+      ask(p.source, w, std::forward<Sink>(sink));
     }
   }
 
@@ -16826,29 +16726,34 @@ struct source_node {
       reader->evaluate(source, w.own, std::forward<Sink>(sink));
     }
   }
-  // Not an ordinary function: at -O2 a call that only prefetches counts as having no effect and is removed.
-  [[gnu::always_inline]] void prefetch(std::size_t next, const worker& w) const noexcept {
+  [[gnu::always_inline]] void prefetch([[maybe_unused]] std::span<const position> next, std::size_t i,
+                                       [[maybe_unused]] const worker& w) const noexcept {
     if constexpr (looks_ahead<Reader>)
-      reader->prefetch_ahead(next, w.own, ~std::uint64_t{0});
+      reader->prefetch_ahead(i, w.own, ~std::uint64_t{0});
     else if constexpr (prefetches_memory<Reader>)
-      reader->prefetch(w.places[next]);
+      reader->prefetch(next[i]);
   }
 };
 
-/// The innermost node over a source that can only be read forward: the sample has already been read.
+/// The innermost node over a source that can only be read forward: the samples have already been read, and a
+/// position in the source is a number among them.
 template <class Item>
 struct item_node {
   struct worker {
     detail::worker_root root;
-    const Item* item = nullptr;
+    const Item* items = nullptr;
   };
   static constexpr std::uint32_t depth = 0;
-  static constexpr bool has_pieces = false, wants_look_up = false, has_runs = false;
+  static constexpr bool has_pieces = false, has_runs = false;
+
+  static void look_ahead(std::span<const position>, worker&) noexcept {}
+  static void turn_of(std::span<const position>, std::size_t, const worker&) noexcept {}
+  static void stand_at(std::uint64_t, worker&) noexcept {}
 
   template <class Timing, class Sink>
-  void evaluate(position, worker& w, Sink&& sink, Timing) const {
+  void evaluate(sample_position p, worker& w, Sink&& sink, Timing) const {
     if constexpr (Timing::value) w.root.landing = {};
-    sink(*w.item);
+    sink(w.items[p.source.index]);
   }
 };
 
@@ -16866,7 +16771,6 @@ struct stage_node {
   };
   static constexpr std::uint32_t depth = Up::depth + 1;
   static constexpr bool has_pieces = Up::has_pieces || part_of_kind<Stage, flat_map_tag>;
-  static constexpr bool wants_look_up = Up::wants_look_up;
   static constexpr bool has_runs = Up::depth == 0 && Up::has_runs && reads_contiguous<Stage>;
 
   [[no_unique_address]] Up up;
@@ -16874,18 +16778,6 @@ struct stage_node {
   std::uint64_t seed = 0;
   std::uint64_t stream = 0;
 
-  template <class IndexOf>
-  std::uint64_t look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
-    return up.look_up(first, n, w.up, index_of);
-  }
-  template <class Timing>
-  [[nodiscard]] position source_of(position p, const worker& w, Timing timing) const {
-    return up.source_of(p, w.up, timing);
-  }
-  template <class Timing>
-  void pass_over(worker& w, Timing timing) const {
-    up.pass_over(w.up, timing);
-  }
   /// Evaluates as many of n samples of the source at once as lie one behind the other: `sink` gets a record
   /// of value runs and their length, and says whether it took them. Returns how many were taken, perhaps
   /// none.
@@ -16910,9 +16802,9 @@ struct stage_node {
         timing);
   }
   template <class Timing, class Sink>
-  void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
+  void evaluate(sample_position p, worker& w, Sink&& sink, Timing timing) const {
     up.evaluate(
-        p, w.up, [&]<class V>(V&& value) { pass(p, w, sink, std::forward<V>(value), timing); }, timing);
+        p, w.up, [&]<class V>(V&& value) { pass(p.at, w, sink, std::forward<V>(value), timing); }, timing);
   }
 
  private:
@@ -16983,18 +16875,24 @@ struct stage_node {
 
 namespace detail {
 
-/// Whether an innermost worker takes the bytes fetched for its sample's turn.
-template <class W>
-concept stands_at_rows = requires(W& w) { w.fetched.stand_at(std::uint64_t{}); };
+/// While it lives, a worker evaluates samples that are not of its turn: nothing was fetched for them.
+template <class Worker>
+class out_of_turn {
+ public:
+  explicit out_of_turn(Worker& w) noexcept : worker_(w) {
+    if constexpr (fetches) store_ = w.fetched.use(nullptr);
+  }
+  out_of_turn(const out_of_turn&) = delete;
+  out_of_turn& operator=(const out_of_turn&) = delete;
+  ~out_of_turn() {
+    if constexpr (fetches) worker_.fetched.use(store_);
+  }
 
-/// The innermost worker, where the engine puts the binding or the item.
-template <class W>
-auto& innermost(W& w) noexcept {
-  if constexpr (innermost_worker<W>)
-    return w;
-  else
-    return innermost(w.up);
-}
+ private:
+  static constexpr bool fetches = requires(Worker& w) { w.fetched.use(nullptr); };
+  Worker& worker_;
+  range_store* store_ = nullptr;
+};
 
 /// Calls f(number, cost) for the source and each value stage, innermost first; returns the number of the
 /// outermost.
@@ -17021,9 +16919,8 @@ template <class Element, class Node, class Stage, class... Rest>
 auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stage, const Rest&... rest) {
   using next_element = typename output_of<Stage, Element>::type;
   if constexpr (part_of_kind<Stage, sample_cache_tag>) {
-    return nest<next_element>(
-        sample_cache_node<Node, std::remove_cvref_t<Element>>(std::move(node), stage.limit), seed, number,
-        rest...);
+    return nest<next_element>(stage.template around<std::remove_cvref_t<Element>>(std::move(node)), seed,
+                              number, rest...);
   } else if constexpr (value_stage<Stage>) {
     constexpr bool random = stage_uses_random<Stage, Element>;
     std::uint64_t stream = number;
@@ -24373,6 +24270,96 @@ PENSTOCK_INLINE void block_pool::give_back(block* b) noexcept {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/block/held_column.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// One share of a block: while it exists, the block's memory is not reused and its pool is not destroyed.
+class block_share {
+ public:
+  using give_back = void (*)(block&, std::uint32_t shares) noexcept;
+
+  block_share() noexcept = default;
+  /// Adds a share of a block; the caller must already hold one.
+  block_share(block& of, give_back how) noexcept;
+  block_share(const block_share& other) noexcept;
+  block_share(block_share&& other) noexcept
+      : block_(std::exchange(other.block_, nullptr)), give_back_(other.give_back_) {}
+  block_share& operator=(block_share other) noexcept {
+    std::swap(block_, other.block_);
+    std::swap(give_back_, other.give_back_);
+    return *this;
+  }
+  ~block_share() {
+    if (block_ != nullptr) give_back_(*block_, 1);
+  }
+
+  [[nodiscard]] explicit operator bool() const noexcept { return block_ != nullptr; }
+
+ private:
+  block* block_ = nullptr;
+  give_back give_back_ = nullptr;
+};
+
+}  // namespace detail
+
+/// One field of a batch, held: what `hold<"x">(batch)` returns. It keeps the batch's memory alive as the
+/// batch itself does, and may outlive batch, run and plan; tensors of other libraries can be built on it.
+/// Copies hold the memory too. A moved-from column holds nothing, and its view is empty.
+///
+/// It counts as a batch that the consumer holds: the run gets the memory back when the last holder releases
+/// it, in any thread. Cost: one atomic addition to create and one to destroy; no allocation.
+template <class View>
+class held_column {
+ public:
+  held_column() = default;
+  held_column(const held_column&) = default;
+  held_column(held_column&& other) noexcept
+      : share_(std::move(other.share_)),
+        view_(std::exchange(other.view_, View{})),
+        device_data_(std::exchange(other.device_data_, nullptr)) {}
+  held_column& operator=(held_column other) noexcept {
+    std::swap(share_, other.share_);
+    std::swap(view_, other.view_);
+    std::swap(device_data_, other.device_data_);
+    return *this;
+  }
+  ~held_column() = default;
+  held_column(detail::block_share share, const View& view, const void* device_data) noexcept
+      : share_(std::move(share)), view_(view), device_data_(device_data) {}
+
+  /// Like `get<"x">(batch)`; valid while any copy holds the column.
+  [[nodiscard]] const View& view() const& noexcept { return view_; }
+  const View& view() const&& = delete;
+  /// Like `batch.device_data()`. For a device with streams: call `batch.on(stream)` for each stream that will
+  /// use it before you drop the batch.
+  [[nodiscard]] const void* device_data() const noexcept { return device_data_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(share_); }
+  /// Releases the memory.
+  void reset() noexcept { *this = held_column(); }
+
+ private:
+  detail::block_share share_;
+  View view_{};
+  const void* device_data_ = nullptr;
+};
+
+namespace detail {
+
+inline block_share::block_share(block& of, give_back how) noexcept : block_(&of), give_back_(how) {
+  of.shares.fetch_add(1, std::memory_order_relaxed);
+}
+inline block_share::block_share(const block_share& other) noexcept
+    : block_(other.block_), give_back_(other.give_back_) {
+  if (block_ != nullptr) block_->shares.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/block/batch_view.hpp
 
 /// The views that `get<"name">(batch)` returns, by collate policy. They are valid while the batch is held.
@@ -25623,443 +25610,18 @@ using columns_of = typename detail::columns_of_plan<Plan>::type;
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/stage/batch_columns.hpp
+// ---- penstock/run/block/plan_blocks.hpp
 
-/// The columns of a batch, as a function of `map_batch` receives them, and those that it may return.
+/// What the blocks of a plan consist of, where no stage works on batches; `map_batch` and `on_device` bring
+/// the rest, see run/mapping.
 namespace penstock::inline v0_1 {
 
 namespace detail {
-
-/// What is known about a batch beyond its columns.
-struct batch_facts {
-  std::size_t size = 0;    ///< slots
-  std::size_t valid = 0;   ///< slots with a sample; includes holes
-  std::size_t holes = 0;   ///< how many of `valid` are holes
-  std::size_t global = 0;  ///< samples of the global step
-  position place;
-  /// 1 for each slot that holds a sample; empty until requested
-  mutable std::vector<std::uint8_t> mask{};
-
-  /// The mask, made if nobody has requested it before.
-  [[nodiscard]] std::span<const std::uint8_t> valid_mask() const;
-};
-
-}  // namespace detail
-
-/// The columns of one batch, to be changed in place; a function of `map_batch` is called with them.
-/// `get<"name">(columns)` returns the view that `get<"name">(batch)` would return, but writable: a span of
-/// numbers, a `tensor_view` with the slots in front, a `strided_view` of pitched rows, or the views of ragged
-/// and padded values and arrays. Lengths and shapes are fixed.
-///
-/// Slots without a sample are included: padding at the end, and the holes that `bad_samples::skip` leaves.
-/// They are zeros; `valid()` tells them apart. Valid during the call.
-template <class Views>
-class batch_columns {
- public:
-  using is_batch_columns = void;
-  /// A record of views, or the view of values without names.
-  using views_type = Views;
-
-  batch_columns(const Views& views, const detail::batch_facts& facts) noexcept
-      : views_(views), facts_(&facts) {}
-
-  /// Slots of this rank's batch, padding included.
-  [[nodiscard]] std::size_t size() const noexcept { return facts_->size; }
-  /// Slots that hold a sample.
-  [[nodiscard]] std::size_t valid_size() const noexcept { return facts_->valid - facts_->holes; }
-  /// Samples of the whole global step, as `batch.global_size()`.
-  [[nodiscard]] std::size_t global_size() const noexcept { return facts_->global; }
-  /// 1 for each slot that holds a sample, 0 for padding and for holes. The first call allocates.
-  [[nodiscard]] std::span<const std::uint8_t> valid() const { return facts_->valid_mask(); }
-  [[nodiscard]] std::uint64_t epoch() const noexcept { return facts_->place.epoch; }
-  /// The number of this batch in its epoch.
-  [[nodiscard]] std::uint64_t step() const noexcept { return facts_->place.index; }
-
-  /// The view of field `I`, in the order of the element's type; use 0 for values without names.
-  template <std::size_t I>
-  [[nodiscard]] auto field() const noexcept {
-    if constexpr (any_record<Views>)
-      return views_.template at<I>();
-    else
-      return views_;
-  }
-  /// The only field of a batch whose elements are not records.
-  [[nodiscard]] Views values() const noexcept
-    requires(!any_record<Views>)
-  {
-    return views_;
-  }
-  [[nodiscard]] auto begin() const noexcept
-    requires(!any_record<Views> && requires(const Views& v) { v.begin(); })
-  {
-    return views_.begin();
-  }
-  [[nodiscard]] auto end() const noexcept
-    requires(!any_record<Views> && requires(const Views& v) { v.end(); })
-  {
-    return views_.end();
-  }
-
- private:
-  Views views_;
-  const detail::batch_facts* facts_;
-};
-
-/// The columns of any batch, also by reference.
-template <class T>
-concept any_batch_columns = requires { typename std::remove_cvref_t<T>::is_batch_columns; };
-
-/// The view of a field of a batch's columns: `get<"image">(columns)`.
-template <fixed_string Name, any_batch_columns C>
-[[nodiscard]] auto get(C&& columns) noexcept {
-  using views = typename std::remove_cvref_t<C>::views_type;
-  constexpr bool found = has_field<views, name_of<Name>>;
-  if constexpr (!found)
-    mistakes::no_such_field_in_batch::explain<typename detail::names_of_record<views>::type>();
-  if constexpr (found)
-    return columns.template field<views::template index_of<name_of<Name>>>();
-  else
-    return std::span<int>();  // one error is enough
-}
-template <std::size_t I, any_batch_columns C>
-[[nodiscard]] auto get(C&& columns) noexcept {
-  return columns.template field<I>();
-}
-
-namespace detail {
-
-/// A writable view of one column of a batch.
-template <class V, class Policy>
-consteval auto editing_view() {
-  using kept = stored<V>;
-  if constexpr (kept::shape == shape_class::fixed) {
-    if constexpr (kept::scalar)
-      return std::type_identity<std::span<typename kept::type>>{};
-    else if constexpr (has_gaps<Policy>)
-      return std::type_identity<strided_view<typename kept::type>>{};
-    else
-      return std::type_identity<tensor_view<typename kept::type>>{};
-  } else if constexpr (has_gaps<Policy>) {
-    return std::type_identity<strided_view<typename kept::type>>{};
-  } else if constexpr (stacks<Policy>) {
-    return std::type_identity<tensor_view<typename kept::type>>{};
-  } else if constexpr (std::is_same_v<Policy, pad_policy>) {
-    return std::type_identity<basic_padded_view<typename kept::type>>{};
-  } else if constexpr (pads_all<Policy>) {
-    return std::type_identity<basic_padded_arrays_view<typename kept::type>>{};
-  } else {
-    return std::type_identity<basic_ragged_view<typename kept::type>>{};
-  }
-}
-template <class V, class Policy>
-using editing = typename decltype(editing_view<std::remove_cvref_t<V>, Policy>())::type;
-
-/// The views of a chain's columns at some place after `batch`: `Columns` is the `batch` stage, or what a
-/// `map_batch` there has returned.
-template <class Columns, class Element>
-struct views_of_columns {
-  using type = Columns;
-};
-template <part_of_kind<batch_tag> Batch, class Element>
-struct views_of_columns<Batch, Element> {
-  using type = editing<Element, typename Batch::template policy<void>>;
-};
-template <part_of_kind<batch_tag> Batch, class... Fields>
-struct views_of_columns<Batch, record<Fields...>> {
-  using type = record<basic_field<
-      typename Fields::name_type,
-      editing<typename Fields::type, typename Batch::template policy<typename Fields::name_type>>>...>;
-};
-
-template <class Columns, class Stage, class Element>
-struct views_of_columns<columns_on_device<Columns, Stage>, Element> : views_of_columns<Columns, Element> {};
-
-/// The views of the columns at a place after `batch`, with which functions there are called.
-template <class Context>
-using views_in = typename views_of_columns<typename Context::columns,
-                                           std::remove_cvref_t<typename Context::element>>::type;
-
-/// Whether a value can be a column of a batch: numbers with a shape that the value knows.
-template <class V>
-inline constexpr bool is_column = [] {
-  if constexpr (shape_class_of<V> == shape_class::fixed)
-    return !stored<V>::scalar;
-  else
-    return shape_class_of<V> == shape_class::announced;
-}();
-
-/// The view of a returned column: a span of a list of numbers, a `tensor_view` of anything with a shape.
-template <class V>
-using returned_view = std::conditional_t<requires(const V& v) {
-  v.shape();
-}, tensor_view<typename stored<V>::type>, std::span<typename stored<V>::type>>;
-
-/// The views of the new columns that a function of `map_batch` returns; void if it returns nothing, or
-/// something that cannot be columns.
-template <class R>
-struct returned_columns {
-  static constexpr bool are_columns = false;
-  using type = void;
-};
-template <class R>
-  requires is_column<R>
-struct returned_columns<R> {
-  static constexpr bool are_columns = true;
-  using type = returned_view<R>;
-};
-template <class... Fields>
-  requires(sizeof...(Fields) != 0 && (is_column<std::remove_cvref_t<typename Fields::type>> && ...))
-struct returned_columns<record<Fields...>> {
-  static constexpr bool are_columns = true;
-  using type = record<
-      basic_field<typename Fields::name_type, returned_view<std::remove_cvref_t<typename Fields::type>>>...>;
-};
-
-}  // namespace detail
-
-inline std::span<const std::uint8_t> detail::batch_facts::valid_mask() const {
-  if (mask.empty()) {
-    mask.assign(size, 0);
-    std::fill_n(mask.begin(), static_cast<std::ptrdiff_t>(valid), std::uint8_t{1});
-  }
-  return mask;
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/block/mapped_columns.hpp
-
-/// The columns of a block whose batches get new columns from `map_batch`.
-namespace penstock::inline v0_1 {
-
-/// A column that a function returned for a whole batch, in memory of the device's session. `View` is what the
-/// next function receives: a span of numbers, or a `tensor_view`.
-template <class View>
-class returned_column {
- public:
-  using value_type = typename View::value_type;
-
-  template <class Session>
-  returned_column(Session& session, memory_account& account) : memory_(session, account) {}
-
-  /// Copies what was returned, or lets it write itself here. Allocates only if it is larger than any before.
-  template <class V>
-  void assign(const V& value) {
-    const extents shape = detail::value_shape(value);
-    const auto count = detail::to_size(shape.elements());
-    memory_.reserve(count * sizeof(value_type));
-    if (count != 0) detail::write_values(value, data(), shape, memory_.space());
-    shape_ = shape;
-  }
-  /// For a batch without slots.
-  void clear() noexcept { shape_ = extents(std::uint64_t{0}); }
-
-  [[nodiscard]] View edit() const noexcept { return shown<value_type>(); }
-  [[nodiscard]] auto view() const noexcept { return shown<const value_type>(); }
-  [[nodiscard]] bytes_view bytes() const noexcept { return {memory_.data(), count() * sizeof(value_type)}; }
-  [[nodiscard]] std::uint64_t held() const noexcept { return memory_.capacity(); }
-  void release() noexcept {
-    clear();
-    memory_.release();
-  }
-
- private:
-  [[nodiscard]] value_type* data() const noexcept { return reinterpret_cast<value_type*>(memory_.data()); }
-  [[nodiscard]] std::size_t count() const noexcept { return detail::to_size(shape_.elements()); }
-  template <class T>
-  [[nodiscard]] auto shown() const noexcept {
-    if constexpr (std::is_same_v<View, std::span<value_type>>)
-      return std::span<T>(data(), count());
-    else
-      return tensor_view<T>(data(), shape_);
-  }
-
-  slot_memory memory_;
-  extents shape_{std::uint64_t{0}};
-};
-
-namespace detail {
-
-/// The read-only counterpart of a writable view.
-template <class View>
-using reading = decltype(std::declval<const returned_column<View>&>().view());
-
-}  // namespace detail
-
-/// The columns that one function of `map_batch` returns.
-template <class... Columns>
-class returned_arrays {
- public:
-  static constexpr std::size_t size = sizeof...(Columns);
-
-  template <class Session>
-  returned_arrays(Session& session, memory_account& account)
-      : columns_(make(session, account, std::index_sequence_for<Columns...>{})) {}
-
-  void clear() noexcept {
-    columns_.apply([](auto&... columns) { (columns.clear(), ...); });
-  }
-  [[nodiscard]] std::uint64_t held() const noexcept {
-    return columns_.apply([](const auto&... columns) { return (columns.held() + ...); });
-  }
-  void release() noexcept {
-    columns_.apply([](auto&... columns) { (columns.release(), ...); });
-  }
-  [[nodiscard]] std::array<bytes_view, size> bytes() const {
-    return columns_.apply(
-        [](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes()...}; });
-  }
-  template <std::size_t I>
-  [[nodiscard]] auto view() const noexcept {
-    return detail::at<I>(columns_).view();
-  }
-  /// Like `view`, but writable.
-  template <std::size_t I>
-  [[nodiscard]] auto edit_one() const noexcept {
-    return detail::at<I>(columns_).edit();
-  }
-
- protected:
-  pack<Columns...> columns_;
-
- private:
-  template <class Session, std::size_t... Is>
-  static pack<Columns...> make(Session& session, memory_account& account, std::index_sequence<Is...>) {
-    return {{detail::pack_slot<Is, Columns>{Columns(session, account)}...}};
-  }
-};
-
-/// The columns that one function of `map_batch` returns, by the views that the next function receives: one
-/// view, or a record of views.
-template <class Views>
-class returned_set : public returned_arrays<returned_column<Views>> {
- public:
-  /// The element type that a batch reports.
-  using element = detail::reading<Views>;
-  using returned_arrays<returned_column<Views>>::returned_arrays;
-
-  template <class R>
-  void assign(const R& made) {
-    detail::at<0>(this->columns_).assign(made);
-  }
-  [[nodiscard]] Views edit() const noexcept { return detail::at<0>(this->columns_).edit(); }
-};
-template <class... Fields>
-class returned_set<record<Fields...>> : public returned_arrays<returned_column<typename Fields::type>...> {
- public:
-  using element = record<basic_field<typename Fields::name_type, detail::reading<typename Fields::type>>...>;
-  using returned_arrays<returned_column<typename Fields::type>...>::returned_arrays;
-
-  template <class R>
-  void assign(const R& made) {
-    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      (detail::at<Is>(this->columns_).assign(made.template at<Is>()), ...);
-    }(std::index_sequence_for<Fields...>{});
-  }
-  [[nodiscard]] record<Fields...> edit() const noexcept {
-    return this->columns_.apply([](const auto&... columns) { return record<Fields...>(columns.edit()...); });
-  }
-};
-
-/// The columns that collect samples, followed by a set of new ones for each function that returns any; the
-/// batch shows the last set.
-template <class Gathered, class... Sets>
-class mapped_columns : public Gathered {
-  using last = detail::type_at<sizeof...(Sets) - 1, pack<Sets...>>;
-
- public:
-  /// The element type that `batch_handle` reports.
-  using element = typename last::element;
-
-  template <class Session>
-  mapped_columns(Session& session, memory_account& account)
-      : Gathered(session, account), sets_(make(session, account, std::index_sequence_for<Sets...>{})) {}
-
-  /// The new columns of function number I among those that return any.
-  template <std::size_t I>
-  [[nodiscard]] auto& returned() noexcept {
-    return detail::at<I>(sets_);
-  }
-  void clear_returned() noexcept {
-    sets_.apply([](auto&... sets) { (sets.clear(), ...); });
-  }
-  [[nodiscard]] std::uint64_t held() const noexcept {
-    return Gathered::held() + sets_.apply([](const auto&... sets) { return (sets.held() + ...); });
-  }
-  void release() noexcept {
-    Gathered::release();
-    sets_.apply([](auto&... sets) { (sets.release(), ...); });
-  }
-  template <std::size_t I>
-  [[nodiscard]] auto view(std::size_t /*first*/, std::size_t /*slots*/) const noexcept {
-    return final_set().template view<I>();
-  }
-  template <std::size_t I>
-  [[nodiscard]] auto edit_one(std::size_t /*first*/, std::size_t /*slots*/) const noexcept {
-    return final_set().template edit_one<I>();
-  }
-  [[nodiscard]] auto bytes(std::size_t /*first*/, std::size_t /*slots*/) const { return final_set().bytes(); }
-
- private:
-  template <class Session, std::size_t... Is>
-  static pack<Sets...> make(Session& session, memory_account& account, std::index_sequence<Is...>) {
-    return {{detail::pack_slot<Is, Sets>{Sets(session, account)}...}};
-  }
-  [[nodiscard]] const last& final_set() const noexcept { return detail::at<sizeof...(Sets) - 1>(sets_); }
-
-  pack<Sets...> sets_;
-};
-
-namespace detail {
-
-/// A place after `batch`: the samples that were collated, and the columns there.
-template <class Element, class Columns>
-struct batch_place {
-  using element = Element;
-  using columns = Columns;
-};
-
-/// The place after a plan's last stage, and the sets of new columns made on the way.
-template <class Place, class Found, class... Stages>
-struct batch_way {
-  using place = Place;
-  using sets = Found;
-};
-template <class Place, class Found, class Stage, class... Rest>
-struct batch_way<Place, Found, Stage, Rest...> : batch_way<Place, Found, Rest...> {};
-template <class Place, class Found, part_of_kind<batch_tag> Stage, class... Rest>
-struct batch_way<Place, Found, Stage, Rest...>
-    : batch_way<batch_place<typename Place::element, Stage>, Found, Rest...> {};
-template <class Place, class... Found, part_of_kind<batch_map_tag> Stage, class... Rest>
-  requires(Stage::template returns<views_in<Place>>)
-struct batch_way<Place, pack<Found...>, Stage, Rest...>
-    : batch_way<batch_place<typename Place::element, typename Stage::template columns_after<Place>>,
-                pack<Found..., returned_set<typename Stage::template columns_after<Place>>>, Rest...> {};
-
-template <class Plan, class Stages = typename Plan::stages_type>
-struct way_of_batches;
-template <class Plan, class... Stages>
-struct way_of_batches<Plan, pack<Stages...>>
-    : batch_way<batch_place<typename plan_parts<Plan>::element, void>, pack<>, Stages...> {};
-
-template <class Gathered, class Sets>
-struct with_returned {
-  using type = Gathered;
-};
-template <class Gathered, class Set, class... Sets>
-struct with_returned<Gathered, pack<Set, Sets...>> {
-  using type = mapped_columns<Gathered, Set, Sets...>;
-};
 
 template <class Plan, bool Maps = plan_parts<Plan>::maps_batches>
 struct block_columns {
   using type = columns_of<Plan>;
 };
-template <class Plan>
-struct block_columns<Plan, true> {
-  using type = typename with_returned<columns_of<Plan>, typename way_of_batches<Plan>::sets>::type;
-};
-
 template <class Columns, class Element>
 struct batch_element {
   using type = Element;
@@ -26082,34 +25644,22 @@ template <class Plan>
 using batch_element_of =
     typename detail::batch_element<block_columns_of<Plan>, typename plan_parts<Plan>::element>::type;
 
-}  // namespace penstock::inline v0_1
+/// The `map_batch` stages of a plan; this one has none.
+template <class Plan, bool Maps = plan_parts<Plan>::maps_batches>
+class batch_maps {
+ public:
+  static constexpr std::size_t count = 0;
+  using costs = std::array<stage_cost, 0>;
 
-// ---- penstock/run/block/device_work.hpp
-
-/// What the `on_device` stages of a plan make of the columns of its batches.
-namespace penstock::inline v0_1 {
+  batch_maps(const Plan&, std::uint64_t) noexcept {}
+  template <class Block, class Rows>
+  void keep(Block&, const Rows&, costs&) const noexcept {}
+};
 
 /// In a block of a plan without `on_device`.
 struct without_device_work {
   template <class Session>
   without_device_work(Session&, memory_account&) noexcept {}
-};
-
-/// What a block keeps for its operations on the device: the table that is copied with the columns, and what
-/// each operation asked for. The operations of all stages are numbered in order.
-template <std::size_t Operations>
-struct device_work {
-  template <class Session>
-  device_work(Session& session, memory_account& account) : table(session, account) {}
-
-  slot_memory table;
-  std::size_t table_bytes = 0;
-  std::array<std::size_t, Operations> tables{};     // where the part of each begins
-  std::array<std::size_t, 2 * Operations> rooms{};  // bytes of what each makes, then of the scratch of each
-  std::array<extents, Operations> shapes{};         // of what each makes
-  std::vector<std::uint8_t> mask;
-  std::vector<position> positions;
-  device_batch::facts facts;
 };
 
 namespace detail {
@@ -26127,29 +25677,6 @@ struct device_stages_among;
 template <class... Stages>
 struct device_stages_among<pack<Stages...>> : stages_on_device<pack<>, Stages...> {};
 
-/// The operations of a stage, as they work in a run.
-template <class Operations>
-struct connected_operations;
-template <class... Ops>
-struct connected_operations<pack<Ops...>> {
-  using type = pack<typename connected_operation<Ops>::type...>;
-};
-
-/// The type of the numbers that operations, one after another, make of a column.
-template <class View, class Operations>
-struct made_on_device;
-template <class View, class Op, class... Rest>
-struct made_on_device<View, pack<Op, Rest...>>
-    : made_on_device<tensor_view<typename Op::template output<View>>, pack<Rest...>> {};
-template <class View>
-struct made_on_device<View, pack<>> {
-  using type = typename View::value_type;
-};
-
-/// The column of a block of these columns, writable.
-template <class Columns, std::size_t I>
-using column_of_block = decltype(std::declval<Columns&>().template edit_one<I>(std::size_t{}, std::size_t{}));
-
 template <class Plan, class Stages>
 struct device_layout;
 template <class Plan>
@@ -26161,47 +25688,6 @@ struct device_layout<Plan, pack<>> {
   template <std::size_t I>
   static constexpr std::size_t place = I;
   using work = without_device_work;
-};
-template <class Plan, class... Stages>
-struct device_layout<Plan, pack<Stages...>> {
-  using columns = block_columns_of<Plan>;
-  using element = batch_element_of<Plan>;
-  static constexpr std::size_t column_count =
-      std::tuple_size_v<decltype(std::declval<const columns&>().bytes(std::size_t{}, std::size_t{}))>;
-  static constexpr std::size_t operations = (Stages::operations::size + ...);
-  using work = device_work<operations>;
-
-  /// The stage that works on column I, or the number of stages.
-  template <std::size_t I>
-  static constexpr std::size_t stage_of = [] {
-    std::size_t found = sizeof...(Stages), i = 0;
-    ((Stages::template column<element> == I ? (found = i, ++i) : ++i), ...);
-    return found;
-  }();
-  template <std::size_t I>
-  static constexpr bool changes = stage_of<I> != sizeof...(Stages);
-  /// The number of the first operation of stage S.
-  static constexpr std::array<std::size_t, sizeof...(Stages) + 1> first = [] {
-    std::array<std::size_t, sizeof...(Stages) + 1> begins{};
-    std::size_t i = 0;
-    ((begins[i + 1] = begins[i] + Stages::operations::size, ++i), ...);
-    return begins;
-  }();
-  /// The operation that leaves what becomes of column I.
-  template <std::size_t I>
-  static constexpr std::size_t last = first[stage_of<I> + 1] - 1;
-  /// Behind the columns lies the table, and behind it what the operations make.
-  template <std::size_t I>
-  static constexpr std::size_t place = [] {
-    if constexpr (changes<I>)
-      return column_count + 1 + last<I>;
-    else
-      return I;
-  }();
-  template <std::size_t I>
-  using made = typename made_on_device<
-      column_of_block<columns, I>,
-      typename connected_operations<typename type_at<stage_of<I>, pack<Stages...>>::operations>::type>::type;
 };
 
 // What the device has of a column of which it has a copy, by the host's view of it.
@@ -26237,95 +25723,15 @@ template <class Plan>
 using device_layout_of =
     detail::device_layout<Plan, typename detail::device_stages_among<typename Plan::stages_type>::type>;
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/block/held_column.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// One share of a block: while it exists, the block's memory is not reused and its pool is not destroyed.
-class block_share {
+/// The `on_device` stages of a run: prepares what their operations ask for, and starts the copy of a batch
+/// with them. Everything is called by the consumer's thread.
+template <class Plan, class Stages = typename detail::device_stages_among<typename Plan::stages_type>::type>
+class device_works {
  public:
-  using give_back = void (*)(block&, std::uint32_t shares) noexcept;
-
-  block_share() noexcept = default;
-  /// Adds a share of a block; the caller must already hold one.
-  block_share(block& of, give_back how) noexcept;
-  block_share(const block_share& other) noexcept;
-  block_share(block_share&& other) noexcept
-      : block_(std::exchange(other.block_, nullptr)), give_back_(other.give_back_) {}
-  block_share& operator=(block_share other) noexcept {
-    std::swap(block_, other.block_);
-    std::swap(give_back_, other.give_back_);
-    return *this;
-  }
-  ~block_share() {
-    if (block_ != nullptr) give_back_(*block_, 1);
-  }
-
-  [[nodiscard]] explicit operator bool() const noexcept { return block_ != nullptr; }
-
- private:
-  block* block_ = nullptr;
-  give_back give_back_ = nullptr;
+  static constexpr bool any = false;
+  template <class Session>
+  device_works(const Plan&, const Session&) noexcept {}
 };
-
-}  // namespace detail
-
-/// One field of a batch, held: what `hold<"x">(batch)` returns. It keeps the batch's memory alive as the
-/// batch itself does, and may outlive batch, run and plan; tensors of other libraries can be built on it.
-/// Copies hold the memory too. A moved-from column holds nothing, and its view is empty.
-///
-/// It counts as a batch that the consumer holds: the run gets the memory back when the last holder releases
-/// it, in any thread. Cost: one atomic addition to create and one to destroy; no allocation.
-template <class View>
-class held_column {
- public:
-  held_column() = default;
-  held_column(const held_column&) = default;
-  held_column(held_column&& other) noexcept
-      : share_(std::move(other.share_)),
-        view_(std::exchange(other.view_, View{})),
-        device_data_(std::exchange(other.device_data_, nullptr)) {}
-  held_column& operator=(held_column other) noexcept {
-    std::swap(share_, other.share_);
-    std::swap(view_, other.view_);
-    std::swap(device_data_, other.device_data_);
-    return *this;
-  }
-  ~held_column() = default;
-  held_column(detail::block_share share, const View& view, const void* device_data) noexcept
-      : share_(std::move(share)), view_(view), device_data_(device_data) {}
-
-  /// Like `get<"x">(batch)`; valid while any copy holds the column.
-  [[nodiscard]] const View& view() const& noexcept { return view_; }
-  const View& view() const&& = delete;
-  /// Like `batch.device_data()`. For a device with streams: call `batch.on(stream)` for each stream that will
-  /// use it before you drop the batch.
-  [[nodiscard]] const void* device_data() const noexcept { return device_data_; }
-  [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(share_); }
-  /// Releases the memory.
-  void reset() noexcept { *this = held_column(); }
-
- private:
-  detail::block_share share_;
-  View view_{};
-  const void* device_data_ = nullptr;
-};
-
-namespace detail {
-
-inline block_share::block_share(block& of, give_back how) noexcept : block_(&of), give_back_(how) {
-  of.shares.fetch_add(1, std::memory_order_relaxed);
-}
-inline block_share::block_share(const block_share& other) noexcept
-    : block_(other.block_), give_back_(other.give_back_) {
-  if (block_ != nullptr) block_->shares.fetch_add(1, std::memory_order_relaxed);
-}
-
-}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 
@@ -27169,141 +26575,6 @@ inline void range_list::add(const entry& one) {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/tuning/live_limits.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The limits of a run that can change while it works, up to the values it was opened with.
-///
-/// A worker beyond the limit rests between two grains, when it holds no ticket, so the others never have to
-/// wait for it. A single word holds the number of active workers and whether all are stopped, so a wait
-/// misses neither. Threads: any may adjust; each worker checks before every grain, at the cost of one relaxed
-/// load.
-class live_limits {
- public:
-  /// The limits at opening: threads, blocks of so many batches, and samples to request ahead. Starts counting
-  /// time.
-  live_limits(unsigned workers, std::size_t blocks, std::size_t batches_per_block,
-              std::uint64_t ahead) noexcept;
-
-  /// Sets the given limits. If any is out of range, throws errc::argument and changes none.
-  void adjust(const run_limits& wanted);
-  /// The current limits; without threads there is neither `workers` nor `depth`.
-  [[nodiscard]] run_limits now() const noexcept;
-
-  [[nodiscard]] unsigned workers() const noexcept { return word_.load(std::memory_order_relaxed) & ~stopped; }
-  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::uint64_t ahead() const noexcept { return ahead_.load(std::memory_order_relaxed); }
-
-  /// The time of all workers together, not counting rests.
-  [[nodiscard]] std::uint64_t worker_ns(std::uint64_t now) const;
-
-  /// Whether worker `number` may work.
-  [[nodiscard]] bool may_work(std::size_t number) const noexcept {
-    return number < word_.load(std::memory_order_relaxed);
-  }
-  /// Waits until worker `number` may work, or all are stopped.
-  void rest(std::size_t number) const noexcept;
-  /// Ends all waiting, now and later.
-  void stop() noexcept;
-
- private:
-  static constexpr std::uint32_t stopped = std::uint32_t{1} << 31;
-
-  [[nodiscard]] std::size_t blocks_of(std::int64_t batches) const noexcept;
-
-  const std::uint32_t max_workers_;
-  const std::size_t max_blocks_, batches_per_block_;
-  const std::uint64_t max_ahead_;
-  std::atomic<std::uint32_t> word_;  // how many may work; the top bit is set once they are stopped
-  std::atomic<std::size_t> blocks_;
-  std::atomic<std::uint64_t> ahead_;
-  mutable std::mutex lock_;                // one thread adjusts at a time; also guards the next two
-  std::uint64_t changed_, worker_ns_ = 0;  // when `workers` last changed, and the time counted until then
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/tuning/live_limits.ipp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-PENSTOCK_INLINE void check_limit(const std::optional<std::int64_t>& wanted, std::int64_t least,
-                                 std::uint64_t maximum, const char* name, const char* advice) {
-  if (!wanted || (*wanted >= least && static_cast<std::uint64_t>(*wanted) <= maximum)) return;
-  throw error(errc::argument, {"adjust: ", name, " = ", *wanted, " is not in [", least, ", ", maximum,
-                               "], the range that the run was opened with; ", advice});
-}
-
-}  // namespace detail
-
-PENSTOCK_INLINE live_limits::live_limits(unsigned workers, std::size_t blocks, std::size_t batches_per_block,
-                                         std::uint64_t ahead) noexcept
-    : max_workers_(workers),
-      max_blocks_(blocks),
-      batches_per_block_(batches_per_block),
-      max_ahead_(ahead),
-      word_(workers),
-      blocks_(blocks),
-      ahead_(ahead),
-      changed_(detail::now_ns()) {}
-
-PENSTOCK_INLINE std::size_t live_limits::blocks_of(std::int64_t batches) const noexcept {
-  return (static_cast<std::size_t>(batches) + batches_per_block_ - 1) / batches_per_block_;
-}
-
-PENSTOCK_INLINE void live_limits::adjust(const run_limits& wanted) {
-  if (max_workers_ == 0 && (wanted.workers || wanted.depth))
-    throw error(errc::argument,
-                "adjust: a run with workers(0) evaluates in the calling thread; it has neither workers nor a "
-                "depth to adjust");
-  detail::check_limit(wanted.workers, 1, max_workers_, "workers", "open it with more, as in workers(n)");
-  detail::check_limit(wanted.depth, 1, max_blocks_ * batches_per_block_, "depth",
-                      "open it with more, as in prefetch(n) after batch");
-  detail::check_limit(wanted.ahead, 0, max_ahead_, "ahead",
-                      "open it with more, as in prefetch(n) before batch");
-  const std::lock_guard guard(lock_);
-  if (wanted.depth) blocks_.store(blocks_of(*wanted.depth), std::memory_order_relaxed);
-  if (wanted.ahead) ahead_.store(static_cast<std::uint64_t>(*wanted.ahead), std::memory_order_relaxed);
-  if (wanted.workers) {
-    const std::uint64_t now = detail::now_ns();
-    worker_ns_ += (now - changed_) * workers();
-    changed_ = now;
-    const auto count = static_cast<std::uint32_t>(*wanted.workers);
-    std::uint32_t seen = word_.load(std::memory_order_relaxed);
-    while (!word_.compare_exchange_weak(seen, count | (seen & stopped))) {
-    }
-    word_.notify_all();
-  }
-}
-
-PENSTOCK_INLINE run_limits live_limits::now() const noexcept {
-  run_limits limits;
-  limits.ahead = static_cast<std::int64_t>(ahead());
-  if (max_workers_ == 0) return limits;
-  limits.workers = workers();
-  limits.depth = static_cast<std::int64_t>(blocks() * batches_per_block_);
-  return limits;
-}
-
-PENSTOCK_INLINE std::uint64_t live_limits::worker_ns(std::uint64_t now) const {
-  const std::lock_guard guard(lock_);
-  return worker_ns_ + (now > changed_ ? now - changed_ : 0) * workers();
-}
-
-PENSTOCK_INLINE void live_limits::rest(std::size_t number) const noexcept {
-  for (std::uint32_t seen = word_.load(); number >= seen; seen = word_.load()) word_.wait(seen);
-}
-
-PENSTOCK_INLINE void live_limits::stop() noexcept {
-  word_.fetch_or(stopped);
-  word_.notify_all();
-}
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/run/engine/workers/ring.hpp
 
 namespace penstock::inline v0_1 {
@@ -27319,6 +26590,44 @@ inline void relax() noexcept {
 
 }  // namespace detail
 
+/// Whether a ring was stopped; worker loops check it once per slot.
+class stop_view {
+ public:
+  stop_view() = default;
+  explicit stop_view(const std::atomic<bool>& flag) noexcept : flag_(&flag) {}
+
+  [[nodiscard]] bool stopped() const noexcept { return flag_->load(std::memory_order_relaxed); }
+  [[nodiscard]] const std::atomic<bool>& flag() const noexcept { return *flag_; }
+  /// Like `stopped`, but sequentially consistent, for loops around words that others wait on.
+  [[nodiscard]] bool stopped_for_sure() const noexcept { return flag_->load(std::memory_order_seq_cst); }
+
+ private:
+  const std::atomic<bool>* flag_ = nullptr;
+};
+
+/// Another way for finished blocks to reach the consumer, in place of the words `ready`: called once or twice
+/// a block. All null: there is none.
+struct block_delivery {
+  void* self = nullptr;
+  void (*put)(void*, std::uint64_t s) noexcept = nullptr;         ///< a worker: block s is finished
+  bool (*is_ready)(void*, std::uint64_t s) noexcept = nullptr;    ///< consumer
+  bool (*wait_ready)(void*, std::uint64_t s) noexcept = nullptr;  ///< consumer; false if stopped
+  void (*stop)(void*) noexcept = nullptr;                         ///< any thread, any number of times
+  void (*destroy)(void*) noexcept = nullptr;
+
+  using maker = block_delivery (*)(std::size_t blocks, unsigned spins);
+  /// Calls a class that has these functions as members, and a constructor for so many blocks and spins.
+  template <class Delivery>
+  static block_delivery make(std::size_t blocks, unsigned spins) {
+    return {new Delivery(blocks, spins),
+            [](void* d, std::uint64_t s) noexcept { static_cast<Delivery*>(d)->put(s); },
+            [](void* d, std::uint64_t s) noexcept { return static_cast<Delivery*>(d)->is_ready(s); },
+            [](void* d, std::uint64_t s) noexcept { return static_cast<Delivery*>(d)->wait_ready(s); },
+            [](void* d) noexcept { static_cast<Delivery*>(d)->stop(); },
+            [](void* d) noexcept { delete static_cast<Delivery*>(d); }};
+  }
+};
+
 /// The protocol by which workers and one consumer share a ring of blocks; it does not know what the blocks
 /// contain.
 ///
@@ -27331,7 +26640,6 @@ inline void relax() noexcept {
 ///   done[r]   counts finished grains; the thread that finishes the last one resets it, then publishes
 ///             `ready`.
 ///   ready[r]  the word of s: the block may be delivered. The consumer waits for it.
-/// The consumer may take tickets too, but only of blocks that it has opened: it never waits with one.
 /// Stop is a flag and the word STOP in every `sequence` and `ready`. Flag and words are sequentially
 /// consistent, because a store of the consumer may overwrite STOP: it checks the flag afterwards. The words
 /// of one block do not repeat within 2^32 rounds, so a wait misses nothing. Cost: one atomic increment each
@@ -27340,23 +26648,31 @@ class ring {
  public:
   /// `spins`: how often a waiting thread looks before it parks. High where every thread has its own
   /// processor, 0 where threads share processors.
-  ring(std::size_t blocks, std::uint64_t grains, unsigned spins);
+  /// `delivery` makes another way for finished blocks to reach the consumer; null: there is none.
+  ring(std::size_t blocks, std::uint64_t grains, unsigned spins, block_delivery::maker delivery = nullptr);
+  ring(const ring&) = delete;
+  ring& operator=(const ring&) = delete;
+  ~ring() {
+    if (delivery_.self != nullptr) delivery_.destroy(delivery_.self);
+  }
 
   [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
   [[nodiscard]] std::uint64_t grains() const noexcept { return grains_; }
   [[nodiscard]] bool stopped() const noexcept { return stop_.load(std::memory_order_relaxed); }
-  /// Set by `stop`.
-  [[nodiscard]] const std::atomic<bool>& stop_flag() const noexcept { return stop_; }
+  /// Whether it was stopped, for others.
+  [[nodiscard]] stop_view stop_state() const noexcept { return stop_view(stop_); }
 
   /// Consumer: lets workers start on block s.
   void open(std::uint64_t s) noexcept;
 
   /// Consumer: whether block s is finished; does not wait.
   [[nodiscard]] bool is_ready(std::uint64_t s) const noexcept {
+    if (delivery_.self != nullptr) return delivery_.is_ready(delivery_.self, s);
     return slots_[s % blocks_].ready.load(std::memory_order_acquire) == word(s);
   }
   /// Consumer: waits for block s; false if the ring was stopped.
   [[nodiscard]] bool wait_ready(std::uint64_t s) const noexcept {
+    if (delivery_.self != nullptr) return delivery_.wait_ready(delivery_.self, s);
     return wait(slots_[s % blocks_].ready, word(s));
   }
 
@@ -27384,20 +26700,6 @@ class ring {
       if (stopped()) return;
       finish_grain(work, block, s);
     }
-  }
-
-  /// Consumer beside workers: takes a grain and evaluates it, if there is one in the blocks before `end`, all
-  /// of which are open. Returns whether there was one.
-  template <class Work>
-  bool help(Work& work, std::uint64_t end) noexcept {
-    std::uint64_t ticket = ticket_.load(std::memory_order_relaxed);
-    do {
-      if (ticket >= end * grains_ || stopped()) return false;
-    } while (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_relaxed));
-    const std::uint64_t s = ticket / grains_;
-    work.evaluate(s, ticket % grains_);
-    if (!stopped()) finish_grain(work, slots_[s % blocks_], s);
-    return true;
   }
 
   /// Consumer without workers: evaluates block s itself.
@@ -27431,6 +26733,7 @@ class ring {
     if (block.done.fetch_add(1, std::memory_order_acq_rel) + 1 != grains_) return;
     block.done.store(0, std::memory_order_relaxed);
     work.finish(s);
+    if (delivery_.self != nullptr) return delivery_.put(delivery_.self, s);
     block.ready.store(word(s), std::memory_order_seq_cst);
     if (stop_.load(std::memory_order_seq_cst)) block.ready.store(stop_word, std::memory_order_seq_cst);
     block.ready.notify_one();
@@ -27442,6 +26745,7 @@ class ring {
   alignas(64) std::atomic<std::uint64_t> ticket_{0};
   alignas(64) std::atomic<bool> stop_{false};
   detail::fixed_array<slot> slots_;
+  block_delivery delivery_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -27450,8 +26754,11 @@ class ring {
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE ring::ring(std::size_t blocks, std::uint64_t grains, unsigned spins)
-    : blocks_(blocks), grains_(grains), spins_(spins), slots_(blocks) {}
+PENSTOCK_INLINE ring::ring(std::size_t blocks, std::uint64_t grains, unsigned spins,
+                           block_delivery::maker delivery)
+    : blocks_(blocks), grains_(grains), spins_(spins), slots_(blocks) {
+  if (delivery != nullptr) delivery_ = delivery(blocks, spins);
+}
 
 PENSTOCK_INLINE void ring::open(std::uint64_t s) noexcept {
   auto& sequence = slots_[s % blocks_].sequence;
@@ -27462,6 +26769,7 @@ PENSTOCK_INLINE void ring::open(std::uint64_t s) noexcept {
 
 PENSTOCK_INLINE void ring::stop() noexcept {
   stop_.store(true, std::memory_order_seq_cst);
+  if (delivery_.self != nullptr) delivery_.stop(delivery_.self);
   for (std::size_t r = 0; r < blocks_; ++r) {
     slots_[r].sequence.store(stop_word, std::memory_order_seq_cst);
     slots_[r].sequence.notify_all();
@@ -27483,181 +26791,6 @@ PENSTOCK_INLINE bool ring::wait(const std::atomic<std::uint32_t>& where,
     if (seen == wanted) return true;
     where.wait(seen, std::memory_order_seq_cst);
   }
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/workers/worker_seat.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A worker's scratch and counts, which its thread leaves to the consumer while the consumer would only wait
-/// for a processor.
-///
-/// One word says whose they are. The consumer asks for the seat and goes on; the worker leaves it between two
-/// grains, when it holds no ticket, and sleeps until the consumer returns it or all are stopped. A consumer
-/// that sleeps must not be asking: the worker that leaves might be the last one. What either of them wrote
-/// there happens before the other one's turn. After `stop` the worker's thread must end without using them:
-/// the consumer may still do so.
-/// Threads: as each function says. Cost for the worker: one relaxed load per grain.
-class worker_seat {
- public:
-  /// The consumer asks for the seat.
-  void ask() noexcept {
-    if (word_.load(std::memory_order_relaxed) == own) change(own, asked);
-  }
-  /// Whether the consumer has it: asked for, and left by the worker.
-  [[nodiscard]] bool is_lent() const noexcept { return word_.load(std::memory_order_acquire) == lent; }
-  /// The consumer asks no longer. False if it has the seat by now.
-  bool withdraw() noexcept { return !is_lent() && (change(asked, own) || !is_lent()); }
-  /// The consumer returns the seat, or asks for it no longer.
-  void give_back() noexcept {
-    if (word_.load(std::memory_order_relaxed) != own) take_back();
-  }
-
-  /// The worker leaves the seat if it was asked for, and waits until it is returned.
-  void offer() noexcept {
-    if (word_.load(std::memory_order_relaxed) != own) [[unlikely]]
-      lend();
-  }
-  /// Ends the worker's wait, now and later. Any thread.
-  void stop() noexcept;
-
- private:
-  static constexpr std::uint32_t own = 0, asked = 1, lent = 2, stopped = 3;
-
-  bool change(std::uint32_t before, std::uint32_t after) noexcept {
-    return word_.compare_exchange_strong(before, after);
-  }
-  void take_back() noexcept;
-  void lend() noexcept;
-
-  std::atomic<std::uint32_t> word_{own};
-};
-
-inline void worker_seat::take_back() noexcept {
-  if (!change(asked, own) && change(lent, own)) word_.notify_one();
-}
-
-inline void worker_seat::lend() noexcept {
-  change(asked, lent);
-  while (word_.load() == lent) {
-    word_.wait(lent);
-    change(asked, lent);  // returned, and asked for again
-  }
-}
-
-inline void worker_seat::stop() noexcept {
-  word_.store(stopped);
-  word_.notify_one();
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/workers/any_ring.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A thread's work as a ring calls it: `evaluate` for each grain that it takes, `finish` once per block,
-/// `waiting(true)` and `waiting(false)` around a wait for room, and `rest` when it holds no ticket. None of
-/// them throws.
-struct ring_work {
-  const live_limits* limits;
-  worker_seat* seat = nullptr;  ///< where the consumer may take this thread's place
-  std::size_t number;           ///< of the thread
-
-  void (*on_grain)(ring_work&, std::uint64_t s, std::uint64_t grain) noexcept;
-  void (*on_block)(ring_work&, std::uint64_t s) noexcept;
-  void (*on_wait)(ring_work&, bool begins) noexcept;
-
-  void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { on_grain(*this, s, grain); }
-  void finish(std::uint64_t s) noexcept { on_block(*this, s); }
-  void waiting(bool begins) noexcept { on_wait(*this, begins); }
-  void rest() noexcept {
-    if (seat != nullptr) seat->offer();
-    if (!limits->may_work(number)) [[unlikely]]
-      limits->rest(number);
-  }
-};
-
-/// Whether a ring was stopped; worker loops check it once per slot.
-class stop_view {
- public:
-  stop_view() = default;
-  explicit stop_view(const std::atomic<bool>& flag) noexcept : flag_(&flag) {}
-
-  [[nodiscard]] bool stopped() const noexcept { return flag_->load(std::memory_order_relaxed); }
-  [[nodiscard]] const std::atomic<bool>& flag() const noexcept { return *flag_; }
-  /// Like `stopped`, but sequentially consistent, for loops around words that others wait on.
-  [[nodiscard]] bool stopped_for_sure() const noexcept { return flag_->load(std::memory_order_seq_cst); }
-
- private:
-  const std::atomic<bool>* flag_ = nullptr;
-};
-
-/// Owns a ring of any type; the engine calls it through function pointers, a few times per block.
-///
-/// A ring has the public members of `ring`, among them `help`, and `stop_flag()`, which returns the flag that
-/// `stop` sets.
-class any_ring {
- public:
-  /// The library's own `ring`.
-  [[nodiscard]] static any_ring own(std::size_t blocks, std::uint64_t grains, unsigned spins);
-  any_ring(const any_ring&) = delete;
-  any_ring& operator=(const any_ring&) = delete;
-  ~any_ring() { calls_->destroy(self_); }
-
-  /// A ring of another type.
-  template <class Ring>
-  [[nodiscard]] static any_ring of(std::size_t blocks, std::uint64_t grains, unsigned spins) {
-    Ring* const made = new Ring(blocks, grains, spins);
-    return any_ring(made, made->stop_flag(), blocks, calls_to<Ring>);
-  }
-
-  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
-  [[nodiscard]] bool stopped() const noexcept { return stop_.stopped(); }
-  [[nodiscard]] const stop_view& stop_state() const noexcept { return stop_; }
-  void open(std::uint64_t s) noexcept { calls_->open(self_, s); }
-  [[nodiscard]] bool is_ready(std::uint64_t s) noexcept { return calls_->is_ready(self_, s); }
-  [[nodiscard]] bool wait_ready(std::uint64_t s) noexcept { return calls_->wait_ready(self_, s); }
-  void stop() noexcept { calls_->stop(self_); }
-  void serve(ring_work& w) noexcept { calls_->serve(self_, w); }
-  void serve_here(ring_work& w, std::uint64_t s) noexcept { calls_->serve_here(self_, w, s); }
-  bool help(ring_work& w, std::uint64_t end) noexcept { return calls_->help(self_, w, end); }
-
- private:
-  struct calls {
-    void (*open)(void*, std::uint64_t) noexcept;
-    bool (*is_ready)(void*, std::uint64_t) noexcept;
-    bool (*wait_ready)(void*, std::uint64_t) noexcept;
-    void (*stop)(void*) noexcept;
-    void (*serve)(void*, ring_work&) noexcept;
-    void (*serve_here)(void*, ring_work&, std::uint64_t) noexcept;
-    bool (*help)(void*, ring_work&, std::uint64_t) noexcept;
-    void (*destroy)(void*) noexcept;
-  };
-  template <class Ring>
-  static constexpr calls calls_to{
-      [](void* r, std::uint64_t s) noexcept { static_cast<Ring*>(r)->open(s); },
-      [](void* r, std::uint64_t s) noexcept { return static_cast<Ring*>(r)->is_ready(s); },
-      [](void* r, std::uint64_t s) noexcept { return static_cast<Ring*>(r)->wait_ready(s); },
-      [](void* r) noexcept { static_cast<Ring*>(r)->stop(); },
-      [](void* r, ring_work& w) noexcept { static_cast<Ring*>(r)->serve(w); },
-      [](void* r, ring_work& w, std::uint64_t s) noexcept { static_cast<Ring*>(r)->serve_here(w, s); },
-      [](void* r, ring_work& w, std::uint64_t end) noexcept { return static_cast<Ring*>(r)->help(w, end); },
-      [](void* r) noexcept { delete static_cast<Ring*>(r); }};
-
-  any_ring(void* self, const std::atomic<bool>& stop, std::size_t blocks, const calls& all) noexcept
-      : self_(self), calls_(&all), blocks_(blocks), stop_(stop) {}
-
-  void* self_;
-  const calls* calls_;
-  std::size_t blocks_;
-  stop_view stop_;
-};
-
-inline any_ring any_ring::own(std::size_t blocks, std::uint64_t grains, unsigned spins) {
-  return of<ring>(blocks, grains, spins);
 }
 
 }  // namespace penstock::inline v0_1
@@ -28046,33 +27179,21 @@ class serial_front {
 
 // ---- penstock/run/engine/detail/engine_parts.hpp
 
-/// The parts of an engine that depend on the plan: ring, device, front, and whether its elements are numbers.
+/// The parts of an engine that depend on the plan: delivery, device, front, and whether its elements are
+/// numbers.
 namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// The ring of the first stage that names one; otherwise the library's own.
+/// How finished blocks reach the consumer by the first stage that says so; null if none does.
 template <class Stages>
-struct ring_of;
-template <>
-struct ring_of<pack<>> {
-  using type = ring;
-};
+inline constexpr block_delivery::maker delivery_of = nullptr;
 template <class Stage, class... Rest>
-struct ring_of<pack<Stage, Rest...>> : ring_of<pack<Rest...>> {};
+inline constexpr block_delivery::maker delivery_of<pack<Stage, Rest...>> = delivery_of<pack<Rest...>>;
 template <class Stage, class... Rest>
-  requires requires { typename Stage::ring_type; }
-struct ring_of<pack<Stage, Rest...>> {
-  using type = typename Stage::ring_type;
-};
-
-template <class Ring>
-any_ring made_ring(std::size_t blocks, std::uint64_t grains, unsigned spins) {
-  if constexpr (std::is_same_v<Ring, ring>)
-    return any_ring::own(blocks, grains, spins);
-  else
-    return any_ring::of<Ring>(blocks, grains, spins);
-}
+  requires requires { typename Stage::delivery_type; }
+inline constexpr block_delivery::maker delivery_of<pack<Stage, Rest...>> =
+    block_delivery::make<typename Stage::delivery_type>;
 
 template <class Plan, bool Has = plan_parts<Plan>::in::template has<device_tag>>
 struct device_of {
@@ -28173,13 +27294,10 @@ struct size_facts {
   bool plain = false;              ///< see `plain_plan`
   bool maps_batches = false;       ///< whole batches are processed, which may take any time
   bool one_at_a_time = false;      ///< samples take far longer than their bytes say, as images do
-  bool only_copies = false;        ///< see `plan::only_copies`
-  bool copies_in_order = false;    ///< see `plan::copies_in_order`
   bool takes_time = false;         ///< samples may take any time, whatever their bytes: functions are called
   bool batch_by_chunk = false;     ///< a forward source, with nothing between chunks and batches
   bool copies = false;             ///< batches are copied to a device
   bool crowded = false;            ///< threads share processors
-  bool full = false;               ///< the workers alone have all processors
   bool latency = false;            ///< reads are so slow that starting them early pays
   std::uint64_t slot_bytes = 0;    ///< of a sample in a batch; 0 if its type does not say
   std::uint64_t sample_bytes = 0;  ///< of a sample, as the source reports it; 0 if it does not know
@@ -28196,10 +27314,7 @@ template <class Plan>
   facts.plain = plain_plan<Plan>;
   facts.maps_batches = parts::maps_batches;
   facts.one_at_a_time = Plan::one_at_a_time;
-  facts.only_copies = Plan::only_copies;
-  facts.copies_in_order = Plan::copies_in_order;
-  facts.takes_time =
-      !Plan::only_copies && !(Plan::only_chooses && prefetches_memory<typename Plan::source_type::reader>);
+  facts.takes_time = !(Plan::only_chooses && hands_out_memory<typename Plan::source_type::reader>);
   facts.batch_by_chunk = parts::batched && parts::forward && !parts::decided;
   facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
   facts.latency = has_latency<typename Plan::source_type::reader>;
@@ -28224,20 +27339,11 @@ class run_sizes {
   /// Batches per block: one, except for small batches of plain numbers, where a hand-over costs more than the
   /// evaluation, and where whole batches are not processed. `slots`: of one batch.
   [[nodiscard]] std::size_t batches_per_block(std::uint64_t slots) const noexcept;
-  /// Blocks in flight: a few more than workers, so that they stay in the cache; an even number if two workers
-  /// only copy in order, so that each mostly writes where it wrote before; more where threads share
+  /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
   /// processors and the consumer is not woken for each block. `slots`: of one block.
   [[nodiscard]] std::size_t depth(std::uint64_t slots) const noexcept;
-  /// Whether fewer blocks than `depth` may be in flight, if they are large and the consumer waits for each:
-  /// if samples take about equally long and nothing needs to be started early.
-  [[nodiscard]] bool rotates() const noexcept;
-  /// Whether a quick consumer evaluates too while it waits, in the place of a worker: where the workers alone
-  /// have all processors, samples are only copied, so that it runs nobody else's code, and threads were not
-  /// told where to run.
-  [[nodiscard]] bool helps() const noexcept;
-  /// Slots that a worker takes at a time: about 32 KB, 64 KB if there is only the consumer, 256 KB if samples
-  /// are only copied in the order of their files, or a whole block of up to 1 MB; one if samples are large or
-  /// are images, a few if their size is unknown. A chunk is taken whole. `slots`: of one block.
+  /// Slots that a worker takes at a time: about 32 KB, 64 KB if there is only the consumer; one if samples
+  /// are large or are images, a few if their size is unknown. A chunk is taken whole. `slots`: of one block.
   [[nodiscard]] std::uint64_t grain(std::uint64_t slots) const noexcept;
   /// Grains of a block of so many slots, of which a batch has `batch`: enough that all workers share the
   /// first batch where samples may take any time.
@@ -28262,6 +27368,86 @@ class run_sizes {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/engine/tuning/tuning.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A number that was chosen by measuring, and the row of `bench/run.sh` in which a worse one shows.
+struct tuned_number {
+  std::string_view name;
+  std::uint64_t value;
+  std::string_view unit, row;
+
+  constexpr operator std::uint64_t() const noexcept { return value; }
+};
+
+/// The numbers by which a run divides its work that neither the plan nor the machine gives. None of them
+/// affects what it delivers.
+struct tuning {
+  // What a worker takes at a time.
+  static constexpr tuned_number grain{"grain", 32_KiB, "bytes", "4b"};
+  static constexpr tuned_number grain_alone{"grain without workers", 64_KiB, "bytes", "26m"};
+  static constexpr tuned_number grain_slots{"samples in a grain, at most", 64, "", "4b"};
+  static constexpr tuned_number unsized_slots{"samples in a grain if their size is unknown", 8, "", "14d"};
+  static constexpr tuned_number plain_grain{"grain of numbers", 64_KiB, "bytes", "3a"};
+  static constexpr tuned_number plain_grain_alone{"grain of numbers without workers", 16_KiB, "bytes", "1"};
+  static constexpr tuned_number plain_grain_crowded{"grain of numbers if threads share processors", 128_KiB,
+                                                    "bytes", "3b"};
+  static constexpr tuned_number grain_time{"grain, at most", 1'000'000, "ns", "14d"};
+  static constexpr tuned_number looked_up{"samples whose positions are computed together",
+                                          next_samples::maximum, "", "4a"};
+  // What goes from workers to the consumer.
+  static constexpr tuned_number chunk{"chunk", 64_KiB, "bytes", "5"};
+  static constexpr tuned_number chunk_slots{"samples in a chunk if their size is unknown", 16, "", "14d"};
+  static constexpr tuned_number block_time{"work on a block, at most", 50'000'000, "ns", "14d"};
+  static constexpr tuned_number beyond_workers{"blocks in flight beyond workers", 3, "", "4b"};
+  static constexpr tuned_number crowded_bytes{"blocks in flight if threads share processors", 2_MiB, "bytes",
+                                              "3b"};
+  // How threads wait.
+  static constexpr tuned_number spins{"looks before a thread parks", 2000, "", "3a"};
+  static constexpr tuned_number yields{"yields of a quick consumer if threads share processors", 16, "",
+                                       "3b"};
+  static constexpr tuned_number quick{"a consumer is quick that comes back within", 200'000, "ns", "3b"};
+  // What is read ahead of a storage with latency.
+  static constexpr tuned_number ahead{"samples read ahead, at least", 256, "", "20a"};
+  static constexpr tuned_number ahead_bytes{"of small samples", 32_MiB, "bytes", "23c"};
+  static constexpr tuned_number ahead_requests{"requests that make up what is read ahead", 16, "", "23a"};
+
+  static constexpr std::array all{grain,
+                                  grain_alone,
+                                  grain_slots,
+                                  unsized_slots,
+                                  plain_grain,
+                                  plain_grain_alone,
+                                  plain_grain_crowded,
+                                  grain_time,
+                                  looked_up,
+                                  chunk,
+                                  chunk_slots,
+                                  block_time,
+                                  beyond_workers,
+                                  crowded_bytes,
+                                  spins,
+                                  yields,
+                                  quick,
+                                  ahead,
+                                  ahead_bytes,
+                                  ahead_requests};
+};
+
+/// One line with all of them.
+[[nodiscard]] std::string tuning_text();
+
+inline std::string tuning_text() {
+  std::string text = "tuning:";
+  for (const tuned_number& one : tuning::all)
+    detail::append(text, {(&one == tuning::all.data() ? " " : "; "), one.name, " ", one.value,
+                          (one.unit.empty() ? "" : " "), one.unit, " (", one.row, ")"});
+  return text + "\n";
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/engine/sizes.ipp
 
 namespace penstock::inline v0_1 {
@@ -28277,37 +27463,23 @@ PENSTOCK_INLINE std::size_t run_sizes::depth(std::uint64_t slots) const noexcept
   const unsigned workers = options_.workers.value_or(1);
   // One is held while the next is filled; on a device one is computed on, the next copied, and one filled.
   if (workers == 0) return facts_.copies ? 3 : 2;
-  // Two that take turns then write where they wrote before.
-  const std::size_t few =
-      facts_.copies_in_order && !facts_.copies && workers == 2 ? 4 : std::max(4u, workers + 3);
+  const std::size_t few = std::max<std::size_t>(4, workers + tuning::beyond_workers);
   const std::uint64_t each = std::max(facts_.sample_bytes, facts_.slot_bytes);
   const bool small = facts_.sample_bytes != 0 && each <= 262'144 / std::max<std::uint64_t>(1, slots);
   if (!facts_.crowded || facts_.one_at_a_time || !small) return few;
   // in all about as much as stays in the caches
-  const std::uint64_t fit = 2_MiB / (each * std::max<std::uint64_t>(1, slots));
+  const std::uint64_t fit = tuning::crowded_bytes / (each * std::max<std::uint64_t>(1, slots));
   return std::max(few, static_cast<std::size_t>(std::min<std::uint64_t>(fit, std::min(16 * workers, 64u))));
-}
-
-PENSTOCK_INLINE bool run_sizes::rotates() const noexcept {
-  return facts_.direct && !options_.depth && options_.workers.value_or(1) != 0 && !facts_.copies &&
-         !facts_.latency && !facts_.one_at_a_time && !facts_.maps_batches;
-}
-
-PENSTOCK_INLINE bool run_sizes::helps() const noexcept {
-  return facts_.full && facts_.only_copies && facts_.direct && !facts_.maps_batches && !facts_.copies &&
-         !facts_.latency && options_.threads.processors.empty() && !options_.threads.nice;
 }
 
 PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexcept {
   if (!facts_.direct) return slots;
   if (facts_.one_at_a_time) return 1;
   if (facts_.plain) return std::min(slots, plain_slots());
-  // Two processors may be far from each other: a block that one can keep in its cache is not divided.
-  if (facts_.copies_in_order)
-    return slots_in(1_MiB, slots, 8) == slots ? slots : std::min(slots, slots_in(256_KiB, 256, 8));
   // Without workers nobody else waits for a share, and looking ahead begins anew with each grain.
   const bool alone = options_.workers.value_or(1) == 0;
-  return std::min(slots, slots_in(alone ? 65'536 : 32'768, 64, 8));
+  return std::min(slots, slots_in(alone ? tuning::grain_alone : tuning::grain, tuning::grain_slots,
+                                  tuning::unsized_slots));
 }
 
 PENSTOCK_INLINE std::uint64_t run_sizes::grains(std::uint64_t slots, std::uint64_t batch) const noexcept {
@@ -28325,12 +27497,14 @@ PENSTOCK_INLINE std::uint64_t run_sizes::first_chunk() const noexcept {
 PENSTOCK_INLINE std::uint64_t run_sizes::chunk() const noexcept {
   if (facts_.plain) return std::min<std::uint64_t>(plain_slots(), 4096);
   if (facts_.batch_by_chunk) return std::min<std::uint64_t>(facts_.batch_size, 4096);
-  return slots_in(65'536, 64, 16);
+  return slots_in(tuning::chunk, tuning::grain_slots, tuning::chunk_slots);
 }
 
 PENSTOCK_INLINE std::uint64_t run_sizes::plain_slots() const noexcept {
   const bool alone = options_.workers.value_or(1) == 0;
-  const std::uint64_t bytes = alone ? 16'384 : facts_.crowded ? 131'072 : 65'536;
+  const std::uint64_t bytes = alone            ? tuning::plain_grain_alone
+                              : facts_.crowded ? tuning::plain_grain_crowded
+                                               : tuning::plain_grain;
   return std::max<std::uint64_t>(1, bytes / std::max<std::uint64_t>(1, facts_.slot_bytes));
 }
 
@@ -28384,7 +27558,7 @@ class block_budget {
   }
 
  private:
-  static constexpr std::uint64_t block_ns = 50'000'000, grain_ns = 1'000'000, scale = 1024;
+  static constexpr std::uint64_t block_ns = tuning::block_time, grain_ns = tuning::grain_time, scale = 1024;
   static constexpr std::uint64_t longest = std::uint64_t{1} << 52;  // so that nothing overflows
 
   std::size_t maximum_, batches_;
@@ -28395,128 +27569,138 @@ class block_budget {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/tuning/block_rotation.hpp
+// ---- penstock/run/engine/tuning/live_limits.hpp
 
 namespace penstock::inline v0_1 {
 
-/// How many blocks a run keeps open ahead of its consumer: all that it may, or the fewest that keep its
-/// workers at work.
+/// The limits of a run that can change while it works, up to the values it was opened with.
 ///
-/// Large blocks that are used in turn push each other out of the processor's cache, and each batch then goes
-/// through memory; of few, the one returned last is used again. Many let the workers run ahead, which helps a
-/// consumer that sometimes waits and sometimes does not. So where it waits, both are tried for 64 blocks
-/// each, and the few are kept if they take an eighth less time. That is asked again after 1024 blocks, and
-/// ever less often while the answer stays the same. The first blocks are not judged, because their memory is
-/// new, nor is a trial in which the consumer paused, as it may between two epochs.
-/// Threads: the consumer's.
-class block_rotation {
+/// A worker beyond the limit rests between two grains, when it holds no ticket, so the others never have to
+/// wait for it. A single word holds the number of active workers and whether all are stopped, so a wait
+/// misses neither. Threads: any may adjust; each worker checks before every grain, at the cost of one relaxed
+/// load.
+class live_limits {
  public:
-  /// Always `maximum`, until `begin`.
-  explicit block_rotation(std::size_t maximum) noexcept : maximum_(maximum), few_(maximum) {}
+  /// The limits at opening: threads, blocks of so many batches, and samples to request ahead. Starts counting
+  /// time.
+  live_limits(unsigned workers, std::size_t blocks, std::size_t batches_per_block,
+              std::uint64_t ahead) noexcept;
 
-  /// Begins to look, for workers that share blocks of so many grains.
-  void begin(std::size_t workers, std::uint64_t grains) noexcept {
-    // One block is finished while the next is begun, and each worker finds one more grain.
-    const std::uint64_t beyond = 2 * workers / std::max<std::uint64_t>(1, grains);
-    few_ = static_cast<std::size_t>(std::min<std::uint64_t>(maximum_, 2 + beyond));
-  }
-  [[nodiscard]] bool looks() const noexcept { return few_ != maximum_; }
-  /// The number of blocks to keep open.
-  [[nodiscard]] std::size_t open() const noexcept { return uses_few_ ? few_ : maximum_; }
+  /// Sets the given limits. If any is out of range, throws errc::argument and changes none.
+  void adjust(const run_limits& wanted);
+  /// The current limits; without threads there is neither `workers` nor `depth`.
+  [[nodiscard]] run_limits now() const noexcept;
 
-  /// The consumer took a block at `now`, and has waited so long in the whole run. Nanoseconds.
-  void took(std::uint64_t waited, std::uint64_t now) noexcept {
-    if (!looks()) return;
-    ++blocks_;
-    if (decided_) {
-      if (blocks_ == kept_) begin_trial(false);
-    } else if (blocks_ == settling) {
-      begun_ = now;
-      waited_before_ = waited;
-      longest_ = 0;
-    } else if (blocks_ > settling) {
-      longest_ = std::max(longest_, now - last_);
-      if (blocks_ == settling + trial) end_trial(now - begun_, waited - waited_before_);
-    }
-    last_ = now;
+  [[nodiscard]] unsigned workers() const noexcept { return word_.load(std::memory_order_relaxed) & ~stopped; }
+  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t ahead() const noexcept { return ahead_.load(std::memory_order_relaxed); }
+
+  /// The time of all workers together, not counting rests.
+  [[nodiscard]] std::uint64_t worker_ns(std::uint64_t now) const;
+
+  /// Whether worker `number` may work.
+  [[nodiscard]] bool may_work(std::size_t number) const noexcept {
+    return number < word_.load(std::memory_order_relaxed);
   }
+  /// Waits until worker `number` may work, or all are stopped.
+  void rest(std::size_t number) const noexcept;
+  /// Ends all waiting, now and later.
+  void stop() noexcept;
 
  private:
-  static constexpr std::uint32_t first = 256, settling = 8, trial = 64, least_kept = 1024, max_kept = 65'536;
+  static constexpr std::uint32_t stopped = std::uint32_t{1} << 31;
 
-  void begin_trial(bool second) noexcept {
-    decided_ = false;
-    second_ = second;
-    blocks_ = 0;
-  }
-  void end_trial(std::uint64_t lasted, std::uint64_t waited) noexcept {
-    // A consumer may find all open blocks finished, and then wait for as many: only what takes longer is a
-    // pause.
-    if (longest_ / std::max<std::size_t>(8, maximum_) > lasted / trial) return hold(chose_few_);
-    (uses_few_ ? with_few_ : with_most_) = lasted;
-    const bool content = !uses_few_ && waited < lasted / 16;
-    if (!second_ && !content) {
-      uses_few_ = !uses_few_;
-      return begin_trial(true);
-    }
-    const bool few = second_ && with_few_ < with_most_ - with_most_ / 8;
-    kept_ = few == chose_few_ ? std::clamp(2 * kept_, least_kept, max_kept) : least_kept;
-    hold(few);
-  }
-  void hold(bool few) noexcept {
-    uses_few_ = chose_few_ = few;
-    decided_ = true;
-    blocks_ = 0;
-  }
+  [[nodiscard]] std::size_t blocks_of(std::int64_t batches) const noexcept;
 
-  std::size_t maximum_, few_;
-  bool uses_few_ = false, chose_few_ = false;  // now, and by the last decision
-  bool decided_ = true, second_ = false;       // between two decisions: whether this is the second trial
-  std::uint32_t kept_ = first;                 // how many blocks the decision holds
-  std::uint32_t blocks_ = 0;                   // since the decision, or since the trial began
-  std::uint64_t begun_ = 0, waited_before_ = 0;
-  std::uint64_t last_ = 0, longest_ = 0;        // when the last block was taken; the longest time for one
-  std::uint64_t with_few_ = 0, with_most_ = 0;  // how long a trial took
+  const std::uint32_t max_workers_;
+  const std::size_t max_blocks_, batches_per_block_;
+  const std::uint64_t max_ahead_;
+  std::atomic<std::uint32_t> word_;  // how many may work; the top bit is set once they are stopped
+  std::atomic<std::size_t> blocks_;
+  std::atomic<std::uint64_t> ahead_;
+  mutable std::mutex lock_;                // one thread adjusts at a time; also guards the next two
+  std::uint64_t changed_, worker_ns_ = 0;  // when `workers` last changed, and the time counted until then
 };
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/tuning/consumer_pace.hpp
+// ---- penstock/run/engine/tuning/live_limits.ipp
 
 namespace penstock::inline v0_1 {
 
-/// Whether a consumer that shares a processor with its workers does better to evaluate grains itself while it
-/// waits.
-///
-/// A loop that comes back at once for blocks that are soon made takes a processor from a worker each time it
-/// is woken, and the waking costs as much as the block. A loop that is busy for longer leaves the processors
-/// to its workers in between; of a block that takes longer, waking is a small part. So both must be short,
-/// and must have been for some time.
-/// Threads: the consumer's.
-class consumer_pace {
- public:
-  /// `grains`: of a block.
-  explicit consumer_pace(std::uint64_t grains) noexcept : of_block_(grains) {}
+namespace detail {
 
-  /// The consumer must wait again after it was `away` so long, in nanoseconds; of all grains so far `grains`
-  /// are known to have taken `busy`.
-  void waits(std::uint64_t away, std::uint64_t grains, std::uint64_t busy) noexcept {
-    if (grains != grains_) block_ = (busy - busy_) / (grains - grains_) * of_block_;
-    grains_ = grains;
-    busy_ = busy;
-    const bool quick = away < short_away && block_ < short_block;
-    quick_ = quick ? std::min(quick_ + 1, enough) : 0;
+PENSTOCK_INLINE void check_limit(const std::optional<std::int64_t>& wanted, std::int64_t least,
+                                 std::uint64_t maximum, const char* name, const char* advice) {
+  if (!wanted || (*wanted >= least && static_cast<std::uint64_t>(*wanted) <= maximum)) return;
+  throw error(errc::argument, {"adjust: ", name, " = ", *wanted, " is not in [", least, ", ", maximum,
+                               "], the range that the run was opened with; ", advice});
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE live_limits::live_limits(unsigned workers, std::size_t blocks, std::size_t batches_per_block,
+                                         std::uint64_t ahead) noexcept
+    : max_workers_(workers),
+      max_blocks_(blocks),
+      batches_per_block_(batches_per_block),
+      max_ahead_(ahead),
+      word_(workers),
+      blocks_(blocks),
+      ahead_(ahead),
+      changed_(detail::now_ns()) {}
+
+PENSTOCK_INLINE std::size_t live_limits::blocks_of(std::int64_t batches) const noexcept {
+  return (static_cast<std::size_t>(batches) + batches_per_block_ - 1) / batches_per_block_;
+}
+
+PENSTOCK_INLINE void live_limits::adjust(const run_limits& wanted) {
+  if (max_workers_ == 0 && (wanted.workers || wanted.depth))
+    throw error(errc::argument,
+                "adjust: a run with workers(0) evaluates in the calling thread; it has neither workers nor a "
+                "depth to adjust");
+  detail::check_limit(wanted.workers, 1, max_workers_, "workers", "open it with more, as in workers(n)");
+  detail::check_limit(wanted.depth, 1, max_blocks_ * batches_per_block_, "depth",
+                      "open it with more, as in prefetch(n) after batch");
+  detail::check_limit(wanted.ahead, 0, max_ahead_, "ahead",
+                      "open it with more, as in prefetch(n) before batch");
+  const std::lock_guard guard(lock_);
+  if (wanted.depth) blocks_.store(blocks_of(*wanted.depth), std::memory_order_relaxed);
+  if (wanted.ahead) ahead_.store(static_cast<std::uint64_t>(*wanted.ahead), std::memory_order_relaxed);
+  if (wanted.workers) {
+    const std::uint64_t now = detail::now_ns();
+    worker_ns_ += (now - changed_) * workers();
+    changed_ = now;
+    const auto count = static_cast<std::uint32_t>(*wanted.workers);
+    std::uint32_t seen = word_.load(std::memory_order_relaxed);
+    while (!word_.compare_exchange_weak(seen, count | (seen & stopped))) {
+    }
+    word_.notify_all();
   }
-  [[nodiscard]] bool is_quick() const noexcept { return quick_ == enough; }
+}
 
- private:
-  static constexpr std::uint64_t short_away = 100'000, short_block = 200'000;
-  static constexpr std::uint32_t enough = 64;
+PENSTOCK_INLINE run_limits live_limits::now() const noexcept {
+  run_limits limits;
+  limits.ahead = static_cast<std::int64_t>(ahead());
+  if (max_workers_ == 0) return limits;
+  limits.workers = workers();
+  limits.depth = static_cast<std::int64_t>(blocks() * batches_per_block_);
+  return limits;
+}
 
-  std::uint64_t of_block_;
-  std::uint64_t grains_ = 0, busy_ = 0, block_ = 0;  // block_: how long the work on one takes, by the latest
-  std::uint32_t quick_ = 0;                          // waits in a row after which both were short
-};
+PENSTOCK_INLINE std::uint64_t live_limits::worker_ns(std::uint64_t now) const {
+  const std::lock_guard guard(lock_);
+  return worker_ns_ + (now > changed_ ? now - changed_ : 0) * workers();
+}
+
+PENSTOCK_INLINE void live_limits::rest(std::size_t number) const noexcept {
+  for (std::uint32_t seen = word_.load(); number >= seen; seen = word_.load()) word_.wait(seen);
+}
+
+PENSTOCK_INLINE void live_limits::stop() noexcept {
+  word_.fetch_or(stopped);
+  word_.notify_all();
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -28566,7 +27750,6 @@ class alignas(64) worker_counts {
   // the position being evaluated, or the first of several
   std::atomic<std::uint64_t> at_index{nothing};
   std::atomic<std::uint64_t> at_count{0};
-  std::uint64_t run = 1;  // samples of plain values to evaluate between checks; used by whoever counts
 
   /// Makes room for the costs of the source and `count - 1` value stages; call before the worker starts.
   void follow_stages(std::size_t count);
@@ -28622,7 +27805,6 @@ PENSTOCK_INLINE void worker_counts::add(std::uint64_t count, std::uint64_t nanos
   grains.store(grains.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   samples.store(samples.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
   busy_ns.store(busy_ns.load(std::memory_order_relaxed) + nanoseconds, std::memory_order_relaxed);
-  if (count != 0) run = std::clamp<std::uint64_t>(20'000 * count / (nanoseconds + 1), 1, 8192);
 }
 
 PENSTOCK_INLINE void worker_counts::add_room(const room_wait& wait, std::uint64_t now,
@@ -29085,6 +28267,32 @@ PENSTOCK_INLINE void run_watch::locate(run_event& e, const block& b, std::uint64
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/engine/workers/ring_work.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A thread's work as a ring calls it: `evaluate` for each grain that it takes, `finish` once per block,
+/// `waiting(true)` and `waiting(false)` around a wait for room, and `rest` when it holds no ticket. None of
+/// them throws.
+struct ring_work {
+  const live_limits* limits;
+  std::size_t number;  ///< of the thread
+
+  void (*on_grain)(ring_work&, std::uint64_t s, std::uint64_t grain) noexcept;
+  void (*on_block)(ring_work&, std::uint64_t s) noexcept;
+  void (*on_wait)(ring_work&, bool begins) noexcept;
+
+  void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { on_grain(*this, s, grain); }
+  void finish(std::uint64_t s) noexcept { on_block(*this, s); }
+  void waiting(bool begins) noexcept { on_wait(*this, begins); }
+  void rest() noexcept {
+    if (!limits->may_work(number)) [[unlikely]]
+      limits->rest(number);
+  }
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/engine/workers/thread.hpp
 
 namespace penstock::inline v0_1 {
@@ -29207,9 +28415,7 @@ struct engine_setup {
   bool times_grains = false;        ///< with observers, times the first sample of every grain
   bool tells_costs = false;         ///< observers are told what each stage cost
   bool latency = false;             ///< the source has latency
-  bool rotates = false;             ///< fewer large blocks may be open: see `block_rotation`
   bool takes_time = false;          ///< samples may take any time, whatever their bytes
-  bool helps = false;               ///< a quick consumer may take the last worker's seat
   std::uint64_t sample_bytes = 0;   ///< as the source reports it; 0 if it does not know
   std::vector<std::string> stages;  ///< names of the source, the value stages and `map_batch`
   std::size_t batch_maps = 0;       ///< the last ones of `stages`, timed per batch
@@ -29223,9 +28429,8 @@ struct engine_setup {
 /// Cost: a few indirect calls per block and one per grain; none per sample.
 class engine_shell {
  public:
-  /// `made_ring` creates a ring for so many blocks of so many grains.
-  engine_shell(const engine_calls& calls, void* engine, engine_setup setup,
-               any_ring (*made_ring)(std::size_t blocks, std::uint64_t grains, unsigned spins),
+  /// `delivery`: see `ring`.
+  engine_shell(const engine_calls& calls, void* engine, engine_setup setup, block_delivery::maker delivery,
                const std::stop_token& token);
   engine_shell(const engine_shell&) = delete;
   engine_shell& operator=(const engine_shell&) = delete;
@@ -29238,7 +28443,7 @@ class engine_shell {
   /// The process that owns the threads.
   [[nodiscard]] const home_process& home() const noexcept { return home_; }
   [[nodiscard]] run_watch& watch() noexcept { return watch_; }
-  [[nodiscard]] const stop_view& stop_state() const noexcept { return ring_.stop_state(); }
+  [[nodiscard]] const stop_view& stop_state() const noexcept { return stop_; }
   /// Ends all work, including the consumer's wait. Any thread, any number of times.
   void request_stop() noexcept;
   [[nodiscard]] bool stopped() const noexcept { return ring_.stopped(); }
@@ -29316,9 +28521,6 @@ class engine_shell {
   [[nodiscard]] bool may_open();
   void shrink();
   [[nodiscard]] bool wait_for(std::uint64_t s);
-  [[nodiscard]] worker_seat* ask_for_seat(std::uint64_t away) noexcept;
-  void help_until(std::uint64_t s) noexcept;
-  void rotate();
   void note_counters();
   void send_ahead();
   void start_copy(block& b);
@@ -29334,13 +28536,12 @@ class engine_shell {
   memory_account account_;
   feed leading_, delivered_feed_;
   std::uint64_t grains_;  // of a block
-  any_ring ring_;
+  ring ring_;
+  stop_view stop_;
   live_limits limits_;
   std::uint64_t opened_ = 0, delivered_ = 0;
   block_budget budget_;
-  std::size_t room_;  // batches that a block has memory for
-  block_rotation rotation_;
-  consumer_pace pace_;
+  std::size_t room_;               // batches that a block has memory for
   std::exception_ptr not_sent_;    // why the copy of a block could not be started ahead of its delivery
   std::uint64_t not_sent_at_ = 0;  // its number
   std::uint64_t row_ = 0;          // slots of all blocks prepared so far
@@ -31291,7 +30492,6 @@ struct engine_shell::machinery {
   std::vector<block*> in_ring;
   block_pool pool;
   stall_clock stall;
-  worker_seat seat;  // of the last worker
   std::vector<worker_counts> counts;
   thread_place place;                   // of the workers and of read-ahead
   std::vector<engine_worker*> workers;  // includes the consumer's own where there are no threads
@@ -31320,7 +30520,6 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
     const unsigned own = options.threads.processors.size();
     const unsigned there = processors_of_rank(local_ranks);
     crowded = *options.workers + 1 > there || (own != 0 && *options.workers > own);
-    facts.full = *options.workers == there;
   }
   facts.crowded = crowded;
   sample_bytes = facts.sample_bytes;
@@ -31339,27 +30538,25 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
   depth = sizes.depth(slots);
   in_place = facts.direct;
   copies = facts.copies;
-  rotates = sizes.rotates();
-  helps = sizes.helps();
 }
 
 PENSTOCK_INLINE void engine_setup::settle_ahead(const size_facts& facts) {
-  constexpr std::uint64_t without_being_asked = 256, max_by_bytes = 4096, bytes_of_small = 32_MiB;
+  constexpr std::uint64_t max_by_bytes = 4096;
   if (options.ahead_bytes)
     options.ahead = facts.sample_bytes == 0 ? max_by_bytes
                                             : std::clamp<std::uint64_t>(
                                                   *options.ahead_bytes / facts.sample_bytes, 1, max_by_bytes);
   else if (!options.ahead && facts.latency && *options.workers != 0)
-    options.ahead = facts.sample_bytes == 0 ? without_being_asked
-                                            : std::clamp<std::uint64_t>(bytes_of_small / facts.sample_bytes,
-                                                                        without_being_asked, max_by_bytes);
+    options.ahead = facts.sample_bytes == 0
+                        ? tuning::ahead
+                        : std::clamp<std::uint64_t>(tuning::ahead_bytes / facts.sample_bytes, tuning::ahead,
+                                                    max_by_bytes);
   else if (!options.ahead)
     options.ahead = 0;
 }
 
 PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engine, engine_setup setup,
-                                           any_ring (*made_ring)(std::size_t, std::uint64_t, unsigned),
-                                           const std::stop_token& token)
+                                           block_delivery::maker delivery, const std::stop_token& token)
     : calls_(&calls),
       engine_(engine),
       setup_(std::move(setup)),
@@ -31368,20 +30565,20 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
       grains_(std::max(setup_.grains,
                        (leading_.slots_per_block() * setup_.batches_per_block + setup_.grain_slots - 1) /
                            setup_.grain_slots)),
-      ring_(made_ring(*setup_.options.workers == 0 ? 1 : setup_.depth, grains_, setup_.crowded ? 0 : 2000)),
+      ring_(*setup_.options.workers == 0 ? 1 : setup_.depth, grains_,
+            setup_.crowded ? 0 : static_cast<unsigned>(tuning::spins), delivery),
+      stop_(ring_.stop_state()),
       limits_(*setup_.options.workers, ring_.blocks(), setup_.batches_per_block, *setup_.options.ahead),
       budget_(setup_.batches_per_block, setup_.takes_time),
       room_(setup_.batches_per_block == 1 ? 1
                                           : detail::to_size(std::min<std::uint64_t>(
                                                 setup_.batches_per_block, leading_.steps_per_epoch()))),
-      rotation_(ring_.blocks()),
-      pace_(grains_),
       watch_(std::move(setup_.observers), *setup_.options.workers, setup_.in_place, setup_.times_grains,
              setup_.tells_costs ? setup_.stages.size() : 0),
       started_(detail::now_ns()),
       inner_(new machinery(setup_, ring_.blocks(), calls.destroy)) {
-  leading_.stop_at(ring_.stop_state().flag());
-  delivered_feed_.stop_at(ring_.stop_state().flag());
+  leading_.stop_at(stop_.flag());
+  delivered_feed_.stop_at(stop_.flag());
   inner_->token = token;
 }
 
@@ -31415,8 +30612,6 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
     w->costs.resize(setup_.stages.size());
     w->number = i;
   }
-  // Observers are told who does what by the threads themselves.
-  if (setup_.helps && !watch_.any()) inner_->workers.back()->seat = &inner_->seat;
   try {
     // Not before the whole engine is there, and not after its first part is destroyed: it may call at any
     // time.
@@ -31460,17 +30655,16 @@ PENSTOCK_INLINE ahead_sizes engine_shell::sizes_ahead() const noexcept {
   if (setup_.options.memory) bytes = std::min(bytes, *setup_.options.memory / 4);
   request_options requests = setup_.options.requests;
   const std::uint64_t ahead = setup_.sample_bytes * std::min(limits_.ahead(), read_ahead::max_rows_ahead);
-  if (!requests.max_coalesced && setup_.latency)  // in requests of which 16 make up what is read ahead
+  if (!requests.max_coalesced && setup_.latency)  // in a few requests
     requests.max_coalesced = std::clamp<std::uint64_t>(
-        (setup_.options.ahead_bytes ? bytes : std::min(bytes, ahead)) / 16, 64_KiB, 8_MiB);
+        (setup_.options.ahead_bytes ? bytes : std::min(bytes, ahead)) / tuning::ahead_requests, 64_KiB,
+        8_MiB);
   return {bytes, rows, setup_.latency, requests};
 }
 
 PENSTOCK_INLINE void engine_shell::request_stop() noexcept {
-  // The ring comes first: a worker whose seat is lent must find it stopped when it wakes.
   ring_.stop();
   limits_.stop();
-  inner_->seat.stop();
   inner_->ahead.let_go();
   calls_->cancel_reads(engine_);
 }
@@ -31500,7 +30694,7 @@ PENSTOCK_INLINE void engine_shell::adjust(const run_limits& wanted) {
 /// Whether the limits let one more block be opened: always if none is open, so that the run makes progress.
 PENSTOCK_INLINE bool engine_shell::may_open() {
   const std::size_t maximum = limits_.blocks();
-  if (maximum == ring_.blocks()) return opened_ - delivered_ < rotation_.open();
+  if (maximum == ring_.blocks()) return opened_ - delivered_ < maximum;
   return opened_ == delivered_ || (opened_ - delivered_ < maximum && inner_->pool.out() < maximum);
 }
 
@@ -31636,7 +30830,6 @@ PENSTOCK_INLINE block* engine_shell::next() {
                                                      std::max<std::uint64_t>(1, max_slots_);
   largest_ = std::max(calls_->held(*b) * growth, largest_ - largest_ / 8);
   sizes_known_ = true;
-  if (setup_.rotates) rotate();
   if (setup_.copies && setup_.in_place) {
     try {
       if (not_sent_ != nullptr && not_sent_at_ + 1 == delivered_)
@@ -31649,17 +30842,6 @@ PENSTOCK_INLINE block* engine_shell::next() {
     }
   }
   return b;
-}
-
-// Small blocks stay in the cache, however many they are. A number that was set by `adjust` stands.
-PENSTOCK_INLINE void engine_shell::rotate() {
-  if (limits_.blocks() != ring_.blocks()) return;
-  if (!rotation_.looks()) {
-    if (largest_ * ring_.blocks() < 8_MiB) return;
-    rotation_.begin(*setup_.options.workers, grains_);
-  }
-  const std::uint64_t now = detail::now_ns();
-  rotation_.took(inner_->stall.at(now), now);
 }
 
 // Where nothing is fetched ahead, nobody else tells observers what the storage does.
@@ -31768,42 +30950,19 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
   const std::uint64_t begin = detail::now_ns();
   inner_->watchdog.begin_wait();
   inner_->stall.begin(begin);
-  worker_seat* const seat = ask_for_seat(begin - last_wait_ns_);
   // Where threads share processors and blocks are fast, waking the consumer for each one would cost more than
   // the blocks themselves, so it lets the workers run until most of the open blocks are ready.
-  if (setup_.crowded && !budget_.is_slow() && begin - last_wait_ns_ < 200'000 &&
-      (seat == nullptr || !seat->is_lent())) {
+  if (setup_.crowded && !budget_.is_slow() && begin - last_wait_ns_ < tuning::quick) {
     const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
-    for (unsigned i = 0; i < 16 && !stopped() && !ring_.is_ready(later); ++i) std::this_thread::yield();
+    for (unsigned i = 0; i < tuning::yields && !stopped() && !ring_.is_ready(later); ++i)
+      std::this_thread::yield();
   }
-  if (seat != nullptr && !seat->withdraw()) help_until(s);
   const bool ready = ring_.wait_ready(s);
   inner_->watchdog.end_wait();
   last_wait_ns_ = detail::now_ns();
   inner_->stall.end(last_wait_ns_);
   watch_.consumer({begin, last_wait_ns_, activity::wait_for_batch, 0, s});
   return ready;
-}
-
-/// Asks for the last worker's seat if the consumer, which was `away` for so many nanoseconds, does better to
-/// work while it waits; otherwise returns it, and null.
-PENSTOCK_INLINE worker_seat* engine_shell::ask_for_seat(std::uint64_t away) noexcept {
-  worker_seat* const seat = inner_->workers.back()->seat;
-  if (seat == nullptr) return nullptr;
-  const worker_counts& counts = inner_->counts.back();
-  pace_.waits(away, counts.grains.load(std::memory_order_relaxed),
-              counts.busy_ns.load(std::memory_order_relaxed));
-  if (!pace_.is_quick() || limits_.workers() != *setup_.options.workers) {
-    seat->give_back();
-    return nullptr;
-  }
-  seat->ask();
-  return seat;
-}
-
-PENSTOCK_INLINE void engine_shell::help_until(std::uint64_t s) noexcept {
-  while (!ring_.is_ready(s) && ring_.help(*inner_->workers.back(), opened_)) {
-  }
 }
 
 PENSTOCK_INLINE void engine_shell::waiting(engine_worker& w, bool begins) noexcept {
@@ -32324,456 +31483,223 @@ PENSTOCK_INLINE block* delivery_shell::take_piece(std::uint64_t epoch, batch_row
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/workers/batch_maps.hpp
+// ---- penstock/run/block/finish_columns.hpp
 
 namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// How many stages of a kind there are.
-template <class Tag, class Stages>
-inline constexpr std::size_t count_of_kind = 0;
-template <class Tag, class... Stages>
-inline constexpr std::size_t count_of_kind<Tag, pack<Stages...>> =
-    (std::size_t{part_of_kind<Stages, Tag>} + ... + std::size_t{0});
-
-}  // namespace detail
-
-/// The `map_batch` stages of a plan: calls their functions with a batch whose columns are in order.
-///
-/// The caller must be the batch's only user. Cost: the calls, inlined, and two clock reads for each.
-template <class Plan>
-class batch_maps {
-  using parts = plan_parts<Plan>;
-  using stages = typename parts::stages;
-
- public:
-  static constexpr std::size_t count = detail::count_of_kind<batch_map_tag, stages>;
-  /// What each stage cost, in order.
-  using costs = std::array<stage_cost, count>;
-
-  batch_maps(const Plan& p, std::uint64_t seed) : plan_(&p), seed_(seed), rank_(world_of(p).rank) {}
-
-  /// Stores a failure in the block, at the batch's first position; an `error` is given the stage's name.
-  template <class Block>
-  void keep(Block& b, const batch_rows& batch, costs& spent) const noexcept {
+template <class Block>
+void finish_strictly(Block& p, const batch_rows& batch) noexcept {
+  const auto finish = [&](bool has_lead) {
+    p.columns.finish(to_size(batch.first), to_size(batch.slots), to_size(batch.valid), has_lead);
+  };
+  try {
+    finish(false);
+  } catch (const slot_error& e) {
+    slot_error found = e;
+    p.columns.choose_lead(to_size(batch.valid));  // the first one may be the odd one out
     try {
-      call_all(b, batch, spent);
+      finish(true);
+    } catch (const slot_error& better) {
+      found = better;
+    } catch (...) {  // out of memory: keep the first one
+    }
+    try {
+      throw std::move(found.what);
     } catch (...) {
-      // padding has no position: the step's first one says which batch it is
-      b.fail_at(batch.first, {b.epoch, batch.valid != 0 ? b.index(batch.first) : b.step_index()}, {});
+      p.fail_at(found.slot, {p.epoch, p.index(found.slot)}, {});
     }
+  } catch (...) {
+    p.fail(batch.first, std::current_exception());
   }
-  /// Like `keep`, but in a worker and for the only batch of a block; reports to observers and the watchdog.
-  /// `stages_before`: the source and value stages, which come first in the counters.
-  template <class Block>
-  void in_worker(Block& b, costs& spent, worker_counts& counts, const run_watch& watch, std::size_t worker,
-                 std::size_t stages_before) const noexcept {
-    const batch_rows& batch = b.batches.front();
-    if (batch.valid != 0) counts.begin_run(b.index(batch.first), batch.valid);
-    const costs before = spent;
-    run_event e{detail::now_ns()};
-    keep(b, batch, spent);
-    counts.end_run();
-    e.what = activity::stage;
-    e.batch = batch.delivered.index;
-    e.epoch = batch.delivered.epoch;
-    for (std::size_t i = 0; i < count; ++i, e.begin_ns = e.end_ns) {
-      const std::uint64_t took = spent[i].nanoseconds - before[i].nanoseconds;
-      e.end_ns = e.begin_ns + took;
-      e.stage = static_cast<std::uint32_t>(stages_before + i);
-      counts.add_busy(took);
-      watch.worker(worker, e);
-    }
-  }
+}
 
- private:
-  template <class Block>
-  void call_all(Block& b, const batch_rows& batch, costs& spent) const {
-    if constexpr (makes_columns<Block>) b.columns.clear_returned();
-    if (batch.slots == 0) return;
-    const auto first = static_cast<std::size_t>(batch.first), slots = static_cast<std::size_t>(batch.slots);
-    detail::batch_facts facts{slots, static_cast<std::size_t>(batch.valid), 0,
-                              static_cast<std::size_t>(batch.global), batch.delivered};
-    if constexpr (parts::tolerant) mark_holes(b, batch, facts);
-    using collated = detail::batch_place<typename parts::element, detail::type_at<parts::in::batch, stages>>;
-    go<collated, parts::in::batch + 1, 0, 0, 0>(
-        b, b.columns.template edit<detail::views_in<collated>>(first, slots), facts, spent);
-  }
-  template <class Block>
-  static constexpr bool makes_columns = requires(Block& b) { b.columns.clear_returned(); };
-
-  template <class Block>
-  static void mark_holes(const Block& b, const batch_rows& batch, detail::batch_facts& facts) {
-    facts.holes = b.bad.holes(batch.first, batch.slots);
-    if (facts.holes == 0) return;
-    facts.mask.assign(facts.size, 0);
-    for (std::size_t i = 0; i < facts.valid; ++i) facts.mask[i] = 1;
-    for (const auto& one : b.bad.all())
-      if (one.hole && one.row >= batch.first && one.row < batch.first + batch.slots)
-        facts.mask[static_cast<std::size_t>(one.row - batch.first)] = 0;
-  }
-
-  /// Starts at stage I, which is number `Map` among the `map_batch` stages; `Drawn` of them before it draw
-  /// random numbers, and `Made` have returned columns.
-  template <class Place, std::size_t I, std::size_t Map, std::size_t Drawn, std::size_t Made, class Block,
-            class Views>
-  void go(Block& b, const Views& views, const detail::batch_facts& facts, costs& spent) const {
-    if constexpr (I < stages::size) {
-      using stage_type = detail::type_at<I, stages>;
-      if constexpr (part_of_kind<stage_type, batch_map_tag>) {
-        constexpr bool returns = stage_type::template returns<Views>;
-        constexpr std::size_t drawn = Drawn + (stage_type::template uses_random<Views> ? 1 : 0);
-        const auto& stage = detail::at<I>(plan_->stages());
-        batch_columns<Views> columns(views, facts);
-        rng random(seed_, facts.place.epoch, facts.place.index, stage.stream(Drawn, rank_));
-        const std::uint64_t begin = timed::now();
-        const auto done = [&] {
-          spent[Map].nanoseconds += timed::now() - begin;
-          spent[Map].timed += facts.valid;
-        };
-        if constexpr (returns) {
-          using next = detail::batch_place<typename Place::element,
-                                           typename stage_type::template columns_after<Place>>;
-          auto& made = b.columns.template returned<Made>();
-          made.assign(call(stage, columns, random));
-          done();
-          go<next, I + 1, Map + 1, drawn, Made + 1>(b, made.edit(), facts, spent);
+/// `settle(bad_slot&)` makes a hole in the place of a sample whose shape does not match the lead, or finds a
+/// substitute.
+template <class Block, class Settle>
+void finish_tolerantly(Block& p, const batch_rows& batch, Settle settle) noexcept {
+  while (true) {
+    try {
+      p.columns.finish(to_size(batch.first), to_size(batch.slots), to_size(batch.valid), !p.bad.empty());
+      return;
+    } catch (slot_error& e) {
+      try {
+        position at{p.epoch, p.index(e.slot)};
+        std::span<const position> origins(&at, 1);
+        if (p.from_batches) origins = p.gathered.of(to_size(e.slot));
+        at = origins.front();
+        e.what.add_context(at);
+        if (bad_slot* const known = p.bad.find_replaced(e.slot)) {
+          settle(*known);
         } else {
-          call(stage, columns, random);
-          done();
-          go<Place, I + 1, Map + 1, drawn, Made>(b, views, facts, spent);
+          bad_slot one{e.slot, at, e.what};
+          settle(one);
+          p.note_bad(one);
+          one.hole = false;  // the row is a single hole, and all samples combined into it are lost
+          for (std::size_t i = 1; i < origins.size(); ++i) {
+            one.at = origins[i];
+            p.note_bad(one);
+          }
         }
-      } else {
-        go<Place, I + 1, Map, Drawn, Made>(b, views, facts, spent);
+      } catch (...) {
+        return p.fail_at(e.slot, {p.epoch, p.index(e.slot)}, {});
       }
-    }
-  }
-
-  template <class Stage, class Views>
-  static decltype(auto) call(const Stage& stage, batch_columns<Views>& columns,
-                             [[maybe_unused]] rng& random) {
-    try {
-      if constexpr (Stage::template uses_random<Views>)
-        return stage.function(columns, random);
-      else
-        return stage.function(columns);
     } catch (...) {
-      detail::rethrow_in_stage(Stage::stage_name);
+      return p.fail(batch.first, std::current_exception());
     }
   }
-
-  const Plan* plan_;
-  std::uint64_t seed_, rank_;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/workers/device_works.hpp
-
-/// The operations of `on_device` at work.
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// The number of each `on_device` stage among the random stages: value stages count before it, as they do
-/// for each other.
-template <class Context, std::size_t Count>
-constexpr void number_device_stages(std::array<std::uint64_t, Count>&, std::uint64_t, std::size_t) {}
-template <class Context, std::size_t Count, class Stage, class... Rest>
-constexpr void number_device_stages(std::array<std::uint64_t, Count>& numbers, std::uint64_t number,
-                                    std::size_t found) {
-  if constexpr (part_of_kind<Stage, device_map_tag>) numbers[found++] = number;
-  constexpr bool uses_random = stage_uses_random<Stage, typename Context::element> ||
-                               (part_of_kind<Stage, device_map_tag> && random_stage<Stage, Context>);
-  number_device_stages<typename fold_context<Context, Stage>::type, Count, Rest...>(
-      numbers, number + (uses_random ? 1 : 0), found);
 }
 
 }  // namespace detail
 
-/// The `on_device` stages of a run: prepares what their operations ask for, and starts the copy of a batch
-/// with them. Everything is called by the consumer's thread.
-template <class Plan, class Stages = typename detail::device_stages_among<typename Plan::stages_type>::type>
-class device_works {
- public:
-  static constexpr bool any = false;
-  template <class Session>
-  device_works(const Plan&, const Session&) noexcept {}
-};
-
-template <class Plan, class First, class... Rest>
-class device_works<Plan, pack<First, Rest...>> {
-  using layout = device_layout_of<Plan>;
-  using stages = pack<First, Rest...>;
-
- public:
-  static constexpr bool any = true;
-
-  template <class Session>
-  device_works(const Plan& p, const Session& session)
-      : seed_(*options_of(p).seed), operations_(connect(p, device_of(session))) {
-    std::size_t i = 0;
-    p.stages().apply([&](const auto&... all) { (take_address(all, i), ...); });
-  }
-
-  /// Starts the copy of a block, `valid` of whose slots hold samples, and the operations behind it. If
-  /// something throws, nothing is in progress.
-  template <class Session, class Block, std::size_t Columns>
-  void start(Session& session, Block& b, std::size_t valid, const std::array<bytes_view, Columns>& columns) {
-    describe(b, valid);
-    measure(b);
-    std::array<bytes_view, Columns + 1> all;
-    std::copy(columns.begin(), columns.end(), all.begin());
-    all[Columns] = {b.work.table.data(), b.work.table_bytes};
-    session.start(b.transfer, std::span<const bytes_view>(all), std::span<const std::size_t>(b.work.rooms),
-                  [&](typename Session::stream_type stream) { launch(session, b, stream); });
-  }
-
- private:
-  template <class Stage>
-  using connected = typename detail::connected_operations<typename Stage::operations>::type;
-  using connected_stages = pack<connected<First>, connected<Rest>...>;
-  static constexpr std::size_t count = 1 + sizeof...(Rest);
-
-  static constexpr std::array<std::uint64_t, count> numbers = []<class... All>(const pack<All...>*) {
-    std::array<std::uint64_t, count> found{};
-    detail::number_device_stages<detail::context_of<typename Plan::source_type>, count, All...>(found, 1, 0);
-    return found;
-  }(static_cast<const typename Plan::stages_type*>(nullptr));
-  static constexpr bool uses_random = First::own_streams + (Rest::own_streams + ... + std::uint64_t{0}) != 0;
-
-  template <class Session>
-  static int device_of(const Session& session) {
-    if constexpr (requires { session.device(); })
-      return session.device();
-    else
-      return 0;
-  }
-  static connected_stages connect(const Plan& p, int device) {
-    return p.stages().apply([&](const auto&... all) { return connect_all(pack<>{}, device, all...); });
-  }
-  template <class... Done>
-  static auto connect_all(pack<Done...> done, int /*device*/) {
-    return done;
-  }
-  template <class... Done, class Stage, class... More>
-  static auto connect_all(pack<Done...> done, int device, const Stage& stage, const More&... more) {
-    if constexpr (part_of_kind<Stage, device_map_tag>)
-      return connect_all(detail::join(std::move(done), detail::make_pack(connect_one(stage.all, device))),
-                         device, more...);
-    else
-      return connect_all(std::move(done), device, more...);
-  }
-  template <class... Ops>
-  static auto connect_one(const pack<Ops...>& ops, int device) {
-    return ops.apply([&](const Ops&... each) {
-      return detail::make_pack(detail::connected_operation<Ops>::make(each, device)...);
+/// Puts the columns of a batch in order; a failure is stored in its block. If bad samples are tolerated, one
+/// whose shape does not match the lead counts as bad and leaves a hole. The lead is the first good sample,
+/// unless one was chosen before.
+template <class Bad, class Block>
+void finish_columns(Block& p, const batch_rows& batch) noexcept {
+  if constexpr (Bad::tolerates)
+    detail::finish_tolerantly(p, batch, [&](bad_slot& one) {
+      p.columns.blank(detail::to_size(one.row));
+      one.substitute.reset();
+      one.hole = true;
     });
-  }
-  template <class Stage>
-  void take_address(const Stage& stage, std::size_t& i) {
-    if constexpr (part_of_kind<Stage, device_map_tag>) {
-      streams_[i] = stage.stream_address() != 0 ? stage.stream_address() : numbers[i];
-      ++i;
-    }
-  }
-
-  /// What operations may ask of the batch.
-  template <class Block>
-  void describe(Block& b, std::size_t valid) const {
-    auto& work = b.work;
-    work.facts = {detail::to_size(b.slots), valid};
-    work.facts.seed = seed_;
-    if (const std::size_t holes = b.bad.holes(0, b.slots); holes != 0) {
-      work.mask.assign(work.facts.slots, 0);
-      std::fill_n(work.mask.begin(), valid, std::uint8_t{1});
-      for (const bad_slot& one : b.bad.all())
-        if (one.hole && one.row < b.slots) work.mask[detail::to_size(one.row)] = 0;
-      work.facts.mask = work.mask;
-    }
-    if constexpr (uses_random) {
-      work.positions.clear();
-      for (std::size_t row = 0; row < valid; ++row)
-        work.positions.push_back(b.from_batches ? b.gathered.first_of(row) : position{b.epoch, b.index(row)});
-      work.facts.positions = work.positions;
-    }
-  }
-
-  /// Calls f(number, operation, view, batch) for each operation, in order; its shape must be known when f
-  /// returns.
-  template <class Block, class F>
-  void each(Block& b, F f) {
-    [&]<std::size_t... S>(std::index_sequence<S...>) {
-      (each_of<S>(b, f), ...);
-    }(std::make_index_sequence<count>{});
-  }
-  template <std::size_t S, class Block, class F>
-  void each_of(Block& b, F& f) {
-    using stage = detail::type_at<S, stages>;
-    constexpr std::size_t column = stage::template column<typename layout::element>;
-    try {
-      step<S, 0, 0>(b, b.columns.template edit_one<column>(0, detail::to_size(b.slots)), f);
-    } catch (error& e) {
-      if (e.stage().empty()) e.in_stage(stage::stage_name);
-      throw;
-    }
-  }
-  template <std::size_t S, std::size_t J, std::uint64_t Drawn, class Block, class View, class F>
-  void step(Block& b, const View& view, F& f) {
-    auto& operations = detail::at<S>(operations_);
-    auto& operation = detail::at<J>(operations);
-    using type = std::remove_cvref_t<decltype(operation)>;
-    constexpr std::size_t number = layout::first[S] + J;
-    const device_batch batch(b.work.facts, streams_[S], Drawn);
-    f(std::integral_constant<std::size_t, number>{}, operation, view, batch, S, J == 0);
-    if constexpr (J + 1 < std::remove_cvref_t<decltype(operations)>::size)
-      step<S, J + 1, Drawn + detail::device_streams<type>>(
-          b, tensor_view<typename type::template output<View>>(nullptr, b.work.shapes[number]), f);
-  }
-
-  template <class Block>
-  void measure(Block& b) {
-    auto& work = b.work;
-    work.table_bytes = 0;
-    std::array<std::size_t, layout::operations> sizes{};
-    each(b, [&]<class Op, class View>(auto number, Op& operation, const View& view, const device_batch& batch,
-                                      std::size_t, bool) {
-      work.shapes[number] = operation.shape(view, batch);
-      work.rooms[number] =
-          detail::to_size(work.shapes[number].elements()) * sizeof(typename Op::template output<View>);
-      if constexpr (requires { operation.scratch_bytes(view, batch); })
-        work.rooms[layout::operations + number] = operation.scratch_bytes(view, batch);
-      if constexpr (requires { operation.table_bytes(view, batch); }) {
-        sizes[number] = operation.table_bytes(view, batch);
-        work.tables[number] = work.table_bytes;
-        work.table_bytes += (sizes[number] + alignment - 1) / alignment * alignment;
-      }
-    });
-    if (work.table_bytes == 0) return;
-    work.table.reserve(work.table_bytes);
-    each(b, [&]<class Op, class View>(auto number, Op& operation, const View& view, const device_batch& batch,
-                                      std::size_t, bool) {
-      if constexpr (requires { operation.table_bytes(view, batch); })
-        if (sizes[number] != 0)
-          operation.fill_table(view, batch,
-                               mutable_bytes(work.table.data() + work.tables[number], sizes[number]));
-    });
-  }
-
-  template <class Session, class Block, class Stream>
-  void launch(Session& session, Block& b, Stream stream) {
-    if (b.slots == 0) return;
-    const auto& work = b.work;
-    const auto place = [&](std::size_t i) {
-      return static_cast<std::byte*>(
-          const_cast<void*>(static_cast<const void*>(session.data(b.transfer, i))));
-    };
-    constexpr std::size_t table = layout::column_count, made = table + 1;
-    constexpr std::array<std::size_t, count> columns = {First::template column<typename layout::element>,
-                                                        Rest::template column<typename layout::element>...};
-    each(b, [&]<class Op, class View>(auto number, Op& operation, const View& view, const device_batch& batch,
-                                      std::size_t stage, bool first) {
-      constexpr std::size_t i = decltype(number)::value;
-      device_places places;
-      places.input = place(first ? columns[stage] : made + i - 1);
-      if (work.table_bytes != 0) places.table = place(table) + work.tables[i];
-      places.output = place(made + i);
-      places.scratch = place(made + layout::operations + i);
-      operation.launch(stream, view, batch, places);
-    });
-  }
-
-  static constexpr std::size_t alignment = 256;
-
-  std::uint64_t seed_;
-  std::array<std::uint64_t, count> streams_{};
-  connected_stages operations_;
-};
+  else
+    detail::finish_strictly(p, batch);
+}
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/workers/evaluator.hpp
+// ---- penstock/run/engine/workers/written_rows.hpp
+
+/// Where an evaluator writes what samples become.
+namespace penstock::inline v0_1 {
+
+/// Rows for samples whose rows are known: each goes to the row of its slot.
+template <class Block, class Worker>
+struct rows_in_place {
+  static constexpr bool makes_holes = true;
+  Block& p;
+  Worker& w;
+  std::uint64_t slot;
+
+  template <class V>
+  void operator()(V&& value) const {
+    p.columns.write(detail::to_size(slot), std::forward<V>(value));
+  }
+  [[nodiscard]] std::uint64_t row() const noexcept { return slot; }
+  void take_back() const noexcept { p.columns.unwrite(detail::to_size(slot)); }
+  void leave_empty() const { p.columns.blank(detail::to_size(slot)); }
+  void go_on_from(const rows_in_place& other) noexcept { slot = other.slot; }
+};
+/// Rows appended one after another, as many as each sample makes; grows where it made several.
+template <class Block, class Worker, bool Several>
+struct rows_appended {
+  static constexpr bool makes_holes = false;
+  Block& p;
+  Worker& w;
+  std::uint64_t slot = 0, count = 0, room;
+
+  template <class V>
+  void operator()(V&& value) {
+    if (Several && count == room) grow();
+    p.columns.write(detail::to_size(count), std::forward<V>(value));
+    p.sources[detail::to_size(count)] = static_cast<std::uint32_t>(slot);
+    ++count;
+  }
+  void grow() {
+    room = std::max<std::uint64_t>(16, room * 2);
+    p.columns.grow(detail::to_size(room), detail::to_size(count));
+    p.sources.resize(detail::to_size(room));
+  }
+  [[nodiscard]] std::uint64_t row() const noexcept { return count; }
+  void take_back() noexcept {
+    for (; count != 0 && p.sources[detail::to_size(count - 1)] == slot; --count)
+      p.columns.unwrite(detail::to_size(count - 1));
+  }
+  void go_on_from(const rows_appended& other) noexcept {
+    slot = other.slot, count = other.count, room = other.room;
+  }
+};
+/// The only row of columns that are no part of a block.
+template <class Columns, class Worker>
+struct row_beside_blocks {
+  Columns& columns;
+  Worker& w;
+
+  template <class V>
+  void operator()(V&& value) const {
+    columns.write(0, std::forward<V>(value));
+  }
+  void take_back() const noexcept { columns.unwrite(0); }
+};
+
+namespace detail {
+
+/// A loop's own copy of rows, whose state the compiler keeps in registers; they follow it, also if it throws.
+template <class Rows>
+struct in_registers {
+  Rows& rows;
+  Rows own = rows;
+  ~in_registers() { rows.go_on_from(own); }
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/workers/lone_samples.hpp
 
 namespace penstock::inline v0_1 {
 
-/// A worker's part of a block: evaluates positions and writes the results to rows of the block's columns.
-///
-/// `Plain` plans turn numbers into numbers. Their loops must vectorise, so checks are made not per sample but
-/// once per run of samples that takes about 20 us (`Counts::run`). Other plans check the stop flag before
-/// each sample. A failure is stored in the block, for the lowest row; nothing is thrown. `Bad` says what
-/// becomes of bad samples. Only handlers look at it: if it tolerates some, the loop that a failure
-/// interrupted resumes after the bad sample, which is recorded in the block.
-template <class Chain, class Block, class Ring, bool Plain, bool Ordered = false, class Bad = bad_is_fatal>
-class evaluator {
+/// Evaluates single samples out of their turn: a substitute for a bad one, and one of another rank that has
+/// the shape that a batch is to have.
+template <class Chain, class Bad>
+class lone_samples {
  public:
   using worker = typename Chain::worker;
 
   /// `stages`: names of the source and the value stages, for errors; they outlive this.
-  evaluator(Chain chain, const Ring& stop, Bad bad = {}, const std::vector<std::string>* stages = nullptr)
-      : chain_(std::move(chain)), ring_(stop), bad_(bad), stages_(stages) {}
+  lone_samples(Chain chain, Bad bad, const std::vector<std::string>* stages)
+      : chain_(std::move(chain)), bad_(bad), stages_(stages) {}
 
   [[nodiscard]] const Chain& chain() const noexcept { return chain_; }
 
-  /// Evaluates the rows [first, last) of a batch, each in its place. With `times`, the first one is timed.
-  template <class Counts>
-  void write_slots(Block& p, const batch_rows& batch, worker& w, Counts& counts, std::uint64_t first,
-                   std::uint64_t last, bool times) const noexcept {
-    in_place rows{p, w, first};
-    write(rows, batch, counts, last, times, [](std::uint64_t) {});
+  /// The name of the stage whose function threw last; forgets it.
+  [[nodiscard]] std::string_view failed_stage(worker& w) const noexcept {
+    const std::uint32_t number = std::exchange(detail::root_of(w).failed, detail::worker_root::no_stage);
+    return stages_ != nullptr && number < stages_->size() ? std::string_view((*stages_)[number])
+                                                          : std::string_view();
   }
-  /// Evaluates all positions of a chunk, writing the results to its rows one after another.
-  template <class Counts>
-  void write_rows(Block& p, worker& w, Counts& counts, bool times) const noexcept {
-    append_all(p, w, counts, times, [](std::uint64_t) {});
-  }
-  /// Evaluates a chunk of samples that a forward source produced.
-  template <class Item, class Counts>
-  void write_items(Block& p, worker& w, Counts& counts, const std::vector<Item>& items,
-                   bool times) const noexcept {
-    append_all(p, w, counts, times, [&root = detail::innermost(w), all = items.data()](std::uint64_t slot) {
-      root.item = all + slot;
-    });
-  }
-
-  /// Puts the columns of a batch in order; a failure is stored in it. If bad samples are tolerated, a sample
-  /// whose shape does not match the lead counts as bad and leaves a hole; if they are replaced and there is
-  /// a worker, a substitute takes its place. The lead is the first good sample, unless `find_lead` found one.
-  static void finish_columns(Block& p, const batch_rows& batch) noexcept {
-    if constexpr (Bad::tolerates) {
-      finish_tolerantly(p, batch, [&](bad_slot& one) {
-        p.columns.blank(detail::to_size(one.row));
-        one.substitute.reset();
-        one.hole = true;
-      });
-      return;
-    }
-    try {
-      p.columns.finish(static_cast<std::size_t>(batch.first), static_cast<std::size_t>(batch.slots),
-                       static_cast<std::size_t>(batch.valid));
-    } catch (const slot_error& e) {
-      slot_error found = e;
-      p.columns.choose_lead(static_cast<std::size_t>(batch.valid));  // the first one may be the odd one out
+  /// Evaluates substitutes in place of a bad sample until one is good.
+  template <class Rows>
+  void find_substitute(bad_slot& one, Rows&& rows) const {
+    const detail::out_of_turn alone(detail::innermost(rows.w));
+    one.substitute.reset();
+    do {
+      rows.take_back();
+      if (one.tries == Bad::max_tries)
+        throw detail::error_like(
+            one.what, {"bad_samples::replace: ", one.tries,
+                       " samples were drawn in place of a bad one, and all are bad; the first is: ",
+                       one.what.message()});
+      if (bad_.orders->size() < 2)
+        throw detail::error_like(
+            one.what,
+            {"bad_samples::replace: an epoch of one sample has no other to take: ", one.what.message()});
+      const position drawn = bad_.draw(one.at, one.tries++);
       try {
-        p.columns.finish(static_cast<std::size_t>(batch.first), static_cast<std::size_t>(batch.slots),
-                         static_cast<std::size_t>(batch.valid), true);
-      } catch (const slot_error& better) {
-        found = better;
-      } catch (...) {  // out of memory: keep the first one
+        chain_.evaluate({one.at, bad_.orders->sample_at(drawn)}, rows.w, rows, untimed{});
+        one.substitute = drawn;
+      } catch (const error& e) {
+        (void)failed_stage(rows.w);
+        if (!depends_on_bytes(e.code())) throw;
       }
-      try {
-        throw std::move(found.what);
-      } catch (...) {
-        p.fail_at(found.slot, {p.epoch, p.index(found.slot)}, {});
-      }
-    } catch (...) {
-      p.fail(batch.first, std::current_exception());
-    }
+    } while (!one.substitute);
   }
   /// Before `finish_columns`: gives the columns the shape of the first good sample of the global step by
   /// position, the same on every rank; none if no sample is good. One of another rank is evaluated into
   /// `aside`, columns for one row. Throws if that fails and is not tolerated.
-  template <class Orders, class Columns>
+  template <class Block, class Orders, class Columns>
   void find_lead(Block& p, const batch_rows& batch, worker& w, const Orders& orders, Columns& aside,
                  std::uint64_t& index) const {
     for (lead_candidates all(p, orders.size()); all.next(index);) {
@@ -32786,67 +31712,19 @@ class evaluator {
       }
     }
   }
-  void finish_columns(Block& p, const batch_rows& batch, worker& w) const noexcept {
-    if constexpr (Bad::replaces)
-      finish_tolerantly(p, batch, [&](bad_slot& one) { find_substitute(one, in_place{p, w, one.row}); });
-    else
-      finish_columns(p, batch);
-  }
 
-  /// The name of the stage whose function threw last; forgets it.
-  [[nodiscard]] std::string_view failed_stage(worker& w) const noexcept {
-    const std::uint32_t number = std::exchange(detail::root_of(w).failed, detail::worker_root::no_stage);
-    return stages_ != nullptr && number < stages_->size() ? std::string_view((*stages_)[number])
-                                                          : std::string_view();
-  }
+ protected:
+  Chain chain_;
 
  private:
-  /// Rows for samples whose rows are known: each goes to the row of its slot.
-  struct in_place {
-    static constexpr bool makes_holes = true, one_each = true;
-    Block& p;
-    worker& w;
-    std::uint64_t slot;
-
-    template <class V>
-    void operator()(V&& value) const {
-      p.columns.write(static_cast<std::size_t>(slot), std::forward<V>(value));
-    }
-    [[nodiscard]] std::uint64_t row() const noexcept { return slot; }
-    void take_back() const noexcept { p.columns.unwrite(static_cast<std::size_t>(slot)); }
-    void leave_empty() const { p.columns.blank(static_cast<std::size_t>(slot)); }
-
-    /// The state of a loop over many slots, to be kept in registers.
-    struct writer {
-      decltype(Block::columns)& columns;
-      template <class V>
-      void write(std::uint64_t to, V&& value) const {
-        columns.write(detail::to_size(to), std::forward<V>(value));
-      }
-    };
-    [[nodiscard]] writer begin() const noexcept { return {p.columns}; }
-    void end(const writer&, std::uint64_t reached) noexcept { slot = reached; }
-  };
-  /// The only row of columns that are no part of a block.
-  template <class Columns>
-  struct beside_blocks {
-    Columns& columns;
-    worker& w;
-
-    template <class V>
-    void operator()(V&& value) const {
-      columns.write(0, std::forward<V>(value));
-    }
-    void take_back() const noexcept { columns.unwrite(0); }
-  };
   /// Evaluates the sample at a position, or its substitute; false if it is bad and that is tolerated.
   template <class Orders, class Columns>
   bool evaluate_aside(position at, worker& w, const Orders& orders, Columns& aside) const {
+    const detail::out_of_turn alone(detail::innermost(w));
     aside.begin(1);
-    const beside_blocks<Columns> row{aside, w};
+    const row_beside_blocks<Columns, worker> row{aside, w};
     try {
-      detail::innermost(w).stand_at(orders.sample_at(at));
-      chain_.evaluate(at, w, row, looked_up{});
+      chain_.evaluate({at, orders.sample_at(at)}, w, row, untimed{});
       aside.finish(0, 1, 1);
       return aside.can_lead(0);
     } catch (const slot_error& e) {
@@ -32855,70 +31733,198 @@ class evaluator {
     } catch (error& e) {
       e.add_context(at);
       (void)failed_stage(w);
-      if constexpr (Bad::tolerates) {
-        if (!depends_on_bytes(e.code())) throw;
-        if constexpr (Bad::replaces) {
-          bad_slot one{0, at, e};
-          find_substitute(one, row);
-          return aside.can_lead(0);
+      if (!Bad::tolerates || !depends_on_bytes(e.code())) throw;
+      if constexpr (Bad::replaces) {
+        bad_slot one{0, at, e};
+        find_substitute(one, row);
+        return aside.can_lead(0);
+      }
+      return false;
+    }
+  }
+
+  [[no_unique_address]] Bad bad_;
+  const std::vector<std::string>* stages_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/workers/evaluator.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A worker's part of a block: evaluates positions and writes the results to rows of the block's columns.
+///
+/// `Plain` plans turn numbers into numbers: their loop must vectorise, so it looks only between runs of
+/// samples whether the run was stopped. Other plans look before each sample. `Ordered`: there is arithmetic
+/// between a position and its sample. A failure is stored in the block, for the lowest row; nothing is
+/// thrown. `Bad` says what becomes of bad samples. Only handlers look at it: if it tolerates some, the loop
+/// that a failure interrupted resumes after the bad sample, which is recorded in the block.
+template <class Chain, class Block, class Ring, bool Plain, bool Ordered = true, class Bad = bad_is_fatal>
+class evaluator : public lone_samples<Chain, Bad> {
+  using lone = lone_samples<Chain, Bad>;
+  using lone::chain_;
+
+ public:
+  using worker = typename Chain::worker;
+
+  /// `stages`: names of the source and the value stages, for errors; they outlive this.
+  evaluator(Chain chain, const Ring& stop, Bad bad = {}, const std::vector<std::string>* stages = nullptr)
+      : lone(std::move(chain), bad, stages), ring_(stop) {}
+
+  /// Evaluates the rows [first, last) of a batch, each in its place. With `times`, the first one is timed.
+  template <class Counts>
+  void write_slots(Block& p, const batch_rows& batch, worker& w, Counts& counts, std::uint64_t first,
+                   std::uint64_t last, bool times) const noexcept {
+    in_place rows{p, w, first};
+    write(rows, batch, counts, last, times,
+          [&p](std::uint64_t index, std::uint64_t) { return p.binding(index); });
+  }
+  /// Evaluates all positions of a chunk, writing the results to its rows one after another.
+  template <class Counts>
+  void write_rows(Block& p, worker& w, Counts& counts, bool times) const noexcept {
+    append_all(p, w, counts, times, [&p](std::uint64_t index, std::uint64_t) { return p.binding(index); });
+  }
+  /// Evaluates a chunk of samples that a forward source produced.
+  template <class Item, class Counts>
+  void write_items(Block& p, worker& w, Counts& counts, const std::vector<Item>& items,
+                   bool times) const noexcept {
+    detail::innermost(w).items = items.data();
+    append_all(p, w, counts, times, [](std::uint64_t, std::uint64_t slot) { return position{0, slot}; });
+  }
+
+  /// Puts the columns of a batch in order, like the function of that name; if bad samples are replaced, a
+  /// substitute takes the place of a sample whose shape does not match.
+  void finish_columns(Block& p, const batch_rows& batch, worker& w) const noexcept {
+    if constexpr (Bad::replaces)
+      detail::finish_tolerantly(p, batch, [&](bad_slot& one) {
+        this->find_substitute(one, in_place{p, w, one.row});
+      });
+    else
+      penstock::finish_columns<Bad>(p, batch);
+  }
+
+ private:
+  using in_place = rows_in_place<Block, worker>;
+  using appended = rows_appended<Block, worker, Chain::has_pieces>;
+
+  /// Evaluates a whole chunk.
+  template <class Counts, class SourceOf>
+  void append_all(Block& p, worker& w, Counts& counts, bool times, SourceOf source_of) const noexcept {
+    // room for a row per slot; the vector keeps its capacity
+    appended rows{p, w, 0, 0, std::min<std::uint64_t>(p.slots, p.sources.size())};
+    write(rows, p.batches[0], counts, p.batches[0].valid, times, source_of);
+    p.rows = rows.count;
+  }
+
+  /// Evaluates the slots up to `last` of a part into `rows`, which stands at the first of them.
+  /// `source_of(index, slot)` gives a sample's position in the source. With `times`, the first one is timed.
+  template <class Rows, class Counts, class SourceOf>
+  void write(Rows& rows, const batch_rows& batch, Counts& counts, std::uint64_t last, bool times,
+             SourceOf source_of) const noexcept {
+    const auto index_of = [&p = rows.p, &batch](std::uint64_t slot) {
+      return p.listed ? p.indices[detail::to_size(slot)] : batch.view[slot - batch.first];
+    };
+    bool again = false;
+    do {
+      try {
+        if (!Plain || rows.p.listed || !batch.view.contiguous())
+          write_runs(rows, counts, last, times, index_of, source_of);
+        else
+          write_runs(
+              rows, counts, last, times,
+              [shift = batch.view.base() - batch.first](std::uint64_t slot) { return slot + shift; },
+              source_of);
+        counts.end_run();
+        again = false;
+      } catch (...) {
+        counts.end_run();
+        again = go_on_without({rows.p.epoch, index_of(rows.slot)}, rows);
+        ++rows.slot;
+        times = false;
+      }
+    } while (Bad::tolerates && again);
+  }
+  template <class Rows, class Counts, class IndexOf, class SourceOf>
+  void write_runs(Rows& rows, Counts& counts, std::uint64_t last, bool& times, IndexOf index_of,
+                  SourceOf source_of) const {
+    [[maybe_unused]] next_samples coming;
+    while (rows.slot < last && !ring_.stopped()) {
+      const std::uint64_t slot = rows.slot;
+      if constexpr (Plain && !Ordered) {
+        write_run(rows, counts, last - slot, times, index_of, {},
+                  [=](std::uint64_t i) { return source_of(index_of(slot + i), slot + i); });
+      } else {
+        const std::size_t n =
+            coming.find(last - slot, [&](std::size_t i) { return source_of(index_of(slot + i), slot + i); });
+        detail::innermost(chain_).look_ahead(coming.first(n), detail::innermost(rows.w));
+        if (!write_at_once(rows, counts, index_of(slot), coming, n, times))
+          write_run(rows, counts, n, times, index_of, coming.first(n),
+                    [&coming](std::uint64_t i) { return coming[i]; });
+      }
+    }
+  }
+  /// Evaluates n samples; the positions in the source of those that are prefetched are `ahead`.
+  template <class Rows, class Counts, class IndexOf, class SourceAt>
+  void write_run(Rows& rows, Counts& counts, std::uint64_t n, bool& times, IndexOf index_of,
+                 std::span<const position> ahead, SourceAt source_at) const {
+    const std::uint64_t first = rows.slot;
+    const auto at = [=](std::uint64_t slot) { return source_at(slot - first); };
+    if constexpr (Plain) counts.begin_run(index_of(first), n);
+    if (std::exchange(times, false)) write_each(rows, counts, first, first + 1, index_of, ahead, at, timed{});
+    write_each(rows, counts, first, first + n, index_of, ahead, at, untimed{});
+  }
+  // Not inlined: the loop has all registers for itself.
+  template <class Rows, class Counts, class IndexOf, class SourceAt, class Timing>
+  [[gnu::noinline]] void write_each(Rows& rows, Counts& counts, std::uint64_t first, std::uint64_t end,
+                                    IndexOf index_of, std::span<const position> ahead, SourceAt source_at,
+                                    Timing timing) const {
+    const auto& source = detail::innermost(chain_);
+    auto& at_source = detail::innermost(rows.w);
+    const std::uint64_t epoch = rows.p.epoch;
+    detail::in_registers<Rows> into{rows};
+    for (; into.own.slot < end; ++into.own.slot) {
+      const std::uint64_t slot = into.own.slot, index = index_of(slot);
+      source.turn_of(ahead, detail::to_size(slot - first), at_source);
+      if constexpr (!Plain) {
+        if (ring_.stopped()) return;
+        counts.begin_run(index, 1);
+        source.stand_at(rows.p.run_row + slot, at_source);
+      }
+      chain_.evaluate({{epoch, index}, source_at(slot)}, rows.w, into.own, timing);
+    }
+  }
+  /// Evaluates as many samples as possible at once, if all lie one behind the other. Returns whether there
+  /// were any.
+  template <class Rows, class Counts>
+  bool write_at_once(Rows& rows, Counts& counts, std::uint64_t index, const next_samples& coming,
+                     std::size_t n, bool& times) const {
+    if constexpr (Chain::has_runs && Rows::makes_holes) {
+      if (!coming.in_sequence(n)) return false;
+      counts.begin_run(index, n);
+      const auto write_values = [&](const auto& values, std::uint64_t count) {
+        if constexpr (requires { rows.p.columns.write_contiguous(std::size_t{}, std::size_t{}, values); }) {
+          rows.p.columns.write_contiguous(detail::to_size(rows.slot), detail::to_size(count), values);
+          return true;
         } else {
           return false;
         }
-      }
-      throw;
+      };
+      const position first = coming[0];
+      const std::uint64_t taken = times ? chain_.evaluate_run(first, n, rows.w, write_values, timed{})
+                                        : chain_.evaluate_run(first, n, rows.w, write_values, untimed{});
+      rows.slot += taken;
+      times = times && taken == 0;
+      return taken != 0;
     }
+    return false;
   }
-  /// Rows appended one after another, as many as each sample makes; grows where it made several.
-  struct appended {
-    static constexpr bool makes_holes = false, one_each = !Chain::has_pieces;
-    Block& p;
-    worker& w;
-    std::uint64_t slot, count, room;
-
-    template <class V>
-    void operator()(V&& value) {
-      if (count == room) grow();
-      begin_at(count).write(slot, std::forward<V>(value));
-      ++count;
-    }
-    void grow() {
-      room = std::max<std::uint64_t>(16, room * 2);
-      p.columns.grow(detail::to_size(room), detail::to_size(count));
-      p.sources.resize(detail::to_size(room));
-    }
-    [[nodiscard]] std::uint64_t row() const noexcept { return count; }
-    void take_back() noexcept {
-      for (; count != 0 && p.sources[detail::to_size(count - 1)] == slot; --count)
-        p.columns.unwrite(detail::to_size(count - 1));
-    }
-
-    /// Like the above; where each sample makes at most one row, there is always room.
-    struct writer {
-      decltype(Block::columns)& columns;
-      std::uint32_t* const sources;
-      std::uint64_t count;
-      template <class V>
-      void write(std::uint64_t of_slot, V&& value) {
-        columns.write(detail::to_size(count), std::forward<V>(value));
-        sources[count] = static_cast<std::uint32_t>(of_slot);
-        ++count;
-      }
-    };
-    [[nodiscard]] writer begin() const noexcept { return begin_at(count); }
-    [[nodiscard]] writer begin_at(std::uint64_t row) const noexcept {
-      return {p.columns, p.sources.data(), row};
-    }
-    void end(const writer& done, std::uint64_t reached) noexcept {
-      count = done.count;
-      slot = reached;
-    }
-  };
 
   /// In a handler: whether the failure is a bad sample that the run tolerates; if so records it, otherwise
   /// records the failure.
   template <class Rows>
   bool go_on_without(position at, Rows& rows) const noexcept {
-    const std::string_view stage = failed_stage(rows.w);
+    const std::string_view stage = this->failed_stage(rows.w);
     if constexpr (Bad::tolerates) {
       try {
         try {
@@ -32929,7 +31935,7 @@ class evaluator {
           rows.take_back();
           bad_slot one{rows.row(), at, e};
           if constexpr (Bad::replaces) {
-            find_substitute(one, rows);
+            this->find_substitute(one, rows);
           } else if constexpr (Rows::makes_holes) {
             rows.leave_empty();
             one.hole = true;
@@ -32945,229 +31951,7 @@ class evaluator {
     }
     return false;
   }
-  /// Evaluates substitutes in place of a bad sample until one is good.
-  template <class Rows>
-  void find_substitute(bad_slot& one, Rows&& rows) const {
-    one.substitute.reset();
-    do {
-      rows.take_back();
-      if (one.tries == Bad::max_tries)
-        throw detail::error_like(
-            one.what, {"bad_samples::replace: ", one.tries,
-                       " samples were drawn in place of a bad one, and all are bad; the first is: ",
-                       one.what.message()});
-      if (bad_.orders->size() < 2)
-        throw detail::error_like(
-            one.what,
-            {"bad_samples::replace: an epoch of one sample has no other to take: ", one.what.message()});
-      const position drawn = bad_.draw(one.at, one.tries++);
-      detail::innermost(rows.w).stand_at(bad_.orders->sample_at(drawn));
-      try {
-        chain_.evaluate(one.at, rows.w, rows, looked_up{});
-        one.substitute = drawn;
-      } catch (const error& e) {
-        (void)failed_stage(rows.w);
-        if (!depends_on_bytes(e.code())) throw;
-      }
-    } while (!one.substitute);
-  }
-
-  /// `settle(bad_slot&)` makes a hole or finds a substitute for a slot whose shape does not match the others.
-  template <class Settle>
-  static void finish_tolerantly(Block& p, const batch_rows& batch, Settle settle) noexcept {
-    while (true) {
-      try {
-        p.columns.finish(static_cast<std::size_t>(batch.first), static_cast<std::size_t>(batch.slots),
-                         static_cast<std::size_t>(batch.valid), !p.bad.empty());
-        return;
-      } catch (slot_error& e) {
-        try {
-          position at{p.epoch, p.index(e.slot)};
-          std::span<const position> origins(&at, 1);
-          if (p.from_batches) origins = p.gathered.of(detail::to_size(e.slot));
-          at = origins.front();
-          e.what.add_context(at);
-          if (bad_slot* const known = p.bad.find_replaced(e.slot)) {
-            settle(*known);
-          } else {
-            bad_slot one{e.slot, at, e.what};
-            settle(one);
-            p.note_bad(one);
-            one.hole = false;  // the row is a single hole, and all samples combined into it are lost
-            for (std::size_t i = 1; i < origins.size(); ++i) {
-              one.at = origins[i];
-              p.note_bad(one);
-            }
-          }
-        } catch (...) {
-          return p.fail_at(e.slot, {p.epoch, p.index(e.slot)}, {});
-        }
-      } catch (...) {
-        return p.fail(batch.first, std::current_exception());
-      }
-    }
-  }
-
-  /// Evaluates a whole chunk; `bring(slot)` puts the sample of a slot where the chain expects it.
-  template <class Counts, class Bring>
-  void append_all(Block& p, worker& w, Counts& counts, bool times, Bring bring) const noexcept {
-    // room for a row per slot; the vector keeps its capacity
-    appended rows{p, w, 0, 0, std::min<std::uint64_t>(p.slots, p.sources.size())};
-    write(rows, p.batches[0], counts, p.batches[0].valid, times, bring);
-    p.rows = rows.count;
-  }
-
-  /// Evaluates the slots up to `last` of a part into `rows`, which stands at the first of them; `bring` as
-  /// above. With `times`, the first one is timed.
-  template <class Rows, class Counts, class Bring>
-  void write(Rows& rows, const batch_rows& batch, Counts& counts, std::uint64_t last, bool times,
-             Bring bring) const noexcept {
-    Block& p = rows.p;
-    const auto index_of = [&](std::uint64_t slot) {
-      return p.listed ? p.indices[detail::to_size(slot)] : batch.view[slot - batch.first];
-    };
-    const auto one = [&](auto timing) {
-      const std::uint64_t index = index_of(rows.slot);
-      bring(rows.slot);
-      if constexpr (at_rows) detail::innermost(rows.w).fetched.stand_at(p.run_row + rows.slot);
-      counts.begin_run(index, 1);
-      chain_.evaluate({p.epoch, index}, rows.w, rows, timing);
-      ++rows.slot;
-    };
-    [[maybe_unused]] const auto look_up = [&]() -> std::uint64_t {
-      if constexpr (looks_up)
-        return chain_.look_up(rows.slot, std::min<std::uint64_t>(last - rows.slot, 64), rows.w, index_of);
-      else
-        return 0;
-    };
-    bool again = false;
-    do {
-      try {
-        if (times && rows.slot < last && !write_sequence(rows, batch, counts, last, timed{})) {
-          if constexpr (looks_up) look_up();  // so that the one timed finds what the others find
-          one(timed{});
-        }
-        while (rows.slot < last && !ring_.stopped()) {
-          if constexpr (Plain && Rows::one_each) {
-            const std::uint64_t count = std::min(last - rows.slot, counts.run);
-            counts.begin_run(index_of(rows.slot), count);
-            write_plain(rows, batch, rows.slot + count, bring);
-          } else if constexpr (looks_up) {
-            if (write_sequence(rows, batch, counts, last, untimed{})) continue;
-            const std::uint64_t found = look_up();
-            if (write_looked_up(rows, counts, index_of(rows.slot), found)) continue;
-            const std::uint64_t end = rows.slot + found;
-            while (rows.slot < end && !ring_.stopped()) one(looked_up_in_order{});
-          } else {
-            one(untimed{});
-          }
-        }
-        counts.end_run();
-        again = false;
-      } catch (...) {
-        counts.end_run();
-        again = go_on_without({p.epoch, index_of(rows.slot)}, rows);
-        ++rows.slot;
-        times = false;
-      }
-    } while (Bad::tolerates && again);
-  }
-
-  /// Where a position is its sample, evaluates as many as possible of those up to `last` at once. Returns
-  /// whether there were any.
-  template <class Rows, class Counts, class Timing>
-  bool write_sequence(Rows& rows, const batch_rows& batch, Counts& counts, std::uint64_t last,
-                      Timing timing) const {
-    if constexpr (!Ordered && writes_runs<Rows>) {
-      if (rows.p.listed || !batch.view.contiguous()) return false;
-      const std::uint64_t index = batch.view[rows.slot - batch.first];
-      return write_contiguous(rows, counts, index, {rows.p.epoch, index}, last - rows.slot, timing);
-    } else {
-      return false;
-    }
-  }
-  /// Evaluates the n samples that were looked up at once, if they lie one behind the other.
-  template <class Rows, class Counts>
-  bool write_looked_up(Rows& rows, Counts& counts, std::uint64_t index, std::uint64_t n) const {
-    if constexpr (writes_runs<Rows>) {
-      const auto& found = detail::innermost(rows.w);
-      return found.in_sequence(n) && write_contiguous(rows, counts, index, found.places[0], n, untimed{});
-    } else {
-      return false;
-    }
-  }
-  template <class Rows, class Counts, class Timing>
-  bool write_contiguous(Rows& rows, Counts& counts, std::uint64_t index, position first, std::uint64_t n,
-                        Timing timing) const {
-    counts.begin_run(index, n);
-    const std::uint64_t taken = chain_.evaluate_run(
-        first, n, rows.w,
-        [&](const auto& values, std::uint64_t count) {
-          if constexpr (requires { rows.p.columns.write_contiguous(std::size_t{}, std::size_t{}, values); }) {
-            rows.p.columns.write_contiguous(detail::to_size(rows.slot), detail::to_size(count), values);
-            return true;
-          } else {
-            return false;
-          }
-        },
-        timing);
-    rows.slot += taken;
-    return taken != 0;
-  }
-
-  /// The loop of `write` in registers, for at most one row per sample; `rows` follows it if something throws.
-  template <class Rows, class Bring>
-  void write_plain(Rows& rows, const batch_rows& batch, std::uint64_t last, Bring bring) const {
-    Block& p = rows.p;
-    worker& w = rows.w;
-    const step_view view = batch.view;
-    const std::uint64_t epoch = p.epoch, base = batch.first;
-    auto into = rows.begin();
-    std::uint64_t at = rows.slot;
-    const auto loop = [&](auto index_of) {
-      const auto evaluate_until = [&](std::uint64_t end, auto timing) {
-        for (; at < end; ++at) {
-          bring(at);
-          chain_.evaluate(
-              {epoch, index_of(at)}, w,
-              [&into, at]<class V>(V&& value) { into.write(at, std::forward<V>(value)); }, timing);
-        }
-      };
-      if constexpr (Ordered) {
-        while (at < last) {
-          const std::uint64_t n = chain_.look_up(at, std::min<std::uint64_t>(last - at, 64), w, index_of);
-          evaluate_until(at + n, looked_up{});
-        }
-      } else {
-        evaluate_until(last, untimed{});
-      }
-    };
-    try {
-      if (p.listed)
-        loop([indices = p.indices.data()](std::uint64_t slot) { return indices[slot]; });
-      else if (view.contiguous())
-        loop([shift = view[0] - base](std::uint64_t slot) { return slot + shift; });
-      else
-        loop([&view, base](std::uint64_t slot) { return view[slot - base]; });
-    } catch (...) {
-      rows.end(into, at);
-      throw;
-    }
-    rows.end(into, at);
-  }
-
-  /// Whether many rows may be written at once: each one has its slot.
-  template <class Rows>
-  static constexpr bool writes_runs = Chain::has_runs && std::is_same_v<Rows, in_place>;
-  /// Whether a worker looks up several samples before it evaluates them one by one.
-  static constexpr bool looks_up = ((Ordered && Chain::wants_look_up) || Chain::has_runs) && !Plain;
-  static constexpr bool at_rows =
-      detail::stands_at_rows<std::remove_reference_t<decltype(detail::innermost(std::declval<worker&>()))>>;
-
-  Chain chain_;
   const Ring& ring_;
-  [[no_unique_address]] Bad bad_;
-  const std::vector<std::string>* stages_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -33253,8 +32037,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   using orders_type = typename basis::orders_type;
   using binding = typename orders_type::binding;
   using source_element = typename Plan::source_type::element;
-  using node_type =
-      std::conditional_t<parts::forward, item_node<source_element>, source_node<reader_type, binding>>;
+  using node_type = std::conditional_t<parts::forward, item_node<source_element>, source_node<reader_type>>;
   using chain_type = decltype(make_chain(std::declval<const Plan&>(), std::declval<node_type>(), 0));
   using columns_type = block_columns_of<Plan>;
   using bad_type = detail::bad_of<Plan, orders_type>;
@@ -33270,8 +32053,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
 
   engine(const Plan& p, const run_options& options, const std::stop_token& token)
       : basis(p, options),
-        engine_shell(calls, this, std::move(this->begin_with_),
-                     detail::made_ring<typename detail::ring_of<typename parts::stages>::type>, token),
+        engine_shell(calls, this, std::move(this->begin_with_), detail::delivery_of<typename parts::stages>,
+                     token),
         evaluator_(make_chain(p, make_node(), *this->options().seed), stop_state(),
                    bad_type::make(this->orders_, *this->options().seed), &this->stages()),
         front_(detail::front_of<Plan>::make(p), this->ring_blocks()),
@@ -33504,7 +32287,6 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     if constexpr (parts::forward) {
       return evaluate_pulled(b, w, s, times, abandoned);
     } else {
-      detail::innermost(w.scratch).binding = &b.binding;
       const std::uint64_t first = parts::direct ? grain * b.grain_slots : 0,
                           last = parts::direct ? first + b.grain_slots : b.slots;
       if constexpr (takes_fetched<reader_type>)
@@ -33846,7 +32628,7 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     out.slots = batch.slots = setup_.at_end == tail::pad ? setup_.batch_size : batch.valid;
     if (batch.slots > room_) out.columns.grow(detail::to_size(batch.slots), out.gathered.rows());
     if (has_lead_) out.columns.lead(lead_);
-    engine_type::evaluator_type::finish_columns(out, batch);
+    finish_columns<typename engine_type::bad_type::type>(out, batch);
     if (out.what == nullptr) engine.learn_from(out);
     if constexpr (parts::maps_batches) {
       batch.global = batch.valid;
@@ -36140,9 +34922,9 @@ struct facts_list<Context, Stage, Rest...> {
 }  // namespace detail
 
 /// Describes a plan in words: its stages with their kinds and the functions of each `map`, where guarantees
-/// are lost, which fields it tells its source it uses (unless all), how each field gets into a batch, and the
-/// device. A function is shown by what its `describe()` returns, if it has one, or otherwise by the name of
-/// its class.
+/// are lost, which fields it tells its source it uses (unless all), how each field gets into a batch, the
+/// device, and the measured numbers by which a run divides its work. A function is shown by what its
+/// `describe()` returns, if it has one, or otherwise by the name of its class.
 ///
 /// Opens nothing. Meant for people: the text may change between versions.
 template <class Source, class... Stages>
@@ -36203,7 +34985,7 @@ template <class Source, class... Stages>
     text += detail::at<parts::in::template place<device_tag>>(p.stages()).device_value.describe();
   else
     text += "host";
-  return text + "\n";
+  return text + "\n" + tuning_text();
 }
 /// Describes a source alone.
 template <source Source>
@@ -37015,8 +35797,8 @@ template <class Source, class... Stages>
     if (!front.next(item)) return "the source is empty\n";
     auto chain = make_chain(p, item_node<typename Source::element>{}, seed);
     typename decltype(chain)::worker worker;
-    detail::innermost(worker).item = &item;
-    chain.evaluate({0, 0}, worker, sink, untimed{});
+    detail::innermost(worker).items = &item;
+    chain.evaluate({}, worker, sink, untimed{});
     return detail::text({"sample 0\n", (text.empty() ? "  dropped by a filter\n" : text)});
   } else {
     const auto orders = make_sample_orders(p);
@@ -37024,20 +35806,16 @@ template <class Source, class... Stages>
       return detail::text(
           {"position 0:", index, " is beyond the end: there are ", orders.size(), " samples\n"});
     const auto reader = connect_source_of(p);
-    const auto binding = orders.bind(0, index, index + 1);
-    auto chain = make_chain(
-        p,
-        source_node<std::remove_cvref_t<decltype(reader)>, std::remove_cvref_t<decltype(binding)>>{&reader},
-        seed);
+    const sample_position at{{0, index}, orders.sample_at({0, index})};
+    auto chain = make_chain(p, source_node<std::remove_cvref_t<decltype(reader)>>{&reader}, seed);
     typename decltype(chain)::worker worker;
-    detail::innermost(worker).binding = &binding;
     try {
-      chain.evaluate({0, index}, worker, sink, untimed{});
+      chain.evaluate(at, worker, sink, untimed{});
     } catch (error& e) {
-      e.add_context({0, index});
+      e.add_context(at.at);
       throw;
     }
-    return detail::text({"sample at position 0:", index, ", key ", key_of(reader, binding(index)), "\n",
+    return detail::text({"sample at position 0:", index, ", key ", key_of(reader, at.source), "\n",
                          (text.empty() ? "  dropped by a filter\n" : text)});
   }
 }
@@ -38427,6 +37205,93 @@ PENSTOCK_INLINE dlpack_tensor adopt_legacy(dlpack::managed_tensor* owned) {
 }
 
 }  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/core/arrow_abi.hpp
+
+/// The structs of Arrow's C data and C stream interfaces, through which libraries exchange columns without
+/// copying them. They have the layout of ArrowSchema, ArrowArray and ArrowArrayStream: a pointer to one may
+/// be cast to a pointer to the other. This library has its own so that it depends on no other.
+///
+/// Source: Arrow, "The Arrow C data interface" and "The Arrow C stream interface".
+namespace penstock::inline v0_1::arrow_abi {
+
+/// Bits of `schema::flags`.
+inline constexpr std::int64_t dictionary_ordered = 1, nullable = 2, map_keys_sorted = 4;
+
+struct schema {
+  const char* format = nullptr;    ///< the type: "l" is int64
+  const char* name = nullptr;      ///< may be null
+  const char* metadata = nullptr;  ///< may be null
+  std::int64_t flags = 0;
+  std::int64_t n_children = 0;
+  schema** children = nullptr;
+  schema* dictionary = nullptr;
+  void (*release)(schema* self) = nullptr;  ///< null: nothing is here, or it was moved away
+  void* private_data = nullptr;
+};
+
+struct array {
+  std::int64_t length = 0;
+  std::int64_t null_count = 0;  ///< -1: not counted
+  std::int64_t offset = 0;      ///< of the first value in the buffers
+  std::int64_t n_buffers = 0;
+  std::int64_t n_children = 0;
+  const void** buffers = nullptr;
+  array** children = nullptr;
+  array* dictionary = nullptr;
+  void (*release)(array* self) = nullptr;  ///< null: nothing is here, or it was moved away
+  void* private_data = nullptr;
+};
+
+struct array_stream {
+  int (*get_schema)(array_stream* self, schema* out) = nullptr;  ///< 0, or a number of errno
+  int (*get_next)(array_stream* self, array* out) = nullptr;     ///< at the end `out` is released
+  const char* (*get_last_error)(array_stream* self) = nullptr;   ///< may return null
+  void (*release)(array_stream* self) = nullptr;  ///< null: nothing is here, or it was moved away
+  void* private_data = nullptr;
+};
+
+static_assert(sizeof(void*) != 8 || (sizeof(schema) == 72 && offsetof(schema, release) == 56 &&
+                                     sizeof(array) == 80 && offsetof(array, release) == 64 &&
+                                     sizeof(array_stream) == 40 && offsetof(array_stream, release) == 24),
+              "the layout is that of Arrow's C interfaces");
+
+/// Owns one of these structs, and releases it. The struct is moved out of where it was.
+template <class T>
+class held {
+ public:
+  held() = default;
+  /// Takes it from a struct, which counts as released then.
+  explicit held(T& from) noexcept : value_(from) { from.release = nullptr; }
+  held(held&& other) noexcept : value_(other.value_) { other.value_.release = nullptr; }
+  held& operator=(held&& other) noexcept {
+    held taken(static_cast<held&&>(other));
+    const T mine = value_;
+    value_ = taken.value_;
+    taken.value_ = mine;
+    return *this;
+  }
+  ~held() {
+    if (value_.release != nullptr) value_.release(&value_);
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return value_.release == nullptr; }
+  /// For functions that fill it.
+  [[nodiscard]] T* get() noexcept { return &value_; }
+  [[nodiscard]] const T& operator*() const noexcept { return value_; }
+  [[nodiscard]] const T* operator->() const noexcept { return &value_; }
+  /// Gives it away.
+  [[nodiscard]] T release() noexcept {
+    const T given = value_;
+    value_.release = nullptr;
+    return given;
+  }
+
+ private:
+  T value_{};
+};
+
+}  // namespace penstock::inline v0_1::arrow_abi
 
 // ---- penstock/integration/detail/arrow_export.hpp
 
@@ -45513,6 +44378,896 @@ inline std::optional<position> weighted_order::position_of(position upstream) co
     if (drawn(i).index == upstream.index) return position{upstream.epoch, i};
   return std::nullopt;
 }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/batch_columns.hpp
+
+/// The columns of a batch, as a function of `map_batch` receives them, and those that it may return.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// What is known about a batch beyond its columns.
+struct batch_facts {
+  std::size_t size = 0;    ///< slots
+  std::size_t valid = 0;   ///< slots with a sample; includes holes
+  std::size_t holes = 0;   ///< how many of `valid` are holes
+  std::size_t global = 0;  ///< samples of the global step
+  position place;
+  /// 1 for each slot that holds a sample; empty until requested
+  mutable std::vector<std::uint8_t> mask{};
+
+  /// The mask, made if nobody has requested it before.
+  [[nodiscard]] std::span<const std::uint8_t> valid_mask() const;
+};
+
+}  // namespace detail
+
+/// The columns of one batch, to be changed in place; a function of `map_batch` is called with them.
+/// `get<"name">(columns)` returns the view that `get<"name">(batch)` would return, but writable: a span of
+/// numbers, a `tensor_view` with the slots in front, a `strided_view` of pitched rows, or the views of ragged
+/// and padded values and arrays. Lengths and shapes are fixed.
+///
+/// Slots without a sample are included: padding at the end, and the holes that `bad_samples::skip` leaves.
+/// They are zeros; `valid()` tells them apart. Valid during the call.
+template <class Views>
+class batch_columns {
+ public:
+  using is_batch_columns = void;
+  /// A record of views, or the view of values without names.
+  using views_type = Views;
+
+  batch_columns(const Views& views, const detail::batch_facts& facts) noexcept
+      : views_(views), facts_(&facts) {}
+
+  /// Slots of this rank's batch, padding included.
+  [[nodiscard]] std::size_t size() const noexcept { return facts_->size; }
+  /// Slots that hold a sample.
+  [[nodiscard]] std::size_t valid_size() const noexcept { return facts_->valid - facts_->holes; }
+  /// Samples of the whole global step, as `batch.global_size()`.
+  [[nodiscard]] std::size_t global_size() const noexcept { return facts_->global; }
+  /// 1 for each slot that holds a sample, 0 for padding and for holes. The first call allocates.
+  [[nodiscard]] std::span<const std::uint8_t> valid() const { return facts_->valid_mask(); }
+  [[nodiscard]] std::uint64_t epoch() const noexcept { return facts_->place.epoch; }
+  /// The number of this batch in its epoch.
+  [[nodiscard]] std::uint64_t step() const noexcept { return facts_->place.index; }
+
+  /// The view of field `I`, in the order of the element's type; use 0 for values without names.
+  template <std::size_t I>
+  [[nodiscard]] auto field() const noexcept {
+    if constexpr (any_record<Views>)
+      return views_.template at<I>();
+    else
+      return views_;
+  }
+  /// The only field of a batch whose elements are not records.
+  [[nodiscard]] Views values() const noexcept
+    requires(!any_record<Views>)
+  {
+    return views_;
+  }
+  [[nodiscard]] auto begin() const noexcept
+    requires(!any_record<Views> && requires(const Views& v) { v.begin(); })
+  {
+    return views_.begin();
+  }
+  [[nodiscard]] auto end() const noexcept
+    requires(!any_record<Views> && requires(const Views& v) { v.end(); })
+  {
+    return views_.end();
+  }
+
+ private:
+  Views views_;
+  const detail::batch_facts* facts_;
+};
+
+/// The columns of any batch, also by reference.
+template <class T>
+concept any_batch_columns = requires { typename std::remove_cvref_t<T>::is_batch_columns; };
+
+/// The view of a field of a batch's columns: `get<"image">(columns)`.
+template <fixed_string Name, any_batch_columns C>
+[[nodiscard]] auto get(C&& columns) noexcept {
+  using views = typename std::remove_cvref_t<C>::views_type;
+  constexpr bool found = has_field<views, name_of<Name>>;
+  if constexpr (!found)
+    mistakes::no_such_field_in_batch::explain<typename detail::names_of_record<views>::type>();
+  if constexpr (found)
+    return columns.template field<views::template index_of<name_of<Name>>>();
+  else
+    return std::span<int>();  // one error is enough
+}
+template <std::size_t I, any_batch_columns C>
+[[nodiscard]] auto get(C&& columns) noexcept {
+  return columns.template field<I>();
+}
+
+namespace detail {
+
+/// A writable view of one column of a batch.
+template <class V, class Policy>
+consteval auto editing_view() {
+  using kept = stored<V>;
+  if constexpr (kept::shape == shape_class::fixed) {
+    if constexpr (kept::scalar)
+      return std::type_identity<std::span<typename kept::type>>{};
+    else if constexpr (has_gaps<Policy>)
+      return std::type_identity<strided_view<typename kept::type>>{};
+    else
+      return std::type_identity<tensor_view<typename kept::type>>{};
+  } else if constexpr (has_gaps<Policy>) {
+    return std::type_identity<strided_view<typename kept::type>>{};
+  } else if constexpr (stacks<Policy>) {
+    return std::type_identity<tensor_view<typename kept::type>>{};
+  } else if constexpr (std::is_same_v<Policy, pad_policy>) {
+    return std::type_identity<basic_padded_view<typename kept::type>>{};
+  } else if constexpr (pads_all<Policy>) {
+    return std::type_identity<basic_padded_arrays_view<typename kept::type>>{};
+  } else {
+    return std::type_identity<basic_ragged_view<typename kept::type>>{};
+  }
+}
+template <class V, class Policy>
+using editing = typename decltype(editing_view<std::remove_cvref_t<V>, Policy>())::type;
+
+/// The views of a chain's columns at some place after `batch`: `Columns` is the `batch` stage, or what a
+/// `map_batch` there has returned.
+template <class Columns, class Element>
+struct views_of_columns {
+  using type = Columns;
+};
+template <part_of_kind<batch_tag> Batch, class Element>
+struct views_of_columns<Batch, Element> {
+  using type = editing<Element, typename Batch::template policy<void>>;
+};
+template <part_of_kind<batch_tag> Batch, class... Fields>
+struct views_of_columns<Batch, record<Fields...>> {
+  using type = record<basic_field<
+      typename Fields::name_type,
+      editing<typename Fields::type, typename Batch::template policy<typename Fields::name_type>>>...>;
+};
+
+template <class Columns, class Stage, class Element>
+struct views_of_columns<columns_on_device<Columns, Stage>, Element> : views_of_columns<Columns, Element> {};
+
+/// The views of the columns at a place after `batch`, with which functions there are called.
+template <class Context>
+using views_in = typename views_of_columns<typename Context::columns,
+                                           std::remove_cvref_t<typename Context::element>>::type;
+
+/// Whether a value can be a column of a batch: numbers with a shape that the value knows.
+template <class V>
+inline constexpr bool is_column = [] {
+  if constexpr (shape_class_of<V> == shape_class::fixed)
+    return !stored<V>::scalar;
+  else
+    return shape_class_of<V> == shape_class::announced;
+}();
+
+/// The view of a returned column: a span of a list of numbers, a `tensor_view` of anything with a shape.
+template <class V>
+using returned_view = std::conditional_t<requires(const V& v) {
+  v.shape();
+}, tensor_view<typename stored<V>::type>, std::span<typename stored<V>::type>>;
+
+/// The views of the new columns that a function of `map_batch` returns; void if it returns nothing, or
+/// something that cannot be columns.
+template <class R>
+struct returned_columns {
+  static constexpr bool are_columns = false;
+  using type = void;
+};
+template <class R>
+  requires is_column<R>
+struct returned_columns<R> {
+  static constexpr bool are_columns = true;
+  using type = returned_view<R>;
+};
+template <class... Fields>
+  requires(sizeof...(Fields) != 0 && (is_column<std::remove_cvref_t<typename Fields::type>> && ...))
+struct returned_columns<record<Fields...>> {
+  static constexpr bool are_columns = true;
+  using type = record<
+      basic_field<typename Fields::name_type, returned_view<std::remove_cvref_t<typename Fields::type>>>...>;
+};
+
+}  // namespace detail
+
+inline std::span<const std::uint8_t> detail::batch_facts::valid_mask() const {
+  if (mask.empty()) {
+    mask.assign(size, 0);
+    std::fill_n(mask.begin(), static_cast<std::ptrdiff_t>(valid), std::uint8_t{1});
+  }
+  return mask;
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/mapping/mapped_columns.hpp
+
+/// The columns of a block whose batches get new columns from `map_batch`.
+namespace penstock::inline v0_1 {
+
+/// A column that a function returned for a whole batch, in memory of the device's session. `View` is what the
+/// next function receives: a span of numbers, or a `tensor_view`.
+template <class View>
+class returned_column {
+ public:
+  using value_type = typename View::value_type;
+
+  template <class Session>
+  returned_column(Session& session, memory_account& account) : memory_(session, account) {}
+
+  /// Copies what was returned, or lets it write itself here. Allocates only if it is larger than any before.
+  template <class V>
+  void assign(const V& value) {
+    const extents shape = detail::value_shape(value);
+    const auto count = detail::to_size(shape.elements());
+    memory_.reserve(count * sizeof(value_type));
+    if (count != 0) detail::write_values(value, data(), shape, memory_.space());
+    shape_ = shape;
+  }
+  /// For a batch without slots.
+  void clear() noexcept { shape_ = extents(std::uint64_t{0}); }
+
+  [[nodiscard]] View edit() const noexcept { return shown<value_type>(); }
+  [[nodiscard]] auto view() const noexcept { return shown<const value_type>(); }
+  [[nodiscard]] bytes_view bytes() const noexcept { return {memory_.data(), count() * sizeof(value_type)}; }
+  [[nodiscard]] std::uint64_t held() const noexcept { return memory_.capacity(); }
+  void release() noexcept {
+    clear();
+    memory_.release();
+  }
+
+ private:
+  [[nodiscard]] value_type* data() const noexcept { return reinterpret_cast<value_type*>(memory_.data()); }
+  [[nodiscard]] std::size_t count() const noexcept { return detail::to_size(shape_.elements()); }
+  template <class T>
+  [[nodiscard]] auto shown() const noexcept {
+    if constexpr (std::is_same_v<View, std::span<value_type>>)
+      return std::span<T>(data(), count());
+    else
+      return tensor_view<T>(data(), shape_);
+  }
+
+  slot_memory memory_;
+  extents shape_{std::uint64_t{0}};
+};
+
+namespace detail {
+
+/// The read-only counterpart of a writable view.
+template <class View>
+using reading = decltype(std::declval<const returned_column<View>&>().view());
+
+}  // namespace detail
+
+/// The columns that one function of `map_batch` returns.
+template <class... Columns>
+class returned_arrays {
+ public:
+  static constexpr std::size_t size = sizeof...(Columns);
+
+  template <class Session>
+  returned_arrays(Session& session, memory_account& account)
+      : columns_(make(session, account, std::index_sequence_for<Columns...>{})) {}
+
+  void clear() noexcept {
+    columns_.apply([](auto&... columns) { (columns.clear(), ...); });
+  }
+  [[nodiscard]] std::uint64_t held() const noexcept {
+    return columns_.apply([](const auto&... columns) { return (columns.held() + ...); });
+  }
+  void release() noexcept {
+    columns_.apply([](auto&... columns) { (columns.release(), ...); });
+  }
+  [[nodiscard]] std::array<bytes_view, size> bytes() const {
+    return columns_.apply(
+        [](const auto&... columns) { return std::array<bytes_view, size>{columns.bytes()...}; });
+  }
+  template <std::size_t I>
+  [[nodiscard]] auto view() const noexcept {
+    return detail::at<I>(columns_).view();
+  }
+  /// Like `view`, but writable.
+  template <std::size_t I>
+  [[nodiscard]] auto edit_one() const noexcept {
+    return detail::at<I>(columns_).edit();
+  }
+
+ protected:
+  pack<Columns...> columns_;
+
+ private:
+  template <class Session, std::size_t... Is>
+  static pack<Columns...> make(Session& session, memory_account& account, std::index_sequence<Is...>) {
+    return {{detail::pack_slot<Is, Columns>{Columns(session, account)}...}};
+  }
+};
+
+/// The columns that one function of `map_batch` returns, by the views that the next function receives: one
+/// view, or a record of views.
+template <class Views>
+class returned_set : public returned_arrays<returned_column<Views>> {
+ public:
+  /// The element type that a batch reports.
+  using element = detail::reading<Views>;
+  using returned_arrays<returned_column<Views>>::returned_arrays;
+
+  template <class R>
+  void assign(const R& made) {
+    detail::at<0>(this->columns_).assign(made);
+  }
+  [[nodiscard]] Views edit() const noexcept { return detail::at<0>(this->columns_).edit(); }
+};
+template <class... Fields>
+class returned_set<record<Fields...>> : public returned_arrays<returned_column<typename Fields::type>...> {
+ public:
+  using element = record<basic_field<typename Fields::name_type, detail::reading<typename Fields::type>>...>;
+  using returned_arrays<returned_column<typename Fields::type>...>::returned_arrays;
+
+  template <class R>
+  void assign(const R& made) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (detail::at<Is>(this->columns_).assign(made.template at<Is>()), ...);
+    }(std::index_sequence_for<Fields...>{});
+  }
+  [[nodiscard]] record<Fields...> edit() const noexcept {
+    return this->columns_.apply([](const auto&... columns) { return record<Fields...>(columns.edit()...); });
+  }
+};
+
+/// The columns that collect samples, followed by a set of new ones for each function that returns any; the
+/// batch shows the last set.
+template <class Gathered, class... Sets>
+class mapped_columns : public Gathered {
+  using last = detail::type_at<sizeof...(Sets) - 1, pack<Sets...>>;
+
+ public:
+  /// The element type that `batch_handle` reports.
+  using element = typename last::element;
+
+  template <class Session>
+  mapped_columns(Session& session, memory_account& account)
+      : Gathered(session, account), sets_(make(session, account, std::index_sequence_for<Sets...>{})) {}
+
+  /// The new columns of function number I among those that return any.
+  template <std::size_t I>
+  [[nodiscard]] auto& returned() noexcept {
+    return detail::at<I>(sets_);
+  }
+  void clear_returned() noexcept {
+    sets_.apply([](auto&... sets) { (sets.clear(), ...); });
+  }
+  [[nodiscard]] std::uint64_t held() const noexcept {
+    return Gathered::held() + sets_.apply([](const auto&... sets) { return (sets.held() + ...); });
+  }
+  void release() noexcept {
+    Gathered::release();
+    sets_.apply([](auto&... sets) { (sets.release(), ...); });
+  }
+  template <std::size_t I>
+  [[nodiscard]] auto view(std::size_t /*first*/, std::size_t /*slots*/) const noexcept {
+    return final_set().template view<I>();
+  }
+  template <std::size_t I>
+  [[nodiscard]] auto edit_one(std::size_t /*first*/, std::size_t /*slots*/) const noexcept {
+    return final_set().template edit_one<I>();
+  }
+  [[nodiscard]] auto bytes(std::size_t /*first*/, std::size_t /*slots*/) const { return final_set().bytes(); }
+
+ private:
+  template <class Session, std::size_t... Is>
+  static pack<Sets...> make(Session& session, memory_account& account, std::index_sequence<Is...>) {
+    return {{detail::pack_slot<Is, Sets>{Sets(session, account)}...}};
+  }
+  [[nodiscard]] const last& final_set() const noexcept { return detail::at<sizeof...(Sets) - 1>(sets_); }
+
+  pack<Sets...> sets_;
+};
+
+namespace detail {
+
+/// A place after `batch`: the samples that were collated, and the columns there.
+template <class Element, class Columns>
+struct batch_place {
+  using element = Element;
+  using columns = Columns;
+};
+
+/// The place after a plan's last stage, and the sets of new columns made on the way.
+template <class Place, class Found, class... Stages>
+struct batch_way {
+  using place = Place;
+  using sets = Found;
+};
+template <class Place, class Found, class Stage, class... Rest>
+struct batch_way<Place, Found, Stage, Rest...> : batch_way<Place, Found, Rest...> {};
+template <class Place, class Found, part_of_kind<batch_tag> Stage, class... Rest>
+struct batch_way<Place, Found, Stage, Rest...>
+    : batch_way<batch_place<typename Place::element, Stage>, Found, Rest...> {};
+template <class Place, class... Found, part_of_kind<batch_map_tag> Stage, class... Rest>
+  requires(Stage::template returns<views_in<Place>>)
+struct batch_way<Place, pack<Found...>, Stage, Rest...>
+    : batch_way<batch_place<typename Place::element, typename Stage::template columns_after<Place>>,
+                pack<Found..., returned_set<typename Stage::template columns_after<Place>>>, Rest...> {};
+
+template <class Plan, class Stages = typename Plan::stages_type>
+struct way_of_batches;
+template <class Plan, class... Stages>
+struct way_of_batches<Plan, pack<Stages...>>
+    : batch_way<batch_place<typename plan_parts<Plan>::element, void>, pack<>, Stages...> {};
+
+template <class Gathered, class Sets>
+struct with_returned {
+  using type = Gathered;
+};
+template <class Gathered, class Set, class... Sets>
+struct with_returned<Gathered, pack<Set, Sets...>> {
+  using type = mapped_columns<Gathered, Set, Sets...>;
+};
+
+template <class Plan>
+struct block_columns<Plan, true> {
+  using type = typename with_returned<columns_of<Plan>, typename way_of_batches<Plan>::sets>::type;
+};
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/mapping/batch_maps.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// How many `map_batch` stages there are.
+template <class Stages>
+inline constexpr std::size_t maps_among = 0;
+template <class... Stages>
+inline constexpr std::size_t maps_among<pack<Stages...>> =
+    (std::size_t{part_of_kind<Stages, batch_map_tag>} + ... + std::size_t{0});
+
+}  // namespace detail
+
+/// The `map_batch` stages of a plan: calls their functions with a batch whose columns are in order.
+///
+/// The caller must be the batch's only user. Cost: the calls, inlined, and two clock reads for each.
+template <class Plan>
+class batch_maps<Plan, true> {
+  using parts = plan_parts<Plan>;
+  using stages = typename parts::stages;
+
+ public:
+  static constexpr std::size_t count = detail::maps_among<stages>;
+  /// What each stage cost, in order.
+  using costs = std::array<stage_cost, count>;
+
+  batch_maps(const Plan& p, std::uint64_t seed) : plan_(&p), seed_(seed), rank_(world_of(p).rank) {}
+
+  /// Stores a failure in the block, at the batch's first position; an `error` is given the stage's name.
+  template <class Block>
+  void keep(Block& b, const batch_rows& batch, costs& spent) const noexcept {
+    try {
+      call_all(b, batch, spent);
+    } catch (...) {
+      // padding has no position: the step's first one says which batch it is
+      b.fail_at(batch.first, {b.epoch, batch.valid != 0 ? b.index(batch.first) : b.step_index()}, {});
+    }
+  }
+  /// Like `keep`, but in a worker and for the only batch of a block; reports to observers and the watchdog.
+  /// `stages_before`: the source and value stages, which come first in the counters.
+  template <class Block>
+  void in_worker(Block& b, costs& spent, worker_counts& counts, const run_watch& watch, std::size_t worker,
+                 std::size_t stages_before) const noexcept {
+    const batch_rows& batch = b.batches.front();
+    if (batch.valid != 0) counts.begin_run(b.index(batch.first), batch.valid);
+    const costs before = spent;
+    run_event e{detail::now_ns()};
+    keep(b, batch, spent);
+    counts.end_run();
+    e.what = activity::stage;
+    e.batch = batch.delivered.index;
+    e.epoch = batch.delivered.epoch;
+    for (std::size_t i = 0; i < count; ++i, e.begin_ns = e.end_ns) {
+      const std::uint64_t took = spent[i].nanoseconds - before[i].nanoseconds;
+      e.end_ns = e.begin_ns + took;
+      e.stage = static_cast<std::uint32_t>(stages_before + i);
+      counts.add_busy(took);
+      watch.worker(worker, e);
+    }
+  }
+
+ private:
+  template <class Block>
+  void call_all(Block& b, const batch_rows& batch, costs& spent) const {
+    if constexpr (makes_columns<Block>) b.columns.clear_returned();
+    if (batch.slots == 0) return;
+    const auto first = static_cast<std::size_t>(batch.first), slots = static_cast<std::size_t>(batch.slots);
+    detail::batch_facts facts{slots, static_cast<std::size_t>(batch.valid), 0,
+                              static_cast<std::size_t>(batch.global), batch.delivered};
+    if constexpr (parts::tolerant) mark_holes(b, batch, facts);
+    using collated = detail::batch_place<typename parts::element, detail::type_at<parts::in::batch, stages>>;
+    go<collated, parts::in::batch + 1, 0, 0, 0>(
+        b, b.columns.template edit<detail::views_in<collated>>(first, slots), facts, spent);
+  }
+  template <class Block>
+  static constexpr bool makes_columns = requires(Block& b) { b.columns.clear_returned(); };
+
+  template <class Block>
+  static void mark_holes(const Block& b, const batch_rows& batch, detail::batch_facts& facts) {
+    facts.holes = b.bad.holes(batch.first, batch.slots);
+    if (facts.holes == 0) return;
+    facts.mask.assign(facts.size, 0);
+    for (std::size_t i = 0; i < facts.valid; ++i) facts.mask[i] = 1;
+    for (const auto& one : b.bad.all())
+      if (one.hole && one.row >= batch.first && one.row < batch.first + batch.slots)
+        facts.mask[static_cast<std::size_t>(one.row - batch.first)] = 0;
+  }
+
+  /// Starts at stage I, which is number `Map` among the `map_batch` stages; `Drawn` of them before it draw
+  /// random numbers, and `Made` have returned columns.
+  template <class Place, std::size_t I, std::size_t Map, std::size_t Drawn, std::size_t Made, class Block,
+            class Views>
+  void go(Block& b, const Views& views, const detail::batch_facts& facts, costs& spent) const {
+    if constexpr (I < stages::size) {
+      using stage_type = detail::type_at<I, stages>;
+      if constexpr (part_of_kind<stage_type, batch_map_tag>) {
+        constexpr bool returns = stage_type::template returns<Views>;
+        constexpr std::size_t drawn = Drawn + (stage_type::template uses_random<Views> ? 1 : 0);
+        const auto& stage = detail::at<I>(plan_->stages());
+        batch_columns<Views> columns(views, facts);
+        rng random(seed_, facts.place.epoch, facts.place.index, stage.stream(Drawn, rank_));
+        const std::uint64_t begin = timed::now();
+        const auto done = [&] {
+          spent[Map].nanoseconds += timed::now() - begin;
+          spent[Map].timed += facts.valid;
+        };
+        if constexpr (returns) {
+          using next = detail::batch_place<typename Place::element,
+                                           typename stage_type::template columns_after<Place>>;
+          auto& made = b.columns.template returned<Made>();
+          made.assign(call(stage, columns, random));
+          done();
+          go<next, I + 1, Map + 1, drawn, Made + 1>(b, made.edit(), facts, spent);
+        } else {
+          call(stage, columns, random);
+          done();
+          go<Place, I + 1, Map + 1, drawn, Made>(b, views, facts, spent);
+        }
+      } else {
+        go<Place, I + 1, Map, Drawn, Made>(b, views, facts, spent);
+      }
+    }
+  }
+
+  template <class Stage, class Views>
+  static decltype(auto) call(const Stage& stage, batch_columns<Views>& columns,
+                             [[maybe_unused]] rng& random) {
+    try {
+      if constexpr (Stage::template uses_random<Views>)
+        return stage.function(columns, random);
+      else
+        return stage.function(columns);
+    } catch (...) {
+      detail::rethrow_in_stage(Stage::stage_name);
+    }
+  }
+
+  const Plan* plan_;
+  std::uint64_t seed_, rank_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/mapping/device_work.hpp
+
+/// What the `on_device` stages of a plan make of the columns of its batches.
+namespace penstock::inline v0_1 {
+
+/// What a block keeps for its operations on the device: the table that is copied with the columns, and what
+/// each operation asked for. The operations of all stages are numbered in order.
+template <std::size_t Operations>
+struct device_work {
+  template <class Session>
+  device_work(Session& session, memory_account& account) : table(session, account) {}
+
+  slot_memory table;
+  std::size_t table_bytes = 0;
+  std::array<std::size_t, Operations> tables{};     // where the part of each begins
+  std::array<std::size_t, 2 * Operations> rooms{};  // bytes of what each makes, then of the scratch of each
+  std::array<extents, Operations> shapes{};         // of what each makes
+  std::vector<std::uint8_t> mask;
+  std::vector<position> positions;
+  device_batch::facts facts;
+};
+
+namespace detail {
+
+/// The operations of a stage, as they work in a run.
+template <class Operations>
+struct connected_operations;
+template <class... Ops>
+struct connected_operations<pack<Ops...>> {
+  using type = pack<typename connected_operation<Ops>::type...>;
+};
+
+/// The type of the numbers that operations, one after another, make of a column.
+template <class View, class Operations>
+struct made_on_device;
+template <class View, class Op, class... Rest>
+struct made_on_device<View, pack<Op, Rest...>>
+    : made_on_device<tensor_view<typename Op::template output<View>>, pack<Rest...>> {};
+template <class View>
+struct made_on_device<View, pack<>> {
+  using type = typename View::value_type;
+};
+
+/// The column of a block of these columns, writable.
+template <class Columns, std::size_t I>
+using column_of_block = decltype(std::declval<Columns&>().template edit_one<I>(std::size_t{}, std::size_t{}));
+
+template <class Plan, class... Stages>
+struct device_layout<Plan, pack<Stages...>> {
+  using columns = block_columns_of<Plan>;
+  using element = batch_element_of<Plan>;
+  static constexpr std::size_t column_count =
+      std::tuple_size_v<decltype(std::declval<const columns&>().bytes(std::size_t{}, std::size_t{}))>;
+  static constexpr std::size_t operations = (Stages::operations::size + ...);
+  using work = device_work<operations>;
+
+  /// The stage that works on column I, or the number of stages.
+  template <std::size_t I>
+  static constexpr std::size_t stage_of = [] {
+    std::size_t found = sizeof...(Stages), i = 0;
+    ((Stages::template column<element> == I ? (found = i, ++i) : ++i), ...);
+    return found;
+  }();
+  template <std::size_t I>
+  static constexpr bool changes = stage_of<I> != sizeof...(Stages);
+  /// The number of the first operation of stage S.
+  static constexpr std::array<std::size_t, sizeof...(Stages) + 1> first = [] {
+    std::array<std::size_t, sizeof...(Stages) + 1> begins{};
+    std::size_t i = 0;
+    ((begins[i + 1] = begins[i] + Stages::operations::size, ++i), ...);
+    return begins;
+  }();
+  /// The operation that leaves what becomes of column I.
+  template <std::size_t I>
+  static constexpr std::size_t last = first[stage_of<I> + 1] - 1;
+  /// Behind the columns lies the table, and behind it what the operations make.
+  template <std::size_t I>
+  static constexpr std::size_t place = [] {
+    if constexpr (changes<I>)
+      return column_count + 1 + last<I>;
+    else
+      return I;
+  }();
+  template <std::size_t I>
+  using made = typename made_on_device<
+      column_of_block<columns, I>,
+      typename connected_operations<typename type_at<stage_of<I>, pack<Stages...>>::operations>::type>::type;
+};
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/mapping/device_works.hpp
+
+/// The operations of `on_device` at work.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The number of each `on_device` stage among the random stages: value stages count before it, as they do
+/// for each other.
+template <class Context, std::size_t Count>
+constexpr void number_device_stages(std::array<std::uint64_t, Count>&, std::uint64_t, std::size_t) {}
+template <class Context, std::size_t Count, class Stage, class... Rest>
+constexpr void number_device_stages(std::array<std::uint64_t, Count>& numbers, std::uint64_t number,
+                                    std::size_t found) {
+  if constexpr (part_of_kind<Stage, device_map_tag>) numbers[found++] = number;
+  constexpr bool uses_random = stage_uses_random<Stage, typename Context::element> ||
+                               (part_of_kind<Stage, device_map_tag> && random_stage<Stage, Context>);
+  number_device_stages<typename fold_context<Context, Stage>::type, Count, Rest...>(
+      numbers, number + (uses_random ? 1 : 0), found);
+}
+
+}  // namespace detail
+
+/// The `on_device` stages of a plan that has some.
+template <class Plan, class First, class... Rest>
+class device_works<Plan, pack<First, Rest...>> {
+  using layout = device_layout_of<Plan>;
+  using stages = pack<First, Rest...>;
+
+ public:
+  static constexpr bool any = true;
+
+  template <class Session>
+  device_works(const Plan& p, const Session& session)
+      : seed_(*options_of(p).seed), operations_(connect(p, device_of(session))) {
+    std::size_t i = 0;
+    p.stages().apply([&](const auto&... all) { (take_address(all, i), ...); });
+  }
+
+  /// Starts the copy of a block, `valid` of whose slots hold samples, and the operations behind it. If
+  /// something throws, nothing is in progress.
+  template <class Session, class Block, std::size_t Columns>
+  void start(Session& session, Block& b, std::size_t valid, const std::array<bytes_view, Columns>& columns) {
+    describe(b, valid);
+    measure(b);
+    std::array<bytes_view, Columns + 1> all;
+    std::copy(columns.begin(), columns.end(), all.begin());
+    all[Columns] = {b.work.table.data(), b.work.table_bytes};
+    session.start(b.transfer, std::span<const bytes_view>(all), std::span<const std::size_t>(b.work.rooms),
+                  [&](typename Session::stream_type stream) { launch(session, b, stream); });
+  }
+
+ private:
+  template <class Stage>
+  using connected = typename detail::connected_operations<typename Stage::operations>::type;
+  using connected_stages = pack<connected<First>, connected<Rest>...>;
+  static constexpr std::size_t count = 1 + sizeof...(Rest);
+
+  static constexpr std::array<std::uint64_t, count> numbers = []<class... All>(const pack<All...>*) {
+    std::array<std::uint64_t, count> found{};
+    detail::number_device_stages<detail::context_of<typename Plan::source_type>, count, All...>(found, 1, 0);
+    return found;
+  }(static_cast<const typename Plan::stages_type*>(nullptr));
+  static constexpr bool uses_random = First::own_streams + (Rest::own_streams + ... + std::uint64_t{0}) != 0;
+
+  template <class Session>
+  static int device_of(const Session& session) {
+    if constexpr (requires { session.device(); })
+      return session.device();
+    else
+      return 0;
+  }
+  static connected_stages connect(const Plan& p, int device) {
+    return p.stages().apply([&](const auto&... all) { return connect_all(pack<>{}, device, all...); });
+  }
+  template <class... Done>
+  static auto connect_all(pack<Done...> done, int /*device*/) {
+    return done;
+  }
+  template <class... Done, class Stage, class... More>
+  static auto connect_all(pack<Done...> done, int device, const Stage& stage, const More&... more) {
+    if constexpr (part_of_kind<Stage, device_map_tag>)
+      return connect_all(detail::join(std::move(done), detail::make_pack(connect_one(stage.all, device))),
+                         device, more...);
+    else
+      return connect_all(std::move(done), device, more...);
+  }
+  template <class... Ops>
+  static auto connect_one(const pack<Ops...>& ops, int device) {
+    return ops.apply([&](const Ops&... each) {
+      return detail::make_pack(detail::connected_operation<Ops>::make(each, device)...);
+    });
+  }
+  template <class Stage>
+  void take_address(const Stage& stage, std::size_t& i) {
+    if constexpr (part_of_kind<Stage, device_map_tag>) {
+      streams_[i] = stage.stream_address() != 0 ? stage.stream_address() : numbers[i];
+      ++i;
+    }
+  }
+
+  /// What operations may ask of the batch.
+  template <class Block>
+  void describe(Block& b, std::size_t valid) const {
+    auto& work = b.work;
+    work.facts = {detail::to_size(b.slots), valid};
+    work.facts.seed = seed_;
+    if (const std::size_t holes = b.bad.holes(0, b.slots); holes != 0) {
+      work.mask.assign(work.facts.slots, 0);
+      std::fill_n(work.mask.begin(), valid, std::uint8_t{1});
+      for (const bad_slot& one : b.bad.all())
+        if (one.hole && one.row < b.slots) work.mask[detail::to_size(one.row)] = 0;
+      work.facts.mask = work.mask;
+    }
+    if constexpr (uses_random) {
+      work.positions.clear();
+      for (std::size_t row = 0; row < valid; ++row)
+        work.positions.push_back(b.from_batches ? b.gathered.first_of(row) : position{b.epoch, b.index(row)});
+      work.facts.positions = work.positions;
+    }
+  }
+
+  /// Calls f(number, operation, view, batch) for each operation, in order; its shape must be known when f
+  /// returns.
+  template <class Block, class F>
+  void each(Block& b, F f) {
+    [&]<std::size_t... S>(std::index_sequence<S...>) {
+      (each_of<S>(b, f), ...);
+    }(std::make_index_sequence<count>{});
+  }
+  template <std::size_t S, class Block, class F>
+  void each_of(Block& b, F& f) {
+    using stage = detail::type_at<S, stages>;
+    constexpr std::size_t column = stage::template column<typename layout::element>;
+    try {
+      step<S, 0, 0>(b, b.columns.template edit_one<column>(0, detail::to_size(b.slots)), f);
+    } catch (error& e) {
+      if (e.stage().empty()) e.in_stage(stage::stage_name);
+      throw;
+    }
+  }
+  template <std::size_t S, std::size_t J, std::uint64_t Drawn, class Block, class View, class F>
+  void step(Block& b, const View& view, F& f) {
+    auto& operations = detail::at<S>(operations_);
+    auto& operation = detail::at<J>(operations);
+    using type = std::remove_cvref_t<decltype(operation)>;
+    constexpr std::size_t number = layout::first[S] + J;
+    const device_batch batch(b.work.facts, streams_[S], Drawn);
+    f(std::integral_constant<std::size_t, number>{}, operation, view, batch, S, J == 0);
+    if constexpr (J + 1 < std::remove_cvref_t<decltype(operations)>::size)
+      step<S, J + 1, Drawn + detail::device_streams<type>>(
+          b, tensor_view<typename type::template output<View>>(nullptr, b.work.shapes[number]), f);
+  }
+
+  template <class Block>
+  void measure(Block& b) {
+    auto& work = b.work;
+    work.table_bytes = 0;
+    std::array<std::size_t, layout::operations> sizes{};
+    each(b, [&]<class Op, class View>(auto number, Op& operation, const View& view, const device_batch& batch,
+                                      std::size_t, bool) {
+      work.shapes[number] = operation.shape(view, batch);
+      work.rooms[number] =
+          detail::to_size(work.shapes[number].elements()) * sizeof(typename Op::template output<View>);
+      if constexpr (requires { operation.scratch_bytes(view, batch); })
+        work.rooms[layout::operations + number] = operation.scratch_bytes(view, batch);
+      if constexpr (requires { operation.table_bytes(view, batch); }) {
+        sizes[number] = operation.table_bytes(view, batch);
+        work.tables[number] = work.table_bytes;
+        work.table_bytes += (sizes[number] + alignment - 1) / alignment * alignment;
+      }
+    });
+    if (work.table_bytes == 0) return;
+    work.table.reserve(work.table_bytes);
+    each(b, [&]<class Op, class View>(auto number, Op& operation, const View& view, const device_batch& batch,
+                                      std::size_t, bool) {
+      if constexpr (requires { operation.table_bytes(view, batch); })
+        if (sizes[number] != 0)
+          operation.fill_table(view, batch,
+                               mutable_bytes(work.table.data() + work.tables[number], sizes[number]));
+    });
+  }
+
+  template <class Session, class Block, class Stream>
+  void launch(Session& session, Block& b, Stream stream) {
+    if (b.slots == 0) return;
+    const auto& work = b.work;
+    const auto place = [&](std::size_t i) {
+      return static_cast<std::byte*>(
+          const_cast<void*>(static_cast<const void*>(session.data(b.transfer, i))));
+    };
+    constexpr std::size_t table = layout::column_count, made = table + 1;
+    constexpr std::array<std::size_t, count> columns = {First::template column<typename layout::element>,
+                                                        Rest::template column<typename layout::element>...};
+    each(b, [&]<class Op, class View>(auto number, Op& operation, const View& view, const device_batch& batch,
+                                      std::size_t stage, bool first) {
+      constexpr std::size_t i = decltype(number)::value;
+      device_places places;
+      places.input = place(first ? columns[stage] : made + i - 1);
+      if (work.table_bytes != 0) places.table = place(table) + work.tables[i];
+      places.output = place(made + i);
+      places.scratch = place(made + layout::operations + i);
+      operation.launch(stream, view, batch, places);
+    });
+  }
+
+  static constexpr std::size_t alignment = 256;
+
+  std::uint64_t seed_;
+  std::array<std::uint64_t, count> streams_{};
+  connected_stages operations_;
+};
 
 }  // namespace penstock::inline v0_1
 
@@ -53503,28 +53258,22 @@ inline constexpr bool plan_renumbers = renumbers(static_cast<const Plan*>(nullpt
 /// Reading a plan's samples by position.
 namespace penstock::inline v0_1::detail {
 
-/// The innermost node of a joined plan's chain: the position in its source has already been computed.
+/// The innermost node of a joined plan's chain: what was fetched for a sample is held by who asks.
 template <class Reader>
 struct placed_node {
   struct worker {
     worker_root root;
-    position at;
     typename Reader::worker own;
   };
   static constexpr std::uint32_t depth = 0;
-  static constexpr bool has_pieces = false, wants_look_up = false, has_runs = false;
+  static constexpr bool has_pieces = false, has_runs = false;
 
   const Reader* reader = nullptr;
 
-  template <class Timing>
-  [[nodiscard]] position source_of(position, const worker& w, Timing) const noexcept {
-    return w.at;
-  }
-  template <class Timing>
-  void pass_over(worker&, Timing) const noexcept {}
+  static void pass_over(worker&) noexcept {}
   template <class Timing, class Sink>
-  void evaluate(position, worker& w, Sink&& sink, Timing) const {
-    reader->evaluate(w.at, w.own, std::forward<Sink>(sink));
+  void evaluate(sample_position p, worker& w, Sink&& sink, Timing) const {
+    reader->evaluate(p.source, w.own, std::forward<Sink>(sink));
   }
 };
 
@@ -53629,11 +53378,9 @@ class plan_reader {
     const opened& o = *opened_;
     bool inside = true;
     try {
-      auto& root = innermost(w.chain);
-      root.at = w.bindings(o.orders, p);
-      if constexpr (fetches) root.own.fetched = w.fetched;
+      if constexpr (fetches) innermost(w.chain).own.fetched = w.fetched;
       o.chain.evaluate(
-          p, w.chain,
+          {p, w.bindings(o.orders, p)}, w.chain,
           [&inside, &sink]<class V>(V&& value) {
             inside = false;
             sink(std::forward<V>(value));
@@ -61822,7 +61569,6 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
  public:
   using penstock_part = source_tag;
   static constexpr std::string_view source_name = "webdataset";
-  static constexpr bool lies_in_sequence = true;
 
   /// A run's reader: a session, and the indexes of the shards used so far.
   using reader = detail::shard_reader<Storage, detail::show_samples>;
@@ -67617,6 +67363,11 @@ struct keep_in_memory_stage {
 
   template <class In>
   using output = shown_of<In>;
+  /// The node that keeps what comes from `up`.
+  template <class Element, class Up>
+  [[nodiscard]] sample_cache_node<Up, Element> around(Up up) const {
+    return {std::move(up), limit};
+  }
 
   [[nodiscard]] std::string describe() const { return detail::text({"keep_in_memory(", limit, ")"}); }
 

@@ -27,37 +27,31 @@ TEST_CASE(
                       return i * 3;
                     }) |
                     ps::keep_in_memory(1 << 20) | ps::map([](std::uint64_t i) { return i + 1; });
-  const auto orders = ps::make_sample_orders(plan);
   const auto reader = ps::connect_source_of(plan);
-  const auto binding = orders.bind(0, 0, 100);
-  using node = ps::source_node<std::remove_cvref_t<decltype(reader)>, std::remove_cvref_t<decltype(binding)>>;
+  using node = ps::source_node<std::remove_cvref_t<decltype(reader)>>;
   const auto chain = ps::make_chain(plan, node{&reader}, 0);
   static_assert(ps::keeps_samples<std::remove_cvref_t<decltype(chain)>>);
   static_assert(!ps::keeps_samples<node>);
   typename std::remove_cvref_t<decltype(chain)>::worker worker;
-  ps::detail::innermost(worker).binding = &binding;
   std::uint64_t seen = 0;
   const auto sink = [&seen](std::uint64_t v) { seen = v; };
 
   CHECK(!ps::is_kept_in(chain, {0, 7}));
-  chain.evaluate({0, 7}, worker, sink, ps::untimed{});
+  chain.evaluate({{0, 7}, {0, 7}}, worker, sink, ps::untimed{});
   CHECK(seen == 22);
   CHECK(ps::is_kept_in(chain, {0, 7}));
   CHECK(ps::is_kept_in(chain, {5, 7}));
-  chain.evaluate({1, 7}, worker, sink, ps::untimed{});
+  chain.evaluate({{1, 7}, {0, 7}}, worker, sink, ps::untimed{});
   CHECK(calls == 1);
-  chain.evaluate({2, 7}, worker, sink, ps::timed{});
+  chain.evaluate({{2, 7}, {0, 7}}, worker, sink, ps::timed{});
   CHECK(seen == 22);
   CHECK(calls == 1);
-  chain.evaluate({2, 8}, worker, sink, ps::timed{});
+  chain.evaluate({{2, 8}, {0, 8}}, worker, sink, ps::timed{});
   CHECK(seen == 25);
   CHECK(calls == 2);
-  ps::detail::innermost(worker).places[0] = {0, 7};
-  ps::detail::innermost(worker).places[1] = {0, 9};
-  ps::detail::innermost(worker).next = 0;
-  chain.evaluate({3, 0}, worker, sink, ps::looked_up{});
+  chain.evaluate({{3, 0}, {0, 7}}, worker, sink, ps::untimed{});
   CHECK(seen == 22);
-  chain.evaluate({3, 1}, worker, sink, ps::looked_up_in_order{});
+  chain.evaluate({{3, 1}, {0, 9}}, worker, sink, ps::untimed{});
   CHECK(seen == 28);
   CHECK(calls == 3);
 

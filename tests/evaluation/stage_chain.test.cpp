@@ -30,21 +30,17 @@ template <class Plan>
 auto evaluate_all(const Plan& plan) {
   using element = std::remove_cvref_t<typename Plan::element>;
   const auto reader = plan.source().connect();
-  const auto orders = ps::make_sample_orders(plan);
-  const auto binding = orders.bind(0, 0, orders.size());
-  auto chain = ps::make_chain(
-      plan,
-      ps::source_node<std::remove_cvref_t<decltype(reader)>, std::remove_cvref_t<decltype(binding)>>{&reader},
-      5);
+  auto chain = ps::make_chain(plan, ps::source_node<std::remove_cvref_t<decltype(reader)>>{&reader}, 5);
   typename decltype(chain)::worker worker;
-  ps::detail::innermost(worker).binding = &binding;
   std::vector<element> all;
+  const auto orders = ps::make_sample_orders(plan);
   for (std::uint64_t i = 0; i < orders.size(); ++i) {
+    const ps::sample_position at{{0, i}, orders.sample_at({0, i})};
     const auto sink = [&all](auto&& value) { all.push_back(value); };
     if (i % 2 == 0)
-      chain.evaluate({0, i}, worker, sink, ps::timed{});
+      chain.evaluate(at, worker, sink, ps::timed{});
     else
-      chain.evaluate({0, i}, worker, sink, ps::untimed{});
+      chain.evaluate(at, worker, sink, ps::untimed{});
   }
   std::uint64_t timed_stages = 0;
   ps::detail::for_each_cost(
@@ -146,15 +142,9 @@ struct writes {
 template <class Plan>
 std::vector<std::uint64_t> costs_of(const Plan& plan) {
   const auto reader = plan.source().connect();
-  const auto orders = ps::make_sample_orders(plan);
-  const auto binding = orders.bind(0, 0, orders.size());
-  auto chain = ps::make_chain(
-      plan,
-      ps::source_node<std::remove_cvref_t<decltype(reader)>, std::remove_cvref_t<decltype(binding)>>{&reader},
-      5);
+  auto chain = ps::make_chain(plan, ps::source_node<std::remove_cvref_t<decltype(reader)>>{&reader}, 5);
   typename decltype(chain)::worker worker;
-  ps::detail::innermost(worker).binding = &binding;
-  chain.evaluate({0, 0}, worker, writes{}, fake_clock{});
+  chain.evaluate({}, worker, writes{}, fake_clock{});
   std::vector<std::uint64_t> costs;
   ps::detail::for_each_cost(
       worker, [&](std::size_t, const ps::stage_cost& cost) { costs.push_back(cost.nanoseconds); });
@@ -242,11 +232,9 @@ TEST_CASE("evaluation/stage_chain: timed samples are counted for the source and 
 
 TEST_CASE("evaluation/stage_chain: runs of samples are timed as all of their samples") {
   const run_reader reader;
-  const auto binding = [](std::uint64_t i) { return ps::position{0, i}; };
-  const ps::stage_node<ps::source_node<run_reader, decltype(binding)>, run_stage> chain{{&reader}, {}};
+  const ps::stage_node<ps::source_node<run_reader>, run_stage> chain{{&reader}, {}};
   static_assert(chain.has_runs);
   typename std::remove_cvref_t<decltype(chain)>::worker worker;
-  ps::detail::innermost(worker).binding = &binding;
   std::vector<int> taken;
   const auto sink = [&](int first, std::uint64_t count) {
     fake_clock::work(7);
@@ -263,33 +251,4 @@ TEST_CASE("evaluation/stage_chain: runs of samples are timed as all of their sam
     costs.emplace_back(cost.nanoseconds, cost.timed);
   });
   CHECK(costs == std::vector<std::pair<std::uint64_t, std::uint64_t>>{{300, 3}, {67, 3}});
-
-  auto& found = ps::detail::innermost(worker);
-  CHECK(chain.look_up(10, 8, worker, [](std::uint64_t i) { return i; }) == 8);
-  CHECK(found.in_sequence(8));
-  CHECK(chain.look_up(10, 8, worker, [](std::uint64_t i) { return i == 16 ? 15 : i; }) == 8);
-  CHECK(found.in_sequence(6));
-  CHECK_FALSE(found.in_sequence(8));
-}
-
-TEST_CASE("evaluation/stage_chain: an order that throws ends a look-up before its sample") {
-  const auto source = ps::generated(100, [](std::uint64_t i) { return i; });
-  const auto reader = source.connect();
-  const auto binding = [](std::uint64_t i) -> ps::position {
-    if (i == 40) throw 7;
-    return {0, 99 - i};
-  };
-  const ps::source_node<std::remove_cvref_t<decltype(reader)>, decltype(binding)> node{&reader};
-  typename std::remove_cvref_t<decltype(node)>::worker worker;
-  worker.binding = &binding;
-  const auto same = [](std::uint64_t i) { return i; };
-  CHECK(node.look_up(0, 64, worker, same) == 40);
-  std::vector<std::uint64_t> found;
-  for (std::uint64_t i = 0; i < 40; ++i)
-    node.evaluate(
-        {0, i}, worker, [&](std::uint64_t value) { found.push_back(value); }, ps::looked_up{});
-  CHECK(found.front() == 99);
-  CHECK(found.back() == 60);
-  CHECK_THROWS_AS(node.look_up(40, 24, worker, same), int);
-  CHECK(node.look_up(41, 59, worker, same) == 59);
 }

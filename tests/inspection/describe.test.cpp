@@ -73,7 +73,8 @@ TEST_CASE("inspection/describe: a source alone") {
   CHECK(describe(ps::from(first_ints(3))) ==
         "  from(3 samples in memory)                      indexed\n"
         "keeps: indexed deterministic resumable elastic lockstep\n"
-        "device: host\n");
+        "device: host\n" +
+            ps::tuning_text());
 }
 
 struct twice {

@@ -4,9 +4,7 @@
    one consumer and a thread that stops the ring at any moment (or never). Checked: a grain is evaluated once, only
    while its block is open; a block is delivered when all of its grains are done; `finish` runs once a block, before
    delivery; nobody sleeps for ever (no invalid end state), stopped or not. A third thread lowers and raises the number
-   of workers (live_limits.hpp) at any moments: one beyond it rests before it takes a ticket. A consumer that HELPS may
-   ask for the last worker's seat (worker_seat.hpp), take tickets with it, and return it, whenever it likes: only one
-   of the two uses it at a time, also after a stop.
+   of workers (live_limits.hpp) at any moments: one beyond it rests before it takes a ticket.
 
    Operations on words are sequentially consistent here, as those that wait and stop are in the code. A wait sleeps
    only if the word still is what was seen, and wakes only when somebody notifies: a missing notify is a deadlock. */
@@ -26,19 +24,12 @@
 #ifndef MOVES
 #define MOVES 1 /* whether somebody adjusts */
 #endif
-#ifndef HELPS
-#define HELPS 0
-#endif
 #define THREADS (WORKERS + 2)
 #define STOP 255
 #define WORD(s) ((s) + 1)
 #define NOWHERE 255
 #define REST 254          /* sleeping until `at_work` changes */
 #define ACTIVE_STOPPED 128 /* the top bit of `at_work` */
-#define LENT_REST 253     /* sleeping until `seat` changes */
-#define OWN 0
-#define ASKED 1
-#define LENT 2
 
 byte ticket;
 byte turn[BLOCKS];
@@ -46,7 +37,6 @@ byte ready[BLOCKS];
 byte done[BLOCKS];
 bool stopped;
 byte at_work = WORKERS;
-byte seat = OWN; /* of the last worker; STOP once all are stopped */
 
 /* what is asserted */
 bool open_now[SEQUENCES];
@@ -54,7 +44,6 @@ bool delivered[SEQUENCES];
 byte evaluated[SEQUENCES * GRAINS];
 byte finished[SEQUENCES];
 byte workers_left = WORKERS;
-bool in_use; /* the last worker's scratch */
 
 /* sleeping: 2r waits for turn[r], 2r + 1 for ready[r] */
 byte asleep[THREADS];
@@ -99,11 +88,7 @@ inline stop_ring() {
   :: else -> break
   od;
   at_work = at_work | ACTIVE_STOPPED;
-  notify(REST);
-  if
-  :: HELPS -> seat = STOP; notify(LENT_REST)
-  :: else
-  fi
+  notify(REST)
 }
 
 inline rest() {
@@ -119,43 +104,12 @@ inline rest() {
   skip /* a loop must not end at a d_step */
 }
 
-inline offer() {
-  d_step { if :: seat == ASKED -> seat = LENT :: else fi };
-  do
-  :: seat != LENT -> break
-  :: else ->
-     d_step { if :: seat == LENT -> asleep[_me] = LENT_REST :: else fi };
-     asleep[_me] == NOWHERE;
-     d_step { if :: seat == ASKED -> seat = LENT :: else fi }
-  od;
-  skip
-}
-
-inline give_back() {
-  d_step {
-    if
-    :: seat == ASKED -> seat = OWN; go = false
-    :: seat == LENT -> seat = OWN; go = true
-    :: else -> go = false
-    fi
-  };
-  if
-  :: go -> notify(LENT_REST)
-  :: else
-  fi
-}
-
-/* Of the ticket t; `seated`: with the last worker's scratch, if another one may use it too. */
-inline evaluate(seated) {
-  if
-  :: HELPS && (seated) -> d_step { assert(!in_use); in_use = true }
-  :: else
-  fi;
+/* Of the ticket t. */
+inline evaluate() {
   d_step {
     assert(open_now[s] && !delivered[s]);
     evaluated[t]++;
-    assert(evaluated[t] == 1);
-    in_use = in_use && !(seated)
+    assert(evaluated[t] == 1)
   }
 }
 
@@ -173,41 +127,6 @@ inline finish_grain() {
      notify(2 * r + 1)
   :: else
   fi
-}
-
-/* The consumer, before it sleeps: with the seat it takes what there is; otherwise it asks no longer. */
-inline help() {
-  if
-  :: true -> d_step { if :: seat == OWN -> seat = ASKED :: else fi }
-  :: true -> give_back()
-  fi;
-  do
-  :: seat == LENT ->
-     d_step {
-       go = (ready[next % BLOCKS] != WORD(next) && ticket < opened * GRAINS && !stopped);
-       if
-       :: go -> t = ticket; ticket++; s = t / GRAINS; r = s % BLOCKS
-       :: else
-       fi
-     };
-     if
-     :: !go -> break
-     :: else
-     fi;
-     evaluate(true);
-     if
-     :: stopped -> break
-     :: else
-     fi;
-     finish_grain()
-  :: else ->
-     d_step { if :: seat == ASKED -> seat = OWN :: else fi };
-     if
-     :: seat != LENT -> break
-     :: else
-     fi
-  od;
-  skip
 }
 
 inline adjust(count) {
@@ -228,17 +147,12 @@ proctype worker(byte _me) {
   byte t, s, r, seen, n;
   bool go, last;
   do
-  :: if
-     :: HELPS && _me == WORKERS - 1 -> offer()
-     :: else
-     fi;
-     rest();
+  :: rest();
      if
      :: stopped -> break
      :: else
      fi;
      d_step { t = ticket; ticket++; s = t / GRAINS; r = s % BLOCKS };
-     assert(_me != WORKERS - 1 || !in_use); /* it counts its waits */
      if
      :: turn[r] == WORD(s) -> go = true
      :: else -> wait(turn[r], 2 * r, WORD(s))
@@ -247,7 +161,7 @@ proctype worker(byte _me) {
      :: !go -> break
      :: else
      fi;
-     evaluate(_me == WORKERS - 1);
+     evaluate();
      if
      :: stopped -> break
      :: else
@@ -266,10 +180,6 @@ proctype consumer(byte _me) {
   od;
   do
   :: next < SEQUENCES ->
-     if
-     :: HELPS -> help()
-     :: else
-     fi;
      wait(ready[next % BLOCKS], 2 * (next % BLOCKS) + 1, WORD(next));
      if
      :: !go -> break

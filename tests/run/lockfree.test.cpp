@@ -32,6 +32,8 @@ using namespace penstock_test;
 
 namespace {
 
+constexpr ps::block_delivery::maker through_queue = ps::block_delivery::make<ps::lockfree_delivery>;
+
 /// Work on a block: grains add up in a plain array, so that the thread sanitizer sees whether the queues
 /// order them.
 struct adding_up {
@@ -46,8 +48,8 @@ struct adding_up {
 };
 
 void hand_over_blocks(std::size_t ring_blocks, std::uint64_t grains, unsigned workers, unsigned spins,
-                      std::uint64_t count, bool helps) {
-  ps::lockfree_ring ring(ring_blocks, grains, spins);
+                      std::uint64_t count) {
+  ps::ring ring(ring_blocks, grains, spins, through_queue);
   std::vector<std::vector<std::uint64_t>> blocks(ring_blocks, std::vector<std::uint64_t>(grains + 1));
   std::vector<std::jthread> threads;
   for (unsigned i = 0; i < workers; ++i)
@@ -56,11 +58,8 @@ void hand_over_blocks(std::size_t ring_blocks, std::uint64_t grains, unsigned wo
       ring.serve(work);
     });
   std::uint64_t opened = 0;
-  adding_up own_work{blocks};
   for (std::uint64_t s = 0; s < count; ++s) {
     while (opened < count && opened < s + ring_blocks) ring.open(opened++);
-    while (helps && !ring.is_ready(s) && ring.help(own_work, opened)) {
-    }
     REQUIRE(ring.wait_ready(s));
     REQUIRE(blocks[s % ring_blocks].back() == s);
     for (std::uint64_t grain = 0; grain < grains; ++grain)
@@ -86,12 +85,11 @@ TEST_CASE("run/lockfree: every block is processed once and delivered in order, w
   for (const std::size_t blocks : {1u, 2u, 5u})
     for (const std::uint64_t grains : {1u, 3u, 8u})
       for (const unsigned workers : {1u, 2u, 7u})
-        for (const bool helps : {false, true})
-          hand_over_blocks(blocks, grains, workers, workers % 2 == 0 ? 0 : 50, 300, helps);
+        hand_over_blocks(blocks, grains, workers, workers % 2 == 0 ? 0 : 50, 300);
 }
 
 TEST_CASE("run/lockfree: without workers the consumer processes blocks itself") {
-  ps::lockfree_ring ring(2, 3, 0);
+  ps::ring ring(2, 3, 0, through_queue);
   std::vector<std::vector<std::uint64_t>> blocks(2, std::vector<std::uint64_t>(4));
   adding_up work{blocks};
   for (std::uint64_t s = 0; s < 5; ++s) {
@@ -106,7 +104,7 @@ TEST_CASE("run/lockfree: without workers the consumer processes blocks itself") 
 TEST_CASE("run/lockfree: stop ends every wait, before, while and after") {
   const deadline guard("stop of a hand-over through queues");
   for (int round = 0; round < 200; ++round) {
-    ps::lockfree_ring ring(3, 2, round % 2 == 0 ? 0 : 20);
+    ps::ring ring(3, 2, round % 2 == 0 ? 0 : 20, through_queue);
     std::vector<std::vector<std::uint64_t>> blocks(3, std::vector<std::uint64_t>(3));
     std::vector<std::jthread> threads;
     for (int i = 0; i < 3; ++i)
@@ -126,15 +124,13 @@ TEST_CASE("run/lockfree: stop ends every wait, before, while and after") {
   }
 }
 
-TEST_CASE("run/lockfree: the annotation chooses the ring by type and changes no sequence") {
+TEST_CASE("run/lockfree: the annotation chooses the delivery by type and changes no sequence") {
   const auto source = ps::from(engine_test::iota(997));
   const auto plan = source | ps::shuffle(ps::seed(3)) | ps::map(engine_test::slowly{}) | ps::batch(10);
   using chosen = decltype(plan | ps::lockfree);
   using without = std::remove_const_t<decltype(plan)>;
-  static_assert(std::is_same_v<ps::detail::ring_of<chosen::stages_type>::type, ps::lockfree_ring>,
-                "it is the engine's ring");
-  static_assert(std::is_same_v<ps::detail::ring_of<without::stages_type>::type, ps::ring>,
-                "without it nothing changes");
+  static_assert(ps::detail::delivery_of<chosen::stages_type> == through_queue, "blocks go through the queue");
+  static_assert(ps::detail::delivery_of<without::stages_type> == nullptr, "without it nothing changes");
   static_assert(ps::elastic<chosen> && ps::lockstep<chosen>, "it loses nothing");
   CHECK(ps::describe(plan | ps::lockfree).find("lockfree") != std::string::npos);
   CHECK(ps::sequence_fingerprint(plan) == ps::sequence_fingerprint(plan | ps::lockfree));

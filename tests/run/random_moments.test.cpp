@@ -517,12 +517,8 @@ TEST_CASE(
       ring.stop();
     });
     std::uint64_t opened = 0;
-    const bool helps = draw.chance(0.5);
-    paced own_work{blocks, seed};
     for (std::uint64_t s = 0;; ++s) {
       while (opened < s + size) ring.open(opened++);
-      while (helps && !ring.is_ready(s) && ring.help(own_work, opened)) {
-      }
       if (!ring.wait_ready(s)) break;
       auto& block = blocks[static_cast<std::size_t>(s % size)];
       REQUIRE(block.back() == s);

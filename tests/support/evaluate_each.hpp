@@ -14,8 +14,7 @@ namespace penstock_test {
 template <class Plan>
 class bare_chain {
   static auto node(const typename Plan::source_type::reader& reader) {
-    using orders = decltype(penstock::make_sample_orders(std::declval<const Plan&>()));
-    return penstock::source_node<std::remove_cvref_t<decltype(reader)>, typename orders::binding>{&reader};
+    return penstock::source_node<std::remove_cvref_t<decltype(reader)>>{&reader};
   }
   using chain_type = decltype(penstock::make_chain(
       std::declval<const Plan&>(), node(std::declval<const typename Plan::source_type::reader&>()),
@@ -36,8 +35,7 @@ class bare_chain {
 
   template <class Sink>
   void evaluate(penstock::position at, worker& w, Sink&& sink) const {
-    penstock::detail::innermost(w).binding = &binding_;
-    chain_.evaluate(at, w, std::forward<Sink>(sink), penstock::untimed{});
+    chain_.evaluate({at, binding_(at.index)}, w, std::forward<Sink>(sink), penstock::untimed{});
   }
 
  private:

@@ -3,7 +3,6 @@
 
 #include <penstock/core/known_formats.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 
@@ -16,7 +15,7 @@ PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
     std::size_t at = 0;
   };
   using namespace std::string_view_literals;
-  constexpr std::string_view png_signature = "\x89PNG\r\n\x1a\n"sv;
+  constexpr std::string_view signature_of_png = "\x89PNG\r\n\x1a\n"sv;
   static constexpr known formats[] = {
       // Whole signatures, then shorter ones.
       {"version https://git-lfs.github.com/spec/"sv,
@@ -32,7 +31,7 @@ PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
       {"Obj\1"sv, "an Avro file"},
       {"\x04\x22\x4d\x18"sv, "an lz4 file"},
       {"ustar"sv, "a tar archive", 257},
-      {png_signature, "a PNG image"},
+      {signature_of_png, "a PNG image"},
       {"\0\0\0\x0cJXL \r\n\x87\n"sv, "a JPEG XL image"},
       {"\0\0\0\x0cjP  \r\n\x87\n"sv, "a JPEG 2000 image"},
       {"GIF87a"sv, "a GIF image"},
@@ -62,7 +61,8 @@ PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
   };
   const std::string_view text = text_of(bytes);
   if (text.starts_with("RIFF") && text.size() >= 12 && text.substr(8, 4) == "WEBP") return "a WebP image";
-  if (text.starts_with("\x89PNG") && png_signature.starts_with(text)) return "the beginning of a PNG image";
+  if (text.starts_with("\x89PNG") && signature_of_png.starts_with(text))
+    return "the beginning of a PNG image";
   for (const known& f : formats)
     if (text.size() >= f.at + f.begin.size() && text.substr(f.at, f.begin.size()) == f.begin) return f.format;
   if (text.starts_with("BM") && text.size() > 17 && text.substr(15, 3) == std::string_view("\0\0\0", 3))
@@ -70,13 +70,14 @@ PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
   if (text.size() > 2 && text[0] == 'P' && text[1] >= '1' && text[1] <= '7' &&
       (text[2] == '\n' || text[2] == ' '))
     return "a PNM image";
-  const std::size_t first = std::min(text.find_first_not_of(" \t\r\n"), text.size());
-  std::string_view word = text.substr(first);
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  const std::string_view word = first < text.size() ? text.substr(first) : std::string_view();
   const auto begins = [&](std::string_view lower) {
-    return word.size() >= lower.size() &&
-           std::equal(lower.begin(), lower.end(), word.begin(), [](char a, char b) {
-             return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
-           });
+    for (std::size_t i = 0; i < lower.size(); ++i) {
+      const char c = i < word.size() ? word[i] : '\0';
+      if (lower[i] != (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c)) return false;
+    }
+    return true;
   };
   if (begins("<!doctype html") || begins("<html") || begins("<head"))
     return "an HTML page, perhaps an error message or a login of the server that it came from";

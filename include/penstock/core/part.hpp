@@ -116,11 +116,6 @@ concept positional_part = part<T> && requires { requires bool(std::remove_cvref_
 template <class T>
 concept lone_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::one_at_a_time); };
 
-/// A source whose samples lie one behind the other in files, and are given out by hardly more than a copy:
-/// `static constexpr bool lies_in_sequence = true`. In that order, workers take many at a time.
-template <class T>
-concept sequential_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::lies_in_sequence); };
-
 /// A value stage that only chooses among the fields that arrive: `static constexpr bool only_chooses = true`.
 template <class T>
 concept choosing_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::only_chooses); };

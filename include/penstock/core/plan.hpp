@@ -334,12 +334,6 @@ class plan {
 
   /// Whether no stage does more with a sample than to choose parts of it.
   static constexpr bool only_chooses = ((!value_stage<Stages> || choosing_part<Stages>)&&...);
-  /// Whether samples are only copied from a `sequential_part`, in any order: no function of a user's is
-  /// called.
-  static constexpr bool only_copies = sequential_part<Source> && only_chooses;
-  /// Whether samples are only copied, in the order in which they lie in files.
-  static constexpr bool copies_in_order =
-      only_copies && ((!part_of_kind<Stages, order_tag> || counting_order<Stages>)&&...);
 
   /// One pass, if every epoch is identical; a mistake if they differ. The return type does not depend on the
   /// body, so that a program can ask whether a plan is a range.

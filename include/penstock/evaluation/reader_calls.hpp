@@ -161,6 +161,11 @@ concept looks_ahead = requires(const Reader& r, std::span<const position> next, 
 template <class Reader>
 concept shows_contiguous = requires { requires bool(Reader::shows_contiguous); };
 
+/// Whether the samples of a reader lie in memory, and are copied from there.
+template <class Reader>
+inline constexpr bool hands_out_memory =
+    prefetches_memory<Reader> || looks_ahead<Reader> || shows_contiguous<Reader>;
+
 /// Calls `sink(session, object, offset, size)` for each byte range of a sample.
 template <tells_ranges Reader, class Sink>
 void ranges_of(const Reader& reader, position at, scout_of<Reader>& scout, Sink&& sink) {

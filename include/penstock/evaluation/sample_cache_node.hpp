@@ -5,6 +5,7 @@
 #include <penstock/core/cached_form.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/evaluation/detail/worker_root.hpp>
+#include <penstock/evaluation/next_samples.hpp>
 #include <penstock/evaluation/sample_cache_table.hpp>
 
 #include <concepts>
@@ -32,7 +33,6 @@ class sample_cache_node {
   };
   static constexpr std::uint32_t depth = Up::depth + 1;
   static constexpr bool has_pieces = Up::has_pieces;
-  static constexpr bool wants_look_up = Up::wants_look_up;
   static constexpr bool has_runs = false, keeps_samples = true;
 
   Up up;
@@ -40,30 +40,17 @@ class sample_cache_node {
   sample_cache_node(Up inner, std::uint64_t limit)
       : up(std::move(inner)), table_(new detail::sample_cache_table(limit, destroy)) {}
 
-  template <class IndexOf>
-  std::uint64_t look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
-    return up.look_up(first, n, w.up, index_of);
-  }
-  template <class Timing>
-  [[nodiscard]] position source_of(position p, const worker& w, Timing timing) const {
-    return up.source_of(p, w.up, timing);
-  }
-  template <class Timing>
-  void pass_over(worker& w, Timing timing) const {
-    up.pass_over(w.up, timing);
-  }
   /// Whether a sample of the source is kept, and so not read again.
   [[nodiscard]] bool is_kept(position source) const noexcept { return table_->find(source.index) != nullptr; }
   [[nodiscard]] kept_counters counters() const noexcept { return table_->counters(); }
 
   template <class Timing, class Sink>
-  void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
+  void evaluate(sample_position p, worker& w, Sink&& sink, Timing timing) const {
     auto& root = detail::root_of(w.up);
     if constexpr (Timing::value) {
       root.landing = {};
       const std::uint64_t begin = Timing::now();
-      const position source = up.source_of(p, w.up, timing);
-      const form* const found = find(source);
+      const form* const found = find(p.source);
       count(w, Timing::now() - begin);
       if (found == nullptr) {
         std::unique_ptr<form> made;
@@ -79,18 +66,17 @@ class sample_cache_node {
             },
             timing);
         const std::uint64_t evaluated = Timing::now();
-        add(source, made);
+        add(p.source, made);
         w.cost.nanoseconds += Timing::now() - evaluated;
       } else {
-        up.pass_over(w.up, timing);
+        detail::innermost(up).pass_over(detail::innermost(w.up));
         root.landing.hand_on(timing, sink, show_cached(*found));
         w.cost.nanoseconds += root.landing.template share_of_stage<form, shown_of<Element>>();
         root.landing.passed();
       }
     } else {
-      const position source = up.source_of(p, w.up, timing);
-      if (const form* const found = find(source); found != nullptr) {
-        up.pass_over(w.up, timing);
+      if (const form* const found = find(p.source); found != nullptr) {
+        detail::innermost(up).pass_over(detail::innermost(w.up));
         sink(show_cached(*found));
       } else {
         std::unique_ptr<form> made;
@@ -98,7 +84,7 @@ class sample_cache_node {
             p, w.up,
             [&]<class V>(V&& value) { sink(show_cached(make(std::forward<V>(value), made, w.own))); },
             timing);
-        add(source, made);
+        add(p.source, made);
       }
     }
   }
@@ -130,36 +116,5 @@ class sample_cache_node {
 
   shared<detail::sample_cache_table> table_;
 };
-
-/// Whether a node, or one below it, keeps samples.
-template <class Node>
-inline constexpr bool keeps_samples = [] {
-  if constexpr (requires { requires bool(Node::keeps_samples); })
-    return true;
-  else if constexpr (requires(const Node& node) { node.up; })
-    return keeps_samples<std::remove_cvref_t<decltype(std::declval<const Node&>().up)>>;
-  else
-    return false;
-}();
-
-/// Whether a sample of the source is kept by a chain, so that nothing of it is read again.
-template <class Node>
-[[nodiscard]] bool is_kept_in([[maybe_unused]] const Node& chain, [[maybe_unused]] position source) noexcept {
-  if constexpr (requires { requires bool(Node::keeps_samples); })
-    return chain.is_kept(source) || is_kept_in(chain.up, source);
-  else if constexpr (keeps_samples<Node>)
-    return is_kept_in(chain.up, source);
-  else
-    return false;
-}
-
-/// What a chain keeps, in all its stages.
-template <class Node>
-[[nodiscard]] kept_counters kept_in([[maybe_unused]] const Node& chain) noexcept {
-  kept_counters all;
-  if constexpr (requires { requires bool(Node::keeps_samples); }) all = chain.counters();
-  if constexpr (requires { chain.up; }) all += kept_in(chain.up);
-  return all;
-}
 
 }  // namespace penstock::inline v0_1

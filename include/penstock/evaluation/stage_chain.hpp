@@ -5,13 +5,15 @@
 #include <penstock/core/plan.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/detail/worker_root.hpp>
+#include <penstock/evaluation/kept_samples.hpp>
+#include <penstock/evaluation/next_samples.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
-#include <penstock/evaluation/sample_cache_node.hpp>
 
-#include <array>
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -32,80 +34,45 @@ using fetched_for = std::conditional_t<takes_fetched<Reader>, fetched_sample, no
 template <class Stage>
 concept reads_contiguous = requires { requires bool(Stage::reads_contiguous); };
 
-/// The innermost node over an indexed source: maps the position to a source position and asks its reader.
-template <class Reader, class Binding>
+/// The innermost node over an indexed source: asks its reader.
+template <class Reader>
 struct source_node {
-  static constexpr std::size_t look_ahead = 4;
+  static constexpr std::size_t ahead = 4;  ///< samples whose memory is prefetched before their turn
 
   struct worker {
     detail::worker_root root;
-    const Binding* binding = nullptr;
-    // positions of the next samples, if looked up; the last one is repeated to pad the look-ahead
-    std::array<position, 64 + look_ahead> places{};
-    std::size_t next = 0;
     [[no_unique_address]] detail::fetched_for<Reader> fetched;
     typename Reader::worker own;
-
-    /// Whether the n samples looked up last lie one behind the other in the source.
-    [[nodiscard]] bool in_sequence(std::uint64_t n) const noexcept {
-      std::uint64_t apart = 0;
-      for (std::size_t i = 0; i < n; ++i) apart |= places[i].index - places[0].index - i;
-      return apart == 0;
-    }
-    /// Makes `source` the next `looked_up` sample.
-    void stand_at(position source) noexcept {
-      places[0] = places[look_ahead] = source;
-      next = 0;
-    }
   };
   static constexpr std::uint32_t depth = 0;
   static constexpr bool has_pieces = false;
-  /// Whether looking up several samples at once pays, even if each is slow to evaluate.
-  static constexpr bool wants_look_up = looks_ahead<Reader>;
   static constexpr bool has_runs = shows_contiguous<Reader>;
 
   const Reader* reader = nullptr;
 
-  /// Computes the source positions of the next n <= 64 samples, so that permutations overlap with each other
-  /// and not with the reading of samples. Returns how many there are: an order that throws is asked again
-  /// when it is that sample's turn.
-  template <class IndexOf>
-  std::uint64_t look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
-    const Binding& bound = *w.binding;
-    std::size_t found = 0;
-    try {
-      for (; found < n; ++found) w.places[found] = bound(index_of(first + found));
-    } catch (...) {
-      if (found == 0) throw;
-    }
+  /// The samples that come next, at most `next_samples::maximum`.
+  void look_ahead([[maybe_unused]] std::span<const position> next, [[maybe_unused]] worker& w) const {
     if constexpr (looks_ahead<Reader>) {
-      reader->look_ahead({w.places.data(), found}, w.own);
+      reader->look_ahead(next, w.own);
       // One line of each: the processor looks up the pages of several at once, and only one after another if
       // the lines of a sample stand between them.
-      for (std::size_t i = 0; i < found; ++i) reader->prefetch_ahead(i, w.own, 1);
+      for (std::size_t i = 0; i < next.size(); ++i) reader->prefetch_ahead(i, w.own, 1);
     }
-    for (std::size_t i = 0; i < look_ahead; ++i) {
-      prefetch(i, w);
-      w.places[found + i] = w.places[found - 1];
-    }
-    w.next = 0;
-    return found;
+    for (std::size_t i = 0; i < std::min(ahead, next.size()); ++i) prefetch(next, i, w);
   }
-
-  /// The source's sample that `evaluate` would ask for next.
-  template <class Timing>
-  [[nodiscard]] position source_of(position p, const worker& w, Timing) const {
-    if constexpr (std::is_base_of_v<looked_up, Timing>)
-      return w.places[w.next];
-    else
-      return (*w.binding)(p.index);
+  /// Number i of them is evaluated next.
+  // Not an ordinary function: at -O2 a call that only prefetches counts as having no effect and is removed.
+  [[gnu::always_inline]] void turn_of(std::span<const position> next, std::size_t i,
+                                      const worker& w) const noexcept {
+    if (i + ahead < next.size()) prefetch(next, i + ahead, w);
   }
-  /// Goes on as if it had been evaluated: what was fetched for it is released.
-  template <class Timing>
-  void pass_over(worker& w, Timing) const {
-    if constexpr (std::is_base_of_v<looked_up, Timing>) ++w.next;
-    if constexpr (takes_fetched<Reader> && !std::is_same_v<Timing, looked_up>)
-      const fetched_sample::scope held(w.fetched);
+  /// The sample evaluated next is in this row of the run, for which its bytes may have been fetched.
+  void stand_at([[maybe_unused]] std::uint64_t row, [[maybe_unused]] worker& w) const noexcept {
+    if constexpr (takes_fetched<Reader>) w.fetched.stand_at(row);
+  }
+  /// Goes on as if the next sample had been evaluated: what was fetched for it is released.
+  void pass_over([[maybe_unused]] worker& w) const {
+    if constexpr (takes_fetched<Reader>) const fetched_sample::scope held(w.fetched);
   }
 
   /// Of n samples of the source, shows as many as lie one behind the other in memory, by the first of them:
@@ -133,28 +100,19 @@ struct source_node {
   }
 
   template <class Timing, class Sink>
-  void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
+  void evaluate(sample_position p, worker& w, Sink&& sink, Timing timing) const {
     if constexpr (timing) {
       detail::worker_root& root = w.root;
       root.landing = {};
       const std::uint64_t begin = Timing::now();
-      ask((*w.binding)(p.index), w, [&]<class V>(V&& value) {
+      ask(p.source, w, [&]<class V>(V&& value) {
         root.cost.nanoseconds += Timing::now() - begin;
         ++root.cost.timed;
         root.landing.hand_on(timing, sink, std::forward<V>(value));
         root.cost.nanoseconds += root.landing.template share_of_source<std::remove_cvref_t<V>>();
       });
-    } else if constexpr (std::is_same_v<Timing, looked_up>) {
-      prefetch(w.next + look_ahead, w);
-      if constexpr (calls_functions<Reader>)
-        ask(w.places[w.next++], w, std::forward<Sink>(sink));
-      else
-        reader->evaluate(w.places[w.next++], w.own, std::forward<Sink>(sink));
-    } else if constexpr (std::is_same_v<Timing, looked_up_in_order>) {
-      prefetch(w.next + look_ahead, w);
-      ask(w.places[w.next++], w, std::forward<Sink>(sink));
     } else {
-      ask((*w.binding)(p.index), w, std::forward<Sink>(sink));
+      ask(p.source, w, std::forward<Sink>(sink));
     }
   }
 
@@ -177,29 +135,34 @@ struct source_node {
       reader->evaluate(source, w.own, std::forward<Sink>(sink));
     }
   }
-  // Not an ordinary function: at -O2 a call that only prefetches counts as having no effect and is removed.
-  [[gnu::always_inline]] void prefetch(std::size_t next, const worker& w) const noexcept {
+  [[gnu::always_inline]] void prefetch([[maybe_unused]] std::span<const position> next, std::size_t i,
+                                       [[maybe_unused]] const worker& w) const noexcept {
     if constexpr (looks_ahead<Reader>)
-      reader->prefetch_ahead(next, w.own, ~std::uint64_t{0});
+      reader->prefetch_ahead(i, w.own, ~std::uint64_t{0});
     else if constexpr (prefetches_memory<Reader>)
-      reader->prefetch(w.places[next]);
+      reader->prefetch(next[i]);
   }
 };
 
-/// The innermost node over a source that can only be read forward: the sample has already been read.
+/// The innermost node over a source that can only be read forward: the samples have already been read, and a
+/// position in the source is a number among them.
 template <class Item>
 struct item_node {
   struct worker {
     detail::worker_root root;
-    const Item* item = nullptr;
+    const Item* items = nullptr;
   };
   static constexpr std::uint32_t depth = 0;
-  static constexpr bool has_pieces = false, wants_look_up = false, has_runs = false;
+  static constexpr bool has_pieces = false, has_runs = false;
+
+  static void look_ahead(std::span<const position>, worker&) noexcept {}
+  static void turn_of(std::span<const position>, std::size_t, const worker&) noexcept {}
+  static void stand_at(std::uint64_t, worker&) noexcept {}
 
   template <class Timing, class Sink>
-  void evaluate(position, worker& w, Sink&& sink, Timing) const {
+  void evaluate(sample_position p, worker& w, Sink&& sink, Timing) const {
     if constexpr (Timing::value) w.root.landing = {};
-    sink(*w.item);
+    sink(w.items[p.source.index]);
   }
 };
 
@@ -217,7 +180,6 @@ struct stage_node {
   };
   static constexpr std::uint32_t depth = Up::depth + 1;
   static constexpr bool has_pieces = Up::has_pieces || part_of_kind<Stage, flat_map_tag>;
-  static constexpr bool wants_look_up = Up::wants_look_up;
   static constexpr bool has_runs = Up::depth == 0 && Up::has_runs && reads_contiguous<Stage>;
 
   [[no_unique_address]] Up up;
@@ -225,18 +187,6 @@ struct stage_node {
   std::uint64_t seed = 0;
   std::uint64_t stream = 0;
 
-  template <class IndexOf>
-  std::uint64_t look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
-    return up.look_up(first, n, w.up, index_of);
-  }
-  template <class Timing>
-  [[nodiscard]] position source_of(position p, const worker& w, Timing timing) const {
-    return up.source_of(p, w.up, timing);
-  }
-  template <class Timing>
-  void pass_over(worker& w, Timing timing) const {
-    up.pass_over(w.up, timing);
-  }
   /// Evaluates as many of n samples of the source at once as lie one behind the other: `sink` gets a record
   /// of value runs and their length, and says whether it took them. Returns how many were taken, perhaps
   /// none.
@@ -261,9 +211,9 @@ struct stage_node {
         timing);
   }
   template <class Timing, class Sink>
-  void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
+  void evaluate(sample_position p, worker& w, Sink&& sink, Timing timing) const {
     up.evaluate(
-        p, w.up, [&]<class V>(V&& value) { pass(p, w, sink, std::forward<V>(value), timing); }, timing);
+        p, w.up, [&]<class V>(V&& value) { pass(p.at, w, sink, std::forward<V>(value), timing); }, timing);
   }
 
  private:
@@ -334,18 +284,24 @@ struct stage_node {
 
 namespace detail {
 
-/// Whether an innermost worker takes the bytes fetched for its sample's turn.
-template <class W>
-concept stands_at_rows = requires(W& w) { w.fetched.stand_at(std::uint64_t{}); };
+/// While it lives, a worker evaluates samples that are not of its turn: nothing was fetched for them.
+template <class Worker>
+class out_of_turn {
+ public:
+  explicit out_of_turn(Worker& w) noexcept : worker_(w) {
+    if constexpr (fetches) store_ = w.fetched.use(nullptr);
+  }
+  out_of_turn(const out_of_turn&) = delete;
+  out_of_turn& operator=(const out_of_turn&) = delete;
+  ~out_of_turn() {
+    if constexpr (fetches) worker_.fetched.use(store_);
+  }
 
-/// The innermost worker, where the engine puts the binding or the item.
-template <class W>
-auto& innermost(W& w) noexcept {
-  if constexpr (innermost_worker<W>)
-    return w;
-  else
-    return innermost(w.up);
-}
+ private:
+  static constexpr bool fetches = requires(Worker& w) { w.fetched.use(nullptr); };
+  Worker& worker_;
+  range_store* store_ = nullptr;
+};
 
 /// Calls f(number, cost) for the source and each value stage, innermost first; returns the number of the
 /// outermost.
@@ -372,9 +328,8 @@ template <class Element, class Node, class Stage, class... Rest>
 auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stage, const Rest&... rest) {
   using next_element = typename output_of<Stage, Element>::type;
   if constexpr (part_of_kind<Stage, sample_cache_tag>) {
-    return nest<next_element>(
-        sample_cache_node<Node, std::remove_cvref_t<Element>>(std::move(node), stage.limit), seed, number,
-        rest...);
+    return nest<next_element>(stage.template around<std::remove_cvref_t<Element>>(std::move(node)), seed,
+                              number, rest...);
   } else if constexpr (value_stage<Stage>) {
     constexpr bool random = stage_uses_random<Stage, Element>;
     std::uint64_t stream = number;

@@ -6,7 +6,8 @@
 #include <penstock/evaluation/projection.hpp>
 #include <penstock/inspection/detail/function_names.hpp>
 #include <penstock/run/block/column_set.hpp>
-#include <penstock/run/block/mapped_columns.hpp>
+#include <penstock/run/block/plan_blocks.hpp>
+#include <penstock/run/engine/tuning/tuning.hpp>
 #include <penstock/source/concepts.hpp>
 
 #include <cstddef>
@@ -108,9 +109,9 @@ struct facts_list<Context, Stage, Rest...> {
 }  // namespace detail
 
 /// Describes a plan in words: its stages with their kinds and the functions of each `map`, where guarantees
-/// are lost, which fields it tells its source it uses (unless all), how each field gets into a batch, and the
-/// device. A function is shown by what its `describe()` returns, if it has one, or otherwise by the name of
-/// its class.
+/// are lost, which fields it tells its source it uses (unless all), how each field gets into a batch, the
+/// device, and the measured numbers by which a run divides its work. A function is shown by what its
+/// `describe()` returns, if it has one, or otherwise by the name of its class.
 ///
 /// Opens nothing. Meant for people: the text may change between versions.
 template <class Source, class... Stages>
@@ -171,7 +172,7 @@ template <class Source, class... Stages>
     text += detail::at<parts::in::template place<device_tag>>(p.stages()).device_value.describe();
   else
     text += "host";
-  return text + "\n";
+  return text + "\n" + tuning_text();
 }
 /// Describes a source alone.
 template <source Source>

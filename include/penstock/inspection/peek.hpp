@@ -64,8 +64,8 @@ template <class Source, class... Stages>
     if (!front.next(item)) return "the source is empty\n";
     auto chain = make_chain(p, item_node<typename Source::element>{}, seed);
     typename decltype(chain)::worker worker;
-    detail::innermost(worker).item = &item;
-    chain.evaluate({0, 0}, worker, sink, untimed{});
+    detail::innermost(worker).items = &item;
+    chain.evaluate({}, worker, sink, untimed{});
     return detail::text({"sample 0\n", (text.empty() ? "  dropped by a filter\n" : text)});
   } else {
     const auto orders = make_sample_orders(p);
@@ -73,20 +73,16 @@ template <class Source, class... Stages>
       return detail::text(
           {"position 0:", index, " is beyond the end: there are ", orders.size(), " samples\n"});
     const auto reader = connect_source_of(p);
-    const auto binding = orders.bind(0, index, index + 1);
-    auto chain = make_chain(
-        p,
-        source_node<std::remove_cvref_t<decltype(reader)>, std::remove_cvref_t<decltype(binding)>>{&reader},
-        seed);
+    const sample_position at{{0, index}, orders.sample_at({0, index})};
+    auto chain = make_chain(p, source_node<std::remove_cvref_t<decltype(reader)>>{&reader}, seed);
     typename decltype(chain)::worker worker;
-    detail::innermost(worker).binding = &binding;
     try {
-      chain.evaluate({0, index}, worker, sink, untimed{});
+      chain.evaluate(at, worker, sink, untimed{});
     } catch (error& e) {
-      e.add_context({0, index});
+      e.add_context(at.at);
       throw;
     }
-    return detail::text({"sample at position 0:", index, ", key ", key_of(reader, binding(index)), "\n",
+    return detail::text({"sample at position 0:", index, ", key ", key_of(reader, at.source), "\n",
                          (text.empty() ? "  dropped by a filter\n" : text)});
   }
 }

@@ -60,8 +60,7 @@ struct damaged_shard {
 ///
 /// It may have `static constexpr bool renumbers`: true if number i names a different sample in each epoch, or
 /// depends on more than `fingerprint()`; then nothing can be derived from its samples, and they cannot be
-/// chosen by values; and `static constexpr bool lies_in_sequence`: see `sequential_part`. Members marked
-/// "optional" may be missing. In a source whose samples change with the
+/// chosen by values. Members marked "optional" may be missing. In a source whose samples change with the
 /// epoch (`mix`), `key`, `ranges` and `will_need` take the whole position instead of the index.
 ///
 ///   element                       the type that `evaluate` passes to its sink (may be unfinished)

@@ -61,7 +61,6 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
  public:
   using penstock_part = source_tag;
   static constexpr std::string_view source_name = Kind::kind.source_name;
-  static constexpr bool lies_in_sequence = true;
 
   /// A run's reader: a session, and the tables of the shards used so far.
   class reader {

@@ -117,7 +117,6 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
  public:
   using penstock_part = source_tag;
   static constexpr std::string_view source_name = "webdataset";
-  static constexpr bool lies_in_sequence = true;
 
   /// A run's reader: a session, and the indexes of the shards used so far.
   using reader = detail::shard_reader<Storage, detail::show_samples>;

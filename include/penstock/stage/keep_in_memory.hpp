@@ -7,11 +7,13 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
+#include <penstock/evaluation/sample_cache_node.hpp>
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -130,6 +132,11 @@ struct keep_in_memory_stage {
 
   template <class In>
   using output = shown_of<In>;
+  /// The node that keeps what comes from `up`.
+  template <class Element, class Up>
+  [[nodiscard]] sample_cache_node<Up, Element> around(Up up) const {
+    return {std::move(up), limit};
+  }
 
   [[nodiscard]] std::string describe() const { return detail::text({"keep_in_memory(", limit, ")"}); }
 

@@ -3,6 +3,7 @@
 
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/random.hpp>
+#include <penstock/run/mapping/batch_maps.hpp>
 #include <penstock/stage/batch_columns.hpp>
 #include <penstock/stage/map.hpp>
 

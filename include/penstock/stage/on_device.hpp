@@ -11,6 +11,7 @@
 #include <penstock/core/record.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/device/concepts.hpp>
+#include <penstock/run/mapping/device_works.hpp>
 #include <penstock/stage/batch_columns.hpp>
 
 #include <cstddef>

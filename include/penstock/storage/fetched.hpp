@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -21,8 +22,8 @@ class range_store;
 /// Threads: one worker's.
 class fetched_sample {
  public:
-  /// Sets the store that workers take from; null if nothing is fetched.
-  void use(range_store* store) noexcept { store_ = store; }
+  /// Sets the store that workers take from, null if nothing is fetched; returns the one before.
+  range_store* use(range_store* store) noexcept { return std::exchange(store_, store); }
   /// Sets the row of the sample evaluated next.
   void stand_at(std::uint64_t row) noexcept { row_ = row; }
 

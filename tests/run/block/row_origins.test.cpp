@@ -5,9 +5,9 @@
 #include <penstock/run/bad/bad_slot.hpp>
 #include <penstock/run/bad/bad_tally.hpp>
 #include <penstock/run/block/block.hpp>
+#include <penstock/run/block/finish_columns.hpp>
 #include <penstock/run/delivery/consumer_place.hpp>
 #include <penstock/run/delivery/delivery_shell.hpp>
-#include <penstock/run/engine/workers/evaluator.hpp>
 #include <penstock/run/engine/workers/ring.hpp>
 #include <penstock/run/feed/feed.hpp>
 
@@ -185,7 +185,6 @@ TEST_CASE("run/row_origins: states count rows of two samples exactly, wherever a
 }
 
 TEST_CASE("run/row_origins: a bad row of two samples puts both in the ledger, and is one hole") {
-  using evaluator = ps::evaluator<no_chain, odd_block, ps::stop_view, false, false, ps::bad_is_skipped>;
   odd_block out;
   out.from_batches = out.listed = true;
   out.columns.odd = 1;
@@ -197,7 +196,7 @@ TEST_CASE("run/row_origins: a bad row of two samples puts both in the ledger, an
   for (std::size_t row = 0; row < 3; ++row) out.indices.push_back(out.gathered.of(row).front().index);
   ps::batch_rows batch;
   batch.slots = batch.valid = 3;
-  evaluator::finish_columns(out, batch);
+  ps::finish_columns<ps::bad_is_skipped>(out, batch);
   CHECK(out.what == nullptr);
   CHECK(out.columns.blanked);
   CHECK(out.bad.holes(0, 3) == 1);

@@ -32,13 +32,6 @@ class counting_plan {
   };
   struct worker : ps::engine_worker {};
 
-  /// An observer that notes nothing.
-  struct silent {
-    void note(unsigned, const ps::run_event&) noexcept {}
-    void hold(const void*, const ps::run_event&) noexcept {}
-    void let_go(const void*) noexcept {}
-  };
-
   explicit counting_plan(unsigned workers, std::uint64_t samples = 40, std::uint64_t memory = 0) {
     ps::feed_facts facts;
     facts.mine = {.size = samples, .global = 4, .world = 1, .rank = 0, .lanes = 1, .policy = ps::tail::keep};
@@ -53,9 +46,6 @@ class counting_plan {
     setup_.stages = {"numbers", "nothing"};
   }
   [[nodiscard]] ps::engine_setup setup() const { return setup_; }
-  /// As if the workers alone had all processors, and samples were only copied.
-  void crowd() { setup_.crowded = setup_.helps = true; }
-  void observe() { setup_.observers.emplace_back(silent()); }
   [[nodiscard]] ps::hinter hints() {
     return {this, [](void* e, const ps::placement& samples) { self(e).hinted += samples.batches[0].valid; }};
   }
@@ -64,8 +54,6 @@ class counting_plan {
       cancelled{0};
   std::atomic<std::uint64_t> hinted{0};
   bool refuses = false;
-  const std::thread::id consumer = std::this_thread::get_id();
-  std::uint64_t helped = 0;  // grains that the consumer evaluated
 
   static counting_plan& self(void* e) noexcept { return *static_cast<counting_plan*>(e); }
   static const ps::engine_calls calls;
@@ -96,7 +84,6 @@ const ps::engine_calls counting_plan::calls{
         [](void* e, ps::engine_worker&, ps::block& b, std::uint64_t, std::uint64_t grain, bool,
            bool) noexcept {
           ++self(e).grains;
-          if (std::this_thread::get_id() == self(e).consumer) ++self(e).helped;
           const std::uint64_t first = grain * 2, last = std::min(first + 2, b.slots);
           for (std::uint64_t row = first; row < last; ++row)
             static_cast<numbers&>(b).rows_filled[static_cast<std::size_t>(row)] = 1 + b.index(row);
@@ -115,7 +102,7 @@ const ps::engine_calls counting_plan::calls{
 /// A shell with its stand-in plan.
 struct running {
   explicit running(counting_plan& plan, std::uint64_t epochs = 1)
-      : shell(counting_plan::calls, &plan, plan.setup(), ps::any_ring::own, std::stop_token{}) {
+      : shell(counting_plan::calls, &plan, plan.setup(), nullptr, std::stop_token{}) {
     shell.limit(epochs);
     shell.start(plan.hints());
   }
@@ -153,76 +140,6 @@ TEST_CASE(
     CHECK(all.batches == 10);
     REQUIRE(all.stages.size() == 2);
     CHECK(all.stages[1].name == "nothing");
-  }
-}
-
-TEST_CASE("run/engine_shell: where threads share processors, a quick consumer works while it waits") {
-  const penstock_test::deadline guard("helping");
-  for (const unsigned workers : {1u, 2u}) {
-    counting_plan plan(workers, 40'000'000);
-    plan.crowd();
-    running one(plan);
-    std::uint64_t expected = 0;
-    const auto take = [&] {
-      ps::block* const b = one.shell.next();
-      REQUIRE(b != nullptr);
-      for (const std::uint64_t value : static_cast<counting_plan::numbers&>(*b).rows_filled)
-        REQUIRE(value == ++expected);
-      one.shell.delivered_feed().advance();
-      one.shell.give_back(b);
-    };
-    while (plan.helped < 100) take();
-    // A consumer that was away for long leaves the work to the workers, and begins anew.
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    const std::uint64_t before = plan.helped;
-    for (int i = 0; i < 40; ++i) take();
-    CHECK(plan.helped == before);
-    while (plan.helped < before + 100) take();
-    if (workers == 1) continue;  // stopped while its only worker rests
-    one.shell.adjust({.workers = 1});
-    const std::uint64_t limited = plan.helped;
-    for (int i = 0; i < 200; ++i) take();
-    CHECK(plan.helped == limited);
-  }
-}
-
-TEST_CASE("run/engine_shell: the consumer only waits unless it may help, and while somebody observes") {
-  const penstock_test::deadline guard("not helping");
-  for (const bool observed : {false, true}) {
-    counting_plan plan(2, 20'000);
-    if (observed) {
-      plan.crowd();
-      plan.observe();
-    }
-    running one(plan);
-    while (ps::block* const b = one.shell.next()) {
-      one.shell.delivered_feed().advance();
-      one.shell.give_back(b);
-    }
-    CHECK(plan.grains == 10'000);
-    CHECK(plan.helped == 0);
-  }
-}
-
-TEST_CASE("run/engine_shell: a consumer that helps can be stopped at any moment") {
-  const penstock_test::deadline guard("stop of a helper");
-  for (unsigned round = 0; round < 60; ++round) {
-    counting_plan plan(1 + round % 2, 40'000'000);
-    plan.crowd();
-    running one(plan);
-    std::atomic<bool> helps{false};
-    std::jthread other([&] {
-      helps.wait(false);
-      for (unsigned i = 0; i < round; ++i) std::this_thread::yield();
-      one.shell.request_stop();
-    });
-    while (ps::block* const b = one.shell.next()) {
-      one.shell.delivered_feed().advance();
-      one.shell.give_back(b);
-      if (plan.helped > 20 && !helps.exchange(true)) helps.notify_one();
-    }
-    CHECK(one.shell.stopped());
-    CHECK(plan.helped > 20);
   }
 }
 

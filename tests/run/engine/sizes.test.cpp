@@ -191,73 +191,6 @@ TEST_CASE("run/sizes: the depth is the one requested, or follows the workers") {
   CHECK(sizes_of(words, on(3), {1'000'000, true}).depth(16) == 6);
 }
 
-TEST_CASE("run/sizes: fewer blocks may do unless a depth was asked for, or something must be started early") {
-  const auto rotates = [](const ps::run_options& options, ps::size_facts facts) {
-    facts.direct = true;
-    return ps::run_sizes(options, facts).rotates();
-  };
-  CHECK(rotates(on(2), {}));
-  CHECK_FALSE(rotates(on(2, 9), {}));
-  CHECK_FALSE(rotates(on(0), {}));
-  CHECK_FALSE(rotates(on(2), {.copies = true}));
-  CHECK_FALSE(rotates(on(2), {.latency = true}));
-  CHECK_FALSE(rotates(on(2), {.one_at_a_time = true}));
-  CHECK_FALSE(rotates(on(2), {.maps_batches = true}));
-  CHECK_FALSE(ps::run_sizes(on(2), {}).rotates());  // chunks, not batches
-}
-
-TEST_CASE("run/sizes: a consumer helps where workers have all processors and samples are only copied") {
-  const auto helps = [](ps::run_options options, ps::size_facts facts) {
-    return ps::run_sizes(options, facts).helps();
-  };
-  const ps::size_facts all{.direct = true, .only_copies = true, .full = true};
-  CHECK(helps(on(2), all));
-  const auto without = [&](bool ps::size_facts::*fact) {
-    ps::size_facts facts = all;
-    facts.*fact = false;
-    return facts;
-  };
-  for (const auto fact : {&ps::size_facts::direct, &ps::size_facts::only_copies, &ps::size_facts::full})
-    CHECK_FALSE(helps(on(2), without(fact)));
-  const auto with = [&](bool ps::size_facts::*fact) {
-    ps::size_facts facts = all;
-    facts.*fact = true;
-    return facts;
-  };
-  for (const auto fact : {&ps::size_facts::maps_batches, &ps::size_facts::copies, &ps::size_facts::latency})
-    CHECK_FALSE(helps(on(2), with(fact)));
-  ps::run_options placed = on(2);
-  placed.threads = ps::worker_options{.processors = {0}};
-  CHECK_FALSE(helps(placed, all));
-  placed.threads = ps::worker_options{.nice = 5};
-  CHECK_FALSE(helps(placed, all));
-
-  // Workers set the limit: one fewer leaves a processor, one more takes turns.
-  const unsigned there = ps::usable_processors();
-  const auto opened_with = [&](unsigned workers) {
-    ps::engine_setup setup;
-    setup.size(on(workers), 1, all, {});
-    return setup.helps;
-  };
-  CHECK(opened_with(there));
-  CHECK_FALSE(opened_with(there + 1));
-  CHECK_FALSE(opened_with(there - 1));
-}
-
-TEST_CASE("run/sizes: plans that only copy are those over shards with nothing but order, fields and batch") {
-  const auto copied = [](const auto& plan) { return std::remove_cvref_t<decltype(plan)>::only_copies; };
-  const auto in_order = [](const auto& plan) { return std::remove_cvref_t<decltype(plan)>::copies_in_order; };
-  const auto shards = ps::webdataset(shard_of(4));
-  const auto fields = shards | ps::fields<"cls">;
-  CHECK(copied(fields | ps::batch(2)));
-  CHECK(in_order(fields | ps::skip(1) | ps::batch(2)));
-  CHECK(copied(fields | ps::shuffle(ps::seed(1)) | ps::batch(2)));
-  CHECK_FALSE(in_order(fields | ps::shuffle(ps::seed(1)) | ps::batch(2)));
-  CHECK_FALSE(copied(fields | ps::decode<ps::field<"cls", ps::integer>> | ps::batch(2)));
-  CHECK_FALSE(copied(shards | ps::map([](const auto&) { return 1; }) | ps::batch(2)));
-  CHECK_FALSE(copied(numbers));
-}
-
 TEST_CASE("run/sizes: large slots of small samples count as written, not as handles or files") {
   for (const std::uint64_t file_bytes : {std::uint64_t{0}, std::uint64_t{100}, std::uint64_t{110'000}}) {
     for (const bool crowded : {false, true}) {
@@ -268,26 +201,6 @@ TEST_CASE("run/sizes: large slots of small samples count as written, not as hand
       CHECK(sizes.chunk() == 1);
     }
   }
-}
-
-TEST_CASE("run/sizes: samples that are only copied in the order of their files are taken many at a time") {
-  const auto files = ps::webdataset(shard_of(4));
-  const auto grain = [](const auto& p) { return sizes_of(p | ps::batch(2048), on(2), {1024}).grain(2048); };
-  CHECK(grain(files | ps::fields<"cls">) == 256);
-  CHECK(grain(files | ps::fields<"cls"> | ps::skip(1) | ps::take(3)) == 256);
-  const auto copied = files | ps::fields<"cls"> | ps::batch(512);
-  CHECK(sizes_of(copied, on(2), {112'640}).grain(512) == 2);
-  CHECK(sizes_of(copied, on(2), {1024}).grain(512) == 512);  // blocks that stay in a cache, whole
-  CHECK(sizes_of(copied, on(2), {10'240}).grain(64) == 64);
-  CHECK(sizes_of(copied, on(2), {10'240}).grain(128) == 25);
-  CHECK(sizes_of(copied, on(2)).grain(64) == 8);  // of unknown size
-  CHECK(sizes_of(copied, on(2), {112'640}).depth(512) == 4);
-  CHECK(sizes_of(copied, on(2), {112'640, false, true}).depth(512) == 5);
-  CHECK(sizes_of(copied, on(3), {112'640}).depth(512) == 6);
-  CHECK(grain(files | ps::fields<"cls"> | ps::shuffle(ps::seed(1))) == 32);
-  CHECK(grain(files | ps::fields<"cls"> | ps::decode<ps::integer>) == 32);
-  CHECK(grain(files | ps::map([](const auto&) { return 1; })) == 32);
-  CHECK(grain(ps::concat(files, files) | ps::fields<"cls">) == 32);
 }
 
 TEST_CASE("run/sizes: images are taken one at a time in parts of joined plans, too") {

@@ -2,7 +2,6 @@
 
 #include <penstock/run/feed/serial_front.hpp>
 
-#include <penstock/run/engine/workers/any_ring.hpp>
 #include <penstock/run/engine/workers/ring.hpp>
 #include <penstock/run/feed/front.hpp>
 
@@ -38,7 +37,7 @@ struct counting_front {
 TEST_CASE("run/serial_front: chunks take samples in order of their numbers, whichever comes first") {
   for (int round = 0; round < 50; ++round) {
     ps::ring own(4, 1, 0);
-    const ps::stop_view ring(own.stop_flag());
+    const ps::stop_view ring = own.stop_state();
     ps::serial_front<counting_front, int> front(counting_front{0, 10}, 4);
     std::vector<std::vector<int>> got(6);
     std::vector<std::jthread> threads;
@@ -60,7 +59,7 @@ TEST_CASE("run/serial_front: chunks take samples in order of their numbers, whic
 
 TEST_CASE("run/serial_front: a failing source ends it after earlier samples, another epoch restarts it") {
   ps::ring own(2, 1, 0);
-  const ps::stop_view ring(own.stop_flag());
+  const ps::stop_view ring = own.stop_state();
   ps::serial_front<counting_front, int> front(counting_front{0, 10, 4}, 2);
   std::uint64_t count = 0, failed_after = 99;
   bool ended = false;
@@ -76,7 +75,7 @@ TEST_CASE("run/serial_front: a failing source ends it after earlier samples, ano
 
 TEST_CASE("run/serial_front: stop ends the wait for a turn") {
   ps::ring own(2, 1, 0);
-  const ps::stop_view ring(own.stop_flag());
+  const ps::stop_view ring = own.stop_state();
   ps::serial_front<counting_front, int> front(counting_front{0, 10}, 2);
   const std::vector<int>* got = nullptr;
   std::jthread waiting([&] {

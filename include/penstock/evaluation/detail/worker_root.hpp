@@ -20,10 +20,6 @@ struct stage_cost {
 
 /// Whether an evaluation is timed: a type, so that the untimed one costs nothing.
 using untimed = std::false_type;
-/// Untimed, with source positions computed in advance by `look_up`.
-struct looked_up : std::false_type {};
-/// Like `looked_up`, for samples whose bytes may have been fetched before their turn.
-struct looked_up_in_order : looked_up {};
 
 namespace detail {
 
@@ -53,13 +49,19 @@ struct failure_mark {
   }
 };
 
+/// The node of the source in a chain, or its worker in the chain's.
+template <class T>
+auto& innermost(T& all) noexcept {
+  if constexpr (requires { all.up; })
+    return innermost(all.up);
+  else
+    return all;
+}
+
 /// The root at the bottom of a worker.
 template <class W>
 worker_root& root_of(W& w) noexcept {
-  if constexpr (innermost_worker<W>)
-    return w.root;
-  else
-    return root_of(w.up);
+  return innermost(w).root;
 }
 
 }  // namespace detail

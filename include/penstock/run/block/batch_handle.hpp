@@ -8,9 +8,8 @@
 #include <penstock/core/record.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/run/block/block.hpp>
-#include <penstock/run/block/device_work.hpp>
 #include <penstock/run/block/held_column.hpp>
-#include <penstock/run/block/mapped_columns.hpp>
+#include <penstock/run/block/plan_blocks.hpp>
 
 #include <algorithm>
 #include <concepts>

@@ -265,7 +265,7 @@ class delivery : public detail::delivery_basis<Plan>, public delivery_shell {
     out.slots = batch.slots = setup_.at_end == tail::pad ? setup_.batch_size : batch.valid;
     if (batch.slots > room_) out.columns.grow(detail::to_size(batch.slots), out.gathered.rows());
     if (has_lead_) out.columns.lead(lead_);
-    engine_type::evaluator_type::finish_columns(out, batch);
+    finish_columns<typename engine_type::bad_type::type>(out, batch);
     if (out.what == nullptr) engine.learn_from(out);
     if constexpr (parts::maps_batches) {
       batch.global = batch.valid;

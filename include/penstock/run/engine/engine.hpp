@@ -10,16 +10,12 @@
 #include <penstock/evaluation/stage_chain.hpp>
 #include <penstock/evaluation/warnings.hpp>
 #include <penstock/run/block/block.hpp>
-#include <penstock/run/block/device_work.hpp>
-#include <penstock/run/block/mapped_columns.hpp>
+#include <penstock/run/block/plan_blocks.hpp>
 #include <penstock/run/engine/detail/engine_parts.hpp>
 #include <penstock/run/engine/engine_shell.hpp>
 #include <penstock/run/engine/read_ahead/planned_reads.hpp>
 #include <penstock/run/engine/read_ahead/range_list.hpp>
 #include <penstock/run/engine/sizes.hpp>
-#include <penstock/run/engine/workers/any_ring.hpp>
-#include <penstock/run/engine/workers/batch_maps.hpp>
-#include <penstock/run/engine/workers/device_works.hpp>
 #include <penstock/run/engine/workers/evaluator.hpp>
 #include <penstock/run/engine/workers/observers.hpp>
 #include <penstock/run/engine/workers/thread_place.hpp>
@@ -119,8 +115,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   using orders_type = typename basis::orders_type;
   using binding = typename orders_type::binding;
   using source_element = typename Plan::source_type::element;
-  using node_type =
-      std::conditional_t<parts::forward, item_node<source_element>, source_node<reader_type, binding>>;
+  using node_type = std::conditional_t<parts::forward, item_node<source_element>, source_node<reader_type>>;
   using chain_type = decltype(make_chain(std::declval<const Plan&>(), std::declval<node_type>(), 0));
   using columns_type = block_columns_of<Plan>;
   using bad_type = detail::bad_of<Plan, orders_type>;
@@ -136,8 +131,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
 
   engine(const Plan& p, const run_options& options, const std::stop_token& token)
       : basis(p, options),
-        engine_shell(calls, this, std::move(this->begin_with_),
-                     detail::made_ring<typename detail::ring_of<typename parts::stages>::type>, token),
+        engine_shell(calls, this, std::move(this->begin_with_), detail::delivery_of<typename parts::stages>,
+                     token),
         evaluator_(make_chain(p, make_node(), *this->options().seed), stop_state(),
                    bad_type::make(this->orders_, *this->options().seed), &this->stages()),
         front_(detail::front_of<Plan>::make(p), this->ring_blocks()),
@@ -370,7 +365,6 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     if constexpr (parts::forward) {
       return evaluate_pulled(b, w, s, times, abandoned);
     } else {
-      detail::innermost(w.scratch).binding = &b.binding;
       const std::uint64_t first = parts::direct ? grain * b.grain_slots : 0,
                           last = parts::direct ? first + b.grain_slots : b.slots;
       if constexpr (takes_fetched<reader_type>)

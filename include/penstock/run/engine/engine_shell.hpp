@@ -10,13 +10,12 @@
 #include <penstock/run/engine/read_ahead/range_list.hpp>
 #include <penstock/run/engine/sizes.hpp>
 #include <penstock/run/engine/tuning/block_budget.hpp>
-#include <penstock/run/engine/tuning/block_rotation.hpp>
-#include <penstock/run/engine/tuning/consumer_pace.hpp>
 #include <penstock/run/engine/tuning/live_limits.hpp>
 #include <penstock/run/engine/tuning/worker_counts.hpp>
-#include <penstock/run/engine/workers/any_ring.hpp>
 #include <penstock/run/engine/workers/home_process.hpp>
 #include <penstock/run/engine/workers/observers.hpp>
+#include <penstock/run/engine/workers/ring.hpp>
+#include <penstock/run/engine/workers/ring_work.hpp>
 #include <penstock/run/engine/workers/thread.hpp>
 #include <penstock/run/feed/facts.hpp>
 #include <penstock/run/feed/feed.hpp>
@@ -107,9 +106,7 @@ struct engine_setup {
   bool times_grains = false;        ///< with observers, times the first sample of every grain
   bool tells_costs = false;         ///< observers are told what each stage cost
   bool latency = false;             ///< the source has latency
-  bool rotates = false;             ///< fewer large blocks may be open: see `block_rotation`
   bool takes_time = false;          ///< samples may take any time, whatever their bytes
-  bool helps = false;               ///< a quick consumer may take the last worker's seat
   std::uint64_t sample_bytes = 0;   ///< as the source reports it; 0 if it does not know
   std::vector<std::string> stages;  ///< names of the source, the value stages and `map_batch`
   std::size_t batch_maps = 0;       ///< the last ones of `stages`, timed per batch
@@ -123,9 +120,8 @@ struct engine_setup {
 /// Cost: a few indirect calls per block and one per grain; none per sample.
 class engine_shell {
  public:
-  /// `made_ring` creates a ring for so many blocks of so many grains.
-  engine_shell(const engine_calls& calls, void* engine, engine_setup setup,
-               any_ring (*made_ring)(std::size_t blocks, std::uint64_t grains, unsigned spins),
+  /// `delivery`: see `ring`.
+  engine_shell(const engine_calls& calls, void* engine, engine_setup setup, block_delivery::maker delivery,
                const std::stop_token& token);
   engine_shell(const engine_shell&) = delete;
   engine_shell& operator=(const engine_shell&) = delete;
@@ -138,7 +134,7 @@ class engine_shell {
   /// The process that owns the threads.
   [[nodiscard]] const home_process& home() const noexcept { return home_; }
   [[nodiscard]] run_watch& watch() noexcept { return watch_; }
-  [[nodiscard]] const stop_view& stop_state() const noexcept { return ring_.stop_state(); }
+  [[nodiscard]] const stop_view& stop_state() const noexcept { return stop_; }
   /// Ends all work, including the consumer's wait. Any thread, any number of times.
   void request_stop() noexcept;
   [[nodiscard]] bool stopped() const noexcept { return ring_.stopped(); }
@@ -216,9 +212,6 @@ class engine_shell {
   [[nodiscard]] bool may_open();
   void shrink();
   [[nodiscard]] bool wait_for(std::uint64_t s);
-  [[nodiscard]] worker_seat* ask_for_seat(std::uint64_t away) noexcept;
-  void help_until(std::uint64_t s) noexcept;
-  void rotate();
   void note_counters();
   void send_ahead();
   void start_copy(block& b);
@@ -234,13 +227,12 @@ class engine_shell {
   memory_account account_;
   feed leading_, delivered_feed_;
   std::uint64_t grains_;  // of a block
-  any_ring ring_;
+  ring ring_;
+  stop_view stop_;
   live_limits limits_;
   std::uint64_t opened_ = 0, delivered_ = 0;
   block_budget budget_;
-  std::size_t room_;  // batches that a block has memory for
-  block_rotation rotation_;
-  consumer_pace pace_;
+  std::size_t room_;               // batches that a block has memory for
   std::exception_ptr not_sent_;    // why the copy of a block could not be started ahead of its delivery
   std::uint64_t not_sent_at_ = 0;  // its number
   std::uint64_t row_ = 0;          // slots of all blocks prepared so far

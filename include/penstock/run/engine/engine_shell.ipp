@@ -7,6 +7,7 @@
 #include <penstock/core/to_size.hpp>
 #include <penstock/run/engine/read_ahead/read_ahead.hpp>
 #include <penstock/run/engine/tuning/machine.hpp>
+#include <penstock/run/engine/tuning/tuning.hpp>
 #include <penstock/run/engine/workers/thread_place.hpp>
 #include <penstock/run/engine/workers/wait_watchdog.hpp>
 
@@ -40,7 +41,6 @@ struct engine_shell::machinery {
   std::vector<block*> in_ring;
   block_pool pool;
   stall_clock stall;
-  worker_seat seat;  // of the last worker
   std::vector<worker_counts> counts;
   thread_place place;                   // of the workers and of read-ahead
   std::vector<engine_worker*> workers;  // includes the consumer's own where there are no threads
@@ -69,7 +69,6 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
     const unsigned own = options.threads.processors.size();
     const unsigned there = processors_of_rank(local_ranks);
     crowded = *options.workers + 1 > there || (own != 0 && *options.workers > own);
-    facts.full = *options.workers == there;
   }
   facts.crowded = crowded;
   sample_bytes = facts.sample_bytes;
@@ -88,27 +87,25 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
   depth = sizes.depth(slots);
   in_place = facts.direct;
   copies = facts.copies;
-  rotates = sizes.rotates();
-  helps = sizes.helps();
 }
 
 PENSTOCK_INLINE void engine_setup::settle_ahead(const size_facts& facts) {
-  constexpr std::uint64_t without_being_asked = 256, max_by_bytes = 4096, bytes_of_small = 32_MiB;
+  constexpr std::uint64_t max_by_bytes = 4096;
   if (options.ahead_bytes)
     options.ahead = facts.sample_bytes == 0 ? max_by_bytes
                                             : std::clamp<std::uint64_t>(
                                                   *options.ahead_bytes / facts.sample_bytes, 1, max_by_bytes);
   else if (!options.ahead && facts.latency && *options.workers != 0)
-    options.ahead = facts.sample_bytes == 0 ? without_being_asked
-                                            : std::clamp<std::uint64_t>(bytes_of_small / facts.sample_bytes,
-                                                                        without_being_asked, max_by_bytes);
+    options.ahead = facts.sample_bytes == 0
+                        ? tuning::ahead
+                        : std::clamp<std::uint64_t>(tuning::ahead_bytes / facts.sample_bytes, tuning::ahead,
+                                                    max_by_bytes);
   else if (!options.ahead)
     options.ahead = 0;
 }
 
 PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engine, engine_setup setup,
-                                           any_ring (*made_ring)(std::size_t, std::uint64_t, unsigned),
-                                           const std::stop_token& token)
+                                           block_delivery::maker delivery, const std::stop_token& token)
     : calls_(&calls),
       engine_(engine),
       setup_(std::move(setup)),
@@ -117,20 +114,20 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
       grains_(std::max(setup_.grains,
                        (leading_.slots_per_block() * setup_.batches_per_block + setup_.grain_slots - 1) /
                            setup_.grain_slots)),
-      ring_(made_ring(*setup_.options.workers == 0 ? 1 : setup_.depth, grains_, setup_.crowded ? 0 : 2000)),
+      ring_(*setup_.options.workers == 0 ? 1 : setup_.depth, grains_,
+            setup_.crowded ? 0 : static_cast<unsigned>(tuning::spins), delivery),
+      stop_(ring_.stop_state()),
       limits_(*setup_.options.workers, ring_.blocks(), setup_.batches_per_block, *setup_.options.ahead),
       budget_(setup_.batches_per_block, setup_.takes_time),
       room_(setup_.batches_per_block == 1 ? 1
                                           : detail::to_size(std::min<std::uint64_t>(
                                                 setup_.batches_per_block, leading_.steps_per_epoch()))),
-      rotation_(ring_.blocks()),
-      pace_(grains_),
       watch_(std::move(setup_.observers), *setup_.options.workers, setup_.in_place, setup_.times_grains,
              setup_.tells_costs ? setup_.stages.size() : 0),
       started_(detail::now_ns()),
       inner_(new machinery(setup_, ring_.blocks(), calls.destroy)) {
-  leading_.stop_at(ring_.stop_state().flag());
-  delivered_feed_.stop_at(ring_.stop_state().flag());
+  leading_.stop_at(stop_.flag());
+  delivered_feed_.stop_at(stop_.flag());
   inner_->token = token;
 }
 
@@ -164,8 +161,6 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
     w->costs.resize(setup_.stages.size());
     w->number = i;
   }
-  // Observers are told who does what by the threads themselves.
-  if (setup_.helps && !watch_.any()) inner_->workers.back()->seat = &inner_->seat;
   try {
     // Not before the whole engine is there, and not after its first part is destroyed: it may call at any
     // time.
@@ -209,17 +204,16 @@ PENSTOCK_INLINE ahead_sizes engine_shell::sizes_ahead() const noexcept {
   if (setup_.options.memory) bytes = std::min(bytes, *setup_.options.memory / 4);
   request_options requests = setup_.options.requests;
   const std::uint64_t ahead = setup_.sample_bytes * std::min(limits_.ahead(), read_ahead::max_rows_ahead);
-  if (!requests.max_coalesced && setup_.latency)  // in requests of which 16 make up what is read ahead
+  if (!requests.max_coalesced && setup_.latency)  // in a few requests
     requests.max_coalesced = std::clamp<std::uint64_t>(
-        (setup_.options.ahead_bytes ? bytes : std::min(bytes, ahead)) / 16, 64_KiB, 8_MiB);
+        (setup_.options.ahead_bytes ? bytes : std::min(bytes, ahead)) / tuning::ahead_requests, 64_KiB,
+        8_MiB);
   return {bytes, rows, setup_.latency, requests};
 }
 
 PENSTOCK_INLINE void engine_shell::request_stop() noexcept {
-  // The ring comes first: a worker whose seat is lent must find it stopped when it wakes.
   ring_.stop();
   limits_.stop();
-  inner_->seat.stop();
   inner_->ahead.let_go();
   calls_->cancel_reads(engine_);
 }
@@ -249,7 +243,7 @@ PENSTOCK_INLINE void engine_shell::adjust(const run_limits& wanted) {
 /// Whether the limits let one more block be opened: always if none is open, so that the run makes progress.
 PENSTOCK_INLINE bool engine_shell::may_open() {
   const std::size_t maximum = limits_.blocks();
-  if (maximum == ring_.blocks()) return opened_ - delivered_ < rotation_.open();
+  if (maximum == ring_.blocks()) return opened_ - delivered_ < maximum;
   return opened_ == delivered_ || (opened_ - delivered_ < maximum && inner_->pool.out() < maximum);
 }
 
@@ -385,7 +379,6 @@ PENSTOCK_INLINE block* engine_shell::next() {
                                                      std::max<std::uint64_t>(1, max_slots_);
   largest_ = std::max(calls_->held(*b) * growth, largest_ - largest_ / 8);
   sizes_known_ = true;
-  if (setup_.rotates) rotate();
   if (setup_.copies && setup_.in_place) {
     try {
       if (not_sent_ != nullptr && not_sent_at_ + 1 == delivered_)
@@ -398,17 +391,6 @@ PENSTOCK_INLINE block* engine_shell::next() {
     }
   }
   return b;
-}
-
-// Small blocks stay in the cache, however many they are. A number that was set by `adjust` stands.
-PENSTOCK_INLINE void engine_shell::rotate() {
-  if (limits_.blocks() != ring_.blocks()) return;
-  if (!rotation_.looks()) {
-    if (largest_ * ring_.blocks() < 8_MiB) return;
-    rotation_.begin(*setup_.options.workers, grains_);
-  }
-  const std::uint64_t now = detail::now_ns();
-  rotation_.took(inner_->stall.at(now), now);
 }
 
 // Where nothing is fetched ahead, nobody else tells observers what the storage does.
@@ -517,42 +499,19 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
   const std::uint64_t begin = detail::now_ns();
   inner_->watchdog.begin_wait();
   inner_->stall.begin(begin);
-  worker_seat* const seat = ask_for_seat(begin - last_wait_ns_);
   // Where threads share processors and blocks are fast, waking the consumer for each one would cost more than
   // the blocks themselves, so it lets the workers run until most of the open blocks are ready.
-  if (setup_.crowded && !budget_.is_slow() && begin - last_wait_ns_ < 200'000 &&
-      (seat == nullptr || !seat->is_lent())) {
+  if (setup_.crowded && !budget_.is_slow() && begin - last_wait_ns_ < tuning::quick) {
     const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
-    for (unsigned i = 0; i < 16 && !stopped() && !ring_.is_ready(later); ++i) std::this_thread::yield();
+    for (unsigned i = 0; i < tuning::yields && !stopped() && !ring_.is_ready(later); ++i)
+      std::this_thread::yield();
   }
-  if (seat != nullptr && !seat->withdraw()) help_until(s);
   const bool ready = ring_.wait_ready(s);
   inner_->watchdog.end_wait();
   last_wait_ns_ = detail::now_ns();
   inner_->stall.end(last_wait_ns_);
   watch_.consumer({begin, last_wait_ns_, activity::wait_for_batch, 0, s});
   return ready;
-}
-
-/// Asks for the last worker's seat if the consumer, which was `away` for so many nanoseconds, does better to
-/// work while it waits; otherwise returns it, and null.
-PENSTOCK_INLINE worker_seat* engine_shell::ask_for_seat(std::uint64_t away) noexcept {
-  worker_seat* const seat = inner_->workers.back()->seat;
-  if (seat == nullptr) return nullptr;
-  const worker_counts& counts = inner_->counts.back();
-  pace_.waits(away, counts.grains.load(std::memory_order_relaxed),
-              counts.busy_ns.load(std::memory_order_relaxed));
-  if (!pace_.is_quick() || limits_.workers() != *setup_.options.workers) {
-    seat->give_back();
-    return nullptr;
-  }
-  seat->ask();
-  return seat;
-}
-
-PENSTOCK_INLINE void engine_shell::help_until(std::uint64_t s) noexcept {
-  while (!ring_.is_ready(s) && ring_.help(*inner_->workers.back(), opened_)) {
-  }
 }
 
 PENSTOCK_INLINE void engine_shell::waiting(engine_worker& w, bool begins) noexcept {

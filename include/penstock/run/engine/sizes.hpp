@@ -50,13 +50,10 @@ struct size_facts {
   bool plain = false;              ///< see `plain_plan`
   bool maps_batches = false;       ///< whole batches are processed, which may take any time
   bool one_at_a_time = false;      ///< samples take far longer than their bytes say, as images do
-  bool only_copies = false;        ///< see `plan::only_copies`
-  bool copies_in_order = false;    ///< see `plan::copies_in_order`
   bool takes_time = false;         ///< samples may take any time, whatever their bytes: functions are called
   bool batch_by_chunk = false;     ///< a forward source, with nothing between chunks and batches
   bool copies = false;             ///< batches are copied to a device
   bool crowded = false;            ///< threads share processors
-  bool full = false;               ///< the workers alone have all processors
   bool latency = false;            ///< reads are so slow that starting them early pays
   std::uint64_t slot_bytes = 0;    ///< of a sample in a batch; 0 if its type does not say
   std::uint64_t sample_bytes = 0;  ///< of a sample, as the source reports it; 0 if it does not know
@@ -73,10 +70,7 @@ template <class Plan>
   facts.plain = plain_plan<Plan>;
   facts.maps_batches = parts::maps_batches;
   facts.one_at_a_time = Plan::one_at_a_time;
-  facts.only_copies = Plan::only_copies;
-  facts.copies_in_order = Plan::copies_in_order;
-  facts.takes_time =
-      !Plan::only_copies && !(Plan::only_chooses && prefetches_memory<typename Plan::source_type::reader>);
+  facts.takes_time = !(Plan::only_chooses && hands_out_memory<typename Plan::source_type::reader>);
   facts.batch_by_chunk = parts::batched && parts::forward && !parts::decided;
   facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
   facts.latency = has_latency<typename Plan::source_type::reader>;
@@ -101,20 +95,11 @@ class run_sizes {
   /// Batches per block: one, except for small batches of plain numbers, where a hand-over costs more than the
   /// evaluation, and where whole batches are not processed. `slots`: of one batch.
   [[nodiscard]] std::size_t batches_per_block(std::uint64_t slots) const noexcept;
-  /// Blocks in flight: a few more than workers, so that they stay in the cache; an even number if two workers
-  /// only copy in order, so that each mostly writes where it wrote before; more where threads share
+  /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
   /// processors and the consumer is not woken for each block. `slots`: of one block.
   [[nodiscard]] std::size_t depth(std::uint64_t slots) const noexcept;
-  /// Whether fewer blocks than `depth` may be in flight, if they are large and the consumer waits for each:
-  /// if samples take about equally long and nothing needs to be started early.
-  [[nodiscard]] bool rotates() const noexcept;
-  /// Whether a quick consumer evaluates too while it waits, in the place of a worker: where the workers alone
-  /// have all processors, samples are only copied, so that it runs nobody else's code, and threads were not
-  /// told where to run.
-  [[nodiscard]] bool helps() const noexcept;
-  /// Slots that a worker takes at a time: about 32 KB, 64 KB if there is only the consumer, 256 KB if samples
-  /// are only copied in the order of their files, or a whole block of up to 1 MB; one if samples are large or
-  /// are images, a few if their size is unknown. A chunk is taken whole. `slots`: of one block.
+  /// Slots that a worker takes at a time: about 32 KB, 64 KB if there is only the consumer; one if samples
+  /// are large or are images, a few if their size is unknown. A chunk is taken whole. `slots`: of one block.
   [[nodiscard]] std::uint64_t grain(std::uint64_t slots) const noexcept;
   /// Grains of a block of so many slots, of which a batch has `batch`: enough that all workers share the
   /// first batch where samples may take any time.

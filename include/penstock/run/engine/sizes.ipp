@@ -4,6 +4,7 @@
 #include <penstock/run/engine/sizes.hpp>
 
 #include <penstock/core/bytes.hpp>
+#include <penstock/run/engine/tuning/tuning.hpp>
 
 #include <algorithm>
 
@@ -20,37 +21,23 @@ PENSTOCK_INLINE std::size_t run_sizes::depth(std::uint64_t slots) const noexcept
   const unsigned workers = options_.workers.value_or(1);
   // One is held while the next is filled; on a device one is computed on, the next copied, and one filled.
   if (workers == 0) return facts_.copies ? 3 : 2;
-  // Two that take turns then write where they wrote before.
-  const std::size_t few =
-      facts_.copies_in_order && !facts_.copies && workers == 2 ? 4 : std::max(4u, workers + 3);
+  const std::size_t few = std::max<std::size_t>(4, workers + tuning::beyond_workers);
   const std::uint64_t each = std::max(facts_.sample_bytes, facts_.slot_bytes);
   const bool small = facts_.sample_bytes != 0 && each <= 262'144 / std::max<std::uint64_t>(1, slots);
   if (!facts_.crowded || facts_.one_at_a_time || !small) return few;
   // in all about as much as stays in the caches
-  const std::uint64_t fit = 2_MiB / (each * std::max<std::uint64_t>(1, slots));
+  const std::uint64_t fit = tuning::crowded_bytes / (each * std::max<std::uint64_t>(1, slots));
   return std::max(few, static_cast<std::size_t>(std::min<std::uint64_t>(fit, std::min(16 * workers, 64u))));
-}
-
-PENSTOCK_INLINE bool run_sizes::rotates() const noexcept {
-  return facts_.direct && !options_.depth && options_.workers.value_or(1) != 0 && !facts_.copies &&
-         !facts_.latency && !facts_.one_at_a_time && !facts_.maps_batches;
-}
-
-PENSTOCK_INLINE bool run_sizes::helps() const noexcept {
-  return facts_.full && facts_.only_copies && facts_.direct && !facts_.maps_batches && !facts_.copies &&
-         !facts_.latency && options_.threads.processors.empty() && !options_.threads.nice;
 }
 
 PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexcept {
   if (!facts_.direct) return slots;
   if (facts_.one_at_a_time) return 1;
   if (facts_.plain) return std::min(slots, plain_slots());
-  // Two processors may be far from each other: a block that one can keep in its cache is not divided.
-  if (facts_.copies_in_order)
-    return slots_in(1_MiB, slots, 8) == slots ? slots : std::min(slots, slots_in(256_KiB, 256, 8));
   // Without workers nobody else waits for a share, and looking ahead begins anew with each grain.
   const bool alone = options_.workers.value_or(1) == 0;
-  return std::min(slots, slots_in(alone ? 65'536 : 32'768, 64, 8));
+  return std::min(slots, slots_in(alone ? tuning::grain_alone : tuning::grain, tuning::grain_slots,
+                                  tuning::unsized_slots));
 }
 
 PENSTOCK_INLINE std::uint64_t run_sizes::grains(std::uint64_t slots, std::uint64_t batch) const noexcept {
@@ -68,12 +55,14 @@ PENSTOCK_INLINE std::uint64_t run_sizes::first_chunk() const noexcept {
 PENSTOCK_INLINE std::uint64_t run_sizes::chunk() const noexcept {
   if (facts_.plain) return std::min<std::uint64_t>(plain_slots(), 4096);
   if (facts_.batch_by_chunk) return std::min<std::uint64_t>(facts_.batch_size, 4096);
-  return slots_in(65'536, 64, 16);
+  return slots_in(tuning::chunk, tuning::grain_slots, tuning::chunk_slots);
 }
 
 PENSTOCK_INLINE std::uint64_t run_sizes::plain_slots() const noexcept {
   const bool alone = options_.workers.value_or(1) == 0;
-  const std::uint64_t bytes = alone ? 16'384 : facts_.crowded ? 131'072 : 65'536;
+  const std::uint64_t bytes = alone            ? tuning::plain_grain_alone
+                              : facts_.crowded ? tuning::plain_grain_crowded
+                                               : tuning::plain_grain;
   return std::max<std::uint64_t>(1, bytes / std::max<std::uint64_t>(1, facts_.slot_bytes));
 }
 

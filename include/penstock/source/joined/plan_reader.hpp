@@ -27,28 +27,22 @@
 /// Reading a plan's samples by position.
 namespace penstock::inline v0_1::detail {
 
-/// The innermost node of a joined plan's chain: the position in its source has already been computed.
+/// The innermost node of a joined plan's chain: what was fetched for a sample is held by who asks.
 template <class Reader>
 struct placed_node {
   struct worker {
     worker_root root;
-    position at;
     typename Reader::worker own;
   };
   static constexpr std::uint32_t depth = 0;
-  static constexpr bool has_pieces = false, wants_look_up = false, has_runs = false;
+  static constexpr bool has_pieces = false, has_runs = false;
 
   const Reader* reader = nullptr;
 
-  template <class Timing>
-  [[nodiscard]] position source_of(position, const worker& w, Timing) const noexcept {
-    return w.at;
-  }
-  template <class Timing>
-  void pass_over(worker&, Timing) const noexcept {}
+  static void pass_over(worker&) noexcept {}
   template <class Timing, class Sink>
-  void evaluate(position, worker& w, Sink&& sink, Timing) const {
-    reader->evaluate(w.at, w.own, std::forward<Sink>(sink));
+  void evaluate(sample_position p, worker& w, Sink&& sink, Timing) const {
+    reader->evaluate(p.source, w.own, std::forward<Sink>(sink));
   }
 };
 
@@ -153,11 +147,9 @@ class plan_reader {
     const opened& o = *opened_;
     bool inside = true;
     try {
-      auto& root = innermost(w.chain);
-      root.at = w.bindings(o.orders, p);
-      if constexpr (fetches) root.own.fetched = w.fetched;
+      if constexpr (fetches) innermost(w.chain).own.fetched = w.fetched;
       o.chain.evaluate(
-          p, w.chain,
+          {p, w.bindings(o.orders, p)}, w.chain,
           [&inside, &sink]<class V>(V&& value) {
             inside = false;
             sink(std::forward<V>(value));

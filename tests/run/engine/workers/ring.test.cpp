@@ -5,8 +5,12 @@
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -32,9 +36,45 @@ struct adding {
   void rest() noexcept {}
 };
 
+/// A delivery by a list under a lock.
+class locked_list {
+ public:
+  static inline std::atomic<int> alive = 0;
+  locked_list(std::size_t, unsigned) { ++alive; }
+  ~locked_list() { --alive; }
+  void put(std::uint64_t s) noexcept {
+    const std::lock_guard guard(lock_);
+    finished_.push_back(s);
+    changed_.notify_all();
+  }
+  [[nodiscard]] bool is_ready(std::uint64_t s) noexcept {
+    const std::lock_guard guard(lock_);
+    return has(s);
+  }
+  [[nodiscard]] bool wait_ready(std::uint64_t s) noexcept {
+    std::unique_lock guard(lock_);
+    changed_.wait(guard, [&] { return stopped_ || has(s); });
+    return !stopped_;
+  }
+  void stop() noexcept {
+    const std::lock_guard guard(lock_);
+    stopped_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  [[nodiscard]] bool has(std::uint64_t s) const {
+    return std::find(finished_.begin(), finished_.end(), s) != finished_.end();
+  }
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::vector<std::uint64_t> finished_;
+  bool stopped_ = false;
+};
+
 void run_blocks(std::size_t ring_blocks, std::uint64_t grains, unsigned workers, unsigned spins,
-                std::uint64_t count, bool helps) {
-  ps::ring ring(ring_blocks, grains, spins);
+                std::uint64_t count, ps::block_delivery::maker delivery = nullptr) {
+  ps::ring ring(ring_blocks, grains, spins, delivery);
   std::vector<std::vector<std::uint64_t>> blocks(ring_blocks, std::vector<std::uint64_t>(grains + 1));
   std::vector<std::jthread> threads;
   for (unsigned i = 0; i < workers; ++i)
@@ -43,11 +83,8 @@ void run_blocks(std::size_t ring_blocks, std::uint64_t grains, unsigned workers,
       ring.serve(work);
     });
   std::uint64_t opened = 0;
-  adding own_work{blocks};
   for (std::uint64_t s = 0; s < count; ++s) {
     while (opened < count && opened < s + ring_blocks) ring.open(opened++);
-    while (helps && !ring.is_ready(s) && ring.help(own_work, opened)) {
-    }
     REQUIRE(ring.wait_ready(s));
     REQUIRE(blocks[s % ring_blocks].back() == s);
     for (std::uint64_t grain = 0; grain < grains; ++grain)
@@ -62,30 +99,10 @@ TEST_CASE("run/ring: every block is processed once and delivered in order, whate
   for (const std::size_t blocks : {1u, 2u, 5u})
     for (const std::uint64_t grains : {1u, 3u, 8u})
       for (const unsigned workers : {1u, 2u, 7u})
-        for (const bool helps : {false, true})
-          run_blocks(blocks, grains, workers, workers % 2 == 0 ? 0 : 50, 300, helps);
-}
-
-TEST_CASE("run/ring: a consumer that helps takes grains in order, of open blocks alone") {
-  ps::ring ring(3, 2, 0);
-  std::vector<std::vector<std::uint64_t>> blocks(3, std::vector<std::uint64_t>(3));
-  adding work{blocks};
-  CHECK_FALSE(ring.help(work, 0));
-  ring.open(0);
-  ring.open(1);
-  CHECK(ring.help(work, 2));
-  CHECK(blocks[0][0] == 0);
-  CHECK_FALSE(ring.is_ready(0));
-  CHECK(ring.help(work, 2));
-  CHECK(ring.is_ready(0));
-  CHECK(ring.help(work, 2));
-  CHECK(ring.help(work, 2));
-  CHECK(ring.is_ready(1));
-  CHECK_FALSE(ring.help(work, 2));
-  ring.open(2);
-  CHECK(ring.help(work, 3));
-  ring.stop();
-  CHECK_FALSE(ring.help(work, 3));
+        for (const auto delivery :
+             {ps::block_delivery::maker{nullptr}, &ps::block_delivery::make<locked_list>})
+          run_blocks(blocks, grains, workers, workers % 2 == 0 ? 0 : 50, 300, delivery);
+  CHECK(locked_list::alive == 0);
 }
 
 TEST_CASE("run/ring: without workers the consumer processes blocks itself") {
@@ -102,7 +119,8 @@ TEST_CASE("run/ring: without workers the consumer processes blocks itself") {
 
 TEST_CASE("run/ring: stop ends every wait, before, while and after") {
   for (int round = 0; round < 200; ++round) {
-    ps::ring ring(3, 2, round % 2 == 0 ? 0 : 20);
+    ps::ring ring(3, 2, round % 2 == 0 ? 0 : 20,
+                  round % 3 == 0 ? &ps::block_delivery::make<locked_list> : nullptr);
     std::vector<std::vector<std::uint64_t>> blocks(3, std::vector<std::uint64_t>(3));
     std::vector<std::jthread> threads;
     for (int i = 0; i < 3; ++i)

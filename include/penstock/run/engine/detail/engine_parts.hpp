@@ -6,7 +6,6 @@
 #include <penstock/device/host.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/run/bad/bad_slot.hpp>
-#include <penstock/run/engine/workers/any_ring.hpp>
 #include <penstock/run/engine/workers/ring.hpp>
 #include <penstock/run/feed/front.hpp>
 #include <penstock/run/feed/serial_front.hpp>
@@ -17,33 +16,21 @@
 #include <type_traits>
 #include <utility>
 
-/// The parts of an engine that depend on the plan: ring, device, front, and whether its elements are numbers.
+/// The parts of an engine that depend on the plan: delivery, device, front, and whether its elements are
+/// numbers.
 namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// The ring of the first stage that names one; otherwise the library's own.
+/// How finished blocks reach the consumer by the first stage that says so; null if none does.
 template <class Stages>
-struct ring_of;
-template <>
-struct ring_of<pack<>> {
-  using type = ring;
-};
+inline constexpr block_delivery::maker delivery_of = nullptr;
 template <class Stage, class... Rest>
-struct ring_of<pack<Stage, Rest...>> : ring_of<pack<Rest...>> {};
+inline constexpr block_delivery::maker delivery_of<pack<Stage, Rest...>> = delivery_of<pack<Rest...>>;
 template <class Stage, class... Rest>
-  requires requires { typename Stage::ring_type; }
-struct ring_of<pack<Stage, Rest...>> {
-  using type = typename Stage::ring_type;
-};
-
-template <class Ring>
-any_ring made_ring(std::size_t blocks, std::uint64_t grains, unsigned spins) {
-  if constexpr (std::is_same_v<Ring, ring>)
-    return any_ring::own(blocks, grains, spins);
-  else
-    return any_ring::of<Ring>(blocks, grains, spins);
-}
+  requires requires { typename Stage::delivery_type; }
+inline constexpr block_delivery::maker delivery_of<pack<Stage, Rest...>> =
+    block_delivery::make<typename Stage::delivery_type>;
 
 template <class Plan, bool Has = plan_parts<Plan>::in::template has<device_tag>>
 struct device_of {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/cpp20.hpp>
+#include <penstock/run/engine/tuning/tuning.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -46,7 +46,7 @@ class block_budget {
   }
 
  private:
-  static constexpr std::uint64_t block_ns = 50'000'000, grain_ns = 1'000'000, scale = 1024;
+  static constexpr std::uint64_t block_ns = tuning::block_time, grain_ns = tuning::grain_time, scale = 1024;
   static constexpr std::uint64_t longest = std::uint64_t{1} << 52;  // so that nothing overflows
 
   std::size_t maximum_, batches_;

@@ -21,6 +21,44 @@ inline void relax() noexcept {
 
 }  // namespace detail
 
+/// Whether a ring was stopped; worker loops check it once per slot.
+class stop_view {
+ public:
+  stop_view() = default;
+  explicit stop_view(const std::atomic<bool>& flag) noexcept : flag_(&flag) {}
+
+  [[nodiscard]] bool stopped() const noexcept { return flag_->load(std::memory_order_relaxed); }
+  [[nodiscard]] const std::atomic<bool>& flag() const noexcept { return *flag_; }
+  /// Like `stopped`, but sequentially consistent, for loops around words that others wait on.
+  [[nodiscard]] bool stopped_for_sure() const noexcept { return flag_->load(std::memory_order_seq_cst); }
+
+ private:
+  const std::atomic<bool>* flag_ = nullptr;
+};
+
+/// Another way for finished blocks to reach the consumer, in place of the words `ready`: called once or twice
+/// a block. All null: there is none.
+struct block_delivery {
+  void* self = nullptr;
+  void (*put)(void*, std::uint64_t s) noexcept = nullptr;         ///< a worker: block s is finished
+  bool (*is_ready)(void*, std::uint64_t s) noexcept = nullptr;    ///< consumer
+  bool (*wait_ready)(void*, std::uint64_t s) noexcept = nullptr;  ///< consumer; false if stopped
+  void (*stop)(void*) noexcept = nullptr;                         ///< any thread, any number of times
+  void (*destroy)(void*) noexcept = nullptr;
+
+  using maker = block_delivery (*)(std::size_t blocks, unsigned spins);
+  /// Calls a class that has these functions as members, and a constructor for so many blocks and spins.
+  template <class Delivery>
+  static block_delivery make(std::size_t blocks, unsigned spins) {
+    return {new Delivery(blocks, spins),
+            [](void* d, std::uint64_t s) noexcept { static_cast<Delivery*>(d)->put(s); },
+            [](void* d, std::uint64_t s) noexcept { return static_cast<Delivery*>(d)->is_ready(s); },
+            [](void* d, std::uint64_t s) noexcept { return static_cast<Delivery*>(d)->wait_ready(s); },
+            [](void* d) noexcept { static_cast<Delivery*>(d)->stop(); },
+            [](void* d) noexcept { delete static_cast<Delivery*>(d); }};
+  }
+};
+
 /// The protocol by which workers and one consumer share a ring of blocks; it does not know what the blocks
 /// contain.
 ///
@@ -33,7 +71,6 @@ inline void relax() noexcept {
 ///   done[r]   counts finished grains; the thread that finishes the last one resets it, then publishes
 ///             `ready`.
 ///   ready[r]  the word of s: the block may be delivered. The consumer waits for it.
-/// The consumer may take tickets too, but only of blocks that it has opened: it never waits with one.
 /// Stop is a flag and the word STOP in every `sequence` and `ready`. Flag and words are sequentially
 /// consistent, because a store of the consumer may overwrite STOP: it checks the flag afterwards. The words
 /// of one block do not repeat within 2^32 rounds, so a wait misses nothing. Cost: one atomic increment each
@@ -42,23 +79,31 @@ class ring {
  public:
   /// `spins`: how often a waiting thread looks before it parks. High where every thread has its own
   /// processor, 0 where threads share processors.
-  ring(std::size_t blocks, std::uint64_t grains, unsigned spins);
+  /// `delivery` makes another way for finished blocks to reach the consumer; null: there is none.
+  ring(std::size_t blocks, std::uint64_t grains, unsigned spins, block_delivery::maker delivery = nullptr);
+  ring(const ring&) = delete;
+  ring& operator=(const ring&) = delete;
+  ~ring() {
+    if (delivery_.self != nullptr) delivery_.destroy(delivery_.self);
+  }
 
   [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
   [[nodiscard]] std::uint64_t grains() const noexcept { return grains_; }
   [[nodiscard]] bool stopped() const noexcept { return stop_.load(std::memory_order_relaxed); }
-  /// Set by `stop`.
-  [[nodiscard]] const std::atomic<bool>& stop_flag() const noexcept { return stop_; }
+  /// Whether it was stopped, for others.
+  [[nodiscard]] stop_view stop_state() const noexcept { return stop_view(stop_); }
 
   /// Consumer: lets workers start on block s.
   void open(std::uint64_t s) noexcept;
 
   /// Consumer: whether block s is finished; does not wait.
   [[nodiscard]] bool is_ready(std::uint64_t s) const noexcept {
+    if (delivery_.self != nullptr) return delivery_.is_ready(delivery_.self, s);
     return slots_[s % blocks_].ready.load(std::memory_order_acquire) == word(s);
   }
   /// Consumer: waits for block s; false if the ring was stopped.
   [[nodiscard]] bool wait_ready(std::uint64_t s) const noexcept {
+    if (delivery_.self != nullptr) return delivery_.wait_ready(delivery_.self, s);
     return wait(slots_[s % blocks_].ready, word(s));
   }
 
@@ -86,20 +131,6 @@ class ring {
       if (stopped()) return;
       finish_grain(work, block, s);
     }
-  }
-
-  /// Consumer beside workers: takes a grain and evaluates it, if there is one in the blocks before `end`, all
-  /// of which are open. Returns whether there was one.
-  template <class Work>
-  bool help(Work& work, std::uint64_t end) noexcept {
-    std::uint64_t ticket = ticket_.load(std::memory_order_relaxed);
-    do {
-      if (ticket >= end * grains_ || stopped()) return false;
-    } while (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_relaxed));
-    const std::uint64_t s = ticket / grains_;
-    work.evaluate(s, ticket % grains_);
-    if (!stopped()) finish_grain(work, slots_[s % blocks_], s);
-    return true;
   }
 
   /// Consumer without workers: evaluates block s itself.
@@ -133,6 +164,7 @@ class ring {
     if (block.done.fetch_add(1, std::memory_order_acq_rel) + 1 != grains_) return;
     block.done.store(0, std::memory_order_relaxed);
     work.finish(s);
+    if (delivery_.self != nullptr) return delivery_.put(delivery_.self, s);
     block.ready.store(word(s), std::memory_order_seq_cst);
     if (stop_.load(std::memory_order_seq_cst)) block.ready.store(stop_word, std::memory_order_seq_cst);
     block.ready.notify_one();
@@ -144,6 +176,7 @@ class ring {
   alignas(64) std::atomic<std::uint64_t> ticket_{0};
   alignas(64) std::atomic<bool> stop_{false};
   detail::fixed_array<slot> slots_;
+  block_delivery delivery_;
 };
 
 }  // namespace penstock::inline v0_1

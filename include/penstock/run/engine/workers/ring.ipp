@@ -5,8 +5,11 @@
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE ring::ring(std::size_t blocks, std::uint64_t grains, unsigned spins)
-    : blocks_(blocks), grains_(grains), spins_(spins), slots_(blocks) {}
+PENSTOCK_INLINE ring::ring(std::size_t blocks, std::uint64_t grains, unsigned spins,
+                           block_delivery::maker delivery)
+    : blocks_(blocks), grains_(grains), spins_(spins), slots_(blocks) {
+  if (delivery != nullptr) delivery_ = delivery(blocks, spins);
+}
 
 PENSTOCK_INLINE void ring::open(std::uint64_t s) noexcept {
   auto& sequence = slots_[s % blocks_].sequence;
@@ -17,6 +20,7 @@ PENSTOCK_INLINE void ring::open(std::uint64_t s) noexcept {
 
 PENSTOCK_INLINE void ring::stop() noexcept {
   stop_.store(true, std::memory_order_seq_cst);
+  if (delivery_.self != nullptr) delivery_.stop(delivery_.self);
   for (std::size_t r = 0; r < blocks_; ++r) {
     slots_[r].sequence.store(stop_word, std::memory_order_seq_cst);
     slots_[r].sequence.notify_all();

@@ -7,8 +7,7 @@
 #include <penstock/core/strided_view.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/device/concepts.hpp>
-#include <penstock/run/block/batch_view.hpp>
-#include <penstock/run/block/mapped_columns.hpp>
+#include <penstock/run/block/plan_blocks.hpp>
 #include <penstock/run/block/slot_memory.hpp>
 
 #include <array>
@@ -22,12 +21,6 @@
 
 /// What the `on_device` stages of a plan make of the columns of its batches.
 namespace penstock::inline v0_1 {
-
-/// In a block of a plan without `on_device`.
-struct without_device_work {
-  template <class Session>
-  without_device_work(Session&, memory_account&) noexcept {}
-};
 
 /// What a block keeps for its operations on the device: the table that is copied with the columns, and what
 /// each operation asked for. The operations of all stages are numbered in order.
@@ -47,19 +40,6 @@ struct device_work {
 };
 
 namespace detail {
-
-template <class Found, class... Stages>
-struct stages_on_device {
-  using type = Found;
-};
-template <class... Found, class Stage, class... Rest>
-struct stages_on_device<pack<Found...>, Stage, Rest...> : stages_on_device<pack<Found...>, Rest...> {};
-template <class... Found, part_of_kind<device_map_tag> Stage, class... Rest>
-struct stages_on_device<pack<Found...>, Stage, Rest...> : stages_on_device<pack<Found..., Stage>, Rest...> {};
-template <class Stages>
-struct device_stages_among;
-template <class... Stages>
-struct device_stages_among<pack<Stages...>> : stages_on_device<pack<>, Stages...> {};
 
 /// The operations of a stage, as they work in a run.
 template <class Operations>
@@ -84,18 +64,6 @@ struct made_on_device<View, pack<>> {
 template <class Columns, std::size_t I>
 using column_of_block = decltype(std::declval<Columns&>().template edit_one<I>(std::size_t{}, std::size_t{}));
 
-template <class Plan, class Stages>
-struct device_layout;
-template <class Plan>
-struct device_layout<Plan, pack<>> {
-  static constexpr std::size_t operations = 0;
-  template <std::size_t I>
-  static constexpr bool changes = false;
-  /// What `data(transfer, ...)` calls a column, or what was made of it.
-  template <std::size_t I>
-  static constexpr std::size_t place = I;
-  using work = without_device_work;
-};
 template <class Plan, class... Stages>
 struct device_layout<Plan, pack<Stages...>> {
   using columns = block_columns_of<Plan>;
@@ -138,37 +106,6 @@ struct device_layout<Plan, pack<Stages...>> {
       typename connected_operations<typename type_at<stage_of<I>, pack<Stages...>>::operations>::type>::type;
 };
 
-// What the device has of a column of which it has a copy, by the host's view of it.
-template <class T>
-device_array<const T> copied_array(const void* data, const std::span<const T>& view) {
-  return {static_cast<const T*>(data), extents(view.size())};
-}
-template <class T>
-device_array<const T> copied_array(const void* data, const tensor_view<const T>& view) {
-  return {static_cast<const T*>(data), view.shape()};
-}
-template <class T>
-device_array<const T> copied_array(const void* data, const strided_view<const T>& view) {
-  return {static_cast<const T*>(data), view.shape(), view.strides()};
-}
-template <class T>
-device_array<const T> copied_array(const void* data, const ragged_view<T>& view) {
-  return {static_cast<const T*>(data), extents(view.values().size())};
-}
-template <class T>
-device_array<const T> copied_array(const void* data, const padded_view<T>& view) {
-  return {static_cast<const T*>(data), view.shape()};
-}
-template <class T>
-device_array<const T> copied_array(const void* data, const padded_arrays_view<T>& view) {
-  return {static_cast<const T*>(data), view.shape()};
-}
-
 }  // namespace detail
-
-/// The operations on the device of a plan, by type.
-template <class Plan>
-using device_layout_of =
-    detail::device_layout<Plan, typename detail::device_stages_among<typename Plan::stages_type>::type>;
 
 }  // namespace penstock::inline v0_1

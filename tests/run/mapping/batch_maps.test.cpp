@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <penstock/run/engine/workers/batch_maps.hpp>
+#include <penstock/run/mapping/batch_maps.hpp>
 
 #include <penstock/device/host.hpp>
 #include <penstock/run/engine/engine.hpp>

@@ -10,7 +10,7 @@
 #include <penstock/device/concepts.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/run/bad/bad_slot.hpp>
-#include <penstock/run/block/device_work.hpp>
+#include <penstock/run/mapping/device_work.hpp>
 
 #include <algorithm>
 #include <array>
@@ -41,16 +41,7 @@ constexpr void number_device_stages(std::array<std::uint64_t, Count>& numbers, s
 
 }  // namespace detail
 
-/// The `on_device` stages of a run: prepares what their operations ask for, and starts the copy of a batch
-/// with them. Everything is called by the consumer's thread.
-template <class Plan, class Stages = typename detail::device_stages_among<typename Plan::stages_type>::type>
-class device_works {
- public:
-  static constexpr bool any = false;
-  template <class Session>
-  device_works(const Plan&, const Session&) noexcept {}
-};
-
+/// The `on_device` stages of a plan that has some.
 template <class Plan, class First, class... Rest>
 class device_works<Plan, pack<First, Rest...>> {
   using layout = device_layout_of<Plan>;

@@ -9,7 +9,7 @@
 #include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/run/block/column.hpp>
-#include <penstock/run/block/column_set.hpp>
+#include <penstock/run/block/plan_blocks.hpp>
 #include <penstock/run/block/slot_memory.hpp>
 #include <penstock/stage/batch_columns.hpp>
 
@@ -242,35 +242,11 @@ struct with_returned<Gathered, pack<Set, Sets...>> {
   using type = mapped_columns<Gathered, Set, Sets...>;
 };
 
-template <class Plan, bool Maps = plan_parts<Plan>::maps_batches>
-struct block_columns {
-  using type = columns_of<Plan>;
-};
 template <class Plan>
 struct block_columns<Plan, true> {
   using type = typename with_returned<columns_of<Plan>, typename way_of_batches<Plan>::sets>::type;
 };
 
-template <class Columns, class Element>
-struct batch_element {
-  using type = Element;
-};
-template <class Columns, class Element>
-  requires requires { typename Columns::element; }
-struct batch_element<Columns, Element> {
-  using type = typename Columns::element;
-};
-
 }  // namespace detail
-
-/// The columns in the blocks of a plan.
-template <class Plan>
-using block_columns_of = typename detail::block_columns<Plan>::type;
-
-/// The element type of a plan's batches: the samples that were collated, or the views of the columns that
-/// `map_batch` made from them.
-template <class Plan>
-using batch_element_of =
-    typename detail::batch_element<block_columns_of<Plan>, typename plan_parts<Plan>::element>::type;
 
 }  // namespace penstock::inline v0_1

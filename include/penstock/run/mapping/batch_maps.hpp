@@ -8,10 +8,10 @@
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/stage_chain.hpp>
 #include <penstock/observe/concepts.hpp>
-#include <penstock/run/block/mapped_columns.hpp>
 #include <penstock/run/engine/tuning/worker_counts.hpp>
 #include <penstock/run/engine/workers/observers.hpp>
 #include <penstock/run/feed/placement.hpp>
+#include <penstock/run/mapping/mapped_columns.hpp>
 #include <penstock/stage/batch_columns.hpp>
 
 #include <array>
@@ -24,12 +24,12 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// How many stages of a kind there are.
-template <class Tag, class Stages>
-inline constexpr std::size_t count_of_kind = 0;
-template <class Tag, class... Stages>
-inline constexpr std::size_t count_of_kind<Tag, pack<Stages...>> =
-    (std::size_t{part_of_kind<Stages, Tag>} + ... + std::size_t{0});
+/// How many `map_batch` stages there are.
+template <class Stages>
+inline constexpr std::size_t maps_among = 0;
+template <class... Stages>
+inline constexpr std::size_t maps_among<pack<Stages...>> =
+    (std::size_t{part_of_kind<Stages, batch_map_tag>} + ... + std::size_t{0});
 
 }  // namespace detail
 
@@ -37,12 +37,12 @@ inline constexpr std::size_t count_of_kind<Tag, pack<Stages...>> =
 ///
 /// The caller must be the batch's only user. Cost: the calls, inlined, and two clock reads for each.
 template <class Plan>
-class batch_maps {
+class batch_maps<Plan, true> {
   using parts = plan_parts<Plan>;
   using stages = typename parts::stages;
 
  public:
-  static constexpr std::size_t count = detail::count_of_kind<batch_map_tag, stages>;
+  static constexpr std::size_t count = detail::maps_among<stages>;
   /// What each stage cost, in order.
   using costs = std::array<stage_cost, count>;
 

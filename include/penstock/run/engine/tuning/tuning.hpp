@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/evaluation/next_samples.hpp>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace penstock::inline v0_1 {
+
+/// A number that was chosen by measuring, and the row of `bench/run.sh` in which a worse one shows.
+struct tuned_number {
+  std::string_view name;
+  std::uint64_t value;
+  std::string_view unit, row;
+
+  constexpr operator std::uint64_t() const noexcept { return value; }
+};
+
+/// The numbers by which a run divides its work that neither the plan nor the machine gives. None of them
+/// affects what it delivers.
+struct tuning {
+  // What a worker takes at a time.
+  static constexpr tuned_number grain{"grain", 32_KiB, "bytes", "4b"};
+  static constexpr tuned_number grain_alone{"grain without workers", 64_KiB, "bytes", "26m"};
+  static constexpr tuned_number grain_slots{"samples in a grain, at most", 64, "", "4b"};
+  static constexpr tuned_number unsized_slots{"samples in a grain if their size is unknown", 8, "", "14d"};
+  static constexpr tuned_number plain_grain{"grain of numbers", 64_KiB, "bytes", "3a"};
+  static constexpr tuned_number plain_grain_alone{"grain of numbers without workers", 16_KiB, "bytes", "1"};
+  static constexpr tuned_number plain_grain_crowded{"grain of numbers if threads share processors", 128_KiB,
+                                                    "bytes", "3b"};
+  static constexpr tuned_number grain_time{"grain, at most", 1'000'000, "ns", "14d"};
+  static constexpr tuned_number looked_up{"samples whose positions are computed together",
+                                          next_samples::maximum, "", "4a"};
+  // What goes from workers to the consumer.
+  static constexpr tuned_number chunk{"chunk", 64_KiB, "bytes", "5"};
+  static constexpr tuned_number chunk_slots{"samples in a chunk if their size is unknown", 16, "", "14d"};
+  static constexpr tuned_number block_time{"work on a block, at most", 50'000'000, "ns", "14d"};
+  static constexpr tuned_number beyond_workers{"blocks in flight beyond workers", 3, "", "4b"};
+  static constexpr tuned_number crowded_bytes{"blocks in flight if threads share processors", 2_MiB, "bytes",
+                                              "3b"};
+  // How threads wait.
+  static constexpr tuned_number spins{"looks before a thread parks", 2000, "", "3a"};
+  static constexpr tuned_number yields{"yields of a quick consumer if threads share processors", 16, "",
+                                       "3b"};
+  static constexpr tuned_number quick{"a consumer is quick that comes back within", 200'000, "ns", "3b"};
+  // What is read ahead of a storage with latency.
+  static constexpr tuned_number ahead{"samples read ahead, at least", 256, "", "20a"};
+  static constexpr tuned_number ahead_bytes{"of small samples", 32_MiB, "bytes", "23c"};
+  static constexpr tuned_number ahead_requests{"requests that make up what is read ahead", 16, "", "23a"};
+
+  static constexpr std::array all{grain,
+                                  grain_alone,
+                                  grain_slots,
+                                  unsized_slots,
+                                  plain_grain,
+                                  plain_grain_alone,
+                                  plain_grain_crowded,
+                                  grain_time,
+                                  looked_up,
+                                  chunk,
+                                  chunk_slots,
+                                  block_time,
+                                  beyond_workers,
+                                  crowded_bytes,
+                                  spins,
+                                  yields,
+                                  quick,
+                                  ahead,
+                                  ahead_bytes,
+                                  ahead_requests};
+};
+
+/// One line with all of them.
+[[nodiscard]] std::string tuning_text();
+
+inline std::string tuning_text() {
+  std::string text = "tuning:";
+  for (const tuned_number& one : tuning::all)
+    detail::append(text, {(&one == tuning::all.data() ? " " : "; "), one.name, " ", one.value,
+                          (one.unit.empty() ? "" : " "), one.unit, " (", one.row, ")"});
+  return text + "\n";
+}
+
+}  // namespace penstock::inline v0_1
