@@ -41,7 +41,6 @@
 #include <penstock/run/engine/workers/lone_samples.hpp>
 #include <penstock/run/engine/workers/observers.hpp>
 #include <penstock/run/engine/workers/ring.hpp>
-#include <penstock/run/engine/workers/ring_work.hpp>
 #include <penstock/run/engine/workers/thread.hpp>
 #include <penstock/run/engine/workers/thread_place.hpp>
 #include <penstock/run/engine/workers/wait_watchdog.hpp>

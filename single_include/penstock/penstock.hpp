@@ -28267,32 +28267,6 @@ PENSTOCK_INLINE void run_watch::locate(run_event& e, const block& b, std::uint64
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/workers/ring_work.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A thread's work as a ring calls it: `evaluate` for each grain that it takes, `finish` once per block,
-/// `waiting(true)` and `waiting(false)` around a wait for room, and `rest` when it holds no ticket. None of
-/// them throws.
-struct ring_work {
-  const live_limits* limits;
-  std::size_t number;  ///< of the thread
-
-  void (*on_grain)(ring_work&, std::uint64_t s, std::uint64_t grain) noexcept;
-  void (*on_block)(ring_work&, std::uint64_t s) noexcept;
-  void (*on_wait)(ring_work&, bool begins) noexcept;
-
-  void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { on_grain(*this, s, grain); }
-  void finish(std::uint64_t s) noexcept { on_block(*this, s); }
-  void waiting(bool begins) noexcept { on_wait(*this, begins); }
-  void rest() noexcept {
-    if (!limits->may_work(number)) [[unlikely]]
-      limits->rest(number);
-  }
-};
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/run/engine/workers/thread.hpp
 
 namespace penstock::inline v0_1 {
@@ -28346,6 +28320,26 @@ namespace penstock::inline v0_1 {
 class engine_shell;
 class range_store;
 struct ahead_sizes;
+
+/// A thread's work as a ring calls it: `evaluate` for each grain that it takes, `finish` once per block,
+/// `waiting(true)` and `waiting(false)` around a wait for room, and `rest` when it holds no ticket. None of
+/// them throws.
+struct ring_work {
+  const live_limits* limits;
+  std::size_t number;  ///< of the thread
+
+  void (*on_grain)(ring_work&, std::uint64_t s, std::uint64_t grain) noexcept;
+  void (*on_block)(ring_work&, std::uint64_t s) noexcept;
+  void (*on_wait)(ring_work&, bool begins) noexcept;
+
+  void evaluate(std::uint64_t s, std::uint64_t grain) noexcept { on_grain(*this, s, grain); }
+  void finish(std::uint64_t s) noexcept { on_block(*this, s); }
+  void waiting(bool begins) noexcept { on_wait(*this, begins); }
+  void rest() noexcept {
+    if (!limits->may_work(number)) [[unlikely]]
+      limits->rest(number);
+  }
+};
 
 /// A worker as the engine's shell knows it; the plan's own worker, with the scratch of its stages, derives
 /// from it.

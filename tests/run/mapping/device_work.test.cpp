@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace run_block_device_work_test {
+namespace device_work_test {
 
 namespace ps = penstock;
 
@@ -41,7 +41,7 @@ auto batches() { return ps::from(std::vector<sample>(4)) | ps::batch(2) | ps::pi
 
 }  // namespace
 
-TEST_CASE("run/block/device_work: what the operations make lies behind the columns and the table") {
+TEST_CASE("run/device_work: what the operations make lies behind the columns and the table") {
   const auto plan = batches() | ps::on_device<"c">(makes<short>{}) |
                     ps::on_device<"a">(makes<float>{}, makes<double>{}, makes<ps::half>{});
   using layout = ps::device_layout_of<std::remove_cv_t<decltype(plan)>>;
@@ -53,32 +53,4 @@ TEST_CASE("run/block/device_work: what the operations make lies behind the colum
   CHECK(sizeof(layout::work::rooms) == 8 * sizeof(std::size_t));
 }
 
-TEST_CASE("run/block/device_work: a plan without operations keeps nothing") {
-  using layout = ps::device_layout_of<decltype(batches())>;
-  static_assert(layout::operations == 0 && !layout::changes<0> && layout::place<2> == 2);
-  CHECK(std::is_empty_v<layout::work>);
-}
-
-TEST_CASE("run/block/device_work: every column has a view on the device") {
-  auto run = batches().open();
-  auto b = run.next();
-  CHECK(b->device_view<1>().shape() == ps::extents(2, 3));
-  CHECK(b->device_view<1>().dense());
-  CHECK(b->device_view<1>().data() == b->device_data<1>());
-  const auto copies = [](auto policy, auto shape, auto strides) {
-    const std::vector<std::vector<int>> rows{{1, 2, 3}, {4, 5, 6}};
-    auto one = (ps::from(rows) | ps::batch(2, policy) | ps::pin_and_copy(ps::simulated())).open();
-    auto batch = one.next();
-    const auto view = batch->device_view();
-    CHECK(view.shape() == shape);
-    CHECK(view.strides()[0] == strides);
-    CHECK(view.data()[1] == 2);
-  };
-  copies(ps::ragged, ps::extents(6), 1);
-  copies(ps::pad_to_longest, ps::extents(2, 3), 3);
-  copies(ps::pad_to_largest, ps::extents(2, 3), 3);
-  copies(ps::pitched<64>, ps::extents(2, 3), 16);
-  copies(ps::stack, ps::extents(2, 3), 3);
-}
-
-}  // namespace run_block_device_work_test
+}  // namespace device_work_test
