@@ -6520,7 +6520,7 @@ namespace detail {
 /// A value of `ffcv` that may be pixels, or a compressed image.
 template <class T>
 concept ffcv_image_value = requires(const T& value) {
-  { value.image().raw_image } -> std::convertible_to<bool>;
+  { value.place().raw_image } -> std::convertible_to<bool>;
 };
 }  // namespace detail
 
@@ -6556,7 +6556,7 @@ class ffcv_image {
   template <byte_element Bytes>
   [[nodiscard]] image_type decode(const Bytes& in, scratch& s) const {
     if constexpr (detail::ffcv_image_value<Bytes>) {
-      const auto& found = in.image();
+      const auto& found = in.place();
       if (found.raw_image)
         return {std::in_place_index<0>,
                 raw_image<rgb8>(std::get<0>(s), in.finish(), image_size{found.width, found.height}, false)};
@@ -48377,6 +48377,11 @@ PENSTOCK_INLINE manifest detail::manifest_in(session_view session, storage_facts
 namespace penstock::inline v0_1 {
 namespace detail {
 
+/// What was found in a file when a plan was made; `content` is a hash for the fingerprint.
+struct file_facts {
+  std::uint64_t samples = 0, payload = 0, content = 0;
+};
+
 /// The files of a dataset as they were when its plan was made.
 struct known_files {
   manifest shards;
@@ -48398,10 +48403,20 @@ struct known_files {
   void compare(session_view session, std::size_t shard) const;
   /// The first of these alone, by the version.
   void compare_version(session_view session, std::size_t shard) const;
+  /// Reads all objects, several at a time: `read(i, version)` returns what is in one. Throws what it throws,
+  /// with the object's name, and errc::argument if there is none.
+  template <class Read>
+  void read_each(storage_facts where, session_view session, Read&& read) {
+    read_all(where, session, &read, [](void* self, std::size_t i, object_version version) {
+      return (*static_cast<std::remove_reference_t<Read>*>(self))(i, version);
+    });
+  }
   /// Notes the ends of an object, for `compare`.
   void learn_ends(object_id id, std::uint64_t hash);
 
  private:
+  void read_all(storage_facts where, session_view session, void* self,
+                file_facts (*read)(void* self, std::size_t i, object_version version));
   [[noreturn]] void no_such_sample(std::uint64_t index) const;
 };
 
@@ -48419,6 +48434,93 @@ struct stored_in : Known {
 [[nodiscard]] std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size);
 /// The same, or 0 where nothing need be read, since the object's version is a tag of its bytes.
 [[nodiscard]] std::uint64_t ends_of(session_view session, object_id object, std::uint64_t size);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/parallel.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A loop whose iterations are shared by several threads.
+class parallel_loop {
+ public:
+  using work_type = void (*)(void* what, std::size_t i);
+
+  parallel_loop(std::size_t count, work_type work, void* what)
+      : count_(count), work_(work), what_(what), lowest_(count) {}
+
+  void run(std::size_t threads);
+
+ private:
+  static void* take_rounds(void* given) noexcept;
+
+  std::size_t count_;
+  work_type work_;
+  void* what_;
+  std::atomic<std::size_t> next_{0};
+  std::atomic<bool> failed_{false};
+  std::mutex mutex_;
+  std::size_t lowest_;
+  std::exception_ptr first_;
+};
+
+/// Calls `work(i)` for each i below `count`, in up to `threads` threads (0: one per processor). If several
+/// calls throw, the exception with the lowest i is rethrown; after an exception, no new i is started.
+template <class Work>
+void for_each_in_parallel(std::size_t count, std::size_t threads, Work&& work) {
+  using work_type = std::remove_reference_t<Work>;
+  parallel_loop(
+      count, [](void* what, std::size_t i) { (*static_cast<work_type*>(what))(i); },
+      const_cast<std::remove_const_t<work_type>*>(&work))
+      .run(threads);
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/parallel.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void parallel_loop::run(std::size_t threads) {
+  if (threads == 0) threads = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  threads = std::min(threads, count_);
+  std::vector<pthread_t> others;
+  for (std::size_t i = 1; i < threads; ++i) {
+    others.reserve(threads);
+    pthread_t one{};
+    // the threads that were created do the work
+    if (::pthread_create(&one, nullptr, take_rounds, this) != 0) break;
+    others.push_back(one);
+  }
+  take_rounds(this);
+  for (const pthread_t other : others) ::pthread_join(other, nullptr);
+  if (first_) std::rethrow_exception(first_);
+}
+
+PENSTOCK_INLINE void* parallel_loop::take_rounds(void* given) noexcept {
+  auto& loop = *static_cast<parallel_loop*>(given);
+  while (!loop.failed_.load(std::memory_order_relaxed)) {
+    // Numbers are handed out in order: when one fails, all lower ones have been started and will
+    // finish.
+    const std::size_t i = loop.next_.fetch_add(1, std::memory_order_relaxed);
+    if (i >= loop.count_) break;
+    try {
+      loop.work_(loop.what_, i);
+    } catch (...) {
+      const std::lock_guard lock(loop.mutex_);
+      if (i < loop.lowest_) {
+        loop.lowest_ = i;
+        loop.first_ = std::current_exception();
+      }
+      loop.failed_.store(true, std::memory_order_relaxed);
+    }
+  }
+  return nullptr;
+}
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -48447,6 +48549,32 @@ PENSTOCK_INLINE void known_files::compare(session_view session, std::size_t shar
         "open it again")
         .in_file(path(shard))
         .recurring();
+}
+
+PENSTOCK_INLINE void known_files::read_all(storage_facts where, session_view session, void* self,
+                                           file_facts (*read)(void* self, std::size_t i,
+                                                              object_version version)) {
+  const std::span<const std::string> names = where.names;
+  if (names.empty()) throw error(errc::argument, "a dataset needs at least one file");
+  versions.resize(names.size());
+  ends.resize(names.size());
+  std::vector<manifest::shard> entries(names.size());
+  constexpr std::size_t distant = 32;
+  for_each_in_parallel(names.size(), where.local ? 0 : distant, [&](std::size_t i) {
+    const auto object = static_cast<object_id>(i);
+    try {
+      const object_version version = versions[i] = session.version(object);
+      const file_facts found = read(self, i, version);
+      ends[i] = ends_of(session, object, version.size);
+      session.confirm(object);
+      entries[i] = {names[i], version.size, found.samples, found.payload, found.content, version.stamp};
+    } catch (error& e) {
+      session.confirm(object);
+      e.in_file(names[i]);
+      throw;
+    }
+  });
+  shards = manifest(std::move(entries));
 }
 
 PENSTOCK_INLINE void known_files::learn_ends(object_id id, std::uint64_t hash) {
@@ -50938,93 +51066,6 @@ class ipc_batches {
   struct state;
   owned<state> state_;
 };
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/files/parallel.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// A loop whose iterations are shared by several threads.
-class parallel_loop {
- public:
-  using work_type = void (*)(void* what, std::size_t i);
-
-  parallel_loop(std::size_t count, work_type work, void* what)
-      : count_(count), work_(work), what_(what), lowest_(count) {}
-
-  void run(std::size_t threads);
-
- private:
-  static void* take_rounds(void* given) noexcept;
-
-  std::size_t count_;
-  work_type work_;
-  void* what_;
-  std::atomic<std::size_t> next_{0};
-  std::atomic<bool> failed_{false};
-  std::mutex mutex_;
-  std::size_t lowest_;
-  std::exception_ptr first_;
-};
-
-/// Calls `work(i)` for each i below `count`, in up to `threads` threads (0: one per processor). If several
-/// calls throw, the exception with the lowest i is rethrown; after an exception, no new i is started.
-template <class Work>
-void for_each_in_parallel(std::size_t count, std::size_t threads, Work&& work) {
-  using work_type = std::remove_reference_t<Work>;
-  parallel_loop(
-      count, [](void* what, std::size_t i) { (*static_cast<work_type*>(what))(i); },
-      const_cast<std::remove_const_t<work_type>*>(&work))
-      .run(threads);
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/files/parallel.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE void parallel_loop::run(std::size_t threads) {
-  if (threads == 0) threads = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-  threads = std::min(threads, count_);
-  std::vector<pthread_t> others;
-  for (std::size_t i = 1; i < threads; ++i) {
-    others.reserve(threads);
-    pthread_t one{};
-    // the threads that were created do the work
-    if (::pthread_create(&one, nullptr, take_rounds, this) != 0) break;
-    others.push_back(one);
-  }
-  take_rounds(this);
-  for (const pthread_t other : others) ::pthread_join(other, nullptr);
-  if (first_) std::rethrow_exception(first_);
-}
-
-PENSTOCK_INLINE void* parallel_loop::take_rounds(void* given) noexcept {
-  auto& loop = *static_cast<parallel_loop*>(given);
-  while (!loop.failed_.load(std::memory_order_relaxed)) {
-    // Numbers are handed out in order: when one fails, all lower ones have been started and will
-    // finish.
-    const std::size_t i = loop.next_.fetch_add(1, std::memory_order_relaxed);
-    if (i >= loop.count_) break;
-    try {
-      loop.work_(loop.what_, i);
-    } catch (...) {
-      const std::lock_guard lock(loop.mutex_);
-      if (i < loop.lowest_) {
-        loop.lowest_ = i;
-        loop.first_ = std::current_exception();
-      }
-      loop.failed_.store(true, std::memory_order_relaxed);
-    }
-  }
-  return nullptr;
-}
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -55290,6 +55331,10 @@ class open_files {
   open_files(const known_files& known, const Storage& where)
       : files_(&known), session_(where.connect()), seen_(known.versions.size()) {}
 
+  /// Throws errc::io if a shard is not the one of the plan, if that knows its version. Takes no lock.
+  void check(std::size_t shard) const {
+    if (!files_->versions.empty()) (void)session(shard);
+  }
   /// The session, for reads of that shard. Takes no lock.
   [[nodiscard]] session_type& session(std::size_t shard) const {
     if (!seen_[shard].load(std::memory_order_relaxed)) [[unlikely]] {
@@ -55404,7 +55449,804 @@ class stored_array : public Shape {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/records/ffcv_files.hpp
+// ---- penstock/source/record_format.hpp
+
+/// What a format of files of records is, for `record_files`.
+namespace penstock::inline v0_1 {
+
+/// A field of a format's records. `in_index`: its values are part of the index, so that nothing is read.
+struct record_field {
+  std::string name, type;
+  bool in_index = false;
+  friend bool operator==(const record_field&, const record_field&) = default;
+};
+
+/// Where a value of a record is: bytes of its file, or, of a field that is in the index, bytes in memory that
+/// live as long as the index. A format may derive from it to tell its codecs more.
+struct value_place {
+  std::uint64_t begin = 0, size = 0;
+  const std::byte* in_memory = nullptr;
+};
+
+/// An index that knows where each value is: `place(record, field)` returns a `value_place`, or throws.
+template <class I>
+concept places_values = requires(const I& index, std::uint64_t record, std::size_t field) {
+  { index.place(record, field) } -> std::derived_from<value_place>;
+};
+/// An index that knows where records are, which say themselves where their values are: `record(i)` is the
+/// place of the record, and `divide(i, bytes, places)` finds the values in its first bytes, at least the
+/// `head()` that this needs. Such records are read as a whole below 32 KiB, and their values one by one
+/// above.
+template <class I>
+concept divides_records =
+    requires(const I& index, std::uint64_t record, bytes_view bytes, std::span<value_place> places) {
+      { index.record(record) } -> std::same_as<value_place>;
+      { index.head() } -> std::convertible_to<std::uint64_t>;
+      index.divide(record, bytes, places);
+    };
+
+/// A list of fields that an index keeps, such as `const std::vector<record_field>&`.
+template <class L>
+concept listed_fields = std::is_lvalue_reference_v<L> && requires(const L fields, std::size_t field) {
+  { fields.size() } -> std::convertible_to<std::size_t>;
+  { fields[field] } -> std::convertible_to<const record_field&>;
+  { fields == fields } -> std::convertible_to<bool>;
+};
+
+/// What a format knows about a file: an object that is kept as long as the plan. Any number of threads may
+/// call its members at once. Members marked "optional" may be missing.
+///
+///   records()               how many there are
+///   fields()                a reference to a list of `record_field`, the same in all files
+///   place(record, field)    see `places_values`; or record, head and divide, see `divides_records`
+///   key(record)             optional: a text; without it a record's key is "file:17"
+///   mark()                  optional: a hash that changes when the dataset does, for the fingerprint; without it the
+///                           places of all values are hashed
+///   payload()               optional: the bytes of its values; without it the size of the file
+///   prefetch(record)        optional: prefetches the memory that `place` will look at
+template <class I>
+concept record_index = (places_values<I> || divides_records<I>)&&requires(const I& index) {
+  { index.records() } -> std::convertible_to<std::uint64_t>;
+  { index.fields() } -> listed_fields;
+};
+
+/// A format of files of records: a value that says how the index of a file is read.
+///
+///   source_name                      its name in messages
+///   index                            see `record_index`
+///   read_index(session, object)      reads it; throws `errc::format`, with the offset, for what is none. What lies in
+///                                    another file is part of the value
+///   mark                             optional: a number that is mixed into the fingerprint; without it a hash of the name
+///   check_codec(field, codec)        optional, static: throws if a codec of that name cannot read a field
+template <class F>
+concept record_format =
+    std::copy_constructible<F> && requires(const F& format, session_view session, object_id object) {
+      { F::source_name } -> std::convertible_to<std::string_view>;
+      requires record_index<typename F::index>;
+      { format.read_index(session, object) } -> std::same_as<typename F::index>;
+    };
+
+namespace detail {
+
+/// A format that says itself how its files are kept and opened.
+template <class F>
+concept own_layout = requires { typename F::files; };
+
+/// Says what a format lacks, in one sentence.
+template <class F>
+consteval bool explain_format() {
+  if constexpr (own_layout<F>)
+    return true;
+  else if constexpr (!requires { typename F::index; })
+    static_assert(
+        requires { typename F::index; },
+        "penstock: a record_format needs a type `index`, what is kept of a file");
+  else if constexpr (!places_values<typename F::index> && !divides_records<typename F::index>)
+    static_assert(places_values<typename F::index>,
+                  "penstock: the index of a record_format needs `value_place place(std::uint64_t record, "
+                  "std::size_t field) const`, or record, head and divide; see divides_records");
+  else if constexpr (!record_index<typename F::index>)
+    static_assert(record_index<typename F::index>,
+                  "penstock: the index of a record_format needs `std::uint64_t records() const`, and `const "
+                  "std::vector<record_field>& fields() const`");
+  else
+    static_assert(
+        record_format<F>,
+        "penstock: a record_format needs `static constexpr std::string_view source_name`, and `index "
+        "read_index(session_view, object_id) const`");
+  return true;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/indexed_files.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Covers where the values of all records are, and those that the index has.
+template <class Index>
+[[nodiscard]] std::uint64_t mark_of(const Index& index) {
+  if constexpr (requires { index.mark(); }) {
+    return index.mark();
+  } else {
+    std::uint64_t mark = index.records();
+    const auto add = [&](const value_place& one) {
+      mark = hash_words(mark, std::array{one.begin, one.size});
+      if (one.in_memory != nullptr) mark = hash_bytes(mark, {one.in_memory, to_size(one.size)});
+    };
+    for (std::uint64_t i = 0; i < index.records(); ++i)
+      if constexpr (places_values<Index>)
+        for (std::size_t field = 0; field < index.fields().size(); ++field) add(index.place(i, field));
+      else
+        add(index.record(i));
+    return mark;
+  }
+}
+
+/// The bytes of values in a file of that size.
+template <class Index>
+[[nodiscard]] std::uint64_t payload_of(const Index& index, std::uint64_t size) {
+  if constexpr (requires { index.payload(); })
+    return index.payload();
+  else
+    return size;
+}
+
+/// The files of a format as part of a plan, with all their indexes.
+template <class Format>
+struct indexed_files : known_files {
+  using index_type = typename Format::index;
+  std::vector<owned<const index_type>> indexes;  // by shard
+
+  indexed_files(const Format& format, storage_facts where, session_view session)
+      : indexes(where.names.size()) {
+    read_each(where, session, [&](std::size_t i, object_version version) {
+      indexes[i] = owned(new const index_type(format.read_index(session, static_cast<object_id>(i))));
+      const index_type& index = *indexes[i];
+      return file_facts{index.records(), payload_of(index, version.size), mark_of(index)};
+    });
+    for (std::size_t i = 1; i < indexes.size(); ++i)
+      if (!(indexes[i]->fields() == fields()))
+        throw error(errc::format, {"the file has other fields than the first one, '", path(0), "'"})
+            .in_file(path(i));
+  }
+
+  [[nodiscard]] const auto& fields() const noexcept { return indexes.front()->fields(); }
+  [[nodiscard]] const auto& fields_of(std::size_t) const noexcept { return fields(); }
+  void append_key(std::string& to, std::size_t shard, const index_type& index, std::uint64_t record) const {
+    if constexpr (requires { index.key(record); })
+      append(to, {std::string_view(index.key(record))});
+    else
+      append(to, {path(shard).substr(path(shard).rfind('/') + 1), ":", record});
+  }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    if constexpr (requires { Format::mark; })
+      return mix64(shards.fingerprint() ^ Format::mark);
+    else
+      return mix64(shards.fingerprint() ^ hash_bytes(0, bytes_of(Format::source_name)));
+  }
+  [[nodiscard]] std::string describe() const {
+    std::string line =
+        text({Format::source_name, "(", indexes.size(), indexes.size() == 1 ? " file, " : " files, ",
+              shards.bytes(), " bytes): ", shards.samples(), " samples of "});
+    for (std::size_t i = 0; i < fields().size(); ++i)
+      append(line, {i == 0 ? "" : ", ", fields()[i].name, " (", fields()[i].type, ")"});
+    return line;
+  }
+  template <class Field>
+  static void check_codec(const Field& field, std::string_view codec)
+    requires requires { Format::check_codec(field, codec); }
+  {
+    Format::check_codec(field, codec);
+  }
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/records/record_sample.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The type of a field, which some formats call its encoding.
+template <class Field>
+[[nodiscard]] std::string_view type_of(const Field& field) noexcept {
+  if constexpr (requires { field.type; })
+    return field.type;
+  else
+    return field.encoding;
+}
+
+template <class Index>
+struct place_type {
+  using type = value_place;
+};
+template <places_values Index>
+struct place_type<Index> {
+  using type = decltype(std::declval<const Index&>().place(std::uint64_t{}, std::size_t{}));
+};
+
+/// The state of one worker, and its current record. Values are shown in place where the session can;
+/// elsewhere a record that says itself where its values are is read as a whole if it is small, and all other
+/// values one by one, straight into their destinations.
+template <class Session, class Files>
+class record_worker : public fetch_link<Session> {
+  using index_type = typename Files::index_type;
+  static constexpr bool divided = !places_values<index_type>;
+
+ public:
+  using place_type = typename detail::place_type<index_type>::type;
+  static constexpr bool views = viewing_session<Session>;
+
+  /// Moves to another file.
+  void enter(const Files& files, std::size_t shard, const index_type& index) {
+    files_ = &files;
+    index_ = &index;
+    shard_ = shard;
+    const auto& fields = files.fields_of(shard);
+    if (fields_ == &fields) return;
+    fields_ = &fields;
+    values_.assign(fields.size(), {});
+    rooms_.resize(fields.size());
+    if constexpr (divided) places_.resize(fields.size());
+  }
+  /// Moves to a record of the file; with `unread`, none of its values may be asked for.
+  void begin(Session& session, std::uint64_t record, [[maybe_unused]] bool unread) {
+    session_ = &session;
+    record_ = record;
+    touched_ = nothing;
+    needs_confirm_ = views;
+    ++generation_;
+    if constexpr (divided) {
+      whole_ = {};
+      if (unread)
+        places_.assign(places_.size(), {});  // they are unknown, and look empty
+      else
+        divide();
+    }
+  }
+  /// Whether bytes were shown in place, which only `confirm` makes sure of.
+  [[nodiscard]] bool needs_confirm() const noexcept { return needs_confirm_; }
+
+  [[nodiscard]] const place_type& place(std::size_t field) {
+    if constexpr (divided) {
+      return places_[field];
+    } else {
+      value& one = values_[field];
+      if (one.found != generation_) {
+        // Made where it stays: a copy of what was just written in narrower pieces would wait for the stores.
+        ::new (static_cast<void*>(&one.place)) place_type(index_->place(record_, field));
+        one.found = generation_;
+      }
+      return one.place;
+    }
+  }
+  void read(std::size_t field, mutable_bytes into) {
+    const place_type& where = touch(field);
+    if (into.empty()) return;
+    if (const bytes_view there = shown(where); !there.empty())
+      std::memcpy(into.data(), there.data(), into.size());
+    else
+      session_->read(object(), where.begin, into);
+  }
+  [[nodiscard]] bytes_view finish(std::size_t field) {
+    const place_type& where = touch(field);
+    if (where.size == 0) return {};
+    if (const bytes_view there = shown(where); !there.empty()) return there;
+    value& one = values_[field];
+    buffer& room = rooms_[field];
+    if (one.read != generation_) {
+      room.resize_for_overwrite(to_size(where.size));
+      session_->read(object(), where.begin, room.span());
+      one.read = generation_;
+    }
+    return room.view();
+  }
+
+  void check_codec(std::size_t field, std::string_view codec)
+    requires requires(const Files& files) { files.check_codec(files.fields_of(0)[field], codec); }
+  {
+    (void)touch(field);  // where an error of the codec belongs
+    std::string_view& checked = values_[field].codec;
+    if (checked.data() == codec.data() && checked.size() == codec.size()) return;
+    Files::check_codec((*fields_)[field], codec);
+    checked = codec;
+  }
+  [[nodiscard]] const auto& fields() const noexcept { return *fields_; }
+  [[nodiscard]] std::string_view path() const { return files_->path(shard_); }
+  [[nodiscard]] std::string_view key() const {
+    key_.clear();
+    files_->append_key(key_, shard_, *index_, record_);
+    return key_;
+  }
+  /// Adds file, offset and key to an error.
+  void add_context(error& e) const {
+    // An offset without a file comes from a codec and counts from the value's first byte.
+    if (e.file().empty() && e.offset() && touched_ != nothing) e.within("the value", touched_);
+    e.in_file(files_->path(shard_)).for_key(key());
+    if (touched_ != nothing)
+      e.at_offset(touched_);
+    else if constexpr (divided)
+      e.at_offset(index_->record(record_).begin);
+  }
+
+ private:
+  static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
+  static constexpr std::uint64_t direct = 32_KiB;
+
+  struct value {
+    place_type place;
+    std::uint64_t found = 0, read = 0;  // in which generation
+    std::string_view codec;             // that was checked last
+  };
+
+  [[nodiscard]] object_id object() const noexcept { return static_cast<object_id>(shard_); }
+  const place_type& touch(std::size_t field) {
+    const place_type& where = place(field);
+    if (where.in_memory == nullptr) touched_ = where.begin;
+    return where;
+  }
+  void divide() {
+    const value_place all = index_->record(record_);
+    whole_begin_ = touched_ = all.begin;
+    whole_ = in_session(all.begin, all.size);
+    bytes_view head = whole_;
+    if (whole_.empty()) {
+      const std::uint64_t needed = index_->head();
+      const std::uint64_t first = all.size < direct || needed > all.size ? all.size : needed;
+      head_.resize_for_overwrite(to_size(first));
+      if (first != 0) session_->read(object(), all.begin, head_.span());
+      head = head_.view();
+      if (first == all.size) whole_ = head;
+    }
+    index_->divide(record_, head, places_);
+    touched_ = nothing;
+  }
+  /// The bytes of a value where no read is needed.
+  [[nodiscard]] bytes_view shown(const place_type& where) {
+    if (where.in_memory != nullptr) return {where.in_memory, to_size(where.size)};
+    if constexpr (divided)
+      return whole_.empty() ? whole_
+                            : whole_.subspan(to_size(where.begin - whole_begin_), to_size(where.size));
+    else
+      return in_session(where.begin, where.size);
+  }
+  [[nodiscard]] bytes_view in_session(std::uint64_t begin, std::uint64_t size) {
+    if constexpr (views) {
+      return session_->view(object(), begin, size);
+    } else {
+      if constexpr (mapped_session<Session>)
+        if (session_->mapped(object())) {
+          needs_confirm_ = true;
+          return session_->view(object(), begin, size);
+        }
+      return this->find(*session_, object(), begin, size);
+    }
+  }
+
+  Session* session_ = nullptr;
+  const Files* files_ = nullptr;
+  const index_type* index_ = nullptr;
+  const std::remove_cvref_t<decltype(std::declval<const Files&>().fields_of(0))>* fields_ = nullptr;
+  std::size_t shard_ = 0;
+  std::uint64_t record_ = 0;
+  std::uint64_t generation_ = 0;
+  std::uint64_t touched_ = nothing;  // the offset of the bytes requested last
+  bool needs_confirm_ = false;
+  std::vector<value> values_;  // by field
+  std::vector<buffer> rooms_;  // by field
+  // of a record that says itself where its values are
+  std::vector<value_place> places_;
+  bytes_view whole_;  // empty: values are read one by one
+  std::uint64_t whole_begin_ = 0;
+  buffer head_;
+  mutable std::string key_;
+};
+
+/// A value of a field: bytes that know their type. Valid during the call that delivers its record.
+template <class Worker>
+class stored_value {
+ public:
+  using unfinished = void;
+  /// Views of mapped files are valid as long as the run, so holding one needs no copy.
+  static constexpr bool lasting = Worker::views;
+
+  stored_value() = default;
+  stored_value(Worker& worker, std::size_t field) noexcept : worker_(&worker), field_(field) {}
+
+  [[nodiscard]] std::uint64_t size() const { return place().size; }
+  /// The offset of the bytes in the file; 0 if they are in the index.
+  [[nodiscard]] std::uint64_t offset() const { return place().begin; }
+  void read_into(mutable_bytes into) const {
+    if (into.size() != size())
+      throw error(errc::argument, {"a value of ", size(), " bytes was to be read into ", into.size()});
+    worker_->read(field_, into);
+  }
+  [[nodiscard]] bytes_view finish() const { return worker_->finish(field_); }
+  /// The field's type, as the format writes it.
+  [[nodiscard]] std::string_view encoding() const noexcept { return type_of(worker_->fields()[field_]); }
+  [[nodiscard]] const typename Worker::place_type& place() const { return worker_->place(field_); }
+  /// Throws `errc::format` if a codec of this name cannot read the field.
+  void check_codec(std::string_view codec) const
+    requires requires(Worker& worker, std::size_t field) { worker.check_codec(field, codec); }
+  {
+    worker_->check_codec(field_, codec);
+  }
+
+ private:
+  Worker* worker_ = nullptr;
+  std::size_t field_ = 0;
+};
+
+/// An open sample of a file of records: a member for each field.
+template <class Worker>
+class record_sample {
+ public:
+  using is_open_sample = void;
+  using blob_type = stored_value<Worker>;
+
+  explicit record_sample(Worker& worker) noexcept : worker_(&worker) {}
+
+  [[nodiscard]] std::string_view key() const { return worker_->key(); }
+  [[nodiscard]] std::string_view url() const { return worker_->path(); }
+  [[nodiscard]] std::size_t size() const noexcept { return worker_->fields().size(); }
+  [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return worker_->fields()[i].name; }
+  [[nodiscard]] blob_type member(std::size_t i) const noexcept { return {*worker_, i}; }
+
+ private:
+  Worker* worker_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/records/open_records.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The indexes of a run, which the plan has.
+template <class Files>
+class run_indexes {
+ public:
+  explicit run_indexes(const shared<const Files>& files) noexcept : files_(files.get()) {}
+  [[nodiscard]] const auto& get(session_view, std::size_t shard) const noexcept {
+    return *files_->indexes[shard];
+  }
+  [[nodiscard]] const auto* find(std::size_t shard) const noexcept { return files_->indexes[shard].get(); }
+
+ private:
+  const Files* files_;
+};
+
+/// Those of files whose `load(session, shard)` reads the index of one when it is first used.
+template <class Files>
+  requires requires(const Files& files, session_view session) { files.load(session, std::size_t{}); }
+class run_indexes<Files> {
+  using index_type = typename Files::index_type;
+
+ public:
+  explicit run_indexes(const shared<const Files>& files)
+      : files_(files.get()),
+        loaded_(
+            new loaded_once<index_type>(files->shards.shards().size(), files->shards.starts()->size() - 1)) {}
+  [[nodiscard]] const index_type& get(session_view session, std::size_t shard) const {
+    const index_type* known = loaded_->find(shard);
+    return known != nullptr ? *known : loaded_->get(shard, [&] { return files_->load(session, shard); });
+  }
+  /// Null if it is not loaded.
+  [[nodiscard]] const index_type* find(std::size_t shard) const noexcept { return loaded_->find(shard); }
+  void get_ready(session_view session, std::span<const position> samples) const {
+    loaded_->get_ready(
+        samples, [&](std::uint64_t index) { return files_->locate(index).shard; },
+        [&](std::size_t shard) { (void)get(session, shard); });
+  }
+  [[nodiscard]] bool are_ready() const noexcept { return loaded_->complete(); }
+
+ private:
+  const Files* files_;
+  owned<loaded_once<index_type>> loaded_;
+};
+
+/// What a run keeps for files of records: their indexes, and which fields are used.
+template <class Files, class Session>
+class open_records {
+  using index_type = typename Files::index_type;
+
+ public:
+  using worker = record_worker<Session, Files>;
+  using element = record_sample<worker>;
+
+  open_records(const shared<const Files>& files, const projection& used)
+      : files_(files.get()), indexes_(files), unread_(used.nothing()) {
+    if constexpr (places_values<index_type>) {
+      for (std::size_t i = 0; i < files->fields().size(); ++i)
+        if (!files->fields()[i].in_index && used.uses(files->fields()[i].name)) used_.push_back(i);
+      unread_ = used_.empty();
+    }
+  }
+
+  [[nodiscard]] const run_indexes<Files>& indexes() const noexcept { return indexes_; }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
+    return unread_ || files_->shards.samples() == 0 ? 0 : files_->shards.bytes() / files_->shards.samples();
+  }
+  void enter(Session& session, std::size_t shard, worker& w) const {
+    w.enter(*files_, shard, indexes_.get(session, shard));
+  }
+  [[nodiscard]] element open(Session& session, std::size_t, std::uint64_t record, worker& w) const {
+    w.begin(session, record, unread_);
+    return element(w);
+  }
+  /// Whether files are looked at, which then must be those of the plan.
+  [[nodiscard]] static constexpr bool reads() noexcept { return true; }
+  [[nodiscard]] static bool needs_confirm(const worker& w) noexcept { return w.needs_confirm(); }
+  static void add_context(error& e, const manifest::place&, const worker& w) { w.add_context(e); }
+  [[nodiscard]] std::string key(Session& session, const manifest::place& at) const {
+    std::string made;
+    files_->append_key(made, at.shard, indexes_.get(session, at.shard), at.sample);
+    return made;
+  }
+
+  /// The bytes of a record that are used: one range if they lie close together.
+  template <class Sink>
+  void ranges(Session& session, object_id object, const manifest::place& at, Sink&& sink) const {
+    if (unread_) return;
+    if constexpr (unknown_range_sink<Sink>)
+      if (indexes_.find(at.shard) == nullptr) return sink.unknown();
+    const index_type& index = indexes_.get(session, at.shard);
+    const extent all = extent_of(index, at.sample);
+    if (all.dense()) return sink(session, object, all.begin, all.end - all.begin);
+    if constexpr (places_values<index_type>)
+      if (all.end != 0)
+        for (const std::size_t field : used_)
+          if (const value_place one = index.place(at.sample, field); one.size != 0)
+            sink(session, object, one.begin, one.size);
+  }
+  /// Prefetches what says where a record is.
+  void glance(const manifest::place& at) const noexcept {
+    if (const index_type* index = indexes_.find(at.shard))
+      if constexpr (requires { index->prefetch(at.sample); }) index->prefetch(at.sample);
+  }
+  /// From the first to the last byte that is used, if they lie close together; else nothing.
+  [[nodiscard]] value_place seen(const manifest::place& at) const noexcept {
+    const index_type* const index = indexes_.find(at.shard);
+    if (index == nullptr || unread_) return {};
+    const extent all = extent_of(*index, at.sample);
+    return all.dense() ? value_place{all.begin, all.end - all.begin} : value_place{};
+  }
+
+ private:
+  struct extent {
+    std::uint64_t begin = std::numeric_limits<std::uint64_t>::max(), end = 0, sum = 0;
+    [[nodiscard]] bool dense() const noexcept { return end != 0 && end - begin <= 2 * sum; }
+    void add(const value_place& one) noexcept {
+      if (one.size == 0) return;
+      begin = std::min(begin, one.begin);
+      end = std::max(end, one.begin + one.size);
+      sum += one.size;
+    }
+  };
+  [[nodiscard]] extent extent_of(const index_type& index, std::uint64_t record) const noexcept {
+    extent all;
+    if constexpr (places_values<index_type>) {
+      try {
+        for (const std::size_t field : used_) all.add(index.place(record, field));
+      } catch (const error&) {  // told when the value is asked for
+        return {};
+      }
+    } else {
+      all.add(index.record(record));
+    }
+    return all;
+  }
+
+  const Files* files_;  // which the reader holds
+  run_indexes<Files> indexes_;
+  std::vector<std::size_t> used_;  // the fields that are read
+  bool unread_;
+};
+
+/// How `record_files` reads a format: one that has `files` says it itself.
+template <class Format>
+struct layout_of_format {
+  using files = indexed_files<Format>;
+  template <class Session>
+  using opened = open_records<files, Session>;
+};
+template <own_layout Format>
+struct layout_of_format<Format> : Format {};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/record_files.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Files of records in a format of your own. This library's npy rows, tokens, lines, FFCV, MDS and LitData
+/// are read by it, too.
+///
+///     auto samples = record_files(shelf_format{}, "train-{00..15}.shelf") | shuffle |
+///                    decode<field<"image", jpeg>, field<"label", raw_number<std::int64_t>>>;
+///     auto stored = record_files(shelf_format{}, http("https://example.com/train-{00..15}.shelf"));
+///
+/// In: a `record_format`, which says how the index of a file is read and where values are; a pattern of paths
+/// (with `::` between patterns), which is `file`, or any storage, whose objects are the files.
+/// Out: an open sample with a member for each field of the format.
+/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan reads the indexes of
+/// all files, several at a time, and keeps them.
+/// Cost per sample: what the format's `place` costs. In a mapped file (see `file`) nothing is copied;
+/// elsewhere each value that is asked for is read by itself, or what was fetched ahead is used: one range if
+/// the values that are used lie close together, and one for each of them otherwise. Fields that no stage uses
+/// are not read. No allocation in the steady state.
+/// Errors: those of the format, with the file, and for a record with its key and the offset of the value that
+/// was asked for last. errc::io for a file that cannot be read, or has changed since the plan was made;
+/// errc::format for a file of other fields than the first; errc::argument if there is no file.
+/// Threads: any number may evaluate, each with its own worker.
+template <class Format, storage Storage>
+class record_files : public opens_as_plan<record_files<Format, Storage>> {
+  static_assert(detail::explain_format<Format>());
+  using layout = detail::layout_of_format<Format>;
+  using session_type = typename Storage::session;
+  using files = detail::stored_in<typename layout::files, Storage>;
+  using opened = typename layout::template opened<session_type>;
+
+ public:
+  using penstock_part = source_tag;
+  using element = typename opened::element;
+  static constexpr std::string_view source_name = Format::source_name;
+  static constexpr bool lies_in_sequence = requires { requires bool(Format::lies_in_sequence); };
+
+  /// A run's reader: a session, and what the format keeps for a run.
+  class reader {
+    static constexpr bool loads = requires(const opened& kept) { kept.indexes().are_ready(); };
+    static constexpr bool glances = prefetching_session<session_type> &&
+                                    requires(const opened& kept, manifest::place at) { kept.glance(at); };
+    struct coming_sample {
+      manifest::place place;
+      value_place bytes;
+    };
+    struct coming_samples {
+      std::array<coming_sample, 64> all{};
+      std::size_t count = 0;
+    };
+    struct no_samples {};
+
+   public:
+    struct worker : opened::worker {
+      manifest::place at;         // of the current sample
+      std::uint64_t samples = 0;  // of its file
+      [[no_unique_address]] std::conditional_t<glances, coming_samples, no_samples> coming;
+    };
+    static constexpr bool has_latency = latent_session<session_type>;
+
+    reader(shared<const files> known, const projection& used)
+        : files_(std::move(known)), open_(*files_, files_->where), kept_(files_, used) {}
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      if (p.index - w.at.first >= w.samples) move_to(w, p.index);
+      w.at.sample = p.index - w.at.first;
+      try {
+        sink(kept_.open(open_.unread_session(), w.at.shard, w.at.sample, w));
+        if (kept_.needs_confirm(w)) open_.confirm(w.at.shard);
+      } catch (error& e) {
+        if (kept_.needs_confirm(w)) open_.confirm(w.at.shard);
+        kept_.add_context(e, w.at, w);
+        throw;
+      }
+    }
+
+    /// Finds the samples that come next, up to 64, and prefetches what says where they are.
+    void look_ahead(std::span<const position> next, worker& w) const noexcept
+      requires glances
+    {
+      auto& coming = w.coming;
+      coming.count = std::min(next.size(), coming.all.size());
+      for (std::size_t i = 0; i < coming.count; ++i)
+        kept_.glance(coming.all[i].place = files_->shards.locate(next[i].index));
+      for (std::size_t i = 0; i < coming.count; ++i) coming.all[i].bytes = kept_.seen(coming.all[i].place);
+    }
+    /// Prefetches the first `maximum` bytes of one of these samples, if its file is mapped.
+    [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
+                                               std::uint64_t maximum) const noexcept
+      requires glances
+    {
+      if (i >= w.coming.count || w.coming.all[i].bytes.size == 0) return;
+      const coming_sample& one = w.coming.all[i];
+      open_.unread_session().prefetch(files_->object(one.place.shard), one.bytes.begin,
+                                      std::min(maximum, one.bytes.size));
+    }
+
+    /// The key of a sample in its file, such as "train.beton:17".
+    [[nodiscard]] std::string key(std::uint64_t index) const {
+      return kept_.key(open_.unread_session(), files_->locate(index));
+    }
+    /// The bytes of a sample that are used.
+    template <class Sink>
+    void ranges(std::uint64_t index, Sink&& sink) const {
+      if (index >= files_->shards.samples()) return;  // told when it is asked for
+      const manifest::place place = files_->shards.locate(index);
+      kept_.ranges(open_.unread_session(), files_->object(place.shard), place, sink);
+    }
+    /// Loads the missing indexes of the samples' files, several at once.
+    void get_ready(std::span<const position> samples) const
+      requires loads
+    {
+      kept_.indexes().get_ready(open_.unread_session(), samples);
+    }
+    [[nodiscard]] bool is_ready() const noexcept
+      requires loads
+    {
+      return kept_.indexes().are_ready();
+    }
+    /// That of the session.
+    [[nodiscard]] session_report report() const { return open_.report(); }
+    void cancel_reads() const noexcept { open_.cancel_reads(); }
+    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return kept_.bytes_per_sample(); }
+
+   private:
+    void move_to(worker& w, std::uint64_t index) const {
+      w.samples = 0;
+      w.at = files_->locate(index);
+      if (kept_.reads()) open_.check(w.at.shard);
+      kept_.enter(open_.unread_session(), w.at.shard, w);
+      w.samples = files_->shards.shards()[w.at.shard].samples;
+    }
+
+    shared<const files> files_;
+    detail::open_files<Storage> open_;
+    opened kept_;
+  };
+
+  record_files(Format format, Storage where) : files_(made(format, std::move(where))) {}
+  template <detail::pattern_text Text>
+    requires std::same_as<Storage, file>
+  record_files(Format format, const Text& pattern)
+      : record_files(std::move(format), detail::files_of(detail::to_pattern(pattern))) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
+  /// Where files begin.
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
+    return files_->shards.starts();
+  }
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
+  /// Covers each file's name, size and records, and what the format says of its content.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->fingerprint(); }
+  [[nodiscard]] std::string describe() const { return files_->describe(); }
+  [[nodiscard]] std::vector<source_field> fields() const
+    requires requires(const files& known) { known.fields().size(); }
+  {
+    std::vector<source_field> made;
+    for (const auto& one : files_->fields()) made.push_back({one.name, std::string(detail::type_of(one))});
+    return made;
+  }
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(files_, used); }
+
+ protected:
+  [[nodiscard]] const files& known() const noexcept { return *files_; }
+
+ private:
+  [[nodiscard]] static shared<const files> made(const Format& format, Storage where) {
+    const storage_facts facts = facts_of(where);
+    if constexpr (std::constructible_from<typename layout::files, const Format&, storage_facts>) {
+      typename layout::files known(format, facts);
+      return shared<const files>(new const files(std::move(where), std::move(known)));
+    } else {
+      auto session = where.connect();
+      typename layout::files known(format, facts, session);
+      return shared<const files>(new const files(std::move(where), std::move(known)));
+    }
+  }
+
+  shared<const files> files_;
+};
+
+template <class Format, storage Storage>
+record_files(Format, Storage) -> record_files<Format, Storage>;
+template <class Format, detail::pattern_text Text>
+record_files(Format, const Text&) -> record_files<Format, file>;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/ffcv_file.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -55412,73 +56254,65 @@ namespace detail {
 /// The fields that FFCV has, by their numbers in a file.
 enum class ffcv_kind : std::uint8_t { real, whole, image, bytes, array, json, tensor, custom = 255 };
 
-/// A field of FFCV's files.
-struct ffcv_field {
-  std::string name;
+/// A field of FFCV's files; its type is "float64", "int64", "image", "bytes", "json", "ndarray:float32:2,3",
+/// or another one that no codec reads. Numbers lie in a sample's row; of other values a row says where they
+/// are.
+struct ffcv_field : record_field {
   ffcv_kind kind = ffcv_kind::custom;
-  std::size_t offset = 0;  ///< in a row
-  std::string encoding;    ///< "float64", "int64", "image", "bytes", "json", "ndarray:float32:2,3", "custom"
-  std::uint64_t size = 0;  ///< of the bytes of an array
+  std::size_t offset = 0;       ///< in a row
+  std::uint64_t size = 0;       ///< of a number, or the bytes of an array
   std::size_t image_place = 0;  ///< among the images
-
-  /// Whether a row says where the value is, instead of having it.
-  [[nodiscard]] bool points() const noexcept {
-    return kind != ffcv_kind::real && kind != ffcv_kind::whole && kind != ffcv_kind::custom;
-  }
   friend bool operator==(const ffcv_field&, const ffcv_field&) = default;
 };
 
 /// Where a value is in its file. An image that is not compressed has a width and a height.
-struct ffcv_place {
-  std::uint64_t begin = 0, size = 0;
+struct ffcv_place : value_place {
   std::uint32_t width = 0, height = 0;
   bool raw_image = false;
 };
 
 /// A file of FFCV: its rows, in memory.
-struct ffcv_file {
-  static constexpr std::uint32_t no_size = 0xffffffff;
-
-  std::vector<ffcv_field> fields;
-  std::size_t images = 0;  // fields that are images
-  std::size_t row_size = 0;
-  std::uint64_t samples = 0;
-  std::uint64_t size = 0;
-  std::uint64_t payload = 0;  // bytes of values
-  std::uint64_t mark = 0;     // a hash of all rows
-  buffer rows;
-  std::vector<std::uint32_t> image_sizes;  // by sample and image
-
+class ffcv_file {
+ public:
   /// Reads all of a file but its values. Throws errc::format, with the offset, for what is none of FFCV's of
   /// version 2, incomplete or damaged.
-  [[nodiscard]] static ffcv_file read(session_view session, object_id object);
+  ffcv_file(session_view session, object_id object);
 
-  [[nodiscard]] const std::byte* row(std::uint64_t sample) const noexcept {
-    return rows.data() + to_size(sample) * row_size;
-  }
-  /// The place of a value that a row points to. Throws errc::format if it is not in the file.
+  [[nodiscard]] std::uint64_t records() const noexcept { return samples_; }
+  [[nodiscard]] const std::vector<ffcv_field>& fields() const noexcept { return fields_; }
+  /// The place of a value. Throws errc::format if it is not in the file.
   [[nodiscard]] ffcv_place place(std::uint64_t sample, std::size_t field) const {
     ffcv_place found;
     find_place(sample, field, found);
     return found;
   }
+  [[nodiscard]] std::uint64_t mark() const noexcept { return mark_; }
+  /// The bytes of values.
+  [[nodiscard]] std::uint64_t payload() const noexcept { return payload_; }
+  void prefetch(std::uint64_t sample) const noexcept {
+    __builtin_prefetch(row(sample));
+    if (images_ != 0) __builtin_prefetch(image_sizes_.data() + to_size(sample) * images_);
+  }
+
+ private:
+  static constexpr std::uint32_t no_size = 0xffffffff;
+
+  [[nodiscard]] const std::byte* row(std::uint64_t sample) const noexcept {
+    return rows_.data() + to_size(sample) * row_size_;
+  }
   /// Writes it to `found`, which must be fresh. Returning it would copy what was just written, in wider
   /// pieces than it was written in, and such a load waits until the stores have reached the cache.
   void find_place(std::uint64_t sample, std::size_t field, ffcv_place& found) const;
-};
 
-/// The files of a dataset of FFCV, as part of a plan.
-struct ffcv_files : known_files {
-  std::vector<ffcv_file> files;
-  std::uint64_t mark = 0;
-
-  /// Throws errc::format for a file of other fields than the first.
-  ffcv_files(storage_facts where, session_view session);
-
-  [[nodiscard]] const std::vector<ffcv_field>& fields() const noexcept { return files.front().fields; }
-  /// "train.beton:17".
-  [[nodiscard]] std::string key_of(std::size_t shard, std::uint64_t sample) const;
-  [[nodiscard]] std::string describe() const;
+  std::vector<ffcv_field> fields_;
+  std::size_t images_ = 0;  // fields that are images
+  std::size_t row_size_ = 0;
+  std::uint64_t samples_ = 0;
+  std::uint64_t size_ = 0;
+  std::uint64_t payload_ = 0;
+  std::uint64_t mark_ = 0;  // a hash of all rows
+  buffer rows_;
+  std::vector<std::uint32_t> image_sizes_;  // by sample and image
 };
 
 /// Throws errc::format if a codec of this name cannot read a field.
@@ -55487,7 +56321,7 @@ void check_ffcv_codec(const ffcv_field& field, std::string_view codec);
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/records/ffcv_files.ipp
+// ---- penstock/source/records/ffcv_file.ipp
 
 // Source: FFCV, ffcv/{types,writer,reader,memory_allocator}.py and ffcv/fields/*.py, version 2 of the format.
 namespace penstock::inline v0_1 {
@@ -55547,18 +56381,18 @@ PENSTOCK_INLINE void read_array(ffcv_field& field, const std::byte* arguments, s
   const std::string_view name =
       descr.empty() || std::ranges::count(text, '"') != 4 ? "" : dtype_of(descr, item);
   if (name.empty()) {  // records, texts, the other byte order: known when it is asked for
-    field.encoding = penstock::detail::text({"array of ", text});
+    field.type = penstock::detail::text({"array of ", text});
     return;
   }
-  field.encoding = penstock::detail::text({"ndarray:", name, ":"});
+  field.type = penstock::detail::text({"ndarray:", name, ":"});
   field.size = item;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t extent = number(arguments + 8 * i, 8);
-    append(field.encoding, {i == 0 ? "" : ",", extent});
+    append(field.type, {i == 0 ? "" : ",", extent});
     if (__builtin_mul_overflow(field.size, extent, &field.size) || field.size >> 40 != 0)
       bad({"the array '", field.name, "' has more bytes than a file can have"}, offset);
   }
-  if (count == 0) field.encoding += '1';
+  if (count == 0) field.type += '1';
 }
 
 struct kind_facts {
@@ -55587,20 +56421,19 @@ PENSTOCK_INLINE kind_facts facts_of_kind(ffcv_kind kind) noexcept {
 
 }  // namespace ffcv_tables
 
-PENSTOCK_INLINE ffcv_file ffcv_file::read(session_view session, object_id object) {
+PENSTOCK_INLINE ffcv_file::ffcv_file(session_view session, object_id object) {
   using ffcv_tables::bad, ffcv_tables::number, ffcv_tables::head_size, ffcv_tables::field_size,
       ffcv_tables::name_size, ffcv_tables::entry_size;
-  ffcv_file made;
-  made.size = session.size(object);
-  if (const object_bytes some = session.range(object, 0, std::min<std::uint64_t>(made.size, 512));
+  size_ = session.size(object);
+  if (const object_bytes some = session.range(object, 0, std::min<std::uint64_t>(size_, 512));
       !known_format(some).empty())
     throw not_a("a file of FFCV", some, {});
-  if (made.size < head_size) bad({"the file has ", made.size, " bytes, and the header of FFCV 24"}, 0);
+  if (size_ < head_size) bad({"the file has ", size_, " bytes, and the header of FFCV 24"}, 0);
   const object_bytes start = session.range(object, 0, head_size);
   const bytes_view head = start;
   const std::uint64_t version = number(head.data(), 2), count = number(head.data() + 2, 2),
                       page = number(head.data() + 4, 4), table = number(head.data() + 16, 8);
-  made.samples = number(head.data() + 8, 8);
+  samples_ = number(head.data() + 8, 8);
   constexpr std::uint64_t smallest_page = std::uint64_t{1} << 21;
   if (version != 2 || page < smallest_page || (page & (page - 1)) != 0)
     bad({"this is no file of FFCV, or not of version 2: its version is ", version, ", and its pages have ",
@@ -55609,8 +56442,7 @@ PENSTOCK_INLINE ffcv_file ffcv_file::read(session_view session, object_id object
   if (table == 0) bad({"the file was never completed: the program that wrote it stopped before its end"}, 16);
   if (count == 0) bad({"the file has no fields"}, 2);
   const std::uint64_t rows_begin = head_size + field_size * count;
-  if (rows_begin > made.size)
-    bad({"the file ends within the descriptions of its ", count, " fields"}, made.size);
+  if (rows_begin > size_) bad({"the file ends within the descriptions of its ", count, " fields"}, size_);
 
   const object_bytes descriptions = session.range(object, head_size, field_size * count);
   const bytes_view described = descriptions;
@@ -55626,66 +56458,66 @@ PENSTOCK_INLINE ffcv_file ffcv_file::read(session_view session, object_id object
       bad({"the field '", one.name, "' is of FFCV's type ", number(at, 1),
            ", of which only the program that wrote it knows the size: write the dataset without it"},
           head_size + field_size * i);
-    one.encoding = facts.encoding;
+    one.type = facts.encoding;
     if (one.kind == ffcv_kind::array || one.kind == ffcv_kind::tensor)
       ffcv_tables::read_array(one, at + 1 + name_size, head_size + field_size * i + 1 + name_size);
-    if (one.kind == ffcv_kind::image) one.image_place = made.images++;
-    one.offset = (made.row_size + facts.alignment - 1) / facts.alignment * facts.alignment;
-    made.row_size = one.offset + facts.size;
+    if (one.kind == ffcv_kind::image) one.image_place = images_++;
+    one.in_index = one.kind == ffcv_kind::real || one.kind == ffcv_kind::whole;
+    if (one.in_index) one.size = facts.size;
+    one.offset = (row_size_ + facts.alignment - 1) / facts.alignment * facts.alignment;
+    row_size_ = one.offset + facts.size;
     alignment = std::max(alignment, facts.alignment);
-    made.fields.push_back(std::move(one));
+    fields_.push_back(std::move(one));
   }
-  made.row_size = (made.row_size + alignment - 1) / alignment * alignment;
-  if (made.samples > (made.size - rows_begin) / made.row_size)
-    bad({"the file ends within the rows of its ", made.samples, " samples"}, made.size);
-  const std::uint64_t rows_size = made.samples * made.row_size;
-  if (table > made.size || table < rows_begin + rows_size || (made.size - table) % entry_size != 0)
+  row_size_ = (row_size_ + alignment - 1) / alignment * alignment;
+  if (samples_ > (size_ - rows_begin) / row_size_)
+    bad({"the file ends within the rows of its ", samples_, " samples"}, size_);
+  const std::uint64_t rows_size = samples_ * row_size_;
+  if (table > size_ || table < rows_begin + rows_size || (size_ - table) % entry_size != 0)
     bad({"the table of values does not go from ", table, " to the end of the file: it is cut off"}, 16);
 
-  made.rows.resize_for_overwrite(to_size(rows_size));
-  session.read(object, rows_begin, made.rows.span());
-  made.mark = hash_bytes(hash_bytes(made.samples, described), made.rows.view());
-  if (made.images == 0) {
-    made.payload = made.size - table;
-    return made;
+  rows_.resize_for_overwrite(to_size(rows_size));
+  session.read(object, rows_begin, rows_.span());
+  mark_ = hash_bytes(hash_bytes(samples_, described), rows_.view());
+  if (images_ == 0) {
+    payload_ = size_ - table;
+    return;
   }
   // Only this table knows the sizes of JPEGs.
   struct entry {
     std::uint64_t begin, size;
   };
   std::vector<entry> entries;
-  const object_bytes last = session.range(object, table, made.size - table);
+  const object_bytes last = session.range(object, table, size_ - table);
   const bytes_view values = last;
   entries.reserve(values.size() / entry_size);
   for (std::size_t at = 0; at < values.size(); at += entry_size)
     entries.push_back({number(values.data() + at + 8, 8), number(values.data() + at + 16, 8)});
   // An empty value lies where the next one begins: of entries with one beginning the largest comes last.
   std::ranges::sort(entries, {}, [](const entry& one) { return std::pair(one.begin, one.size); });
-  made.image_sizes.assign(to_size(made.samples) * made.images, no_size);
-  for (std::uint64_t sample = 0; sample < made.samples; ++sample)
-    for (const ffcv_field& field : made.fields) {
+  image_sizes_.assign(to_size(samples_) * images_, no_size);
+  for (std::uint64_t sample = 0; sample < samples_; ++sample)
+    for (const ffcv_field& field : fields_) {
       if (field.kind != ffcv_kind::image) continue;
-      const std::uint64_t begin = number(made.row(sample) + field.offset + 5, 8);
+      const std::uint64_t begin = number(row(sample) + field.offset + 5, 8);
       const auto after = std::ranges::upper_bound(entries, begin, {}, &entry::begin);
       if (after == entries.begin()) continue;
       if (const entry& found = after[-1]; found.begin == begin && found.size < no_size)
-        made.image_sizes[to_size(sample) * made.images + field.image_place] =
-            static_cast<std::uint32_t>(found.size);
+        image_sizes_[to_size(sample) * images_ + field.image_place] = static_cast<std::uint32_t>(found.size);
     }
-  for (const std::uint32_t one : made.image_sizes) {
-    made.payload += one == no_size ? 0 : one;
-    made.mark = mix64(made.mark ^ one);
+  for (const std::uint32_t one : image_sizes_) {
+    payload_ += one == no_size ? 0 : one;
+    mark_ = mix64(mark_ ^ one);
   }
-  return made;
 }
 
 PENSTOCK_INLINE void ffcv_file::find_place(std::uint64_t sample, std::size_t which, ffcv_place& found) const {
-  const ffcv_field& field = fields[which];
+  const ffcv_field& field = fields_[which];
   const std::byte* const at = row(sample) + field.offset;
   switch (field.kind) {
     case ffcv_kind::image: {
       found.begin = load_little<std::uint64_t>(at + 5);
-      found.size = image_sizes[to_size(sample) * images + field.image_place];
+      found.size = image_sizes_[to_size(sample) * images_ + field.image_place];
       const unsigned mode = load_little<std::uint8_t>(at);
       if (mode > 1)
         throw error(errc::format, {"the image '", field.name, "' is of mode ", mode, ", not 0 or 1"});
@@ -55700,6 +56532,11 @@ PENSTOCK_INLINE void ffcv_file::find_place(std::uint64_t sample, std::size_t whi
                                    " has ", found.size, " bytes"});
       break;
     }
+    case ffcv_kind::real:
+    case ffcv_kind::whole:
+      found.in_memory = at;
+      found.size = field.size;
+      return;
     case ffcv_kind::bytes:
     case ffcv_kind::json:
       found.begin = load_little<std::uint64_t>(at);
@@ -55709,46 +56546,11 @@ PENSTOCK_INLINE void ffcv_file::find_place(std::uint64_t sample, std::size_t whi
       found.begin = load_little<std::uint64_t>(at);
       found.size = field.size;
   }
-  if (found.size > size || found.begin > size - found.size)
+  if (found.size > size_ || found.begin > size_ - found.size)
     throw error(errc::format, {"the value of the field '", field.name, "' goes from ", found.begin, " for ",
-                               found.size, " bytes, and the file has ", size});
-}
-
-PENSTOCK_INLINE ffcv_files::ffcv_files(storage_facts where, session_view session) {
-  if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one file");
-  std::vector<manifest::shard> entries;
-  for (std::size_t i = 0; i < where.names.size(); ++i) {
-    const auto object = static_cast<object_id>(i);
-    try {
-      const object_version version = session.version(object);
-      files.push_back(ffcv_file::read(session, object));
-      learn_ends(object, ends_of(session, object, version.size));
-      session.confirm(object);
-      const ffcv_file& file = files.back();
-      if (file.fields != fields())
-        throw error(errc::format, {"the file has other fields than the first one, '", where.names[0], "'"});
-      entries.push_back({where.names[i], file.size, file.samples, file.payload, file.mark, version.stamp});
-      versions.push_back(version);
-    } catch (error& e) {
-      session.confirm(object);
-      e.in_file(where.names[i]);
-      throw;
-    }
-  }
-  shards = manifest(std::move(entries));
-  mark = mix64(shards.fingerprint() ^ 0x6265746f6eu);
-}
-
-PENSTOCK_INLINE std::string ffcv_files::key_of(std::size_t shard, std::uint64_t sample) const {
-  const std::string_view name = path(shard);
-  return text({name.substr(name.rfind('/') + 1), ":", sample});
-}
-PENSTOCK_INLINE std::string ffcv_files::describe() const {
-  std::string line = text({"ffcv(", files.size(), files.size() == 1 ? " file, " : " files, ", shards.bytes(),
-                           " bytes): ", shards.samples(), " samples of "});
-  for (std::size_t i = 0; i < fields().size(); ++i)
-    append(line, {i == 0 ? "" : ", ", fields()[i].name, " (", fields()[i].encoding, ")"});
-  return line;
+                               found.size, " bytes, and the file has ", size_});
+  // The writer ends a text of JSON with a NUL.
+  if (field.kind == ffcv_kind::json && found.size != 0) --found.size;
 }
 
 PENSTOCK_INLINE void check_ffcv_codec(const ffcv_field& field, std::string_view codec) {
@@ -55773,174 +56575,9 @@ PENSTOCK_INLINE void check_ffcv_codec(const ffcv_field& field, std::string_view 
       good = field.kind == ffcv_kind::json ? "json, json_field or text"
                                            : "identity, or the codec that they are for";
   }
-  throw error(errc::format, {"the field '", field.name, "' is of type ", field.encoding, ", which ", codec,
+  throw error(errc::format, {"the field '", field.name, "' is of type ", field.type, ", which ", codec,
                              " does not read: use ", good});
 }
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/ffcv_sample.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The state of one worker, and its current sample. Values are shown in place where the session can, and read
-/// one by one otherwise.
-template <class Session>
-class ffcv_worker : public fetch_link<Session> {
- public:
-  static constexpr bool views = viewing_session<Session>;
-
-  std::size_t shard = 0;
-  std::uint64_t sample = 0;         // in the shard
-  const ffcv_file* file = nullptr;  // of the current sample
-  const ffcv_files* files = nullptr;
-  bytes_view fetched_part;  // of the file, from `fetched_begin`
-  std::uint64_t fetched_begin = 0;
-  mutable std::string key;
-
-  void begin(Session& session, const ffcv_files& all) {
-    session_ = &session;
-    files = &all;
-    file = &all.files[shard];
-    fetched_part = {};
-    if (parts_.size() < file->fields.size()) {
-      parts_.resize(file->fields.size());
-      rooms_.resize(file->fields.size());
-    }
-    for (part& one : parts_) one = {};
-  }
-  [[nodiscard]] const ffcv_place& place(std::size_t field) {
-    part& one = parts_[field];
-    if (!one.found) {
-      file->find_place(sample, field, one.place);
-      one.found = true;
-    }
-    return one.place;
-  }
-  void read(std::size_t field, mutable_bytes into) {
-    const ffcv_place& where = place(field);
-    if (into.empty()) return;
-    if (const bytes_view shown = show(where, into.size()); !shown.empty())
-      std::memcpy(into.data(), shown.data(), into.size());
-    else
-      session_->read(static_cast<object_id>(shard), where.begin, into);
-  }
-  [[nodiscard]] bytes_view bytes(std::size_t field, std::uint64_t size) {
-    const ffcv_place& where = place(field);
-    if (size == 0) return {};
-    if (const bytes_view shown = show(where, size); !shown.empty()) return shown;
-    part& one = parts_[field];
-    buffer& room = rooms_[field];
-    if (!one.read) {
-      room.resize_for_overwrite(to_size(size));
-      session_->read(static_cast<object_id>(shard), where.begin, room.span());
-      one.read = true;
-    }
-    return room.view();
-  }
-  void check_codec(std::size_t field, std::string_view codec) {
-    if (checked_.size() <= field) checked_.resize(field + 1);
-    if (checked_[field].data() == codec.data() && checked_[field].size() == codec.size()) return;
-    check_ffcv_codec(file->fields[field], codec);
-    checked_[field] = codec;
-  }
-
- private:
-  struct part {
-    ffcv_place place;
-    bool found = false, read = false;
-  };
-
-  [[nodiscard]] bytes_view show(const ffcv_place& where, std::uint64_t size) {
-    const auto object = static_cast<object_id>(shard);
-    if constexpr (views) {
-      return session_->view(object, where.begin, size);
-    } else {
-      if constexpr (mapped_session<Session>)
-        if (session_->mapped(object)) return session_->view(object, where.begin, size);
-      if (where.begin >= fetched_begin && where.begin - fetched_begin <= fetched_part.size() &&
-          size <= fetched_part.size() - (where.begin - fetched_begin))
-        return fetched_part.subspan(to_size(where.begin - fetched_begin), to_size(size));
-      return {};
-    }
-  }
-
-  Session* session_ = nullptr;
-  std::vector<part> parts_;    // by field
-  std::vector<buffer> rooms_;  // by field
-  std::vector<std::string_view> checked_;
-};
-
-/// A value of a field. Valid during the call that delivers its sample.
-template <class Worker>
-class ffcv_value {
- public:
-  using unfinished = void;
-  /// Views of mapped files are valid as long as the run, so holding one needs no copy.
-  static constexpr bool lasting = Worker::views;
-
-  ffcv_value() = default;
-  ffcv_value(Worker& worker, std::size_t field) noexcept : worker_(&worker), field_(field) {}
-
-  [[nodiscard]] std::uint64_t size() const {
-    if (!field().points()) return 8;
-    const std::uint64_t stored = worker_->place(field_).size;
-    // The writer ends a text of JSON with a NUL.
-    return field().kind == ffcv_kind::json && stored != 0 ? stored - 1 : stored;
-  }
-  /// The offset of the bytes in the file.
-  [[nodiscard]] std::uint64_t offset() const { return field().points() ? worker_->place(field_).begin : 0; }
-  void read_into(mutable_bytes into) const {
-    if (into.size() != size())
-      throw error(errc::argument, {"a value of ", size(), " bytes was to be read into ", into.size()});
-    if (!field().points())
-      std::memcpy(into.data(), in_row(), into.size());
-    else
-      worker_->read(field_, into);
-  }
-  [[nodiscard]] bytes_view finish() const {
-    if (!field().points()) return {in_row(), 8};
-    return worker_->bytes(field_, size());
-  }
-  /// The field's type: "float64", "int64", "image", "bytes", "json", "ndarray:float32:2,3".
-  [[nodiscard]] std::string_view encoding() const noexcept { return field().encoding; }
-  /// Of an image.
-  [[nodiscard]] const ffcv_place& image() const { return worker_->place(field_); }
-  /// Throws `errc::format` if a codec of this name cannot read the field.
-  void check_codec(std::string_view codec) const { worker_->check_codec(field_, codec); }
-
- private:
-  [[nodiscard]] const ffcv_field& field() const noexcept { return worker_->file->fields[field_]; }
-  [[nodiscard]] const std::byte* in_row() const noexcept {
-    return worker_->file->row(worker_->sample) + field().offset;
-  }
-
-  Worker* worker_ = nullptr;
-  std::size_t field_ = 0;
-};
-
-/// An open sample of a file of FFCV: a member for each field.
-template <class Worker>
-class ffcv_sample {
- public:
-  using is_open_sample = void;
-  using blob_type = ffcv_value<Worker>;
-
-  explicit ffcv_sample(Worker& worker) noexcept : worker_(&worker) {}
-
-  [[nodiscard]] std::string_view key() const {
-    return worker_->key = worker_->files->key_of(worker_->shard, worker_->sample);
-  }
-  [[nodiscard]] std::string_view url() const { return worker_->files->path(worker_->shard); }
-  [[nodiscard]] std::size_t size() const noexcept { return worker_->file->fields.size(); }
-  [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return worker_->file->fields[i].name; }
-  [[nodiscard]] blob_type member(std::size_t i) const noexcept { return {*worker_, i}; }
-
- private:
-  Worker* worker_;
-};
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -55949,167 +56586,22 @@ class ffcv_sample {
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+
+struct ffcv_format {
+  static constexpr std::string_view source_name = "ffcv";
+  static constexpr std::uint64_t mark = 0x6265746f6e;
+  using index = ffcv_file;
+
+  [[nodiscard]] static index read_index(session_view session, object_id object) { return {session, object}; }
+  static void check_codec(const ffcv_field& field, std::string_view codec) { check_ffcv_codec(field, codec); }
+};
+
+}  // namespace detail
+
 /// The source that `ffcv` makes of FFCV's files.
 template <storage Storage>
-class ffcv_source : public opens_as_plan<ffcv_source<Storage>> {
-  using session_type = typename Storage::session;
-  using files = detail::stored_in<detail::ffcv_files, Storage>;
-  using worker_type = detail::ffcv_worker<session_type>;
-
- public:
-  using penstock_part = source_tag;
-  using element = detail::ffcv_sample<worker_type>;
-  static constexpr std::string_view source_name = "ffcv";
-
-  /// A run's reader: a session.
-  class reader {
-   public:
-    struct worker : worker_type {
-      std::uint64_t begin_of = 0, end_of = 0;  // the samples of the current file, in the dataset
-      struct next_sample {
-        manifest::place place;
-        std::uint64_t begin = 0, size = 0;  // of its values
-      };
-      std::array<next_sample, 64> coming{};
-      std::size_t coming_count = 0;
-    };
-    static constexpr bool has_latency = latent_session<session_type>;
-
-    reader(shared<const files> known, const projection& used)
-        : files_(std::move(known)), open_(*files_, files_->where) {
-      for (std::size_t i = 0; i < files_->fields().size(); ++i)
-        if (files_->fields()[i].points() && used.uses(files_->fields()[i].name)) used_.push_back(i);
-    }
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      if (w.file == nullptr || p.index < w.begin_of || p.index >= w.end_of) {
-        const manifest::place place = files_->locate(p.index);
-        (void)open_.session(place.shard);  // compares the file with what the plan knows
-        w.shard = place.shard;
-        w.begin_of = place.first;
-        w.end_of = place.first + files_->files[place.shard].samples;
-      }
-      w.sample = p.index - w.begin_of;
-      const auto object = static_cast<object_id>(w.shard);
-      try {
-        session_type& session = open_.unread_session();
-        w.begin(session, *files_);
-        if constexpr (!worker_type::views)
-          if (w.fetched != nullptr)
-            if (const auto range = range_of(w.shard, w.sample)) {
-              w.fetched_begin = range->first;
-              w.fetched_part = w.find(session, object, range->first, range->second - range->first);
-            }
-        sink(element(w));
-        open_.confirm(w.shard);
-      } catch (error& e) {
-        open_.confirm(w.shard);
-        e.in_file(files_->path(w.shard)).for_key(files_->key_of(w.shard, w.sample));
-        throw;
-      }
-    }
-
-    /// Finds the samples that come next, up to 64, and prefetches their rows.
-    void look_ahead(std::span<const position> next, worker& w) const noexcept
-      requires prefetching_session<session_type>
-    {
-      w.coming_count = std::min(next.size(), w.coming.size());
-      for (std::size_t i = 0; i < w.coming_count; ++i) {
-        const manifest::place place = files_->shards.locate(next[i].index);
-        w.coming[i] = {place};
-        const detail::ffcv_file& file = files_->files[place.shard];
-        __builtin_prefetch(file.row(place.sample));
-        if (file.images != 0)
-          __builtin_prefetch(file.image_sizes.data() + detail::to_size(place.sample) * file.images);
-      }
-      for (std::size_t i = 0; i < w.coming_count; ++i)
-        if (const auto range = range_of(w.coming[i].place.shard, w.coming[i].place.sample)) {
-          w.coming[i].begin = range->first;
-          w.coming[i].size = range->second - range->first;
-        }
-    }
-    /// Prefetches the first `maximum` bytes of the values of one of these samples, if its file is mapped.
-    [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
-                                               std::uint64_t maximum) const noexcept
-      requires prefetching_session<session_type>
-    {
-      if (i >= w.coming_count || w.coming[i].size == 0) return;
-      open_.unread_session().prefetch(static_cast<object_id>(w.coming[i].place.shard), w.coming[i].begin,
-                                      std::min(maximum, w.coming[i].size));
-    }
-
-    /// The file, and the sample's number in it: "train.beton:17".
-    [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = files_->locate(index);
-      return files_->key_of(place.shard, place.sample);
-    }
-    /// The bytes from the first to the last value that is used.
-    template <class Sink>
-    void ranges(std::uint64_t index, Sink&& sink) const {
-      const manifest::place place = files_->locate(index);
-      if (const auto range = range_of(place.shard, place.sample))
-        open_.range(place.shard, range->first, range->second - range->first, sink);
-    }
-    /// That of the session.
-    [[nodiscard]] session_report report() const { return open_.report(); }
-    void cancel_reads() const noexcept { open_.cancel_reads(); }
-    /// The mean size of a sample.
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
-      const std::uint64_t count = files_->shards.samples();
-      return used_.empty() || count == 0 ? 0 : files_->shards.bytes() / count;
-    }
-
-   private:
-    // Of the values that are used, from the first to the last one; none if they are far apart, or damaged.
-    [[nodiscard]] std::optional<std::pair<std::uint64_t, std::uint64_t>> range_of(
-        std::size_t which, std::uint64_t sample) const noexcept {
-      std::uint64_t begin = std::numeric_limits<std::uint64_t>::max(), end = 0, sum = 0;
-      try {
-        for (const std::size_t field : used_) {
-          const detail::ffcv_place place = files_->files[which].place(sample, field);
-          if (place.size == 0) continue;
-          begin = std::min(begin, place.begin);
-          end = std::max(end, place.begin + place.size);
-          sum += place.size;
-        }
-      } catch (const error&) {  // told when the value is asked for
-        return std::nullopt;
-      }
-      if (end == 0 || end - begin > 2 * sum) return std::nullopt;
-      return std::pair{begin, end};
-    }
-
-    shared<const files> files_;
-    detail::open_files<Storage> open_;
-    std::vector<std::size_t> used_;  // the fields whose values lie in pages
-  };
-
-  explicit ffcv_source(Storage where) {
-    auto session = where.connect();
-    detail::ffcv_files found(facts_of(where), session);
-    files_.reset(new const files(std::move(where), std::move(found)));
-  }
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
-  /// Where files begin.
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return files_->shards.starts();
-  }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
-  /// Covers the fields, and where each value is; not the values.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->mark; }
-  [[nodiscard]] std::string describe() const { return files_->describe(); }
-  [[nodiscard]] std::vector<source_field> fields() const {
-    std::vector<source_field> made;
-    for (const detail::ffcv_field& one : files_->fields()) made.push_back({one.name, one.encoding});
-    return made;
-  }
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(files_, used); }
-
- private:
-  shared<const files> files_;
-};
+using ffcv_source = record_files<detail::ffcv_format, Storage>;
 
 /// FFCV's files.
 ///
@@ -56136,11 +56628,11 @@ class ffcv_source : public opens_as_plan<ffcv_source<Storage>> {
 /// Source: FFCV, ffcv/{types,writer,reader}.py and ffcv/fields, version 2 of the format.
 template <storage Storage>
 [[nodiscard]] ffcv_source<Storage> ffcv(Storage where) {
-  return ffcv_source<Storage>(std::move(where));
+  return {{}, std::move(where)};
 }
 template <detail::pattern_text Text>
 [[nodiscard]] ffcv_source<file> ffcv(const Text& pattern) {
-  return ffcv_source<file>(detail::files_of(detail::to_pattern(pattern)));
+  return {{}, detail::files_of(detail::to_pattern(pattern))};
 }
 
 }  // namespace penstock::inline v0_1

@@ -32,6 +32,10 @@ class open_files {
   open_files(const known_files& known, const Storage& where)
       : files_(&known), session_(where.connect()), seen_(known.versions.size()) {}
 
+  /// Throws errc::io if a shard is not the one of the plan, if that knows its version. Takes no lock.
+  void check(std::size_t shard) const {
+    if (!files_->versions.empty()) (void)session(shard);
+  }
   /// The session, for reads of that shard. Takes no lock.
   [[nodiscard]] session_type& session(std::size_t shard) const {
     if (!seen_[shard].load(std::memory_order_relaxed)) [[unlikely]] {
