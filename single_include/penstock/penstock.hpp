@@ -56082,7 +56082,7 @@ namespace penstock::inline v0_1 {
 /// Threads: any number may evaluate, each with its own worker.
 template <class Format, storage Storage>
 class record_files : public opens_as_plan<record_files<Format, Storage>> {
-  static_assert(detail::explain_format<Format>());
+  static constexpr bool is_format = detail::explain_format<Format>();
   using layout = detail::layout_of_format<Format>;
   using session_type = typename Storage::session;
   using files = detail::stored_in<typename layout::files, Storage>;
@@ -77910,7 +77910,7 @@ PENSTOCK_INLINE const stream_kind& litdata_sample_streams() noexcept {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/records/mds_sample.hpp
+// ---- penstock/source/records/mds_shards.hpp
 
 namespace penstock::inline v0_1 {
 
@@ -77921,6 +77921,24 @@ struct mds_column {
   std::string encoding;
   std::uint32_t size = 0;
   friend bool operator==(const mds_column&, const mds_column&) = default;
+};
+
+/// A shard of an MDS dataset, as its index describes it. Names are relative to the index's folder.
+struct mds_shard {
+  std::string name;  ///< of the shard when it is not compressed
+  std::uint64_t bytes = 0;
+  std::uint64_t samples = 0;
+  std::string compression;  ///< as in the index ("zstd:7"); empty: none
+  std::string packed_name;  ///< of the compressed shard; empty if there is none
+  std::uint64_t packed_bytes = 0;
+  std::size_t columns = 0;    ///< which of the index's lists of columns
+  std::uint64_t content = 0;  ///< a hash of columns, and of the checksums that the index has
+};
+
+/// What the `index.json` of an MDS dataset says.
+struct mds_index {
+  std::vector<mds_shard> shards;
+  std::vector<std::vector<mds_column>> columns;  ///< the lists of columns that shards have; mostly one
 };
 
 namespace detail {
@@ -77936,183 +77954,89 @@ struct mds_columns {
 /// Throws `errc::format` if a codec of this name cannot read a column of this encoding.
 void check_mds_codec(const mds_column& column, std::string_view codec);
 
-/// The current sample of a worker.
-struct mds_cursor {
-  static constexpr std::uint64_t nothing_touched = std::numeric_limits<std::uint64_t>::max();
+/// The table of a shard, which says where its samples begin in its file, and where the last one ends. A
+/// sample says itself where its values are.
+class mds_table {
+ public:
+  mds_table(std::vector<std::uint32_t> begins, const mds_columns& columns) noexcept
+      : begins_(std::move(begins)), columns_(&columns) {}
 
-  const mds_columns* columns = nullptr;
-  const std::string* path = nullptr;
-  const std::string* name = nullptr;  ///< of the shard in the index
-  object_id shard = 0;
-  std::uint64_t sample = 0;  ///< in the shard
-  std::uint64_t begin = 0;   ///< in the shard's file
-  std::uint64_t size = 0;
-  std::uint64_t touched = nothing_touched;  ///< the offset of the bytes requested last, from `begin`
-
-  /// Moves to another shard.
-  void enter(const mds_columns& new_columns, const std::string& new_path, const std::string& new_name,
-             object_id new_shard);
-  /// Finds where values begin. `head` is at least the first `columns->head` bytes, or all there are.
-  void divide(bytes_view head);
-  /// Values are unknown, and look empty.
-  void forget() { begins.assign(columns->all.size() + 1, 0); }
-  [[nodiscard]] std::uint64_t value_begin(std::size_t column) const noexcept { return begins[column]; }
-  [[nodiscard]] std::uint64_t value_size(std::size_t column) const noexcept {
-    return begins[column + 1] - begins[column];
+  [[nodiscard]] value_place record(std::uint64_t sample) const noexcept {
+    const std::uint32_t* const at = begins_.data() + sample;
+    return {at[0], at[1] - at[0]};
   }
-  /// The shard's name and the sample's number in it: "shard.00000.mds:17".
-  [[nodiscard]] std::string_view key() const;
-  /// Adds shard, offset and key to an error.
-  void add_context(error& e) const;
-  [[nodiscard]] bool knows_codec(std::size_t column, std::string_view codec) const noexcept {
-    return column < codecs.size() && codecs[column].data() == codec.data() &&
-           codecs[column].size() == codec.size() && codec.data() != nullptr;
-  }
-  void learn_codec(std::size_t column, std::string_view codec);
+  [[nodiscard]] std::uint64_t head() const noexcept { return columns_->head; }
+  /// Finds where the values of a sample are, by at least its first `head()` bytes, or all there are.
+  void divide(std::uint64_t sample, bytes_view bytes, std::span<value_place> places) const;
+  void prefetch(std::uint64_t sample) const noexcept { __builtin_prefetch(begins_.data() + sample); }
 
  private:
-  std::vector<std::uint64_t> begins;     // of the values, from `begin`, and their end
-  std::vector<std::string_view> codecs;  // by column: the codec that was checked last
-  mutable std::string key_text;
+  std::vector<std::uint32_t> begins_;
+  const mds_columns* columns_;
 };
 
-/// The state of one worker. A sample is shown in place where the session can; a smaller one is otherwise read
-/// as a whole, and of a larger one the values that are asked for, straight into their destinations.
-template <class Session>
-class mds_worker : public fetch_link<Session> {
- public:
-  static constexpr bool views = viewing_session<Session>;
-  mds_cursor at;
-
-  /// Finds the values of the sample that `at` names; with `unread`, none may be asked for.
-  void begin(Session& session, bool unread) {
-    session_ = &session;
-    sample_bytes_ = {};
-    needs_confirm_ = views;
-    at.touched = mds_cursor::nothing_touched;
-    for (std::size_t i = 0; i < read_.size(); ++i) read_[i] = false;
-    if (unread) return at.forget();
-    if constexpr (views) {
-      sample_bytes_ = session.view(at.shard, at.begin, at.size);
-    } else {
-      sample_bytes_ = this->find(session, at.shard, at.begin, at.size);
-      if constexpr (mapped_session<Session>)
-        if (sample_bytes_.empty() && session.mapped(at.shard)) {
-          needs_confirm_ = true;
-          sample_bytes_ = session.view(at.shard, at.begin, at.size);
-        }
-      if (sample_bytes_.empty()) {
-        room_.resize_for_overwrite(detail::to_size(at.size));
-        const std::uint64_t first =
-            at.size < direct || at.columns->head > at.size ? at.size : at.columns->head;
-        if (first != 0) session.read(at.shard, at.begin, room_.span().first(detail::to_size(first)));
-        if (first == at.size) sample_bytes_ = room_.view();
-      }
-    }
-    at.divide(sample_bytes_.empty() ? room_.view() : sample_bytes_);
-  }
-  /// Whether the sample was shown in place, which only `confirm` makes sure of.
-  [[nodiscard]] bool needs_confirm() const noexcept { return needs_confirm_; }
-
-  void read(std::size_t column, mutable_bytes into) {
-    at.touched = at.value_begin(column);
-    if (into.empty()) return;
-    if (!sample_bytes_.empty())
-      std::memcpy(into.data(), sample_bytes_.data() + at.touched, into.size());
-    else
-      session_->read(at.shard, at.begin + at.touched, into);
-  }
-  [[nodiscard]] bytes_view finish(std::size_t column) {
-    const std::size_t size = detail::to_size(at.value_size(column));
-    at.touched = at.value_begin(column);
-    const std::size_t begin = detail::to_size(at.touched);
-    if (!sample_bytes_.empty() || size == 0)
-      return sample_bytes_.empty() ? bytes_view() : sample_bytes_.subspan(begin, size);
-    if (read_.size() <= column) read_.resize(column + 1);
-    const mutable_bytes mine = room_.span().subspan(begin, size);
-    if (!read_[column]) session_->read(at.shard, at.begin + begin, mine);
-    read_[column] = true;
-    return mine;
-  }
-
- private:
-  static constexpr std::uint64_t direct = 32_KiB;
-
-  Session* session_ = nullptr;
-  bytes_view sample_bytes_;  // the whole sample; empty: values are read one by one
-  buffer room_;              // the sample, or those of its values that were read
-  std::vector<bool> read_;   // by column: whether its value is in the room
-  bool needs_confirm_ = false;
+/// A kind of shards that have MDS's layout.
+struct mds_kind {
+  std::string_view source_name;
+  /// Whether the description in a shard has these columns.
+  bool (*agrees)(std::string_view config, const std::vector<mds_column>& columns);
+  /// Whether the size of a shard in the index may leave out the table in front of its samples.
+  bool may_omit_table;
+  /// Explains a shard that does not end where its last sample does, by its last bytes; nothing if it cannot.
+  std::string_view (*explain)(bytes_view end);
 };
 
-/// A value of a column: bytes that know their encoding. Valid during the call that delivers its sample.
-template <class Worker>
-class mds_value {
- public:
-  using unfinished = void;
-  /// Views of mapped shards are valid as long as the run, so holding one needs no copy.
-  static constexpr bool lasting = Worker::views;
-
-  mds_value() = default;
-  mds_value(Worker& worker, std::size_t column) noexcept : worker_(&worker), column_(column) {}
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return worker_->at.value_size(column_); }
-  /// The offset of the bytes in the shard.
-  [[nodiscard]] std::uint64_t offset() const noexcept {
-    return worker_->at.begin + worker_->at.value_begin(column_);
-  }
-  void read_into(mutable_bytes into) const {
-    if (into.size() != size())
-      throw error(errc::argument, {"a value of ", size(), " bytes was to be read into ", into.size()});
-    worker_->read(column_, into);
-  }
-  [[nodiscard]] bytes_view finish() const { return worker_->finish(column_); }
-  /// The column's encoding, as MosaicML writes it.
-  [[nodiscard]] std::string_view encoding() const noexcept {
-    return worker_->at.columns->all[column_].encoding;
-  }
-  /// Throws `errc::format` if a codec of this name cannot read the column.
-  void check_codec(std::string_view codec) const {
-    worker_->at.touched = worker_->at.value_begin(column_);  // where an error of the codec belongs
-    if (!worker_->at.knows_codec(column_, codec)) [[unlikely]]
-      worker_->at.learn_codec(column_, codec);
-  }
-
- private:
-  Worker* worker_ = nullptr;
-  std::size_t column_ = 0;
+/// What shards of MDS's layout are opened by.
+struct mds_opening {
+  const mds_index& index;
+  const mds_kind& kind;
 };
 
-/// An open sample of an MDS shard: a member for each column.
-template <class Worker>
-class mds_sample {
+/// The shards of an MDS dataset, as part of a plan. A run reads the table of each when it is first used.
+class mds_files : public known_files {
  public:
-  using is_open_sample = void;
-  using blob_type = mds_value<Worker>;
+  using index_type = mds_table;
 
-  explicit mds_sample(Worker& worker) noexcept : worker_(&worker) {}
+  /// Throws `errc::argument` if the names of the storage are not those of the index's shards, or the index is
+  /// not one that could have been read.
+  mds_files(const mds_opening& opening, storage_facts stored);
+  /// Reads the beginning of a shard. Throws `errc::format` unless it is what the index says.
+  [[nodiscard]] const mds_table* load(session_view session, std::size_t shard) const;
 
-  [[nodiscard]] std::string_view key() const { return worker_->at.key(); }
-  /// The shard that the sample is in.
-  [[nodiscard]] std::string_view url() const noexcept { return *worker_->at.path; }
-  [[nodiscard]] std::size_t size() const noexcept { return worker_->at.columns->all.size(); }
-  [[nodiscard]] std::string_view name(std::size_t i) const noexcept {
-    return worker_->at.columns->all[i].name;
+  [[nodiscard]] const std::vector<mds_column>& fields() const noexcept { return columns_.front().all; }
+  [[nodiscard]] const std::vector<mds_column>& fields_of(std::size_t shard) const noexcept {
+    return columns_[columns_of_[shard]].all;
   }
-  [[nodiscard]] blob_type member(std::size_t i) const noexcept { return {*worker_, i}; }
+  /// The shard's name in the index and the sample's number in it: "shard.00000.mds:17".
+  void append_key(std::string& to, std::size_t shard, const mds_table&, std::uint64_t sample) const;
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return mark_; }
+  [[nodiscard]] std::string describe() const;
+  static void check_codec(const mds_column& column, std::string_view codec) {
+    check_mds_codec(column, codec);
+  }
 
  private:
-  Worker* worker_;
+  std::vector<mds_columns> columns_;
+  std::vector<std::size_t> columns_of_;  // by shard
+  std::vector<std::string> names_;       // by shard: its name in the index
+  std::uint64_t mark_ = 0;               // a hash of what the index says
+  const mds_kind* kind_;
 };
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/records/mds_sample.ipp
+// ---- penstock/source/records/mds_shards.ipp
 
-// Source: mosaicml-streaming, streaming/base/format/mds/{reader,writer,encodings}.py.
+// Source: mosaicml-streaming, streaming/base/format/mds/{reader,writer}.py.
 namespace penstock::inline v0_1 {
 namespace detail {
+
+// The part of a name behind its folders, without a URL's query: folders of files may have a question mark.
+PENSTOCK_INLINE std::string_view last_part(std::string_view name) noexcept {
+  if (name.starts_with("http://") || name.starts_with("https://")) name = name.substr(0, name.find('?'));
+  return name.substr(name.rfind('/') + 1);
+}
 
 PENSTOCK_INLINE mds_columns::mds_columns(std::vector<mds_column> columns) : all(std::move(columns)) {
   for (const mds_column& one : all)
@@ -78154,165 +78078,31 @@ PENSTOCK_INLINE void check_mds_codec(const mds_column& column, std::string_view 
                              "and litdata_array<T> arrays, mds_list lists, pil_pixels images of PIL"});
 }
 
-PENSTOCK_INLINE void mds_cursor::divide(bytes_view head) {
-  const std::vector<mds_column>& all = columns->all;
-  begins.resize(all.size() + 1);
+PENSTOCK_INLINE void mds_table::divide(std::uint64_t sample, bytes_view bytes,
+                                       std::span<value_place> places) const {
+  const value_place all = record(sample);
   const auto refuse = [&](std::uint64_t what) {
-    throw error(errc::format, {"the sample has ", size, " bytes, and its columns have ", what,
-                               ": the shard is damaged, or is not the one that its index describes"})
-        .at_offset(begin);
+    throw error(errc::format, {"the sample has ", all.size, " bytes, and its columns have ", what,
+                               ": the shard is damaged, or is not the one that its index describes"});
   };
-  if (size < columns->head) refuse(columns->head);
-  std::uint64_t at = columns->head;
-  const std::byte* sizes = head.data();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    begins[i] = at;
-    if (all[i].size != 0) {
-      at += all[i].size;
-      continue;
+  if (all.size < columns_->head) refuse(columns_->head);
+  std::uint64_t at = columns_->head;
+  const std::byte* sizes = bytes.data();
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    std::uint64_t size = columns_->all[i].size;
+    if (size == 0) {
+      size = load_little<std::uint32_t>(sizes);
+      sizes += 4;
     }
-    std::uint32_t said = 0;
-    for (std::size_t k = 0; k < 4; ++k) said |= std::to_integer<std::uint32_t>(sizes[k]) << (8 * k);
-    sizes += 4;
-    at += said;
+    places[i] = {all.begin + at, size};
+    at += size;
   }
-  begins.back() = at;
-  if (at != size) refuse(at);
+  if (at != all.size) refuse(at);
 }
 
-PENSTOCK_INLINE void mds_cursor::enter(const mds_columns& new_columns, const std::string& new_path,
-                                       const std::string& new_name, object_id new_shard) {
-  if (columns != &new_columns) codecs.clear();
-  columns = &new_columns;
-  path = &new_path;
-  name = &new_name;
-  shard = new_shard;
-}
-
-PENSTOCK_INLINE std::string_view mds_cursor::key() const {
-  key_text.clear();
-  append(key_text, {*name, ":", sample});
-  return key_text;
-}
-
-PENSTOCK_INLINE void mds_cursor::add_context(error& e) const {
-  // An offset without a file comes from a codec and counts from the value's first byte.
-  const bool asked = touched != nothing_touched;
-  if (e.file().empty() && e.offset() && asked) e.within("the value", begin + touched);
-  e.in_file(*path).for_key(key()).at_offset(asked ? begin + touched : begin);
-}
-
-PENSTOCK_INLINE void mds_cursor::learn_codec(std::size_t column, std::string_view codec) {
-  check_mds_codec(columns->all[column], codec);
-  if (codecs.size() <= column) codecs.resize(column + 1);
-  codecs[column] = codec;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/mds_shards.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A shard of an MDS dataset, as its index describes it. Names are relative to the index's folder.
-struct mds_shard {
-  std::string name;  ///< of the shard when it is not compressed
-  std::uint64_t bytes = 0;
-  std::uint64_t samples = 0;
-  std::string compression;  ///< as in the index ("zstd:7"); empty: none
-  std::string packed_name;  ///< of the compressed shard; empty if there is none
-  std::uint64_t packed_bytes = 0;
-  std::size_t columns = 0;    ///< which of the index's lists of columns
-  std::uint64_t content = 0;  ///< a hash of columns, and of the checksums that the index has
-};
-
-/// What the `index.json` of an MDS dataset says.
-struct mds_index {
-  std::vector<mds_shard> shards;
-  std::vector<std::vector<mds_column>> columns;  ///< the lists of columns that shards have; mostly one
-};
-
-namespace detail {
-
-/// Where the samples of a shard begin in its file, and the last one's end.
-struct mds_table {
-  std::vector<std::uint32_t> begins;
-};
-
-/// Where a sample begins and ends that will be evaluated soon; null if its table is not loaded.
-struct mds_coming {
-  const std::uint32_t* entry = nullptr;
-  object_id shard = 0;
-};
-
-/// A kind of shards that have MDS's layout.
-struct mds_kind {
-  std::string_view source_name;
-  /// Whether the description in a shard has these columns.
-  bool (*agrees)(std::string_view config, const std::vector<mds_column>& columns);
-  /// Whether the size of a shard in the index may leave out the table in front of its samples.
-  bool may_omit_table;
-  /// Explains a shard that does not end where its last sample does, by its last bytes; nothing if it cannot.
-  std::string_view (*explain)(bytes_view end);
-};
-
-/// The shards of an MDS dataset, as part of a plan.
-struct mds_files : known_files {
-  std::vector<mds_columns> columns;
-  std::vector<std::size_t> columns_of;  // by shard
-  std::vector<std::string> names;       // by shard: its name in the index
-  std::uint64_t mark = 0;               // a hash of what the index says
-  const mds_kind* kind;
-
-  /// `stored`: the names of the storage, by shard. Throws `errc::argument` if they are not those of the
-  /// index's shards, or the index is not one that could have been read.
-  mds_files(const mds_index& index, std::span<const std::string> stored, const mds_kind& which);
-  /// Reads the beginning of a shard. Throws `errc::format` unless it is what the index says.
-  [[nodiscard]] const mds_table* read_table(session_view session, std::size_t shard) const;
-};
-
-/// The tables of a run, each of which is read when its shard is first used.
-class mds_tables {
- public:
-  explicit mds_tables(shared<const mds_files> files);
-  mds_tables(mds_tables&&) noexcept;
-  ~mds_tables();
-
-  [[nodiscard]] const mds_table& get(session_view session, std::size_t shard) const {
-    const mds_table* known = loaded_->find(shard);
-    return known != nullptr ? *known : load(session, shard);
-  }
-  /// Null if it is not loaded.
-  [[nodiscard]] const mds_table* find(std::size_t shard) const noexcept { return loaded_->find(shard); }
-  void get_ready(session_view session, std::span<const position> samples) const;
-  [[nodiscard]] bool are_ready() const noexcept { return loaded_->complete(); }
-
- private:
-  [[nodiscard]] const mds_table& load(session_view session, std::size_t shard) const;
-
-  shared<const mds_files> files_;
-  owned<loaded_once<mds_table>> loaded_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/mds_shards.ipp
-
-// Source: mosaicml-streaming, streaming/base/format/mds/{reader,writer}.py.
-namespace penstock::inline v0_1 {
-namespace detail {
-
-// The part of a name behind its folders, without a URL's query: folders of files may have a question mark.
-PENSTOCK_INLINE std::string_view last_part(std::string_view name) noexcept {
-  if (name.starts_with("http://") || name.starts_with("https://")) name = name.substr(0, name.find('?'));
-  return name.substr(name.rfind('/') + 1);
-}
-
-PENSTOCK_INLINE mds_files::mds_files(const mds_index& index, std::span<const std::string> stored,
-                                     const mds_kind& which)
-    : kind(&which) {
+PENSTOCK_INLINE mds_files::mds_files(const mds_opening& opening, storage_facts where) : kind_(&opening.kind) {
+  const mds_index& index = opening.index;
+  const std::span<const std::string> stored = where.names;
   const auto refuse = [](std::initializer_list<piece> why) { throw error(errc::argument, why); };
   if (stored.size() != index.shards.size())
     refuse({"the index describes ", index.shards.size(), " shards, and the storage has ", stored.size(),
@@ -78322,12 +78112,12 @@ PENSTOCK_INLINE mds_files::mds_files(const mds_index& index, std::span<const std
     for (const mds_column& one : list)
       if (one.encoding.empty()) refuse({"the column '", one.name, "' has no encoding"});
     if (list.empty()) refuse({"a dataset needs at least one column"});
-    columns.emplace_back(list);
+    columns_.emplace_back(list);
   }
   std::vector<manifest::shard> entries;
   for (std::size_t i = 0; i < stored.size(); ++i) {
     const mds_shard& one = index.shards[i];
-    if (one.columns >= columns.size()) refuse({"the index has no list of columns number ", one.columns});
+    if (one.columns >= columns_.size()) refuse({"the index has no list of columns number ", one.columns});
     // A copy has the name of its shard, or that of the compressed one, and an ending.
     const std::string_view given = last_part(stored[i]);
     if (!given.starts_with(last_part(one.name)) &&
@@ -78335,15 +78125,16 @@ PENSTOCK_INLINE mds_files::mds_files(const mds_index& index, std::span<const std
       refuse({"object ", i, " of the storage is called '", stored[i], "', and shard ", i, " of the index '",
               one.name, "': give them in the index's order"});
     entries.push_back({stored[i], one.bytes, one.samples, one.bytes, one.content});
-    columns_of.push_back(one.columns);
-    names.push_back(one.name);
-    mark = hash_words(hash_bytes(mark, bytes_of(one.name)), std::array{one.bytes, one.samples, one.content});
+    columns_of_.push_back(one.columns);
+    names_.push_back(one.name);
+    mark_ =
+        hash_words(hash_bytes(mark_, bytes_of(one.name)), std::array{one.bytes, one.samples, one.content});
   }
-  mark = hash_bytes(mark, bytes_of(which.source_name));
+  mark_ = hash_bytes(mark_, bytes_of(kind_->source_name));
   shards = manifest(std::move(entries));
 }
 
-PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std::size_t shard) const {
+PENSTOCK_INLINE const mds_table* mds_files::load(session_view session, std::size_t shard) const {
   const manifest::shard& said = shards.shards()[shard];
   const object_id object = this->object(shard);
   const auto number = [](const std::byte* at) {
@@ -78364,9 +78155,9 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
         throw not_a("a shard", some, {});
     }
     if (!all_said &&
-        !(kind->may_omit_table && size > said.bytes && (size - said.bytes) / 4 == said.samples + 2))
+        !(kind_->may_omit_table && size > said.bytes && (size - said.bytes) / 4 == said.samples + 2))
       refuse({"the shard has ", size, " bytes, and its index says ", said.bytes,
-              ": if it is compressed, unpack it, or use ", kind->source_name, "<unpack_zstd>(folder)"},
+              ": if it is compressed, unpack it, or use ", kind_->source_name, "<unpack_zstd>(folder)"},
              0);
     const std::uint64_t table_end = 4 * (said.samples + 2);
     if (said.samples >= size / 4 || table_end > size)
@@ -78387,10 +78178,10 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
                at);
       begins.push_back(begin);
     }
-    if (begins.back() != size && kind->explain != nullptr) {
+    if (begins.back() != size && kind_->explain != nullptr) {
       const std::uint64_t some = std::min<std::uint64_t>(size, 8);
       const object_bytes last = session.range(object, size - some, some);
-      if (const auto why = kind->explain(last); !why.empty()) refuse({why}, table_end - 4);
+      if (const auto why = kind_->explain(last); !why.empty()) refuse({why}, table_end - 4);
     }
     if (begins.back() != size)
       refuse({"the shard's last sample ends at ", begins.back(), ", and the shard at ", size}, table_end - 4);
@@ -78407,14 +78198,14 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
     const bytes_view config = head.subspan(to_size(table_end), to_size(described - table_end));
     bool agreed = false;
     try {
-      agreed = kind->agrees(text_of(config), columns[columns_of[shard]].all);
+      agreed = kind_->agrees(text_of(config), fields_of(shard));
     } catch (error& e) {
       e.within("the shard's description", table_end).at_offset(table_end);
       throw;
     }
     if (!agreed) refuse({"the shard describes other columns than its index"}, table_end);
     session.confirm(object);
-    return new mds_table{std::move(begins)};
+    return new mds_table(std::move(begins), columns_[columns_of_[shard]]);
   } catch (error& e) {
     session.confirm(object);
     e.in_file(path(shard));
@@ -78422,20 +78213,17 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
   }
 }
 
-PENSTOCK_INLINE mds_tables::mds_tables(shared<const mds_files> files)
-    : files_(std::move(files)),
-      loaded_(new loaded_once<mds_table>(files_->names.size(), files_->shards.starts()->size() - 1)) {}
-PENSTOCK_INLINE mds_tables::mds_tables(mds_tables&&) noexcept = default;
-PENSTOCK_INLINE mds_tables::~mds_tables() = default;
-
-PENSTOCK_INLINE const mds_table& mds_tables::load(session_view session, std::size_t shard) const {
-  return loaded_->get(shard, [&] { return files_->read_table(session, shard); });
+PENSTOCK_INLINE void mds_files::append_key(std::string& to, std::size_t shard, const mds_table&,
+                                           std::uint64_t sample) const {
+  append(to, {names_[shard], ":", sample});
 }
 
-PENSTOCK_INLINE void mds_tables::get_ready(session_view session, std::span<const position> samples) const {
-  loaded_->get_ready(
-      samples, [&](std::uint64_t index) { return files_->locate(index).shard; },
-      [&](std::size_t shard) { (void)get(session, shard); });
+PENSTOCK_INLINE std::string mds_files::describe() const {
+  std::string line = text({kind_->source_name, "(", shards.shards().size(), " shards, ", shards.bytes(),
+                           " bytes): ", shards.samples(), " samples of "});
+  for (const mds_column& one : fields())
+    append(line, {&one == &fields().front() ? "" : ", ", one.name, " (", one.encoding, ")"});
+  return line;
 }
 
 }  // namespace detail
