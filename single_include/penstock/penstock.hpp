@@ -48377,9 +48377,10 @@ PENSTOCK_INLINE manifest detail::manifest_in(session_view session, storage_facts
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// What was found in a file when a plan was made; `content` is a hash for the fingerprint.
+/// What was found in a file when a plan was made; `content` is a hash for the fingerprint, and `ends` that of
+/// `hash_of_file`, if it is known.
 struct file_facts {
-  std::uint64_t samples = 0, payload = 0, content = 0;
+  std::uint64_t samples = 0, payload = 0, content = 0, ends = 0;
 };
 
 /// The files of a dataset as they were when its plan was made.
@@ -48403,11 +48404,12 @@ struct known_files {
   void compare(session_view session, std::size_t shard) const;
   /// The first of these alone, by the version.
   void compare_version(session_view session, std::size_t shard) const;
-  /// Reads all objects, several at a time: `read(i, version)` returns what is in one. Throws what it throws,
-  /// with the object's name, and errc::argument if there is none.
+  /// Reads all objects, several at a time, in up to `threads` threads (0: one per processor, or 32 for
+  /// distant ones): `read(i, version)` returns what is in one. Throws what it throws, with the object's name,
+  /// and errc::argument if there is none.
   template <class Read>
-  void read_each(storage_facts where, session_view session, Read&& read) {
-    read_all(where, session, &read, [](void* self, std::size_t i, object_version version) {
+  void read_each(storage_facts where, session_view session, Read&& read, std::size_t threads = 0) {
+    read_all(where, session, threads, &read, [](void* self, std::size_t i, object_version version) {
       return (*static_cast<std::remove_reference_t<Read>*>(self))(i, version);
     });
   }
@@ -48415,7 +48417,7 @@ struct known_files {
   void learn_ends(object_id id, std::uint64_t hash);
 
  private:
-  void read_all(storage_facts where, session_view session, void* self,
+  void read_all(storage_facts where, session_view session, std::size_t threads, void* self,
                 file_facts (*read)(void* self, std::size_t i, object_version version));
   [[noreturn]] void no_such_sample(std::uint64_t index) const;
 };
@@ -48551,7 +48553,8 @@ PENSTOCK_INLINE void known_files::compare(session_view session, std::size_t shar
         .recurring();
 }
 
-PENSTOCK_INLINE void known_files::read_all(storage_facts where, session_view session, void* self,
+PENSTOCK_INLINE void known_files::read_all(storage_facts where, session_view session, std::size_t threads,
+                                           void* self,
                                            file_facts (*read)(void* self, std::size_t i,
                                                               object_version version)) {
   const std::span<const std::string> names = where.names;
@@ -48560,12 +48563,12 @@ PENSTOCK_INLINE void known_files::read_all(storage_facts where, session_view ses
   ends.resize(names.size());
   std::vector<manifest::shard> entries(names.size());
   constexpr std::size_t distant = 32;
-  for_each_in_parallel(names.size(), where.local ? 0 : distant, [&](std::size_t i) {
+  for_each_in_parallel(names.size(), threads != 0 || where.local ? threads : distant, [&](std::size_t i) {
     const auto object = static_cast<object_id>(i);
     try {
       const object_version version = versions[i] = session.version(object);
       const file_facts found = read(self, i, version);
-      ends[i] = ends_of(session, object, version.size);
+      ends[i] = found.ends != 0 ? found.ends : ends_of(session, object, version.size);
       session.confirm(object);
       entries[i] = {names[i], version.size, found.samples, found.payload, found.content, version.stamp};
     } catch (error& e) {
@@ -55971,14 +55974,14 @@ class open_records {
   void enter(Session& session, std::size_t shard, worker& w) const {
     w.enter(*files_, shard, indexes_.get(session, shard));
   }
-  [[nodiscard]] element open(Session& session, std::size_t, std::uint64_t record, worker& w) const {
-    w.begin(session, record, unread_);
+  [[nodiscard]] element open(Session& session, const manifest::place& at, worker& w) const {
+    w.begin(session, at.sample, unread_);
     return element(w);
   }
   /// Whether files are looked at, which then must be those of the plan.
   [[nodiscard]] static constexpr bool reads() noexcept { return true; }
   [[nodiscard]] static bool needs_confirm(const worker& w) noexcept { return w.needs_confirm(); }
-  static void add_context(error& e, const manifest::place&, const worker& w) { w.add_context(e); }
+  static void add_context(error& e, Session&, const manifest::place&, const worker& w) { w.add_context(e); }
   [[nodiscard]] std::string key(Session& session, const manifest::place& at) const {
     std::string made;
     files_->append_key(made, at.shard, indexes_.get(session, at.shard), at.sample);
@@ -56080,8 +56083,11 @@ namespace penstock::inline v0_1 {
 /// was asked for last. errc::io for a file that cannot be read, or has changed since the plan was made;
 /// errc::format for a file of other fields than the first; errc::argument if there is no file.
 /// Threads: any number may evaluate, each with its own worker.
-template <class Format, storage Storage>
-class record_files : public opens_as_plan<record_files<Format, Storage>> {
+///
+/// A source that says more of its files derives from it, and names itself as `Source`.
+template <class Format, storage Storage, class Source = void>
+class record_files : public opens_as_plan<
+                         std::conditional_t<std::is_void_v<Source>, record_files<Format, Storage>, Source>> {
   static constexpr bool is_format = detail::explain_format<Format>();
   using layout = detail::layout_of_format<Format>;
   using session_type = typename Storage::session;
@@ -56124,12 +56130,13 @@ class record_files : public opens_as_plan<record_files<Format, Storage>> {
     void evaluate(position p, worker& w, Sink&& sink) const {
       if (p.index - w.at.first >= w.samples) move_to(w, p.index);
       w.at.sample = p.index - w.at.first;
+      if (kept_.reads()) open_.check(w.at.shard);
       try {
-        sink(kept_.open(open_.unread_session(), w.at.shard, w.at.sample, w));
+        sink(kept_.open(open_.unread_session(), w.at, w));
         if (kept_.needs_confirm(w)) open_.confirm(w.at.shard);
       } catch (error& e) {
         if (kept_.needs_confirm(w)) open_.confirm(w.at.shard);
-        kept_.add_context(e, w.at, w);
+        kept_.add_context(e, open_.unread_session(), w.at, w);
         throw;
       }
     }
@@ -56186,7 +56193,6 @@ class record_files : public opens_as_plan<record_files<Format, Storage>> {
     void move_to(worker& w, std::uint64_t index) const {
       w.samples = 0;
       w.at = files_->locate(index);
-      if (kept_.reads()) open_.check(w.at.shard);
       kept_.enter(open_.unread_session(), w.at.shard, w);
       w.samples = files_->shards.shards()[w.at.shard].samples;
     }
@@ -57014,6 +57020,10 @@ struct line_files : known_files {
   /// Finds the lines of all files, several files at a time. The session must have views. `skip_blank`:
   /// whether blank lines are left out; nothing: in files whose names say that they are JSON lines.
   void read(storage_facts where, session_view session, std::size_t threads, std::optional<bool> skip_blank);
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    return mix64(shards.fingerprint() ^ 0x6c696e6573);
+  }
+  [[nodiscard]] std::string describe() const;
 };
 
 }  // namespace detail
@@ -57111,36 +57121,30 @@ PENSTOCK_INLINE void refuse_packed_lines(bytes_view all) {
 
 PENSTOCK_INLINE void line_files::read(storage_facts where, session_view session, std::size_t threads,
                                       std::optional<bool> skip_blank) {
-  const std::span<const std::string> names = where.names;
-  versions.resize(names.size());
-  tables.resize(names.size());
-  ends.resize(names.size());
-  std::vector<manifest::shard> entries(names.size());
-  for_each_in_parallel(names.size(), threads, [&](std::size_t i) {
+  tables.resize(where.names.size());
+  auto read_one = [&](std::size_t i, object_version version) {
     const auto object = static_cast<object_id>(i);
-    const object_version version = session.version(object);
     const bytes_view all = session.view(object, 0, version.size);
+    refuse_packed_lines(all);
     line_table& table = tables[i];
-    std::uint64_t content = 0;
-    try {
-      refuse_packed_lines(all);
-      table = line_table(text_of(all), skip_blank.value_or(has_json_lines(names[i])));
-      ends[i] = hash_of_file(session, object, version.size);
-      content = hash_words(ends[i] ^ table.count, table.begins);
-      session.confirm(object);
-    } catch (error& e) {
-      session.confirm(object);
-      e.in_file(names[i]);
-      throw;
-    }
-    entries[i] = {names[i], version.size, table.count, version.size, content};
-    versions[i] = version;
-  });
-  shards = manifest(std::move(entries));
+    table = line_table(text_of(all), skip_blank.value_or(has_json_lines(where.names[i])));
+    const std::uint64_t hash = hash_of_file(session, object, version.size);
+    return file_facts{table.count, version.size, hash_words(hash ^ table.count, table.begins), hash};
+  };
+  read_each(where, session, read_one, threads);
   if (shards.samples() == 0)
     throw error(errc::argument,
                 "lines: the files are empty, or have blank lines alone: there are no lines in them")
-        .in_file(names.empty() ? "" : names.front());
+        .in_file(path(0));
+}
+
+PENSTOCK_INLINE std::string line_files::describe() const {
+  std::uint64_t blank = 0;
+  for (const line_table& table : tables) blank += table.blank;
+  std::string line =
+      text({"lines(", versions.size(), " files, ", shards.bytes(), " bytes): ", shards.samples(), " lines"});
+  if (blank != 0) append(line, {", ", blank, " blank ones left out"});
+  return line;
 }
 
 }  // namespace detail
@@ -57159,125 +57163,98 @@ struct lines_options {
   std::optional<bool> skip_blank = {};
 };
 
-/// The source that `lines` makes of text files.
-template <storage Storage>
-class line_source : public opens_as_plan<line_source<Storage>> {
-  static_assert(viewing_session<typename Storage::session>,
+namespace detail {
+
+/// What a run keeps for files of lines: nothing.
+template <class Session>
+class open_lines {
+  static_assert(viewing_session<Session>,
                 "penstock: lines are views of their files, which mapped_file and memory_files give");
 
-  using files = detail::stored_in<detail::line_files, Storage>;
-
  public:
-  using penstock_part = source_tag;
   using element = std::string_view;
-  static constexpr std::string_view source_name = "lines";
-
-  class reader {
-   public:
-    /// Remembers where the last line ended, so that the next one is found without the table.
-    struct worker {
-      std::size_t shard = std::numeric_limits<std::size_t>::max();
-      std::uint64_t next = 0;
-      std::size_t offset = 0;
-    };
-    explicit reader(shared<const files> known) : files_(std::move(known)), open_(*files_, files_->where) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      const manifest::place place = files_->locate(p.index);
-      const std::string_view text = content(place.shard);
-      const std::size_t begin = w.shard == place.shard && w.next == place.sample
-                                    ? files_->tables[place.shard].next_begin(text, w.offset)
-                                    : find(text, place);
-      const std::size_t end = detail::line_table::end_of(text, begin);
-      w = {place.shard, place.sample + 1, end};
-      std::string_view line = text.substr(begin, end - begin);
-      if (line.ends_with('\n')) {
-        line.remove_suffix(1);
-        if (line.ends_with('\r')) line.remove_suffix(1);
-      }
-      try {
-        sink(line);
-        open_.confirm(place.shard);
-      } catch (error& e) {
-        open_.confirm(place.shard);
-        // an offset without a file comes from a codec and counts from the first byte of the line
-        if (e.file().empty() && e.offset()) e.within("the line", begin);
-        e.in_file(files_->path(place.shard)).for_key(key(p.index)).at_offset(begin);
-        throw;
-      }
-    }
-    /// The file and the line number in it, counted from 1: "corpus.txt:17". Lines that are left out count.
-    [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = files_->locate(index);
-      const detail::line_table& table = files_->tables[place.shard];
-      const std::uint64_t before =
-          table.blank == 0 ? place.sample : table.number(content(place.shard), place.sample);
-      return detail::text({files_->path(place.shard), ":", before + 1});
-    }
-    /// The stretch of the file between the two table entries around this line.
-    template <class Sink>
-    void ranges(std::uint64_t index, Sink&& sink) const {
-      if (index >= files_->shards.samples()) return;
-      const manifest::place place = files_->shards.locate(index);
-      const detail::line_table& table = files_->tables[place.shard];
-      const std::size_t i = table.entry(place.sample);
-      const std::uint64_t end =
-          i + 1 < table.begins.size() ? table.begins[i + 1] : files_->versions[place.shard].size;
-      open_.range(place.shard, table.begins[i], end - table.begins[i], sink);
-    }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
-      return files_->shards.payload() / files_->shards.samples();
-    }
-
-   private:
-    [[nodiscard]] std::string_view content(std::size_t number) const {
-      return text_of(open_.session(number).view(files_->object(number), 0, files_->versions[number].size));
-    }
-    [[nodiscard]] std::size_t find(std::string_view text, const manifest::place& place) const {
-      const detail::line_table& table = files_->tables[place.shard];
-      auto at = static_cast<std::size_t>(table.begins[table.entry(place.sample)]);
-      for (std::uint64_t n = table.beyond(place.sample); n != 0 && at < text.size(); --n)
-        at = table.next_begin(text, detail::line_table::end_of(text, at));
-      if (at >= text.size())
-        throw error(errc::io, "the file was changed while it was in use; open the dataset again")
-            .in_file(files_->path(place.shard));
-      return at;
-    }
-
-    shared<const files> files_;
-    detail::open_files<Storage> open_;
+  /// Remembers where the last line ended, so that the next one is found without the table.
+  struct worker {
+    std::uint64_t next = std::numeric_limits<std::uint64_t>::max();
+    std::size_t begin = 0, end = 0;  // of the last line
   };
 
-  line_source(Storage where, lines_options options) {
-    shared<files> known(new files(std::move(where)));
-    auto session = known->where.connect();
-    known->read(facts_of(known->where), session, options.threads, options.skip_blank);
-    files_ = std::move(known);
-  }
+  open_lines(const shared<const line_files>& files, const projection&) noexcept : files_(files.get()) {}
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return files_->shards.starts();
+  [[nodiscard]] static constexpr bool reads() noexcept { return true; }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
+    return files_->shards.payload() / files_->shards.samples();
   }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
-  /// Covers each file's name, size, first and last 4 KiB, and where lines begin.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return mix64(files_->shards.fingerprint() ^ 0x6c696e6573);
-  }
-  [[nodiscard]] std::string describe() const {
-    std::uint64_t blank = 0;
-    for (const detail::line_table& table : files_->tables) blank += table.blank;
-    std::string line = detail::text({"lines(", files_->versions.size(), " files, ", files_->shards.bytes(),
-                                     " bytes): ", size(), " lines"});
-    if (blank != 0) detail::append(line, {", ", blank, " blank ones left out"});
+  void enter(Session&, std::size_t, worker& w) const noexcept { w = {}; }
+  [[nodiscard]] std::string_view open(Session& session, const manifest::place& at, worker& w) const {
+    const std::string_view text = content(session, at.shard);
+    w.begin = w.next == at.sample ? files_->tables[at.shard].next_begin(text, w.end) : find(text, at);
+    w.end = line_table::end_of(text, w.begin);
+    w.next = at.sample + 1;
+    std::string_view line = text.substr(w.begin, w.end - w.begin);
+    if (line.ends_with('\n')) {
+      line.remove_suffix(1);
+      if (line.ends_with('\r')) line.remove_suffix(1);
+    }
     return line;
   }
-  [[nodiscard]] reader connect() const { return reader(files_); }
+  [[nodiscard]] static constexpr bool needs_confirm(const worker&) noexcept { return true; }
+  void add_context(error& e, Session& session, const manifest::place& at, const worker& w) const {
+    // an offset without a file comes from a codec and counts from the first byte of the line
+    if (e.file().empty() && e.offset()) e.within("the line", w.begin);
+    e.in_file(files_->path(at.shard)).for_key(key(session, at)).at_offset(w.begin);
+  }
+  /// The file and the line number in it, counted from 1: "corpus.txt:17". Lines that are left out count.
+  [[nodiscard]] std::string key(Session& session, const manifest::place& at) const {
+    const line_table& table = files_->tables[at.shard];
+    const std::uint64_t before =
+        table.blank == 0 ? at.sample : table.number(content(session, at.shard), at.sample);
+    return text({files_->path(at.shard), ":", before + 1});
+  }
+  /// The stretch of the file between the two table entries around a line.
+  template <class Sink>
+  void ranges(Session& session, object_id object, const manifest::place& at, Sink&& sink) const {
+    const line_table& table = files_->tables[at.shard];
+    const std::size_t i = table.entry(at.sample);
+    const std::uint64_t end =
+        i + 1 < table.begins.size() ? table.begins[i + 1] : files_->versions[at.shard].size;
+    sink(session, object, table.begins[i], end - table.begins[i]);
+  }
 
  private:
-  shared<const files> files_;
+  [[nodiscard]] std::string_view content(Session& session, std::size_t shard) const {
+    return text_of(session.view(files_->object(shard), 0, files_->versions[shard].size));
+  }
+  [[nodiscard]] std::size_t find(std::string_view text, const manifest::place& at) const {
+    const line_table& table = files_->tables[at.shard];
+    auto begin = static_cast<std::size_t>(table.begins[table.entry(at.sample)]);
+    for (std::uint64_t n = table.beyond(at.sample); n != 0 && begin < text.size(); --n)
+      begin = table.next_begin(text, line_table::end_of(text, begin));
+    if (begin >= text.size())
+      throw error(errc::io, "the file was changed while it was in use; open the dataset again");
+    return begin;
+  }
+
+  const line_files* files_;  // which the reader holds
 };
+
+struct line_layout {
+  static constexpr std::string_view source_name = "lines";
+  struct files : line_files {
+    files(const line_layout& chosen, storage_facts where, session_view session) {
+      read(where, session, chosen.options.threads, chosen.options.skip_blank);
+    }
+  };
+  template <class Session>
+  using opened = open_lines<Session>;
+  lines_options options;
+};
+
+}  // namespace detail
+
+/// The source that `lines` makes of text files.
+template <storage Storage>
+using line_source = record_files<detail::line_layout, Storage>;
 
 /// The lines of text files, one sample per line.
 ///
@@ -57307,24 +57284,24 @@ class line_source : public opens_as_plan<line_source<Storage>> {
 /// shrinks while it is mapped see `mapped_file_options`.
 template <storage Storage>
 [[nodiscard]] line_source<Storage> lines(Storage where, lines_options options = {}) {
-  return {detail::one_split(std::move(where), "lines"), options};
+  return {{options}, detail::one_split(std::move(where), "lines")};
 }
 template <storage Storage>
 [[nodiscard]] line_source<Storage> lines(Storage where, const named_split& which,
                                          lines_options options = {}) {
-  return {detail::one_split(std::move(where), which, "lines"), options};
+  return {{options}, detail::one_split(std::move(where), which, "lines")};
 }
 template <detail::pattern_text Text>
 [[nodiscard]] line_source<mapped_file> lines(const Text& pattern, lines_options options = {}) {
-  return {mapped_file(detail::line_paths(std::string(detail::to_pattern(pattern)))), options};
+  return {{options}, mapped_file(detail::line_paths(std::string(detail::to_pattern(pattern))))};
 }
 template <detail::pattern_text Text>
 [[nodiscard]] line_source<mapped_file> lines(const Text& pattern, const named_split& which,
                                              lines_options options = {}) {
-  return {mapped_file(detail::line_paths(std::string(detail::to_pattern(pattern)), &which)), options};
+  return {{options}, mapped_file(detail::line_paths(std::string(detail::to_pattern(pattern)), &which))};
 }
 [[nodiscard]] inline line_source<mapped_file> lines(detail::mapped_paths paths, lines_options options = {}) {
-  return {std::move(paths).files(), options};
+  return {{options}, std::move(paths).files()};
 }
 
 }  // namespace penstock::inline v0_1
@@ -57351,21 +57328,31 @@ struct row_finder {
   std::size_t item;       ///< bytes of a number
 };
 
+template <class T, class Format>
+[[nodiscard]] row_finder finder_of(const Format& format) noexcept {
+  return {&format,
+          [](const void* chosen, session_view session, object_id object, std::uint64_t size) {
+            return static_cast<const Format*>(chosen)->find(session, object, size);
+          },
+          Format::holder, sizeof(T)};
+}
+
 /// The files of an array that is cut along its first dimension, and where their rows begin.
 struct row_files : known_files {
   extents row;
   std::uint64_t row_bytes = 0;
-  std::vector<std::uint64_t> begins;   // by shard: where the rows begin, in bytes
-  std::vector<unsigned char> swapped;  // by shard: whether its byte order is not this machine's
+  std::vector<stored_rows> rows;  // by shard
 
+  [[nodiscard]] static std::uint64_t number(const manifest::place& at, std::size_t&) noexcept {
+    return at.sample;
+  }
+  [[nodiscard]] std::uint64_t offset(const manifest::place& at, std::uint64_t number) const noexcept {
+    return rows[at.shard].begin + number * row_bytes;
+  }
+  [[nodiscard]] bool swapped(std::size_t shard) const noexcept { return rows[shard].swapped; }
   /// Finds the rows of each file. `wanted` is the shape of a row if it is part of the type, otherwise
   /// null.
   void read(storage_facts where, session_view session, const extents* wanted, const row_finder& finder);
-
- private:
-  // Adds the rows of one file and returns their number.
-  std::uint64_t add(const stored_rows& rows, storage_facts where, const extents* wanted,
-                    const row_finder& finder);
 };
 
 }  // namespace detail
@@ -57378,47 +57365,28 @@ namespace detail {
 
 PENSTOCK_INLINE void row_files::read(storage_facts where, session_view session, const extents* wanted,
                                      const row_finder& finder) {
-  std::vector<manifest::shard> entries;
-  for (std::size_t i = 0; i < where.names.size(); ++i) {
+  rows.resize(where.names.size());
+  read_each(where, session, [&](std::size_t i, object_version version) {
     const auto object = static_cast<object_id>(i);
-    const std::string& path = where.names[i];
-    try {
-      const object_version version = session.version(object);
-      const std::uint64_t rows =
-          add(finder.find(finder.format, session, object, version.size), where, wanted, finder);
-      const std::uint64_t hash = hash_of_file(session, object, version.size);
-      entries.push_back({path, version.size, rows, rows * row_bytes, hash});
-      learn_ends(object, hash);
-      versions.push_back(version);
-      session.confirm(object);
-    } catch (error& e) {
-      session.confirm(object);
-      e.in_file(path);
-      throw;
-    }
-  }
-  shards = manifest(std::move(entries));
-}
-
-PENSTOCK_INLINE std::uint64_t row_files::add(const stored_rows& rows, storage_facts where,
-                                             const extents* wanted, const row_finder& finder) {
-  const extents found = rows.shape.drop_front();
-  if (begins.empty()) row = wanted != nullptr ? *wanted : found;
-  if (!(found == row))
-    throw error(errc::shape,
-                {"the rows of ", finder.what, " have shape ", to_string(found), ", and ", to_string(row),
-                 wanted != nullptr ? " was asked for" : " in ", wanted != nullptr ? "" : where.names.front()})
-        .at_offset(rows.described);
+    rows[i] = finder.find(finder.format, session, object, version.size);
+    const std::uint64_t hash = hash_of_file(session, object, version.size);
+    return file_facts{rows[i].shape[0], rows[i].shape.elements() * finder.item, hash, hash};
+  });
+  row = wanted != nullptr ? *wanted : rows.front().shape.drop_front();
   row_bytes = finder.item * row.elements();
-  begins.push_back(rows.begin);
-  swapped.push_back(rows.swapped);
-  return rows.shape[0];
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (const extents found = rows[i].shape.drop_front(); !(found == row))
+      throw error(errc::shape, {"the rows of ", finder.what, " have shape ", to_string(found), ", and ",
+                                to_string(row), wanted != nullptr ? " was asked for" : " in ",
+                                wanted != nullptr ? "" : where.names.front()})
+          .in_file(path(i))
+          .at_offset(rows[i].described);
 }
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/rows/row_source.hpp
+// ---- penstock/source/rows/array_rows.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -57436,111 +57404,106 @@ struct row_shape<> {
   static type of(const extents& found) noexcept { return {found}; }
 };
 
-/// A source of the rows of arrays in files. `Format` is a value with
+/// What a run keeps for files of arrays: nothing but whether they are used. `Files` has
+///   row, row_bytes            the shape and the bytes of a row
+///   number(place, document)   of a row in its file, for keys; `document` remembers what was found last
+///   offset(place, number)     where it begins
+///   swapped(shard)            whether the byte order is not this machine's
+template <class Files, class T, class Shape, class Session>
+class array_rows {
+ public:
+  using element = stored_array<T, typename Shape::type, Session>;
+  struct worker : values_worker<Session> {
+    std::size_t document = 0;
+    std::uint64_t offset = 0;  // of the current row
+  };
+
+  array_rows(const shared<const Files>& files, const projection& used) noexcept
+      : files_(files.get()), used_(!used.nothing()) {}
+
+  /// Whether files are opened.
+  [[nodiscard]] bool reads() const noexcept { return used_; }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return used_ ? files_->row_bytes : 0; }
+  void enter(Session&, std::size_t, worker&) const noexcept {}
+  [[nodiscard]] element open(Session& session, const manifest::place& at, worker& w) const {
+    w.offset = files_->offset(at, files_->number(at, w.document));
+    return element(Shape::of(files_->row), session, files_->object(at.shard), w.offset, w,
+                   files_->swapped(at.shard));
+  }
+  [[nodiscard]] bool needs_confirm(const worker&) const noexcept { return used_; }
+  void add_context(error& e, Session&, const manifest::place& at, const worker& w) const {
+    e.in_file(files_->path(at.shard)).at_offset(w.offset);
+  }
+  /// The file and the row's number in it: "features.npy:17".
+  [[nodiscard]] std::string key(Session&, const manifest::place& at) const {
+    std::size_t document = 0;
+    return text({files_->path(at.shard), ":", files_->number(at, document)});
+  }
+  template <class Sink>
+  void ranges(Session& session, object_id object, const manifest::place& at, Sink&& sink) const {
+    std::size_t document = 0;
+    if (used_) sink(session, object, files_->offset(at, files_->number(at, document)), files_->row_bytes);
+  }
+
+ private:
+  const Files* files_;  // which the reader holds
+  bool used_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/rows/row_source.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Rows of arrays in files, for `record_files`. `Format` is a value with
 ///   source_name, holder          the names of the source and of the rows' container, for messages
 ///   mark()                       a number that is mixed into the fingerprint
 ///   type_name()                  the name of T in the format
 ///   find(session, object, size)  the rows of a file
-template <class Format, class T, storage Storage, std::uint64_t... Lengths>
-class row_source : public opens_as_plan<row_source<Format, T, Storage, Lengths...>> {
-  using shape = row_shape<Lengths...>;
-  struct files : row_files {
-    Storage where;
-    Format format;
-    files(Storage given, Format chosen) : where(std::move(given)), format(std::move(chosen)) {}
-  };
-
- public:
-  using penstock_part = source_tag;
-  using element = stored_array<T, typename shape::type, typename Storage::session>;
+template <class Format, class T, std::uint64_t... Lengths>
+struct row_layout {
   static constexpr std::string_view source_name = Format::source_name;
+  using shape = row_shape<Lengths...>;
 
-  class reader {
-   public:
-    using worker = values_worker<typename Storage::session>;
-    static constexpr bool has_latency = latent_session<typename Storage::session>;
+  struct files : row_files {
+    Format format;
 
-    reader(shared<const files> known, bool used)
-        : files_(std::move(known)), open_(*files_, files_->where), used_(used) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      const manifest::place place = files_->locate(p.index);
-      const std::uint64_t offset = files_->begins[place.shard] + place.sample * files_->row_bytes;
-      try {
-        sink(element(shape::of(files_->row), used_ ? open_.session(place.shard) : open_.unread_session(),
-                     files_->object(place.shard), offset, w, files_->swapped[place.shard]));
-        if (used_) open_.confirm(place.shard);
-      } catch (error& e) {
-        if (used_) open_.confirm(place.shard);
-        e.in_file(files_->path(place.shard)).at_offset(offset);
-        throw;
-      }
+    files(const row_layout& chosen, storage_facts where, session_view session) : format(chosen.format) {
+      read(where, session, shape::wanted, finder_of<T>(format));
     }
-    /// The file and the number of the row within it: "features.npy:17".
-    [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = files_->locate(index);
-      return detail::text({files_->path(place.shard), ":", place.sample});
+    [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+      return mix64(shards.fingerprint() ^ format.mark());
     }
-    /// The bytes of the row; none if the row is not used.
-    template <class Sink>
-    void ranges(std::uint64_t index, Sink&& sink) const {
-      if (!used_ || index >= files_->shards.samples()) return;
-      const manifest::place place = files_->shards.locate(index);
-      open_.range(place.shard, files_->begins[place.shard] + place.sample * files_->row_bytes,
-                  files_->row_bytes, sink);
+    [[nodiscard]] std::string describe() const {
+      return text({source_name, "(", versions.size(), " files): ", shards.samples(), " rows of ",
+                   to_string(row), " '", Format::type_name(), "'"});
     }
-    void cancel_reads() const noexcept { open_.cancel_reads(); }
-    /// That of the session.
-    [[nodiscard]] session_report report() const { return open_.report(); }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return used_ ? files_->row_bytes : 0; }
-
-   private:
-    shared<const files> files_;
-    open_files<Storage> open_;
-    bool used_;
   };
+  template <class Session>
+  using opened = array_rows<files, T, shape, Session>;
 
-  explicit row_source(Storage where, Format format = {}) {
-    shared<files> known(new files(std::move(where), std::move(format)));
-    auto session = known->where.connect();
-    known->read(facts_of(known->where), session, shape::wanted,
-                {&known->format,
-                 [](const void* chosen, session_view opened, object_id object, std::uint64_t bytes) {
-                   return static_cast<const Format*>(chosen)->find(opened, object, bytes);
-                 },
-                 Format::holder, sizeof(T)});
-    files_ = std::move(known);
-  }
+  Format format;
+};
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return files_->shards.starts();
-  }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
+/// A source of the rows of arrays in files.
+template <class Format, class T, storage Storage, std::uint64_t... Lengths>
+class row_source : public record_files<row_layout<Format, T, Lengths...>, Storage,
+                                       row_source<Format, T, Storage, Lengths...>> {
+ public:
+  explicit row_source(Storage where, Format format = {})
+      : row_source::record_files({std::move(format)}, std::move(where)) {}
+
   /// The shape of a row: the shape of the files minus their first dimension.
-  [[nodiscard]] const extents& row() const noexcept { return files_->row; }
+  [[nodiscard]] const extents& row() const noexcept { return this->known().row; }
   /// The name of the array in files that hold several.
   [[nodiscard]] const std::string& array() const noexcept
     requires requires(const Format& which) { which.name; }
   {
-    return files_->format.name;
+    return this->known().format.name;
   }
-  /// Covers each file's name, size, rows and first and last 4 KiB, and the array's name if files hold
-  /// several.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return mix64(files_->shards.fingerprint() ^ files_->format.mark());
-  }
-  [[nodiscard]] std::string describe() const {
-    return detail::text({source_name, "(", files_->versions.size(), " files): ", size(), " rows of ",
-                         to_string(files_->row), " '", Format::type_name(), "'"});
-  }
-  /// Returns the reader. If the rows are not used, as in `zip<"a", "b">(...) | fields<"a">`, it never opens
-  /// the files.
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(files_, !used.nothing()); }
-
- private:
-  shared<const files> files_;
 };
 
 }  // namespace detail
@@ -58231,8 +58194,10 @@ struct token_files : known_files {
 
   window_layout window;
   token_format format;
-  std::uint64_t span = 0;
+  extents row;  // the tokens of a window
+  std::uint64_t row_bytes = 0;
   std::uint64_t tokens = 0;
+  std::size_t width = 0;              // bytes of a token
   std::vector<std::uint64_t> begins;  // by shard: where the tokens begin, in bytes
   // only if windows stay within documents; for each document that has a window: the number of its first
   // window, and its first token in the file
@@ -58241,6 +58206,28 @@ struct token_files : known_files {
 
   /// Reads the headers of all files, or Megatron's indexes.
   void read(storage_facts where, session_view session, token_type type);
+
+  /// A window's first token within its file. `document` remembers the last document found, because samples
+  /// are often consecutive.
+  [[nodiscard]] std::uint64_t number(const manifest::place& at, std::size_t& document) const noexcept {
+    if (!window.within_documents) return at.sample * window.stride;
+    const std::uint64_t index = at.first + at.sample;
+    if (index < first_windows[document] || index >= first_windows[document + 1])
+      document =
+          static_cast<std::size_t>(std::upper_bound(first_windows.begin(), first_windows.end(), index) -
+                                   first_windows.begin()) -
+          1;
+    return first_tokens[document] + (index - first_windows[document]) * window.stride;
+  }
+  [[nodiscard]] std::uint64_t offset(const manifest::place& at, std::uint64_t number) const noexcept {
+    return begins[at.shard] + number * width;
+  }
+  [[nodiscard]] static constexpr bool swapped(std::size_t) noexcept {
+    return std::endian::native != std::endian::little;
+  }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    return mix64(shards.fingerprint() ^ row.elements());
+  }
   [[nodiscard]] std::string describe() const;
 };
 
@@ -58525,7 +58512,7 @@ PENSTOCK_INLINE token_files::token_files(window_layout wanted, token_format kind
     throw error(errc::argument, {token_format_name(format),
                                  "_tokens: these files do not say where documents end, so windows "
                                  "cannot stay within them; Megatron's index does"});
-  span = window.length + window.targets;
+  row = extents(window.length + window.targets);
 }
 
 PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session, token_type type) {
@@ -58537,6 +58524,9 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
     else
       objects.push_back(static_cast<object_id>(i));
   }
+  width = type.width;
+  row_bytes = row.elements() * width;
+  const std::uint64_t span = row.elements();
   std::vector<manifest::shard> entries;
   std::uint64_t all = 0, longest = 0;
   for (const object_id object : objects) {
@@ -58575,8 +58565,9 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
     const std::uint64_t hash = hash_of_file(session, object, version.size);
     learn_ends(object, hash);
     const std::uint64_t content = hash ^ index_hash;
-    entries.push_back({names[object], version.size, all - before, range.count * type.width,
-                       fingerprint{}.add(content, span, window.stride, window.within_documents).value()});
+    entries.push_back(
+        {names[object], version.size, all - before, range.count * type.width,
+         penstock::fingerprint{}.add(content, span, window.stride, window.within_documents).value()});
     versions.push_back(version);
     begins.push_back(range.begin);
     tokens += range.count;
@@ -58640,14 +58631,28 @@ template <std::uint64_t Length, std::uint64_t Targets>
 inline constexpr bool is_token_window<token_window<Length, Targets>> = true;
 
 template <class W>
-struct token_shape {
-  using type = given_shape;
-  static type of(const window_layout& w) noexcept { return {extents(w.length + w.targets)}; }
-};
+struct token_shape : row_shape<> {};
 template <std::uint64_t Length, std::uint64_t Targets>
-struct token_shape<token_window<Length, Targets>> {
-  using type = known_shape<Length + Targets>;
-  static type of(const window_layout&) noexcept { return {}; }
+struct token_shape<token_window<Length, Targets>> : row_shape<Length + Targets> {};
+
+/// Windows of tokens, for `record_files`.
+template <class T, class Window>
+struct token_layout {
+  static constexpr std::string_view source_name = "tokens";
+
+  struct files : token_files {
+    files(const token_layout& chosen, storage_facts where, session_view session)
+        : token_files({chosen.window.length, chosen.window.targets, chosen.window.stride,
+                       chosen.window.within_documents},
+                      chosen.format) {
+      read(where, session, token_type::of<T>());
+    }
+  };
+  template <class Session>
+  using opened = array_rows<files, T, token_shape<Window>, Session>;
+
+  Window window;
+  token_format format;
 };
 
 }  // namespace detail
@@ -58655,109 +58660,18 @@ struct token_shape<token_window<Length, Targets>> {
 /// The source that `raw_tokens`, `llmc_tokens`, `megatron_tokens` and `litdata_tokens` make: windows of the
 /// tokens of files.
 template <token_value T, class Window, storage Storage>
-class token_source : public opens_as_plan<token_source<T, Window, Storage>> {
+class token_source
+    : public record_files<detail::token_layout<T, Window>, Storage, token_source<T, Window, Storage>> {
   static_assert(detail::is_token_window<Window>,
                 "penstock: tokens need token_window<1024>{} or token_windows{.length = 1024}");
 
-  using files = detail::stored_in<detail::token_files, Storage>;
-  using session_type = typename Storage::session;
-  using shape = detail::token_shape<Window>;
-
  public:
-  using penstock_part = source_tag;
-  using element = detail::stored_array<T, typename shape::type, session_type>;
-  static constexpr std::string_view source_name = "tokens";
-
-  class reader {
-   public:
-    struct worker : detail::values_worker<session_type> {
-      std::size_t document = 0;
-    };
-    static constexpr bool has_latency = latent_session<session_type>;
-
-    explicit reader(shared<const files> known) : files_(std::move(known)), open_(*files_, files_->where) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      const manifest::place place = files_->locate(p.index);
-      const std::uint64_t token = first_token(p.index, place, w.document);
-      const std::uint64_t offset = files_->begins[place.shard] + token * sizeof(T);
-      try {
-        sink(element(shape::of(files_->window), open_.session(place.shard), files_->object(place.shard),
-                     offset, w, std::endian::native != std::endian::little));
-        open_.confirm(place.shard);
-      } catch (error& e) {
-        open_.confirm(place.shard);
-        e.in_file(files_->path(place.shard)).at_offset(offset);
-        throw;
-      }
-    }
-    /// The file and the number of the window's first token within it: "train.bin:1024".
-    [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = files_->locate(index);
-      std::size_t document = 0;
-      return detail::text({files_->path(place.shard), ":", first_token(index, place, document)});
-    }
-    /// The bytes of the window.
-    template <class Sink>
-    void ranges(std::uint64_t index, Sink&& sink) const {
-      if (index >= files_->shards.samples()) return;
-      const manifest::place place = files_->shards.locate(index);
-      std::size_t document = 0;
-      open_.range(place.shard, files_->begins[place.shard] + first_token(index, place, document) * sizeof(T),
-                  files_->span * sizeof(T), sink);
-    }
-    void cancel_reads() const noexcept { open_.cancel_reads(); }
-    /// That of the session.
-    [[nodiscard]] session_report report() const { return open_.report(); }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return files_->span * sizeof(T); }
-
-   private:
-    // The window's first token within its file. `document` remembers the last document found, because samples
-    // are often consecutive.
-    [[nodiscard]] std::uint64_t first_token(std::uint64_t index, const manifest::place& place,
-                                            std::size_t& document) const noexcept {
-      if (!files_->window.within_documents) return place.sample * files_->window.stride;
-      const auto& firsts = files_->first_windows;
-      if (index < firsts[document] || index >= firsts[document + 1])
-        document =
-            static_cast<std::size_t>(std::upper_bound(firsts.begin(), firsts.end(), index) - firsts.begin()) -
-            1;
-      return files_->first_tokens[document] + (index - firsts[document]) * files_->window.stride;
-    }
-
-    shared<const files> files_;
-    detail::open_files<Storage> open_;
-  };
-
   /// Reads the headers and indexes of the files, which have that format.
-  token_source(Storage where, Window window, detail::token_format format) {
-    const shared<files> known(new files(
-        std::move(where),
-        detail::window_layout{window.length, window.targets, window.stride, window.within_documents},
-        format));
-    auto session = known->where.connect();
-    known->read(facts_of(known->where), session, detail::token_type::of<T>());
-    files_ = known;
-  }
+  token_source(Storage where, Window window, detail::token_format format)
+      : token_source::record_files({window, format}, std::move(where)) {}
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return files_->shards.starts();
-  }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
   /// The number of tokens in all files, including those in no window.
-  [[nodiscard]] std::uint64_t tokens() const noexcept { return files_->tokens; }
-  /// Covers the windows, each file's name, size and first and last 4 KiB, and the whole of Megatron's
-  /// indexes.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return mix64(files_->shards.fingerprint() ^ files_->span);
-  }
-  [[nodiscard]] std::string describe() const { return files_->describe(); }
-  [[nodiscard]] reader connect() const { return reader(files_); }
-
- private:
-  shared<const files> files_;
+  [[nodiscard]] std::uint64_t tokens() const noexcept { return this->known().tokens; }
 };
 
 /// Token files without a header, such as nanoGPT's `train.bin`.
@@ -63893,8 +63807,7 @@ class range_source : public opens_as_plan<range_source<Format, T>> {
     template <class Sink>
     void evaluate(position p, worker& /*w*/, Sink&& sink) const {
       const manifest::place place = files_->locate(p.index);
-      sink(file_range{place.shard, files_->begins[place.shard] + place.sample * files_->row_bytes,
-                      files_->row_bytes});
+      sink(file_range{place.shard, files_->offset(place, place.sample), files_->row_bytes});
     }
     /// The file and the number of the row within it: "features.npy:17".
     [[nodiscard]] std::string key(std::uint64_t index) const {
@@ -63910,16 +63823,11 @@ class range_source : public opens_as_plan<range_source<Format, T>> {
   range_source(const file& where, const Format& format, const extents* wanted) {
     shared<row_files> known(new row_files());
     auto session = where.connect();
-    known->read(facts_of(where), session, wanted,
-                {&format,
-                 [](const void* chosen, session_view opened, object_id object, std::uint64_t bytes) {
-                   return static_cast<const Format*>(chosen)->find(opened, object, bytes);
-                 },
-                 Format::holder, sizeof(T)});
+    known->read(facts_of(where), session, wanted, finder_of<T>(format));
     auto located = std::make_shared<located_files>();
     located->row = known->row;
     for (std::size_t i = 0; i < known->versions.size(); ++i) {
-      if (known->swapped[i] != 0)
+      if (known->swapped(i))
         throw error(errc::format, {Format::holder,
                                    " has its numbers in the other byte order, and nobody "
                                    "turns them on their way to a device; read it with npy_rows, or store it "

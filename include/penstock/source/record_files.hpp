@@ -52,8 +52,11 @@ namespace penstock::inline v0_1 {
 /// was asked for last. errc::io for a file that cannot be read, or has changed since the plan was made;
 /// errc::format for a file of other fields than the first; errc::argument if there is no file.
 /// Threads: any number may evaluate, each with its own worker.
-template <class Format, storage Storage>
-class record_files : public opens_as_plan<record_files<Format, Storage>> {
+///
+/// A source that says more of its files derives from it, and names itself as `Source`.
+template <class Format, storage Storage, class Source = void>
+class record_files : public opens_as_plan<
+                         std::conditional_t<std::is_void_v<Source>, record_files<Format, Storage>, Source>> {
   static constexpr bool is_format = detail::explain_format<Format>();
   using layout = detail::layout_of_format<Format>;
   using session_type = typename Storage::session;
@@ -96,12 +99,13 @@ class record_files : public opens_as_plan<record_files<Format, Storage>> {
     void evaluate(position p, worker& w, Sink&& sink) const {
       if (p.index - w.at.first >= w.samples) move_to(w, p.index);
       w.at.sample = p.index - w.at.first;
+      if (kept_.reads()) open_.check(w.at.shard);
       try {
-        sink(kept_.open(open_.unread_session(), w.at.shard, w.at.sample, w));
+        sink(kept_.open(open_.unread_session(), w.at, w));
         if (kept_.needs_confirm(w)) open_.confirm(w.at.shard);
       } catch (error& e) {
         if (kept_.needs_confirm(w)) open_.confirm(w.at.shard);
-        kept_.add_context(e, w.at, w);
+        kept_.add_context(e, open_.unread_session(), w.at, w);
         throw;
       }
     }
@@ -158,7 +162,6 @@ class record_files : public opens_as_plan<record_files<Format, Storage>> {
     void move_to(worker& w, std::uint64_t index) const {
       w.samples = 0;
       w.at = files_->locate(index);
-      if (kept_.reads()) open_.check(w.at.shard);
       kept_.enter(open_.unread_session(), w.at.shard, w);
       w.samples = files_->shards.shards()[w.at.shard].samples;
     }

@@ -36,7 +36,8 @@ PENSTOCK_INLINE void known_files::compare(session_view session, std::size_t shar
         .recurring();
 }
 
-PENSTOCK_INLINE void known_files::read_all(storage_facts where, session_view session, void* self,
+PENSTOCK_INLINE void known_files::read_all(storage_facts where, session_view session, std::size_t threads,
+                                           void* self,
                                            file_facts (*read)(void* self, std::size_t i,
                                                               object_version version)) {
   const std::span<const std::string> names = where.names;
@@ -45,12 +46,12 @@ PENSTOCK_INLINE void known_files::read_all(storage_facts where, session_view ses
   ends.resize(names.size());
   std::vector<manifest::shard> entries(names.size());
   constexpr std::size_t distant = 32;
-  for_each_in_parallel(names.size(), where.local ? 0 : distant, [&](std::size_t i) {
+  for_each_in_parallel(names.size(), threads != 0 || where.local ? threads : distant, [&](std::size_t i) {
     const auto object = static_cast<object_id>(i);
     try {
       const object_version version = versions[i] = session.version(object);
       const file_facts found = read(self, i, version);
-      ends[i] = ends_of(session, object, version.size);
+      ends[i] = found.ends != 0 ? found.ends : ends_of(session, object, version.size);
       session.confirm(object);
       entries[i] = {names[i], version.size, found.samples, found.payload, found.content, version.stamp};
     } catch (error& e) {

@@ -93,14 +93,14 @@ class open_records {
   void enter(Session& session, std::size_t shard, worker& w) const {
     w.enter(*files_, shard, indexes_.get(session, shard));
   }
-  [[nodiscard]] element open(Session& session, std::size_t, std::uint64_t record, worker& w) const {
-    w.begin(session, record, unread_);
+  [[nodiscard]] element open(Session& session, const manifest::place& at, worker& w) const {
+    w.begin(session, at.sample, unread_);
     return element(w);
   }
   /// Whether files are looked at, which then must be those of the plan.
   [[nodiscard]] static constexpr bool reads() noexcept { return true; }
   [[nodiscard]] static bool needs_confirm(const worker& w) noexcept { return w.needs_confirm(); }
-  static void add_context(error& e, const manifest::place&, const worker& w) { w.add_context(e); }
+  static void add_context(error& e, Session&, const manifest::place&, const worker& w) { w.add_context(e); }
   [[nodiscard]] std::string key(Session& session, const manifest::place& at) const {
     std::string made;
     files_->append_key(made, at.shard, indexes_.get(session, at.shard), at.sample);

@@ -44,8 +44,7 @@ class range_source : public opens_as_plan<range_source<Format, T>> {
     template <class Sink>
     void evaluate(position p, worker& /*w*/, Sink&& sink) const {
       const manifest::place place = files_->locate(p.index);
-      sink(file_range{place.shard, files_->begins[place.shard] + place.sample * files_->row_bytes,
-                      files_->row_bytes});
+      sink(file_range{place.shard, files_->offset(place, place.sample), files_->row_bytes});
     }
     /// The file and the number of the row within it: "features.npy:17".
     [[nodiscard]] std::string key(std::uint64_t index) const {
@@ -61,16 +60,11 @@ class range_source : public opens_as_plan<range_source<Format, T>> {
   range_source(const file& where, const Format& format, const extents* wanted) {
     shared<row_files> known(new row_files());
     auto session = where.connect();
-    known->read(facts_of(where), session, wanted,
-                {&format,
-                 [](const void* chosen, session_view opened, object_id object, std::uint64_t bytes) {
-                   return static_cast<const Format*>(chosen)->find(opened, object, bytes);
-                 },
-                 Format::holder, sizeof(T)});
+    known->read(facts_of(where), session, wanted, finder_of<T>(format));
     auto located = std::make_shared<located_files>();
     located->row = known->row;
     for (std::size_t i = 0; i < known->versions.size(); ++i) {
-      if (known->swapped[i] != 0)
+      if (known->swapped(i))
         throw error(errc::format, {Format::holder,
                                    " has its numbers in the other byte order, and nobody "
                                    "turns them on their way to a device; read it with npy_rows, or store it "

@@ -4,6 +4,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/source/files/known_files.hpp>
+#include <penstock/source/manifest.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
@@ -32,21 +33,31 @@ struct row_finder {
   std::size_t item;       ///< bytes of a number
 };
 
+template <class T, class Format>
+[[nodiscard]] row_finder finder_of(const Format& format) noexcept {
+  return {&format,
+          [](const void* chosen, session_view session, object_id object, std::uint64_t size) {
+            return static_cast<const Format*>(chosen)->find(session, object, size);
+          },
+          Format::holder, sizeof(T)};
+}
+
 /// The files of an array that is cut along its first dimension, and where their rows begin.
 struct row_files : known_files {
   extents row;
   std::uint64_t row_bytes = 0;
-  std::vector<std::uint64_t> begins;   // by shard: where the rows begin, in bytes
-  std::vector<unsigned char> swapped;  // by shard: whether its byte order is not this machine's
+  std::vector<stored_rows> rows;  // by shard
 
+  [[nodiscard]] static std::uint64_t number(const manifest::place& at, std::size_t&) noexcept {
+    return at.sample;
+  }
+  [[nodiscard]] std::uint64_t offset(const manifest::place& at, std::uint64_t number) const noexcept {
+    return rows[at.shard].begin + number * row_bytes;
+  }
+  [[nodiscard]] bool swapped(std::size_t shard) const noexcept { return rows[shard].swapped; }
   /// Finds the rows of each file. `wanted` is the shape of a row if it is part of the type, otherwise
   /// null.
   void read(storage_facts where, session_view session, const extents* wanted, const row_finder& finder);
-
- private:
-  // Adds the rows of one file and returns their number.
-  std::uint64_t add(const stored_rows& rows, storage_facts where, const extents* wanted,
-                    const row_finder& finder);
 };
 
 }  // namespace detail
