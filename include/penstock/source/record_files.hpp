@@ -35,9 +35,9 @@ namespace penstock::inline v0_1 {
 /// Files of records in a format of your own. This library's npy rows, tokens, lines, FFCV, MDS and LitData
 /// are read by it, too.
 ///
-///     auto samples = record_files(shelf_format{}, "train-{00..15}.shelf") | shuffle |
-///                    decode<field<"image", jpeg>, field<"label", raw_number<std::int64_t>>>;
-///     auto stored = record_files(shelf_format{}, http("https://example.com/train-{00..15}.shelf"));
+///     auto samples = record_files(pairs{}, "pairs-{0..1}.bin") | shuffle |
+///                    decode<field<"number", raw_number<std::int64_t>>, field<"text", text>>;
+///     auto mapped = record_files(pairs{}, mapped_file("pairs-{0..1}.bin"));
 ///
 /// In: a `record_format`, which says how the index of a file is read and where values are; a pattern of paths
 /// (with `::` between patterns), which is `file`, or any storage, whose objects are the files.
@@ -57,7 +57,7 @@ namespace penstock::inline v0_1 {
 template <class Format, storage Storage, class Source = void>
 class record_files : public opens_as_plan<
                          std::conditional_t<std::is_void_v<Source>, record_files<Format, Storage>, Source>> {
-  static constexpr bool is_format = detail::explain_format<Format>();
+  static_assert(detail::explain_format<Format>(), "penstock: record_files needs a record_format");
   using layout = detail::layout_of_format<Format>;
   using session_type = typename Storage::session;
   using files = detail::stored_in<typename layout::files, Storage>;
