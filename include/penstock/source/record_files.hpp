@@ -101,11 +101,11 @@ class record_files : public opens_as_plan<
       w.at.sample = p.index - w.at.first;
       if (kept_.reads()) open_.check(w.at.shard);
       try {
-        sink(kept_.open(open_.unread_session(), w.at, w));
+        sink(kept_.open(open_.session(), w.at, w));
         if (kept_.needs_confirm(w)) open_.confirm(w.at.shard);
       } catch (error& e) {
         if (kept_.needs_confirm(w)) open_.confirm(w.at.shard);
-        kept_.add_context(e, open_.unread_session(), w.at, w);
+        kept_.add_context(e, open_.session(), w.at, w);
         throw;
       }
     }
@@ -127,26 +127,26 @@ class record_files : public opens_as_plan<
     {
       if (i >= w.coming.count || w.coming.all[i].bytes.size == 0) return;
       const coming_sample& one = w.coming.all[i];
-      open_.unread_session().prefetch(files_->object(one.place.shard), one.bytes.begin,
-                                      std::min(maximum, one.bytes.size));
+      open_.session().prefetch(files_->object(one.place.shard), one.bytes.begin,
+                               std::min(maximum, one.bytes.size));
     }
 
     /// The key of a sample in its file, such as "train.beton:17".
     [[nodiscard]] std::string key(std::uint64_t index) const {
-      return kept_.key(open_.unread_session(), files_->locate(index));
+      return kept_.key(open_.session(), files_->locate(index));
     }
     /// The bytes of a sample that are used.
     template <class Sink>
     void ranges(std::uint64_t index, Sink&& sink) const {
       if (index >= files_->shards.samples()) return;  // told when it is asked for
       const manifest::place place = files_->shards.locate(index);
-      kept_.ranges(open_.unread_session(), files_->object(place.shard), place, sink);
+      kept_.ranges(open_.session(), files_->object(place.shard), place, sink);
     }
     /// Loads the missing indexes of the samples' files, several at once.
     void get_ready(std::span<const position> samples) const
       requires loads
     {
-      kept_.indexes().get_ready(open_.unread_session(), samples);
+      kept_.indexes().get_ready(open_.session(), samples);
     }
     [[nodiscard]] bool is_ready() const noexcept
       requires loads
@@ -162,7 +162,7 @@ class record_files : public opens_as_plan<
     void move_to(worker& w, std::uint64_t index) const {
       w.samples = 0;
       w.at = files_->locate(index);
-      kept_.enter(open_.unread_session(), w.at.shard, w);
+      kept_.enter(open_.session(), w.at.shard, w);
       w.samples = files_->shards.shards()[w.at.shard].samples;
     }
 

@@ -34,28 +34,17 @@ class open_files {
 
   /// Throws errc::io if a shard is not the one of the plan, if that knows its version. Takes no lock.
   void check(std::size_t shard) const {
-    if (!files_->versions.empty()) (void)session(shard);
+    if (files_->versions.empty() || seen_[shard].load(std::memory_order_relaxed)) [[likely]]
+      return;
+    files_->compare(session_, shard);
+    seen_[shard].store(true, std::memory_order_relaxed);
   }
-  /// The session, for reads of that shard. Takes no lock.
-  [[nodiscard]] session_type& session(std::size_t shard) const {
-    if (!seen_[shard].load(std::memory_order_relaxed)) [[unlikely]] {
-      files_->compare(session_, shard);
-      seen_[shard].store(true, std::memory_order_relaxed);
-    }
-    return session_;
-  }
-  /// The session, for samples that are never read.
-  [[nodiscard]] session_type& unread_session() const noexcept { return session_; }
+  [[nodiscard]] session_type& session() const noexcept { return session_; }
   /// Call after a sample of that shard has been used, or using it failed; see `penstock::confirm`.
   void confirm(std::size_t shard) const { penstock::confirm(session_, files_->object(shard)); }
   /// That of the session.
   [[nodiscard]] session_report report() const { return report_of(session_); }
   void cancel_reads() const noexcept { end_reads(session_); }
-  /// Calls `sink` for a range of a shard; see `ranges` in source/concepts.hpp.
-  template <class Sink>
-  void range(std::size_t shard, std::uint64_t offset, std::uint64_t size, Sink&& sink) const {
-    sink(session_, files_->object(shard), offset, size);
-  }
 
  private:
   const known_files* files_;      // belongs to the plan, which the reader holds
