@@ -48377,12 +48377,6 @@ PENSTOCK_INLINE manifest detail::manifest_in(session_view session, storage_facts
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// What was found in a file when a plan was made; `content` is a hash for the fingerprint, and `ends` that of
-/// `hash_of_file`, if it is known.
-struct file_facts {
-  std::uint64_t samples = 0, payload = 0, content = 0, ends = 0;
-};
-
 /// The files of a dataset as they were when its plan was made.
 struct known_files {
   manifest shards;
@@ -48404,21 +48398,10 @@ struct known_files {
   void compare(session_view session, std::size_t shard) const;
   /// The first of these alone, by the version.
   void compare_version(session_view session, std::size_t shard) const;
-  /// Reads all objects, several at a time, in up to `threads` threads (0: one per processor, or 32 for
-  /// distant ones): `read(i, version)` returns what is in one. Throws what it throws, with the object's name,
-  /// and errc::argument if there is none.
-  template <class Read>
-  void read_each(storage_facts where, session_view session, Read&& read, std::size_t threads = 0) {
-    read_all(where, session, threads, &read, [](void* self, std::size_t i, object_version version) {
-      return (*static_cast<std::remove_reference_t<Read>*>(self))(i, version);
-    });
-  }
   /// Notes the ends of an object, for `compare`.
   void learn_ends(object_id id, std::uint64_t hash);
 
  private:
-  void read_all(storage_facts where, session_view session, std::size_t threads, void* self,
-                file_facts (*read)(void* self, std::size_t i, object_version version));
   [[noreturn]] void no_such_sample(std::uint64_t index) const;
 };
 
@@ -48436,93 +48419,6 @@ struct stored_in : Known {
 [[nodiscard]] std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size);
 /// The same, or 0 where nothing need be read, since the object's version is a tag of its bytes.
 [[nodiscard]] std::uint64_t ends_of(session_view session, object_id object, std::uint64_t size);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/files/parallel.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// A loop whose iterations are shared by several threads.
-class parallel_loop {
- public:
-  using work_type = void (*)(void* what, std::size_t i);
-
-  parallel_loop(std::size_t count, work_type work, void* what)
-      : count_(count), work_(work), what_(what), lowest_(count) {}
-
-  void run(std::size_t threads);
-
- private:
-  static void* take_rounds(void* given) noexcept;
-
-  std::size_t count_;
-  work_type work_;
-  void* what_;
-  std::atomic<std::size_t> next_{0};
-  std::atomic<bool> failed_{false};
-  std::mutex mutex_;
-  std::size_t lowest_;
-  std::exception_ptr first_;
-};
-
-/// Calls `work(i)` for each i below `count`, in up to `threads` threads (0: one per processor). If several
-/// calls throw, the exception with the lowest i is rethrown; after an exception, no new i is started.
-template <class Work>
-void for_each_in_parallel(std::size_t count, std::size_t threads, Work&& work) {
-  using work_type = std::remove_reference_t<Work>;
-  parallel_loop(
-      count, [](void* what, std::size_t i) { (*static_cast<work_type*>(what))(i); },
-      const_cast<std::remove_const_t<work_type>*>(&work))
-      .run(threads);
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/files/parallel.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE void parallel_loop::run(std::size_t threads) {
-  if (threads == 0) threads = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-  threads = std::min(threads, count_);
-  std::vector<pthread_t> others;
-  for (std::size_t i = 1; i < threads; ++i) {
-    others.reserve(threads);
-    pthread_t one{};
-    // the threads that were created do the work
-    if (::pthread_create(&one, nullptr, take_rounds, this) != 0) break;
-    others.push_back(one);
-  }
-  take_rounds(this);
-  for (const pthread_t other : others) ::pthread_join(other, nullptr);
-  if (first_) std::rethrow_exception(first_);
-}
-
-PENSTOCK_INLINE void* parallel_loop::take_rounds(void* given) noexcept {
-  auto& loop = *static_cast<parallel_loop*>(given);
-  while (!loop.failed_.load(std::memory_order_relaxed)) {
-    // Numbers are handed out in order: when one fails, all lower ones have been started and will
-    // finish.
-    const std::size_t i = loop.next_.fetch_add(1, std::memory_order_relaxed);
-    if (i >= loop.count_) break;
-    try {
-      loop.work_(loop.what_, i);
-    } catch (...) {
-      const std::lock_guard lock(loop.mutex_);
-      if (i < loop.lowest_) {
-        loop.lowest_ = i;
-        loop.first_ = std::current_exception();
-      }
-      loop.failed_.store(true, std::memory_order_relaxed);
-    }
-  }
-  return nullptr;
-}
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -48551,33 +48447,6 @@ PENSTOCK_INLINE void known_files::compare(session_view session, std::size_t shar
         "open it again")
         .in_file(path(shard))
         .recurring();
-}
-
-PENSTOCK_INLINE void known_files::read_all(storage_facts where, session_view session, std::size_t threads,
-                                           void* self,
-                                           file_facts (*read)(void* self, std::size_t i,
-                                                              object_version version)) {
-  const std::span<const std::string> names = where.names;
-  if (names.empty()) throw error(errc::argument, "a dataset needs at least one file");
-  versions.resize(names.size());
-  ends.resize(names.size());
-  std::vector<manifest::shard> entries(names.size());
-  constexpr std::size_t distant = 32;
-  for_each_in_parallel(names.size(), threads != 0 || where.local ? threads : distant, [&](std::size_t i) {
-    const auto object = static_cast<object_id>(i);
-    try {
-      const object_version version = versions[i] = session.version(object);
-      const file_facts found = read(self, i, version);
-      ends[i] = found.ends != 0 ? found.ends : ends_of(session, object, version.size);
-      session.confirm(object);
-      entries[i] = {names[i], version.size, found.samples, found.payload, found.content, version.stamp};
-    } catch (error& e) {
-      session.confirm(object);
-      e.in_file(names[i]);
-      throw;
-    }
-  });
-  shards = manifest(std::move(entries));
 }
 
 PENSTOCK_INLINE void known_files::learn_ends(object_id id, std::uint64_t hash) {
@@ -51069,6 +50938,93 @@ class ipc_batches {
   struct state;
   owned<state> state_;
 };
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/parallel.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A loop whose iterations are shared by several threads.
+class parallel_loop {
+ public:
+  using work_type = void (*)(void* what, std::size_t i);
+
+  parallel_loop(std::size_t count, work_type work, void* what)
+      : count_(count), work_(work), what_(what), lowest_(count) {}
+
+  void run(std::size_t threads);
+
+ private:
+  static void* take_rounds(void* given) noexcept;
+
+  std::size_t count_;
+  work_type work_;
+  void* what_;
+  std::atomic<std::size_t> next_{0};
+  std::atomic<bool> failed_{false};
+  std::mutex mutex_;
+  std::size_t lowest_;
+  std::exception_ptr first_;
+};
+
+/// Calls `work(i)` for each i below `count`, in up to `threads` threads (0: one per processor). If several
+/// calls throw, the exception with the lowest i is rethrown; after an exception, no new i is started.
+template <class Work>
+void for_each_in_parallel(std::size_t count, std::size_t threads, Work&& work) {
+  using work_type = std::remove_reference_t<Work>;
+  parallel_loop(
+      count, [](void* what, std::size_t i) { (*static_cast<work_type*>(what))(i); },
+      const_cast<std::remove_const_t<work_type>*>(&work))
+      .run(threads);
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/parallel.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void parallel_loop::run(std::size_t threads) {
+  if (threads == 0) threads = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  threads = std::min(threads, count_);
+  std::vector<pthread_t> others;
+  for (std::size_t i = 1; i < threads; ++i) {
+    others.reserve(threads);
+    pthread_t one{};
+    // the threads that were created do the work
+    if (::pthread_create(&one, nullptr, take_rounds, this) != 0) break;
+    others.push_back(one);
+  }
+  take_rounds(this);
+  for (const pthread_t other : others) ::pthread_join(other, nullptr);
+  if (first_) std::rethrow_exception(first_);
+}
+
+PENSTOCK_INLINE void* parallel_loop::take_rounds(void* given) noexcept {
+  auto& loop = *static_cast<parallel_loop*>(given);
+  while (!loop.failed_.load(std::memory_order_relaxed)) {
+    // Numbers are handed out in order: when one fails, all lower ones have been started and will
+    // finish.
+    const std::size_t i = loop.next_.fetch_add(1, std::memory_order_relaxed);
+    if (i >= loop.count_) break;
+    try {
+      loop.work_(loop.what_, i);
+    } catch (...) {
+      const std::lock_guard lock(loop.mutex_);
+      if (i < loop.lowest_) {
+        loop.lowest_ = i;
+        loop.first_ = std::current_exception();
+      }
+      loop.failed_.store(true, std::memory_order_relaxed);
+    }
+  }
+  return nullptr;
+}
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -55319,139 +55275,6 @@ PENSTOCK_INLINE std::string directory::describe() const {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/files/stored_files.hpp
-
-/// What sources of plain files share: the files of a run, and arrays in them that have not been read.
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The files of a run. At its first use, each file is checked for changes since the plan was made.
-template <storage Storage>
-class open_files {
- public:
-  using session_type = typename Storage::session;
-
-  open_files(const known_files& known, const Storage& where)
-      : files_(&known), session_(where.connect()), seen_(known.versions.size()) {}
-
-  /// Throws errc::io if a shard is not the one of the plan, if that knows its version. Takes no lock.
-  void check(std::size_t shard) const {
-    if (!files_->versions.empty()) (void)session(shard);
-  }
-  /// The session, for reads of that shard. Takes no lock.
-  [[nodiscard]] session_type& session(std::size_t shard) const {
-    if (!seen_[shard].load(std::memory_order_relaxed)) [[unlikely]] {
-      files_->compare(session_, shard);
-      seen_[shard].store(true, std::memory_order_relaxed);
-    }
-    return session_;
-  }
-  /// The session, for samples that are never read.
-  [[nodiscard]] session_type& unread_session() const noexcept { return session_; }
-  /// Call after a sample of that shard has been used, or using it failed; see `penstock::confirm`.
-  void confirm(std::size_t shard) const { penstock::confirm(session_, files_->object(shard)); }
-  /// That of the session.
-  [[nodiscard]] session_report report() const { return report_of(session_); }
-  void cancel_reads() const noexcept { end_reads(session_); }
-  /// Calls `sink` for a range of a shard; see `ranges` in source/concepts.hpp.
-  template <class Sink>
-  void range(std::size_t shard, std::uint64_t offset, std::uint64_t size, Sink&& sink) const {
-    sink(session_, files_->object(shard), offset, size);
-  }
-
- private:
-  const known_files* files_;      // belongs to the plan, which the reader holds
-  mutable session_type session_;  // a session may be used by many threads
-  fixed_array<std::atomic<bool>> seen_;
-};
-
-/// The state of one worker for arrays in files.
-template <class Session>
-struct values_worker : fetch_link<Session> {
-  buffer scratch;  // for values requested without a destination
-};
-
-/// A shape that is part of the type.
-template <std::uint64_t... Lengths>
-struct known_shape {
-  static constexpr extents static_shape{Lengths...};
-  [[nodiscard]] static constexpr const extents& shape() noexcept { return static_shape; }
-};
-/// A shape that is known at run time.
-struct given_shape {
-  extents given;
-  [[nodiscard]] const extents& shape() const noexcept { return given; }
-};
-
-/// An array stored contiguously in a file, in this machine's byte order or `swapped`: an array expression,
-/// not read yet. Valid during the call that delivers it.
-template <class T, class Shape, class Session>
-class stored_array : public Shape {
- public:
-  using unfinished = void;
-  using value_type = T;
-
-  stored_array(Shape shape, Session& session, object_id object, std::uint64_t offset,
-               values_worker<Session>& worker, bool swapped) noexcept
-      : Shape(shape),
-        session_(&session),
-        worker_(&worker),
-        offset_(offset),
-        object_(object),
-        swapped_(sizeof(T) > 1 && swapped) {}
-
-  /// Reads the values into their destination.
-  void write_to(const destination<T>& into) const {
-    if (into.dense())
-      write_dense(into.data());
-    else
-      into.copy_from(finish());
-  }
-  /// A view of the values: in place if the session has views and the values are aligned and in this
-  /// machine's byte order, otherwise of a copy in the worker's scratch.
-  [[nodiscard]] tensor_view<const T> finish() const {
-    if constexpr (viewing_session<Session> && !std::same_as<T, bool>) {
-      const std::byte* const data = session_->view(object_, offset_, bytes()).data();
-      if (!swapped_ && reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0)
-        return {reinterpret_cast<const T*>(data), this->shape()};
-    }
-    worker_->scratch.resize_for_overwrite(bytes());
-    T* const values = reinterpret_cast<T*>(worker_->scratch.data());
-    write_dense(values);
-    return {values, this->shape()};
-  }
-  /// The offset of the values in their file.
-  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
-
- private:
-  void write_dense(T* into) const {
-    auto* const to = reinterpret_cast<std::byte*>(into);
-    if (const bytes_view there = worker_->find(*session_, object_, offset_, bytes()); !there.empty())
-      std::memcpy(to, there.data(), there.size());
-    else
-      session_->read(object_, offset_, {to, bytes()});
-    if (swapped_)
-      for (std::size_t i = 0; i < bytes(); i += sizeof(T)) std::reverse(to + i, to + i + sizeof(T));
-    if constexpr (std::same_as<T, bool>) {
-      // a bool with a byte other than 0 and 1 is undefined behaviour, and files from elsewhere may hold
-      // one
-      std::transform(to, to + bytes(), to, [](std::byte b) { return std::byte{b != std::byte{0}}; });
-    }
-  }
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    return static_cast<std::size_t>(this->shape().elements()) * sizeof(T);
-  }
-
-  Session* session_;
-  values_worker<Session>* worker_;
-  std::uint64_t offset_;
-  object_id object_;
-  bool swapped_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/source/record_format.hpp
 
 /// What a format of files of records is, for `record_files`.
@@ -55563,89 +55386,133 @@ consteval bool explain_format() {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/records/indexed_files.hpp
+// ---- penstock/source/files/stored_files.hpp
 
-namespace penstock::inline v0_1::detail {
+/// What sources of plain files share: reading them for a plan, and arrays in them that have not been read.
+namespace penstock::inline v0_1 {
+namespace detail {
 
-/// Covers where the values of all records are, and those that the index has.
-template <class Index>
-[[nodiscard]] std::uint64_t mark_of(const Index& index) {
-  if constexpr (requires { index.mark(); }) {
-    return index.mark();
-  } else {
-    std::uint64_t mark = index.records();
-    const auto add = [&](const value_place& one) {
-      mark = hash_words(mark, std::array{one.begin, one.size});
-      if (one.in_memory != nullptr) mark = hash_bytes(mark, {one.in_memory, to_size(one.size)});
-    };
-    for (std::uint64_t i = 0; i < index.records(); ++i)
-      if constexpr (places_values<Index>)
-        for (std::size_t field = 0; field < index.fields().size(); ++field) add(index.place(i, field));
-      else
-        add(index.record(i));
-    return mark;
-  }
-}
-
-/// The bytes of values in a file of that size.
-template <class Index>
-[[nodiscard]] std::uint64_t payload_of(const Index& index, std::uint64_t size) {
-  if constexpr (requires { index.payload(); })
-    return index.payload();
-  else
-    return size;
-}
-
-/// The files of a format as part of a plan, with all their indexes.
-template <class Format>
-struct indexed_files : known_files {
-  using index_type = typename Format::index;
-  std::vector<owned<const index_type>> indexes;  // by shard
-
-  indexed_files(const Format& format, storage_facts where, session_view session)
-      : indexes(where.names.size()) {
-    read_each(where, session, [&](std::size_t i, object_version version) {
-      indexes[i] = owned(new const index_type(format.read_index(session, static_cast<object_id>(i))));
-      const index_type& index = *indexes[i];
-      return file_facts{index.records(), payload_of(index, version.size), mark_of(index)};
-    });
-    for (std::size_t i = 1; i < indexes.size(); ++i)
-      if (!(indexes[i]->fields() == fields()))
-        throw error(errc::format, {"the file has other fields than the first one, '", path(0), "'"})
-            .in_file(path(i));
-  }
-
-  [[nodiscard]] const auto& fields() const noexcept { return indexes.front()->fields(); }
-  [[nodiscard]] const auto& fields_of(std::size_t) const noexcept { return fields(); }
-  void append_key(std::string& to, std::size_t shard, const index_type& index, std::uint64_t record) const {
-    if constexpr (requires { index.key(record); })
-      append(to, {std::string_view(index.key(record))});
-    else
-      append(to, {path(shard).substr(path(shard).rfind('/') + 1), ":", record});
-  }
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    if constexpr (requires { Format::mark; })
-      return mix64(shards.fingerprint() ^ Format::mark);
-    else
-      return mix64(shards.fingerprint() ^ hash_bytes(0, bytes_of(Format::source_name)));
-  }
-  [[nodiscard]] std::string describe() const {
-    std::string line =
-        text({Format::source_name, "(", indexes.size(), indexes.size() == 1 ? " file, " : " files, ",
-              shards.bytes(), " bytes): ", shards.samples(), " samples of "});
-    for (std::size_t i = 0; i < fields().size(); ++i)
-      append(line, {i == 0 ? "" : ", ", fields()[i].name, " (", fields()[i].type, ")"});
-    return line;
-  }
-  template <class Field>
-  static void check_codec(const Field& field, std::string_view codec)
-    requires requires { Format::check_codec(field, codec); }
-  {
-    Format::check_codec(field, codec);
-  }
+/// What was found in a file when a plan was made; `content` is a hash for the fingerprint, and `ends` that of
+/// `hash_of_file`, if it is known.
+struct file_facts {
+  std::uint64_t samples = 0, payload = 0, content = 0, ends = 0;
 };
 
-}  // namespace penstock::inline v0_1::detail
+/// Reads all objects of a storage, several at a time, in up to `threads` threads (0: one per processor, or 32
+/// for distant ones): `read(i, version)` returns what is in one. Throws what it throws, with the object's
+/// name, and errc::argument if there is none.
+template <class Read>
+void read_each(known_files& files, storage_facts where, session_view session, Read&& read,
+               std::size_t threads = 0) {
+  const std::span<const std::string> names = where.names;
+  if (names.empty()) throw error(errc::argument, "a dataset needs at least one file");
+  files.versions.resize(names.size());
+  files.ends.resize(names.size());
+  std::vector<manifest::shard> entries(names.size());
+  constexpr std::size_t distant = 32;
+  for_each_in_parallel(names.size(), threads != 0 || where.local ? threads : distant, [&](std::size_t i) {
+    const auto object = static_cast<object_id>(i);
+    try {
+      const object_version version = files.versions[i] = session.version(object);
+      const file_facts found = read(i, version);
+      files.ends[i] = found.ends != 0 ? found.ends : ends_of(session, object, version.size);
+      session.confirm(object);
+      entries[i] = {names[i], version.size, found.samples, found.payload, found.content, version.stamp};
+    } catch (error& e) {
+      session.confirm(object);
+      e.in_file(names[i]);
+      throw;
+    }
+  });
+  files.shards = manifest(std::move(entries));
+}
+
+/// The state of one worker for arrays in files.
+template <class Session>
+struct values_worker : fetch_link<Session> {
+  buffer scratch;  // for values requested without a destination
+};
+
+/// A shape that is part of the type.
+template <std::uint64_t... Lengths>
+struct known_shape {
+  static constexpr extents static_shape{Lengths...};
+  [[nodiscard]] static constexpr const extents& shape() noexcept { return static_shape; }
+};
+/// A shape that is known at run time.
+struct given_shape {
+  extents given;
+  [[nodiscard]] const extents& shape() const noexcept { return given; }
+};
+
+/// An array stored contiguously in a file, in this machine's byte order or `swapped`: an array expression,
+/// not read yet. Valid during the call that delivers it.
+template <class T, class Shape, class Session>
+class stored_array : public Shape {
+ public:
+  using unfinished = void;
+  using value_type = T;
+
+  stored_array(Shape shape, Session& session, object_id object, std::uint64_t offset,
+               values_worker<Session>& worker, bool swapped) noexcept
+      : Shape(shape),
+        session_(&session),
+        worker_(&worker),
+        offset_(offset),
+        object_(object),
+        swapped_(sizeof(T) > 1 && swapped) {}
+
+  /// Reads the values into their destination.
+  void write_to(const destination<T>& into) const {
+    if (into.dense())
+      write_dense(into.data());
+    else
+      into.copy_from(finish());
+  }
+  /// A view of the values: in place if the session has views and the values are aligned and in this
+  /// machine's byte order, otherwise of a copy in the worker's scratch.
+  [[nodiscard]] tensor_view<const T> finish() const {
+    if constexpr (viewing_session<Session> && !std::same_as<T, bool>) {
+      const std::byte* const data = session_->view(object_, offset_, bytes()).data();
+      if (!swapped_ && reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0)
+        return {reinterpret_cast<const T*>(data), this->shape()};
+    }
+    worker_->scratch.resize_for_overwrite(bytes());
+    T* const values = reinterpret_cast<T*>(worker_->scratch.data());
+    write_dense(values);
+    return {values, this->shape()};
+  }
+  /// The offset of the values in their file.
+  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
+
+ private:
+  void write_dense(T* into) const {
+    auto* const to = reinterpret_cast<std::byte*>(into);
+    if (const bytes_view there = worker_->find(*session_, object_, offset_, bytes()); !there.empty())
+      std::memcpy(to, there.data(), there.size());
+    else
+      session_->read(object_, offset_, {to, bytes()});
+    if (swapped_)
+      for (std::size_t i = 0; i < bytes(); i += sizeof(T)) std::reverse(to + i, to + i + sizeof(T));
+    if constexpr (std::same_as<T, bool>) {
+      // a bool with a byte other than 0 and 1 is undefined behaviour, and files from elsewhere may hold
+      // one
+      std::transform(to, to + bytes(), to, [](std::byte b) { return std::byte{b != std::byte{0}}; });
+    }
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return static_cast<std::size_t>(this->shape().elements()) * sizeof(T);
+  }
+
+  Session* session_;
+  values_worker<Session>* worker_;
+  std::uint64_t offset_;
+  object_id object_;
+  bool swapped_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/source/records/record_sample.hpp
 
@@ -55906,6 +55773,84 @@ class record_sample {
 
 namespace penstock::inline v0_1::detail {
 
+/// Covers where the values of all records are, and those that the index has.
+template <class Index>
+[[nodiscard]] std::uint64_t mark_of(const Index& index) {
+  if constexpr (requires { index.mark(); }) {
+    return index.mark();
+  } else {
+    std::uint64_t mark = index.records();
+    const auto add = [&](const value_place& one) {
+      mark = hash_words(mark, std::array{one.begin, one.size});
+      if (one.in_memory != nullptr) mark = hash_bytes(mark, {one.in_memory, to_size(one.size)});
+    };
+    for (std::uint64_t i = 0; i < index.records(); ++i)
+      if constexpr (places_values<Index>)
+        for (std::size_t field = 0; field < index.fields().size(); ++field) add(index.place(i, field));
+      else
+        add(index.record(i));
+    return mark;
+  }
+}
+
+/// The bytes of values in a file of that size.
+template <class Index>
+[[nodiscard]] std::uint64_t payload_of(const Index& index, std::uint64_t size) {
+  if constexpr (requires { index.payload(); })
+    return index.payload();
+  else
+    return size;
+}
+
+/// The files of a format as part of a plan, with all their indexes.
+template <class Format>
+struct indexed_files : known_files {
+  using index_type = typename Format::index;
+  std::vector<owned<const index_type>> indexes;  // by shard
+
+  indexed_files(const Format& format, storage_facts where, session_view session)
+      : indexes(where.names.size()) {
+    read_each(*this, where, session, [&](std::size_t i, object_version version) {
+      indexes[i] = owned(new const index_type(format.read_index(session, static_cast<object_id>(i))));
+      const index_type& index = *indexes[i];
+      return file_facts{index.records(), payload_of(index, version.size), mark_of(index)};
+    });
+    for (std::size_t i = 1; i < indexes.size(); ++i)
+      if (!(indexes[i]->fields() == fields()))
+        throw error(errc::format, {"the file has other fields than the first one, '", path(0), "'"})
+            .in_file(path(i));
+  }
+
+  [[nodiscard]] const auto& fields() const noexcept { return indexes.front()->fields(); }
+  [[nodiscard]] const auto& fields_of(std::size_t) const noexcept { return fields(); }
+  void append_key(std::string& to, std::size_t shard, const index_type& index, std::uint64_t record) const {
+    if constexpr (requires { index.key(record); })
+      append(to, {std::string_view(index.key(record))});
+    else
+      append(to, {path(shard).substr(path(shard).rfind('/') + 1), ":", record});
+  }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    if constexpr (requires { Format::mark; })
+      return mix64(shards.fingerprint() ^ Format::mark);
+    else
+      return mix64(shards.fingerprint() ^ hash_bytes(0, bytes_of(Format::source_name)));
+  }
+  [[nodiscard]] std::string describe() const {
+    std::string line =
+        text({Format::source_name, "(", indexes.size(), indexes.size() == 1 ? " file, " : " files, ",
+              shards.bytes(), " bytes): ", shards.samples(), " samples of "});
+    for (std::size_t i = 0; i < fields().size(); ++i)
+      append(line, {i == 0 ? "" : ", ", fields()[i].name, " (", fields()[i].type, ")"});
+    return line;
+  }
+  template <class Field>
+  static void check_codec(const Field& field, std::string_view codec)
+    requires requires { Format::check_codec(field, codec); }
+  {
+    Format::check_codec(field, codec);
+  }
+};
+
 /// The indexes of a run, which the plan has.
 template <class Files>
 class run_indexes {
@@ -56105,6 +56050,10 @@ class record_files : public opens_as_plan<
     static constexpr bool loads = requires(const opened& kept) { kept.indexes().are_ready(); };
     static constexpr bool glances = prefetching_session<session_type> &&
                                     requires(const opened& kept, manifest::place at) { kept.glance(at); };
+    static constexpr bool enters =
+        requires(const opened& kept, session_type& session, typename opened::worker& w) {
+          kept.enter(session, std::size_t{}, w);
+        };
     struct coming_sample {
       manifest::place place;
       value_place bytes;
@@ -56124,19 +56073,26 @@ class record_files : public opens_as_plan<
     static constexpr bool has_latency = latent_session<session_type>;
 
     reader(shared<const files> known, const projection& used)
-        : files_(std::move(known)), open_(*files_, files_->where), kept_(files_, used) {}
+        : files_(std::move(known)),
+          session_(files_->where.connect()),
+          seen_(files_->versions.size()),
+          kept_(files_, used) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
-      if (p.index - w.at.first >= w.samples) move_to(w, p.index);
-      w.at.sample = p.index - w.at.first;
-      if (kept_.reads()) open_.check(w.at.shard);
+      if constexpr (!enters) {
+        w.at = files_->locate(p.index);
+      } else {
+        if (p.index - w.at.first >= w.samples) move_to(w, p.index);
+        w.at.sample = p.index - w.at.first;
+      }
+      if (kept_.reads()) check(w.at.shard);
       try {
-        sink(kept_.open(open_.unread_session(), w.at, w));
-        if (kept_.needs_confirm(w)) open_.confirm(w.at.shard);
+        sink(kept_.open(session_, w.at, w));
+        if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.at.shard));
       } catch (error& e) {
-        if (kept_.needs_confirm(w)) open_.confirm(w.at.shard);
-        kept_.add_context(e, open_.unread_session(), w.at, w);
+        if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.at.shard));
+        kept_.add_context(e, session_, w.at, w);
         throw;
       }
     }
@@ -56158,26 +56114,25 @@ class record_files : public opens_as_plan<
     {
       if (i >= w.coming.count || w.coming.all[i].bytes.size == 0) return;
       const coming_sample& one = w.coming.all[i];
-      open_.unread_session().prefetch(files_->object(one.place.shard), one.bytes.begin,
-                                      std::min(maximum, one.bytes.size));
+      session_.prefetch(files_->object(one.place.shard), one.bytes.begin, std::min(maximum, one.bytes.size));
     }
 
     /// The key of a sample in its file, such as "train.beton:17".
     [[nodiscard]] std::string key(std::uint64_t index) const {
-      return kept_.key(open_.unread_session(), files_->locate(index));
+      return kept_.key(session_, files_->locate(index));
     }
     /// The bytes of a sample that are used.
     template <class Sink>
     void ranges(std::uint64_t index, Sink&& sink) const {
       if (index >= files_->shards.samples()) return;  // told when it is asked for
       const manifest::place place = files_->shards.locate(index);
-      kept_.ranges(open_.unread_session(), files_->object(place.shard), place, sink);
+      kept_.ranges(session_, files_->object(place.shard), place, sink);
     }
     /// Loads the missing indexes of the samples' files, several at once.
     void get_ready(std::span<const position> samples) const
       requires loads
     {
-      kept_.indexes().get_ready(open_.unread_session(), samples);
+      kept_.indexes().get_ready(session_, samples);
     }
     [[nodiscard]] bool is_ready() const noexcept
       requires loads
@@ -56185,20 +56140,29 @@ class record_files : public opens_as_plan<
       return kept_.indexes().are_ready();
     }
     /// That of the session.
-    [[nodiscard]] session_report report() const { return open_.report(); }
-    void cancel_reads() const noexcept { open_.cancel_reads(); }
+    [[nodiscard]] session_report report() const { return report_of(session_); }
+    void cancel_reads() const noexcept { end_reads(session_); }
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return kept_.bytes_per_sample(); }
 
    private:
     void move_to(worker& w, std::uint64_t index) const {
       w.samples = 0;
       w.at = files_->locate(index);
-      kept_.enter(open_.unread_session(), w.at.shard, w);
+      kept_.enter(session_, w.at.shard, w);
       w.samples = files_->shards.shards()[w.at.shard].samples;
     }
 
+    // At its first use, a file must be the one of the plan, if that knows its version. Takes no lock.
+    void check(std::size_t which) const {
+      if (files_->versions.empty() || seen_[which].load(std::memory_order_relaxed)) [[likely]]
+        return;
+      files_->compare(session_, which);
+      seen_[which].store(true, std::memory_order_relaxed);
+    }
+
     shared<const files> files_;
-    detail::open_files<Storage> open_;
+    mutable session_type session_;  // a session may be used by many threads
+    detail::fixed_array<std::atomic<bool>> seen_;
     opened kept_;
   };
 
@@ -57131,7 +57095,7 @@ PENSTOCK_INLINE void line_files::read(storage_facts where, session_view session,
     const std::uint64_t hash = hash_of_file(session, object, version.size);
     return file_facts{table.count, version.size, hash_words(hash ^ table.count, table.begins), hash};
   };
-  read_each(where, session, read_one, threads);
+  read_each(*this, where, session, read_one, threads);
   if (shards.samples() == 0)
     throw error(errc::argument,
                 "lines: the files are empty, or have blank lines alone: there are no lines in them")
@@ -57355,42 +57319,6 @@ struct row_files : known_files {
   void read(storage_facts where, session_view session, const extents* wanted, const row_finder& finder);
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/rows/row_files.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE void row_files::read(storage_facts where, session_view session, const extents* wanted,
-                                     const row_finder& finder) {
-  rows.resize(where.names.size());
-  read_each(where, session, [&](std::size_t i, object_version version) {
-    const auto object = static_cast<object_id>(i);
-    rows[i] = finder.find(finder.format, session, object, version.size);
-    const std::uint64_t hash = hash_of_file(session, object, version.size);
-    return file_facts{rows[i].shape[0], rows[i].shape.elements() * finder.item, hash, hash};
-  });
-  row = wanted != nullptr ? *wanted : rows.front().shape.drop_front();
-  row_bytes = finder.item * row.elements();
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    if (const extents found = rows[i].shape.drop_front(); !(found == row))
-      throw error(errc::shape, {"the rows of ", finder.what, " have shape ", to_string(found), ", and ",
-                                to_string(row), wanted != nullptr ? " was asked for" : " in ",
-                                wanted != nullptr ? "" : where.names.front()})
-          .in_file(path(i))
-          .at_offset(rows[i].described);
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/rows/array_rows.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
 template <std::uint64_t... Lengths>
 struct row_shape {
   using type = known_shape<Lengths...>;
@@ -57424,7 +57352,6 @@ class array_rows {
   /// Whether files are opened.
   [[nodiscard]] bool reads() const noexcept { return used_; }
   [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return used_ ? files_->row_bytes : 0; }
-  void enter(Session&, std::size_t, worker&) const noexcept {}
   [[nodiscard]] element open(Session& session, const manifest::place& at, worker& w) const {
     w.offset = files_->offset(at, files_->number(at, w.document));
     return element(Shape::of(files_->row), session, files_->object(at.shard), w.offset, w,
@@ -57449,6 +57376,26 @@ class array_rows {
   const Files* files_;  // which the reader holds
   bool used_;
 };
+
+inline void row_files::read(storage_facts where, session_view session, const extents* wanted,
+                            const row_finder& finder) {
+  rows.resize(where.names.size());
+  read_each(*this, where, session, [&](std::size_t i, object_version version) {
+    const auto object = static_cast<object_id>(i);
+    rows[i] = finder.find(finder.format, session, object, version.size);
+    const std::uint64_t hash = hash_of_file(session, object, version.size);
+    return file_facts{rows[i].shape[0], rows[i].shape.elements() * finder.item, hash, hash};
+  });
+  row = wanted != nullptr ? *wanted : rows.front().shape.drop_front();
+  row_bytes = finder.item * row.elements();
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (const extents found = rows[i].shape.drop_front(); !(found == row))
+      throw error(errc::shape, {"the rows of ", finder.what, " have shape ", to_string(found), ", and ",
+                                to_string(row), wanted != nullptr ? " was asked for" : " in ",
+                                wanted != nullptr ? "" : where.names.front()})
+          .in_file(path(i))
+          .at_offset(rows[i].described);
+}
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -63788,79 +63735,75 @@ inline constexpr detail::mix_fn mix{};
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// A source of the places of rows in local files. `Format` is as for `row_source`; `wanted` is the shape of a
-/// row, or null.
+/// Places of rows in local files, for `record_files`. `Format` is as for `row_source`; `wanted` is the shape
+/// of a row, or null.
 template <class Format, class T>
-class range_source : public opens_as_plan<range_source<Format, T>> {
- public:
-  using penstock_part = source_tag;
-  using element = file_range;
-  using value_type = T;
+struct range_layout {
   static constexpr std::string_view source_name = Format::source_name;
 
-  class reader {
-   public:
-    struct worker {};
+  struct files : row_files {
+    std::shared_ptr<const located_files> located;
 
-    explicit reader(shared<const row_files> known) noexcept : files_(std::move(known)) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& /*w*/, Sink&& sink) const {
-      const manifest::place place = files_->locate(p.index);
-      sink(file_range{place.shard, files_->offset(place, place.sample), files_->row_bytes});
+    files(const range_layout& chosen, storage_facts where, session_view session) {
+      read(where, session, chosen.wanted, finder_of<T>(chosen.format));
+      located_files all{.row = row};
+      for (std::size_t i = 0; i < versions.size(); ++i) {
+        if (swapped(i))
+          throw error(errc::format,
+                      {Format::holder,
+                       " has its numbers in the other byte order, and nobody turns them on their "
+                       "way to a device; read it with npy_rows, or store it anew"})
+              .in_file(path(i));
+        all.files.push_back({path(i), versions[i].size, versions[i].stamp});
+      }
+      located = std::make_shared<const located_files>(std::move(all));
     }
-    /// The file and the number of the row within it: "features.npy:17".
-    [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = files_->locate(index);
-      return detail::text({files_->path(place.shard), ":", place.sample});
+    [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+      return mix64(shards.fingerprint() ^ Format::mark());
     }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return sizeof(file_range); }
-
-   private:
-    shared<const row_files> files_;
+    [[nodiscard]] std::string describe() const {
+      return text({source_name, "(", versions.size(), " files): ", shards.samples(), " rows of ",
+                   to_string(row), " '", Format::type_name(), "', not read"});
+    }
   };
 
-  range_source(const file& where, const Format& format, const extents* wanted) {
-    shared<row_files> known(new row_files());
-    auto session = where.connect();
-    known->read(facts_of(where), session, wanted, finder_of<T>(format));
-    auto located = std::make_shared<located_files>();
-    located->row = known->row;
-    for (std::size_t i = 0; i < known->versions.size(); ++i) {
-      if (known->swapped(i))
-        throw error(errc::format, {Format::holder,
-                                   " has its numbers in the other byte order, and nobody "
-                                   "turns them on their way to a device; read it with npy_rows, or store it "
-                                   "anew"})
-            .in_file(known->path(i));
-      located->files.push_back({known->path(i), known->versions[i].size, known->versions[i].stamp});
+  /// Rows that are not read are all that a run keeps.
+  template <class Session>
+  struct opened : array_rows<files, T, row_shape<>, Session> {
+    using element = file_range;
+    struct worker {};
+
+    opened(const shared<const files>& all, const projection&) noexcept
+        : opened::array_rows(all, projection::none()), rows(all.get()) {}
+    [[nodiscard]] file_range open(Session&, const manifest::place& at, worker&) const noexcept {
+      return {at.shard, rows->offset(at, at.sample), rows->row_bytes};
     }
-    located_ = std::move(located);
-    files_ = std::move(known);
-  }
+    [[nodiscard]] static constexpr bool needs_confirm(const worker&) noexcept { return false; }
+    static void add_context(error&, Session&, const manifest::place&, const worker&) noexcept {}
+    [[nodiscard]] static constexpr std::uint64_t bytes_per_sample() noexcept { return sizeof(file_range); }
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return files_->shards.starts();
-  }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
+    const files* rows;
+  };
+
+  Format format;
+  const extents* wanted;
+};
+
+/// A source of the places of rows in local files.
+template <class Format, class T>
+class range_source : public record_files<range_layout<Format, T>, file, range_source<Format, T>> {
+ public:
+  using value_type = T;
+
+  range_source(file where, const Format& format, const extents* wanted)
+      : range_source::record_files({format, wanted}, std::move(where)) {}
+
   /// The shape of a row: the shape of the files minus their first dimension.
-  [[nodiscard]] const extents& row() const noexcept { return files_->row; }
+  [[nodiscard]] const extents& row() const noexcept { return this->known().row; }
   /// The files that the ranges are of; whoever reads them keeps it.
-  [[nodiscard]] const std::shared_ptr<const located_files>& located() const noexcept { return located_; }
-  /// Covers each file's name, size, rows and first and last 4 KiB.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return mix64(files_->shards.fingerprint() ^ Format::mark());
+  [[nodiscard]] const std::shared_ptr<const located_files>& located() const noexcept {
+    return this->known().located;
   }
-  [[nodiscard]] std::string describe() const {
-    return detail::text({source_name, "(", files_->versions.size(), " files): ", size(), " rows of ",
-                         to_string(files_->row), " '", Format::type_name(), "', not read"});
-  }
-  [[nodiscard]] reader connect() const noexcept { return reader(files_); }
-
- private:
-  shared<const row_files> files_;
-  std::shared_ptr<const located_files> located_;
 };
 
 }  // namespace detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/fixed_array.hpp>
 #include <penstock/base/shared.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/opens_as_plan.hpp>
@@ -9,7 +10,6 @@
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/files/file_pattern.hpp>
 #include <penstock/source/files/known_files.hpp>
-#include <penstock/source/files/stored_files.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/record_format.hpp>
 #include <penstock/source/records/open_records.hpp>
@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -74,6 +75,10 @@ class record_files : public opens_as_plan<
     static constexpr bool loads = requires(const opened& kept) { kept.indexes().are_ready(); };
     static constexpr bool glances = prefetching_session<session_type> &&
                                     requires(const opened& kept, manifest::place at) { kept.glance(at); };
+    static constexpr bool enters =
+        requires(const opened& kept, session_type& session, typename opened::worker& w) {
+          kept.enter(session, std::size_t{}, w);
+        };
     struct coming_sample {
       manifest::place place;
       value_place bytes;
@@ -93,19 +98,26 @@ class record_files : public opens_as_plan<
     static constexpr bool has_latency = latent_session<session_type>;
 
     reader(shared<const files> known, const projection& used)
-        : files_(std::move(known)), open_(*files_, files_->where), kept_(files_, used) {}
+        : files_(std::move(known)),
+          session_(files_->where.connect()),
+          seen_(files_->versions.size()),
+          kept_(files_, used) {}
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
-      if (p.index - w.at.first >= w.samples) move_to(w, p.index);
-      w.at.sample = p.index - w.at.first;
-      if (kept_.reads()) open_.check(w.at.shard);
+      if constexpr (!enters) {
+        w.at = files_->locate(p.index);
+      } else {
+        if (p.index - w.at.first >= w.samples) move_to(w, p.index);
+        w.at.sample = p.index - w.at.first;
+      }
+      if (kept_.reads()) check(w.at.shard);
       try {
-        sink(kept_.open(open_.session(), w.at, w));
-        if (kept_.needs_confirm(w)) open_.confirm(w.at.shard);
+        sink(kept_.open(session_, w.at, w));
+        if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.at.shard));
       } catch (error& e) {
-        if (kept_.needs_confirm(w)) open_.confirm(w.at.shard);
-        kept_.add_context(e, open_.session(), w.at, w);
+        if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.at.shard));
+        kept_.add_context(e, session_, w.at, w);
         throw;
       }
     }
@@ -127,26 +139,25 @@ class record_files : public opens_as_plan<
     {
       if (i >= w.coming.count || w.coming.all[i].bytes.size == 0) return;
       const coming_sample& one = w.coming.all[i];
-      open_.session().prefetch(files_->object(one.place.shard), one.bytes.begin,
-                               std::min(maximum, one.bytes.size));
+      session_.prefetch(files_->object(one.place.shard), one.bytes.begin, std::min(maximum, one.bytes.size));
     }
 
     /// The key of a sample in its file, such as "train.beton:17".
     [[nodiscard]] std::string key(std::uint64_t index) const {
-      return kept_.key(open_.session(), files_->locate(index));
+      return kept_.key(session_, files_->locate(index));
     }
     /// The bytes of a sample that are used.
     template <class Sink>
     void ranges(std::uint64_t index, Sink&& sink) const {
       if (index >= files_->shards.samples()) return;  // told when it is asked for
       const manifest::place place = files_->shards.locate(index);
-      kept_.ranges(open_.session(), files_->object(place.shard), place, sink);
+      kept_.ranges(session_, files_->object(place.shard), place, sink);
     }
     /// Loads the missing indexes of the samples' files, several at once.
     void get_ready(std::span<const position> samples) const
       requires loads
     {
-      kept_.indexes().get_ready(open_.session(), samples);
+      kept_.indexes().get_ready(session_, samples);
     }
     [[nodiscard]] bool is_ready() const noexcept
       requires loads
@@ -154,20 +165,29 @@ class record_files : public opens_as_plan<
       return kept_.indexes().are_ready();
     }
     /// That of the session.
-    [[nodiscard]] session_report report() const { return open_.report(); }
-    void cancel_reads() const noexcept { open_.cancel_reads(); }
+    [[nodiscard]] session_report report() const { return report_of(session_); }
+    void cancel_reads() const noexcept { end_reads(session_); }
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return kept_.bytes_per_sample(); }
 
    private:
     void move_to(worker& w, std::uint64_t index) const {
       w.samples = 0;
       w.at = files_->locate(index);
-      kept_.enter(open_.session(), w.at.shard, w);
+      kept_.enter(session_, w.at.shard, w);
       w.samples = files_->shards.shards()[w.at.shard].samples;
     }
 
+    // At its first use, a file must be the one of the plan, if that knows its version. Takes no lock.
+    void check(std::size_t which) const {
+      if (files_->versions.empty() || seen_[which].load(std::memory_order_relaxed)) [[likely]]
+        return;
+      files_->compare(session_, which);
+      seen_[which].store(true, std::memory_order_relaxed);
+    }
+
     shared<const files> files_;
-    detail::open_files<Storage> open_;
+    mutable session_type session_;  // a session may be used by many threads
+    detail::fixed_array<std::atomic<bool>> seen_;
     opened kept_;
   };
 

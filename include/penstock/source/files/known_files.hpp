@@ -9,18 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
 namespace detail {
-
-/// What was found in a file when a plan was made; `content` is a hash for the fingerprint, and `ends` that of
-/// `hash_of_file`, if it is known.
-struct file_facts {
-  std::uint64_t samples = 0, payload = 0, content = 0, ends = 0;
-};
 
 /// The files of a dataset as they were when its plan was made.
 struct known_files {
@@ -43,21 +36,10 @@ struct known_files {
   void compare(session_view session, std::size_t shard) const;
   /// The first of these alone, by the version.
   void compare_version(session_view session, std::size_t shard) const;
-  /// Reads all objects, several at a time, in up to `threads` threads (0: one per processor, or 32 for
-  /// distant ones): `read(i, version)` returns what is in one. Throws what it throws, with the object's name,
-  /// and errc::argument if there is none.
-  template <class Read>
-  void read_each(storage_facts where, session_view session, Read&& read, std::size_t threads = 0) {
-    read_all(where, session, threads, &read, [](void* self, std::size_t i, object_version version) {
-      return (*static_cast<std::remove_reference_t<Read>*>(self))(i, version);
-    });
-  }
   /// Notes the ends of an object, for `compare`.
   void learn_ends(object_id id, std::uint64_t hash);
 
  private:
-  void read_all(storage_facts where, session_view session, std::size_t threads, void* self,
-                file_facts (*read)(void* self, std::size_t i, object_version version));
   [[noreturn]] void no_such_sample(std::uint64_t index) const;
 };
 

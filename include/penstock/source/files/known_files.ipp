@@ -6,10 +6,8 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
-#include <penstock/source/files/parallel.hpp>
 
 #include <algorithm>
-#include <span>
 #include <utility>
 
 namespace penstock::inline v0_1 {
@@ -34,33 +32,6 @@ PENSTOCK_INLINE void known_files::compare(session_view session, std::size_t shar
         "open it again")
         .in_file(path(shard))
         .recurring();
-}
-
-PENSTOCK_INLINE void known_files::read_all(storage_facts where, session_view session, std::size_t threads,
-                                           void* self,
-                                           file_facts (*read)(void* self, std::size_t i,
-                                                              object_version version)) {
-  const std::span<const std::string> names = where.names;
-  if (names.empty()) throw error(errc::argument, "a dataset needs at least one file");
-  versions.resize(names.size());
-  ends.resize(names.size());
-  std::vector<manifest::shard> entries(names.size());
-  constexpr std::size_t distant = 32;
-  for_each_in_parallel(names.size(), threads != 0 || where.local ? threads : distant, [&](std::size_t i) {
-    const auto object = static_cast<object_id>(i);
-    try {
-      const object_version version = versions[i] = session.version(object);
-      const file_facts found = read(self, i, version);
-      ends[i] = found.ends != 0 ? found.ends : ends_of(session, object, version.size);
-      session.confirm(object);
-      entries[i] = {names[i], version.size, found.samples, found.payload, found.content, version.stamp};
-    } catch (error& e) {
-      session.confirm(object);
-      e.in_file(names[i]);
-      throw;
-    }
-  });
-  shards = manifest(std::move(entries));
 }
 
 PENSTOCK_INLINE void known_files::learn_ends(object_id id, std::uint64_t hash) {

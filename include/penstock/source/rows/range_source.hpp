@@ -10,7 +10,6 @@
 #include <penstock/core/tensor.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/record_files.hpp>
-#include <penstock/source/rows/array_rows.hpp>
 #include <penstock/source/rows/row_files.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/session_view.hpp>
@@ -65,7 +64,6 @@ struct range_layout {
 
     opened(const shared<const files>& all, const projection&) noexcept
         : opened::array_rows(all, projection::none()), rows(all.get()) {}
-    static void enter(Session&, std::size_t, worker&) noexcept {}
     [[nodiscard]] file_range open(Session&, const manifest::place& at, worker&) const noexcept {
       return {at.shard, rows->offset(at, at.sample), rows->row_bytes};
     }

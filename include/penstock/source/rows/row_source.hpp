@@ -5,7 +5,6 @@
 #include <penstock/core/random.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/source/record_files.hpp>
-#include <penstock/source/rows/array_rows.hpp>
 #include <penstock/source/rows/row_files.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>

@@ -9,6 +9,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/packed_format.hpp>
+#include <penstock/source/files/stored_files.hpp>
 
 #include <algorithm>
 #include <string>
@@ -113,7 +114,7 @@ PENSTOCK_INLINE void line_files::read(storage_facts where, session_view session,
     const std::uint64_t hash = hash_of_file(session, object, version.size);
     return file_facts{table.count, version.size, hash_words(hash ^ table.count, table.begins), hash};
   };
-  read_each(where, session, read_one, threads);
+  read_each(*this, where, session, read_one, threads);
   if (shards.samples() == 0)
     throw error(errc::argument,
                 "lines: the files are empty, or have blank lines alone: there are no lines in them")
