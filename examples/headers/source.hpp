@@ -20,6 +20,7 @@
 #include <penstock/source/energon.hpp>
 #include <penstock/source/idx_gz.hpp>
 #include <penstock/source/mds_writer.hpp>
+#include <penstock/source/record_files.hpp>
 #include <penstock/source/tfrecord_writer.hpp>
 
 #include <zlib.h>
@@ -63,6 +64,23 @@ std::string npy(const penstock::extents& shape) {
   return {reinterpret_cast<const char*>(file.data()), file.size()};
 }
 
+/// Files of pairs: a number and a text of eight bytes each.
+struct pairs {
+  static constexpr std::string_view source_name = "pairs";
+  struct index {
+    std::uint64_t size;
+    std::vector<penstock::record_field> names{{"number", "int64"}, {"text", "text"}};
+    [[nodiscard]] std::uint64_t records() const { return size / 16; }
+    [[nodiscard]] const std::vector<penstock::record_field>& fields() const { return names; }
+    [[nodiscard]] penstock::value_place place(std::uint64_t record, std::size_t field) const {
+      return {16 * record + 8 * field, 8};
+    }
+  };
+  [[nodiscard]] index read_index(penstock::session_view session, penstock::object_id file) const {
+    return {session.size(file)};
+  }
+};
+
 void write_gzip(const std::string& path, std::string_view bytes) {
   const gzFile file = gzopen(path.c_str(), "wb");
   gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
@@ -92,6 +110,8 @@ const bool has_files = [] {
   }
   for (const auto& name : penstock::expand_braces("captions-{00..15}.txt")) write_file(name, "a dog\n");
   write_file("corpus.jsonl", "{\"text\": \"a dog\"}\n");
+
+  for (const char* name : {"pairs-0.bin", "pairs-1.bin"}) write_file(name, "12345678ein Text");
 
   const std::string tokens(10'000, '\1');
   write_file("train.bin", tokens);

@@ -23,6 +23,8 @@
 #include <penstock/source/npy_rows.hpp>
 #include <penstock/source/npz_rows.hpp>
 #include <penstock/source/raw_ranges.hpp>
+#include <penstock/source/record_files.hpp>
+#include <penstock/source/record_format.hpp>
 #include <penstock/source/shard_names.hpp>
 #include <penstock/source/shard_writer.hpp>
 #include <penstock/source/synthetic.hpp>

@@ -6522,7 +6522,7 @@ namespace detail {
 /// A value of `ffcv` that may be pixels, or a compressed image.
 template <class T>
 concept ffcv_image_value = requires(const T& value) {
-  { value.image().raw_image } -> std::convertible_to<bool>;
+  { value.place().raw_image } -> std::convertible_to<bool>;
 };
 }  // namespace detail
 
@@ -6558,7 +6558,7 @@ class ffcv_image {
   template <byte_element Bytes>
   [[nodiscard]] image_type decode(const Bytes& in, scratch& s) const {
     if constexpr (detail::ffcv_image_value<Bytes>) {
-      const auto& found = in.image();
+      const auto& found = in.place();
       if (found.raw_image)
         return {std::in_place_index<0>,
                 raw_image<rgb8>(std::get<0>(s), in.finish(), image_size{found.width, found.height}, false)};
@@ -55015,47 +55015,157 @@ PENSTOCK_INLINE std::string directory::describe() const {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/record_format.hpp
+
+/// What a format of files of records is, for `record_files`.
+namespace penstock::inline v0_1 {
+
+/// A field of a format's records. `in_index`: its values are part of the index, so that nothing is read.
+struct record_field {
+  std::string name, type;
+  bool in_index = false;
+  friend bool operator==(const record_field&, const record_field&) = default;
+};
+
+/// Where a value of a record is: bytes of its file, or, of a field that is in the index, bytes in memory that
+/// live as long as the index. A format may derive from it to tell its codecs more.
+struct value_place {
+  std::uint64_t begin = 0, size = 0;
+  const std::byte* in_memory = nullptr;
+};
+
+/// An index that knows where each value is: `place(record, field)` returns a `value_place`, or throws.
+template <class I>
+concept places_values = requires(const I& index, std::uint64_t record, std::size_t field) {
+  { index.place(record, field) } -> std::derived_from<value_place>;
+};
+/// An index that knows where records are, which say themselves where their values are: `record(i)` is the
+/// place of the record, and `divide(i, bytes, places)` finds the values in its first bytes, at least the
+/// `head()` that this needs. Such records are read as a whole below 32 KiB, and their values one by one
+/// above.
+template <class I>
+concept divides_records =
+    requires(const I& index, std::uint64_t record, bytes_view bytes, std::span<value_place> places) {
+      { index.record(record) } -> std::same_as<value_place>;
+      { index.head() } -> std::convertible_to<std::uint64_t>;
+      index.divide(record, bytes, places);
+    };
+
+/// A list of fields that an index keeps, such as `const std::vector<record_field>&`.
+template <class L>
+concept listed_fields = std::is_lvalue_reference_v<L> && requires(const L fields, std::size_t field) {
+  { fields.size() } -> std::convertible_to<std::size_t>;
+  { fields[field] } -> std::convertible_to<const record_field&>;
+  { fields == fields } -> std::convertible_to<bool>;
+};
+
+/// What a format knows about a file: an object that is kept as long as the plan. Any number of threads may
+/// call its members at once. Members marked "optional" may be missing.
+///
+///   records()               how many there are
+///   fields()                a reference to a list of `record_field`, the same in all files
+///   place(record, field)    see `places_values`; or record, head and divide, see `divides_records`
+///   key(record)             optional: a text; without it a record's key is "file:17"
+///   mark()                  optional: a hash that changes when the dataset does, for the fingerprint; without it the
+///                           places of all values are hashed
+///   payload()               optional: the bytes of its values; without it the size of the file
+///   prefetch(record)        optional: prefetches the memory that `place` will look at
+template <class I>
+concept record_index = (places_values<I> || divides_records<I>)&&requires(const I& index) {
+  { index.records() } -> std::convertible_to<std::uint64_t>;
+  { index.fields() } -> listed_fields;
+};
+
+/// A format of files of records: a value that says how the index of a file is read.
+///
+///   source_name                      its name in messages
+///   index                            see `record_index`
+///   read_index(session, object)      reads it; throws `errc::format`, with the offset, for what is none. What lies in
+///                                    another file is part of the value
+///   mark                             optional: a number that is mixed into the fingerprint; without it a hash of the name
+///   check_codec(field, codec)        optional, static: throws if a codec of that name cannot read a field
+template <class F>
+concept record_format =
+    std::copy_constructible<F> && requires(const F& format, session_view session, object_id object) {
+      { F::source_name } -> std::convertible_to<std::string_view>;
+      requires record_index<typename F::index>;
+      { format.read_index(session, object) } -> std::same_as<typename F::index>;
+    };
+
+namespace detail {
+
+/// A format that says itself how its files are kept and opened.
+template <class F>
+concept own_layout = requires { typename F::files; };
+
+/// Says what a format lacks, in one sentence.
+template <class F>
+consteval bool explain_format() {
+  if constexpr (own_layout<F>)
+    return true;
+  else if constexpr (!requires { typename F::index; })
+    static_assert(
+        requires { typename F::index; },
+        "penstock: a record_format needs a type `index`, what is kept of a file");
+  else if constexpr (!places_values<typename F::index> && !divides_records<typename F::index>)
+    static_assert(places_values<typename F::index>,
+                  "penstock: the index of a record_format needs `value_place place(std::uint64_t record, "
+                  "std::size_t field) const`, or record, head and divide; see divides_records");
+  else if constexpr (!record_index<typename F::index>)
+    static_assert(record_index<typename F::index>,
+                  "penstock: the index of a record_format needs `std::uint64_t records() const`, and `const "
+                  "std::vector<record_field>& fields() const`");
+  else
+    static_assert(
+        record_format<F>,
+        "penstock: a record_format needs `static constexpr std::string_view source_name`, and `index "
+        "read_index(session_view, object_id) const`");
+  return true;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/files/stored_files.hpp
 
-/// What sources of plain files share: the files of a run, and arrays in them that have not been read.
+/// What sources of plain files share: reading them for a plan, and arrays in them that have not been read.
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// The files of a run. At its first use, each file is checked for changes since the plan was made.
-template <storage Storage>
-class open_files {
- public:
-  using session_type = typename Storage::session;
-
-  open_files(const known_files& known, const Storage& where)
-      : files_(&known), session_(where.connect()), seen_(known.versions.size()) {}
-
-  /// The session, for reads of that shard. Takes no lock.
-  [[nodiscard]] session_type& session(std::size_t shard) const {
-    if (!seen_[shard].load(std::memory_order_relaxed)) [[unlikely]] {
-      files_->compare(session_, shard);
-      seen_[shard].store(true, std::memory_order_relaxed);
-    }
-    return session_;
-  }
-  /// The session, for samples that are never read.
-  [[nodiscard]] session_type& unread_session() const noexcept { return session_; }
-  /// Call after a sample of that shard has been used, or using it failed; see `penstock::confirm`.
-  void confirm(std::size_t shard) const { penstock::confirm(session_, files_->object(shard)); }
-  /// That of the session.
-  [[nodiscard]] session_report report() const { return report_of(session_); }
-  void cancel_reads() const noexcept { end_reads(session_); }
-  /// Calls `sink` for a range of a shard; see `ranges` in source/concepts.hpp.
-  template <class Sink>
-  void range(std::size_t shard, std::uint64_t offset, std::uint64_t size, Sink&& sink) const {
-    sink(session_, files_->object(shard), offset, size);
-  }
-
- private:
-  const known_files* files_;      // belongs to the plan, which the reader holds
-  mutable session_type session_;  // a session may be used by many threads
-  fixed_array<std::atomic<bool>> seen_;
+/// What was found in a file when a plan was made; `content` is a hash for the fingerprint, and `ends` that of
+/// `hash_of_file`, if it is known.
+struct file_facts {
+  std::uint64_t samples = 0, payload = 0, content = 0, ends = 0;
 };
+
+/// Reads all objects of a storage, several at a time, in up to `threads` threads (0: one per processor, or 32
+/// for distant ones): `read(i, version)` returns what is in one. Throws what it throws, with the object's
+/// name, and errc::argument if there is none.
+template <class Read>
+void read_each(known_files& files, storage_facts where, session_view session, Read&& read,
+               std::size_t threads = 0) {
+  const std::span<const std::string> names = where.names;
+  if (names.empty()) throw error(errc::argument, "a dataset needs at least one file");
+  files.versions.resize(names.size());
+  files.ends.resize(names.size());
+  std::vector<manifest::shard> entries(names.size());
+  constexpr std::size_t distant = 32;
+  for_each_in_parallel(names.size(), threads != 0 || where.local ? threads : distant, [&](std::size_t i) {
+    const auto object = static_cast<object_id>(i);
+    try {
+      const object_version version = files.versions[i] = session.version(object);
+      const file_facts found = read(i, version);
+      files.ends[i] = found.ends != 0 ? found.ends : ends_of(session, object, version.size);
+      session.confirm(object);
+      entries[i] = {names[i], version.size, found.samples, found.payload, found.content, version.stamp};
+    } catch (error& e) {
+      session.confirm(object);
+      e.in_file(names[i]);
+      throw;
+    }
+  });
+  files.shards = manifest(std::move(entries));
+}
 
 /// The state of one worker for arrays in files.
 template <class Session>
@@ -55144,7 +55254,708 @@ class stored_array : public Shape {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/records/ffcv_files.hpp
+// ---- penstock/source/records/record_sample.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The type of a field, which some formats call its encoding.
+template <class Field>
+[[nodiscard]] std::string_view type_of(const Field& field) noexcept {
+  if constexpr (requires { field.type; })
+    return field.type;
+  else
+    return field.encoding;
+}
+
+template <class Index>
+struct place_type {
+  using type = value_place;
+};
+template <places_values Index>
+struct place_type<Index> {
+  using type = decltype(std::declval<const Index&>().place(std::uint64_t{}, std::size_t{}));
+};
+
+/// The state of one worker, and its current record. Values are shown in place where the session can;
+/// elsewhere a record that says itself where its values are is read as a whole if it is small, and all other
+/// values one by one, straight into their destinations.
+template <class Session, class Files>
+class record_worker : public fetch_link<Session> {
+  using index_type = typename Files::index_type;
+  static constexpr bool divided = !places_values<index_type>;
+
+ public:
+  using place_type = typename detail::place_type<index_type>::type;
+  static constexpr bool views = viewing_session<Session>;
+
+  /// Moves to another file.
+  void enter(const Files& files, std::size_t shard, const index_type& index) {
+    files_ = &files;
+    index_ = &index;
+    shard_ = shard;
+    const auto& fields = files.fields_of(shard);
+    if (fields_ == &fields) return;
+    fields_ = &fields;
+    values_.assign(fields.size(), {});
+    rooms_.resize(fields.size());
+    if constexpr (divided) places_.resize(fields.size());
+  }
+  /// Moves to a record of the file; with `unread`, none of its values may be asked for.
+  void begin(Session& session, std::uint64_t record, [[maybe_unused]] bool unread) {
+    session_ = &session;
+    record_ = record;
+    touched_ = nothing;
+    needs_confirm_ = views;
+    ++generation_;
+    if constexpr (divided) {
+      whole_ = {};
+      if (unread)
+        places_.assign(places_.size(), {});  // they are unknown, and look empty
+      else
+        divide();
+    }
+  }
+  /// Whether bytes were shown in place, which only `confirm` makes sure of.
+  [[nodiscard]] bool needs_confirm() const noexcept { return needs_confirm_; }
+
+  [[nodiscard]] const place_type& place(std::size_t field) {
+    if constexpr (divided) {
+      return places_[field];
+    } else {
+      value& one = values_[field];
+      if (one.found != generation_) {
+        // Made where it stays: a copy of what was just written in narrower pieces would wait for the stores.
+        ::new (static_cast<void*>(&one.place)) place_type(index_->place(record_, field));
+        one.found = generation_;
+      }
+      return one.place;
+    }
+  }
+  void read(std::size_t field, mutable_bytes into) {
+    const place_type& where = touch(field);
+    if (into.empty()) return;
+    if (const bytes_view there = shown(where); !there.empty())
+      std::memcpy(into.data(), there.data(), into.size());
+    else
+      session_->read(object(), where.begin, into);
+  }
+  [[nodiscard]] bytes_view finish(std::size_t field) {
+    const place_type& where = touch(field);
+    if (where.size == 0) return {};
+    if (const bytes_view there = shown(where); !there.empty()) return there;
+    value& one = values_[field];
+    buffer& room = rooms_[field];
+    if (one.read != generation_) {
+      room.resize_for_overwrite(to_size(where.size));
+      session_->read(object(), where.begin, room.span());
+      one.read = generation_;
+    }
+    return room.view();
+  }
+
+  void check_codec(std::size_t field, std::string_view codec)
+    requires requires(const Files& files) { files.check_codec(files.fields_of(0)[field], codec); }
+  {
+    (void)touch(field);  // where an error of the codec belongs
+    std::string_view& checked = values_[field].codec;
+    if (checked.data() == codec.data() && checked.size() == codec.size()) return;
+    Files::check_codec((*fields_)[field], codec);
+    checked = codec;
+  }
+  [[nodiscard]] const auto& fields() const noexcept { return *fields_; }
+  [[nodiscard]] std::string_view path() const { return files_->path(shard_); }
+  [[nodiscard]] std::string_view key() const {
+    key_.clear();
+    files_->append_key(key_, shard_, *index_, record_);
+    return key_;
+  }
+  /// Adds file, offset and key to an error.
+  void add_context(error& e) const {
+    // An offset without a file comes from a codec and counts from the value's first byte.
+    if (e.file().empty() && e.offset() && touched_ != nothing) e.within("the value", touched_);
+    e.in_file(files_->path(shard_)).for_key(key());
+    if (touched_ != nothing)
+      e.at_offset(touched_);
+    else if constexpr (divided)
+      e.at_offset(index_->record(record_).begin);
+  }
+
+ private:
+  static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
+  static constexpr std::uint64_t direct = 32_KiB;
+
+  struct value {
+    place_type place;
+    std::uint64_t found = 0, read = 0;  // in which generation
+    std::string_view codec;             // that was checked last
+  };
+
+  [[nodiscard]] object_id object() const noexcept { return static_cast<object_id>(shard_); }
+  const place_type& touch(std::size_t field) {
+    const place_type& where = place(field);
+    if (where.in_memory == nullptr) touched_ = where.begin;
+    return where;
+  }
+  void divide() {
+    const value_place all = index_->record(record_);
+    whole_begin_ = touched_ = all.begin;
+    whole_ = in_session(all.begin, all.size);
+    bytes_view head = whole_;
+    if (whole_.empty()) {
+      const std::uint64_t needed = index_->head();
+      const std::uint64_t first = all.size < direct || needed > all.size ? all.size : needed;
+      head_.resize_for_overwrite(to_size(first));
+      if (first != 0) session_->read(object(), all.begin, head_.span());
+      head = head_.view();
+      if (first == all.size) whole_ = head;
+    }
+    index_->divide(record_, head, places_);
+    touched_ = nothing;
+  }
+  /// The bytes of a value where no read is needed.
+  [[nodiscard]] bytes_view shown(const place_type& where) {
+    if (where.in_memory != nullptr) return {where.in_memory, to_size(where.size)};
+    if constexpr (divided)
+      return whole_.empty() ? whole_
+                            : whole_.subspan(to_size(where.begin - whole_begin_), to_size(where.size));
+    else
+      return in_session(where.begin, where.size);
+  }
+  [[nodiscard]] bytes_view in_session(std::uint64_t begin, std::uint64_t size) {
+    if constexpr (views) {
+      return session_->view(object(), begin, size);
+    } else {
+      if constexpr (mapped_session<Session>)
+        if (session_->mapped(object())) {
+          needs_confirm_ = true;
+          return session_->view(object(), begin, size);
+        }
+      return this->find(*session_, object(), begin, size);
+    }
+  }
+
+  Session* session_ = nullptr;
+  const Files* files_ = nullptr;
+  const index_type* index_ = nullptr;
+  const std::remove_cvref_t<decltype(std::declval<const Files&>().fields_of(0))>* fields_ = nullptr;
+  std::size_t shard_ = 0;
+  std::uint64_t record_ = 0;
+  std::uint64_t generation_ = 0;
+  std::uint64_t touched_ = nothing;  // the offset of the bytes requested last
+  bool needs_confirm_ = false;
+  std::vector<value> values_;  // by field
+  std::vector<buffer> rooms_;  // by field
+  // of a record that says itself where its values are
+  std::vector<value_place> places_;
+  bytes_view whole_;  // empty: values are read one by one
+  std::uint64_t whole_begin_ = 0;
+  buffer head_;
+  mutable std::string key_;
+};
+
+/// A value of a field: bytes that know their type. Valid during the call that delivers its record.
+template <class Worker>
+class stored_value {
+ public:
+  using unfinished = void;
+  /// Views of mapped files are valid as long as the run, so holding one needs no copy.
+  static constexpr bool lasting = Worker::views;
+
+  stored_value() = default;
+  stored_value(Worker& worker, std::size_t field) noexcept : worker_(&worker), field_(field) {}
+
+  [[nodiscard]] std::uint64_t size() const { return place().size; }
+  /// The offset of the bytes in the file; 0 if they are in the index.
+  [[nodiscard]] std::uint64_t offset() const { return place().begin; }
+  void read_into(mutable_bytes into) const {
+    if (into.size() != size())
+      throw error(errc::argument, {"a value of ", size(), " bytes was to be read into ", into.size()});
+    worker_->read(field_, into);
+  }
+  [[nodiscard]] bytes_view finish() const { return worker_->finish(field_); }
+  /// The field's type, as the format writes it.
+  [[nodiscard]] std::string_view encoding() const noexcept { return type_of(worker_->fields()[field_]); }
+  [[nodiscard]] const typename Worker::place_type& place() const { return worker_->place(field_); }
+  /// Throws `errc::format` if a codec of this name cannot read the field.
+  void check_codec(std::string_view codec) const
+    requires requires(Worker& worker, std::size_t field) { worker.check_codec(field, codec); }
+  {
+    worker_->check_codec(field_, codec);
+  }
+
+ private:
+  Worker* worker_ = nullptr;
+  std::size_t field_ = 0;
+};
+
+/// An open sample of a file of records: a member for each field.
+template <class Worker>
+class record_sample {
+ public:
+  using is_open_sample = void;
+  using blob_type = stored_value<Worker>;
+
+  explicit record_sample(Worker& worker) noexcept : worker_(&worker) {}
+
+  [[nodiscard]] std::string_view key() const { return worker_->key(); }
+  [[nodiscard]] std::string_view url() const { return worker_->path(); }
+  [[nodiscard]] std::size_t size() const noexcept { return worker_->fields().size(); }
+  [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return worker_->fields()[i].name; }
+  [[nodiscard]] blob_type member(std::size_t i) const noexcept { return {*worker_, i}; }
+
+ private:
+  Worker* worker_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/records/open_records.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Covers where the values of all records are, and those that the index has.
+template <class Index>
+[[nodiscard]] std::uint64_t mark_of(const Index& index) {
+  if constexpr (requires { index.mark(); }) {
+    return index.mark();
+  } else {
+    std::uint64_t mark = index.records();
+    const auto add = [&](const value_place& one) {
+      mark = hash_words(mark, std::array{one.begin, one.size});
+      if (one.in_memory != nullptr) mark = hash_bytes(mark, {one.in_memory, to_size(one.size)});
+    };
+    for (std::uint64_t i = 0; i < index.records(); ++i)
+      if constexpr (places_values<Index>)
+        for (std::size_t field = 0; field < index.fields().size(); ++field) add(index.place(i, field));
+      else
+        add(index.record(i));
+    return mark;
+  }
+}
+
+/// The bytes of values in a file of that size.
+template <class Index>
+[[nodiscard]] std::uint64_t payload_of(const Index& index, std::uint64_t size) {
+  if constexpr (requires { index.payload(); })
+    return index.payload();
+  else
+    return size;
+}
+
+/// The files of a format as part of a plan, with all their indexes.
+template <class Format>
+struct indexed_files : known_files {
+  using index_type = typename Format::index;
+  std::vector<owned<const index_type>> indexes;  // by shard
+
+  indexed_files(const Format& format, storage_facts where, session_view session)
+      : indexes(where.names.size()) {
+    read_each(*this, where, session, [&](std::size_t i, object_version version) {
+      indexes[i] = owned(new const index_type(format.read_index(session, static_cast<object_id>(i))));
+      const index_type& index = *indexes[i];
+      return file_facts{index.records(), payload_of(index, version.size), mark_of(index)};
+    });
+    for (std::size_t i = 1; i < indexes.size(); ++i)
+      if (!(indexes[i]->fields() == fields()))
+        throw error(errc::format, {"the file has other fields than the first one, '", path(0), "'"})
+            .in_file(path(i));
+  }
+
+  [[nodiscard]] const auto& fields() const noexcept { return indexes.front()->fields(); }
+  [[nodiscard]] const auto& fields_of(std::size_t) const noexcept { return fields(); }
+  void append_key(std::string& to, std::size_t shard, const index_type& index, std::uint64_t record) const {
+    if constexpr (requires { index.key(record); })
+      append(to, {std::string_view(index.key(record))});
+    else
+      append(to, {path(shard).substr(path(shard).rfind('/') + 1), ":", record});
+  }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    if constexpr (requires { Format::mark; })
+      return mix64(shards.fingerprint() ^ Format::mark);
+    else
+      return mix64(shards.fingerprint() ^ hash_bytes(0, bytes_of(Format::source_name)));
+  }
+  [[nodiscard]] std::string describe() const {
+    std::string line =
+        text({Format::source_name, "(", indexes.size(), indexes.size() == 1 ? " file, " : " files, ",
+              shards.bytes(), " bytes): ", shards.samples(), " samples of "});
+    for (std::size_t i = 0; i < fields().size(); ++i)
+      append(line, {i == 0 ? "" : ", ", fields()[i].name, " (", fields()[i].type, ")"});
+    return line;
+  }
+  template <class Field>
+  static void check_codec(const Field& field, std::string_view codec)
+    requires requires { Format::check_codec(field, codec); }
+  {
+    Format::check_codec(field, codec);
+  }
+};
+
+/// The indexes of a run, which the plan has.
+template <class Files>
+class run_indexes {
+ public:
+  explicit run_indexes(const shared<const Files>& files) noexcept : files_(files.get()) {}
+  [[nodiscard]] const auto& get(session_view, std::size_t shard) const noexcept {
+    return *files_->indexes[shard];
+  }
+  [[nodiscard]] const auto* find(std::size_t shard) const noexcept { return files_->indexes[shard].get(); }
+
+ private:
+  const Files* files_;
+};
+
+/// Those of files whose `load(session, shard)` reads the index of one when it is first used.
+template <class Files>
+  requires requires(const Files& files, session_view session) { files.load(session, std::size_t{}); }
+class run_indexes<Files> {
+  using index_type = typename Files::index_type;
+
+ public:
+  explicit run_indexes(const shared<const Files>& files)
+      : files_(files.get()),
+        loaded_(
+            new loaded_once<index_type>(files->shards.shards().size(), files->shards.starts()->size() - 1)) {}
+  [[nodiscard]] const index_type& get(session_view session, std::size_t shard) const {
+    const index_type* known = loaded_->find(shard);
+    return known != nullptr ? *known : loaded_->get(shard, [&] { return files_->load(session, shard); });
+  }
+  /// Null if it is not loaded.
+  [[nodiscard]] const index_type* find(std::size_t shard) const noexcept { return loaded_->find(shard); }
+  void get_ready(session_view session, std::span<const position> samples) const {
+    loaded_->get_ready(
+        samples, [&](std::uint64_t index) { return files_->locate(index).shard; },
+        [&](std::size_t shard) { (void)get(session, shard); });
+  }
+  [[nodiscard]] bool are_ready() const noexcept { return loaded_->complete(); }
+
+ private:
+  const Files* files_;
+  owned<loaded_once<index_type>> loaded_;
+};
+
+/// What a run keeps for files of records: their indexes, and which fields are used.
+template <class Files, class Session>
+class open_records {
+  using index_type = typename Files::index_type;
+
+ public:
+  using worker = record_worker<Session, Files>;
+  using element = record_sample<worker>;
+
+  open_records(const shared<const Files>& files, const projection& used)
+      : files_(files.get()), indexes_(files), unread_(used.nothing()) {
+    if constexpr (places_values<index_type>) {
+      for (std::size_t i = 0; i < files->fields().size(); ++i)
+        if (!files->fields()[i].in_index && used.uses(files->fields()[i].name)) used_.push_back(i);
+      unread_ = used_.empty();
+    }
+  }
+
+  [[nodiscard]] const run_indexes<Files>& indexes() const noexcept { return indexes_; }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
+    return unread_ || files_->shards.samples() == 0 ? 0 : files_->shards.bytes() / files_->shards.samples();
+  }
+  void enter(Session& session, std::size_t shard, worker& w) const {
+    w.enter(*files_, shard, indexes_.get(session, shard));
+  }
+  [[nodiscard]] element open(Session& session, const manifest::place& at, worker& w) const {
+    w.begin(session, at.sample, unread_);
+    return element(w);
+  }
+  /// Whether files are looked at, which then must be those of the plan.
+  [[nodiscard]] static constexpr bool reads() noexcept { return true; }
+  [[nodiscard]] static bool needs_confirm(const worker& w) noexcept { return w.needs_confirm(); }
+  static void add_context(error& e, Session&, const manifest::place&, const worker& w) { w.add_context(e); }
+  [[nodiscard]] std::string key(Session& session, const manifest::place& at) const {
+    std::string made;
+    files_->append_key(made, at.shard, indexes_.get(session, at.shard), at.sample);
+    return made;
+  }
+
+  /// The bytes of a record that are used: one range if they lie close together.
+  template <class Sink>
+  void ranges(Session& session, object_id object, const manifest::place& at, Sink&& sink) const {
+    if (unread_) return;
+    if constexpr (unknown_range_sink<Sink>)
+      if (indexes_.find(at.shard) == nullptr) return sink.unknown();
+    const index_type& index = indexes_.get(session, at.shard);
+    const extent all = extent_of(index, at.sample);
+    if (all.dense()) return sink(session, object, all.begin, all.end - all.begin);
+    if constexpr (places_values<index_type>)
+      if (all.end != 0)
+        for (const std::size_t field : used_)
+          if (const value_place one = index.place(at.sample, field); one.size != 0)
+            sink(session, object, one.begin, one.size);
+  }
+  /// Prefetches what says where a record is.
+  void glance(const manifest::place& at) const noexcept {
+    if (const index_type* index = indexes_.find(at.shard))
+      if constexpr (requires { index->prefetch(at.sample); }) index->prefetch(at.sample);
+  }
+  /// From the first to the last byte that is used, if they lie close together; else nothing.
+  [[nodiscard]] value_place seen(const manifest::place& at) const noexcept {
+    const index_type* const index = indexes_.find(at.shard);
+    if (index == nullptr || unread_) return {};
+    const extent all = extent_of(*index, at.sample);
+    return all.dense() ? value_place{all.begin, all.end - all.begin} : value_place{};
+  }
+
+ private:
+  struct extent {
+    std::uint64_t begin = std::numeric_limits<std::uint64_t>::max(), end = 0, sum = 0;
+    [[nodiscard]] bool dense() const noexcept { return end != 0 && end - begin <= 2 * sum; }
+    void add(const value_place& one) noexcept {
+      if (one.size == 0) return;
+      begin = std::min(begin, one.begin);
+      end = std::max(end, one.begin + one.size);
+      sum += one.size;
+    }
+  };
+  [[nodiscard]] extent extent_of(const index_type& index, std::uint64_t record) const noexcept {
+    extent all;
+    if constexpr (places_values<index_type>) {
+      try {
+        for (const std::size_t field : used_) all.add(index.place(record, field));
+      } catch (const error&) {  // told when the value is asked for
+        return {};
+      }
+    } else {
+      all.add(index.record(record));
+    }
+    return all;
+  }
+
+  const Files* files_;  // which the reader holds
+  run_indexes<Files> indexes_;
+  std::vector<std::size_t> used_;  // the fields that are read
+  bool unread_;
+};
+
+/// How `record_files` reads a format: one that has `files` says it itself.
+template <class Format>
+struct layout_of_format {
+  using files = indexed_files<Format>;
+  template <class Session>
+  using opened = open_records<files, Session>;
+};
+template <own_layout Format>
+struct layout_of_format<Format> : Format {};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/record_files.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Files of records in a format of your own. This library's npy rows, tokens, lines, FFCV, MDS and LitData
+/// are read by it, too.
+///
+///     auto samples = record_files(pairs{}, "pairs-{0..1}.bin") | shuffle |
+///                    decode<field<"number", raw_number<std::int64_t>>, field<"text", text>>;
+///     auto mapped = record_files(pairs{}, mapped_file("pairs-{0..1}.bin"));
+///
+/// In: a `record_format`, which says how the index of a file is read and where values are; a pattern of paths
+/// (with `::` between patterns), which is `file`, or any storage, whose objects are the files.
+/// Out: an open sample with a member for each field of the format.
+/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan reads the indexes of
+/// all files, several at a time, and keeps them.
+/// Cost per sample: what the format's `place` costs. In a mapped file (see `file`) nothing is copied;
+/// elsewhere each value that is asked for is read by itself, or what was fetched ahead is used: one range if
+/// the values that are used lie close together, and one for each of them otherwise. Fields that no stage uses
+/// are not read. No allocation in the steady state.
+/// Errors: those of the format, with the file, and for a record with its key and the offset of the value that
+/// was asked for last. errc::io for a file that cannot be read, or has changed since the plan was made;
+/// errc::format for a file of other fields than the first; errc::argument if there is no file.
+/// Threads: any number may evaluate, each with its own worker.
+///
+/// A source that says more of its files derives from it, and names itself as `Source`.
+template <class Format, storage Storage, class Source = void>
+class record_files : public opens_as_plan<
+                         std::conditional_t<std::is_void_v<Source>, record_files<Format, Storage>, Source>> {
+  static_assert(detail::explain_format<Format>(), "penstock: record_files needs a record_format");
+  using layout = detail::layout_of_format<Format>;
+  using session_type = typename Storage::session;
+  using files = detail::stored_in<typename layout::files, Storage>;
+  using opened = typename layout::template opened<session_type>;
+
+ public:
+  using penstock_part = source_tag;
+  using element = typename opened::element;
+  static constexpr std::string_view source_name = Format::source_name;
+
+  /// A run's reader: a session, and what the format keeps for a run.
+  class reader {
+    static constexpr bool loads = requires(const opened& kept) { kept.indexes().are_ready(); };
+    static constexpr bool glances = prefetching_session<session_type> &&
+                                    requires(const opened& kept, manifest::place at) { kept.glance(at); };
+    static constexpr bool enters =
+        requires(const opened& kept, session_type& session, typename opened::worker& w) {
+          kept.enter(session, std::size_t{}, w);
+        };
+    struct coming_sample {
+      manifest::place place;
+      value_place bytes;
+    };
+    struct coming_samples {
+      std::array<coming_sample, 64> all{};
+      std::size_t count = 0;
+    };
+    struct no_samples {};
+
+   public:
+    struct worker : opened::worker {
+      manifest::place at;         // of the current sample
+      std::uint64_t samples = 0;  // of its file
+      [[no_unique_address]] std::conditional_t<glances, coming_samples, no_samples> coming;
+    };
+    static constexpr bool has_latency = latent_session<session_type>;
+
+    reader(shared<const files> known, const projection& used)
+        : files_(std::move(known)),
+          session_(files_->where.connect()),
+          seen_(files_->versions.size()),
+          kept_(files_, used) {}
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      if constexpr (!enters) {
+        w.at = files_->locate(p.index);
+      } else {
+        if (p.index - w.at.first >= w.samples) move_to(w, p.index);
+        w.at.sample = p.index - w.at.first;
+      }
+      if (kept_.reads()) check(w.at.shard);
+      try {
+        sink(kept_.open(session_, w.at, w));
+        if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.at.shard));
+      } catch (error& e) {
+        if (kept_.needs_confirm(w)) confirm(session_, files_->object(w.at.shard));
+        kept_.add_context(e, session_, w.at, w);
+        throw;
+      }
+    }
+
+    /// Finds the samples that come next, up to 64, and prefetches what says where they are.
+    void look_ahead(std::span<const position> next, worker& w) const noexcept
+      requires glances
+    {
+      auto& coming = w.coming;
+      coming.count = std::min(next.size(), coming.all.size());
+      for (std::size_t i = 0; i < coming.count; ++i)
+        kept_.glance(coming.all[i].place = files_->shards.locate(next[i].index));
+      for (std::size_t i = 0; i < coming.count; ++i) coming.all[i].bytes = kept_.seen(coming.all[i].place);
+    }
+    /// Prefetches the first `maximum` bytes of one of these samples, if its file is mapped.
+    [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
+                                               std::uint64_t maximum) const noexcept
+      requires glances
+    {
+      if (i >= w.coming.count || w.coming.all[i].bytes.size == 0) return;
+      const coming_sample& one = w.coming.all[i];
+      session_.prefetch(files_->object(one.place.shard), one.bytes.begin, std::min(maximum, one.bytes.size));
+    }
+
+    /// The key of a sample in its file, such as "train.beton:17".
+    [[nodiscard]] std::string key(std::uint64_t index) const {
+      return kept_.key(session_, files_->locate(index));
+    }
+    /// The bytes of a sample that are used.
+    template <class Sink>
+    void ranges(std::uint64_t index, Sink&& sink) const {
+      if (index >= files_->shards.samples()) return;  // told when it is asked for
+      const manifest::place place = files_->shards.locate(index);
+      kept_.ranges(session_, files_->object(place.shard), place, sink);
+    }
+    /// Loads the missing indexes of the samples' files, several at once.
+    void get_ready(std::span<const position> samples) const
+      requires loads
+    {
+      kept_.indexes().get_ready(session_, samples);
+    }
+    [[nodiscard]] bool is_ready() const noexcept
+      requires loads
+    {
+      return kept_.indexes().are_ready();
+    }
+    /// That of the session.
+    [[nodiscard]] session_report report() const { return report_of(session_); }
+    void cancel_reads() const noexcept { end_reads(session_); }
+    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return kept_.bytes_per_sample(); }
+
+   private:
+    void move_to(worker& w, std::uint64_t index) const {
+      w.samples = 0;
+      w.at = files_->locate(index);
+      kept_.enter(session_, w.at.shard, w);
+      w.samples = files_->shards.shards()[w.at.shard].samples;
+    }
+
+    // At its first use, a file must be the one of the plan, if that knows its version. Takes no lock.
+    void check(std::size_t which) const {
+      if (files_->versions.empty() || seen_[which].load(std::memory_order_relaxed)) [[likely]]
+        return;
+      files_->compare(session_, which);
+      seen_[which].store(true, std::memory_order_relaxed);
+    }
+
+    shared<const files> files_;
+    mutable session_type session_;  // a session may be used by many threads
+    detail::fixed_array<std::atomic<bool>> seen_;
+    opened kept_;
+  };
+
+  record_files(Format format, Storage where) : files_(made(format, std::move(where))) {}
+  template <detail::pattern_text Text>
+    requires std::same_as<Storage, file>
+  record_files(Format format, const Text& pattern)
+      : record_files(std::move(format), detail::files_of(detail::to_pattern(pattern))) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
+  /// Where files begin.
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
+    return files_->shards.starts();
+  }
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
+  /// Covers each file's name, size and records, and what the format says of its content.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->fingerprint(); }
+  [[nodiscard]] std::string describe() const { return files_->describe(); }
+  [[nodiscard]] std::vector<source_field> fields() const
+    requires requires(const files& known) { known.fields().size(); }
+  {
+    std::vector<source_field> made;
+    for (const auto& one : files_->fields()) made.push_back({one.name, std::string(detail::type_of(one))});
+    return made;
+  }
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(files_, used); }
+
+ protected:
+  [[nodiscard]] const files& known() const noexcept { return *files_; }
+
+ private:
+  [[nodiscard]] static shared<const files> made(const Format& format, Storage where) {
+    const storage_facts facts = facts_of(where);
+    if constexpr (std::constructible_from<typename layout::files, const Format&, storage_facts>) {
+      typename layout::files known(format, facts);
+      return shared<const files>(new const files(std::move(where), std::move(known)));
+    } else {
+      auto session = where.connect();
+      typename layout::files known(format, facts, session);
+      return shared<const files>(new const files(std::move(where), std::move(known)));
+    }
+  }
+
+  shared<const files> files_;
+};
+
+template <class Format, storage Storage>
+record_files(Format, Storage) -> record_files<Format, Storage>;
+template <class Format, detail::pattern_text Text>
+record_files(Format, const Text&) -> record_files<Format, file>;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/records/ffcv_file.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -55152,73 +55963,65 @@ namespace detail {
 /// The fields that FFCV has, by their numbers in a file.
 enum class ffcv_kind : std::uint8_t { real, whole, image, bytes, array, json, tensor, custom = 255 };
 
-/// A field of FFCV's files.
-struct ffcv_field {
-  std::string name;
+/// A field of FFCV's files; its type is "float64", "int64", "image", "bytes", "json", "ndarray:float32:2,3",
+/// or another one that no codec reads. Numbers lie in a sample's row; of other values a row says where they
+/// are.
+struct ffcv_field : record_field {
   ffcv_kind kind = ffcv_kind::custom;
-  std::size_t offset = 0;  ///< in a row
-  std::string encoding;    ///< "float64", "int64", "image", "bytes", "json", "ndarray:float32:2,3", "custom"
-  std::uint64_t size = 0;  ///< of the bytes of an array
+  std::size_t offset = 0;       ///< in a row
+  std::uint64_t size = 0;       ///< of a number, or the bytes of an array
   std::size_t image_place = 0;  ///< among the images
-
-  /// Whether a row says where the value is, instead of having it.
-  [[nodiscard]] bool points() const noexcept {
-    return kind != ffcv_kind::real && kind != ffcv_kind::whole && kind != ffcv_kind::custom;
-  }
   friend bool operator==(const ffcv_field&, const ffcv_field&) = default;
 };
 
 /// Where a value is in its file. An image that is not compressed has a width and a height.
-struct ffcv_place {
-  std::uint64_t begin = 0, size = 0;
+struct ffcv_place : value_place {
   std::uint32_t width = 0, height = 0;
   bool raw_image = false;
 };
 
 /// A file of FFCV: its rows, in memory.
-struct ffcv_file {
-  static constexpr std::uint32_t no_size = 0xffffffff;
-
-  std::vector<ffcv_field> fields;
-  std::size_t images = 0;  // fields that are images
-  std::size_t row_size = 0;
-  std::uint64_t samples = 0;
-  std::uint64_t size = 0;
-  std::uint64_t payload = 0;  // bytes of values
-  std::uint64_t mark = 0;     // a hash of all rows
-  buffer rows;
-  std::vector<std::uint32_t> image_sizes;  // by sample and image
-
+class ffcv_file {
+ public:
   /// Reads all of a file but its values. Throws errc::format, with the offset, for what is none of FFCV's of
   /// version 2, incomplete or damaged.
-  [[nodiscard]] static ffcv_file read(session_view session, object_id object);
+  ffcv_file(session_view session, object_id object);
 
-  [[nodiscard]] const std::byte* row(std::uint64_t sample) const noexcept {
-    return rows.data() + to_size(sample) * row_size;
-  }
-  /// The place of a value that a row points to. Throws errc::format if it is not in the file.
+  [[nodiscard]] std::uint64_t records() const noexcept { return samples_; }
+  [[nodiscard]] const std::vector<ffcv_field>& fields() const noexcept { return fields_; }
+  /// The place of a value. Throws errc::format if it is not in the file.
   [[nodiscard]] ffcv_place place(std::uint64_t sample, std::size_t field) const {
     ffcv_place found;
     find_place(sample, field, found);
     return found;
   }
+  [[nodiscard]] std::uint64_t mark() const noexcept { return mark_; }
+  /// The bytes of values.
+  [[nodiscard]] std::uint64_t payload() const noexcept { return payload_; }
+  void prefetch(std::uint64_t sample) const noexcept {
+    __builtin_prefetch(row(sample));
+    if (images_ != 0) __builtin_prefetch(image_sizes_.data() + to_size(sample) * images_);
+  }
+
+ private:
+  static constexpr std::uint32_t no_size = 0xffffffff;
+
+  [[nodiscard]] const std::byte* row(std::uint64_t sample) const noexcept {
+    return rows_.data() + to_size(sample) * row_size_;
+  }
   /// Writes it to `found`, which must be fresh. Returning it would copy what was just written, in wider
   /// pieces than it was written in, and such a load waits until the stores have reached the cache.
   void find_place(std::uint64_t sample, std::size_t field, ffcv_place& found) const;
-};
 
-/// The files of a dataset of FFCV, as part of a plan.
-struct ffcv_files : known_files {
-  std::vector<ffcv_file> files;
-  std::uint64_t mark = 0;
-
-  /// Throws errc::format for a file of other fields than the first.
-  ffcv_files(storage_facts where, session_view session);
-
-  [[nodiscard]] const std::vector<ffcv_field>& fields() const noexcept { return files.front().fields; }
-  /// "train.beton:17".
-  [[nodiscard]] std::string key_of(std::size_t shard, std::uint64_t sample) const;
-  [[nodiscard]] std::string describe() const;
+  std::vector<ffcv_field> fields_;
+  std::size_t images_ = 0;  // fields that are images
+  std::size_t row_size_ = 0;
+  std::uint64_t samples_ = 0;
+  std::uint64_t size_ = 0;
+  std::uint64_t payload_ = 0;
+  std::uint64_t mark_ = 0;  // a hash of all rows
+  buffer rows_;
+  std::vector<std::uint32_t> image_sizes_;  // by sample and image
 };
 
 /// Throws errc::format if a codec of this name cannot read a field.
@@ -55227,7 +56030,7 @@ void check_ffcv_codec(const ffcv_field& field, std::string_view codec);
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/records/ffcv_files.ipp
+// ---- penstock/source/records/ffcv_file.ipp
 
 // Source: FFCV, ffcv/{types,writer,reader,memory_allocator}.py and ffcv/fields/*.py, version 2 of the format.
 namespace penstock::inline v0_1 {
@@ -55287,18 +56090,18 @@ PENSTOCK_INLINE void read_array(ffcv_field& field, const std::byte* arguments, s
   const std::string_view name =
       descr.empty() || std::ranges::count(text, '"') != 4 ? "" : dtype_of(descr, item);
   if (name.empty()) {  // records, texts, the other byte order: known when it is asked for
-    field.encoding = penstock::detail::text({"array of ", text});
+    field.type = penstock::detail::text({"array of ", text});
     return;
   }
-  field.encoding = penstock::detail::text({"ndarray:", name, ":"});
+  field.type = penstock::detail::text({"ndarray:", name, ":"});
   field.size = item;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t extent = number(arguments + 8 * i, 8);
-    append(field.encoding, {i == 0 ? "" : ",", extent});
+    append(field.type, {i == 0 ? "" : ",", extent});
     if (__builtin_mul_overflow(field.size, extent, &field.size) || field.size >> 40 != 0)
       bad({"the array '", field.name, "' has more bytes than a file can have"}, offset);
   }
-  if (count == 0) field.encoding += '1';
+  if (count == 0) field.type += '1';
 }
 
 struct kind_facts {
@@ -55327,20 +56130,19 @@ PENSTOCK_INLINE kind_facts facts_of_kind(ffcv_kind kind) noexcept {
 
 }  // namespace ffcv_tables
 
-PENSTOCK_INLINE ffcv_file ffcv_file::read(session_view session, object_id object) {
+PENSTOCK_INLINE ffcv_file::ffcv_file(session_view session, object_id object) {
   using ffcv_tables::bad, ffcv_tables::number, ffcv_tables::head_size, ffcv_tables::field_size,
       ffcv_tables::name_size, ffcv_tables::entry_size;
-  ffcv_file made;
-  made.size = session.size(object);
-  if (const object_bytes some = session.range(object, 0, std::min<std::uint64_t>(made.size, 512));
+  size_ = session.size(object);
+  if (const object_bytes some = session.range(object, 0, std::min<std::uint64_t>(size_, 512));
       !known_format(some).empty())
     throw not_a("a file of FFCV", some, {});
-  if (made.size < head_size) bad({"the file has ", made.size, " bytes, and the header of FFCV 24"}, 0);
+  if (size_ < head_size) bad({"the file has ", size_, " bytes, and the header of FFCV 24"}, 0);
   const object_bytes start = session.range(object, 0, head_size);
   const bytes_view head = start;
   const std::uint64_t version = number(head.data(), 2), count = number(head.data() + 2, 2),
                       page = number(head.data() + 4, 4), table = number(head.data() + 16, 8);
-  made.samples = number(head.data() + 8, 8);
+  samples_ = number(head.data() + 8, 8);
   constexpr std::uint64_t smallest_page = std::uint64_t{1} << 21;
   if (version != 2 || page < smallest_page || (page & (page - 1)) != 0)
     bad({"this is no file of FFCV, or not of version 2: its version is ", version, ", and its pages have ",
@@ -55349,8 +56151,7 @@ PENSTOCK_INLINE ffcv_file ffcv_file::read(session_view session, object_id object
   if (table == 0) bad({"the file was never completed: the program that wrote it stopped before its end"}, 16);
   if (count == 0) bad({"the file has no fields"}, 2);
   const std::uint64_t rows_begin = head_size + field_size * count;
-  if (rows_begin > made.size)
-    bad({"the file ends within the descriptions of its ", count, " fields"}, made.size);
+  if (rows_begin > size_) bad({"the file ends within the descriptions of its ", count, " fields"}, size_);
 
   const object_bytes descriptions = session.range(object, head_size, field_size * count);
   const bytes_view described = descriptions;
@@ -55366,66 +56167,66 @@ PENSTOCK_INLINE ffcv_file ffcv_file::read(session_view session, object_id object
       bad({"the field '", one.name, "' is of FFCV's type ", number(at, 1),
            ", of which only the program that wrote it knows the size: write the dataset without it"},
           head_size + field_size * i);
-    one.encoding = facts.encoding;
+    one.type = facts.encoding;
     if (one.kind == ffcv_kind::array || one.kind == ffcv_kind::tensor)
       ffcv_tables::read_array(one, at + 1 + name_size, head_size + field_size * i + 1 + name_size);
-    if (one.kind == ffcv_kind::image) one.image_place = made.images++;
-    one.offset = (made.row_size + facts.alignment - 1) / facts.alignment * facts.alignment;
-    made.row_size = one.offset + facts.size;
+    if (one.kind == ffcv_kind::image) one.image_place = images_++;
+    one.in_index = one.kind == ffcv_kind::real || one.kind == ffcv_kind::whole;
+    if (one.in_index) one.size = facts.size;
+    one.offset = (row_size_ + facts.alignment - 1) / facts.alignment * facts.alignment;
+    row_size_ = one.offset + facts.size;
     alignment = std::max(alignment, facts.alignment);
-    made.fields.push_back(std::move(one));
+    fields_.push_back(std::move(one));
   }
-  made.row_size = (made.row_size + alignment - 1) / alignment * alignment;
-  if (made.samples > (made.size - rows_begin) / made.row_size)
-    bad({"the file ends within the rows of its ", made.samples, " samples"}, made.size);
-  const std::uint64_t rows_size = made.samples * made.row_size;
-  if (table > made.size || table < rows_begin + rows_size || (made.size - table) % entry_size != 0)
+  row_size_ = (row_size_ + alignment - 1) / alignment * alignment;
+  if (samples_ > (size_ - rows_begin) / row_size_)
+    bad({"the file ends within the rows of its ", samples_, " samples"}, size_);
+  const std::uint64_t rows_size = samples_ * row_size_;
+  if (table > size_ || table < rows_begin + rows_size || (size_ - table) % entry_size != 0)
     bad({"the table of values does not go from ", table, " to the end of the file: it is cut off"}, 16);
 
-  made.rows.resize_for_overwrite(to_size(rows_size));
-  session.read(object, rows_begin, made.rows.span());
-  made.mark = hash_bytes(hash_bytes(made.samples, described), made.rows.view());
-  if (made.images == 0) {
-    made.payload = made.size - table;
-    return made;
+  rows_.resize_for_overwrite(to_size(rows_size));
+  session.read(object, rows_begin, rows_.span());
+  mark_ = hash_bytes(hash_bytes(samples_, described), rows_.view());
+  if (images_ == 0) {
+    payload_ = size_ - table;
+    return;
   }
   // Only this table knows the sizes of JPEGs.
   struct entry {
     std::uint64_t begin, size;
   };
   std::vector<entry> entries;
-  const object_bytes last = session.range(object, table, made.size - table);
+  const object_bytes last = session.range(object, table, size_ - table);
   const bytes_view values = last;
   entries.reserve(values.size() / entry_size);
   for (std::size_t at = 0; at < values.size(); at += entry_size)
     entries.push_back({number(values.data() + at + 8, 8), number(values.data() + at + 16, 8)});
   // An empty value lies where the next one begins: of entries with one beginning the largest comes last.
   std::ranges::sort(entries, {}, [](const entry& one) { return std::pair(one.begin, one.size); });
-  made.image_sizes.assign(to_size(made.samples) * made.images, no_size);
-  for (std::uint64_t sample = 0; sample < made.samples; ++sample)
-    for (const ffcv_field& field : made.fields) {
+  image_sizes_.assign(to_size(samples_) * images_, no_size);
+  for (std::uint64_t sample = 0; sample < samples_; ++sample)
+    for (const ffcv_field& field : fields_) {
       if (field.kind != ffcv_kind::image) continue;
-      const std::uint64_t begin = number(made.row(sample) + field.offset + 5, 8);
+      const std::uint64_t begin = number(row(sample) + field.offset + 5, 8);
       const auto after = std::ranges::upper_bound(entries, begin, {}, &entry::begin);
       if (after == entries.begin()) continue;
       if (const entry& found = after[-1]; found.begin == begin && found.size < no_size)
-        made.image_sizes[to_size(sample) * made.images + field.image_place] =
-            static_cast<std::uint32_t>(found.size);
+        image_sizes_[to_size(sample) * images_ + field.image_place] = static_cast<std::uint32_t>(found.size);
     }
-  for (const std::uint32_t one : made.image_sizes) {
-    made.payload += one == no_size ? 0 : one;
-    made.mark = mix64(made.mark ^ one);
+  for (const std::uint32_t one : image_sizes_) {
+    payload_ += one == no_size ? 0 : one;
+    mark_ = mix64(mark_ ^ one);
   }
-  return made;
 }
 
 PENSTOCK_INLINE void ffcv_file::find_place(std::uint64_t sample, std::size_t which, ffcv_place& found) const {
-  const ffcv_field& field = fields[which];
+  const ffcv_field& field = fields_[which];
   const std::byte* const at = row(sample) + field.offset;
   switch (field.kind) {
     case ffcv_kind::image: {
       found.begin = load_little<std::uint64_t>(at + 5);
-      found.size = image_sizes[to_size(sample) * images + field.image_place];
+      found.size = image_sizes_[to_size(sample) * images_ + field.image_place];
       const unsigned mode = load_little<std::uint8_t>(at);
       if (mode > 1)
         throw error(errc::format, {"the image '", field.name, "' is of mode ", mode, ", not 0 or 1"});
@@ -55440,6 +56241,11 @@ PENSTOCK_INLINE void ffcv_file::find_place(std::uint64_t sample, std::size_t whi
                                    " has ", found.size, " bytes"});
       break;
     }
+    case ffcv_kind::real:
+    case ffcv_kind::whole:
+      found.in_memory = at;
+      found.size = field.size;
+      return;
     case ffcv_kind::bytes:
     case ffcv_kind::json:
       found.begin = load_little<std::uint64_t>(at);
@@ -55449,46 +56255,11 @@ PENSTOCK_INLINE void ffcv_file::find_place(std::uint64_t sample, std::size_t whi
       found.begin = load_little<std::uint64_t>(at);
       found.size = field.size;
   }
-  if (found.size > size || found.begin > size - found.size)
+  if (found.size > size_ || found.begin > size_ - found.size)
     throw error(errc::format, {"the value of the field '", field.name, "' goes from ", found.begin, " for ",
-                               found.size, " bytes, and the file has ", size});
-}
-
-PENSTOCK_INLINE ffcv_files::ffcv_files(storage_facts where, session_view session) {
-  if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one file");
-  std::vector<manifest::shard> entries;
-  for (std::size_t i = 0; i < where.names.size(); ++i) {
-    const auto object = static_cast<object_id>(i);
-    try {
-      const object_version version = session.version(object);
-      files.push_back(ffcv_file::read(session, object));
-      learn_ends(object, ends_of(session, object, version.size));
-      session.confirm(object);
-      const ffcv_file& file = files.back();
-      if (file.fields != fields())
-        throw error(errc::format, {"the file has other fields than the first one, '", where.names[0], "'"});
-      entries.push_back({where.names[i], file.size, file.samples, file.payload, file.mark, version.stamp});
-      versions.push_back(version);
-    } catch (error& e) {
-      session.confirm(object);
-      e.in_file(where.names[i]);
-      throw;
-    }
-  }
-  shards = manifest(std::move(entries));
-  mark = mix64(shards.fingerprint() ^ 0x6265746f6eu);
-}
-
-PENSTOCK_INLINE std::string ffcv_files::key_of(std::size_t shard, std::uint64_t sample) const {
-  const std::string_view name = path(shard);
-  return text({name.substr(name.rfind('/') + 1), ":", sample});
-}
-PENSTOCK_INLINE std::string ffcv_files::describe() const {
-  std::string line = text({"ffcv(", files.size(), files.size() == 1 ? " file, " : " files, ", shards.bytes(),
-                           " bytes): ", shards.samples(), " samples of "});
-  for (std::size_t i = 0; i < fields().size(); ++i)
-    append(line, {i == 0 ? "" : ", ", fields()[i].name, " (", fields()[i].encoding, ")"});
-  return line;
+                               found.size, " bytes, and the file has ", size_});
+  // The writer ends a text of JSON with a NUL.
+  if (field.kind == ffcv_kind::json && found.size != 0) --found.size;
 }
 
 PENSTOCK_INLINE void check_ffcv_codec(const ffcv_field& field, std::string_view codec) {
@@ -55513,174 +56284,9 @@ PENSTOCK_INLINE void check_ffcv_codec(const ffcv_field& field, std::string_view 
       good = field.kind == ffcv_kind::json ? "json, json_field or text"
                                            : "identity, or the codec that they are for";
   }
-  throw error(errc::format, {"the field '", field.name, "' is of type ", field.encoding, ", which ", codec,
+  throw error(errc::format, {"the field '", field.name, "' is of type ", field.type, ", which ", codec,
                              " does not read: use ", good});
 }
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/ffcv_sample.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The state of one worker, and its current sample. Values are shown in place where the session can, and read
-/// one by one otherwise.
-template <class Session>
-class ffcv_worker : public fetch_link<Session> {
- public:
-  static constexpr bool views = viewing_session<Session>;
-
-  std::size_t shard = 0;
-  std::uint64_t sample = 0;         // in the shard
-  const ffcv_file* file = nullptr;  // of the current sample
-  const ffcv_files* files = nullptr;
-  bytes_view fetched_part;  // of the file, from `fetched_begin`
-  std::uint64_t fetched_begin = 0;
-  mutable std::string key;
-
-  void begin(Session& session, const ffcv_files& all) {
-    session_ = &session;
-    files = &all;
-    file = &all.files[shard];
-    fetched_part = {};
-    if (parts_.size() < file->fields.size()) {
-      parts_.resize(file->fields.size());
-      rooms_.resize(file->fields.size());
-    }
-    for (part& one : parts_) one = {};
-  }
-  [[nodiscard]] const ffcv_place& place(std::size_t field) {
-    part& one = parts_[field];
-    if (!one.found) {
-      file->find_place(sample, field, one.place);
-      one.found = true;
-    }
-    return one.place;
-  }
-  void read(std::size_t field, mutable_bytes into) {
-    const ffcv_place& where = place(field);
-    if (into.empty()) return;
-    if (const bytes_view shown = show(where, into.size()); !shown.empty())
-      std::memcpy(into.data(), shown.data(), into.size());
-    else
-      session_->read(static_cast<object_id>(shard), where.begin, into);
-  }
-  [[nodiscard]] bytes_view bytes(std::size_t field, std::uint64_t size) {
-    const ffcv_place& where = place(field);
-    if (size == 0) return {};
-    if (const bytes_view shown = show(where, size); !shown.empty()) return shown;
-    part& one = parts_[field];
-    buffer& room = rooms_[field];
-    if (!one.read) {
-      room.resize_for_overwrite(to_size(size));
-      session_->read(static_cast<object_id>(shard), where.begin, room.span());
-      one.read = true;
-    }
-    return room.view();
-  }
-  void check_codec(std::size_t field, std::string_view codec) {
-    if (checked_.size() <= field) checked_.resize(field + 1);
-    if (checked_[field].data() == codec.data() && checked_[field].size() == codec.size()) return;
-    check_ffcv_codec(file->fields[field], codec);
-    checked_[field] = codec;
-  }
-
- private:
-  struct part {
-    ffcv_place place;
-    bool found = false, read = false;
-  };
-
-  [[nodiscard]] bytes_view show(const ffcv_place& where, std::uint64_t size) {
-    const auto object = static_cast<object_id>(shard);
-    if constexpr (views) {
-      return session_->view(object, where.begin, size);
-    } else {
-      if constexpr (mapped_session<Session>)
-        if (session_->mapped(object)) return session_->view(object, where.begin, size);
-      if (where.begin >= fetched_begin && where.begin - fetched_begin <= fetched_part.size() &&
-          size <= fetched_part.size() - (where.begin - fetched_begin))
-        return fetched_part.subspan(to_size(where.begin - fetched_begin), to_size(size));
-      return {};
-    }
-  }
-
-  Session* session_ = nullptr;
-  std::vector<part> parts_;    // by field
-  std::vector<buffer> rooms_;  // by field
-  std::vector<std::string_view> checked_;
-};
-
-/// A value of a field. Valid during the call that delivers its sample.
-template <class Worker>
-class ffcv_value {
- public:
-  using unfinished = void;
-  /// Views of mapped files are valid as long as the run, so holding one needs no copy.
-  static constexpr bool lasting = Worker::views;
-
-  ffcv_value() = default;
-  ffcv_value(Worker& worker, std::size_t field) noexcept : worker_(&worker), field_(field) {}
-
-  [[nodiscard]] std::uint64_t size() const {
-    if (!field().points()) return 8;
-    const std::uint64_t stored = worker_->place(field_).size;
-    // The writer ends a text of JSON with a NUL.
-    return field().kind == ffcv_kind::json && stored != 0 ? stored - 1 : stored;
-  }
-  /// The offset of the bytes in the file.
-  [[nodiscard]] std::uint64_t offset() const { return field().points() ? worker_->place(field_).begin : 0; }
-  void read_into(mutable_bytes into) const {
-    if (into.size() != size())
-      throw error(errc::argument, {"a value of ", size(), " bytes was to be read into ", into.size()});
-    if (!field().points())
-      std::memcpy(into.data(), in_row(), into.size());
-    else
-      worker_->read(field_, into);
-  }
-  [[nodiscard]] bytes_view finish() const {
-    if (!field().points()) return {in_row(), 8};
-    return worker_->bytes(field_, size());
-  }
-  /// The field's type: "float64", "int64", "image", "bytes", "json", "ndarray:float32:2,3".
-  [[nodiscard]] std::string_view encoding() const noexcept { return field().encoding; }
-  /// Of an image.
-  [[nodiscard]] const ffcv_place& image() const { return worker_->place(field_); }
-  /// Throws `errc::format` if a codec of this name cannot read the field.
-  void check_codec(std::string_view codec) const { worker_->check_codec(field_, codec); }
-
- private:
-  [[nodiscard]] const ffcv_field& field() const noexcept { return worker_->file->fields[field_]; }
-  [[nodiscard]] const std::byte* in_row() const noexcept {
-    return worker_->file->row(worker_->sample) + field().offset;
-  }
-
-  Worker* worker_ = nullptr;
-  std::size_t field_ = 0;
-};
-
-/// An open sample of a file of FFCV: a member for each field.
-template <class Worker>
-class ffcv_sample {
- public:
-  using is_open_sample = void;
-  using blob_type = ffcv_value<Worker>;
-
-  explicit ffcv_sample(Worker& worker) noexcept : worker_(&worker) {}
-
-  [[nodiscard]] std::string_view key() const {
-    return worker_->key = worker_->files->key_of(worker_->shard, worker_->sample);
-  }
-  [[nodiscard]] std::string_view url() const { return worker_->files->path(worker_->shard); }
-  [[nodiscard]] std::size_t size() const noexcept { return worker_->file->fields.size(); }
-  [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return worker_->file->fields[i].name; }
-  [[nodiscard]] blob_type member(std::size_t i) const noexcept { return {*worker_, i}; }
-
- private:
-  Worker* worker_;
-};
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -55689,167 +56295,22 @@ class ffcv_sample {
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+
+struct ffcv_format {
+  static constexpr std::string_view source_name = "ffcv";
+  static constexpr std::uint64_t mark = 0x6265746f6e;
+  using index = ffcv_file;
+
+  [[nodiscard]] static index read_index(session_view session, object_id object) { return {session, object}; }
+  static void check_codec(const ffcv_field& field, std::string_view codec) { check_ffcv_codec(field, codec); }
+};
+
+}  // namespace detail
+
 /// The source that `ffcv` makes of FFCV's files.
 template <storage Storage>
-class ffcv_source : public opens_as_plan<ffcv_source<Storage>> {
-  using session_type = typename Storage::session;
-  using files = detail::stored_in<detail::ffcv_files, Storage>;
-  using worker_type = detail::ffcv_worker<session_type>;
-
- public:
-  using penstock_part = source_tag;
-  using element = detail::ffcv_sample<worker_type>;
-  static constexpr std::string_view source_name = "ffcv";
-
-  /// A run's reader: a session.
-  class reader {
-   public:
-    struct worker : worker_type {
-      std::uint64_t begin_of = 0, end_of = 0;  // the samples of the current file, in the dataset
-      struct next_sample {
-        manifest::place place;
-        std::uint64_t begin = 0, size = 0;  // of its values
-      };
-      std::array<next_sample, 64> coming{};
-      std::size_t coming_count = 0;
-    };
-    static constexpr bool has_latency = latent_session<session_type>;
-
-    reader(shared<const files> known, const projection& used)
-        : files_(std::move(known)), open_(*files_, files_->where) {
-      for (std::size_t i = 0; i < files_->fields().size(); ++i)
-        if (files_->fields()[i].points() && used.uses(files_->fields()[i].name)) used_.push_back(i);
-    }
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      if (w.file == nullptr || p.index < w.begin_of || p.index >= w.end_of) {
-        const manifest::place place = files_->locate(p.index);
-        (void)open_.session(place.shard);  // compares the file with what the plan knows
-        w.shard = place.shard;
-        w.begin_of = place.first;
-        w.end_of = place.first + files_->files[place.shard].samples;
-      }
-      w.sample = p.index - w.begin_of;
-      const auto object = static_cast<object_id>(w.shard);
-      try {
-        session_type& session = open_.unread_session();
-        w.begin(session, *files_);
-        if constexpr (!worker_type::views)
-          if (w.fetched != nullptr)
-            if (const auto range = range_of(w.shard, w.sample)) {
-              w.fetched_begin = range->first;
-              w.fetched_part = w.find(session, object, range->first, range->second - range->first);
-            }
-        sink(element(w));
-        open_.confirm(w.shard);
-      } catch (error& e) {
-        open_.confirm(w.shard);
-        e.in_file(files_->path(w.shard)).for_key(files_->key_of(w.shard, w.sample));
-        throw;
-      }
-    }
-
-    /// Finds the samples that come next, up to 64, and prefetches their rows.
-    void look_ahead(std::span<const position> next, worker& w) const noexcept
-      requires prefetching_session<session_type>
-    {
-      w.coming_count = std::min(next.size(), w.coming.size());
-      for (std::size_t i = 0; i < w.coming_count; ++i) {
-        const manifest::place place = files_->shards.locate(next[i].index);
-        w.coming[i] = {place};
-        const detail::ffcv_file& file = files_->files[place.shard];
-        __builtin_prefetch(file.row(place.sample));
-        if (file.images != 0)
-          __builtin_prefetch(file.image_sizes.data() + detail::to_size(place.sample) * file.images);
-      }
-      for (std::size_t i = 0; i < w.coming_count; ++i)
-        if (const auto range = range_of(w.coming[i].place.shard, w.coming[i].place.sample)) {
-          w.coming[i].begin = range->first;
-          w.coming[i].size = range->second - range->first;
-        }
-    }
-    /// Prefetches the first `maximum` bytes of the values of one of these samples, if its file is mapped.
-    [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
-                                               std::uint64_t maximum) const noexcept
-      requires prefetching_session<session_type>
-    {
-      if (i >= w.coming_count || w.coming[i].size == 0) return;
-      open_.unread_session().prefetch(static_cast<object_id>(w.coming[i].place.shard), w.coming[i].begin,
-                                      std::min(maximum, w.coming[i].size));
-    }
-
-    /// The file, and the sample's number in it: "train.beton:17".
-    [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = files_->locate(index);
-      return files_->key_of(place.shard, place.sample);
-    }
-    /// The bytes from the first to the last value that is used.
-    template <class Sink>
-    void ranges(std::uint64_t index, Sink&& sink) const {
-      const manifest::place place = files_->locate(index);
-      if (const auto range = range_of(place.shard, place.sample))
-        open_.range(place.shard, range->first, range->second - range->first, sink);
-    }
-    /// That of the session.
-    [[nodiscard]] session_report report() const { return open_.report(); }
-    void cancel_reads() const noexcept { open_.cancel_reads(); }
-    /// The mean size of a sample.
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
-      const std::uint64_t count = files_->shards.samples();
-      return used_.empty() || count == 0 ? 0 : files_->shards.bytes() / count;
-    }
-
-   private:
-    // Of the values that are used, from the first to the last one; none if they are far apart, or damaged.
-    [[nodiscard]] std::optional<std::pair<std::uint64_t, std::uint64_t>> range_of(
-        std::size_t which, std::uint64_t sample) const noexcept {
-      std::uint64_t begin = std::numeric_limits<std::uint64_t>::max(), end = 0, sum = 0;
-      try {
-        for (const std::size_t field : used_) {
-          const detail::ffcv_place place = files_->files[which].place(sample, field);
-          if (place.size == 0) continue;
-          begin = std::min(begin, place.begin);
-          end = std::max(end, place.begin + place.size);
-          sum += place.size;
-        }
-      } catch (const error&) {  // told when the value is asked for
-        return std::nullopt;
-      }
-      if (end == 0 || end - begin > 2 * sum) return std::nullopt;
-      return std::pair{begin, end};
-    }
-
-    shared<const files> files_;
-    detail::open_files<Storage> open_;
-    std::vector<std::size_t> used_;  // the fields whose values lie in pages
-  };
-
-  explicit ffcv_source(Storage where) {
-    auto session = where.connect();
-    detail::ffcv_files found(facts_of(where), session);
-    files_.reset(new const files(std::move(where), std::move(found)));
-  }
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
-  /// Where files begin.
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return files_->shards.starts();
-  }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
-  /// Covers the fields, and where each value is; not the values.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->mark; }
-  [[nodiscard]] std::string describe() const { return files_->describe(); }
-  [[nodiscard]] std::vector<source_field> fields() const {
-    std::vector<source_field> made;
-    for (const detail::ffcv_field& one : files_->fields()) made.push_back({one.name, one.encoding});
-    return made;
-  }
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(files_, used); }
-
- private:
-  shared<const files> files_;
-};
+using ffcv_source = record_files<detail::ffcv_format, Storage>;
 
 /// FFCV's files.
 ///
@@ -55876,11 +56337,11 @@ class ffcv_source : public opens_as_plan<ffcv_source<Storage>> {
 /// Source: FFCV, ffcv/{types,writer,reader}.py and ffcv/fields, version 2 of the format.
 template <storage Storage>
 [[nodiscard]] ffcv_source<Storage> ffcv(Storage where) {
-  return ffcv_source<Storage>(std::move(where));
+  return {{}, std::move(where)};
 }
 template <detail::pattern_text Text>
 [[nodiscard]] ffcv_source<file> ffcv(const Text& pattern) {
-  return ffcv_source<file>(detail::files_of(detail::to_pattern(pattern)));
+  return {{}, detail::files_of(detail::to_pattern(pattern))};
 }
 
 }  // namespace penstock::inline v0_1
@@ -56262,6 +56723,10 @@ struct line_files : known_files {
   /// Finds the lines of all files, several files at a time. The session must have views. `skip_blank`:
   /// whether blank lines are left out; nothing: in files whose names say that they are JSON lines.
   void read(storage_facts where, session_view session, std::size_t threads, std::optional<bool> skip_blank);
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    return mix64(shards.fingerprint() ^ 0x6c696e6573);
+  }
+  [[nodiscard]] std::string describe() const;
 };
 
 }  // namespace detail
@@ -56359,36 +56824,30 @@ PENSTOCK_INLINE void refuse_packed_lines(bytes_view all) {
 
 PENSTOCK_INLINE void line_files::read(storage_facts where, session_view session, std::size_t threads,
                                       std::optional<bool> skip_blank) {
-  const std::span<const std::string> names = where.names;
-  versions.resize(names.size());
-  tables.resize(names.size());
-  ends.resize(names.size());
-  std::vector<manifest::shard> entries(names.size());
-  for_each_in_parallel(names.size(), threads, [&](std::size_t i) {
+  tables.resize(where.names.size());
+  auto read_one = [&](std::size_t i, object_version version) {
     const auto object = static_cast<object_id>(i);
-    const object_version version = session.version(object);
     const bytes_view all = session.view(object, 0, version.size);
+    refuse_packed_lines(all);
     line_table& table = tables[i];
-    std::uint64_t content = 0;
-    try {
-      refuse_packed_lines(all);
-      table = line_table(text_of(all), skip_blank.value_or(has_json_lines(names[i])));
-      ends[i] = hash_of_file(session, object, version.size);
-      content = hash_words(ends[i] ^ table.count, table.begins);
-      session.confirm(object);
-    } catch (error& e) {
-      session.confirm(object);
-      e.in_file(names[i]);
-      throw;
-    }
-    entries[i] = {names[i], version.size, table.count, version.size, content};
-    versions[i] = version;
-  });
-  shards = manifest(std::move(entries));
+    table = line_table(text_of(all), skip_blank.value_or(has_json_lines(where.names[i])));
+    const std::uint64_t hash = hash_of_file(session, object, version.size);
+    return file_facts{table.count, version.size, hash_words(hash ^ table.count, table.begins), hash};
+  };
+  read_each(*this, where, session, read_one, threads);
   if (shards.samples() == 0)
     throw error(errc::argument,
                 "lines: the files are empty, or have blank lines alone: there are no lines in them")
-        .in_file(names.empty() ? "" : names.front());
+        .in_file(path(0));
+}
+
+PENSTOCK_INLINE std::string line_files::describe() const {
+  std::uint64_t blank = 0;
+  for (const line_table& table : tables) blank += table.blank;
+  std::string line =
+      text({"lines(", versions.size(), " files, ", shards.bytes(), " bytes): ", shards.samples(), " lines"});
+  if (blank != 0) append(line, {", ", blank, " blank ones left out"});
+  return line;
 }
 
 }  // namespace detail
@@ -56407,125 +56866,98 @@ struct lines_options {
   std::optional<bool> skip_blank = {};
 };
 
-/// The source that `lines` makes of text files.
-template <storage Storage>
-class line_source : public opens_as_plan<line_source<Storage>> {
-  static_assert(viewing_session<typename Storage::session>,
+namespace detail {
+
+/// What a run keeps for files of lines: nothing.
+template <class Session>
+class open_lines {
+  static_assert(viewing_session<Session>,
                 "penstock: lines are views of their files, which mapped_file and memory_files give");
 
-  using files = detail::stored_in<detail::line_files, Storage>;
-
  public:
-  using penstock_part = source_tag;
   using element = std::string_view;
-  static constexpr std::string_view source_name = "lines";
-
-  class reader {
-   public:
-    /// Remembers where the last line ended, so that the next one is found without the table.
-    struct worker {
-      std::size_t shard = std::numeric_limits<std::size_t>::max();
-      std::uint64_t next = 0;
-      std::size_t offset = 0;
-    };
-    explicit reader(shared<const files> known) : files_(std::move(known)), open_(*files_, files_->where) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      const manifest::place place = files_->locate(p.index);
-      const std::string_view text = content(place.shard);
-      const std::size_t begin = w.shard == place.shard && w.next == place.sample
-                                    ? files_->tables[place.shard].next_begin(text, w.offset)
-                                    : find(text, place);
-      const std::size_t end = detail::line_table::end_of(text, begin);
-      w = {place.shard, place.sample + 1, end};
-      std::string_view line = text.substr(begin, end - begin);
-      if (line.ends_with('\n')) {
-        line.remove_suffix(1);
-        if (line.ends_with('\r')) line.remove_suffix(1);
-      }
-      try {
-        sink(line);
-        open_.confirm(place.shard);
-      } catch (error& e) {
-        open_.confirm(place.shard);
-        // an offset without a file comes from a codec and counts from the first byte of the line
-        if (e.file().empty() && e.offset()) e.within("the line", begin);
-        e.in_file(files_->path(place.shard)).for_key(key(p.index)).at_offset(begin);
-        throw;
-      }
-    }
-    /// The file and the line number in it, counted from 1: "corpus.txt:17". Lines that are left out count.
-    [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = files_->locate(index);
-      const detail::line_table& table = files_->tables[place.shard];
-      const std::uint64_t before =
-          table.blank == 0 ? place.sample : table.number(content(place.shard), place.sample);
-      return detail::text({files_->path(place.shard), ":", before + 1});
-    }
-    /// The stretch of the file between the two table entries around this line.
-    template <class Sink>
-    void ranges(std::uint64_t index, Sink&& sink) const {
-      if (index >= files_->shards.samples()) return;
-      const manifest::place place = files_->shards.locate(index);
-      const detail::line_table& table = files_->tables[place.shard];
-      const std::size_t i = table.entry(place.sample);
-      const std::uint64_t end =
-          i + 1 < table.begins.size() ? table.begins[i + 1] : files_->versions[place.shard].size;
-      open_.range(place.shard, table.begins[i], end - table.begins[i], sink);
-    }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
-      return files_->shards.payload() / files_->shards.samples();
-    }
-
-   private:
-    [[nodiscard]] std::string_view content(std::size_t number) const {
-      return text_of(open_.session(number).view(files_->object(number), 0, files_->versions[number].size));
-    }
-    [[nodiscard]] std::size_t find(std::string_view text, const manifest::place& place) const {
-      const detail::line_table& table = files_->tables[place.shard];
-      auto at = static_cast<std::size_t>(table.begins[table.entry(place.sample)]);
-      for (std::uint64_t n = table.beyond(place.sample); n != 0 && at < text.size(); --n)
-        at = table.next_begin(text, detail::line_table::end_of(text, at));
-      if (at >= text.size())
-        throw error(errc::io, "the file was changed while it was in use; open the dataset again")
-            .in_file(files_->path(place.shard));
-      return at;
-    }
-
-    shared<const files> files_;
-    detail::open_files<Storage> open_;
+  /// Remembers where the last line ended, so that the next one is found without the table.
+  struct worker {
+    std::uint64_t next = std::numeric_limits<std::uint64_t>::max();
+    std::size_t begin = 0, end = 0;  // of the last line
   };
 
-  line_source(Storage where, lines_options options) {
-    shared<files> known(new files(std::move(where)));
-    auto session = known->where.connect();
-    known->read(facts_of(known->where), session, options.threads, options.skip_blank);
-    files_ = std::move(known);
-  }
+  open_lines(const shared<const line_files>& files, const projection&) noexcept : files_(files.get()) {}
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return files_->shards.starts();
+  [[nodiscard]] static constexpr bool reads() noexcept { return true; }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
+    return files_->shards.payload() / files_->shards.samples();
   }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
-  /// Covers each file's name, size, first and last 4 KiB, and where lines begin.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return mix64(files_->shards.fingerprint() ^ 0x6c696e6573);
-  }
-  [[nodiscard]] std::string describe() const {
-    std::uint64_t blank = 0;
-    for (const detail::line_table& table : files_->tables) blank += table.blank;
-    std::string line = detail::text({"lines(", files_->versions.size(), " files, ", files_->shards.bytes(),
-                                     " bytes): ", size(), " lines"});
-    if (blank != 0) detail::append(line, {", ", blank, " blank ones left out"});
+  void enter(Session&, std::size_t, worker& w) const noexcept { w = {}; }
+  [[nodiscard]] std::string_view open(Session& session, const manifest::place& at, worker& w) const {
+    const std::string_view text = content(session, at.shard);
+    w.begin = w.next == at.sample ? files_->tables[at.shard].next_begin(text, w.end) : find(text, at);
+    w.end = line_table::end_of(text, w.begin);
+    w.next = at.sample + 1;
+    std::string_view line = text.substr(w.begin, w.end - w.begin);
+    if (line.ends_with('\n')) {
+      line.remove_suffix(1);
+      if (line.ends_with('\r')) line.remove_suffix(1);
+    }
     return line;
   }
-  [[nodiscard]] reader connect() const { return reader(files_); }
+  [[nodiscard]] static constexpr bool needs_confirm(const worker&) noexcept { return true; }
+  void add_context(error& e, Session& session, const manifest::place& at, const worker& w) const {
+    // an offset without a file comes from a codec and counts from the first byte of the line
+    if (e.file().empty() && e.offset()) e.within("the line", w.begin);
+    e.in_file(files_->path(at.shard)).for_key(key(session, at)).at_offset(w.begin);
+  }
+  /// The file and the line number in it, counted from 1: "corpus.txt:17". Lines that are left out count.
+  [[nodiscard]] std::string key(Session& session, const manifest::place& at) const {
+    const line_table& table = files_->tables[at.shard];
+    const std::uint64_t before =
+        table.blank == 0 ? at.sample : table.number(content(session, at.shard), at.sample);
+    return text({files_->path(at.shard), ":", before + 1});
+  }
+  /// The stretch of the file between the two table entries around a line.
+  template <class Sink>
+  void ranges(Session& session, object_id object, const manifest::place& at, Sink&& sink) const {
+    const line_table& table = files_->tables[at.shard];
+    const std::size_t i = table.entry(at.sample);
+    const std::uint64_t end =
+        i + 1 < table.begins.size() ? table.begins[i + 1] : files_->versions[at.shard].size;
+    sink(session, object, table.begins[i], end - table.begins[i]);
+  }
 
  private:
-  shared<const files> files_;
+  [[nodiscard]] std::string_view content(Session& session, std::size_t shard) const {
+    return text_of(session.view(files_->object(shard), 0, files_->versions[shard].size));
+  }
+  [[nodiscard]] std::size_t find(std::string_view text, const manifest::place& at) const {
+    const line_table& table = files_->tables[at.shard];
+    auto begin = static_cast<std::size_t>(table.begins[table.entry(at.sample)]);
+    for (std::uint64_t n = table.beyond(at.sample); n != 0 && begin < text.size(); --n)
+      begin = table.next_begin(text, line_table::end_of(text, begin));
+    if (begin >= text.size())
+      throw error(errc::io, "the file was changed while it was in use; open the dataset again");
+    return begin;
+  }
+
+  const line_files* files_;  // which the reader holds
 };
+
+struct line_layout {
+  static constexpr std::string_view source_name = "lines";
+  struct files : line_files {
+    files(const line_layout& chosen, storage_facts where, session_view session) {
+      read(where, session, chosen.options.threads, chosen.options.skip_blank);
+    }
+  };
+  template <class Session>
+  using opened = open_lines<Session>;
+  lines_options options;
+};
+
+}  // namespace detail
+
+/// The source that `lines` makes of text files.
+template <storage Storage>
+using line_source = record_files<detail::line_layout, Storage>;
 
 /// The lines of text files, one sample per line.
 ///
@@ -56555,24 +56987,24 @@ class line_source : public opens_as_plan<line_source<Storage>> {
 /// shrinks while it is mapped see `mapped_file_options`.
 template <storage Storage>
 [[nodiscard]] line_source<Storage> lines(Storage where, lines_options options = {}) {
-  return {detail::one_split(std::move(where), "lines"), options};
+  return {{options}, detail::one_split(std::move(where), "lines")};
 }
 template <storage Storage>
 [[nodiscard]] line_source<Storage> lines(Storage where, const named_split& which,
                                          lines_options options = {}) {
-  return {detail::one_split(std::move(where), which, "lines"), options};
+  return {{options}, detail::one_split(std::move(where), which, "lines")};
 }
 template <detail::pattern_text Text>
 [[nodiscard]] line_source<mapped_file> lines(const Text& pattern, lines_options options = {}) {
-  return {mapped_file(detail::line_paths(std::string(detail::to_pattern(pattern)))), options};
+  return {{options}, mapped_file(detail::line_paths(std::string(detail::to_pattern(pattern))))};
 }
 template <detail::pattern_text Text>
 [[nodiscard]] line_source<mapped_file> lines(const Text& pattern, const named_split& which,
                                              lines_options options = {}) {
-  return {mapped_file(detail::line_paths(std::string(detail::to_pattern(pattern)), &which)), options};
+  return {{options}, mapped_file(detail::line_paths(std::string(detail::to_pattern(pattern)), &which))};
 }
 [[nodiscard]] inline line_source<mapped_file> lines(detail::mapped_paths paths, lines_options options = {}) {
-  return {std::move(paths).files(), options};
+  return {{options}, std::move(paths).files()};
 }
 
 }  // namespace penstock::inline v0_1
@@ -56599,77 +57031,32 @@ struct row_finder {
   std::size_t item;       ///< bytes of a number
 };
 
+template <class T, class Format>
+[[nodiscard]] row_finder finder_of(const Format& format) noexcept {
+  return {&format,
+          [](const void* chosen, session_view session, object_id object, std::uint64_t size) {
+            return static_cast<const Format*>(chosen)->find(session, object, size);
+          },
+          Format::holder, sizeof(T)};
+}
+
 /// The files of an array that is cut along its first dimension, and where their rows begin.
 struct row_files : known_files {
   extents row;
   std::uint64_t row_bytes = 0;
-  std::vector<std::uint64_t> begins;   // by shard: where the rows begin, in bytes
-  std::vector<unsigned char> swapped;  // by shard: whether its byte order is not this machine's
+  std::vector<stored_rows> rows;  // by shard
 
+  [[nodiscard]] static std::uint64_t number(const manifest::place& at, std::size_t&) noexcept {
+    return at.sample;
+  }
+  [[nodiscard]] std::uint64_t offset(const manifest::place& at, std::uint64_t number) const noexcept {
+    return rows[at.shard].begin + number * row_bytes;
+  }
+  [[nodiscard]] bool swapped(std::size_t shard) const noexcept { return rows[shard].swapped; }
   /// Finds the rows of each file. `wanted` is the shape of a row if it is part of the type, otherwise
   /// null.
   void read(storage_facts where, session_view session, const extents* wanted, const row_finder& finder);
-
- private:
-  // Adds the rows of one file and returns their number.
-  std::uint64_t add(const stored_rows& rows, storage_facts where, const extents* wanted,
-                    const row_finder& finder);
 };
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/rows/row_files.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE void row_files::read(storage_facts where, session_view session, const extents* wanted,
-                                     const row_finder& finder) {
-  std::vector<manifest::shard> entries;
-  for (std::size_t i = 0; i < where.names.size(); ++i) {
-    const auto object = static_cast<object_id>(i);
-    const std::string& path = where.names[i];
-    try {
-      const object_version version = session.version(object);
-      const std::uint64_t rows =
-          add(finder.find(finder.format, session, object, version.size), where, wanted, finder);
-      const std::uint64_t hash = hash_of_file(session, object, version.size);
-      entries.push_back({path, version.size, rows, rows * row_bytes, hash});
-      learn_ends(object, hash);
-      versions.push_back(version);
-      session.confirm(object);
-    } catch (error& e) {
-      session.confirm(object);
-      e.in_file(path);
-      throw;
-    }
-  }
-  shards = manifest(std::move(entries));
-}
-
-PENSTOCK_INLINE std::uint64_t row_files::add(const stored_rows& rows, storage_facts where,
-                                             const extents* wanted, const row_finder& finder) {
-  const extents found = rows.shape.drop_front();
-  if (begins.empty()) row = wanted != nullptr ? *wanted : found;
-  if (!(found == row))
-    throw error(errc::shape,
-                {"the rows of ", finder.what, " have shape ", to_string(found), ", and ", to_string(row),
-                 wanted != nullptr ? " was asked for" : " in ", wanted != nullptr ? "" : where.names.front()})
-        .at_offset(rows.described);
-  row_bytes = finder.item * row.elements();
-  begins.push_back(rows.begin);
-  swapped.push_back(rows.swapped);
-  return rows.shape[0];
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/rows/row_source.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
 
 template <std::uint64_t... Lengths>
 struct row_shape {
@@ -56684,111 +57071,125 @@ struct row_shape<> {
   static type of(const extents& found) noexcept { return {found}; }
 };
 
-/// A source of the rows of arrays in files. `Format` is a value with
+/// What a run keeps for files of arrays: nothing but whether they are used. `Files` has
+///   row, row_bytes            the shape and the bytes of a row
+///   number(place, document)   of a row in its file, for keys; `document` remembers what was found last
+///   offset(place, number)     where it begins
+///   swapped(shard)            whether the byte order is not this machine's
+template <class Files, class T, class Shape, class Session>
+class array_rows {
+ public:
+  using element = stored_array<T, typename Shape::type, Session>;
+  struct worker : values_worker<Session> {
+    std::size_t document = 0;
+    std::uint64_t offset = 0;  // of the current row
+  };
+
+  array_rows(const shared<const Files>& files, const projection& used) noexcept
+      : files_(files.get()), used_(!used.nothing()) {}
+
+  /// Whether files are opened.
+  [[nodiscard]] bool reads() const noexcept { return used_; }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return used_ ? files_->row_bytes : 0; }
+  [[nodiscard]] element open(Session& session, const manifest::place& at, worker& w) const {
+    w.offset = files_->offset(at, files_->number(at, w.document));
+    return element(Shape::of(files_->row), session, files_->object(at.shard), w.offset, w,
+                   files_->swapped(at.shard));
+  }
+  [[nodiscard]] bool needs_confirm(const worker&) const noexcept { return used_; }
+  void add_context(error& e, Session&, const manifest::place& at, const worker& w) const {
+    e.in_file(files_->path(at.shard)).at_offset(w.offset);
+  }
+  /// The file and the row's number in it: "features.npy:17".
+  [[nodiscard]] std::string key(Session&, const manifest::place& at) const {
+    std::size_t document = 0;
+    return text({files_->path(at.shard), ":", files_->number(at, document)});
+  }
+  template <class Sink>
+  void ranges(Session& session, object_id object, const manifest::place& at, Sink&& sink) const {
+    std::size_t document = 0;
+    if (used_) sink(session, object, files_->offset(at, files_->number(at, document)), files_->row_bytes);
+  }
+
+ private:
+  const Files* files_;  // which the reader holds
+  bool used_;
+};
+
+inline void row_files::read(storage_facts where, session_view session, const extents* wanted,
+                            const row_finder& finder) {
+  rows.resize(where.names.size());
+  read_each(*this, where, session, [&](std::size_t i, object_version version) {
+    const auto object = static_cast<object_id>(i);
+    rows[i] = finder.find(finder.format, session, object, version.size);
+    const std::uint64_t hash = hash_of_file(session, object, version.size);
+    return file_facts{rows[i].shape[0], rows[i].shape.elements() * finder.item, hash, hash};
+  });
+  row = wanted != nullptr ? *wanted : rows.front().shape.drop_front();
+  row_bytes = finder.item * row.elements();
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (const extents found = rows[i].shape.drop_front(); !(found == row))
+      throw error(errc::shape, {"the rows of ", finder.what, " have shape ", to_string(found), ", and ",
+                                to_string(row), wanted != nullptr ? " was asked for" : " in ",
+                                wanted != nullptr ? "" : where.names.front()})
+          .in_file(path(i))
+          .at_offset(rows[i].described);
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/rows/row_source.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Rows of arrays in files, for `record_files`. `Format` is a value with
 ///   source_name, holder          the names of the source and of the rows' container, for messages
 ///   mark()                       a number that is mixed into the fingerprint
 ///   type_name()                  the name of T in the format
 ///   find(session, object, size)  the rows of a file
-template <class Format, class T, storage Storage, std::uint64_t... Lengths>
-class row_source : public opens_as_plan<row_source<Format, T, Storage, Lengths...>> {
-  using shape = row_shape<Lengths...>;
-  struct files : row_files {
-    Storage where;
-    Format format;
-    files(Storage given, Format chosen) : where(std::move(given)), format(std::move(chosen)) {}
-  };
-
- public:
-  using penstock_part = source_tag;
-  using element = stored_array<T, typename shape::type, typename Storage::session>;
+template <class Format, class T, std::uint64_t... Lengths>
+struct row_layout {
   static constexpr std::string_view source_name = Format::source_name;
+  using shape = row_shape<Lengths...>;
 
-  class reader {
-   public:
-    using worker = values_worker<typename Storage::session>;
-    static constexpr bool has_latency = latent_session<typename Storage::session>;
+  struct files : row_files {
+    Format format;
 
-    reader(shared<const files> known, bool used)
-        : files_(std::move(known)), open_(*files_, files_->where), used_(used) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      const manifest::place place = files_->locate(p.index);
-      const std::uint64_t offset = files_->begins[place.shard] + place.sample * files_->row_bytes;
-      try {
-        sink(element(shape::of(files_->row), used_ ? open_.session(place.shard) : open_.unread_session(),
-                     files_->object(place.shard), offset, w, files_->swapped[place.shard]));
-        if (used_) open_.confirm(place.shard);
-      } catch (error& e) {
-        if (used_) open_.confirm(place.shard);
-        e.in_file(files_->path(place.shard)).at_offset(offset);
-        throw;
-      }
+    files(const row_layout& chosen, storage_facts where, session_view session) : format(chosen.format) {
+      read(where, session, shape::wanted, finder_of<T>(format));
     }
-    /// The file and the number of the row within it: "features.npy:17".
-    [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = files_->locate(index);
-      return detail::text({files_->path(place.shard), ":", place.sample});
+    [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+      return mix64(shards.fingerprint() ^ format.mark());
     }
-    /// The bytes of the row; none if the row is not used.
-    template <class Sink>
-    void ranges(std::uint64_t index, Sink&& sink) const {
-      if (!used_ || index >= files_->shards.samples()) return;
-      const manifest::place place = files_->shards.locate(index);
-      open_.range(place.shard, files_->begins[place.shard] + place.sample * files_->row_bytes,
-                  files_->row_bytes, sink);
+    [[nodiscard]] std::string describe() const {
+      return text({source_name, "(", versions.size(), " files): ", shards.samples(), " rows of ",
+                   to_string(row), " '", Format::type_name(), "'"});
     }
-    void cancel_reads() const noexcept { open_.cancel_reads(); }
-    /// That of the session.
-    [[nodiscard]] session_report report() const { return open_.report(); }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return used_ ? files_->row_bytes : 0; }
-
-   private:
-    shared<const files> files_;
-    open_files<Storage> open_;
-    bool used_;
   };
+  template <class Session>
+  using opened = array_rows<files, T, shape, Session>;
 
-  explicit row_source(Storage where, Format format = {}) {
-    shared<files> known(new files(std::move(where), std::move(format)));
-    auto session = known->where.connect();
-    known->read(facts_of(known->where), session, shape::wanted,
-                {&known->format,
-                 [](const void* chosen, session_view opened, object_id object, std::uint64_t bytes) {
-                   return static_cast<const Format*>(chosen)->find(opened, object, bytes);
-                 },
-                 Format::holder, sizeof(T)});
-    files_ = std::move(known);
-  }
+  Format format;
+};
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return files_->shards.starts();
-  }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
+/// A source of the rows of arrays in files.
+template <class Format, class T, storage Storage, std::uint64_t... Lengths>
+class row_source : public record_files<row_layout<Format, T, Lengths...>, Storage,
+                                       row_source<Format, T, Storage, Lengths...>> {
+ public:
+  explicit row_source(Storage where, Format format = {})
+      : row_source::record_files({std::move(format)}, std::move(where)) {}
+
   /// The shape of a row: the shape of the files minus their first dimension.
-  [[nodiscard]] const extents& row() const noexcept { return files_->row; }
+  [[nodiscard]] const extents& row() const noexcept { return this->known().row; }
   /// The name of the array in files that hold several.
   [[nodiscard]] const std::string& array() const noexcept
     requires requires(const Format& which) { which.name; }
   {
-    return files_->format.name;
+    return this->known().format.name;
   }
-  /// Covers each file's name, size, rows and first and last 4 KiB, and the array's name if files hold
-  /// several.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return mix64(files_->shards.fingerprint() ^ files_->format.mark());
-  }
-  [[nodiscard]] std::string describe() const {
-    return detail::text({source_name, "(", files_->versions.size(), " files): ", size(), " rows of ",
-                         to_string(files_->row), " '", Format::type_name(), "'"});
-  }
-  /// Returns the reader. If the rows are not used, as in `zip<"a", "b">(...) | fields<"a">`, it never opens
-  /// the files.
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(files_, !used.nothing()); }
-
- private:
-  shared<const files> files_;
 };
 
 }  // namespace detail
@@ -57479,8 +57880,10 @@ struct token_files : known_files {
 
   window_layout window;
   token_format format;
-  std::uint64_t span = 0;
+  extents row;  // the tokens of a window
+  std::uint64_t row_bytes = 0;
   std::uint64_t tokens = 0;
+  std::size_t width = 0;              // bytes of a token
   std::vector<std::uint64_t> begins;  // by shard: where the tokens begin, in bytes
   // only if windows stay within documents; for each document that has a window: the number of its first
   // window, and its first token in the file
@@ -57489,6 +57892,28 @@ struct token_files : known_files {
 
   /// Reads the headers of all files, or Megatron's indexes.
   void read(storage_facts where, session_view session, token_type type);
+
+  /// A window's first token within its file. `document` remembers the last document found, because samples
+  /// are often consecutive.
+  [[nodiscard]] std::uint64_t number(const manifest::place& at, std::size_t& document) const noexcept {
+    if (!window.within_documents) return at.sample * window.stride;
+    const std::uint64_t index = at.first + at.sample;
+    if (index < first_windows[document] || index >= first_windows[document + 1])
+      document =
+          static_cast<std::size_t>(std::upper_bound(first_windows.begin(), first_windows.end(), index) -
+                                   first_windows.begin()) -
+          1;
+    return first_tokens[document] + (index - first_windows[document]) * window.stride;
+  }
+  [[nodiscard]] std::uint64_t offset(const manifest::place& at, std::uint64_t number) const noexcept {
+    return begins[at.shard] + number * width;
+  }
+  [[nodiscard]] static constexpr bool swapped(std::size_t) noexcept {
+    return std::endian::native != std::endian::little;
+  }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    return mix64(shards.fingerprint() ^ row.elements());
+  }
   [[nodiscard]] std::string describe() const;
 };
 
@@ -57773,7 +58198,7 @@ PENSTOCK_INLINE token_files::token_files(window_layout wanted, token_format kind
     throw error(errc::argument, {token_format_name(format),
                                  "_tokens: these files do not say where documents end, so windows "
                                  "cannot stay within them; Megatron's index does"});
-  span = window.length + window.targets;
+  row = extents(window.length + window.targets);
 }
 
 PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session, token_type type) {
@@ -57785,6 +58210,9 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
     else
       objects.push_back(static_cast<object_id>(i));
   }
+  width = type.width;
+  row_bytes = row.elements() * width;
+  const std::uint64_t span = row.elements();
   std::vector<manifest::shard> entries;
   std::uint64_t all = 0, longest = 0;
   for (const object_id object : objects) {
@@ -57823,8 +58251,9 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
     const std::uint64_t hash = hash_of_file(session, object, version.size);
     learn_ends(object, hash);
     const std::uint64_t content = hash ^ index_hash;
-    entries.push_back({names[object], version.size, all - before, range.count * type.width,
-                       fingerprint{}.add(content, span, window.stride, window.within_documents).value()});
+    entries.push_back(
+        {names[object], version.size, all - before, range.count * type.width,
+         penstock::fingerprint{}.add(content, span, window.stride, window.within_documents).value()});
     versions.push_back(version);
     begins.push_back(range.begin);
     tokens += range.count;
@@ -57888,14 +58317,28 @@ template <std::uint64_t Length, std::uint64_t Targets>
 inline constexpr bool is_token_window<token_window<Length, Targets>> = true;
 
 template <class W>
-struct token_shape {
-  using type = given_shape;
-  static type of(const window_layout& w) noexcept { return {extents(w.length + w.targets)}; }
-};
+struct token_shape : row_shape<> {};
 template <std::uint64_t Length, std::uint64_t Targets>
-struct token_shape<token_window<Length, Targets>> {
-  using type = known_shape<Length + Targets>;
-  static type of(const window_layout&) noexcept { return {}; }
+struct token_shape<token_window<Length, Targets>> : row_shape<Length + Targets> {};
+
+/// Windows of tokens, for `record_files`.
+template <class T, class Window>
+struct token_layout {
+  static constexpr std::string_view source_name = "tokens";
+
+  struct files : token_files {
+    files(const token_layout& chosen, storage_facts where, session_view session)
+        : token_files({chosen.window.length, chosen.window.targets, chosen.window.stride,
+                       chosen.window.within_documents},
+                      chosen.format) {
+      read(where, session, token_type::of<T>());
+    }
+  };
+  template <class Session>
+  using opened = array_rows<files, T, token_shape<Window>, Session>;
+
+  Window window;
+  token_format format;
 };
 
 }  // namespace detail
@@ -57903,109 +58346,18 @@ struct token_shape<token_window<Length, Targets>> {
 /// The source that `raw_tokens`, `llmc_tokens`, `megatron_tokens` and `litdata_tokens` make: windows of the
 /// tokens of files.
 template <token_value T, class Window, storage Storage>
-class token_source : public opens_as_plan<token_source<T, Window, Storage>> {
+class token_source
+    : public record_files<detail::token_layout<T, Window>, Storage, token_source<T, Window, Storage>> {
   static_assert(detail::is_token_window<Window>,
                 "penstock: tokens need token_window<1024>{} or token_windows{.length = 1024}");
 
-  using files = detail::stored_in<detail::token_files, Storage>;
-  using session_type = typename Storage::session;
-  using shape = detail::token_shape<Window>;
-
  public:
-  using penstock_part = source_tag;
-  using element = detail::stored_array<T, typename shape::type, session_type>;
-  static constexpr std::string_view source_name = "tokens";
-
-  class reader {
-   public:
-    struct worker : detail::values_worker<session_type> {
-      std::size_t document = 0;
-    };
-    static constexpr bool has_latency = latent_session<session_type>;
-
-    explicit reader(shared<const files> known) : files_(std::move(known)), open_(*files_, files_->where) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      const manifest::place place = files_->locate(p.index);
-      const std::uint64_t token = first_token(p.index, place, w.document);
-      const std::uint64_t offset = files_->begins[place.shard] + token * sizeof(T);
-      try {
-        sink(element(shape::of(files_->window), open_.session(place.shard), files_->object(place.shard),
-                     offset, w, std::endian::native != std::endian::little));
-        open_.confirm(place.shard);
-      } catch (error& e) {
-        open_.confirm(place.shard);
-        e.in_file(files_->path(place.shard)).at_offset(offset);
-        throw;
-      }
-    }
-    /// The file and the number of the window's first token within it: "train.bin:1024".
-    [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = files_->locate(index);
-      std::size_t document = 0;
-      return detail::text({files_->path(place.shard), ":", first_token(index, place, document)});
-    }
-    /// The bytes of the window.
-    template <class Sink>
-    void ranges(std::uint64_t index, Sink&& sink) const {
-      if (index >= files_->shards.samples()) return;
-      const manifest::place place = files_->shards.locate(index);
-      std::size_t document = 0;
-      open_.range(place.shard, files_->begins[place.shard] + first_token(index, place, document) * sizeof(T),
-                  files_->span * sizeof(T), sink);
-    }
-    void cancel_reads() const noexcept { open_.cancel_reads(); }
-    /// That of the session.
-    [[nodiscard]] session_report report() const { return open_.report(); }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return files_->span * sizeof(T); }
-
-   private:
-    // The window's first token within its file. `document` remembers the last document found, because samples
-    // are often consecutive.
-    [[nodiscard]] std::uint64_t first_token(std::uint64_t index, const manifest::place& place,
-                                            std::size_t& document) const noexcept {
-      if (!files_->window.within_documents) return place.sample * files_->window.stride;
-      const auto& firsts = files_->first_windows;
-      if (index < firsts[document] || index >= firsts[document + 1])
-        document =
-            static_cast<std::size_t>(std::upper_bound(firsts.begin(), firsts.end(), index) - firsts.begin()) -
-            1;
-      return files_->first_tokens[document] + (index - firsts[document]) * files_->window.stride;
-    }
-
-    shared<const files> files_;
-    detail::open_files<Storage> open_;
-  };
-
   /// Reads the headers and indexes of the files, which have that format.
-  token_source(Storage where, Window window, detail::token_format format) {
-    const shared<files> known(new files(
-        std::move(where),
-        detail::window_layout{window.length, window.targets, window.stride, window.within_documents},
-        format));
-    auto session = known->where.connect();
-    known->read(facts_of(known->where), session, detail::token_type::of<T>());
-    files_ = known;
-  }
+  token_source(Storage where, Window window, detail::token_format format)
+      : token_source::record_files({window, format}, std::move(where)) {}
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return files_->shards.starts();
-  }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
   /// The number of tokens in all files, including those in no window.
-  [[nodiscard]] std::uint64_t tokens() const noexcept { return files_->tokens; }
-  /// Covers the windows, each file's name, size and first and last 4 KiB, and the whole of Megatron's
-  /// indexes.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return mix64(files_->shards.fingerprint() ^ files_->span);
-  }
-  [[nodiscard]] std::string describe() const { return files_->describe(); }
-  [[nodiscard]] reader connect() const { return reader(files_); }
-
- private:
-  shared<const files> files_;
+  [[nodiscard]] std::uint64_t tokens() const noexcept { return this->known().tokens; }
 };
 
 /// Token files without a header, such as nanoGPT's `train.bin`.
@@ -63120,85 +63472,75 @@ inline constexpr detail::mix_fn mix{};
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// A source of the places of rows in local files. `Format` is as for `row_source`; `wanted` is the shape of a
-/// row, or null.
+/// Places of rows in local files, for `record_files`. `Format` is as for `row_source`; `wanted` is the shape
+/// of a row, or null.
 template <class Format, class T>
-class range_source : public opens_as_plan<range_source<Format, T>> {
- public:
-  using penstock_part = source_tag;
-  using element = file_range;
-  using value_type = T;
+struct range_layout {
   static constexpr std::string_view source_name = Format::source_name;
 
-  class reader {
-   public:
-    struct worker {};
+  struct files : row_files {
+    std::shared_ptr<const located_files> located;
 
-    explicit reader(shared<const row_files> known) noexcept : files_(std::move(known)) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& /*w*/, Sink&& sink) const {
-      const manifest::place place = files_->locate(p.index);
-      sink(file_range{place.shard, files_->begins[place.shard] + place.sample * files_->row_bytes,
-                      files_->row_bytes});
+    files(const range_layout& chosen, storage_facts where, session_view session) {
+      read(where, session, chosen.wanted, finder_of<T>(chosen.format));
+      located_files all{.row = row};
+      for (std::size_t i = 0; i < versions.size(); ++i) {
+        if (swapped(i))
+          throw error(errc::format,
+                      {Format::holder,
+                       " has its numbers in the other byte order, and nobody turns them on their "
+                       "way to a device; read it with npy_rows, or store it anew"})
+              .in_file(path(i));
+        all.files.push_back({path(i), versions[i].size, versions[i].stamp});
+      }
+      located = std::make_shared<const located_files>(std::move(all));
     }
-    /// The file and the number of the row within it: "features.npy:17".
-    [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = files_->locate(index);
-      return detail::text({files_->path(place.shard), ":", place.sample});
+    [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+      return mix64(shards.fingerprint() ^ Format::mark());
     }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return sizeof(file_range); }
-
-   private:
-    shared<const row_files> files_;
+    [[nodiscard]] std::string describe() const {
+      return text({source_name, "(", versions.size(), " files): ", shards.samples(), " rows of ",
+                   to_string(row), " '", Format::type_name(), "', not read"});
+    }
   };
 
-  range_source(const file& where, const Format& format, const extents* wanted) {
-    shared<row_files> known(new row_files());
-    auto session = where.connect();
-    known->read(facts_of(where), session, wanted,
-                {&format,
-                 [](const void* chosen, session_view opened, object_id object, std::uint64_t bytes) {
-                   return static_cast<const Format*>(chosen)->find(opened, object, bytes);
-                 },
-                 Format::holder, sizeof(T)});
-    auto located = std::make_shared<located_files>();
-    located->row = known->row;
-    for (std::size_t i = 0; i < known->versions.size(); ++i) {
-      if (known->swapped[i] != 0)
-        throw error(errc::format, {Format::holder,
-                                   " has its numbers in the other byte order, and nobody "
-                                   "turns them on their way to a device; read it with npy_rows, or store it "
-                                   "anew"})
-            .in_file(known->path(i));
-      located->files.push_back({known->path(i), known->versions[i].size, known->versions[i].stamp});
+  /// Rows that are not read are all that a run keeps.
+  template <class Session>
+  struct opened : array_rows<files, T, row_shape<>, Session> {
+    using element = file_range;
+    struct worker {};
+
+    opened(const shared<const files>& all, const projection&) noexcept
+        : opened::array_rows(all, projection::none()), rows(all.get()) {}
+    [[nodiscard]] file_range open(Session&, const manifest::place& at, worker&) const noexcept {
+      return {at.shard, rows->offset(at, at.sample), rows->row_bytes};
     }
-    located_ = std::move(located);
-    files_ = std::move(known);
-  }
+    [[nodiscard]] static constexpr bool needs_confirm(const worker&) noexcept { return false; }
+    static void add_context(error&, Session&, const manifest::place&, const worker&) noexcept {}
+    [[nodiscard]] static constexpr std::uint64_t bytes_per_sample() noexcept { return sizeof(file_range); }
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return files_->shards.starts();
-  }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
+    const files* rows;
+  };
+
+  Format format;
+  const extents* wanted;
+};
+
+/// A source of the places of rows in local files.
+template <class Format, class T>
+class range_source : public record_files<range_layout<Format, T>, file, range_source<Format, T>> {
+ public:
+  using value_type = T;
+
+  range_source(file where, const Format& format, const extents* wanted)
+      : range_source::record_files({format, wanted}, std::move(where)) {}
+
   /// The shape of a row: the shape of the files minus their first dimension.
-  [[nodiscard]] const extents& row() const noexcept { return files_->row; }
+  [[nodiscard]] const extents& row() const noexcept { return this->known().row; }
   /// The files that the ranges are of; whoever reads them keeps it.
-  [[nodiscard]] const std::shared_ptr<const located_files>& located() const noexcept { return located_; }
-  /// Covers each file's name, size, rows and first and last 4 KiB.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return mix64(files_->shards.fingerprint() ^ Format::mark());
+  [[nodiscard]] const std::shared_ptr<const located_files>& located() const noexcept {
+    return this->known().located;
   }
-  [[nodiscard]] std::string describe() const {
-    return detail::text({source_name, "(", files_->versions.size(), " files): ", size(), " rows of ",
-                         to_string(files_->row), " '", Format::type_name(), "', not read"});
-  }
-  [[nodiscard]] reader connect() const noexcept { return reader(files_); }
-
- private:
-  shared<const row_files> files_;
-  std::shared_ptr<const located_files> located_;
 };
 
 }  // namespace detail
@@ -77105,7 +77447,7 @@ PENSTOCK_INLINE const stream_kind& litdata_sample_streams() noexcept {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/records/mds_sample.hpp
+// ---- penstock/source/records/mds_shards.hpp
 
 namespace penstock::inline v0_1 {
 
@@ -77116,6 +77458,24 @@ struct mds_column {
   std::string encoding;
   std::uint32_t size = 0;
   friend bool operator==(const mds_column&, const mds_column&) = default;
+};
+
+/// A shard of an MDS dataset, as its index describes it. Names are relative to the index's folder.
+struct mds_shard {
+  std::string name;  ///< of the shard when it is not compressed
+  std::uint64_t bytes = 0;
+  std::uint64_t samples = 0;
+  std::string compression;  ///< as in the index ("zstd:7"); empty: none
+  std::string packed_name;  ///< of the compressed shard; empty if there is none
+  std::uint64_t packed_bytes = 0;
+  std::size_t columns = 0;    ///< which of the index's lists of columns
+  std::uint64_t content = 0;  ///< a hash of columns, and of the checksums that the index has
+};
+
+/// What the `index.json` of an MDS dataset says.
+struct mds_index {
+  std::vector<mds_shard> shards;
+  std::vector<std::vector<mds_column>> columns;  ///< the lists of columns that shards have; mostly one
 };
 
 namespace detail {
@@ -77131,183 +77491,89 @@ struct mds_columns {
 /// Throws `errc::format` if a codec of this name cannot read a column of this encoding.
 void check_mds_codec(const mds_column& column, std::string_view codec);
 
-/// The current sample of a worker.
-struct mds_cursor {
-  static constexpr std::uint64_t nothing_touched = std::numeric_limits<std::uint64_t>::max();
+/// The table of a shard, which says where its samples begin in its file, and where the last one ends. A
+/// sample says itself where its values are.
+class mds_table {
+ public:
+  mds_table(std::vector<std::uint32_t> begins, const mds_columns& columns) noexcept
+      : begins_(std::move(begins)), columns_(&columns) {}
 
-  const mds_columns* columns = nullptr;
-  const std::string* path = nullptr;
-  const std::string* name = nullptr;  ///< of the shard in the index
-  object_id shard = 0;
-  std::uint64_t sample = 0;  ///< in the shard
-  std::uint64_t begin = 0;   ///< in the shard's file
-  std::uint64_t size = 0;
-  std::uint64_t touched = nothing_touched;  ///< the offset of the bytes requested last, from `begin`
-
-  /// Moves to another shard.
-  void enter(const mds_columns& new_columns, const std::string& new_path, const std::string& new_name,
-             object_id new_shard);
-  /// Finds where values begin. `head` is at least the first `columns->head` bytes, or all there are.
-  void divide(bytes_view head);
-  /// Values are unknown, and look empty.
-  void forget() { begins.assign(columns->all.size() + 1, 0); }
-  [[nodiscard]] std::uint64_t value_begin(std::size_t column) const noexcept { return begins[column]; }
-  [[nodiscard]] std::uint64_t value_size(std::size_t column) const noexcept {
-    return begins[column + 1] - begins[column];
+  [[nodiscard]] value_place record(std::uint64_t sample) const noexcept {
+    const std::uint32_t* const at = begins_.data() + sample;
+    return {at[0], at[1] - at[0]};
   }
-  /// The shard's name and the sample's number in it: "shard.00000.mds:17".
-  [[nodiscard]] std::string_view key() const;
-  /// Adds shard, offset and key to an error.
-  void add_context(error& e) const;
-  [[nodiscard]] bool knows_codec(std::size_t column, std::string_view codec) const noexcept {
-    return column < codecs.size() && codecs[column].data() == codec.data() &&
-           codecs[column].size() == codec.size() && codec.data() != nullptr;
-  }
-  void learn_codec(std::size_t column, std::string_view codec);
+  [[nodiscard]] std::uint64_t head() const noexcept { return columns_->head; }
+  /// Finds where the values of a sample are, by at least its first `head()` bytes, or all there are.
+  void divide(std::uint64_t sample, bytes_view bytes, std::span<value_place> places) const;
+  void prefetch(std::uint64_t sample) const noexcept { __builtin_prefetch(begins_.data() + sample); }
 
  private:
-  std::vector<std::uint64_t> begins;     // of the values, from `begin`, and their end
-  std::vector<std::string_view> codecs;  // by column: the codec that was checked last
-  mutable std::string key_text;
+  std::vector<std::uint32_t> begins_;
+  const mds_columns* columns_;
 };
 
-/// The state of one worker. A sample is shown in place where the session can; a smaller one is otherwise read
-/// as a whole, and of a larger one the values that are asked for, straight into their destinations.
-template <class Session>
-class mds_worker : public fetch_link<Session> {
- public:
-  static constexpr bool views = viewing_session<Session>;
-  mds_cursor at;
-
-  /// Finds the values of the sample that `at` names; with `unread`, none may be asked for.
-  void begin(Session& session, bool unread) {
-    session_ = &session;
-    sample_bytes_ = {};
-    needs_confirm_ = views;
-    at.touched = mds_cursor::nothing_touched;
-    for (std::size_t i = 0; i < read_.size(); ++i) read_[i] = false;
-    if (unread) return at.forget();
-    if constexpr (views) {
-      sample_bytes_ = session.view(at.shard, at.begin, at.size);
-    } else {
-      sample_bytes_ = this->find(session, at.shard, at.begin, at.size);
-      if constexpr (mapped_session<Session>)
-        if (sample_bytes_.empty() && session.mapped(at.shard)) {
-          needs_confirm_ = true;
-          sample_bytes_ = session.view(at.shard, at.begin, at.size);
-        }
-      if (sample_bytes_.empty()) {
-        room_.resize_for_overwrite(detail::to_size(at.size));
-        const std::uint64_t first =
-            at.size < direct || at.columns->head > at.size ? at.size : at.columns->head;
-        if (first != 0) session.read(at.shard, at.begin, room_.span().first(detail::to_size(first)));
-        if (first == at.size) sample_bytes_ = room_.view();
-      }
-    }
-    at.divide(sample_bytes_.empty() ? room_.view() : sample_bytes_);
-  }
-  /// Whether the sample was shown in place, which only `confirm` makes sure of.
-  [[nodiscard]] bool needs_confirm() const noexcept { return needs_confirm_; }
-
-  void read(std::size_t column, mutable_bytes into) {
-    at.touched = at.value_begin(column);
-    if (into.empty()) return;
-    if (!sample_bytes_.empty())
-      std::memcpy(into.data(), sample_bytes_.data() + at.touched, into.size());
-    else
-      session_->read(at.shard, at.begin + at.touched, into);
-  }
-  [[nodiscard]] bytes_view finish(std::size_t column) {
-    const std::size_t size = detail::to_size(at.value_size(column));
-    at.touched = at.value_begin(column);
-    const std::size_t begin = detail::to_size(at.touched);
-    if (!sample_bytes_.empty() || size == 0)
-      return sample_bytes_.empty() ? bytes_view() : sample_bytes_.subspan(begin, size);
-    if (read_.size() <= column) read_.resize(column + 1);
-    const mutable_bytes mine = room_.span().subspan(begin, size);
-    if (!read_[column]) session_->read(at.shard, at.begin + begin, mine);
-    read_[column] = true;
-    return mine;
-  }
-
- private:
-  static constexpr std::uint64_t direct = 32_KiB;
-
-  Session* session_ = nullptr;
-  bytes_view sample_bytes_;  // the whole sample; empty: values are read one by one
-  buffer room_;              // the sample, or those of its values that were read
-  std::vector<bool> read_;   // by column: whether its value is in the room
-  bool needs_confirm_ = false;
+/// A kind of shards that have MDS's layout.
+struct mds_kind {
+  std::string_view source_name;
+  /// Whether the description in a shard has these columns.
+  bool (*agrees)(std::string_view config, const std::vector<mds_column>& columns);
+  /// Whether the size of a shard in the index may leave out the table in front of its samples.
+  bool may_omit_table;
+  /// Explains a shard that does not end where its last sample does, by its last bytes; nothing if it cannot.
+  std::string_view (*explain)(bytes_view end);
 };
 
-/// A value of a column: bytes that know their encoding. Valid during the call that delivers its sample.
-template <class Worker>
-class mds_value {
- public:
-  using unfinished = void;
-  /// Views of mapped shards are valid as long as the run, so holding one needs no copy.
-  static constexpr bool lasting = Worker::views;
-
-  mds_value() = default;
-  mds_value(Worker& worker, std::size_t column) noexcept : worker_(&worker), column_(column) {}
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return worker_->at.value_size(column_); }
-  /// The offset of the bytes in the shard.
-  [[nodiscard]] std::uint64_t offset() const noexcept {
-    return worker_->at.begin + worker_->at.value_begin(column_);
-  }
-  void read_into(mutable_bytes into) const {
-    if (into.size() != size())
-      throw error(errc::argument, {"a value of ", size(), " bytes was to be read into ", into.size()});
-    worker_->read(column_, into);
-  }
-  [[nodiscard]] bytes_view finish() const { return worker_->finish(column_); }
-  /// The column's encoding, as MosaicML writes it.
-  [[nodiscard]] std::string_view encoding() const noexcept {
-    return worker_->at.columns->all[column_].encoding;
-  }
-  /// Throws `errc::format` if a codec of this name cannot read the column.
-  void check_codec(std::string_view codec) const {
-    worker_->at.touched = worker_->at.value_begin(column_);  // where an error of the codec belongs
-    if (!worker_->at.knows_codec(column_, codec)) [[unlikely]]
-      worker_->at.learn_codec(column_, codec);
-  }
-
- private:
-  Worker* worker_ = nullptr;
-  std::size_t column_ = 0;
+/// What shards of MDS's layout are opened by.
+struct mds_opening {
+  const mds_index& index;
+  const mds_kind& kind;
 };
 
-/// An open sample of an MDS shard: a member for each column.
-template <class Worker>
-class mds_sample {
+/// The shards of an MDS dataset, as part of a plan. A run reads the table of each when it is first used.
+class mds_files : public known_files {
  public:
-  using is_open_sample = void;
-  using blob_type = mds_value<Worker>;
+  using index_type = mds_table;
 
-  explicit mds_sample(Worker& worker) noexcept : worker_(&worker) {}
+  /// Throws `errc::argument` if the names of the storage are not those of the index's shards, or the index is
+  /// not one that could have been read.
+  mds_files(const mds_opening& opening, storage_facts stored);
+  /// Reads the beginning of a shard. Throws `errc::format` unless it is what the index says.
+  [[nodiscard]] const mds_table* load(session_view session, std::size_t shard) const;
 
-  [[nodiscard]] std::string_view key() const { return worker_->at.key(); }
-  /// The shard that the sample is in.
-  [[nodiscard]] std::string_view url() const noexcept { return *worker_->at.path; }
-  [[nodiscard]] std::size_t size() const noexcept { return worker_->at.columns->all.size(); }
-  [[nodiscard]] std::string_view name(std::size_t i) const noexcept {
-    return worker_->at.columns->all[i].name;
+  [[nodiscard]] const std::vector<mds_column>& fields() const noexcept { return columns_.front().all; }
+  [[nodiscard]] const std::vector<mds_column>& fields_of(std::size_t shard) const noexcept {
+    return columns_[columns_of_[shard]].all;
   }
-  [[nodiscard]] blob_type member(std::size_t i) const noexcept { return {*worker_, i}; }
+  /// The shard's name in the index and the sample's number in it: "shard.00000.mds:17".
+  void append_key(std::string& to, std::size_t shard, const mds_table&, std::uint64_t sample) const;
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return mark_; }
+  [[nodiscard]] std::string describe() const;
+  static void check_codec(const mds_column& column, std::string_view codec) {
+    check_mds_codec(column, codec);
+  }
 
  private:
-  Worker* worker_;
+  std::vector<mds_columns> columns_;
+  std::vector<std::size_t> columns_of_;  // by shard
+  std::vector<std::string> names_;       // by shard: its name in the index
+  std::uint64_t mark_ = 0;               // a hash of what the index says
+  const mds_kind* kind_;
 };
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/records/mds_sample.ipp
+// ---- penstock/source/records/mds_shards.ipp
 
-// Source: mosaicml-streaming, streaming/base/format/mds/{reader,writer,encodings}.py.
+// Source: mosaicml-streaming, streaming/base/format/mds/{reader,writer}.py.
 namespace penstock::inline v0_1 {
 namespace detail {
+
+// The part of a name behind its folders, without a URL's query: folders of files may have a question mark.
+PENSTOCK_INLINE std::string_view last_part(std::string_view name) noexcept {
+  if (name.starts_with("http://") || name.starts_with("https://")) name = name.substr(0, name.find('?'));
+  return name.substr(name.rfind('/') + 1);
+}
 
 PENSTOCK_INLINE mds_columns::mds_columns(std::vector<mds_column> columns) : all(std::move(columns)) {
   for (const mds_column& one : all)
@@ -77349,165 +77615,31 @@ PENSTOCK_INLINE void check_mds_codec(const mds_column& column, std::string_view 
                              "and litdata_array<T> arrays, mds_list lists, pil_pixels images of PIL"});
 }
 
-PENSTOCK_INLINE void mds_cursor::divide(bytes_view head) {
-  const std::vector<mds_column>& all = columns->all;
-  begins.resize(all.size() + 1);
+PENSTOCK_INLINE void mds_table::divide(std::uint64_t sample, bytes_view bytes,
+                                       std::span<value_place> places) const {
+  const value_place all = record(sample);
   const auto refuse = [&](std::uint64_t what) {
-    throw error(errc::format, {"the sample has ", size, " bytes, and its columns have ", what,
-                               ": the shard is damaged, or is not the one that its index describes"})
-        .at_offset(begin);
+    throw error(errc::format, {"the sample has ", all.size, " bytes, and its columns have ", what,
+                               ": the shard is damaged, or is not the one that its index describes"});
   };
-  if (size < columns->head) refuse(columns->head);
-  std::uint64_t at = columns->head;
-  const std::byte* sizes = head.data();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    begins[i] = at;
-    if (all[i].size != 0) {
-      at += all[i].size;
-      continue;
+  if (all.size < columns_->head) refuse(columns_->head);
+  std::uint64_t at = columns_->head;
+  const std::byte* sizes = bytes.data();
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    std::uint64_t size = columns_->all[i].size;
+    if (size == 0) {
+      size = load_little<std::uint32_t>(sizes);
+      sizes += 4;
     }
-    std::uint32_t said = 0;
-    for (std::size_t k = 0; k < 4; ++k) said |= std::to_integer<std::uint32_t>(sizes[k]) << (8 * k);
-    sizes += 4;
-    at += said;
+    places[i] = {all.begin + at, size};
+    at += size;
   }
-  begins.back() = at;
-  if (at != size) refuse(at);
+  if (at != all.size) refuse(at);
 }
 
-PENSTOCK_INLINE void mds_cursor::enter(const mds_columns& new_columns, const std::string& new_path,
-                                       const std::string& new_name, object_id new_shard) {
-  if (columns != &new_columns) codecs.clear();
-  columns = &new_columns;
-  path = &new_path;
-  name = &new_name;
-  shard = new_shard;
-}
-
-PENSTOCK_INLINE std::string_view mds_cursor::key() const {
-  key_text.clear();
-  append(key_text, {*name, ":", sample});
-  return key_text;
-}
-
-PENSTOCK_INLINE void mds_cursor::add_context(error& e) const {
-  // An offset without a file comes from a codec and counts from the value's first byte.
-  const bool asked = touched != nothing_touched;
-  if (e.file().empty() && e.offset() && asked) e.within("the value", begin + touched);
-  e.in_file(*path).for_key(key()).at_offset(asked ? begin + touched : begin);
-}
-
-PENSTOCK_INLINE void mds_cursor::learn_codec(std::size_t column, std::string_view codec) {
-  check_mds_codec(columns->all[column], codec);
-  if (codecs.size() <= column) codecs.resize(column + 1);
-  codecs[column] = codec;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/mds_shards.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A shard of an MDS dataset, as its index describes it. Names are relative to the index's folder.
-struct mds_shard {
-  std::string name;  ///< of the shard when it is not compressed
-  std::uint64_t bytes = 0;
-  std::uint64_t samples = 0;
-  std::string compression;  ///< as in the index ("zstd:7"); empty: none
-  std::string packed_name;  ///< of the compressed shard; empty if there is none
-  std::uint64_t packed_bytes = 0;
-  std::size_t columns = 0;    ///< which of the index's lists of columns
-  std::uint64_t content = 0;  ///< a hash of columns, and of the checksums that the index has
-};
-
-/// What the `index.json` of an MDS dataset says.
-struct mds_index {
-  std::vector<mds_shard> shards;
-  std::vector<std::vector<mds_column>> columns;  ///< the lists of columns that shards have; mostly one
-};
-
-namespace detail {
-
-/// Where the samples of a shard begin in its file, and the last one's end.
-struct mds_table {
-  std::vector<std::uint32_t> begins;
-};
-
-/// Where a sample begins and ends that will be evaluated soon; null if its table is not loaded.
-struct mds_coming {
-  const std::uint32_t* entry = nullptr;
-  object_id shard = 0;
-};
-
-/// A kind of shards that have MDS's layout.
-struct mds_kind {
-  std::string_view source_name;
-  /// Whether the description in a shard has these columns.
-  bool (*agrees)(std::string_view config, const std::vector<mds_column>& columns);
-  /// Whether the size of a shard in the index may leave out the table in front of its samples.
-  bool may_omit_table;
-  /// Explains a shard that does not end where its last sample does, by its last bytes; nothing if it cannot.
-  std::string_view (*explain)(bytes_view end);
-};
-
-/// The shards of an MDS dataset, as part of a plan.
-struct mds_files : known_files {
-  std::vector<mds_columns> columns;
-  std::vector<std::size_t> columns_of;  // by shard
-  std::vector<std::string> names;       // by shard: its name in the index
-  std::uint64_t mark = 0;               // a hash of what the index says
-  const mds_kind* kind;
-
-  /// `stored`: the names of the storage, by shard. Throws `errc::argument` if they are not those of the
-  /// index's shards, or the index is not one that could have been read.
-  mds_files(const mds_index& index, std::span<const std::string> stored, const mds_kind& which);
-  /// Reads the beginning of a shard. Throws `errc::format` unless it is what the index says.
-  [[nodiscard]] const mds_table* read_table(session_view session, std::size_t shard) const;
-};
-
-/// The tables of a run, each of which is read when its shard is first used.
-class mds_tables {
- public:
-  explicit mds_tables(shared<const mds_files> files);
-  mds_tables(mds_tables&&) noexcept;
-  ~mds_tables();
-
-  [[nodiscard]] const mds_table& get(session_view session, std::size_t shard) const {
-    const mds_table* known = loaded_->find(shard);
-    return known != nullptr ? *known : load(session, shard);
-  }
-  /// Null if it is not loaded.
-  [[nodiscard]] const mds_table* find(std::size_t shard) const noexcept { return loaded_->find(shard); }
-  void get_ready(session_view session, std::span<const position> samples) const;
-  [[nodiscard]] bool are_ready() const noexcept { return loaded_->complete(); }
-
- private:
-  [[nodiscard]] const mds_table& load(session_view session, std::size_t shard) const;
-
-  shared<const mds_files> files_;
-  owned<loaded_once<mds_table>> loaded_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/records/mds_shards.ipp
-
-// Source: mosaicml-streaming, streaming/base/format/mds/{reader,writer}.py.
-namespace penstock::inline v0_1 {
-namespace detail {
-
-// The part of a name behind its folders, without a URL's query: folders of files may have a question mark.
-PENSTOCK_INLINE std::string_view last_part(std::string_view name) noexcept {
-  if (name.starts_with("http://") || name.starts_with("https://")) name = name.substr(0, name.find('?'));
-  return name.substr(name.rfind('/') + 1);
-}
-
-PENSTOCK_INLINE mds_files::mds_files(const mds_index& index, std::span<const std::string> stored,
-                                     const mds_kind& which)
-    : kind(&which) {
+PENSTOCK_INLINE mds_files::mds_files(const mds_opening& opening, storage_facts where) : kind_(&opening.kind) {
+  const mds_index& index = opening.index;
+  const std::span<const std::string> stored = where.names;
   const auto refuse = [](std::initializer_list<piece> why) { throw error(errc::argument, why); };
   if (stored.size() != index.shards.size())
     refuse({"the index describes ", index.shards.size(), " shards, and the storage has ", stored.size(),
@@ -77517,12 +77649,12 @@ PENSTOCK_INLINE mds_files::mds_files(const mds_index& index, std::span<const std
     for (const mds_column& one : list)
       if (one.encoding.empty()) refuse({"the column '", one.name, "' has no encoding"});
     if (list.empty()) refuse({"a dataset needs at least one column"});
-    columns.emplace_back(list);
+    columns_.emplace_back(list);
   }
   std::vector<manifest::shard> entries;
   for (std::size_t i = 0; i < stored.size(); ++i) {
     const mds_shard& one = index.shards[i];
-    if (one.columns >= columns.size()) refuse({"the index has no list of columns number ", one.columns});
+    if (one.columns >= columns_.size()) refuse({"the index has no list of columns number ", one.columns});
     // A copy has the name of its shard, or that of the compressed one, and an ending.
     const std::string_view given = last_part(stored[i]);
     if (!given.starts_with(last_part(one.name)) &&
@@ -77530,15 +77662,16 @@ PENSTOCK_INLINE mds_files::mds_files(const mds_index& index, std::span<const std
       refuse({"object ", i, " of the storage is called '", stored[i], "', and shard ", i, " of the index '",
               one.name, "': give them in the index's order"});
     entries.push_back({stored[i], one.bytes, one.samples, one.bytes, one.content});
-    columns_of.push_back(one.columns);
-    names.push_back(one.name);
-    mark = hash_words(hash_bytes(mark, bytes_of(one.name)), std::array{one.bytes, one.samples, one.content});
+    columns_of_.push_back(one.columns);
+    names_.push_back(one.name);
+    mark_ =
+        hash_words(hash_bytes(mark_, bytes_of(one.name)), std::array{one.bytes, one.samples, one.content});
   }
-  mark = hash_bytes(mark, bytes_of(which.source_name));
+  mark_ = hash_bytes(mark_, bytes_of(kind_->source_name));
   shards = manifest(std::move(entries));
 }
 
-PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std::size_t shard) const {
+PENSTOCK_INLINE const mds_table* mds_files::load(session_view session, std::size_t shard) const {
   const manifest::shard& said = shards.shards()[shard];
   const object_id object = this->object(shard);
   const auto number = [](const std::byte* at) {
@@ -77559,9 +77692,9 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
         throw not_a("a shard", some, {});
     }
     if (!all_said &&
-        !(kind->may_omit_table && size > said.bytes && (size - said.bytes) / 4 == said.samples + 2))
+        !(kind_->may_omit_table && size > said.bytes && (size - said.bytes) / 4 == said.samples + 2))
       refuse({"the shard has ", size, " bytes, and its index says ", said.bytes,
-              ": if it is compressed, unpack it, or use ", kind->source_name, "<unpack_zstd>(folder)"},
+              ": if it is compressed, unpack it, or use ", kind_->source_name, "<unpack_zstd>(folder)"},
              0);
     const std::uint64_t table_end = 4 * (said.samples + 2);
     if (said.samples >= size / 4 || table_end > size)
@@ -77582,10 +77715,10 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
                at);
       begins.push_back(begin);
     }
-    if (begins.back() != size && kind->explain != nullptr) {
+    if (begins.back() != size && kind_->explain != nullptr) {
       const std::uint64_t some = std::min<std::uint64_t>(size, 8);
       const object_bytes last = session.range(object, size - some, some);
-      if (const auto why = kind->explain(last); !why.empty()) refuse({why}, table_end - 4);
+      if (const auto why = kind_->explain(last); !why.empty()) refuse({why}, table_end - 4);
     }
     if (begins.back() != size)
       refuse({"the shard's last sample ends at ", begins.back(), ", and the shard at ", size}, table_end - 4);
@@ -77602,14 +77735,14 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
     const bytes_view config = head.subspan(to_size(table_end), to_size(described - table_end));
     bool agreed = false;
     try {
-      agreed = kind->agrees(text_of(config), columns[columns_of[shard]].all);
+      agreed = kind_->agrees(text_of(config), fields_of(shard));
     } catch (error& e) {
       e.within("the shard's description", table_end).at_offset(table_end);
       throw;
     }
     if (!agreed) refuse({"the shard describes other columns than its index"}, table_end);
     session.confirm(object);
-    return new mds_table{std::move(begins)};
+    return new mds_table(std::move(begins), columns_[columns_of_[shard]]);
   } catch (error& e) {
     session.confirm(object);
     e.in_file(path(shard));
@@ -77617,20 +77750,17 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
   }
 }
 
-PENSTOCK_INLINE mds_tables::mds_tables(shared<const mds_files> files)
-    : files_(std::move(files)),
-      loaded_(new loaded_once<mds_table>(files_->names.size(), files_->shards.starts()->size() - 1)) {}
-PENSTOCK_INLINE mds_tables::mds_tables(mds_tables&&) noexcept = default;
-PENSTOCK_INLINE mds_tables::~mds_tables() = default;
-
-PENSTOCK_INLINE const mds_table& mds_tables::load(session_view session, std::size_t shard) const {
-  return loaded_->get(shard, [&] { return files_->read_table(session, shard); });
+PENSTOCK_INLINE void mds_files::append_key(std::string& to, std::size_t shard, const mds_table&,
+                                           std::uint64_t sample) const {
+  append(to, {names_[shard], ":", sample});
 }
 
-PENSTOCK_INLINE void mds_tables::get_ready(session_view session, std::span<const position> samples) const {
-  loaded_->get_ready(
-      samples, [&](std::uint64_t index) { return files_->locate(index).shard; },
-      [&](std::size_t shard) { (void)get(session, shard); });
+PENSTOCK_INLINE std::string mds_files::describe() const {
+  std::string line = text({kind_->source_name, "(", shards.shards().size(), " shards, ", shards.bytes(),
+                           " bytes): ", shards.samples(), " samples of "});
+  for (const mds_column& one : fields())
+    append(line, {&one == &fields().front() ? "" : ", ", one.name, " (", one.encoding, ")"});
+  return line;
 }
 
 }  // namespace detail

@@ -20,7 +20,7 @@ namespace detail {
 /// A value of `ffcv` that may be pixels, or a compressed image.
 template <class T>
 concept ffcv_image_value = requires(const T& value) {
-  { value.image().raw_image } -> std::convertible_to<bool>;
+  { value.place().raw_image } -> std::convertible_to<bool>;
 };
 }  // namespace detail
 
@@ -56,7 +56,7 @@ class ffcv_image {
   template <byte_element Bytes>
   [[nodiscard]] image_type decode(const Bytes& in, scratch& s) const {
     if constexpr (detail::ffcv_image_value<Bytes>) {
-      const auto& found = in.image();
+      const auto& found = in.place();
       if (found.raw_image)
         return {std::in_place_index<0>,
                 raw_image<rgb8>(std::get<0>(s), in.finish(), image_size{found.width, found.height}, false)};

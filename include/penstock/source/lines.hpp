@@ -6,15 +6,11 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/named_split.hpp>
-#include <penstock/core/opens_as_plan.hpp>
-#include <penstock/core/position.hpp>
-#include <penstock/core/random.hpp>
-#include <penstock/source/concepts.hpp>
+#include <penstock/core/projection.hpp>
 #include <penstock/source/files/data_folder.hpp>
-#include <penstock/source/files/known_files.hpp>
 #include <penstock/source/files/mapped_paths.hpp>
-#include <penstock/source/files/stored_files.hpp>
 #include <penstock/source/manifest.hpp>
+#include <penstock/source/record_files.hpp>
 #include <penstock/source/text/line_files.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
@@ -27,7 +23,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -40,125 +35,98 @@ struct lines_options {
   std::optional<bool> skip_blank = {};
 };
 
-/// The source that `lines` makes of text files.
-template <storage Storage>
-class line_source : public opens_as_plan<line_source<Storage>> {
-  static_assert(viewing_session<typename Storage::session>,
+namespace detail {
+
+/// What a run keeps for files of lines: nothing.
+template <class Session>
+class open_lines {
+  static_assert(viewing_session<Session>,
                 "penstock: lines are views of their files, which mapped_file and memory_files give");
 
-  using files = detail::stored_in<detail::line_files, Storage>;
-
  public:
-  using penstock_part = source_tag;
   using element = std::string_view;
-  static constexpr std::string_view source_name = "lines";
-
-  class reader {
-   public:
-    /// Remembers where the last line ended, so that the next one is found without the table.
-    struct worker {
-      std::size_t shard = std::numeric_limits<std::size_t>::max();
-      std::uint64_t next = 0;
-      std::size_t offset = 0;
-    };
-    explicit reader(shared<const files> known) : files_(std::move(known)), open_(*files_, files_->where) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      const manifest::place place = files_->locate(p.index);
-      const std::string_view text = content(place.shard);
-      const std::size_t begin = w.shard == place.shard && w.next == place.sample
-                                    ? files_->tables[place.shard].next_begin(text, w.offset)
-                                    : find(text, place);
-      const std::size_t end = detail::line_table::end_of(text, begin);
-      w = {place.shard, place.sample + 1, end};
-      std::string_view line = text.substr(begin, end - begin);
-      if (line.ends_with('\n')) {
-        line.remove_suffix(1);
-        if (line.ends_with('\r')) line.remove_suffix(1);
-      }
-      try {
-        sink(line);
-        open_.confirm(place.shard);
-      } catch (error& e) {
-        open_.confirm(place.shard);
-        // an offset without a file comes from a codec and counts from the first byte of the line
-        if (e.file().empty() && e.offset()) e.within("the line", begin);
-        e.in_file(files_->path(place.shard)).for_key(key(p.index)).at_offset(begin);
-        throw;
-      }
-    }
-    /// The file and the line number in it, counted from 1: "corpus.txt:17". Lines that are left out count.
-    [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = files_->locate(index);
-      const detail::line_table& table = files_->tables[place.shard];
-      const std::uint64_t before =
-          table.blank == 0 ? place.sample : table.number(content(place.shard), place.sample);
-      return detail::text({files_->path(place.shard), ":", before + 1});
-    }
-    /// The stretch of the file between the two table entries around this line.
-    template <class Sink>
-    void ranges(std::uint64_t index, Sink&& sink) const {
-      if (index >= files_->shards.samples()) return;
-      const manifest::place place = files_->shards.locate(index);
-      const detail::line_table& table = files_->tables[place.shard];
-      const std::size_t i = table.entry(place.sample);
-      const std::uint64_t end =
-          i + 1 < table.begins.size() ? table.begins[i + 1] : files_->versions[place.shard].size;
-      open_.range(place.shard, table.begins[i], end - table.begins[i], sink);
-    }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
-      return files_->shards.payload() / files_->shards.samples();
-    }
-
-   private:
-    [[nodiscard]] std::string_view content(std::size_t number) const {
-      return text_of(open_.session(number).view(files_->object(number), 0, files_->versions[number].size));
-    }
-    [[nodiscard]] std::size_t find(std::string_view text, const manifest::place& place) const {
-      const detail::line_table& table = files_->tables[place.shard];
-      auto at = static_cast<std::size_t>(table.begins[table.entry(place.sample)]);
-      for (std::uint64_t n = table.beyond(place.sample); n != 0 && at < text.size(); --n)
-        at = table.next_begin(text, detail::line_table::end_of(text, at));
-      if (at >= text.size())
-        throw error(errc::io, "the file was changed while it was in use; open the dataset again")
-            .in_file(files_->path(place.shard));
-      return at;
-    }
-
-    shared<const files> files_;
-    detail::open_files<Storage> open_;
+  /// Remembers where the last line ended, so that the next one is found without the table.
+  struct worker {
+    std::uint64_t next = std::numeric_limits<std::uint64_t>::max();
+    std::size_t begin = 0, end = 0;  // of the last line
   };
 
-  line_source(Storage where, lines_options options) {
-    shared<files> known(new files(std::move(where)));
-    auto session = known->where.connect();
-    known->read(facts_of(known->where), session, options.threads, options.skip_blank);
-    files_ = std::move(known);
-  }
+  open_lines(const shared<const line_files>& files, const projection&) noexcept : files_(files.get()) {}
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return files_->shards.starts();
+  [[nodiscard]] static constexpr bool reads() noexcept { return true; }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
+    return files_->shards.payload() / files_->shards.samples();
   }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
-  /// Covers each file's name, size, first and last 4 KiB, and where lines begin.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return mix64(files_->shards.fingerprint() ^ 0x6c696e6573);
-  }
-  [[nodiscard]] std::string describe() const {
-    std::uint64_t blank = 0;
-    for (const detail::line_table& table : files_->tables) blank += table.blank;
-    std::string line = detail::text({"lines(", files_->versions.size(), " files, ", files_->shards.bytes(),
-                                     " bytes): ", size(), " lines"});
-    if (blank != 0) detail::append(line, {", ", blank, " blank ones left out"});
+  void enter(Session&, std::size_t, worker& w) const noexcept { w = {}; }
+  [[nodiscard]] std::string_view open(Session& session, const manifest::place& at, worker& w) const {
+    const std::string_view text = content(session, at.shard);
+    w.begin = w.next == at.sample ? files_->tables[at.shard].next_begin(text, w.end) : find(text, at);
+    w.end = line_table::end_of(text, w.begin);
+    w.next = at.sample + 1;
+    std::string_view line = text.substr(w.begin, w.end - w.begin);
+    if (line.ends_with('\n')) {
+      line.remove_suffix(1);
+      if (line.ends_with('\r')) line.remove_suffix(1);
+    }
     return line;
   }
-  [[nodiscard]] reader connect() const { return reader(files_); }
+  [[nodiscard]] static constexpr bool needs_confirm(const worker&) noexcept { return true; }
+  void add_context(error& e, Session& session, const manifest::place& at, const worker& w) const {
+    // an offset without a file comes from a codec and counts from the first byte of the line
+    if (e.file().empty() && e.offset()) e.within("the line", w.begin);
+    e.in_file(files_->path(at.shard)).for_key(key(session, at)).at_offset(w.begin);
+  }
+  /// The file and the line number in it, counted from 1: "corpus.txt:17". Lines that are left out count.
+  [[nodiscard]] std::string key(Session& session, const manifest::place& at) const {
+    const line_table& table = files_->tables[at.shard];
+    const std::uint64_t before =
+        table.blank == 0 ? at.sample : table.number(content(session, at.shard), at.sample);
+    return text({files_->path(at.shard), ":", before + 1});
+  }
+  /// The stretch of the file between the two table entries around a line.
+  template <class Sink>
+  void ranges(Session& session, object_id object, const manifest::place& at, Sink&& sink) const {
+    const line_table& table = files_->tables[at.shard];
+    const std::size_t i = table.entry(at.sample);
+    const std::uint64_t end =
+        i + 1 < table.begins.size() ? table.begins[i + 1] : files_->versions[at.shard].size;
+    sink(session, object, table.begins[i], end - table.begins[i]);
+  }
 
  private:
-  shared<const files> files_;
+  [[nodiscard]] std::string_view content(Session& session, std::size_t shard) const {
+    return text_of(session.view(files_->object(shard), 0, files_->versions[shard].size));
+  }
+  [[nodiscard]] std::size_t find(std::string_view text, const manifest::place& at) const {
+    const line_table& table = files_->tables[at.shard];
+    auto begin = static_cast<std::size_t>(table.begins[table.entry(at.sample)]);
+    for (std::uint64_t n = table.beyond(at.sample); n != 0 && begin < text.size(); --n)
+      begin = table.next_begin(text, line_table::end_of(text, begin));
+    if (begin >= text.size())
+      throw error(errc::io, "the file was changed while it was in use; open the dataset again");
+    return begin;
+  }
+
+  const line_files* files_;  // which the reader holds
 };
+
+struct line_layout {
+  static constexpr std::string_view source_name = "lines";
+  struct files : line_files {
+    files(const line_layout& chosen, storage_facts where, session_view session) {
+      read(where, session, chosen.options.threads, chosen.options.skip_blank);
+    }
+  };
+  template <class Session>
+  using opened = open_lines<Session>;
+  lines_options options;
+};
+
+}  // namespace detail
+
+/// The source that `lines` makes of text files.
+template <storage Storage>
+using line_source = record_files<detail::line_layout, Storage>;
 
 /// The lines of text files, one sample per line.
 ///
@@ -188,24 +156,24 @@ class line_source : public opens_as_plan<line_source<Storage>> {
 /// shrinks while it is mapped see `mapped_file_options`.
 template <storage Storage>
 [[nodiscard]] line_source<Storage> lines(Storage where, lines_options options = {}) {
-  return {detail::one_split(std::move(where), "lines"), options};
+  return {{options}, detail::one_split(std::move(where), "lines")};
 }
 template <storage Storage>
 [[nodiscard]] line_source<Storage> lines(Storage where, const named_split& which,
                                          lines_options options = {}) {
-  return {detail::one_split(std::move(where), which, "lines"), options};
+  return {{options}, detail::one_split(std::move(where), which, "lines")};
 }
 template <detail::pattern_text Text>
 [[nodiscard]] line_source<mapped_file> lines(const Text& pattern, lines_options options = {}) {
-  return {mapped_file(detail::line_paths(std::string(detail::to_pattern(pattern)))), options};
+  return {{options}, mapped_file(detail::line_paths(std::string(detail::to_pattern(pattern))))};
 }
 template <detail::pattern_text Text>
 [[nodiscard]] line_source<mapped_file> lines(const Text& pattern, const named_split& which,
                                              lines_options options = {}) {
-  return {mapped_file(detail::line_paths(std::string(detail::to_pattern(pattern)), &which)), options};
+  return {{options}, mapped_file(detail::line_paths(std::string(detail::to_pattern(pattern)), &which))};
 }
 [[nodiscard]] inline line_source<mapped_file> lines(detail::mapped_paths paths, lines_options options = {}) {
-  return {std::move(paths).files(), options};
+  return {{options}, std::move(paths).files()};
 }
 
 }  // namespace penstock::inline v0_1

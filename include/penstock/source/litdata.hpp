@@ -167,7 +167,7 @@ template <unpacker... Unpack>
   for (std::size_t i = 0; i < paths.size(); ++i)
     if (mds_shard& one = index.chunks.shards[i]; one.packed_name == one.name)
       one.bytes = detail::size_of_file(paths[i]);
-  return {file(std::move(paths)), index.chunks};
+  return {detail::mds_layout<detail::litdata_kind>(index.chunks), file(std::move(paths))};
 }
 template <storage Storage>
 [[nodiscard]] litdata_source<Storage> litdata(Storage where, const litdata_index& index) {
@@ -179,7 +179,7 @@ template <storage Storage>
           {"the chunk '", one.name,
            "' may be compressed inside, and only litdata(folder) makes copies that are not; if it is not, "
            "clear its packed_name"});
-  return {std::move(where), index.chunks};
+  return {detail::mds_layout<detail::litdata_kind>(index.chunks), std::move(where)};
 }
 
 /// Datasets of LitData whose chunks are rows of Arrow: what `optimize` makes of dicts of numbers, texts,

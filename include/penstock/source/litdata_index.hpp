@@ -12,7 +12,6 @@
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/json_description.hpp>
 #include <penstock/source/files/whole_file.hpp>
-#include <penstock/source/records/mds_sample.hpp>
 #include <penstock/source/records/mds_shards.hpp>
 
 #include <nlohmann/json.hpp>

@@ -5,27 +5,18 @@
 #error "penstock/source/mds.hpp needs nlohmann-json: link penstock::json"
 #endif
 
-#include <penstock/base/shared.hpp>
 #include <penstock/codec/concepts.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
-#include <penstock/core/opens_as_plan.hpp>
-#include <penstock/core/position.hpp>
-#include <penstock/core/projection.hpp>
-#include <penstock/core/random.hpp>
-#include <penstock/core/to_size.hpp>
-#include <penstock/source/concepts.hpp>
 #include <penstock/source/dataset_format.hpp>
-#include <penstock/source/files/known_files.hpp>
-#include <penstock/source/manifest.hpp>
 #include <penstock/source/mds_index.hpp>
-#include <penstock/source/records/mds_sample.hpp>
+#include <penstock/source/record_files.hpp>
 #include <penstock/source/records/mds_shards.hpp>
+#include <penstock/source/records/open_records.hpp>
 #include <penstock/source/unpacked.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/file_names.hpp>
-#include <penstock/storage/session_report.hpp>
 
 #include <unistd.h>
 
@@ -50,148 +41,22 @@ struct mds_shards_kind {
   static constexpr mds_kind kind{"mds", &mds_json::agree, false, nullptr};
 };
 
+/// Shards of MDS's layout, for `record_files`.
+template <class Kind>
+struct mds_layout : mds_opening {
+  static constexpr std::string_view source_name = Kind::kind.source_name;
+  using files = mds_files;
+  template <class Session>
+  using opened = open_records<mds_files, Session>;
+
+  explicit mds_layout(const mds_index& said) noexcept : mds_opening{said, Kind::kind} {}
+};
+
 }  // namespace detail
 
 /// The source that `mds` makes of MosaicML's shards, and `litdata` of chunks, which are laid out alike.
 template <storage Storage, class Kind = detail::mds_shards_kind>
-class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
-  using session_type = typename Storage::session;
-  using files = detail::stored_in<detail::mds_files, Storage>;
-
- public:
-  using penstock_part = source_tag;
-  static constexpr std::string_view source_name = Kind::kind.source_name;
-
-  /// A run's reader: a session, and the tables of the shards used so far.
-  class reader {
-   public:
-    struct worker : detail::mds_worker<session_type> {
-      std::uint64_t shard_begin = 0, shard_end = 0;  // the samples of the current shard, in the dataset
-      const detail::mds_table* table = nullptr;
-      std::array<detail::mds_coming, 64> coming{};  // the samples that come next
-    };
-    static constexpr bool has_latency = latent_session<session_type>;
-
-    reader(shared<const files> known, bool unread)
-        : files_(std::move(known)), session_(files_->where.connect()), tables_(files_), unread_(unread) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      move_to(w, p.index);
-      try {
-        w.begin(session_, unread_);
-        sink(detail::mds_sample<detail::mds_worker<session_type>>(w));
-        if (w.needs_confirm()) confirm(session_, w.at.shard);
-      } catch (error& e) {
-        if (w.needs_confirm()) confirm(session_, w.at.shard);
-        w.at.add_context(e);
-        throw;
-      }
-    }
-
-    /// Finds the samples that come next, up to 64, and prefetches their table entries.
-    void look_ahead(std::span<const position> next, worker& w) const noexcept
-      requires prefetching_session<session_type>
-    {
-      for (std::size_t i = 0; i < std::min(next.size(), w.coming.size()); ++i) {
-        const manifest::place place = files_->shards.locate(next[i].index);
-        const detail::mds_table* const table = tables_.find(place.shard);
-        const std::uint32_t* const entry = table == nullptr ? nullptr : table->begins.data() + place.sample;
-        w.coming[i] = {entry, static_cast<object_id>(place.shard)};
-        __builtin_prefetch(entry);
-      }
-    }
-    /// Prefetches the first `maximum` bytes of one of these samples, if its shard is mapped.
-    [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
-                                               std::uint64_t maximum) const noexcept
-      requires prefetching_session<session_type>
-    {
-      if (i >= w.coming.size() || w.coming[i].entry == nullptr) return;
-      const std::uint32_t* const entry = w.coming[i].entry;
-      session_.prefetch(w.coming[i].shard, entry[0], std::min<std::uint64_t>(maximum, entry[1] - entry[0]));
-    }
-
-    /// The shard's name in the index and the sample's number in it: "shard.00000.mds:17".
-    [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = files_->locate(index);
-      return detail::text({files_->names[place.shard], ":", place.sample});
-    }
-    void get_ready(std::span<const position> samples) const { tables_.get_ready(session_, samples); }
-    [[nodiscard]] bool is_ready() const noexcept { return tables_.are_ready(); }
-    /// The bytes of the sample; none if no column is used.
-    template <class Sink>
-    void ranges(std::uint64_t index, Sink&& sink) const {
-      if (unread_) return;
-      const manifest::place place = files_->locate(index);
-      if constexpr (unknown_range_sink<Sink>)
-        if (tables_.find(place.shard) == nullptr) return sink.unknown();
-      const detail::mds_table& table = tables_.get(session_, place.shard);
-      const std::uint64_t begin = table.begins[detail::to_size(place.sample)];
-      sink(session_, static_cast<object_id>(place.shard), begin,
-           table.begins[detail::to_size(place.sample + 1)] - begin);
-    }
-    /// That of the session.
-    [[nodiscard]] session_report report() const { return report_of(session_); }
-    void cancel_reads() const noexcept { end_reads(session_); }
-    /// The mean size of a sample.
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
-      return unread_ || files_->shards.samples() == 0 ? 0 : files_->shards.bytes() / files_->shards.samples();
-    }
-
-   private:
-    void move_to(worker& w, std::uint64_t index) const {
-      if (w.table == nullptr || index < w.shard_begin || index >= w.shard_end) {
-        const manifest::place place = files_->locate(index);
-        w.table = &tables_.get(session_, place.shard);
-        w.shard_begin = place.first;
-        w.shard_end = place.first + w.table->begins.size() - 1;
-        w.at.enter(files_->columns[files_->columns_of[place.shard]], files_->path(place.shard),
-                   files_->names[place.shard], static_cast<object_id>(place.shard));
-      }
-      w.at.sample = index - w.shard_begin;
-      const std::uint32_t* const entry = w.table->begins.data() + w.at.sample;
-      w.at.begin = entry[0];
-      w.at.size = entry[1] - entry[0];
-    }
-
-    shared<const files> files_;
-    mutable session_type session_;  // a session may be used by many threads
-    detail::mds_tables tables_;
-    bool unread_;
-  };
-
-  using element = detail::mds_sample<detail::mds_worker<session_type>>;
-
-  mds_source(Storage where, const mds_index& index)
-      : files_(new const files(where, index, where.names(), Kind::kind)) {}
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return files_->shards.starts();
-  }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
-  /// Covers what the index says: each shard's name, size and samples, the columns, and checksums if there are
-  /// some. Whether shards are compressed, and where they lie, makes no difference.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->mark; }
-  [[nodiscard]] std::string describe() const {
-    std::string line = detail::text({source_name, "(", files_->shards.shards().size(), " shards, ",
-                                     files_->shards.bytes(), " bytes): ", size(), " samples of "});
-    const std::vector<mds_column>& first = files_->columns.front().all;
-    for (std::size_t i = 0; i < first.size(); ++i)
-      detail::append(line, {i == 0 ? "" : ", ", first[i].name, " (", first[i].encoding, ")"});
-    return line;
-  }
-  [[nodiscard]] std::vector<source_field> fields() const {
-    std::vector<source_field> made;
-    for (const mds_column& one : files_->columns.front().all) made.push_back({one.name, one.encoding});
-    return made;
-  }
-  /// Returns the reader. If no column is used, it reads the shards' tables alone.
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(files_, used.nothing()); }
-
- private:
-  shared<const files> files_;
-};
+using mds_source = record_files<detail::mds_layout<Kind>, Storage>;
 
 namespace detail {
 
@@ -300,15 +165,14 @@ template <class CopiesOf>
 template <unpacker... Unpack>
 [[nodiscard]] mds_source<file> mds(const std::string& folder, const unpacked_options& options = {}) {
   const mds_index index = read_mds_index(folder + "/index.json");
-  return {file(detail::mds_paths(folder, index,
-                                 [&](const std::vector<std::string>& packed, detail::mds_packing packing) {
-                                   return detail::mds_copies<Unpack...>(packed, packing, options);
-                                 })),
-          index};
+  const auto copies = [&](const std::vector<std::string>& packed, detail::mds_packing packing) {
+    return detail::mds_copies<Unpack...>(packed, packing, options);
+  };
+  return {detail::mds_layout<detail::mds_shards_kind>(index), file(detail::mds_paths(folder, index, copies))};
 }
 template <storage Storage>
 [[nodiscard]] mds_source<Storage> mds(Storage where, const mds_index& index) {
-  return {std::move(where), index};
+  return {detail::mds_layout<detail::mds_shards_kind>(index), std::move(where)};
 }
 
 /// Datasets of MosaicML Streaming for `dataset`, recognised by their `index.json`; with the unpackers that

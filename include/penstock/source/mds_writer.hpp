@@ -11,7 +11,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/source/files/unpacked_copy.hpp>
-#include <penstock/source/records/mds_sample.hpp>
+#include <penstock/source/records/mds_shards.hpp>
 #include <penstock/storage/local/output_file.hpp>
 
 #include <nlohmann/json.hpp>

@@ -1,36 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/opens_as_plan.hpp>
-#include <penstock/core/position.hpp>
-#include <penstock/core/random.hpp>
-#include <penstock/source/concepts.hpp>
-#include <penstock/source/files/known_files.hpp>
 #include <penstock/source/files/mapped_paths.hpp>
-#include <penstock/source/files/stored_files.hpp>
-#include <penstock/source/manifest.hpp>
+#include <penstock/source/record_files.hpp>
+#include <penstock/source/rows/row_files.hpp>
 #include <penstock/source/rows/token_files.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file_names.hpp>
 #include <penstock/storage/mapped_file.hpp>
-#include <penstock/storage/session_report.hpp>
 #include <penstock/storage/session_view.hpp>
 
-#include <algorithm>
-#include <bit>
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -70,14 +53,28 @@ template <std::uint64_t Length, std::uint64_t Targets>
 inline constexpr bool is_token_window<token_window<Length, Targets>> = true;
 
 template <class W>
-struct token_shape {
-  using type = given_shape;
-  static type of(const window_layout& w) noexcept { return {extents(w.length + w.targets)}; }
-};
+struct token_shape : row_shape<> {};
 template <std::uint64_t Length, std::uint64_t Targets>
-struct token_shape<token_window<Length, Targets>> {
-  using type = known_shape<Length + Targets>;
-  static type of(const window_layout&) noexcept { return {}; }
+struct token_shape<token_window<Length, Targets>> : row_shape<Length + Targets> {};
+
+/// Windows of tokens, for `record_files`.
+template <class T, class Window>
+struct token_layout {
+  static constexpr std::string_view source_name = "tokens";
+
+  struct files : token_files {
+    files(const token_layout& chosen, storage_facts where, session_view session)
+        : token_files({chosen.window.length, chosen.window.targets, chosen.window.stride,
+                       chosen.window.within_documents},
+                      chosen.format) {
+      read(where, session, token_type::of<T>());
+    }
+  };
+  template <class Session>
+  using opened = array_rows<files, T, token_shape<Window>, Session>;
+
+  Window window;
+  token_format format;
 };
 
 }  // namespace detail
@@ -85,109 +82,18 @@ struct token_shape<token_window<Length, Targets>> {
 /// The source that `raw_tokens`, `llmc_tokens`, `megatron_tokens` and `litdata_tokens` make: windows of the
 /// tokens of files.
 template <token_value T, class Window, storage Storage>
-class token_source : public opens_as_plan<token_source<T, Window, Storage>> {
+class token_source
+    : public record_files<detail::token_layout<T, Window>, Storage, token_source<T, Window, Storage>> {
   static_assert(detail::is_token_window<Window>,
                 "penstock: tokens need token_window<1024>{} or token_windows{.length = 1024}");
 
-  using files = detail::stored_in<detail::token_files, Storage>;
-  using session_type = typename Storage::session;
-  using shape = detail::token_shape<Window>;
-
  public:
-  using penstock_part = source_tag;
-  using element = detail::stored_array<T, typename shape::type, session_type>;
-  static constexpr std::string_view source_name = "tokens";
-
-  class reader {
-   public:
-    struct worker : detail::values_worker<session_type> {
-      std::size_t document = 0;
-    };
-    static constexpr bool has_latency = latent_session<session_type>;
-
-    explicit reader(shared<const files> known) : files_(std::move(known)), open_(*files_, files_->where) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      const manifest::place place = files_->locate(p.index);
-      const std::uint64_t token = first_token(p.index, place, w.document);
-      const std::uint64_t offset = files_->begins[place.shard] + token * sizeof(T);
-      try {
-        sink(element(shape::of(files_->window), open_.session(place.shard), files_->object(place.shard),
-                     offset, w, std::endian::native != std::endian::little));
-        open_.confirm(place.shard);
-      } catch (error& e) {
-        open_.confirm(place.shard);
-        e.in_file(files_->path(place.shard)).at_offset(offset);
-        throw;
-      }
-    }
-    /// The file and the number of the window's first token within it: "train.bin:1024".
-    [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = files_->locate(index);
-      std::size_t document = 0;
-      return detail::text({files_->path(place.shard), ":", first_token(index, place, document)});
-    }
-    /// The bytes of the window.
-    template <class Sink>
-    void ranges(std::uint64_t index, Sink&& sink) const {
-      if (index >= files_->shards.samples()) return;
-      const manifest::place place = files_->shards.locate(index);
-      std::size_t document = 0;
-      open_.range(place.shard, files_->begins[place.shard] + first_token(index, place, document) * sizeof(T),
-                  files_->span * sizeof(T), sink);
-    }
-    void cancel_reads() const noexcept { open_.cancel_reads(); }
-    /// That of the session.
-    [[nodiscard]] session_report report() const { return open_.report(); }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return files_->span * sizeof(T); }
-
-   private:
-    // The window's first token within its file. `document` remembers the last document found, because samples
-    // are often consecutive.
-    [[nodiscard]] std::uint64_t first_token(std::uint64_t index, const manifest::place& place,
-                                            std::size_t& document) const noexcept {
-      if (!files_->window.within_documents) return place.sample * files_->window.stride;
-      const auto& firsts = files_->first_windows;
-      if (index < firsts[document] || index >= firsts[document + 1])
-        document =
-            static_cast<std::size_t>(std::upper_bound(firsts.begin(), firsts.end(), index) - firsts.begin()) -
-            1;
-      return files_->first_tokens[document] + (index - firsts[document]) * files_->window.stride;
-    }
-
-    shared<const files> files_;
-    detail::open_files<Storage> open_;
-  };
-
   /// Reads the headers and indexes of the files, which have that format.
-  token_source(Storage where, Window window, detail::token_format format) {
-    const shared<files> known(new files(
-        std::move(where),
-        detail::window_layout{window.length, window.targets, window.stride, window.within_documents},
-        format));
-    auto session = known->where.connect();
-    known->read(facts_of(known->where), session, detail::token_type::of<T>());
-    files_ = known;
-  }
+  token_source(Storage where, Window window, detail::token_format format)
+      : token_source::record_files({window, format}, std::move(where)) {}
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return files_->shards.samples(); }
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return files_->shards.starts();
-  }
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
   /// The number of tokens in all files, including those in no window.
-  [[nodiscard]] std::uint64_t tokens() const noexcept { return files_->tokens; }
-  /// Covers the windows, each file's name, size and first and last 4 KiB, and the whole of Megatron's
-  /// indexes.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return mix64(files_->shards.fingerprint() ^ files_->span);
-  }
-  [[nodiscard]] std::string describe() const { return files_->describe(); }
-  [[nodiscard]] reader connect() const { return reader(files_); }
-
- private:
-  shared<const files> files_;
+  [[nodiscard]] std::uint64_t tokens() const noexcept { return this->known().tokens; }
 };
 
 /// Token files without a header, such as nanoGPT's `train.bin`.

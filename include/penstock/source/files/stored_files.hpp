@@ -1,63 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/fixed_array.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/destination.hpp>
 #include <penstock/core/element.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/source/files/known_files.hpp>
+#include <penstock/source/files/parallel.hpp>
+#include <penstock/source/manifest.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/fetched.hpp>
-#include <penstock/storage/session_report.hpp>
+#include <penstock/storage/session_view.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
-/// What sources of plain files share: the files of a run, and arrays in them that have not been read.
+/// What sources of plain files share: reading them for a plan, and arrays in them that have not been read.
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// The files of a run. At its first use, each file is checked for changes since the plan was made.
-template <storage Storage>
-class open_files {
- public:
-  using session_type = typename Storage::session;
-
-  open_files(const known_files& known, const Storage& where)
-      : files_(&known), session_(where.connect()), seen_(known.versions.size()) {}
-
-  /// The session, for reads of that shard. Takes no lock.
-  [[nodiscard]] session_type& session(std::size_t shard) const {
-    if (!seen_[shard].load(std::memory_order_relaxed)) [[unlikely]] {
-      files_->compare(session_, shard);
-      seen_[shard].store(true, std::memory_order_relaxed);
-    }
-    return session_;
-  }
-  /// The session, for samples that are never read.
-  [[nodiscard]] session_type& unread_session() const noexcept { return session_; }
-  /// Call after a sample of that shard has been used, or using it failed; see `penstock::confirm`.
-  void confirm(std::size_t shard) const { penstock::confirm(session_, files_->object(shard)); }
-  /// That of the session.
-  [[nodiscard]] session_report report() const { return report_of(session_); }
-  void cancel_reads() const noexcept { end_reads(session_); }
-  /// Calls `sink` for a range of a shard; see `ranges` in source/concepts.hpp.
-  template <class Sink>
-  void range(std::size_t shard, std::uint64_t offset, std::uint64_t size, Sink&& sink) const {
-    sink(session_, files_->object(shard), offset, size);
-  }
-
- private:
-  const known_files* files_;      // belongs to the plan, which the reader holds
-  mutable session_type session_;  // a session may be used by many threads
-  fixed_array<std::atomic<bool>> seen_;
+/// What was found in a file when a plan was made; `content` is a hash for the fingerprint, and `ends` that of
+/// `hash_of_file`, if it is known.
+struct file_facts {
+  std::uint64_t samples = 0, payload = 0, content = 0, ends = 0;
 };
+
+/// Reads all objects of a storage, several at a time, in up to `threads` threads (0: one per processor, or 32
+/// for distant ones): `read(i, version)` returns what is in one. Throws what it throws, with the object's
+/// name, and errc::argument if there is none.
+template <class Read>
+void read_each(known_files& files, storage_facts where, session_view session, Read&& read,
+               std::size_t threads = 0) {
+  const std::span<const std::string> names = where.names;
+  if (names.empty()) throw error(errc::argument, "a dataset needs at least one file");
+  files.versions.resize(names.size());
+  files.ends.resize(names.size());
+  std::vector<manifest::shard> entries(names.size());
+  constexpr std::size_t distant = 32;
+  for_each_in_parallel(names.size(), threads != 0 || where.local ? threads : distant, [&](std::size_t i) {
+    const auto object = static_cast<object_id>(i);
+    try {
+      const object_version version = files.versions[i] = session.version(object);
+      const file_facts found = read(i, version);
+      files.ends[i] = found.ends != 0 ? found.ends : ends_of(session, object, version.size);
+      session.confirm(object);
+      entries[i] = {names[i], version.size, found.samples, found.payload, found.content, version.stamp};
+    } catch (error& e) {
+      session.confirm(object);
+      e.in_file(names[i]);
+      throw;
+    }
+  });
+  files.shards = manifest(std::move(entries));
+}
 
 /// The state of one worker for arrays in files.
 template <class Session>

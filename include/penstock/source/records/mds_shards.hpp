@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/owned.hpp>
-#include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/position.hpp>
 #include <penstock/source/files/known_files.hpp>
-#include <penstock/source/files/loaded_once.hpp>
-#include <penstock/source/records/mds_sample.hpp>
+#include <penstock/source/record_format.hpp>
 #include <penstock/storage/session_view.hpp>
 
 #include <cstddef>
@@ -16,9 +12,19 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
+
+/// A column of an MDS dataset: its name, its encoding as MosaicML writes it ("int", "ndarray:uint8:2,3"), and
+/// the bytes of each of its values; 0 if they differ.
+struct mds_column {
+  std::string name;
+  std::string encoding;
+  std::uint32_t size = 0;
+  friend bool operator==(const mds_column&, const mds_column&) = default;
+};
 
 /// A shard of an MDS dataset, as its index describes it. Names are relative to the index's folder.
 struct mds_shard {
@@ -40,15 +46,36 @@ struct mds_index {
 
 namespace detail {
 
-/// Where the samples of a shard begin in its file, and the last one's end.
-struct mds_table {
-  std::vector<std::uint32_t> begins;
+/// The columns of a shard, and how its samples begin.
+struct mds_columns {
+  std::vector<mds_column> all;
+  std::uint32_t head = 0;  ///< bytes before the first value: the sizes of those that differ
+
+  explicit mds_columns(std::vector<mds_column> columns);
 };
 
-/// Where a sample begins and ends that will be evaluated soon; null if its table is not loaded.
-struct mds_coming {
-  const std::uint32_t* entry = nullptr;
-  object_id shard = 0;
+/// Throws `errc::format` if a codec of this name cannot read a column of this encoding.
+void check_mds_codec(const mds_column& column, std::string_view codec);
+
+/// The table of a shard, which says where its samples begin in its file, and where the last one ends. A
+/// sample says itself where its values are.
+class mds_table {
+ public:
+  mds_table(std::vector<std::uint32_t> begins, const mds_columns& columns) noexcept
+      : begins_(std::move(begins)), columns_(&columns) {}
+
+  [[nodiscard]] value_place record(std::uint64_t sample) const noexcept {
+    const std::uint32_t* const at = begins_.data() + sample;
+    return {at[0], at[1] - at[0]};
+  }
+  [[nodiscard]] std::uint64_t head() const noexcept { return columns_->head; }
+  /// Finds where the values of a sample are, by at least its first `head()` bytes, or all there are.
+  void divide(std::uint64_t sample, bytes_view bytes, std::span<value_place> places) const;
+  void prefetch(std::uint64_t sample) const noexcept { __builtin_prefetch(begins_.data() + sample); }
+
+ private:
+  std::vector<std::uint32_t> begins_;
+  const mds_columns* columns_;
 };
 
 /// A kind of shards that have MDS's layout.
@@ -62,42 +89,41 @@ struct mds_kind {
   std::string_view (*explain)(bytes_view end);
 };
 
-/// The shards of an MDS dataset, as part of a plan.
-struct mds_files : known_files {
-  std::vector<mds_columns> columns;
-  std::vector<std::size_t> columns_of;  // by shard
-  std::vector<std::string> names;       // by shard: its name in the index
-  std::uint64_t mark = 0;               // a hash of what the index says
-  const mds_kind* kind;
-
-  /// `stored`: the names of the storage, by shard. Throws `errc::argument` if they are not those of the
-  /// index's shards, or the index is not one that could have been read.
-  mds_files(const mds_index& index, std::span<const std::string> stored, const mds_kind& which);
-  /// Reads the beginning of a shard. Throws `errc::format` unless it is what the index says.
-  [[nodiscard]] const mds_table* read_table(session_view session, std::size_t shard) const;
+/// What shards of MDS's layout are opened by.
+struct mds_opening {
+  const mds_index& index;
+  const mds_kind& kind;
 };
 
-/// The tables of a run, each of which is read when its shard is first used.
-class mds_tables {
+/// The shards of an MDS dataset, as part of a plan. A run reads the table of each when it is first used.
+class mds_files : public known_files {
  public:
-  explicit mds_tables(shared<const mds_files> files);
-  mds_tables(mds_tables&&) noexcept;
-  ~mds_tables();
+  using index_type = mds_table;
 
-  [[nodiscard]] const mds_table& get(session_view session, std::size_t shard) const {
-    const mds_table* known = loaded_->find(shard);
-    return known != nullptr ? *known : load(session, shard);
+  /// Throws `errc::argument` if the names of the storage are not those of the index's shards, or the index is
+  /// not one that could have been read.
+  mds_files(const mds_opening& opening, storage_facts stored);
+  /// Reads the beginning of a shard. Throws `errc::format` unless it is what the index says.
+  [[nodiscard]] const mds_table* load(session_view session, std::size_t shard) const;
+
+  [[nodiscard]] const std::vector<mds_column>& fields() const noexcept { return columns_.front().all; }
+  [[nodiscard]] const std::vector<mds_column>& fields_of(std::size_t shard) const noexcept {
+    return columns_[columns_of_[shard]].all;
   }
-  /// Null if it is not loaded.
-  [[nodiscard]] const mds_table* find(std::size_t shard) const noexcept { return loaded_->find(shard); }
-  void get_ready(session_view session, std::span<const position> samples) const;
-  [[nodiscard]] bool are_ready() const noexcept { return loaded_->complete(); }
+  /// The shard's name in the index and the sample's number in it: "shard.00000.mds:17".
+  void append_key(std::string& to, std::size_t shard, const mds_table&, std::uint64_t sample) const;
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return mark_; }
+  [[nodiscard]] std::string describe() const;
+  static void check_codec(const mds_column& column, std::string_view codec) {
+    check_mds_codec(column, codec);
+  }
 
  private:
-  [[nodiscard]] const mds_table& load(session_view session, std::size_t shard) const;
-
-  shared<const mds_files> files_;
-  owned<loaded_once<mds_table>> loaded_;
+  std::vector<mds_columns> columns_;
+  std::vector<std::size_t> columns_of_;  // by shard
+  std::vector<std::string> names_;       // by shard: its name in the index
+  std::uint64_t mark_ = 0;               // a hash of what the index says
+  const mds_kind* kind_;
 };
 
 }  // namespace detail

@@ -25,9 +25,71 @@ PENSTOCK_INLINE std::string_view last_part(std::string_view name) noexcept {
   return name.substr(name.rfind('/') + 1);
 }
 
-PENSTOCK_INLINE mds_files::mds_files(const mds_index& index, std::span<const std::string> stored,
-                                     const mds_kind& which)
-    : kind(&which) {
+PENSTOCK_INLINE mds_columns::mds_columns(std::vector<mds_column> columns) : all(std::move(columns)) {
+  for (const mds_column& one : all)
+    if (one.size == 0) head += 4;
+}
+
+PENSTOCK_INLINE void check_mds_codec(const mds_column& column, std::string_view codec) {
+  // The encodings that a codec reads: beside `bytes`, whose content only the user knows.
+  struct reads {
+    std::string_view codec;
+    std::array<std::string_view, 5> encodings;
+  };
+  constexpr std::array<reads, 16> known{{{"text", {"str", "str_int", "str_float", "str_decimal", "json"}},
+                                         {"integer", {"str", "str_int"}},
+                                         {"floating", {"str", "str_int", "str_float", "str_decimal"}},
+                                         {"json", {"str", "json"}},
+                                         {"json_field", {"str", "json"}},
+                                         {"json_fields", {"str", "json"}},
+                                         {"jpeg", {"jpeg"}},
+                                         {"png", {"png"}},
+                                         {"image", {"jpeg", "png"}},
+                                         {"webp", {}},
+                                         {"npy", {}},
+                                         {"npy_image", {}},
+                                         {"pixels", {}},
+                                         {"zstd", {}},
+                                         {"gzip", {}},
+                                         {"lz4", {}}}};
+  if (column.encoding == "pkl" || column.encoding.starts_with("pkl:"))
+    throw error(errc::format, {"the column '", column.name,
+                               "' holds pickles, which can run any program and are never read: write it anew "
+                               "with another encoding"});
+  if (column.encoding == "bytes") return;
+  const auto found = std::ranges::find(known, codec, &reads::codec);
+  if (found == known.end() || std::ranges::find(found->encodings, column.encoding) != found->encodings.end())
+    return;
+  throw error(errc::format, {"the column '", column.name, "' is of encoding '", column.encoding,
+                             "', which this codec does not read; raw_number<T> reads numbers, mds_array<T> "
+                             "and litdata_array<T> arrays, mds_list lists, pil_pixels images of PIL"});
+}
+
+PENSTOCK_INLINE void mds_table::divide(std::uint64_t sample, bytes_view bytes,
+                                       std::span<value_place> places) const {
+  const value_place all = record(sample);
+  const auto refuse = [&](std::uint64_t what) {
+    throw error(errc::format, {"the sample has ", all.size, " bytes, and its columns have ", what,
+                               ": the shard is damaged, or is not the one that its index describes"});
+  };
+  if (all.size < columns_->head) refuse(columns_->head);
+  std::uint64_t at = columns_->head;
+  const std::byte* sizes = bytes.data();
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    std::uint64_t size = columns_->all[i].size;
+    if (size == 0) {
+      size = load_little<std::uint32_t>(sizes);
+      sizes += 4;
+    }
+    places[i] = {all.begin + at, size};
+    at += size;
+  }
+  if (at != all.size) refuse(at);
+}
+
+PENSTOCK_INLINE mds_files::mds_files(const mds_opening& opening, storage_facts where) : kind_(&opening.kind) {
+  const mds_index& index = opening.index;
+  const std::span<const std::string> stored = where.names;
   const auto refuse = [](std::initializer_list<piece> why) { throw error(errc::argument, why); };
   if (stored.size() != index.shards.size())
     refuse({"the index describes ", index.shards.size(), " shards, and the storage has ", stored.size(),
@@ -37,12 +99,12 @@ PENSTOCK_INLINE mds_files::mds_files(const mds_index& index, std::span<const std
     for (const mds_column& one : list)
       if (one.encoding.empty()) refuse({"the column '", one.name, "' has no encoding"});
     if (list.empty()) refuse({"a dataset needs at least one column"});
-    columns.emplace_back(list);
+    columns_.emplace_back(list);
   }
   std::vector<manifest::shard> entries;
   for (std::size_t i = 0; i < stored.size(); ++i) {
     const mds_shard& one = index.shards[i];
-    if (one.columns >= columns.size()) refuse({"the index has no list of columns number ", one.columns});
+    if (one.columns >= columns_.size()) refuse({"the index has no list of columns number ", one.columns});
     // A copy has the name of its shard, or that of the compressed one, and an ending.
     const std::string_view given = last_part(stored[i]);
     if (!given.starts_with(last_part(one.name)) &&
@@ -50,15 +112,16 @@ PENSTOCK_INLINE mds_files::mds_files(const mds_index& index, std::span<const std
       refuse({"object ", i, " of the storage is called '", stored[i], "', and shard ", i, " of the index '",
               one.name, "': give them in the index's order"});
     entries.push_back({stored[i], one.bytes, one.samples, one.bytes, one.content});
-    columns_of.push_back(one.columns);
-    names.push_back(one.name);
-    mark = hash_words(hash_bytes(mark, bytes_of(one.name)), std::array{one.bytes, one.samples, one.content});
+    columns_of_.push_back(one.columns);
+    names_.push_back(one.name);
+    mark_ =
+        hash_words(hash_bytes(mark_, bytes_of(one.name)), std::array{one.bytes, one.samples, one.content});
   }
-  mark = hash_bytes(mark, bytes_of(which.source_name));
+  mark_ = hash_bytes(mark_, bytes_of(kind_->source_name));
   shards = manifest(std::move(entries));
 }
 
-PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std::size_t shard) const {
+PENSTOCK_INLINE const mds_table* mds_files::load(session_view session, std::size_t shard) const {
   const manifest::shard& said = shards.shards()[shard];
   const object_id object = this->object(shard);
   const auto number = [](const std::byte* at) {
@@ -79,9 +142,9 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
         throw not_a("a shard", some, {});
     }
     if (!all_said &&
-        !(kind->may_omit_table && size > said.bytes && (size - said.bytes) / 4 == said.samples + 2))
+        !(kind_->may_omit_table && size > said.bytes && (size - said.bytes) / 4 == said.samples + 2))
       refuse({"the shard has ", size, " bytes, and its index says ", said.bytes,
-              ": if it is compressed, unpack it, or use ", kind->source_name, "<unpack_zstd>(folder)"},
+              ": if it is compressed, unpack it, or use ", kind_->source_name, "<unpack_zstd>(folder)"},
              0);
     const std::uint64_t table_end = 4 * (said.samples + 2);
     if (said.samples >= size / 4 || table_end > size)
@@ -102,10 +165,10 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
                at);
       begins.push_back(begin);
     }
-    if (begins.back() != size && kind->explain != nullptr) {
+    if (begins.back() != size && kind_->explain != nullptr) {
       const std::uint64_t some = std::min<std::uint64_t>(size, 8);
       const object_bytes last = session.range(object, size - some, some);
-      if (const auto why = kind->explain(last); !why.empty()) refuse({why}, table_end - 4);
+      if (const auto why = kind_->explain(last); !why.empty()) refuse({why}, table_end - 4);
     }
     if (begins.back() != size)
       refuse({"the shard's last sample ends at ", begins.back(), ", and the shard at ", size}, table_end - 4);
@@ -122,14 +185,14 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
     const bytes_view config = head.subspan(to_size(table_end), to_size(described - table_end));
     bool agreed = false;
     try {
-      agreed = kind->agrees(text_of(config), columns[columns_of[shard]].all);
+      agreed = kind_->agrees(text_of(config), fields_of(shard));
     } catch (error& e) {
       e.within("the shard's description", table_end).at_offset(table_end);
       throw;
     }
     if (!agreed) refuse({"the shard describes other columns than its index"}, table_end);
     session.confirm(object);
-    return new mds_table{std::move(begins)};
+    return new mds_table(std::move(begins), columns_[columns_of_[shard]]);
   } catch (error& e) {
     session.confirm(object);
     e.in_file(path(shard));
@@ -137,20 +200,17 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
   }
 }
 
-PENSTOCK_INLINE mds_tables::mds_tables(shared<const mds_files> files)
-    : files_(std::move(files)),
-      loaded_(new loaded_once<mds_table>(files_->names.size(), files_->shards.starts()->size() - 1)) {}
-PENSTOCK_INLINE mds_tables::mds_tables(mds_tables&&) noexcept = default;
-PENSTOCK_INLINE mds_tables::~mds_tables() = default;
-
-PENSTOCK_INLINE const mds_table& mds_tables::load(session_view session, std::size_t shard) const {
-  return loaded_->get(shard, [&] { return files_->read_table(session, shard); });
+PENSTOCK_INLINE void mds_files::append_key(std::string& to, std::size_t shard, const mds_table&,
+                                           std::uint64_t sample) const {
+  append(to, {names_[shard], ":", sample});
 }
 
-PENSTOCK_INLINE void mds_tables::get_ready(session_view session, std::span<const position> samples) const {
-  loaded_->get_ready(
-      samples, [&](std::uint64_t index) { return files_->locate(index).shard; },
-      [&](std::size_t shard) { (void)get(session, shard); });
+PENSTOCK_INLINE std::string mds_files::describe() const {
+  std::string line = text({kind_->source_name, "(", shards.shards().size(), " shards, ", shards.bytes(),
+                           " bytes): ", shards.samples(), " samples of "});
+  for (const mds_column& one : fields())
+    append(line, {&one == &fields().front() ? "" : ", ", one.name, " (", one.encoding, ")"});
+  return line;
 }
 
 }  // namespace detail

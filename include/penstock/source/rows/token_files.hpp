@@ -2,10 +2,15 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/source/files/known_files.hpp>
+#include <penstock/source/manifest.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
+#include <algorithm>
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -52,8 +57,10 @@ struct token_files : known_files {
 
   window_layout window;
   token_format format;
-  std::uint64_t span = 0;
+  extents row;  // the tokens of a window
+  std::uint64_t row_bytes = 0;
   std::uint64_t tokens = 0;
+  std::size_t width = 0;              // bytes of a token
   std::vector<std::uint64_t> begins;  // by shard: where the tokens begin, in bytes
   // only if windows stay within documents; for each document that has a window: the number of its first
   // window, and its first token in the file
@@ -62,6 +69,28 @@ struct token_files : known_files {
 
   /// Reads the headers of all files, or Megatron's indexes.
   void read(storage_facts where, session_view session, token_type type);
+
+  /// A window's first token within its file. `document` remembers the last document found, because samples
+  /// are often consecutive.
+  [[nodiscard]] std::uint64_t number(const manifest::place& at, std::size_t& document) const noexcept {
+    if (!window.within_documents) return at.sample * window.stride;
+    const std::uint64_t index = at.first + at.sample;
+    if (index < first_windows[document] || index >= first_windows[document + 1])
+      document =
+          static_cast<std::size_t>(std::upper_bound(first_windows.begin(), first_windows.end(), index) -
+                                   first_windows.begin()) -
+          1;
+    return first_tokens[document] + (index - first_windows[document]) * window.stride;
+  }
+  [[nodiscard]] std::uint64_t offset(const manifest::place& at, std::uint64_t number) const noexcept {
+    return begins[at.shard] + number * width;
+  }
+  [[nodiscard]] static constexpr bool swapped(std::size_t) noexcept {
+    return std::endian::native != std::endian::little;
+  }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    return mix64(shards.fingerprint() ^ row.elements());
+  }
   [[nodiscard]] std::string describe() const;
 };
 

@@ -278,7 +278,7 @@ PENSTOCK_INLINE token_files::token_files(window_layout wanted, token_format kind
     throw error(errc::argument, {token_format_name(format),
                                  "_tokens: these files do not say where documents end, so windows "
                                  "cannot stay within them; Megatron's index does"});
-  span = window.length + window.targets;
+  row = extents(window.length + window.targets);
 }
 
 PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session, token_type type) {
@@ -290,6 +290,9 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
     else
       objects.push_back(static_cast<object_id>(i));
   }
+  width = type.width;
+  row_bytes = row.elements() * width;
+  const std::uint64_t span = row.elements();
   std::vector<manifest::shard> entries;
   std::uint64_t all = 0, longest = 0;
   for (const object_id object : objects) {
@@ -328,8 +331,9 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
     const std::uint64_t hash = hash_of_file(session, object, version.size);
     learn_ends(object, hash);
     const std::uint64_t content = hash ^ index_hash;
-    entries.push_back({names[object], version.size, all - before, range.count * type.width,
-                       fingerprint{}.add(content, span, window.stride, window.within_documents).value()});
+    entries.push_back(
+        {names[object], version.size, all - before, range.count * type.width,
+         penstock::fingerprint{}.add(content, span, window.stride, window.within_documents).value()});
     versions.push_back(version);
     begins.push_back(range.begin);
     tokens += range.count;

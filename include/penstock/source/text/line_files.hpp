@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/files/known_files.hpp>
 #include <penstock/storage/concepts.hpp>
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -65,6 +67,10 @@ struct line_files : known_files {
   /// Finds the lines of all files, several files at a time. The session must have views. `skip_blank`:
   /// whether blank lines are left out; nothing: in files whose names say that they are JSON lines.
   void read(storage_facts where, session_view session, std::size_t threads, std::optional<bool> skip_blank);
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    return mix64(shards.fingerprint() ^ 0x6c696e6573);
+  }
+  [[nodiscard]] std::string describe() const;
 };
 
 }  // namespace detail

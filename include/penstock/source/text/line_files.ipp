@@ -6,15 +6,13 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/known_formats.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/packed_format.hpp>
-#include <penstock/source/files/parallel.hpp>
-#include <penstock/source/manifest.hpp>
+#include <penstock/source/files/stored_files.hpp>
 
 #include <algorithm>
-#include <span>
 #include <string>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -106,36 +104,30 @@ PENSTOCK_INLINE void refuse_packed_lines(bytes_view all) {
 
 PENSTOCK_INLINE void line_files::read(storage_facts where, session_view session, std::size_t threads,
                                       std::optional<bool> skip_blank) {
-  const std::span<const std::string> names = where.names;
-  versions.resize(names.size());
-  tables.resize(names.size());
-  ends.resize(names.size());
-  std::vector<manifest::shard> entries(names.size());
-  for_each_in_parallel(names.size(), threads, [&](std::size_t i) {
+  tables.resize(where.names.size());
+  auto read_one = [&](std::size_t i, object_version version) {
     const auto object = static_cast<object_id>(i);
-    const object_version version = session.version(object);
     const bytes_view all = session.view(object, 0, version.size);
+    refuse_packed_lines(all);
     line_table& table = tables[i];
-    std::uint64_t content = 0;
-    try {
-      refuse_packed_lines(all);
-      table = line_table(text_of(all), skip_blank.value_or(has_json_lines(names[i])));
-      ends[i] = hash_of_file(session, object, version.size);
-      content = hash_words(ends[i] ^ table.count, table.begins);
-      session.confirm(object);
-    } catch (error& e) {
-      session.confirm(object);
-      e.in_file(names[i]);
-      throw;
-    }
-    entries[i] = {names[i], version.size, table.count, version.size, content};
-    versions[i] = version;
-  });
-  shards = manifest(std::move(entries));
+    table = line_table(text_of(all), skip_blank.value_or(has_json_lines(where.names[i])));
+    const std::uint64_t hash = hash_of_file(session, object, version.size);
+    return file_facts{table.count, version.size, hash_words(hash ^ table.count, table.begins), hash};
+  };
+  read_each(*this, where, session, read_one, threads);
   if (shards.samples() == 0)
     throw error(errc::argument,
                 "lines: the files are empty, or have blank lines alone: there are no lines in them")
-        .in_file(names.empty() ? "" : names.front());
+        .in_file(path(0));
+}
+
+PENSTOCK_INLINE std::string line_files::describe() const {
+  std::uint64_t blank = 0;
+  for (const line_table& table : tables) blank += table.blank;
+  std::string line =
+      text({"lines(", versions.size(), " files, ", shards.bytes(), " bytes): ", shards.samples(), " lines"});
+  if (blank != 0) append(line, {", ", blank, " blank ones left out"});
+  return line;
 }
 
 }  // namespace detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/source/records/ffcv_files.hpp>
+#include <penstock/source/records/ffcv_file.hpp>
 
 #include <penstock/core/known_formats.hpp>
 #include <penstock/core/message.hpp>
@@ -72,18 +72,18 @@ PENSTOCK_INLINE void read_array(ffcv_field& field, const std::byte* arguments, s
   const std::string_view name =
       descr.empty() || std::ranges::count(text, '"') != 4 ? "" : dtype_of(descr, item);
   if (name.empty()) {  // records, texts, the other byte order: known when it is asked for
-    field.encoding = penstock::detail::text({"array of ", text});
+    field.type = penstock::detail::text({"array of ", text});
     return;
   }
-  field.encoding = penstock::detail::text({"ndarray:", name, ":"});
+  field.type = penstock::detail::text({"ndarray:", name, ":"});
   field.size = item;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t extent = number(arguments + 8 * i, 8);
-    append(field.encoding, {i == 0 ? "" : ",", extent});
+    append(field.type, {i == 0 ? "" : ",", extent});
     if (__builtin_mul_overflow(field.size, extent, &field.size) || field.size >> 40 != 0)
       bad({"the array '", field.name, "' has more bytes than a file can have"}, offset);
   }
-  if (count == 0) field.encoding += '1';
+  if (count == 0) field.type += '1';
 }
 
 struct kind_facts {
@@ -112,20 +112,19 @@ PENSTOCK_INLINE kind_facts facts_of_kind(ffcv_kind kind) noexcept {
 
 }  // namespace ffcv_tables
 
-PENSTOCK_INLINE ffcv_file ffcv_file::read(session_view session, object_id object) {
+PENSTOCK_INLINE ffcv_file::ffcv_file(session_view session, object_id object) {
   using ffcv_tables::bad, ffcv_tables::number, ffcv_tables::head_size, ffcv_tables::field_size,
       ffcv_tables::name_size, ffcv_tables::entry_size;
-  ffcv_file made;
-  made.size = session.size(object);
-  if (const object_bytes some = session.range(object, 0, std::min<std::uint64_t>(made.size, 512));
+  size_ = session.size(object);
+  if (const object_bytes some = session.range(object, 0, std::min<std::uint64_t>(size_, 512));
       !known_format(some).empty())
     throw not_a("a file of FFCV", some, {});
-  if (made.size < head_size) bad({"the file has ", made.size, " bytes, and the header of FFCV 24"}, 0);
+  if (size_ < head_size) bad({"the file has ", size_, " bytes, and the header of FFCV 24"}, 0);
   const object_bytes start = session.range(object, 0, head_size);
   const bytes_view head = start;
   const std::uint64_t version = number(head.data(), 2), count = number(head.data() + 2, 2),
                       page = number(head.data() + 4, 4), table = number(head.data() + 16, 8);
-  made.samples = number(head.data() + 8, 8);
+  samples_ = number(head.data() + 8, 8);
   constexpr std::uint64_t smallest_page = std::uint64_t{1} << 21;
   if (version != 2 || page < smallest_page || (page & (page - 1)) != 0)
     bad({"this is no file of FFCV, or not of version 2: its version is ", version, ", and its pages have ",
@@ -134,8 +133,7 @@ PENSTOCK_INLINE ffcv_file ffcv_file::read(session_view session, object_id object
   if (table == 0) bad({"the file was never completed: the program that wrote it stopped before its end"}, 16);
   if (count == 0) bad({"the file has no fields"}, 2);
   const std::uint64_t rows_begin = head_size + field_size * count;
-  if (rows_begin > made.size)
-    bad({"the file ends within the descriptions of its ", count, " fields"}, made.size);
+  if (rows_begin > size_) bad({"the file ends within the descriptions of its ", count, " fields"}, size_);
 
   const object_bytes descriptions = session.range(object, head_size, field_size * count);
   const bytes_view described = descriptions;
@@ -151,66 +149,66 @@ PENSTOCK_INLINE ffcv_file ffcv_file::read(session_view session, object_id object
       bad({"the field '", one.name, "' is of FFCV's type ", number(at, 1),
            ", of which only the program that wrote it knows the size: write the dataset without it"},
           head_size + field_size * i);
-    one.encoding = facts.encoding;
+    one.type = facts.encoding;
     if (one.kind == ffcv_kind::array || one.kind == ffcv_kind::tensor)
       ffcv_tables::read_array(one, at + 1 + name_size, head_size + field_size * i + 1 + name_size);
-    if (one.kind == ffcv_kind::image) one.image_place = made.images++;
-    one.offset = (made.row_size + facts.alignment - 1) / facts.alignment * facts.alignment;
-    made.row_size = one.offset + facts.size;
+    if (one.kind == ffcv_kind::image) one.image_place = images_++;
+    one.in_index = one.kind == ffcv_kind::real || one.kind == ffcv_kind::whole;
+    if (one.in_index) one.size = facts.size;
+    one.offset = (row_size_ + facts.alignment - 1) / facts.alignment * facts.alignment;
+    row_size_ = one.offset + facts.size;
     alignment = std::max(alignment, facts.alignment);
-    made.fields.push_back(std::move(one));
+    fields_.push_back(std::move(one));
   }
-  made.row_size = (made.row_size + alignment - 1) / alignment * alignment;
-  if (made.samples > (made.size - rows_begin) / made.row_size)
-    bad({"the file ends within the rows of its ", made.samples, " samples"}, made.size);
-  const std::uint64_t rows_size = made.samples * made.row_size;
-  if (table > made.size || table < rows_begin + rows_size || (made.size - table) % entry_size != 0)
+  row_size_ = (row_size_ + alignment - 1) / alignment * alignment;
+  if (samples_ > (size_ - rows_begin) / row_size_)
+    bad({"the file ends within the rows of its ", samples_, " samples"}, size_);
+  const std::uint64_t rows_size = samples_ * row_size_;
+  if (table > size_ || table < rows_begin + rows_size || (size_ - table) % entry_size != 0)
     bad({"the table of values does not go from ", table, " to the end of the file: it is cut off"}, 16);
 
-  made.rows.resize_for_overwrite(to_size(rows_size));
-  session.read(object, rows_begin, made.rows.span());
-  made.mark = hash_bytes(hash_bytes(made.samples, described), made.rows.view());
-  if (made.images == 0) {
-    made.payload = made.size - table;
-    return made;
+  rows_.resize_for_overwrite(to_size(rows_size));
+  session.read(object, rows_begin, rows_.span());
+  mark_ = hash_bytes(hash_bytes(samples_, described), rows_.view());
+  if (images_ == 0) {
+    payload_ = size_ - table;
+    return;
   }
   // Only this table knows the sizes of JPEGs.
   struct entry {
     std::uint64_t begin, size;
   };
   std::vector<entry> entries;
-  const object_bytes last = session.range(object, table, made.size - table);
+  const object_bytes last = session.range(object, table, size_ - table);
   const bytes_view values = last;
   entries.reserve(values.size() / entry_size);
   for (std::size_t at = 0; at < values.size(); at += entry_size)
     entries.push_back({number(values.data() + at + 8, 8), number(values.data() + at + 16, 8)});
   // An empty value lies where the next one begins: of entries with one beginning the largest comes last.
   std::ranges::sort(entries, {}, [](const entry& one) { return std::pair(one.begin, one.size); });
-  made.image_sizes.assign(to_size(made.samples) * made.images, no_size);
-  for (std::uint64_t sample = 0; sample < made.samples; ++sample)
-    for (const ffcv_field& field : made.fields) {
+  image_sizes_.assign(to_size(samples_) * images_, no_size);
+  for (std::uint64_t sample = 0; sample < samples_; ++sample)
+    for (const ffcv_field& field : fields_) {
       if (field.kind != ffcv_kind::image) continue;
-      const std::uint64_t begin = number(made.row(sample) + field.offset + 5, 8);
+      const std::uint64_t begin = number(row(sample) + field.offset + 5, 8);
       const auto after = std::ranges::upper_bound(entries, begin, {}, &entry::begin);
       if (after == entries.begin()) continue;
       if (const entry& found = after[-1]; found.begin == begin && found.size < no_size)
-        made.image_sizes[to_size(sample) * made.images + field.image_place] =
-            static_cast<std::uint32_t>(found.size);
+        image_sizes_[to_size(sample) * images_ + field.image_place] = static_cast<std::uint32_t>(found.size);
     }
-  for (const std::uint32_t one : made.image_sizes) {
-    made.payload += one == no_size ? 0 : one;
-    made.mark = mix64(made.mark ^ one);
+  for (const std::uint32_t one : image_sizes_) {
+    payload_ += one == no_size ? 0 : one;
+    mark_ = mix64(mark_ ^ one);
   }
-  return made;
 }
 
 PENSTOCK_INLINE void ffcv_file::find_place(std::uint64_t sample, std::size_t which, ffcv_place& found) const {
-  const ffcv_field& field = fields[which];
+  const ffcv_field& field = fields_[which];
   const std::byte* const at = row(sample) + field.offset;
   switch (field.kind) {
     case ffcv_kind::image: {
       found.begin = load_little<std::uint64_t>(at + 5);
-      found.size = image_sizes[to_size(sample) * images + field.image_place];
+      found.size = image_sizes_[to_size(sample) * images_ + field.image_place];
       const unsigned mode = load_little<std::uint8_t>(at);
       if (mode > 1)
         throw error(errc::format, {"the image '", field.name, "' is of mode ", mode, ", not 0 or 1"});
@@ -225,6 +223,11 @@ PENSTOCK_INLINE void ffcv_file::find_place(std::uint64_t sample, std::size_t whi
                                    " has ", found.size, " bytes"});
       break;
     }
+    case ffcv_kind::real:
+    case ffcv_kind::whole:
+      found.in_memory = at;
+      found.size = field.size;
+      return;
     case ffcv_kind::bytes:
     case ffcv_kind::json:
       found.begin = load_little<std::uint64_t>(at);
@@ -234,46 +237,11 @@ PENSTOCK_INLINE void ffcv_file::find_place(std::uint64_t sample, std::size_t whi
       found.begin = load_little<std::uint64_t>(at);
       found.size = field.size;
   }
-  if (found.size > size || found.begin > size - found.size)
+  if (found.size > size_ || found.begin > size_ - found.size)
     throw error(errc::format, {"the value of the field '", field.name, "' goes from ", found.begin, " for ",
-                               found.size, " bytes, and the file has ", size});
-}
-
-PENSTOCK_INLINE ffcv_files::ffcv_files(storage_facts where, session_view session) {
-  if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one file");
-  std::vector<manifest::shard> entries;
-  for (std::size_t i = 0; i < where.names.size(); ++i) {
-    const auto object = static_cast<object_id>(i);
-    try {
-      const object_version version = session.version(object);
-      files.push_back(ffcv_file::read(session, object));
-      learn_ends(object, ends_of(session, object, version.size));
-      session.confirm(object);
-      const ffcv_file& file = files.back();
-      if (file.fields != fields())
-        throw error(errc::format, {"the file has other fields than the first one, '", where.names[0], "'"});
-      entries.push_back({where.names[i], file.size, file.samples, file.payload, file.mark, version.stamp});
-      versions.push_back(version);
-    } catch (error& e) {
-      session.confirm(object);
-      e.in_file(where.names[i]);
-      throw;
-    }
-  }
-  shards = manifest(std::move(entries));
-  mark = mix64(shards.fingerprint() ^ 0x6265746f6eu);
-}
-
-PENSTOCK_INLINE std::string ffcv_files::key_of(std::size_t shard, std::uint64_t sample) const {
-  const std::string_view name = path(shard);
-  return text({name.substr(name.rfind('/') + 1), ":", sample});
-}
-PENSTOCK_INLINE std::string ffcv_files::describe() const {
-  std::string line = text({"ffcv(", files.size(), files.size() == 1 ? " file, " : " files, ", shards.bytes(),
-                           " bytes): ", shards.samples(), " samples of "});
-  for (std::size_t i = 0; i < fields().size(); ++i)
-    append(line, {i == 0 ? "" : ", ", fields()[i].name, " (", fields()[i].encoding, ")"});
-  return line;
+                               found.size, " bytes, and the file has ", size_});
+  // The writer ends a text of JSON with a NUL.
+  if (field.kind == ffcv_kind::json && found.size != 0) --found.size;
 }
 
 PENSTOCK_INLINE void check_ffcv_codec(const ffcv_field& field, std::string_view codec) {
@@ -298,7 +266,7 @@ PENSTOCK_INLINE void check_ffcv_codec(const ffcv_field& field, std::string_view 
       good = field.kind == ffcv_kind::json ? "json, json_field or text"
                                            : "identity, or the codec that they are for";
   }
-  throw error(errc::format, {"the field '", field.name, "' is of type ", field.encoding, ", which ", codec,
+  throw error(errc::format, {"the field '", field.name, "' is of type ", field.type, ", which ", codec,
                              " does not read: use ", good});
 }
 
