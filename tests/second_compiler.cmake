@@ -92,7 +92,7 @@ function(penstock_reads compiler)
   list(APPEND alone ${read_FILES})
   list(TRANSFORM alone PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   # What is not made into an object file needs half the memory, so there may be more in a unit than is built.
-  math(EXPR most_files "3 * PENSTOCK_TEST_UNITY_SIZE")
+  math(EXPR most_files "3 * ${PENSTOCK_TEST_UNITY_SIZE}")
   set(units "")
   set(unit "")
   set(room_of_unit "")
