@@ -34,7 +34,12 @@ HEAD = """#include <penstock/penstock.hpp>
 namespace ps = penstock;
 const std::vector<std::string> words;
 """
-MAIN = HEAD + """int main() {
+MAIN = """#include <penstock/run/run.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/stage/batch.hpp>
+#include <vector>
+namespace ps = penstock;
+int main() {
   int sum = 0;
   for (auto&& b : ps::from(std::vector<int>{1, 2, 3}) | ps::batch(2))
     for (const int x : b) sum += x;
