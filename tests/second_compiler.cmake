@@ -92,7 +92,7 @@ function(penstock_reads compiler)
   list(APPEND alone ${read_FILES})
   list(TRANSFORM alone PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   # What is not made into an object file needs half the memory, so there may be more in a unit than is built; but
-  # not of `source` and `stage`, whose tests have names in common.
+  # not of those rooms below whose tests have names in common.
   math(EXPR many_files "3 * ${PENSTOCK_TEST_UNITY_SIZE}")
   set(units "")
   set(unit "")
@@ -101,7 +101,7 @@ function(penstock_reads compiler)
   foreach(file IN LISTS in_units ITEMS end)
     string(REGEX REPLACE "/.*" "" room ${file})
     set(most_files ${many_files})
-    if(room_of_unit MATCHES "^(source|stage)$")
+    if(room_of_unit MATCHES "^(codec|source|stage)$")
       set(most_files ${PENSTOCK_TEST_UNITY_SIZE})
     endif()
     if(NOT unit STREQUAL ""
