@@ -32,10 +32,6 @@ function(vcpkg_cmake_configure)
   if(DEFINED arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "vcpkg_cmake_configure: ${refused}")
   endif()
-  find_program(ccache ccache NO_CACHE) # debug and release are compiled alike
-  if(NOT ccache)
-    set(ccache "")
-  endif()
   set(all_said "")
   foreach(kind IN ITEMS release debug)
     if(DEFINED VCPKG_BUILD_TYPE AND NOT kind STREQUAL VCPKG_BUILD_TYPE)
@@ -50,7 +46,6 @@ function(vcpkg_cmake_configure)
         ${CMAKE_COMMAND} -S ${arg_SOURCE_PATH} -B ${BUILD}/${kind} -G ${GENERATOR} -DCMAKE_BUILD_TYPE=${kind}
         -DCMAKE_INSTALL_PREFIX=${there} -DCMAKE_CXX_COMPILER=${COMPILER} -DBUILD_SHARED_LIBS=OFF
         -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_EXPORT_NO_PACKAGE_REGISTRY=ON ${arg_OPTIONS}
-        -DCMAKE_CXX_COMPILER_LAUNCHER=${ccache}
         -DCMAKE_CXX_FLAGS_RELEASE= -DCMAKE_CXX_FLAGS_DEBUG= # this is about files, not about speed
       OUTPUT_VARIABLE said
       ERROR_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
