@@ -32,6 +32,12 @@ else()
                                                         -Wno-stringop-overread -Wno-uninitialized
                                                         -Wno-maybe-uninitialized)
   endif()
+  # A quarter of the usual linker's time, for more than a hundred programs.
+  include(CheckLinkerFlag)
+  check_linker_flag(CXX -fuse-ld=lld PENSTOCK_HAS_LLD)
+  if(PENSTOCK_HAS_LLD)
+    target_link_options(penstock_dev_flags INTERFACE -fuse-ld=lld)
+  endif()
   if(PENSTOCK_TEST_UNITY) # a test may use a name that another one has as a global
     target_compile_options(penstock_dev_flags INTERFACE -Wno-shadow)
     # in a unity build a test is an included file, whose unnamed namespace GCC takes for a header's

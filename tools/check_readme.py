@@ -34,7 +34,12 @@ HEAD = """#include <penstock/penstock.hpp>
 namespace ps = penstock;
 const std::vector<std::string> words;
 """
-MAIN = HEAD + """int main() {
+MAIN = """#include <penstock/run/run.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/stage/batch.hpp>
+#include <vector>
+namespace ps = penstock;
+int main() {
   int sum = 0;
   for (auto&& b : ps::from(std::vector<int>{1, 2, 3}) | ps::batch(2))
     for (const int x : b) sum += x;
@@ -51,6 +56,7 @@ def without_includes(block):
     return re.sub(r"\A(?:#include <penstock/[^\n]*\n)+", "", block)
 
 
+@functools.cache
 def sentences():
     text = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "include").rglob("*.hpp")))
     return squeeze(re.sub(r'"\s*\n\s*"', "", text))
@@ -89,24 +95,32 @@ def run(*command):
     return "" if done.returncode == 0 else f"{command[0]}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
 
 
+@functools.cache
+def installed(build, folder):
+    """Where the library was installed, and the error, or nothing."""
+    prefix = pathlib.Path(folder) / "prefix"
+    return prefix, run("cmake", "--install", build, "--prefix", prefix)
+
+
 def configures(lines, options):
     """The error of a project made of these lines, or nothing."""
+    prefix, fault = installed(options.build, options.folder)
+    if fault:
+        return fault
     with tempfile.TemporaryDirectory() as folder:
         place = pathlib.Path(folder)
-        fault = run("cmake", "--install", options.build, "--prefix", place / "prefix")
-        if fault:
-            return fault
         (place / "main.cpp").write_text(MAIN, encoding="utf-8")
         (place / "CMakeLists.txt").write_text(
             "cmake_minimum_required(VERSION 3.25)\nproject(user LANGUAGES CXX)\n"
             "add_executable(my_training main.cpp)\n" + lines, encoding="utf-8")
         return (run("cmake", "-S", place, "-B", place / "build", "-G", options.generator,
-                    f"-DCMAKE_CXX_COMPILER={options.compiler}", f"-DCMAKE_PREFIX_PATH={place / 'prefix'}",
+                    f"-DCMAKE_CXX_COMPILER={options.compiler}", f"-DCMAKE_PREFIX_PATH={prefix}",
                     f"-DFETCHCONTENT_SOURCE_DIR_PENSTOCK={ROOT}")
                 or run("cmake", "--build", place / "build") or run(place / "build/my_training"))
 
 
-def faults_of(name, text, options):
+def faults_of(name, text, options, configured):
+    """The faults of a page; `configured` has the faults of projects by their lines, which several pages may have."""
     known, wrong = sentences(), None
     folder = (ROOT / name).parent
     for match in BLOCK.finditer(text):
@@ -133,7 +147,9 @@ def faults_of(name, text, options):
         elif check == "fails with the next block":
             wrong = block
         elif check == "configures":
-            fault = configures(block, options) if options.build else ""
+            if options.build and block not in configured:
+                configured[block] = configures(block, options)
+            fault = configured.get(block)
             if fault:
                 yield f"{where}: {fault}"
         elif check == "JSON with keys of the table below":
@@ -162,14 +178,14 @@ def main():
         parser.add_argument("--" + name)
     options = parser.parse_args()
     options.programs = {"errors": options.errors, "guarantees": options.guarantees}
-    faults, count = [], 0
+    faults, count, configured = [], 0, {}
     place = tempfile.TemporaryDirectory()
     options.folder = place.name
     pages = sorted(p.relative_to(ROOT).as_posix() for folder in ("docs", "include") for p in (ROOT / folder).rglob("*.md"))
     for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "bench/README.md", *pages):
         text = (ROOT / name).read_text(encoding="utf-8")
         count += len(BLOCK.findall(text))
-        faults += faults_of(name, text, options)
+        faults += faults_of(name, text, options, configured)
     finish("check_readme", faults, f"{count} blocks")
 
 

@@ -115,6 +115,7 @@ install_missing() {
     have_mpi || wanted+=(libopenmpi-dev)
     command -v ccache >/dev/null || wanted+=(ccache)
     command -v objdump >/dev/null || wanted+=(binutils)
+    command -v ld.lld >/dev/null || optional+=(lld)
     command -v tar >/dev/null || wanted+=(tar)
     command -v git >/dev/null || wanted+=(git)
     command -v pkg-config >/dev/null || wanted+=(pkg-config)

@@ -13,7 +13,8 @@ itself, so that those in its output are those that a user includes.
 
 --right compiles all files without PENSTOCK_WRONG at once, each in a namespace of its own, which takes a tenth of the
 time; --wrong-only leaves that compilation out. --wrong compiles all of them with PENSTOCK_WRONG at once, with the
-library's headers precompiled, and asks that each has one error, with its sentence; one that has not is compiled by itself.
+library's headers precompiled, and asks that each has one error, short and with its sentence; one that has not is
+compiled by itself.
 """
 
 import argparse
@@ -27,11 +28,17 @@ FLAGS = re.compile(r"^// wrong with: (.+?)\s*$", re.MULTILINE)
 EXPECT = re.compile(r"^// expect(?: beside the error)?: (.+?)\s*$", re.MULTILINE)
 BESIDE = re.compile(r"^// expect beside the error:", re.MULTILINE)
 INCLUDE = re.compile(r"^#include [<\"].+[>\"].*$\n?", re.MULTILINE)
+# What GCC and Clang write before an error, to say where it is.
+WHERE = re.compile(r"In file included from |[^:]+: (?:In|At) ")
 STANDARD = re.compile(r"^#include (<[a-z_]+>)$", re.MULTILINE)
 
 
 def is_clang(compiler):
     return "clang" in pathlib.Path(compiler).name
+
+
+def most_lines(compiler):
+    return 20 if is_clang(compiler) else 15
 
 
 def precompile(compiler, includes, header, defines):
@@ -112,10 +119,21 @@ def judge(compiler, includes, source, defines=(), precompiled=None, wrong_only=F
         faults.append(f"the first error does not say: {expected.group(1)}")
     if len(errors) != 1:
         faults.append(f"{len(errors)} errors instead of one")
-    limit = 20 if is_clang(compiler) else 15
-    if len(lines) > limit:
-        faults.append(f"{len(lines)} lines of output, at most {limit} are allowed")
+    if len(lines) > most_lines(compiler):
+        faults.append(f"{len(lines)} lines of output, at most {most_lines(compiler)} are allowed")
     return faults, lines
+
+
+def errors_of(lines):
+    """The output, cut into an error each: where it is, itself, and the notes that follow it."""
+    errors, has_error = [[]], False
+    for line in lines:
+        if has_error and ("error:" in line or WHERE.match(line)):
+            errors.append([])
+            has_error = False
+        errors[-1].append(line)
+        has_error = has_error or "error:" in line
+    return errors
 
 
 def judge_together(compiler, includes, sources, path, defines=(), precompiled=None):
@@ -123,20 +141,15 @@ def judge_together(compiler, includes, sources, path, defines=(), precompiled=No
     heads = {source: "\n".join(source.read_text(encoding="utf-8").splitlines()[:10]) for source in sources}
     together = [source for source, head in heads.items() if EXPECT.search(head) and not FLAGS.search(head)]
     write_together(together, path)
-    unlimited = ["-ferror-limit=0", "-ftemplate-backtrace-limit=0"] if is_clang(compiler) else []
+    unlimited = ["-ferror-limit=0"] if is_clang(compiler) else []
     made = using(compiler, precompiled) if precompiled else []
     _, lines = compile_once(compiler, includes, path, wrong=True, flags=made + unlimited, defines=defines)
-    blocks = []  # an error each, with the notes that follow it
-    for line in lines:
-        if "error:" in line:
-            blocks.append([line])
-        elif blocks:
-            blocks[-1].append(line)
+    errors = errors_of(lines)
     alone = [source for source in sources if source not in together]
     for source in together:
-        own = [block for block in blocks if any(f"{source}:" in line for line in block)]
-        where = own[0] if own and BESIDE.search(heads[source]) else [block[0] for block in own]
-        if len(own) != 1 or not any(EXPECT.search(heads[source]).group(1) in line for line in where):
+        own = [error for error in errors if any(f"{source}:" in line for line in error)]
+        said = [line for error in own for line in error if BESIDE.search(heads[source]) or "error:" in line]
+        if len(own) != 1 or len(own[0]) > most_lines(compiler) or not any(EXPECT.search(heads[source]).group(1) in line for line in said):
             alone.append(source)
     print(f"{len(sources) - len(alone)} of {len(sources)} cases together, the others one by one")
     return {source: judge(compiler, includes, source, defines, precompiled, wrong_only=True)[0] for source in alone}

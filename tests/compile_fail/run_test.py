@@ -11,6 +11,7 @@ import run
 
 SENTENCE = "// expect: a pipe needs two ends\n"
 ONE_ERROR = '#ifdef PENSTOCK_WRONG\nstatic_assert(false, "a pipe needs two ends");\n#endif\n'
+MANY = "".join(f"struct s{i} {{}};\nint f(s{i});\n" for i in range(20))
 CASES = {
     "good": (SENTENCE + ONE_ERROR, None),
     "no sentence": (ONE_ERROR, "no `// expect"),
@@ -21,6 +22,9 @@ CASES = {
     "too long": (
         SENTENCE + ONE_ERROR + "#ifdef PENSTOCK_WRONG\n" + '#warning "one more line"\n' * 25 + "#endif\n",
         "lines of output",
+    ),
+    "a long error": (
+        "// expect: no matching function\n" + MANY + "#ifdef PENSTOCK_WRONG\nint n = f(1);\n#endif\n", "lines of output"
     ),
 }
 
@@ -41,7 +45,7 @@ def main():
             failed += not right
 
         # Together, with good cases that have the sentences which the bad ones lack.
-        together = {name: CASES[name] for name in ("good", "never wrong", "other sentence", "two errors")}
+        together = {name: CASES[name] for name in ("good", "never wrong", "other sentence", "two errors", "a long error")}
         together["also good"] = CASES["good"]
         sources = {pathlib.Path(folder) / f"case {i}.cpp": name for i, name in enumerate(together)}
         for source, name in sources.items():

@@ -34,14 +34,19 @@ def main():
     def ask(*arguments):
         return run(tool, *arguments, env=environment)
 
+    objects = {}
+
     def build(name, wanted):
-        flags = ask("--cflags", "--libs", *(packages[c] for c in wanted))
-        # Split as a shell would; libraries come after the file that needs them.
+        flags, libraries = (shlex.split(ask(what, *(packages[c] for c in wanted))) for what in ("--cflags", "--libs"))
         program = work / name
         used = wanted if name in ("compiled", "everything") or os.environ.get("PENSTOCK_LONG_TESTS") == "1" else []
         defines = [f"-DCONSUMER_{c.upper()}" for c in used]
-        run(options.compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", *defines, HERE / "components/main.cpp",
-            *shlex.split(flags), "-o", program)
+        how = (*defines, *flags)  # the same for most that are not used
+        if how not in objects:
+            objects[how] = work / f"{name}.o"
+            run(options.compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", *how, "-c", HERE / "components/main.cpp",
+                "-o", objects[how])
+        run(options.compiler, objects[how], *libraries, "-o", program)
         said = run(program)
         same(f"what {name} says first", said.splitlines()[0], f"penstock {options.version}")
 

@@ -27,7 +27,7 @@ constexpr auto half_of = [](int x) { return static_cast<double>(x) / 2; };
 constexpr auto draw = [](int x, ps::rng& random) { return x * 1000 + static_cast<int>(random.below(1000)); };
 
 /// Counts its calls in the worker's scratch, and draws.
-struct counted {
+struct counting {
   using accepts_call = void;
   struct scratch {
     std::uint64_t calls = 0;
@@ -93,15 +93,15 @@ TEST_CASE("stage/function_chain: functions of a field, and other fields pass") {
 TEST_CASE("stage/function_chain: functions with memory stand among others") {
   const auto numbers = ps::from(first_ints(64)) | ps::seed(9);
   const auto to_int = [](std::uint64_t x) { return static_cast<int>(x); };
-  const auto plan = numbers | ps::map(plus_one, counted{}, to_int, counted{}) | ps::batch(8);
+  const auto plan = numbers | ps::map(plus_one, counting{}, to_int, counting{}) | ps::batch(8);
   const auto alone = values_of(plan, 0);
   CHECK(alone.size() == 64);
   for (const unsigned workers : {1u, 4u}) CHECK(values_of(plan, workers) == alone);
-  using chain = ps::function_chain<decltype(plus_one), counted>;
+  using chain = ps::function_chain<decltype(plus_one), counting>;
   STATIC_REQUIRE(chain::uses_random<int>);
   chain::scratch room;
   const ps::call<chain::scratch> call{{}, 0, 1, 2, room};
-  const chain functions(plus_one, counted{});
+  const chain functions(plus_one, counting{});
   CHECK(functions(3, call) == functions(4, call));
   CHECK(std::get<1>(room).calls == 2);
 }
