@@ -53478,6 +53478,27 @@ template <class T>
 }
 template <class T>
 using plan_for = decltype(as_plan(std::declval<const T&>()));
+/// The plan of an argument in a pack, or an empty pack for an option.
+template <bool IsOption, class T>
+[[nodiscard]] auto plan_unless([[maybe_unused]] const T& x) {
+  if constexpr (IsOption)
+    return pack<>{};
+  else
+    return make_pack(as_plan(x));
+}
+
+/// What `make` makes of `Args`, unless one of them is what an earlier mistake left, or `Wrong` is a mistake.
+template <class Wrong, class... Args, class Make>
+[[nodiscard]] auto unless_wrong(Make&& make) {
+  if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
+    return ill_formed{};
+  } else if constexpr (!is_right<Wrong>) {
+    Wrong::template explain<void>();
+    return ill_formed{};
+  } else {
+    return make();
+  }
+}
 
 /// The guarantees that the joined source loses: those that any of its plans has lost.
 template <class... Plans>
@@ -53716,8 +53737,10 @@ constexpr void dispatch(std::size_t k, F&& f) {
 }
 
 /// The name of one of the sources in errors: "source 2 of mix (from(3 samples in memory))".
-[[nodiscard, gnu::cold]] std::string name_of_joined(std::string_view joint, std::size_t k,
-                                                    std::string_view what);
+[[nodiscard, gnu::cold]] inline std::string name_of_joined(std::string_view joint, std::size_t k,
+                                                           std::string_view what) {
+  return text({"source ", k, " of ", joint, " (", what, ")"});
+}
 
 /// The size and the shards of a plan to be joined.
 template <class Plan>
@@ -53725,12 +53748,9 @@ template <class Plan>
   return make_sample_orders(p).output();
 }
 
-/// Plans of different types, side by side.
+/// What is known of plans before they are opened.
 template <class... Plans>
-class joined_plans {
- public:
-  static constexpr std::size_t fixed_count = sizeof...(Plans);
-  using element = std::remove_cvref_t<typename type_at<0, pack<Plans...>>::element>;
+struct joined_facts {
   static constexpr bool wants_hints = (plan_reader<Plans>::wants_hints || ...);
   static constexpr bool fetch = (plan_reader<Plans>::fetches || ...);
   static constexpr bool latent = (plan_reader<Plans>::latent || ...);
@@ -53739,10 +53759,17 @@ class joined_plans {
   static constexpr bool renumbers = (plan_renumbers<Plans> || ...);
   static constexpr bool varies = !(Plans::same_every_epoch && ...);
   static constexpr bool one_at_a_time = (Plans::one_at_a_time || ...);
+};
+
+/// Plans of different types, side by side.
+template <class... Plans>
+class joined_plans : public joined_facts<Plans...> {
+ public:
+  static constexpr std::size_t fixed_count = sizeof...(Plans);
+  using element = std::remove_cvref_t<typename type_at<0, pack<Plans...>>::element>;
 
   explicit joined_plans(pack<Plans...> plans) : plans_(std::move(plans)) {}
 
-  [[nodiscard]] static constexpr std::size_t count() noexcept { return fixed_count; }
   /// Calls f(number, plan) for each plan.
   template <class F>
   void each(F&& f) const {
@@ -53762,102 +53789,57 @@ class joined_plans {
     /// `used`: the fields used of the samples of each plan, in order.
     readers(const joined_plans& all, std::string_view joint,
             const std::array<projection, fixed_count>& used) {
-      all.connect(*this, joint, used, std::index_sequence_for<Plans...>{});
+      [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+        ((at<Is>(each_) =
+              plan_reader<Plans>(at<Is>(all.plans_), used[Is],
+                                 name_of_joined(joint, Is, at<Is>(all.plans_).source().describe()))),
+         ...);
+      }(std::index_sequence_for<Plans...>{});
     }
     /// `used`: the fields used of the samples of every plan.
     readers(const joined_plans& all, std::string_view joint, const projection& used)
         : readers(all, joint, std::array<projection, fixed_count>{(void(sizeof(Plans)), used)...}) {}
-    template <class Sink>
-    void evaluate(std::size_t k, position p, worker& w, Sink&& sink) const {
-      dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-        at<I>(w).fetched = w.fetched;
-        at<I>(each_).evaluate(p, at<I>(w), sink);
-      });
-    }
+
     /// The reader of plan number I.
     template <std::size_t I>
     [[nodiscard]] const auto& get() const noexcept {
       return at<I>(each_);
     }
-    [[nodiscard]] std::string key(std::size_t k, position p) const {
-      std::string found;
+    /// Calls f(number, reader) for each plan.
+    template <class F>
+    void each(F&& f) const {
+      std::size_t k = 0;
+      each_.apply([&](const auto&... one) { (f(k++, one), ...); });
+    }
+    /// Calls f(reader, state) for plan number k; `states`: a worker or a scout of all.
+    template <class States, class F>
+    void with(std::size_t k, States& states, F&& f) const {
       dispatch<0, fixed_count>(
-          k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { found = at<I>(each_).key(p); });
-      return found;
+          k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { f(at<I>(each_), at<I>(states)); });
     }
-    [[nodiscard]] std::string url(std::size_t k, position p) const {
-      std::string found;
+    /// Calls f(reader) for plan number k.
+    template <class F>
+    void with(std::size_t k, F&& f) const {
       dispatch<0, fixed_count>(
-          k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { found = at<I>(each_).url(p); });
-      return found;
-    }
-    template <class Sink>
-    void ranges(std::size_t k, position p, scout& s, Sink& sink) const {
-      dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-        at<I>(each_).ranges(p, at<I>(s), sink);
-      });
-    }
-    [[nodiscard]] std::uint64_t bytes_per_sample(std::size_t k) const {
-      std::uint64_t found = 0;
-      dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-        found = at<I>(each_).bytes_per_sample();
-      });
-      return found;
-    }
-    void cancel_reads() const noexcept {
-      each_.apply([](const auto&... one) { (one.cancel_reads(), ...); });
-    }
-    /// What all plans keep in memory.
-    [[nodiscard]] kept_counters kept() const {
-      return each_.apply([](const auto&... one) {
-        kept_counters all;
-        ((all += one.kept()), ...);
-        return all;
-      });
-    }
-    /// What the sessions of all plans counted.
-    [[nodiscard]] session_report report() const {
-      return each_.apply([](const auto&... one) {
-        session_report all;
-        ((all += one.report()), ...);
-        return all;
-      });
+          k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { f(at<I>(each_)); });
     }
 
    private:
-    friend class joined_plans;
     pack<plan_reader<Plans>...> each_;
   };
 
  private:
-  template <std::size_t... Is>
-  void connect(readers& made, std::string_view joint, const std::array<projection, fixed_count>& used,
-               std::index_sequence<Is...>) const {
-    ((at<Is>(made.each_) = plan_reader<Plans>(at<Is>(plans_), used[Is],
-                                              name_of_joined(joint, Is, at<Is>(plans_).source().describe()))),
-     ...);
-  }
-
   pack<Plans...> plans_;
 };
 
 /// Plans of one type, whose number is known at run time.
 template <class Plan>
-class listed_plans {
+class listed_plans : public joined_facts<Plan> {
  public:
   using element = std::remove_cvref_t<typename Plan::element>;
-  static constexpr bool wants_hints = plan_reader<Plan>::wants_hints;
-  static constexpr bool fetch = plan_reader<Plan>::fetches;
-  static constexpr bool latent = plan_reader<Plan>::latent;
-  static constexpr bool knows_urls = plan_reader<Plan>::knows_urls;
-  static constexpr guarantee_set lost = lost_by_joined<Plan>();
-  static constexpr bool renumbers = plan_renumbers<Plan>;
-  static constexpr bool varies = !Plan::same_every_epoch;
-  static constexpr bool one_at_a_time = Plan::one_at_a_time;
 
   explicit listed_plans(std::vector<Plan> plans) : plans_(new const std::vector<Plan>(std::move(plans))) {}
 
-  [[nodiscard]] std::size_t count() const noexcept { return plans_->size(); }
   template <class F>
   void each(F&& f) const {
     for (std::size_t k = 0; k < plans_->size(); ++k) f(k, (*plans_)[k]);
@@ -53865,12 +53847,6 @@ class listed_plans {
 
   class readers {
     using one = plan_reader<Plan>;
-    template <class T>
-    static T& in(std::unique_ptr<T[]>& all, std::size_t k, std::size_t count) {
-      if (all == nullptr) [[unlikely]]
-        all.reset(new T[count]());
-      return all[k];
-    }
 
    public:
     struct worker {
@@ -53887,31 +53863,19 @@ class listed_plans {
         each_.emplace_back(p, used, name_of_joined(joint, k, p.source().describe()));
       });
     }
-    template <class Sink>
-    void evaluate(std::size_t k, position p, worker& w, Sink&& sink) const {
-      auto& own = in(w.each, k, each_.size());
-      own.fetched = w.fetched;
-      each_[k].evaluate(p, own, std::forward<Sink>(sink));
+    template <class F>
+    void each(F&& f) const {
+      for (std::size_t k = 0; k < each_.size(); ++k) f(k, each_[k]);
     }
-    [[nodiscard]] std::string key(std::size_t k, position p) const { return each_[k].key(p); }
-    [[nodiscard]] std::string url(std::size_t k, position p) const { return each_[k].url(p); }
-    template <class Sink>
-    void ranges(std::size_t k, position p, scout& s, Sink& sink) const {
-      each_[k].ranges(p, in(s.each, k, each_.size()), sink);
+    template <class States, class F>
+    void with(std::size_t k, States& states, F&& f) const {
+      if (states.each == nullptr) [[unlikely]]
+        states.each.reset(new std::remove_reference_t<decltype(states.each[0])>[each_.size()]());
+      f(each_[k], states.each[k]);
     }
-    [[nodiscard]] std::uint64_t bytes_per_sample(std::size_t k) const { return each_[k].bytes_per_sample(); }
-    void cancel_reads() const noexcept {
-      for (const one& reader : each_) reader.cancel_reads();
-    }
-    [[nodiscard]] kept_counters kept() const {
-      kept_counters all;
-      for (const one& reader : each_) all += reader.kept();
-      return all;
-    }
-    [[nodiscard]] session_report report() const {
-      session_report all;
-      for (const one& reader : each_) all += reader.report();
-      return all;
+    template <class F>
+    void with(std::size_t k, F&& f) const {
+      f(each_[k]);
     }
 
    private:
@@ -53928,42 +53892,6 @@ template <class Plans>
   std::vector<std::uint64_t> sizes;
   plans.each([&sizes](std::size_t, const auto& p) { sizes.push_back(output_of_orders(p).size); });
   return sizes;
-}
-/// "concat(from(3 samples in memory), ...)".
-template <class Plans>
-[[nodiscard]] std::string describe_joined(std::string_view joint, std::string_view with, const Plans& plans) {
-  std::string line = text({joint, "(", with});
-  plans.each([&](std::size_t k, const auto& p) {
-    append(line, {(k == 0 && with.empty() ? "" : ", "), p.source().describe()});
-    p.stages().apply([&line](const auto&... stages) { (append(line, {" | ", text_of_stage(stages)}), ...); });
-  });
-  return line + ")";
-}
-/// Fingerprints of the data of all plans, of their sequences and of their random stages.
-template <class Plans>
-[[nodiscard]] std::uint64_t fingerprint_of_data(std::string_view joint, const Plans& plans) {
-  fingerprint h;
-  h.add(joint);
-  plans.each([&h](std::size_t, const auto& p) { h.add(p.source().fingerprint()); });
-  return h.value();
-}
-template <class Plans>
-[[nodiscard]] std::uint64_t fingerprint_of_sequences(const Plans& plans) {
-  fingerprint h;
-  plans.each([&h](std::size_t, const auto& p) { h.add(sequence_fingerprint(p)); });
-  return h.value();
-}
-
-template <class Plans>
-[[nodiscard]] std::uint64_t fingerprint_of_random_stages(const Plans& plans) {
-  fingerprint h;
-  bool any = false;
-  plans.each([&](std::size_t, const auto& p) {
-    const std::uint64_t one = random_fingerprint(p);
-    any = any || one != 0;
-    h.add(one);
-  });
-  return any ? h.value() : 0;
 }
 
 inline pack<> join_all() { return {}; }
@@ -54006,6 +53934,17 @@ template <class... Plans>
     return joined_plans<Plans...>(plans);
   }
 }
+/// What `make` makes of plans whose elements must be of one type.
+template <class... Plans, class Make>
+[[nodiscard]] auto joined_alike(const pack<Plans...>& plans, Make&& make) {
+  using facts = elements_of<pack<Plans...>>;
+  if constexpr (!facts::same) {
+    mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
+    return ill_formed{};
+  } else {
+    return make(joined(plans));
+  }
+}
 /// A list of sources as a list of plans.
 template <class T>
 [[nodiscard]] auto listed(const std::vector<T>& all) {
@@ -54018,13 +53957,173 @@ template <class T>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/joined/joined_plans.ipp
+// ---- penstock/source/joined/joined_source.hpp
 
+/// The base of `mix`, `zip` and `concat`, and of their readers.
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE std::string name_of_joined(std::string_view joint, std::size_t k, std::string_view what) {
-  return text({"source ", k, " of ", joint, " (", what, ")"});
-}
+/// Reads the samples of a joint. `Places` is what each joint has of its own:
+///
+///   Places(plans, ...)      of all plans
+///   size(), starts()        the samples of an epoch, and its shards
+///   cursor                  what one thread keeps for the next position
+///   at(position, cursor&)   the plan, `source`, and the position in it, `at`, of the sample there
+///   share(k)                the samples of plan k in the joint's first `whole()`
+template <class Plans, class Places>
+class joined_reader {
+  using inner = typename Plans::readers;
+
+ public:
+  using plans_type = Plans;
+  using places_type = Places;
+  static constexpr bool takes_fetched = Plans::fetch;
+  static constexpr bool has_latency = Plans::latent;
+  struct worker : inner::worker {
+    [[no_unique_address]] typename Places::cursor place;
+  };
+  struct scout : inner::scout {
+    [[no_unique_address]] typename Places::cursor place;
+  };
+
+  /// `used`: the fields used of every plan's samples, or an array with those of each.
+  template <class Used>
+  joined_reader(const Plans& plans, const Places& places, std::string_view joint, const Used& used)
+      : readers_(plans, joint, used), places_(places) {}
+
+  template <class Sink>
+  void evaluate(position p, worker& w, Sink&& sink) const {
+    const auto found = places_.at(p, w.place);
+    readers_.with(found.source, w, [&](const auto& reader, auto& own) {
+      own.fetched = w.fetched;
+      reader.evaluate(found.at, own, sink);
+    });
+  }
+  [[nodiscard]] std::string key(position p) const {
+    std::string found;
+    at(p, [&](const auto& reader, position own) { found = reader.key(own); });
+    return found;
+  }
+  [[nodiscard]] std::string url(position p) const
+    requires Plans::knows_urls
+  {
+    std::string found;
+    at(p, [&](const auto& reader, position own) { found = reader.url(own); });
+    return found;
+  }
+  /// The ranges that the sample's source reports.
+  template <class Sink>
+    requires Plans::wants_hints
+  void ranges(position p, scout& s, Sink&& sink) const {
+    const auto found = places_.at(p, s.place);
+    readers_.with(found.source, s,
+                  [&](const auto& reader, auto& own) { reader.ranges(found.at, own, sink); });
+  }
+  void cancel_reads() const noexcept {
+    readers_.each([](std::size_t, const auto& one) { one.cancel_reads(); });
+  }
+  /// What all plans keep in memory.
+  [[nodiscard]] kept_counters kept() const {
+    kept_counters all;
+    readers_.each([&all](std::size_t, const auto& one) { all += one.kept(); });
+    return all;
+  }
+  /// What the sessions of all plans counted.
+  [[nodiscard]] session_report report() const {
+    session_report all;
+    readers_.each([&all](std::size_t, const auto& one) { all += one.report(); });
+    return all;
+  }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const {
+    const std::uint64_t whole = places_.whole();
+    double bytes = 0;
+    readers_.each([&](std::size_t k, const auto& one) {
+      bytes += static_cast<double>(one.bytes_per_sample()) * static_cast<double>(places_.share(k));
+    });
+    return whole == 0 ? 0 : static_cast<std::uint64_t>(bytes / static_cast<double>(whole));
+  }
+
+ protected:
+  inner readers_;
+
+ private:
+  template <class F>
+  void at(position p, F&& f) const {
+    typename Places::cursor place;
+    const auto found = places_.at(p, place);
+    readers_.with(found.source, [&](const auto& reader) { f(reader, found.at); });
+  }
+
+  Places places_;
+};
+
+/// The base of the sources; `Reader` is a joined_reader, or derives from one.
+template <class Source, class Reader>
+class joined_source : public opens_as_plan<Source> {
+  using plans_type = typename Reader::plans_type;
+  using places_type = typename Reader::places_type;
+
+ public:
+  using penstock_part = source_tag;
+  using element = typename plans_type::element;
+  using reader = Reader;
+  static constexpr bool renumbers = plans_type::renumbers;
+  static constexpr bool one_at_a_time = plans_type::one_at_a_time;
+  static constexpr bool varies_by_epoch = plans_type::varies;
+  static consteval guarantee_set loses(place) { return plans_type::lost; }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return places_.size(); }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return places_.starts(); }
+  [[nodiscard]] std::string describe() const { return describe_with(""); }
+  /// Covers the data of all sources.
+  [[nodiscard]] std::uint64_t fingerprint() const {
+    penstock::fingerprint h;
+    h.add(Source::source_name);
+    plans_.each([&h](std::size_t, const auto& p) { h.add(p.source().fingerprint()); });
+    return h.value();
+  }
+  /// Covers the orders and seeds of all sources: a state is refused if any of them differs.
+  [[nodiscard]] std::uint64_t sequence_fingerprint() const {
+    penstock::fingerprint h;
+    plans_.each([&h](std::size_t, const auto& p) { h.add(penstock::sequence_fingerprint(p)); });
+    return h.value();
+  }
+  /// Covers the random stages of all sources.
+  [[nodiscard]] std::uint64_t random_fingerprint() const {
+    penstock::fingerprint h;
+    bool any = false;
+    plans_.each([&](std::size_t, const auto& p) {
+      const std::uint64_t one = penstock::random_fingerprint(p);
+      any = any || one != 0;
+      h.add(one);
+    });
+    return any ? h.value() : 0;
+  }
+  [[nodiscard]] reader connect(const projection& used = {}) const {
+    return {plans_, places_, Source::source_name, used};
+  }
+
+ protected:
+  template <class... Args>
+  explicit joined_source(plans_type plans, const Args&... args)
+      : plans_(std::move(plans)), places_(plans_, args...) {}
+
+  /// "concat(from(3 samples in memory), ...)".
+  [[nodiscard]] std::string describe_with(std::string_view with) const {
+    std::string line = text({Source::source_name, "(", with});
+    plans_.each([&](std::size_t k, const auto& p) {
+      append(line, {(k == 0 && with.empty() ? "" : ", "), p.source().describe()});
+      p.stages().apply([&line](const auto&... stages) {
+        (append(line, {" | ", text_of_stage(stages)}), ...);
+      });
+    });
+    return line + ")";
+  }
+  [[nodiscard]] const places_type& places() const noexcept { return places_; }
+
+ private:
+  plans_type plans_;
+  places_type places_;
+};
 
 }  // namespace penstock::inline v0_1::detail
 
@@ -54041,85 +54140,22 @@ struct concat_starts {
 };
 [[nodiscard, gnu::cold]] concat_starts starts_of_joined(const std::vector<order_input>& sources);
 
-}  // namespace detail
-
-/// The source that `concat` makes: `Plans` are detail::joined_plans or detail::listed_plans.
-template <class Plans>
-class concat_source : public opens_as_plan<concat_source<Plans>> {
+/// The samples of a concat.
+class places_in_turn {
   using numbers = std::vector<std::uint64_t>;
 
  public:
-  using penstock_part = source_tag;
-  using element = typename Plans::element;
-  static constexpr std::string_view source_name = "concat";
-  static constexpr bool renumbers = Plans::renumbers;
-  static constexpr bool one_at_a_time = Plans::one_at_a_time;
-  static constexpr bool varies_by_epoch = Plans::varies;
-  static consteval guarantee_set loses(place) { return Plans::lost; }
-
-  class reader {
-    using inner = typename Plans::readers;
-
-   public:
-    static constexpr bool takes_fetched = Plans::fetch;
-    static constexpr bool has_latency = Plans::latent;
-    using worker = typename inner::worker;
-    using scout = typename inner::scout;
-
-    reader(const Plans& plans, shared<const numbers> firsts, const projection& used)
-        : firsts_(std::move(firsts)), readers_(new const inner(plans, source_name, used)) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      const std::size_t k = source_at(p.index);
-      readers_->evaluate(k, within(p, k), w, std::forward<Sink>(sink));
-    }
-    [[nodiscard]] std::string key(position p) const {
-      const std::size_t k = source_at(p.index);
-      return readers_->key(k, within(p, k));
-    }
-    [[nodiscard]] std::string url(position p) const
-      requires Plans::knows_urls
-    {
-      const std::size_t k = source_at(p.index);
-      return readers_->url(k, within(p, k));
-    }
-    /// The ranges that the sample's source reports.
-    template <class Sink>
-      requires Plans::wants_hints
-    void ranges(position p, scout& s, Sink&& sink) const {
-      const std::size_t k = source_at(p.index);
-      readers_->ranges(k, within(p, k), s, sink);
-    }
-    void cancel_reads() const noexcept { readers_->cancel_reads(); }
-    [[nodiscard]] kept_counters kept() const { return readers_->kept(); }
-    [[nodiscard]] session_report report() const { return readers_->report(); }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const {
-      const std::uint64_t all = firsts_->back();
-      double bytes = 0;
-      for (std::size_t k = 0; k + 1 < firsts_->size() && all != 0; ++k)
-        bytes += static_cast<double>(readers_->bytes_per_sample(k)) *
-                 static_cast<double>((*firsts_)[k + 1] - (*firsts_)[k]) / static_cast<double>(all);
-      return static_cast<std::uint64_t>(bytes);
-    }
-
-   private:
-    [[nodiscard]] std::size_t source_at(std::uint64_t index) const noexcept {
-      return static_cast<std::size_t>(std::upper_bound(firsts_->begin() + 1, firsts_->end() - 1, index) -
-                                      firsts_->begin() - 1);
-    }
-    [[nodiscard]] position within(position p, std::size_t k) const noexcept {
-      return {p.epoch, p.index - (*firsts_)[k]};
-    }
-
-    shared<const numbers> firsts_;
-    shared<const inner> readers_;
+  struct cursor {};
+  struct place {
+    std::size_t source;
+    position at;
   };
 
-  explicit concat_source(Plans plans) : plans_(std::move(plans)) {
+  template <class Plans>
+  explicit places_in_turn(const Plans& plans) {
     std::vector<order_input> each;
-    plans_.each([&](std::size_t, const auto& p) { each.push_back(detail::output_of_orders(p)); });
-    detail::concat_starts found = detail::starts_of_joined(each);
+    plans.each([&](std::size_t, const auto& p) { each.push_back(output_of_orders(p)); });
+    concat_starts found = starts_of_joined(each);
     firsts_.reset(new const numbers(std::move(found.firsts)));
     starts_.reset(new const numbers(std::move(found.starts)));
   }
@@ -54127,20 +54163,29 @@ class concat_source : public opens_as_plan<concat_source<Plans>> {
   [[nodiscard]] std::uint64_t size() const noexcept { return firsts_->back(); }
   /// The shards of all sources, one after another; a source without shards counts as one.
   [[nodiscard]] shared<const numbers> starts() const noexcept { return starts_; }
-  [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, "", plans_); }
-  [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
-  [[nodiscard]] std::uint64_t sequence_fingerprint() const {
-    return detail::fingerprint_of_sequences(plans_);
+  [[nodiscard]] place at(position p, cursor&) const noexcept {
+    const auto next = std::upper_bound(firsts_->begin() + 1, firsts_->end() - 1, p.index);
+    return {static_cast<std::size_t>(next - firsts_->begin() - 1), {p.epoch, p.index - next[-1]}};
   }
-  /// Covers the random stages of all sources.
-  [[nodiscard]] std::uint64_t random_fingerprint() const {
-    return detail::fingerprint_of_random_stages(plans_);
+  [[nodiscard]] std::uint64_t whole() const noexcept { return size(); }
+  [[nodiscard]] std::uint64_t share(std::size_t k) const noexcept {
+    return (*firsts_)[k + 1] - (*firsts_)[k];
   }
-  [[nodiscard]] reader connect(const projection& used = {}) const { return {plans_, firsts_, used}; }
 
  private:
-  Plans plans_;
   shared<const numbers> firsts_, starts_;  // firsts_: where each source begins, and the size
+};
+
+}  // namespace detail
+
+/// The source that `concat` makes: `Plans` are detail::joined_plans or detail::listed_plans.
+template <class Plans>
+class concat_source : public detail::joined_source<concat_source<Plans>,
+                                                   detail::joined_reader<Plans, detail::places_in_turn>> {
+ public:
+  static constexpr std::string_view source_name = "concat";
+
+  explicit concat_source(Plans plans) : concat_source::joined_source(std::move(plans)) {}
 };
 
 namespace detail {
@@ -54148,31 +54193,14 @@ namespace detail {
 struct concat_fn {
   template <class... Args>
   [[nodiscard]] auto operator()(const Args&... args) const {
-    using wrong = typename wrong_join<Args...>::type;
-    if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
-      return ill_formed{};
-    } else if constexpr (!is_right<wrong>) {
-      wrong::template explain<void>();
-      return ill_formed{};
-    } else {
-      using facts = elements_of<pack<plan_for<Args>...>>;
-      if constexpr (!facts::same) {
-        mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
-        return ill_formed{};
-      } else {
-        return concat_source(joined(make_pack(as_plan(args)...)));
-      }
-    }
+    return unless_wrong<typename wrong_join<Args...>::type, Args...>([&] {
+      return joined_alike(make_pack(as_plan(args)...),
+                          [](auto plans) { return concat_source(std::move(plans)); });
+    });
   }
   template <class T>
   [[nodiscard]] auto operator()(const std::vector<T>& sources) const {
-    using wrong = typename wrong_join<T>::type;
-    if constexpr (!is_right<wrong>) {
-      wrong::template explain<void>();
-      return ill_formed{};
-    } else {
-      return concat_source(listed(sources));
-    }
+    return unless_wrong<typename wrong_join<T>::type>([&] { return concat_source(listed(sources)); });
   }
 };
 
@@ -63116,113 +63144,65 @@ PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view sessi
 
 namespace penstock::inline v0_1 {
 
-/// The source that `mix` makes: `Plans` are detail::joined_plans or detail::listed_plans.
-template <class Plans>
-class mix_source : public opens_as_plan<mix_source<Plans>> {
+namespace detail {
+
+/// The samples of a mix.
+class mixed_places {
  public:
-  using penstock_part = source_tag;
-  using element = typename Plans::element;
-  static constexpr std::string_view source_name = "mix";
-  static constexpr bool renumbers = true;
-  static constexpr bool one_at_a_time = Plans::one_at_a_time;
-  static constexpr bool varies_by_epoch = true;
-  static consteval guarantee_set loses(place) { return Plans::lost; }
+  using cursor = mixture::cursor;
 
-  class reader {
-    using inner = typename Plans::readers;
-
-   public:
-    static constexpr bool takes_fetched = Plans::fetch;
-    static constexpr bool has_latency = Plans::latent;
-    struct worker {
-      mixture::cursor place;
-      typename inner::worker each;
-      const fetched_sample* fetched = nullptr;
-    };
-    struct scout {
-      mixture::cursor place;
-      typename inner::scout each;
-    };
-
-    reader(const Plans& plans, mixture order, const projection& used)
-        : order_(std::move(order)), readers_(new const inner(plans, source_name, used)) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      const mixture::place found = order_.at(p, w.place);
-      w.each.fetched = w.fetched;
-      readers_->evaluate(found.source, found.at, w.each, std::forward<Sink>(sink));
-    }
-    [[nodiscard]] std::string key(position p) const {
-      const mixture::place found = order_.at(p);
-      return readers_->key(found.source, found.at);
-    }
-    [[nodiscard]] std::string url(position p) const
-      requires Plans::knows_urls
-    {
-      const mixture::place found = order_.at(p);
-      return readers_->url(found.source, found.at);
-    }
-    /// The ranges that the sample's source reports.
-    template <class Sink>
-      requires Plans::wants_hints
-    void ranges(position p, scout& s, Sink&& sink) const {
-      const mixture::place found = order_.at(p, s.place);
-      readers_->ranges(found.source, found.at, s.each, sink);
-    }
-    void cancel_reads() const noexcept { readers_->cancel_reads(); }
-    [[nodiscard]] kept_counters kept() const { return readers_->kept(); }
-    [[nodiscard]] session_report report() const { return readers_->report(); }
-    /// The mean over an epoch, or over its first million samples.
-    [[nodiscard]] std::uint64_t bytes_per_sample() const {
-      const std::uint64_t samples = std::min(order_.size(), std::uint64_t{1} << 20);
-      std::uint64_t bytes = 0;
-      for (std::size_t k = 0; k < order_.sources(); ++k) {
-        bytes +=
-            readers_->bytes_per_sample(k) / samples * order_.share(static_cast<std::uint32_t>(k), samples);
-        bytes += readers_->bytes_per_sample(k) % samples *
-                 order_.share(static_cast<std::uint32_t>(k), samples) / samples;
-      }
-      return bytes;
-    }
-
-   private:
-    mixture order_;
-    shared<const inner> readers_;
-  };
-
-  mix_source(Plans plans, const detail::mixing_rule& rule, const detail::mixing_options& options)
-      : plans_(std::move(plans)),
-        order_(detail::sizes_of(plans_), rule, options),
-        how_(rule.describe() + options.describe()) {}
+  template <class Plans>
+  mixed_places(const Plans& plans, const mixing_rule& rule, const mixing_options& options)
+      : order_(sizes_of(plans), rule, options) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return order_.size(); }
   /// Null: neighbouring samples come from different sources.
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
-  [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, how_, plans_); }
-  /// Covers the data of all sources.
-  [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
+  [[nodiscard]] mixture::place at(position p, cursor& c) const { return order_.at(p, c); }
+  /// An epoch, or its first million samples.
+  [[nodiscard]] std::uint64_t whole() const noexcept {
+    return std::min(order_.size(), std::uint64_t{1} << 20);
+  }
+  [[nodiscard]] std::uint64_t share(std::size_t k) const {
+    return order_.share(static_cast<std::uint32_t>(k), whole());
+  }
+  [[nodiscard]] const mixture& order() const noexcept { return order_; }
+
+ private:
+  mixture order_;
+};
+
+}  // namespace detail
+
+/// The source that `mix` makes: `Plans` are detail::joined_plans or detail::listed_plans.
+template <class Plans>
+class mix_source
+    : public detail::joined_source<mix_source<Plans>, detail::joined_reader<Plans, detail::mixed_places>> {
+  using joint = typename mix_source::joined_source;
+
+ public:
+  static constexpr std::string_view source_name = "mix";
+  static constexpr bool renumbers = true;
+  static constexpr bool varies_by_epoch = true;
+
+  mix_source(Plans plans, const detail::mixing_rule& rule, const detail::mixing_options& options)
+      : joint(std::move(plans), rule, options), how_(rule.describe() + options.describe()) {}
+
+  [[nodiscard]] std::string describe() const { return this->describe_with(how_); }
   /// Covers the weights or schedule, the policy and seed, and the orders and seeds of the sources: a state is
   /// refused if any of them differs.
   [[nodiscard]] std::uint64_t sequence_fingerprint() const {
     penstock::fingerprint h;
-    order_.fingerprint(h);
-    h.add(detail::fingerprint_of_sequences(plans_));
+    order().fingerprint(h);
+    h.add(joint::sequence_fingerprint());
     return h.value();
-  }
-  /// Covers the random stages of all sources.
-  [[nodiscard]] std::uint64_t random_fingerprint() const {
-    return detail::fingerprint_of_random_stages(plans_);
   }
   /// The sequence in words, without the sources: for the message when a state is refused.
   [[nodiscard]] std::string sequence_text() const { return how_; }
-  [[nodiscard]] reader connect(const projection& used = {}) const { return {plans_, order_, used}; }
   /// Maps each position to a source and a sample, and back.
-  [[nodiscard]] const mixture& order() const noexcept { return order_; }
+  [[nodiscard]] const mixture& order() const noexcept { return this->places().order(); }
 
  private:
-  Plans plans_;
-  mixture order_;
   std::string how_;
 };
 
@@ -63263,14 +63243,6 @@ namespace detail {
 template <class T>
 inline constexpr bool is_mixing_option =
     std::is_same_v<T, stopping> || std::is_same_v<T, samples_per_epoch> || seed_annotation<T>;
-/// The plans among the arguments of a mix: all except its options.
-template <class T>
-[[nodiscard]] auto plans_among(const T& x) {
-  if constexpr (is_mixing_option<T>)
-    return pack<>{};
-  else
-    return make_pack(as_plan(x));
-}
 /// Whether an option is given twice; only one of the two would take effect.
 template <class... Ts>
 inline constexpr bool repeats_a_mixing_option = (0 + ... + int{std::is_same_v<Ts, stopping>}) > 1 ||
@@ -63305,39 +63277,22 @@ struct mix_fn {
     if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
       mistakes::mix_without_weights::explain<Rule>();
       return ill_formed{};
-    } else if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
-      return ill_formed{};
     } else {
-      using wrong = typename wrong_mix<Args...>::type;
-      if constexpr (!is_right<wrong>) {
-        wrong::template explain<void>();
-        return ill_formed{};
-      } else {
-        auto plans = join_all(plans_among(args)...);
-        using facts = elements_of<decltype(plans)>;
-        if constexpr (!facts::same) {
-          mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
-          return ill_formed{};
-        } else {
-          return make(joined(plans), rule, args...);
-        }
-      }
+      return unless_wrong<typename wrong_mix<Args...>::type, Args...>([&] {
+        return joined_alike(join_all(plan_unless<is_mixing_option<Args>>(args)...),
+                            [&](auto plans) { return make(std::move(plans), rule, args...); });
+      });
     }
   }
   template <class Rule, class T, class... Options>
   [[nodiscard]] auto operator()(const Rule& rule, const std::vector<T>& sources,
                                 const Options&... options) const {
-    using wrong = typename wrong_list_mix<T, Options...>::type;
     if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
       mistakes::mix_without_weights::explain<Rule>();
       return ill_formed{};
-    } else if constexpr ((part_of_kind<Options, poison_tag> || ...)) {
-      return ill_formed{};
-    } else if constexpr (!is_right<wrong>) {
-      wrong::template explain<void>();
-      return ill_formed{};
     } else {
-      return make(listed(sources), rule, options...);
+      return unless_wrong<typename wrong_list_mix<T, Options...>::type, Options...>(
+          [&] { return make(listed(sources), rule, options...); });
     }
   }
 
@@ -65141,82 +65096,20 @@ struct zipped_record<pack<Names...>, Elements...> {
   }
 };
 
-}  // namespace detail
-
-/// The source that `zip` makes; `Names` is a pack of names, empty if records are joined.
-template <class Names, class... Plans>
-class zip_source : public opens_as_plan<zip_source<Names, Plans...>> {
-  using plans_type = detail::joined_plans<Plans...>;
-  using joint = detail::zipped_record<Names, std::remove_cvref_t<typename Plans::element>...>;
-
+/// The samples of a zip: each is of all sources, and the first has its key.
+class zipped_places {
  public:
-  using penstock_part = source_tag;
-  using element = typename joint::made;
-  static constexpr std::string_view source_name = "zip";
-  static constexpr bool renumbers = plans_type::renumbers;
-  static constexpr bool one_at_a_time = plans_type::one_at_a_time;
-  static constexpr bool varies_by_epoch = plans_type::varies;
-  static consteval guarantee_set loses(place) { return plans_type::lost; }
-
-  class reader {
-    using inner = typename plans_type::readers;
-
-   public:
-    static constexpr bool takes_fetched = plans_type::fetch;
-    static constexpr bool has_latency = plans_type::latent;
-    using worker = typename inner::worker;
-    using scout = typename inner::scout;
-
-    reader(const plans_type& plans, const projection& used)
-        : readers_(new const inner(plans, source_name, joint::used_of_each(used))) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      from_source<0>(p, w, sink);
-    }
-    /// The shard of the first source's sample.
-    [[nodiscard]] std::string key(position p) const { return readers_->key(0, p); }
-    [[nodiscard]] std::string url(position p) const
-      requires(plans_type::knows_urls)
-    {
-      return readers_->url(0, p);
-    }
-    /// The ranges that all the sources report.
-    template <class Sink>
-      requires(plans_type::wants_hints)
-    void ranges(position p, scout& s, Sink&& sink) const {
-      for (std::size_t k = 0; k < sizeof...(Plans); ++k) readers_->ranges(k, p, s, sink);
-    }
-    void cancel_reads() const noexcept { readers_->cancel_reads(); }
-    [[nodiscard]] kept_counters kept() const { return readers_->kept(); }
-    [[nodiscard]] session_report report() const { return readers_->report(); }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const {
-      std::uint64_t bytes = 0;
-      for (std::size_t k = 0; k < sizeof...(Plans); ++k) bytes += readers_->bytes_per_sample(k);
-      return bytes;
-    }
-
-   private:
-    /// The enclosing calls hold the values of the sources before this one.
-    template <std::size_t I, class Sink, class... Values>
-    void from_source(position p, worker& w, Sink& sink, const Values&... values) const {
-      if constexpr (I == sizeof...(Plans)) {
-        sink(joint::join(values...));
-      } else {
-        detail::at<I>(w).fetched = w.fetched;
-        readers_->template get<I>().evaluate(p, detail::at<I>(w), [&](const auto& value) {
-          from_source<I + 1>(p, w, sink, values..., value);
-        });
-      }
-    }
-
-    shared<const inner> readers_;
+  struct cursor {};
+  struct place {
+    std::size_t source;
+    position at;
   };
 
-  zip_source(plans_type plans, bool to_the_shortest) : plans_(std::move(plans)) {
-    size_ = detail::zipped_size(detail::sizes_of(plans_), to_the_shortest);
-    plans_.each([this](std::size_t, const auto& p) {
-      const order_input each = detail::output_of_orders(p);
+  template <class Plans>
+  zipped_places(const Plans& plans, bool to_the_shortest)
+      : size_(zipped_size(sizes_of(plans), to_the_shortest)) {
+    plans.each([this](std::size_t, const auto& p) {
+      const order_input each = output_of_orders(p);
       if (!starts_ && each.starts && each.size == size_) starts_ = each.starts;
     });
   }
@@ -65224,21 +65117,71 @@ class zip_source : public opens_as_plan<zip_source<Names, Plans...>> {
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   /// The shards of the first source that has shards and is used to its end.
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
-  [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, "", plans_); }
-  [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
-  [[nodiscard]] std::uint64_t sequence_fingerprint() const {
-    return detail::fingerprint_of_sequences(plans_);
-  }
-  /// Covers the random stages of all sources.
-  [[nodiscard]] std::uint64_t random_fingerprint() const {
-    return detail::fingerprint_of_random_stages(plans_);
-  }
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(plans_, used); }
+  [[nodiscard]] place at(position p, cursor&) const noexcept { return {0, p}; }
+  [[nodiscard]] std::uint64_t whole() const noexcept { return 1; }
+  [[nodiscard]] std::uint64_t share(std::size_t) const noexcept { return 1; }
 
  private:
-  plans_type plans_;
-  std::uint64_t size_ = 0;
+  std::uint64_t size_;
   shared<const std::vector<std::uint64_t>> starts_;
+};
+
+/// Reads the values of all sources, of which `Record` makes one.
+template <class Record, class... Plans>
+class zip_reader : public joined_reader<joined_plans<Plans...>, zipped_places> {
+  using base = typename zip_reader::joined_reader;
+
+ public:
+  using typename base::plans_type;
+  using typename base::scout;
+  using typename base::worker;
+
+  zip_reader(const plans_type& plans, const zipped_places& places, std::string_view joint,
+             const projection& used)
+      : base(plans, places, joint, Record::used_of_each(used)) {}
+
+  template <class Sink>
+  void evaluate(position p, worker& w, Sink&& sink) const {
+    from_source<0>(p, w, sink);
+  }
+  /// The ranges that all the sources report.
+  template <class Sink>
+    requires plans_type::wants_hints
+  void ranges(position p, scout& s, Sink&& sink) const {
+    for (std::size_t k = 0; k < sizeof...(Plans); ++k)
+      this->readers_.with(k, s, [&](const auto& reader, auto& own) { reader.ranges(p, own, sink); });
+  }
+
+ private:
+  /// The enclosing calls hold the values of the sources before this one.
+  template <std::size_t I, class Sink, class... Values>
+  void from_source(position p, worker& w, Sink& sink, const Values&... values) const {
+    if constexpr (I == sizeof...(Plans)) {
+      sink(Record::join(values...));
+    } else {
+      detail::at<I>(w).fetched = w.fetched;
+      this->readers_.template get<I>().evaluate(
+          p, detail::at<I>(w), [&](const auto& value) { from_source<I + 1>(p, w, sink, values..., value); });
+    }
+  }
+};
+
+template <class Names, class... Plans>
+using zipped_record_of = zipped_record<Names, std::remove_cvref_t<typename Plans::element>...>;
+
+}  // namespace detail
+
+/// The source that `zip` makes; `Names` is a pack of names, empty if records are joined.
+template <class Names, class... Plans>
+class zip_source
+    : public detail::joined_source<zip_source<Names, Plans...>,
+                                   detail::zip_reader<detail::zipped_record_of<Names, Plans...>, Plans...>> {
+ public:
+  using element = typename detail::zipped_record_of<Names, Plans...>::made;
+  static constexpr std::string_view source_name = "zip";
+
+  zip_source(detail::joined_plans<Plans...> plans, bool to_the_shortest)
+      : zip_source::joined_source(std::move(plans), to_the_shortest) {}
 };
 
 namespace detail {
@@ -65252,7 +65195,7 @@ template <class Names, class... Plans>
     mistakes::zip_needs_names::explain<
         arrives_here<elements<std::remove_cvref_t<typename Plans::element>...>>>();
     return ill_formed{};
-  } else if constexpr (!zipped_record<Names, std::remove_cvref_t<typename Plans::element>...>::differ) {
+  } else if constexpr (!zipped_record_of<Names, Plans...>::differ) {
     mistakes::zip_same_field::explain<Names>();
     return ill_formed{};
   } else {
@@ -65261,13 +65204,6 @@ template <class Names, class... Plans>
 }
 template <class T>
 inline constexpr bool is_zip_option = std::is_same_v<T, shortest_option>;
-template <class T>
-[[nodiscard]] auto zipped_plan(const T& x) {
-  if constexpr (is_zip_option<T>)
-    return pack<>{};
-  else
-    return make_pack(as_plan(x));
-}
 
 }  // namespace detail
 
@@ -65291,15 +65227,11 @@ template <fixed_string... Names, class... Args>
   using wrong =
       typename detail::wrong_join_of_packs<pack<>,
                                            detail::pack_unless<detail::is_zip_option<Args>, Args>...>::type;
-  if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
-    return ill_formed{};
-  } else if constexpr (!detail::is_right<wrong>) {
-    wrong::template explain<void>();
-    return ill_formed{};
-  } else {
-    return detail::zip_plans<pack<name_of<Names>...>>(detail::join_all(detail::zipped_plan(args)...),
-                                                      (detail::is_zip_option<Args> || ...));
-  }
+  return detail::unless_wrong<wrong, Args...>([&] {
+    return detail::zip_plans<pack<name_of<Names>...>>(
+        detail::join_all(detail::plan_unless<detail::is_zip_option<Args>>(args)...),
+        (detail::is_zip_option<Args> || ...));
+  });
 }
 
 namespace detail {
