@@ -53962,6 +53962,14 @@ template <class T>
 /// The base of `mix`, `zip` and `concat`, and of their readers.
 namespace penstock::inline v0_1::detail {
 
+/// A sample of one of the plans.
+struct joined_place {
+  std::size_t source;
+  position at;
+};
+/// Of joints that find any position as fast as the next.
+struct no_cursor {};
+
 /// Reads the samples of a joint. `Places` is what each joint has of its own:
 ///
 ///   Places(plans, ...)      of all plans
@@ -54145,11 +54153,7 @@ class places_in_turn {
   using numbers = std::vector<std::uint64_t>;
 
  public:
-  struct cursor {};
-  struct place {
-    std::size_t source;
-    position at;
-  };
+  using cursor = no_cursor;
 
   template <class Plans>
   explicit places_in_turn(const Plans& plans) {
@@ -54163,7 +54167,7 @@ class places_in_turn {
   [[nodiscard]] std::uint64_t size() const noexcept { return firsts_->back(); }
   /// The shards of all sources, one after another; a source without shards counts as one.
   [[nodiscard]] shared<const numbers> starts() const noexcept { return starts_; }
-  [[nodiscard]] place at(position p, cursor&) const noexcept {
+  [[nodiscard]] joined_place at(position p, cursor&) const noexcept {
     const auto next = std::upper_bound(firsts_->begin() + 1, firsts_->end() - 1, p.index);
     return {static_cast<std::size_t>(next - firsts_->begin() - 1), {p.epoch, p.index - next[-1]}};
   }
@@ -64503,6 +64507,121 @@ PENSTOCK_INLINE void shard_sequence::open(const std::string& url) {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/records/stream_source.hpp
+
+/// The base of the sources whose shards are read forward, and their reader.
+namespace penstock::inline v0_1::detail {
+
+/// Shards that are files, which can seek, or pipes.
+template <bool Files>
+struct local_shards {
+  static constexpr bool stored = false, seekable = Files;
+  struct session {
+    session(const local_shards&, std::size_t) noexcept {}
+    [[nodiscard]] forward_pieces* objects() noexcept { return nullptr; }
+  };
+};
+/// Shards in a storage, of which so many bytes are requested ahead of the reader.
+template <storage Storage>
+struct stored_shards {
+  static constexpr bool stored = true, seekable = true;
+  struct session {
+    session(const stored_shards& shards, std::size_t count)
+        : opened(shards.where.connect()), pieces(forward_session(opened), count, shards.ahead) {}
+    [[nodiscard]] forward_pieces* objects() noexcept { return &pieces; }
+
+    typename Storage::session opened;
+    forward_pieces pieces;
+  };
+
+  Storage where;
+  std::uint64_t ahead;
+};
+template <storage Storage>
+[[nodiscard]] std::vector<std::string> shard_names(const Storage& where) {
+  return {where.names().begin(), where.names().end()};
+}
+
+/// Reads samples with `Samples`, a `shard_sequence`.
+template <class Samples, class Shards, unpacker... Unpack>
+class stream_reader {
+ public:
+  using element = typename Samples::element;
+  using shards_type = Shards;
+
+  stream_reader(const Shards& where, shared<stream_shards> set)
+      : state_(std::make_unique<state>(where, std::move(set))) {}
+
+  [[nodiscard]] bool next(element& e) { return state_->samples.next(e); }
+  void rewind(std::uint64_t) noexcept { state_->samples.rewind(); }
+  [[nodiscard]] source_mark mark() const noexcept
+    requires Shards::seekable
+  {
+    return state_->samples.mark();
+  }
+  /// Opens the marked shard and reads past the samples already delivered; earlier shards are not touched.
+  void seek(std::uint64_t, source_mark place)
+    requires Shards::seekable
+  {
+    state_->samples.seek(place);
+  }
+  /// That of the session.
+  [[nodiscard]] session_report report() const
+    requires Shards::stored
+  {
+    return report_of(std::as_const(state_->session.opened));
+  }
+  /// Ends the session's reads. Any thread.
+  void cancel_reads() const noexcept
+    requires Shards::stored
+  {
+    state_->session.pieces.end();
+  }
+
+ private:
+  // Keeps its address when the reader is moved.
+  struct state {
+    state(const Shards& where, shared<stream_shards> set)
+        : session(where, set->names.size()), samples(std::move(set), unpack.calls(), session.objects()) {}
+    typename Shards::session session;
+    unpackers<Unpack...> unpack;
+    Samples samples;
+  };
+
+  std::unique_ptr<state> state_;
+};
+
+/// The base of the sources; `Reader` is a `stream_reader`.
+template <class Source, class Reader>
+class stream_source : public opens_as_plan<Source> {
+ public:
+  using penstock_part = source_tag;
+  using element = typename Reader::element;
+  using reader = Reader;
+  static constexpr bool seekable = Reader::shards_type::seekable;
+
+  [[nodiscard]] std::string describe() const { return set_->describe(); }
+  /// Covers the shards' names without their folders: their contents are not known until they are read.
+  [[nodiscard]] std::uint64_t fingerprint() const { return set_->fingerprint(); }
+  [[nodiscard]] reader connect() const { return reader(where_, set_); }
+
+ protected:
+  using shards_type = typename Reader::shards_type;
+
+  /// `extension_limit` and `skip_apple_double`: see `stream_shards`.
+  stream_source(shards_type where, std::vector<std::string> names, std::uint64_t limit,
+                std::uint64_t extension_limit = 0, bool skip_apple_double = true)
+      : where_(std::move(where)),
+        set_(std::make_shared<stream_shards>(std::move(names), limit, extension_limit, seekable,
+                                             Source::source_name, skip_apple_double)) {}
+
+ private:
+  shards_type where_;
+  shared<stream_shards> set_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/source/tar/stream_sample.hpp
 
 namespace penstock::inline v0_1 {
@@ -64685,6 +64804,8 @@ namespace detail {
 /// Reads the samples of tar shards one after another.
 class tar_stream_reader : public shard_sequence {
  public:
+  using element = tar_stream_sample;
+
   tar_stream_reader(shared<stream_shards> set, unpacker_calls unpack, forward_pieces* objects = nullptr)
       : shard_sequence(std::move(set), unpack, objects, tar_streams()),
         walk_(tar::walk_input::of(input()), this->set().extension_limit) {}
@@ -64789,55 +64910,16 @@ struct webdataset_stream_options {
 
 /// The source that `webdataset_stream` (of files, which can seek) and `webdataset_pipe` make.
 template <bool Files, unpacker... Unpack>
-class basic_webdataset_stream : public opens_as_plan<basic_webdataset_stream<Files, Unpack...>> {
+class basic_webdataset_stream
+    : public detail::stream_source<
+          basic_webdataset_stream<Files, Unpack...>,
+          detail::stream_reader<detail::tar_stream_reader, detail::local_shards<Files>, Unpack...>> {
  public:
-  using penstock_part = source_tag;
-  using element = detail::tar_stream_sample;
   static constexpr std::string_view source_name = Files ? "webdataset_stream" : "webdataset_pipe";
-  static constexpr bool seekable = Files;
-
-  class reader {
-   public:
-    [[nodiscard]] bool next(element& e) { return state_->samples.next(e); }
-    void rewind(std::uint64_t) noexcept { state_->samples.rewind(); }
-    [[nodiscard]] source_mark mark() const noexcept
-      requires Files
-    {
-      return state_->samples.mark();
-    }
-    /// Opens the marked shard and reads past the samples already delivered; earlier shards are not touched.
-    void seek(std::uint64_t, source_mark place)
-      requires Files
-    {
-      state_->samples.seek(place);
-    }
-
-   private:
-    friend class basic_webdataset_stream;
-
-    // Keeps its address when the reader is moved.
-    struct state {
-      explicit state(shared<detail::stream_shards> set) : samples(std::move(set), unpack.calls()) {}
-      detail::unpackers<Unpack...> unpack;
-      detail::tar_stream_reader samples;
-    };
-
-    explicit reader(shared<detail::stream_shards> set) : state_(std::make_unique<state>(std::move(set))) {}
-
-    std::unique_ptr<state> state_;
-  };
 
   basic_webdataset_stream(std::vector<std::string> names, webdataset_stream_options options)
-      : set_(std::make_shared<detail::stream_shards>(std::move(names), options.limit, options.extension_limit,
-                                                     Files, source_name, options.skip_apple_double)) {}
-
-  [[nodiscard]] std::string describe() const { return set_->describe(); }
-  /// Covers the shards' names without their folders: their contents are not known until they are read.
-  [[nodiscard]] std::uint64_t fingerprint() const { return set_->fingerprint(); }
-  [[nodiscard]] reader connect() const { return reader(set_); }
-
- private:
-  shared<detail::stream_shards> set_;
+      : basic_webdataset_stream::stream_source({}, std::move(names), options.limit, options.extension_limit,
+                                               options.skip_apple_double) {}
 };
 
 /// The source that `webdataset_stream` makes.
@@ -64849,64 +64931,17 @@ using webdataset_pipe_source = basic_webdataset_stream<false, Unpack...>;
 
 /// The source that `webdataset_stream` makes of shards in a storage.
 template <storage Storage, unpacker... Unpack>
-class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<Storage, Unpack...>> {
-  using session_type = typename Storage::session;
-
+class stored_webdataset_stream
+    : public detail::stream_source<
+          stored_webdataset_stream<Storage, Unpack...>,
+          detail::stream_reader<detail::tar_stream_reader, detail::stored_shards<Storage>, Unpack...>> {
  public:
-  using penstock_part = source_tag;
-  using element = detail::tar_stream_sample;
   static constexpr std::string_view source_name = "webdataset_stream";
-  static constexpr bool seekable = true;
 
-  class reader {
-   public:
-    [[nodiscard]] bool next(element& e) { return state_->samples.next(e); }
-    void rewind(std::uint64_t) noexcept { state_->samples.rewind(); }
-    [[nodiscard]] source_mark mark() const noexcept { return state_->samples.mark(); }
-    /// Opens the marked shard and reads past the samples already delivered; earlier shards are not touched.
-    void seek(std::uint64_t, source_mark place) { state_->samples.seek(place); }
-    /// That of the session.
-    [[nodiscard]] session_report report() const { return report_of(std::as_const(state_->session)); }
-    /// Ends the session's reads. Any thread.
-    void cancel_reads() const noexcept { state_->pieces.end(); }
-
-   private:
-    friend class stored_webdataset_stream;
-
-    // Keeps its address when the reader is moved.
-    struct state {
-      state(const Storage& where, shared<detail::stream_shards> set, std::uint64_t ahead)
-          : session(where.connect()),
-            pieces(detail::forward_session(session), set->names.size(), ahead),
-            samples(std::move(set), unpack.calls(), &pieces) {}
-      session_type session;
-      detail::forward_pieces pieces;
-      detail::unpackers<Unpack...> unpack;
-      detail::tar_stream_reader samples;
-    };
-
-    reader(const Storage& where, shared<detail::stream_shards> set, std::uint64_t ahead)
-        : state_(std::make_unique<state>(where, std::move(set), ahead)) {}
-
-    std::unique_ptr<state> state_;
-  };
-
-  stored_webdataset_stream(Storage where, webdataset_stream_options options)
-      : storage_(std::move(where)),
-        ahead_(options.read_ahead),
-        set_(std::make_shared<detail::stream_shards>(
-            std::vector<std::string>(storage_.names().begin(), storage_.names().end()), options.limit,
-            options.extension_limit, true, source_name, options.skip_apple_double)) {}
-
-  [[nodiscard]] std::string describe() const { return set_->describe(); }
-  /// Covers the shards' names without their folders: their contents are not known until they are read.
-  [[nodiscard]] std::uint64_t fingerprint() const { return set_->fingerprint(); }
-  [[nodiscard]] reader connect() const { return reader(storage_, set_, ahead_); }
-
- private:
-  Storage storage_;
-  std::uint64_t ahead_;
-  shared<detail::stream_shards> set_;
+  stored_webdataset_stream(const Storage& where, webdataset_stream_options options)
+      : stored_webdataset_stream::stream_source({where, options.read_ahead}, detail::shard_names(where),
+                                                options.limit, options.extension_limit,
+                                                options.skip_apple_double) {}
 };
 
 /// Shards in the WebDataset format, read from beginning to end: for archives that are compressed as a whole;
@@ -64948,7 +64983,7 @@ template <unpacker... Unpack, detail::pattern_text Text>
 template <unpacker... Unpack, storage Storage>
 [[nodiscard]] stored_webdataset_stream<Storage, Unpack...> webdataset_stream(
     Storage where, webdataset_stream_options options = {}) {
-  return {std::move(where), options};
+  return {where, options};
 }
 
 /// From a list of paths, in which braces are not expanded.
@@ -65099,11 +65134,7 @@ struct zipped_record<pack<Names...>, Elements...> {
 /// The samples of a zip: each is of all sources, and the first has its key.
 class zipped_places {
  public:
-  struct cursor {};
-  struct place {
-    std::size_t source;
-    position at;
-  };
+  using cursor = no_cursor;
 
   template <class Plans>
   zipped_places(const Plans& plans, bool to_the_shortest)
@@ -65117,7 +65148,7 @@ class zipped_places {
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   /// The shards of the first source that has shards and is used to its end.
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
-  [[nodiscard]] place at(position p, cursor&) const noexcept { return {0, p}; }
+  [[nodiscard]] joined_place at(position p, cursor&) const noexcept { return {0, p}; }
   [[nodiscard]] std::uint64_t whole() const noexcept { return 1; }
   [[nodiscard]] std::uint64_t share(std::size_t) const noexcept { return 1; }
 
@@ -80476,3 +80507,104 @@ PENSTOCK_INLINE bool http_proxies::excepted(const url& where) const {
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/web/object_reads.hpp
+
+namespace penstock::inline v0_1::detail::web {
+
+/// Reads ranges of objects, each with a `Call`. `Objects`, which derives from it, says what objects and calls
+/// are:
+///
+///   known(id)                null, or what is known of an object: its size, and the tag for If-Match
+///   address(call, id)        says which object a call is about; throws if there is none
+///   add_headers(reading)     if it has any: what the request says besides
+///   perform(reading)         waits for the answer
+///   begin(calls)             does not wait; calls that cannot begin end with the failure
+///   on_end(call, self, f)    f(self, call, failed) is called at its end
+///   finish(reading)          throws unless the answer was the range
+template <class Objects, class Call>
+class object_reads {
+ public:
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) {
+    reading one;
+    if (!prepare(one, {id, offset, into})) return;
+    objects().perform(one);
+    objects().finish(one);
+  }
+  void read_many(std::span<const read_request> requests, read_listener listener) noexcept {
+    std::vector<Call*> begun;
+    for (const read_request& request : requests) {
+      std::exception_ptr failed;
+      try {
+        begun.reserve(requests.size());
+        auto one = std::make_unique<reading>();
+        if (prepare(*one, request)) {
+          one->listener = listener;
+          one->from = &objects();
+          one->tag = request.tag;
+          Objects::on_end(*one, one.get(), read_ended);
+          begun.push_back(one.release());
+          continue;
+        }
+      } catch (...) {
+        failed = std::current_exception();
+      }
+      listener.done(listener.self, request.tag, std::move(failed));
+    }
+    if (!begun.empty()) objects().begin(begun);
+  }
+
+ protected:
+  struct reading : Call {
+    read_request request;
+    read_listener listener;
+    Objects* from = nullptr;
+    std::byte one_byte{};
+  };
+
+  void add_headers(reading&) const {}
+  [[nodiscard]] static error beyond_end(const reading& one, std::optional<std::uint64_t> size) {
+    std::string line =
+        text({"the range of ", one.request.into.size(), " bytes goes beyond the end of the object"});
+    if (size) append(line, {", which has ", *size});
+    return error(errc::format, line).in_file(one.name).at_offset(one.request.offset);
+  }
+
+ private:
+  [[nodiscard]] Objects& objects() noexcept { return static_cast<Objects&>(*this); }
+
+  /// Makes the request for a range; false if there is nothing to read. Throws for a range that is beyond the
+  /// end of an object whose size is known.
+  bool prepare(reading& one, const read_request& request) {
+    one.request = request;
+    objects().address(one, request.object);
+    const std::uint64_t size = request.into.size();
+    const auto* const there = objects().known(request.object);
+    const bool overflows = size > std::numeric_limits<std::uint64_t>::max() - request.offset;
+    if (overflows || (there != nullptr && request.offset + size > there->size))
+      throw beyond_end(one, there != nullptr ? std::optional(there->size) : std::nullopt);
+    if (size == 0 && (request.offset == 0 || there != nullptr)) return false;
+    // That an empty range is inside the object shows by the byte before it.
+    one.offset = size == 0 ? request.offset - 1 : request.offset;
+    one.into = size == 0 ? mutable_bytes(&one.one_byte, 1) : request.into;
+    if (there != nullptr) {
+      one.if_match = there->if_match;
+      one.size = there->size;
+    }
+    objects().add_headers(one);
+    return true;
+  }
+  static void read_ended(void* self, Call&, std::exception_ptr failed) noexcept {
+    const std::unique_ptr<reading> one(static_cast<reading*>(self));
+    if (!failed) {
+      try {
+        one->from->finish(*one);
+      } catch (...) {
+        failed = std::current_exception();
+      }
+    }
+    one->listener.done(one->listener.self, one->request.tag, std::move(failed));
+  }
+};
+
+}  // namespace penstock::inline v0_1::detail::web

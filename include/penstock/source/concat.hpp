@@ -32,11 +32,7 @@ class places_in_turn {
   using numbers = std::vector<std::uint64_t>;
 
  public:
-  struct cursor {};
-  struct place {
-    std::size_t source;
-    position at;
-  };
+  using cursor = no_cursor;
 
   template <class Plans>
   explicit places_in_turn(const Plans& plans) {
@@ -50,7 +46,7 @@ class places_in_turn {
   [[nodiscard]] std::uint64_t size() const noexcept { return firsts_->back(); }
   /// The shards of all sources, one after another; a source without shards counts as one.
   [[nodiscard]] shared<const numbers> starts() const noexcept { return starts_; }
-  [[nodiscard]] place at(position p, cursor&) const noexcept {
+  [[nodiscard]] joined_place at(position p, cursor&) const noexcept {
     const auto next = std::upper_bound(firsts_->begin() + 1, firsts_->end() - 1, p.index);
     return {static_cast<std::size_t>(next - firsts_->begin() - 1), {p.epoch, p.index - next[-1]}};
   }

@@ -142,11 +142,7 @@ struct zipped_record<pack<Names...>, Elements...> {
 /// The samples of a zip: each is of all sources, and the first has its key.
 class zipped_places {
  public:
-  struct cursor {};
-  struct place {
-    std::size_t source;
-    position at;
-  };
+  using cursor = no_cursor;
 
   template <class Plans>
   zipped_places(const Plans& plans, bool to_the_shortest)
@@ -160,7 +156,7 @@ class zipped_places {
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   /// The shards of the first source that has shards and is used to its end.
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
-  [[nodiscard]] place at(position p, cursor&) const noexcept { return {0, p}; }
+  [[nodiscard]] joined_place at(position p, cursor&) const noexcept { return {0, p}; }
   [[nodiscard]] std::uint64_t whole() const noexcept { return 1; }
   [[nodiscard]] std::uint64_t share(std::size_t) const noexcept { return 1; }
 

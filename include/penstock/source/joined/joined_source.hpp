@@ -23,6 +23,14 @@
 /// The base of `mix`, `zip` and `concat`, and of their readers.
 namespace penstock::inline v0_1::detail {
 
+/// A sample of one of the plans.
+struct joined_place {
+  std::size_t source;
+  position at;
+};
+/// Of joints that find any position as fast as the next.
+struct no_cursor {};
+
 /// Reads the samples of a joint. `Places` is what each joint has of its own:
 ///
 ///   Places(plans, ...)      of all plans
