@@ -6212,6 +6212,15 @@ struct image_expression {
     return {dense, shape()};
   }
 
+ protected:
+  /// What `draw` writes, in the scratch's `pixels`: for `read`.
+  [[nodiscard]] view_type drawn(const image_part& part) const {
+    T* const pixels = room_for<T>(self().memory().pixels, std::size_t{part.width} * part.height * Channels);
+    self().draw(part,
+                destination<T>(pixels, extents(std::size_t{part.height}, std::size_t{part.width}, Channels)));
+    return {pixels, part.size()};
+  }
+
  private:
   [[nodiscard]] const Self& self() const noexcept { return static_cast<const Self&>(*this); }
 };
@@ -6603,6 +6612,17 @@ inline void number_out_of_range(bytes_view bytes, std::initializer_list<piece> r
   throw error(errc::format, {"the number ", quoted(bytes), " is out of range", text(range)});
 }
 
+/// The number that the bytes are; `refuse()` throws for one that does not fit.
+template <class T, class Refuse>
+[[nodiscard]] T number_in(bytes_view bytes, std::string_view expected, Refuse&& refuse) {
+  const std::string_view digits = trimmed_number(text_of(bytes));
+  T value{};
+  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
+  if (failure == std::errc::result_out_of_range) refuse();
+  no_number(bytes, expected);
+}
+
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
@@ -6629,13 +6649,9 @@ struct floating_as {
   template <byte_element Bytes>
   [[nodiscard]] T decode(const Bytes& in, no_scratch&) const {
     const bytes_view bytes = as_bytes(in);
-    const std::string_view digits = detail::trimmed_number(text_of(bytes));
-    T value{};
-    const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
-    if (failure == std::errc::result_out_of_range)
+    return detail::number_in<T>(bytes, "real number", [&] {
       detail::number_out_of_range(bytes, {" for a real number of ", sizeof(T) * 8, " bits"});
-    detail::no_number(bytes, "real number");
+    });
   }
 };
 
@@ -6703,14 +6719,10 @@ struct integer_as {
   template <byte_element Bytes>
   [[nodiscard]] T decode(const Bytes& in, no_scratch&) const {
     const bytes_view bytes = as_bytes(in);
-    const std::string_view digits = detail::trimmed_number(text_of(bytes));
-    T value{};
-    const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
-    if (failure == std::errc::result_out_of_range)
+    return detail::number_in<T>(bytes, "decimal whole number", [&] {
       detail::number_out_of_range(bytes, {": it must be from ", std::numeric_limits<T>::min(), " to ",
                                           std::numeric_limits<T>::max()});
-    detail::no_number(bytes, "decimal whole number");
+    });
   }
 };
 
@@ -11606,11 +11618,7 @@ class mirrored : public image_expression<mirrored<I>, typename I::value_type, I:
 
   [[nodiscard]] pixel_view<value_type, I::channels> read(const image_part& part) const {
     if (how_ == mirroring::none) return image_.read(part);
-    value_type* const pixels =
-        room_for<value_type>(scratch_->pixels, std::size_t{part.width} * part.height * I::channels);
-    draw(part, destination<value_type>(
-                   pixels, extents(std::size_t{part.height}, std::size_t{part.width}, I::channels)));
-    return {pixels, part.size()};
+    return this->drawn(part);
   }
 
   void draw(const image_part& part, const destination<value_type>& into) const {
@@ -11846,11 +11854,7 @@ class padded : public image_expression<padded<I>, typename I::value_type, I::cha
 
   [[nodiscard]] pixel_view<value_type, I::channels> read(const image_part& part) const {
     if (within(part)) return image_.read(shifted(part));
-    value_type* const pixels =
-        room_for<value_type>(scratch_->pixels, std::size_t{part.width} * part.height * I::channels);
-    draw(part, destination<value_type>(
-                   pixels, extents(std::size_t{part.height}, std::size_t{part.width}, I::channels)));
-    return {pixels, part.size()};
+    return this->drawn(part);
   }
 
   void draw(const image_part& part, const destination<value_type>& into) const {
@@ -48164,314 +48168,6 @@ PENSTOCK_INLINE std::vector<std::string> tfrecord_paths(const std::string& patte
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/manifest.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The shards of a dataset: their names, bytes and numbers of samples, with a fingerprint of them all.
-///
-/// The fingerprint is a function of each shard's name without its folders, of its size, its number of samples
-/// and a checksum of its index: it does not change when the dataset is copied elsewhere, and does change when
-/// a key, or the offset or size of a member, does. Different bytes in a member of unchanged offset and size
-/// go unnoticed, because noticing them would mean reading everything. Copies share their tables. Threads: any
-/// number at once; a manifest is const once made.
-class manifest {
- public:
-  struct shard {
-    std::string name;
-    std::uint64_t bytes = 0;  ///< size of the file
-    std::uint64_t samples = 0;
-    std::uint64_t payload = 0;  ///< bytes in the members of samples
-    std::uint64_t content = 0;  ///< checksum of the index: the place of each member, and all keys
-    /// When the file was last changed, in nanoseconds since 1970; 0: unknown. Not in the fingerprint.
-    std::uint64_t stamp = 0;
-    /// A tar archive without end-of-archive blocks: it may be cut off. Not in the fingerprint.
-    bool unended = false;
-  };
-  /// The location of a sample: the number of its shard, and its number within the shard.
-  struct place {
-    std::size_t shard = 0;
-    std::uint64_t sample = 0;
-    std::uint64_t first = 0;  ///< the number of the shard's first sample in the dataset
-  };
-
-  manifest() : manifest(std::vector<shard>{}) {}
-  explicit manifest(std::vector<shard> shards);
-
-  [[nodiscard]] std::span<const shard> shards() const noexcept;
-  [[nodiscard]] std::uint64_t samples() const noexcept { return tables_->samples; }
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return tables_->bytes; }
-  [[nodiscard]] std::uint64_t payload() const noexcept { return tables_->payload; }
-  /// How many shards are tar archives without end-of-archive blocks.
-  [[nodiscard]] std::uint64_t unended() const noexcept { return tables_->unended; }
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return tables_->fingerprint; }
-  /// Where each non-empty shard begins, and last the number of samples.
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return tables_->starts; }
-
-  /// The place of sample `index`, which must be less than `samples()`. Logarithmic in the number of shards.
-  [[nodiscard]] place locate(std::uint64_t index) const noexcept;
-
- private:
-  // Empty samples take no space, so headers alone can announce more samples than can be counted.
-  static constexpr std::uint64_t max_samples = std::uint64_t{1} << 62;
-
-  struct tables {
-    std::vector<shard> shards;
-    std::vector<std::size_t> filled;  // the shards that have samples
-    shared<const std::vector<std::uint64_t>> starts;
-    std::uint64_t samples = 0;
-    double shards_per_sample = 0;
-    std::uint64_t bytes = 0;
-    std::uint64_t payload = 0;
-    std::uint64_t unended = 0;
-    std::uint64_t fingerprint = 0;
-  };
-  shared<const tables> tables_;
-};
-
-/// A manifest as text, to send to other processes or keep in a file: `penstock manifest 2` and the number of
-/// shards; then a line for each shard with its bytes, samples, payload, content, stamp, 1 if it is unended
-/// and 0 if not, the length of its name in bytes, and the name.
-[[nodiscard]] std::string to_string(const manifest& all);
-
-/// Reads text written by `to_string`; anything else throws `errc::format` with the offset.
-[[nodiscard]] manifest manifest_from_string(std::string_view text);
-
-namespace detail {
-[[nodiscard]] manifest manifest_in(session_view session, storage_facts where);
-}  // namespace detail
-
-/// Reads the manifest that is kept in a storage as text: beside the shards in their store, so that opening a
-/// dataset sends no request per shard.
-///
-///     std::ofstream("train.manifest") << to_string(manifest());
-///     const manifest known = read_manifest(file("train.manifest"));
-///
-/// In: a storage of one object. Its shards' names are those that `to_string` was given: a manifest of local
-/// files does not fit a server's names.
-/// Errors: those of the storage; errc::argument for any other number of objects; errc::format with the name.
-template <storage Storage>
-[[nodiscard]] manifest read_manifest(const Storage& where) {
-  auto session = where.connect();
-  return detail::manifest_in(session, facts_of(where));
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/manifest.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE manifest::manifest(std::vector<shard> shards) {
-  shared<tables> made(new tables());
-  shared<std::vector<std::uint64_t>> begins(new std::vector<std::uint64_t>());
-  penstock::fingerprint mark;
-  mark.add("manifest", shards.size());
-  for (std::size_t i = 0; i < shards.size(); ++i) {
-    const shard& s = shards[i];
-    if (s.samples != 0) {
-      begins->push_back(made->samples);
-      made->filled.push_back(i);
-    }
-    if (s.samples > max_samples - made->samples) {
-      throw error(errc::limit, {"the files hold more than ", max_samples, " samples together"})
-          .in_file(s.name);
-    }
-    made->samples += s.samples;
-    made->payload += s.payload;
-    made->bytes += s.bytes;
-    made->unended += s.unended ? 1 : 0;
-    mark.add(std::string_view(s.name).substr(s.name.rfind('/') + 1), s.bytes, s.samples, s.content);
-  }
-  if (begins->empty()) begins->push_back(0);
-  if (made->samples != 0)
-    made->shards_per_sample = static_cast<double>(begins->size()) / static_cast<double>(made->samples);
-  begins->push_back(made->samples);
-  made->fingerprint = mark.value();
-  made->starts = std::move(begins);
-  made->shards = std::move(shards);
-  tables_ = std::move(made);
-}
-
-PENSTOCK_INLINE manifest::place manifest::locate(std::uint64_t index) const noexcept {
-  const auto& starts = *tables_->starts;
-  // Shards are mostly of equal size; a search for each of many samples misses the branch predictor.
-  auto which = static_cast<std::size_t>(static_cast<double>(index) * tables_->shards_per_sample);
-  if (which + 1 >= starts.size() || index < starts[which] || index >= starts[which + 1]) {
-    const auto after = std::upper_bound(starts.begin(), starts.end(), index);
-    which = static_cast<std::size_t>(after - starts.begin()) - 1;
-  }
-  return {tables_->filled[which], index - starts[which], starts[which]};
-}
-
-PENSTOCK_INLINE std::string to_string(const manifest& all) {
-  std::string text = "penstock manifest 2 " + std::to_string(all.shards().size()) + "\n";
-  for (const manifest::shard& s : all.shards()) {
-    for (const std::uint64_t number : {s.bytes, s.samples, s.payload, s.content, s.stamp,
-                                       std::uint64_t{s.unended}, std::uint64_t{s.name.size()}})
-      text.append(std::to_string(number)).append(" ");
-    text.append(s.name).append("\n");
-  }
-  return text;
-}
-
-PENSTOCK_INLINE manifest manifest_from_string(std::string_view text) {
-  std::size_t at = 0;
-  const auto fail = [&at](std::string_view wanted) {
-    throw error(errc::format, {"this is not a manifest, or it was cut or edited: expected ", wanted})
-        .at_offset(at);
-  };
-  const auto expect = [&](std::string_view wanted, std::string_view called) {
-    if (text.substr(at, wanted.size()) != wanted) fail(called);
-    at += wanted.size();
-  };
-  const auto number = [&](std::string_view after, std::string_view called) {
-    std::uint64_t value = 0;
-    const auto [end, failure] = std::from_chars(text.data() + at, text.data() + text.size(), value);
-    if (failure != std::errc{}) fail("a number of 64 bits");
-    at = static_cast<std::size_t>(end - text.data());
-    expect(after, called);
-    return value;
-  };
-  expect("penstock manifest 2 ", "'penstock manifest 2'");
-  const std::uint64_t count = number("\n", "the end of the line");
-  std::vector<manifest::shard> shards;
-  for (std::uint64_t i = 0; i < count; ++i) {  // grows only as the text is read, whatever count it announces
-    manifest::shard one;
-    for (std::uint64_t* field : {&one.bytes, &one.samples, &one.payload, &one.content, &one.stamp})
-      *field = number(" ", "a blank");
-    const std::uint64_t unended = number(" ", "a blank");
-    if (unended > 1) fail("0 or 1, and a blank");
-    one.unended = unended == 1;
-    const std::uint64_t length = number(" ", "a blank");
-    if (length > text.size() - at) fail("the name of a shard");
-    one.name = text.substr(at, static_cast<std::size_t>(length));
-    at += one.name.size();
-    expect("\n", "the end of the line");
-    shards.push_back(std::move(one));
-  }
-  if (at != text.size()) fail("the end");
-  return manifest(std::move(shards));
-}
-
-PENSTOCK_INLINE std::span<const manifest::shard> manifest::shards() const noexcept { return tables_->shards; }
-
-PENSTOCK_INLINE manifest detail::manifest_in(session_view session, storage_facts where) {
-  if (where.names.size() != 1) {
-    throw error(errc::argument,
-                {"a manifest is one object, and the storage has ", where.names.size(), "; name the one"});
-  }
-  try {
-    const object_bytes text = session.range(0, 0, session.size(0));
-    return manifest_from_string(text_of(text));
-  } catch (error& e) {
-    e.in_file(where.names[0]);
-    throw;
-  }
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/files/known_files.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The files of a dataset as they were when its plan was made.
-struct known_files {
-  manifest shards;
-  std::vector<object_version> versions;  // by shard
-  std::vector<object_id> objects;        // by shard; empty if shard `i` is object `i`
-  std::vector<std::uint64_t> ends;       // by object: `ends_of`; 0: not known
-
-  [[nodiscard]] object_id object(std::size_t shard) const noexcept {
-    return objects.empty() ? static_cast<object_id>(shard) : objects[shard];
-  }
-  [[nodiscard]] const std::string& path(std::size_t shard) const { return shards.shards()[shard].name; }
-  /// The place of a sample; throws `errc::argument` if there is no such sample.
-  [[nodiscard]] manifest::place locate(std::uint64_t index) const {
-    if (index >= shards.samples()) no_such_sample(index);
-    return shards.locate(index);
-  }
-  /// Throws `errc::io` if a file has changed since the plan was made, or was replaced by another one of its
-  /// size and time whose first or last 4 KiB are others. Call it when a run first reads the file.
-  void compare(session_view session, std::size_t shard) const;
-  /// The first of these alone, by the version.
-  void compare_version(session_view session, std::size_t shard) const;
-  /// Notes the ends of an object, for `compare`.
-  void learn_ends(object_id id, std::uint64_t hash);
-
- private:
-  [[noreturn]] void no_such_sample(std::uint64_t index) const;
-};
-
-/// What a plan knows about files, and the storage that holds them.
-template <class Known, storage Storage>
-struct stored_in : Known {
-  Storage where;
-
-  template <class... Args>
-  explicit stored_in(Storage given, Args&&... args)
-      : Known(std::forward<Args>(args)...), where(std::move(given)) {}
-};
-
-/// A hash of the first and the last 4 KiB of a file: two small reads, whatever its size.
-[[nodiscard]] std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size);
-/// The same, or 0 where nothing need be read, since the object's version is a tag of its bytes.
-[[nodiscard]] std::uint64_t ends_of(session_view session, object_id object, std::uint64_t size);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/files/known_files.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE void known_files::compare_version(session_view session, std::size_t shard) const {
-  if (!session.has_version(object(shard), versions[shard]))
-    throw error(errc::io, "the file was changed after the dataset was opened; open it again")
-        .in_file(path(shard));
-}
-
-PENSTOCK_INLINE void known_files::compare(session_view session, std::size_t shard) const {
-  compare_version(session, shard);
-  const object_id id = object(shard);
-  if (id >= ends.size() || ends[id] == 0 || session.tagged(id)) return;
-  const bool same = hash_of_file(session, id, versions[shard].size) == ends[id];
-  session.confirm(id);
-  if (!same)
-    throw error(
-        errc::io,
-        "the file was replaced after the dataset was opened, by another one of the same size and time; "
-        "open it again")
-        .in_file(path(shard))
-        .recurring();
-}
-
-PENSTOCK_INLINE void known_files::learn_ends(object_id id, std::uint64_t hash) {
-  if (ends.size() <= id) ends.resize(std::size_t{id} + 1);
-  ends[id] = hash;
-}
-
-PENSTOCK_INLINE void known_files::no_such_sample(std::uint64_t index) const {
-  throw error(errc::argument, {"there is no sample ", index, ": the dataset has ", shards.samples()});
-}
-
-PENSTOCK_INLINE std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size) {
-  const std::uint64_t part = std::min<std::uint64_t>(size, 4_KiB);
-  object_bytes bytes = session.range(object, 0, part);
-  const std::uint64_t first = hash_bytes(size, bytes);
-  bytes = session.range(object, size - part, part, std::move(bytes));
-  return hash_bytes(first, bytes);
-}
-PENSTOCK_INLINE std::uint64_t ends_of(session_view session, object_id object, std::uint64_t size) {
-  return session.tagged(object) ? 0 : hash_of_file(session, object, size);
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/source/files/size_requests.hpp
 
 namespace penstock::inline v0_1 {
@@ -49312,6 +49008,314 @@ PENSTOCK_INLINE void shard_stream::reserve(std::size_t count) {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/manifest.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The shards of a dataset: their names, bytes and numbers of samples, with a fingerprint of them all.
+///
+/// The fingerprint is a function of each shard's name without its folders, of its size, its number of samples
+/// and a checksum of its index: it does not change when the dataset is copied elsewhere, and does change when
+/// a key, or the offset or size of a member, does. Different bytes in a member of unchanged offset and size
+/// go unnoticed, because noticing them would mean reading everything. Copies share their tables. Threads: any
+/// number at once; a manifest is const once made.
+class manifest {
+ public:
+  struct shard {
+    std::string name;
+    std::uint64_t bytes = 0;  ///< size of the file
+    std::uint64_t samples = 0;
+    std::uint64_t payload = 0;  ///< bytes in the members of samples
+    std::uint64_t content = 0;  ///< checksum of the index: the place of each member, and all keys
+    /// When the file was last changed, in nanoseconds since 1970; 0: unknown. Not in the fingerprint.
+    std::uint64_t stamp = 0;
+    /// A tar archive without end-of-archive blocks: it may be cut off. Not in the fingerprint.
+    bool unended = false;
+  };
+  /// The location of a sample: the number of its shard, and its number within the shard.
+  struct place {
+    std::size_t shard = 0;
+    std::uint64_t sample = 0;
+    std::uint64_t first = 0;  ///< the number of the shard's first sample in the dataset
+  };
+
+  manifest() : manifest(std::vector<shard>{}) {}
+  explicit manifest(std::vector<shard> shards);
+
+  [[nodiscard]] std::span<const shard> shards() const noexcept;
+  [[nodiscard]] std::uint64_t samples() const noexcept { return tables_->samples; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return tables_->bytes; }
+  [[nodiscard]] std::uint64_t payload() const noexcept { return tables_->payload; }
+  /// How many shards are tar archives without end-of-archive blocks.
+  [[nodiscard]] std::uint64_t unended() const noexcept { return tables_->unended; }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return tables_->fingerprint; }
+  /// Where each non-empty shard begins, and last the number of samples.
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return tables_->starts; }
+
+  /// The place of sample `index`, which must be less than `samples()`. Logarithmic in the number of shards.
+  [[nodiscard]] place locate(std::uint64_t index) const noexcept;
+
+ private:
+  // Empty samples take no space, so headers alone can announce more samples than can be counted.
+  static constexpr std::uint64_t max_samples = std::uint64_t{1} << 62;
+
+  struct tables {
+    std::vector<shard> shards;
+    std::vector<std::size_t> filled;  // the shards that have samples
+    shared<const std::vector<std::uint64_t>> starts;
+    std::uint64_t samples = 0;
+    double shards_per_sample = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t payload = 0;
+    std::uint64_t unended = 0;
+    std::uint64_t fingerprint = 0;
+  };
+  shared<const tables> tables_;
+};
+
+/// A manifest as text, to send to other processes or keep in a file: `penstock manifest 2` and the number of
+/// shards; then a line for each shard with its bytes, samples, payload, content, stamp, 1 if it is unended
+/// and 0 if not, the length of its name in bytes, and the name.
+[[nodiscard]] std::string to_string(const manifest& all);
+
+/// Reads text written by `to_string`; anything else throws `errc::format` with the offset.
+[[nodiscard]] manifest manifest_from_string(std::string_view text);
+
+namespace detail {
+[[nodiscard]] manifest manifest_in(session_view session, storage_facts where);
+}  // namespace detail
+
+/// Reads the manifest that is kept in a storage as text: beside the shards in their store, so that opening a
+/// dataset sends no request per shard.
+///
+///     std::ofstream("train.manifest") << to_string(manifest());
+///     const manifest known = read_manifest(file("train.manifest"));
+///
+/// In: a storage of one object. Its shards' names are those that `to_string` was given: a manifest of local
+/// files does not fit a server's names.
+/// Errors: those of the storage; errc::argument for any other number of objects; errc::format with the name.
+template <storage Storage>
+[[nodiscard]] manifest read_manifest(const Storage& where) {
+  auto session = where.connect();
+  return detail::manifest_in(session, facts_of(where));
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/manifest.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE manifest::manifest(std::vector<shard> shards) {
+  shared<tables> made(new tables());
+  shared<std::vector<std::uint64_t>> begins(new std::vector<std::uint64_t>());
+  penstock::fingerprint mark;
+  mark.add("manifest", shards.size());
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const shard& s = shards[i];
+    if (s.samples != 0) {
+      begins->push_back(made->samples);
+      made->filled.push_back(i);
+    }
+    if (s.samples > max_samples - made->samples) {
+      throw error(errc::limit, {"the files hold more than ", max_samples, " samples together"})
+          .in_file(s.name);
+    }
+    made->samples += s.samples;
+    made->payload += s.payload;
+    made->bytes += s.bytes;
+    made->unended += s.unended ? 1 : 0;
+    mark.add(std::string_view(s.name).substr(s.name.rfind('/') + 1), s.bytes, s.samples, s.content);
+  }
+  if (begins->empty()) begins->push_back(0);
+  if (made->samples != 0)
+    made->shards_per_sample = static_cast<double>(begins->size()) / static_cast<double>(made->samples);
+  begins->push_back(made->samples);
+  made->fingerprint = mark.value();
+  made->starts = std::move(begins);
+  made->shards = std::move(shards);
+  tables_ = std::move(made);
+}
+
+PENSTOCK_INLINE manifest::place manifest::locate(std::uint64_t index) const noexcept {
+  const auto& starts = *tables_->starts;
+  // Shards are mostly of equal size; a search for each of many samples misses the branch predictor.
+  auto which = static_cast<std::size_t>(static_cast<double>(index) * tables_->shards_per_sample);
+  if (which + 1 >= starts.size() || index < starts[which] || index >= starts[which + 1]) {
+    const auto after = std::upper_bound(starts.begin(), starts.end(), index);
+    which = static_cast<std::size_t>(after - starts.begin()) - 1;
+  }
+  return {tables_->filled[which], index - starts[which], starts[which]};
+}
+
+PENSTOCK_INLINE std::string to_string(const manifest& all) {
+  std::string text = "penstock manifest 2 " + std::to_string(all.shards().size()) + "\n";
+  for (const manifest::shard& s : all.shards()) {
+    for (const std::uint64_t number : {s.bytes, s.samples, s.payload, s.content, s.stamp,
+                                       std::uint64_t{s.unended}, std::uint64_t{s.name.size()}})
+      text.append(std::to_string(number)).append(" ");
+    text.append(s.name).append("\n");
+  }
+  return text;
+}
+
+PENSTOCK_INLINE manifest manifest_from_string(std::string_view text) {
+  std::size_t at = 0;
+  const auto fail = [&at](std::string_view wanted) {
+    throw error(errc::format, {"this is not a manifest, or it was cut or edited: expected ", wanted})
+        .at_offset(at);
+  };
+  const auto expect = [&](std::string_view wanted, std::string_view called) {
+    if (text.substr(at, wanted.size()) != wanted) fail(called);
+    at += wanted.size();
+  };
+  const auto number = [&](std::string_view after, std::string_view called) {
+    std::uint64_t value = 0;
+    const auto [end, failure] = std::from_chars(text.data() + at, text.data() + text.size(), value);
+    if (failure != std::errc{}) fail("a number of 64 bits");
+    at = static_cast<std::size_t>(end - text.data());
+    expect(after, called);
+    return value;
+  };
+  expect("penstock manifest 2 ", "'penstock manifest 2'");
+  const std::uint64_t count = number("\n", "the end of the line");
+  std::vector<manifest::shard> shards;
+  for (std::uint64_t i = 0; i < count; ++i) {  // grows only as the text is read, whatever count it announces
+    manifest::shard one;
+    for (std::uint64_t* field : {&one.bytes, &one.samples, &one.payload, &one.content, &one.stamp})
+      *field = number(" ", "a blank");
+    const std::uint64_t unended = number(" ", "a blank");
+    if (unended > 1) fail("0 or 1, and a blank");
+    one.unended = unended == 1;
+    const std::uint64_t length = number(" ", "a blank");
+    if (length > text.size() - at) fail("the name of a shard");
+    one.name = text.substr(at, static_cast<std::size_t>(length));
+    at += one.name.size();
+    expect("\n", "the end of the line");
+    shards.push_back(std::move(one));
+  }
+  if (at != text.size()) fail("the end");
+  return manifest(std::move(shards));
+}
+
+PENSTOCK_INLINE std::span<const manifest::shard> manifest::shards() const noexcept { return tables_->shards; }
+
+PENSTOCK_INLINE manifest detail::manifest_in(session_view session, storage_facts where) {
+  if (where.names.size() != 1) {
+    throw error(errc::argument,
+                {"a manifest is one object, and the storage has ", where.names.size(), "; name the one"});
+  }
+  try {
+    const object_bytes text = session.range(0, 0, session.size(0));
+    return manifest_from_string(text_of(text));
+  } catch (error& e) {
+    e.in_file(where.names[0]);
+    throw;
+  }
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/known_files.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The files of a dataset as they were when its plan was made.
+struct known_files {
+  manifest shards;
+  std::vector<object_version> versions;  // by shard
+  std::vector<object_id> objects;        // by shard; empty if shard `i` is object `i`
+  std::vector<std::uint64_t> ends;       // by object: `ends_of`; 0: not known
+
+  [[nodiscard]] object_id object(std::size_t shard) const noexcept {
+    return objects.empty() ? static_cast<object_id>(shard) : objects[shard];
+  }
+  [[nodiscard]] const std::string& path(std::size_t shard) const { return shards.shards()[shard].name; }
+  /// The place of a sample; throws `errc::argument` if there is no such sample.
+  [[nodiscard]] manifest::place locate(std::uint64_t index) const {
+    if (index >= shards.samples()) no_such_sample(index);
+    return shards.locate(index);
+  }
+  /// Throws `errc::io` if a file has changed since the plan was made, or was replaced by another one of its
+  /// size and time whose first or last 4 KiB are others. Call it when a run first reads the file.
+  void compare(session_view session, std::size_t shard) const;
+  /// The first of these alone, by the version.
+  void compare_version(session_view session, std::size_t shard) const;
+  /// Notes the ends of an object, for `compare`.
+  void learn_ends(object_id id, std::uint64_t hash);
+
+ private:
+  [[noreturn]] void no_such_sample(std::uint64_t index) const;
+};
+
+/// What a plan knows about files, and the storage that holds them.
+template <class Known, storage Storage>
+struct stored_in : Known {
+  Storage where;
+
+  template <class... Args>
+  explicit stored_in(Storage given, Args&&... args)
+      : Known(std::forward<Args>(args)...), where(std::move(given)) {}
+};
+
+/// A hash of the first and the last 4 KiB of a file: two small reads, whatever its size.
+[[nodiscard]] std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size);
+/// The same, or 0 where nothing need be read, since the object's version is a tag of its bytes.
+[[nodiscard]] std::uint64_t ends_of(session_view session, object_id object, std::uint64_t size);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/known_files.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void known_files::compare_version(session_view session, std::size_t shard) const {
+  if (!session.has_version(object(shard), versions[shard]))
+    throw error(errc::io, "the file was changed after the dataset was opened; open it again")
+        .in_file(path(shard));
+}
+
+PENSTOCK_INLINE void known_files::compare(session_view session, std::size_t shard) const {
+  compare_version(session, shard);
+  const object_id id = object(shard);
+  if (id >= ends.size() || ends[id] == 0 || session.tagged(id)) return;
+  const bool same = hash_of_file(session, id, versions[shard].size) == ends[id];
+  session.confirm(id);
+  if (!same)
+    throw error(
+        errc::io,
+        "the file was replaced after the dataset was opened, by another one of the same size and time; "
+        "open it again")
+        .in_file(path(shard))
+        .recurring();
+}
+
+PENSTOCK_INLINE void known_files::learn_ends(object_id id, std::uint64_t hash) {
+  if (ends.size() <= id) ends.resize(std::size_t{id} + 1);
+  ends[id] = hash;
+}
+
+PENSTOCK_INLINE void known_files::no_such_sample(std::uint64_t index) const {
+  throw error(errc::argument, {"there is no sample ", index, ": the dataset has ", shards.samples()});
+}
+
+PENSTOCK_INLINE std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size) {
+  const std::uint64_t part = std::min<std::uint64_t>(size, 4_KiB);
+  object_bytes bytes = session.range(object, 0, part);
+  const std::uint64_t first = hash_bytes(size, bytes);
+  bytes = session.range(object, size - part, part, std::move(bytes));
+  return hash_bytes(first, bytes);
+}
+PENSTOCK_INLINE std::uint64_t ends_of(session_view session, object_id object, std::uint64_t size) {
+  return session.tagged(object) ? 0 : hash_of_file(session, object, size);
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/tables/arrow_batch.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -49334,383 +49338,6 @@ struct arrow_batch {
 };
 
 }  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/tables/arrow_member.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// A value of a row, as bytes and as what it is. Valid during the call that delivers its sample.
-class arrow_member_value {
- public:
-  using unfinished = void;
-
-  /// Not made of a cell, which costs more than reading a number does.
-  arrow_member_value(const arrow_leaf& leaf, std::uint64_t row) noexcept : leaf_(&leaf), row_(row) {}
-
-  /// The bytes of a binary value, a text or a value of fixed width; 0 for null and all others.
-  [[nodiscard]] std::uint64_t size() const;
-  void read_into(mutable_bytes into) const;
-  [[nodiscard]] bytes_view finish() const {
-    const arrow_cell found = cell();
-    return found.is_null() ? bytes_view() : found.bytes();
-  }
-  [[nodiscard]] arrow_cell cell() const { return leaf_->at(row_); }
-  /// Where the value is, if the column is nothing but numbers of this type; otherwise null.
-  [[nodiscard]] const std::byte* plain(arrow_number number) const noexcept {
-    return leaf_->plain == number ? leaf_->first + to_size(row_ * leaf_->width) : nullptr;
-  }
-  /// The numbers of the list, if the column is nothing but lists of fixed length of this type; otherwise
-  /// empty.
-  [[nodiscard]] bytes_view listed(arrow_number number) const noexcept {
-    if (leaf_->listed != number) return {};
-    return {leaf_->first + to_size(row_ * leaf_->width), to_size(leaf_->width)};
-  }
-  /// For a codec that reads bytes, whatever its name. Throws errc::missing for null, errc::format for a
-  /// column that has no bytes for it.
-  void check_codec(std::string_view codec) const;
-
- private:
-  const arrow_leaf* leaf_;
-  std::uint64_t row_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tables/arrow_member.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE std::uint64_t arrow_member_value::size() const {
-  const arrow_cell found = cell();
-  switch (found.type().layout) {
-    case arrow_layout::bytes32:
-    case arrow_layout::bytes64:
-    case arrow_layout::views:
-    case arrow_layout::fixed:
-      return found.is_null() ? 0 : found.bytes().size();
-    default:
-      return 0;
-  }
-}
-
-PENSTOCK_INLINE void arrow_member_value::read_into(mutable_bytes into) const {
-  const bytes_view found = finish();
-  if (into.size() != found.size())
-    throw error(errc::argument, {"a value of ", found.size(), " bytes was to be read into ", into.size()});
-  if (!into.empty()) std::memcpy(into.data(), found.data(), into.size());
-}
-
-PENSTOCK_INLINE void arrow_member_value::check_codec(std::string_view) const {
-  const arrow_cell found = cell();
-  const arrow_type& type = found.type();
-  const bool has_bytes = type.layout == arrow_layout::nothing || type.layout == arrow_layout::bytes32 ||
-                         type.layout == arrow_layout::bytes64 || type.layout == arrow_layout::views ||
-                         (type.layout == arrow_layout::fixed && type.number == arrow_number::none);
-  if (!has_bytes)
-    throw error(errc::format,
-                {"the column '", type.name, "' is of type ", type.text(),
-                 ", which is no bytes: read it with arrow_value<T>, or arrays with arrow_array<T>"});
-  if (found.is_null())
-    throw error(errc::missing, {"the value of the column '", type.name,
-                                "' is null: leave such samples out with bad_samples, or read it with "
-                                "arrow_value<std::optional<bytes>>"});
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tables/prefetch_arrow.hpp
-
-namespace penstock::inline v0_1::detail {
-
-// Always inline, as prefetch_lines.
-
-/// Prefetches the offsets of a row's value, if it has some.
-[[gnu::always_inline]] inline void prefetch_arrow_offsets(const arrow_leaf& leaf,
-                                                          std::uint64_t row) noexcept {
-  if (leaf.rows != 0) return;
-  const arrow_column& column = *leaf.column;
-  const arrow_layout layout = column.type->layout;
-  const bool wide = layout == arrow_layout::bytes64 || layout == arrow_layout::list64;
-  if (column.offsets != nullptr)
-    __builtin_prefetch(column.offsets + to_size(column.offset + leaf.add + row) * (wide ? 8 : 4));
-}
-
-/// The bytes of a row's value, to be prefetched: of fixed width, also in lists of fixed length, or bytes
-/// behind offsets. Empty for any other.
-[[nodiscard]] inline bytes_view arrow_value_bytes(const arrow_leaf& leaf, std::uint64_t row) noexcept {
-  if (row < leaf.rows) [[likely]]
-    return {leaf.first + to_size(row * leaf.width), to_size(leaf.width)};
-  const arrow_column& column = *leaf.column;
-  if (column.type->layout != arrow_layout::bytes32 || column.values == nullptr ||
-      row + leaf.add >= column.length)
-    return {};
-  std::uint32_t begin = 0, end = 0;
-  const std::byte* const offsets = column.offsets + 4 * to_size(column.offset + leaf.add + row);
-  std::memcpy(&begin, offsets, sizeof(begin));
-  std::memcpy(&end, offsets + 4, sizeof(end));
-  if (begin >= end || end > column.bytes) return {};
-  return {column.values + begin, end - begin};
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/tables/arrow_rows.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// What a worker keeps from row to row.
-struct arrow_row_memory {
-  struct place {
-    std::string_view name;
-    std::size_t i = 0;
-  };
-  std::string key;
-  std::array<place, 16> places{};  // of the columns that are asked for by name
-};
-
-/// A row of a dataset of columns, as an open sample with a member for each column.
-template <class Files>
-class arrow_row {
- public:
-  using is_open_sample = void;
-  using blob_type = arrow_member_value;
-
-  arrow_row(const Files& files, std::size_t shard, const arrow_batch& batch, std::uint64_t row,
-            arrow_row_memory& memory) noexcept
-      : files_(&files), batch_(&batch), shard_(shard), row_(row), memory_(&memory) {}
-
-  [[nodiscard]] std::string_view key() const { return memory_->key = files_->key_of(shard_, row_); }
-  [[nodiscard]] std::string_view url() const { return files_->path(shard_); }
-  [[nodiscard]] std::size_t size() const noexcept { return files_->leaves.size(); }
-  [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return files_->leaves[i]; }
-  /// The place of a column, or their number. The name must live as long as the program. Throws
-  /// errc::argument if two columns have it.
-  [[nodiscard]] std::size_t place_of(std::string_view name) const {
-    // Names often lie beside each other.
-    const std::uint64_t at = reinterpret_cast<std::uintptr_t>(name.data());
-    auto& known = memory_->places[to_size(at * 0x9e3779b97f4a7c15 >> 60)];
-    if (known.name.data() != name.data() || known.name.size() != name.size()) [[unlikely]]
-      known = {name, find_arrow_leaf(files_->leaves, name)};
-    return known.i;
-  }
-  [[nodiscard]] blob_type member(std::size_t i) const { return {batch_->leaves[i], row_}; }
-
- private:
-  const Files* files_;
-  const arrow_batch* batch_;
-  std::size_t shard_;
-  std::uint64_t row_;
-  arrow_row_memory* memory_;
-};
-
-/// A run's reader of a dataset of columns: a session, and the batches used so far. `Files` is a `known_files`
-/// that has `leaves`, `row_of(shard, sample)` and `key_of(shard, row)`; `Batches` says whether its batches
-/// may lie `in_place` in what the session shows, and has `get(session, shard, held)`, `find(shard)` for
-/// batches that stay, and `find_kept(shard)` for others that are in memory.
-template <class Storage, class Files, class Known, class Batches>
-class arrow_rows {
-  using session_type = typename Storage::session;
-
- public:
-  static constexpr bool shows_contiguous = true;
-
-  struct worker {
-    std::uint64_t begin = 0, end = 0;  // the rows of the current batch, in the dataset
-    std::size_t shard = 0;
-    const arrow_batch* batch = nullptr;
-    shared<const arrow_batch> held;
-    arrow_row_memory memory;
-    struct coming {
-      const arrow_batch* batch = nullptr;  // null if it is not in memory
-      manifest::place place;
-      std::uint64_t index = 0;
-    };
-    std::array<coming, 64> next{};   // the rows that come next
-    std::size_t count = 0;           // of those
-    std::size_t next_row = 0;        // of the one that is evaluated next
-    std::vector<bytes_view> values;  // of these rows, those that are prefetched
-    struct kept {
-      std::size_t shard = 0;
-      shared<const arrow_batch> batch;
-      bool used = false;
-    };
-    std::array<kept, 8> ahead{};  // batches of these rows that may go away otherwise
-  };
-
-  template <class... Args>
-  explicit arrow_rows(shared<const Known> known, const projection& used, Args&&... args)
-      : table_(std::move(known)),
-        session_(table_->where.connect()),
-        batches_(table_, used, std::forward<Args>(args)...) {
-    for (const std::string_view name : used.names()) (void)find_arrow_leaf(table_->leaves, name);
-    for (std::size_t i = 0; i < table_->leaves.size(); ++i)
-      if (used.uses(table_->leaves[i])) touched_.push_back(i);
-    if (used.everything()) touched_.clear();
-  }
-
-  template <class Sink>
-  void evaluate(position p, worker& w, Sink&& sink) const {
-    std::size_t next_row =
-        w.next_row;  // rows before it may not have been evaluated, because they are kept in memory
-    while (next_row < w.count && w.next[next_row].index != p.index) ++next_row;
-    if (next_row < w.count) w.next_row = next_row + 1;
-    const auto& looked_up = w.next[next_row % w.next.size()];
-    std::size_t shard = looked_up.place.shard;
-    std::uint64_t sample = looked_up.place.sample;
-    const arrow_batch* batch = looked_up.batch;
-    if (next_row >= w.count || batch == nullptr) [[unlikely]] {
-      if (p.index < w.begin || p.index >= w.end) move_to(w, p.index);
-      shard = w.shard;
-      sample = p.index - w.begin;
-      batch = w.batch;
-    }
-    try {
-      sink(arrow_row<Files>(*table_, shard, *batch, table_->row_of(shard, sample), w.memory));
-      if constexpr (Batches::in_place) confirm(session_, table_->object(shard));
-    } catch (error& e) {
-      if constexpr (Batches::in_place) confirm(session_, table_->object(shard));
-      e.in_file(table_->path(shard)).for_key(key(p.index));
-      throw;
-    }
-  }
-
-  /// Calls `sink` with the first of the rows from `first` on, and with how many of these `count` lie one
-  /// behind the other in its batch. Returns that number if `sink` returns true, otherwise 0: the rows are to
-  /// be evaluated one by one. The numbers of the rows of a batch are in ascending order.
-  template <class Sink>
-  [[nodiscard]] std::uint64_t evaluate_run(position first, std::uint64_t count, worker& w,
-                                           Sink&& sink) const {
-    if (first.index < w.begin || first.index >= w.end) move_to(w, first.index);
-    const std::uint64_t at = first.index - w.begin, row = table_->row_of(w.shard, at);
-    count = std::min(count, w.end - first.index);
-    if (table_->row_of(w.shard, at + count - 1) != row + count - 1) return 0;
-    if (!sink(arrow_row<Files>(*table_, w.shard, *w.batch, row, w.memory), count)) return 0;
-    if constexpr (Batches::in_place) {
-      try {
-        confirm(session_, table_->object(w.shard));
-      } catch (const error&) {  // one of them will throw it
-        return 0;
-      }
-    }
-    return count;
-  }
-  /// Finds the rows that come next, up to 64, and their values, unless they lie one behind the other, which
-  /// the processor sees.
-  void look_ahead(std::span<const position> next, worker& w) const {
-    w.count = 0;
-    // A wrong guess costs no more than what is not prefetched.
-    const std::uint64_t first = next[0].index, apart = next.back().index - first;
-    if (apart == next.size() - 1 &&
-        (next.size() > 1 ? next[1].index == first + 1 : first >= w.begin && first < w.end)) {
-      for (auto& one : w.ahead)
-        if (one.batch) one.batch = {};
-      return;
-    }
-    w.values.resize(w.next.size() * touched_.size());  // once
-    w.next_row = 0;
-    for (auto& one : w.ahead) one.used = false;
-    w.count = std::min(next.size(), w.next.size());
-    const std::uint64_t all = table_->shards.samples();
-    manifest::place found;  // of the row before
-    std::uint64_t count = 0;
-    const arrow_batch* batch = nullptr;
-    for (std::size_t i = 0; i < w.count; ++i) {
-      auto& one = w.next[i];
-      one.batch = nullptr;
-      if (next[i].index >= all) continue;
-      one.index = next[i].index;
-      if (one.index - found.first < count) [[likely]] {
-        one.place = {found.shard, one.index - found.first, found.first};
-      } else {
-        found = one.place = table_->shards.locate(one.index);
-        count = table_->shards.shards()[found.shard].samples;
-        batch = batches_.find(found.shard);
-        if (batch == nullptr) batch = find_ahead(found.shard, w);
-      }
-      one.batch = batch;
-      if (batch == nullptr) continue;
-      const std::uint64_t row = table_->row_of(one.place.shard, one.place.sample);
-      for (const std::size_t leaf : touched_) prefetch_arrow_offsets(batch->leaves[leaf], row);
-    }
-    find_values(w);
-    for (auto& one : w.ahead)
-      if (!one.used) one.batch = {};
-    w.batch = nullptr;  // it may be one that was let go
-    w.begin = w.end = 0;
-  }
-  /// Prefetches the first `maximum` bytes of each value of one of these rows.
-  [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
-                                             std::uint64_t maximum) const noexcept {
-    if (i >= w.count) return;
-    for (std::size_t k = i * touched_.size(); k < (i + 1) * touched_.size(); ++k)
-      prefetch_lines(w.values[k].data(), std::min<std::uint64_t>(maximum, w.values[k].size()));
-  }
-
-  /// The file, and the row's number in it: "data-00000-of-00002.arrow:17".
-  [[nodiscard]] std::string key(std::uint64_t index) const {
-    const manifest::place place = table_->locate(index);
-    return table_->key_of(place.shard, table_->row_of(place.shard, place.sample));
-  }
-  [[nodiscard]] std::string url(std::uint64_t index) const {
-    return table_->path(table_->locate(index).shard);
-  }
-  /// That of the session.
-  [[nodiscard]] session_report report() const { return report_of(session_); }
-  void cancel_reads() const noexcept { end_reads(session_); }
-  /// The mean size of a row.
-  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
-    const std::uint64_t rows = table_->shards.samples();
-    return rows == 0 ? 0 : table_->shards.payload() / rows;
-  }
-
- private:
-  // After all offsets were asked for, so that these arrive together.
-  void find_values(worker& w) const noexcept {
-    auto value = w.values.begin();
-    for (const auto& one : std::span(w.next).first(w.count)) {
-      const std::uint64_t row = one.batch ? table_->row_of(one.place.shard, one.place.sample) : 0;
-      for (const std::size_t leaf : touched_)
-        *value++ = one.batch ? arrow_value_bytes(one.batch->leaves[leaf], row) : bytes_view();
-    }
-  }
-  // A batch that is in memory, and stays there until the next look ahead.
-  [[nodiscard]] const arrow_batch* find_ahead(std::size_t shard, worker& w) const noexcept {
-    for (auto& one : w.ahead)
-      if (one.batch && one.shard == shard) {
-        one.used = true;
-        return one.batch.get();
-      }
-    for (auto& one : w.ahead)
-      if (!one.used) {
-        one.batch = batches_.find_kept(shard);
-        one.shard = shard;
-        one.used = static_cast<bool>(one.batch);
-        return one.batch.get();
-      }
-    return nullptr;
-  }
-  void move_to(worker& w, std::uint64_t index) const {
-    const manifest::place place = table_->locate(index);
-    w.begin = w.end = 0;  // if it cannot be read, the worker has none
-    w.batch = &batches_.get(session_, place.shard, w.held);
-    w.shard = place.shard;
-    w.begin = place.first;
-    w.end = place.first + table_->shards.shards()[place.shard].samples;
-  }
-
-  shared<const Known> table_;
-  mutable session_type session_;  // a session may be used by many threads
-  Batches batches_;
-  std::vector<std::size_t> touched_;  // the leaves whose memory is prefetched
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
 
 // ---- penstock/source/tables/arrow_union.hpp
 
@@ -52111,6 +51738,383 @@ PENSTOCK_INLINE shared<const arrow_batch> ipc_batches::find_kept(std::size_t sha
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/tables/arrow_member.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A value of a row, as bytes and as what it is. Valid during the call that delivers its sample.
+class arrow_member_value {
+ public:
+  using unfinished = void;
+
+  /// Not made of a cell, which costs more than reading a number does.
+  arrow_member_value(const arrow_leaf& leaf, std::uint64_t row) noexcept : leaf_(&leaf), row_(row) {}
+
+  /// The bytes of a binary value, a text or a value of fixed width; 0 for null and all others.
+  [[nodiscard]] std::uint64_t size() const;
+  void read_into(mutable_bytes into) const;
+  [[nodiscard]] bytes_view finish() const {
+    const arrow_cell found = cell();
+    return found.is_null() ? bytes_view() : found.bytes();
+  }
+  [[nodiscard]] arrow_cell cell() const { return leaf_->at(row_); }
+  /// Where the value is, if the column is nothing but numbers of this type; otherwise null.
+  [[nodiscard]] const std::byte* plain(arrow_number number) const noexcept {
+    return leaf_->plain == number ? leaf_->first + to_size(row_ * leaf_->width) : nullptr;
+  }
+  /// The numbers of the list, if the column is nothing but lists of fixed length of this type; otherwise
+  /// empty.
+  [[nodiscard]] bytes_view listed(arrow_number number) const noexcept {
+    if (leaf_->listed != number) return {};
+    return {leaf_->first + to_size(row_ * leaf_->width), to_size(leaf_->width)};
+  }
+  /// For a codec that reads bytes, whatever its name. Throws errc::missing for null, errc::format for a
+  /// column that has no bytes for it.
+  void check_codec(std::string_view codec) const;
+
+ private:
+  const arrow_leaf* leaf_;
+  std::uint64_t row_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tables/arrow_member.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE std::uint64_t arrow_member_value::size() const {
+  const arrow_cell found = cell();
+  switch (found.type().layout) {
+    case arrow_layout::bytes32:
+    case arrow_layout::bytes64:
+    case arrow_layout::views:
+    case arrow_layout::fixed:
+      return found.is_null() ? 0 : found.bytes().size();
+    default:
+      return 0;
+  }
+}
+
+PENSTOCK_INLINE void arrow_member_value::read_into(mutable_bytes into) const {
+  const bytes_view found = finish();
+  if (into.size() != found.size())
+    throw error(errc::argument, {"a value of ", found.size(), " bytes was to be read into ", into.size()});
+  if (!into.empty()) std::memcpy(into.data(), found.data(), into.size());
+}
+
+PENSTOCK_INLINE void arrow_member_value::check_codec(std::string_view) const {
+  const arrow_cell found = cell();
+  const arrow_type& type = found.type();
+  const bool has_bytes = type.layout == arrow_layout::nothing || type.layout == arrow_layout::bytes32 ||
+                         type.layout == arrow_layout::bytes64 || type.layout == arrow_layout::views ||
+                         (type.layout == arrow_layout::fixed && type.number == arrow_number::none);
+  if (!has_bytes)
+    throw error(errc::format,
+                {"the column '", type.name, "' is of type ", type.text(),
+                 ", which is no bytes: read it with arrow_value<T>, or arrays with arrow_array<T>"});
+  if (found.is_null())
+    throw error(errc::missing, {"the value of the column '", type.name,
+                                "' is null: leave such samples out with bad_samples, or read it with "
+                                "arrow_value<std::optional<bytes>>"});
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tables/prefetch_arrow.hpp
+
+namespace penstock::inline v0_1::detail {
+
+// Always inline, as prefetch_lines.
+
+/// Prefetches the offsets of a row's value, if it has some.
+[[gnu::always_inline]] inline void prefetch_arrow_offsets(const arrow_leaf& leaf,
+                                                          std::uint64_t row) noexcept {
+  if (leaf.rows != 0) return;
+  const arrow_column& column = *leaf.column;
+  const arrow_layout layout = column.type->layout;
+  const bool wide = layout == arrow_layout::bytes64 || layout == arrow_layout::list64;
+  if (column.offsets != nullptr)
+    __builtin_prefetch(column.offsets + to_size(column.offset + leaf.add + row) * (wide ? 8 : 4));
+}
+
+/// The bytes of a row's value, to be prefetched: of fixed width, also in lists of fixed length, or bytes
+/// behind offsets. Empty for any other.
+[[nodiscard]] inline bytes_view arrow_value_bytes(const arrow_leaf& leaf, std::uint64_t row) noexcept {
+  if (row < leaf.rows) [[likely]]
+    return {leaf.first + to_size(row * leaf.width), to_size(leaf.width)};
+  const arrow_column& column = *leaf.column;
+  if (column.type->layout != arrow_layout::bytes32 || column.values == nullptr ||
+      row + leaf.add >= column.length)
+    return {};
+  std::uint32_t begin = 0, end = 0;
+  const std::byte* const offsets = column.offsets + 4 * to_size(column.offset + leaf.add + row);
+  std::memcpy(&begin, offsets, sizeof(begin));
+  std::memcpy(&end, offsets + 4, sizeof(end));
+  if (begin >= end || end > column.bytes) return {};
+  return {column.values + begin, end - begin};
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/tables/arrow_rows.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// What a worker keeps from row to row.
+struct arrow_row_memory {
+  struct place {
+    std::string_view name;
+    std::size_t i = 0;
+  };
+  std::string key;
+  std::array<place, 16> places{};  // of the columns that are asked for by name
+};
+
+/// A row of a dataset of columns, as an open sample with a member for each column.
+template <class Files>
+class arrow_row {
+ public:
+  using is_open_sample = void;
+  using blob_type = arrow_member_value;
+
+  arrow_row(const Files& files, std::size_t shard, const arrow_batch& batch, std::uint64_t row,
+            arrow_row_memory& memory) noexcept
+      : files_(&files), batch_(&batch), shard_(shard), row_(row), memory_(&memory) {}
+
+  [[nodiscard]] std::string_view key() const { return memory_->key = files_->key_of(shard_, row_); }
+  [[nodiscard]] std::string_view url() const { return files_->path(shard_); }
+  [[nodiscard]] std::size_t size() const noexcept { return files_->leaves.size(); }
+  [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return files_->leaves[i]; }
+  /// The place of a column, or their number. The name must live as long as the program. Throws
+  /// errc::argument if two columns have it.
+  [[nodiscard]] std::size_t place_of(std::string_view name) const {
+    // Names often lie beside each other.
+    const std::uint64_t at = reinterpret_cast<std::uintptr_t>(name.data());
+    auto& known = memory_->places[to_size(at * 0x9e3779b97f4a7c15 >> 60)];
+    if (known.name.data() != name.data() || known.name.size() != name.size()) [[unlikely]]
+      known = {name, find_arrow_leaf(files_->leaves, name)};
+    return known.i;
+  }
+  [[nodiscard]] blob_type member(std::size_t i) const { return {batch_->leaves[i], row_}; }
+
+ private:
+  const Files* files_;
+  const arrow_batch* batch_;
+  std::size_t shard_;
+  std::uint64_t row_;
+  arrow_row_memory* memory_;
+};
+
+/// A run's reader of a dataset of columns: a session, and the batches used so far. `Files` is a `known_files`
+/// that has `leaves`, `row_of(shard, sample)` and `key_of(shard, row)`; `Batches` says whether its batches
+/// may lie `in_place` in what the session shows, and has `get(session, shard, held)`, `find(shard)` for
+/// batches that stay, and `find_kept(shard)` for others that are in memory.
+template <class Storage, class Files, class Known, class Batches>
+class arrow_rows {
+  using session_type = typename Storage::session;
+
+ public:
+  static constexpr bool shows_contiguous = true;
+
+  struct worker {
+    std::uint64_t begin = 0, end = 0;  // the rows of the current batch, in the dataset
+    std::size_t shard = 0;
+    const arrow_batch* batch = nullptr;
+    shared<const arrow_batch> held;
+    arrow_row_memory memory;
+    struct coming {
+      const arrow_batch* batch = nullptr;  // null if it is not in memory
+      manifest::place place;
+      std::uint64_t index = 0;
+    };
+    std::array<coming, 64> next{};   // the rows that come next
+    std::size_t count = 0;           // of those
+    std::size_t next_row = 0;        // of the one that is evaluated next
+    std::vector<bytes_view> values;  // of these rows, those that are prefetched
+    struct kept {
+      std::size_t shard = 0;
+      shared<const arrow_batch> batch;
+      bool used = false;
+    };
+    std::array<kept, 8> ahead{};  // batches of these rows that may go away otherwise
+  };
+
+  template <class... Args>
+  explicit arrow_rows(shared<const Known> known, const projection& used, Args&&... args)
+      : table_(std::move(known)),
+        session_(table_->where.connect()),
+        batches_(table_, used, std::forward<Args>(args)...) {
+    for (const std::string_view name : used.names()) (void)find_arrow_leaf(table_->leaves, name);
+    for (std::size_t i = 0; i < table_->leaves.size(); ++i)
+      if (used.uses(table_->leaves[i])) touched_.push_back(i);
+    if (used.everything()) touched_.clear();
+  }
+
+  template <class Sink>
+  void evaluate(position p, worker& w, Sink&& sink) const {
+    std::size_t next_row =
+        w.next_row;  // rows before it may not have been evaluated, because they are kept in memory
+    while (next_row < w.count && w.next[next_row].index != p.index) ++next_row;
+    if (next_row < w.count) w.next_row = next_row + 1;
+    const auto& looked_up = w.next[next_row % w.next.size()];
+    std::size_t shard = looked_up.place.shard;
+    std::uint64_t sample = looked_up.place.sample;
+    const arrow_batch* batch = looked_up.batch;
+    if (next_row >= w.count || batch == nullptr) [[unlikely]] {
+      if (p.index < w.begin || p.index >= w.end) move_to(w, p.index);
+      shard = w.shard;
+      sample = p.index - w.begin;
+      batch = w.batch;
+    }
+    try {
+      sink(arrow_row<Files>(*table_, shard, *batch, table_->row_of(shard, sample), w.memory));
+      if constexpr (Batches::in_place) confirm(session_, table_->object(shard));
+    } catch (error& e) {
+      if constexpr (Batches::in_place) confirm(session_, table_->object(shard));
+      e.in_file(table_->path(shard)).for_key(key(p.index));
+      throw;
+    }
+  }
+
+  /// Calls `sink` with the first of the rows from `first` on, and with how many of these `count` lie one
+  /// behind the other in its batch. Returns that number if `sink` returns true, otherwise 0: the rows are to
+  /// be evaluated one by one. The numbers of the rows of a batch are in ascending order.
+  template <class Sink>
+  [[nodiscard]] std::uint64_t evaluate_run(position first, std::uint64_t count, worker& w,
+                                           Sink&& sink) const {
+    if (first.index < w.begin || first.index >= w.end) move_to(w, first.index);
+    const std::uint64_t at = first.index - w.begin, row = table_->row_of(w.shard, at);
+    count = std::min(count, w.end - first.index);
+    if (table_->row_of(w.shard, at + count - 1) != row + count - 1) return 0;
+    if (!sink(arrow_row<Files>(*table_, w.shard, *w.batch, row, w.memory), count)) return 0;
+    if constexpr (Batches::in_place) {
+      try {
+        confirm(session_, table_->object(w.shard));
+      } catch (const error&) {  // one of them will throw it
+        return 0;
+      }
+    }
+    return count;
+  }
+  /// Finds the rows that come next, up to 64, and their values, unless they lie one behind the other, which
+  /// the processor sees.
+  void look_ahead(std::span<const position> next, worker& w) const {
+    w.count = 0;
+    // A wrong guess costs no more than what is not prefetched.
+    const std::uint64_t first = next[0].index, apart = next.back().index - first;
+    if (apart == next.size() - 1 &&
+        (next.size() > 1 ? next[1].index == first + 1 : first >= w.begin && first < w.end)) {
+      for (auto& one : w.ahead)
+        if (one.batch) one.batch = {};
+      return;
+    }
+    w.values.resize(w.next.size() * touched_.size());  // once
+    w.next_row = 0;
+    for (auto& one : w.ahead) one.used = false;
+    w.count = std::min(next.size(), w.next.size());
+    const std::uint64_t all = table_->shards.samples();
+    manifest::place found;  // of the row before
+    std::uint64_t count = 0;
+    const arrow_batch* batch = nullptr;
+    for (std::size_t i = 0; i < w.count; ++i) {
+      auto& one = w.next[i];
+      one.batch = nullptr;
+      if (next[i].index >= all) continue;
+      one.index = next[i].index;
+      if (one.index - found.first < count) [[likely]] {
+        one.place = {found.shard, one.index - found.first, found.first};
+      } else {
+        found = one.place = table_->shards.locate(one.index);
+        count = table_->shards.shards()[found.shard].samples;
+        batch = batches_.find(found.shard);
+        if (batch == nullptr) batch = find_ahead(found.shard, w);
+      }
+      one.batch = batch;
+      if (batch == nullptr) continue;
+      const std::uint64_t row = table_->row_of(one.place.shard, one.place.sample);
+      for (const std::size_t leaf : touched_) prefetch_arrow_offsets(batch->leaves[leaf], row);
+    }
+    find_values(w);
+    for (auto& one : w.ahead)
+      if (!one.used) one.batch = {};
+    w.batch = nullptr;  // it may be one that was let go
+    w.begin = w.end = 0;
+  }
+  /// Prefetches the first `maximum` bytes of each value of one of these rows.
+  [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
+                                             std::uint64_t maximum) const noexcept {
+    if (i >= w.count) return;
+    for (std::size_t k = i * touched_.size(); k < (i + 1) * touched_.size(); ++k)
+      prefetch_lines(w.values[k].data(), std::min<std::uint64_t>(maximum, w.values[k].size()));
+  }
+
+  /// The file, and the row's number in it: "data-00000-of-00002.arrow:17".
+  [[nodiscard]] std::string key(std::uint64_t index) const {
+    const manifest::place place = table_->locate(index);
+    return table_->key_of(place.shard, table_->row_of(place.shard, place.sample));
+  }
+  [[nodiscard]] std::string url(std::uint64_t index) const {
+    return table_->path(table_->locate(index).shard);
+  }
+  /// That of the session.
+  [[nodiscard]] session_report report() const { return report_of(session_); }
+  void cancel_reads() const noexcept { end_reads(session_); }
+  /// The mean size of a row.
+  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
+    const std::uint64_t rows = table_->shards.samples();
+    return rows == 0 ? 0 : table_->shards.payload() / rows;
+  }
+
+ private:
+  // After all offsets were asked for, so that these arrive together.
+  void find_values(worker& w) const noexcept {
+    auto value = w.values.begin();
+    for (const auto& one : std::span(w.next).first(w.count)) {
+      const std::uint64_t row = one.batch ? table_->row_of(one.place.shard, one.place.sample) : 0;
+      for (const std::size_t leaf : touched_)
+        *value++ = one.batch ? arrow_value_bytes(one.batch->leaves[leaf], row) : bytes_view();
+    }
+  }
+  // A batch that is in memory, and stays there until the next look ahead.
+  [[nodiscard]] const arrow_batch* find_ahead(std::size_t shard, worker& w) const noexcept {
+    for (auto& one : w.ahead)
+      if (one.batch && one.shard == shard) {
+        one.used = true;
+        return one.batch.get();
+      }
+    for (auto& one : w.ahead)
+      if (!one.used) {
+        one.batch = batches_.find_kept(shard);
+        one.shard = shard;
+        one.used = static_cast<bool>(one.batch);
+        return one.batch.get();
+      }
+    return nullptr;
+  }
+  void move_to(worker& w, std::uint64_t index) const {
+    const manifest::place place = table_->locate(index);
+    w.begin = w.end = 0;  // if it cannot be read, the worker has none
+    w.batch = &batches_.get(session_, place.shard, w.held);
+    w.shard = place.shard;
+    w.begin = place.first;
+    w.end = place.first + table_->shards.shards()[place.shard].samples;
+  }
+
+  shared<const Known> table_;
+  mutable session_type session_;  // a session may be used by many threads
+  Batches batches_;
+  std::vector<std::size_t> touched_;  // the leaves whose memory is prefetched
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/where.hpp
 
 namespace penstock::inline v0_1 {
@@ -52545,6 +52549,74 @@ PENSTOCK_INLINE bool bound_test::must_hold(const column_bounds& within) const {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/tables/table_source.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The base of sources of rows in Arrow's form: `Files` knows the files, and `Batches` has those batches of a
+/// run that are in memory.
+template <class Source, class Storage, class Files, class Batches>
+class table_source : public opens_as_plan<Source> {
+ public:
+  using penstock_part = source_tag;
+  using element = arrow_row<Files>;
+  using reader = arrow_rows<Storage, Files, stored_in<Files, Storage>, Batches>;
+
+  /// The rows of all files, or those that filters left.
+  [[nodiscard]] std::uint64_t size() const noexcept { return table_->shards.samples(); }
+  /// Where the batches begin that are read at once.
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
+    return table_->shards.starts();
+  }
+  /// These batches, as shards.
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return table_->shards; }
+  /// Covers what decides which rows there are and what they hold.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return table_->mark; }
+  [[nodiscard]] std::string describe() const { return table_->describe(); }
+  [[nodiscard]] std::vector<source_field> fields() const { return table_->fields(); }
+  /// The columns' types, as the children of a struct.
+  [[nodiscard]] const arrow_type& schema() const noexcept {
+    if constexpr (requires { *table_->schema; })
+      return *table_->schema;
+    else
+      return table_->schema;
+  }
+
+  /// Only these columns; see `columns`.
+  [[nodiscard]] friend Source operator|(Source source, column_list names)
+    requires requires(Files& shown) { shown.show(names.names); }
+  {
+    return std::move(source).changed([&](Files& shown) { shown.show(names.names); });
+  }
+
+ protected:
+  using files = stored_in<Files, Storage>;
+
+  /// `args`: what `Files` takes besides a storage's facts and a session.
+  template <class... Args>
+  explicit table_source(Storage where, Args&&... args) {
+    auto session = where.connect();
+    Files found(facts_of(where), session, std::forward<Args>(args)...);
+    table_.reset(new const files(std::move(where), std::move(found)));
+  }
+
+  /// The source with other files.
+  template <class Change>
+  [[nodiscard]] Source changed(Change&& change) const {
+    Source made(static_cast<const Source&>(*this));
+    files other(*table_);
+    change(other);
+    made.table_.reset(new const files(std::move(other)));
+    return made;
+  }
+  [[nodiscard]] const shared<const files>& table() const noexcept { return table_; }
+
+ private:
+  shared<const files> table_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/storage/mapped_file.hpp
 
 namespace penstock::inline v0_1 {
@@ -52789,54 +52861,20 @@ std::optional<std::size_t> unpack_arrow_buffer(bytes_view packed, mutable_bytes 
 
 /// The source that `arrow_ipc` makes of Arrow files.
 template <storage Storage>
-class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
-  using files = detail::stored_in<detail::ipc_files, Storage>;
-
+class arrow_ipc_source : public detail::table_source<arrow_ipc_source<Storage>, Storage, detail::ipc_files,
+                                                     detail::ipc_batches> {
  public:
-  using penstock_part = source_tag;
-  using element = detail::arrow_row<detail::ipc_files>;
+  using typename arrow_ipc_source::table_source::reader;
   static constexpr std::string_view source_name = "arrow_ipc";
 
-  using reader = detail::arrow_rows<Storage, detail::ipc_files, files, detail::ipc_batches>;
-
   arrow_ipc_source(Storage where, arrow_ipc_options options, detail::ipc_batches::unpack_call unpack)
-      : table_(made(std::move(where))), options_(options), unpack_(unpack) {}
+      : arrow_ipc_source::table_source(std::move(where)), options_(options), unpack_(unpack) {}
 
-  /// The rows of all files.
-  [[nodiscard]] std::uint64_t size() const noexcept { return table_->shards.samples(); }
-  /// Where batches of rows begin.
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return table_->shards.starts();
-  }
-  /// The batches, as shards.
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return table_->shards; }
-  /// Covers the columns, and each batch's file, place, size and rows.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return table_->mark; }
-  [[nodiscard]] std::string describe() const { return table_->describe(); }
-  [[nodiscard]] std::vector<source_field> fields() const { return table_->fields(); }
-  /// The columns' types, as the children of a struct.
-  [[nodiscard]] const arrow_type& schema() const noexcept { return table_->schema; }
   [[nodiscard]] reader connect(const projection& used = {}) const {
-    return reader(table_, used, detail::ipc_limits{options_.keep, options_.limit}, unpack_);
-  }
-
-  /// Only these columns; see `columns`.
-  [[nodiscard]] friend arrow_ipc_source operator|(arrow_ipc_source source, column_list names) {
-    files changed(*source.table_);
-    changed.show(names.names);
-    source.table_.reset(new const files(std::move(changed)));
-    return source;
+    return reader(this->table(), used, detail::ipc_limits{options_.keep, options_.limit}, unpack_);
   }
 
  private:
-  static shared<const files> made(Storage where) {
-    auto session = where.connect();
-    const storage_facts facts = facts_of(where);
-    detail::ipc_files found(facts, session);
-    return shared<const files>(new const files(std::move(where), std::move(found)));
-  }
-
-  shared<const files> table_;
   arrow_ipc_options options_;
   detail::ipc_batches::unpack_call unpack_;
 };
@@ -66252,7 +66290,9 @@ struct codec_words<C, void> {
   static constexpr std::string_view value = C::codec_name;
 };
 
-[[gnu::cold]] void name_codec(error& e, std::string_view codec);
+[[gnu::cold]] inline void name_codec(error& e, std::string_view codec) {
+  e.in_stage(text({"decode<", codec, ">"}));
+}
 
 /// Runs a codec and adds its name to errors.
 template <class C, class In, class Scratch>
@@ -66508,16 +66548,6 @@ struct decode_stage {
 
 template <class... Codecs>
 inline constexpr decode_stage<Codecs...> decode{};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/stage/decode.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE void detail::name_codec(error& e, std::string_view codec) {
-  e.in_stage(text({"decode<", codec, ">"}));
-}
 
 }  // namespace penstock::inline v0_1
 
@@ -78224,6 +78254,16 @@ namespace detail {
 /// The name of a file of deletion vectors, from the table's folder: a prefix, and a UUID in Z85.
 [[nodiscard]] std::string deletion_vector_name(std::string_view text);
 
+/// The bytes of a deletion vector of `size` bytes that a file has at `offset`, as tables of Delta and of
+/// Iceberg have it: the size, the vector, and its CRC-32. The file begins with `magic`. Throws errc::format
+/// for a file that has none of that size there, and errc::checksum.
+///
+/// Source: Delta, PROTOCOL.md, "Deletion Vector File Storage Format"; Apache Iceberg, "Puffin Spec",
+/// "deletion-vector-v1 blob type".
+[[nodiscard]] std::vector<std::byte> deletion_vector_in_file(session_view session, object_id file,
+                                                             std::string_view magic, std::uint64_t offset,
+                                                             std::uint64_t size);
+
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
@@ -78355,32 +78395,6 @@ PENSTOCK_INLINE std::string deletion_vector_name(std::string_view text) {
   }
   return name + ".bin";
 }
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tables/deletion_vector_file.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The bytes of a deletion vector of `size` bytes that a file has at `offset`, as tables of Delta and of
-/// Iceberg have it: the size, the vector, and its CRC-32. The file begins with `magic`. Throws errc::format
-/// for a file that has none of that size there, and errc::checksum.
-///
-/// Source: Delta, PROTOCOL.md, "Deletion Vector File Storage Format"; Apache Iceberg, "Puffin Spec",
-/// "deletion-vector-v1 blob type".
-[[nodiscard]] std::vector<std::byte> deletion_vector_in_file(session_view session, object_id file,
-                                                             std::string_view magic, std::uint64_t offset,
-                                                             std::uint64_t size);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tables/deletion_vector_file.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
 
 /// CRC-32 of gzip. Deletion vectors are read once per plan, so that a table would gain nothing.
 [[nodiscard]] PENSTOCK_INLINE std::uint32_t deletion_vector_checksum(bytes_view bytes) noexcept {
