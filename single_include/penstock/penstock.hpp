@@ -6214,6 +6214,15 @@ struct image_expression {
     return {dense, shape()};
   }
 
+ protected:
+  /// What `draw` writes, in the scratch's `pixels`: for `read`.
+  [[nodiscard]] view_type drawn(const image_part& part) const {
+    T* const pixels = room_for<T>(self().memory().pixels, std::size_t{part.width} * part.height * Channels);
+    self().draw(part,
+                destination<T>(pixels, extents(std::size_t{part.height}, std::size_t{part.width}, Channels)));
+    return {pixels, part.size()};
+  }
+
  private:
   [[nodiscard]] const Self& self() const noexcept { return static_cast<const Self&>(*this); }
 };
@@ -6605,6 +6614,17 @@ inline void number_out_of_range(bytes_view bytes, std::initializer_list<piece> r
   throw error(errc::format, {"the number ", quoted(bytes), " is out of range", text(range)});
 }
 
+/// The number that the bytes are; `refuse()` throws for one that does not fit.
+template <class T, class Refuse>
+[[nodiscard]] T number_in(bytes_view bytes, std::string_view expected, Refuse&& refuse) {
+  const std::string_view digits = trimmed_number(text_of(bytes));
+  T value{};
+  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
+  if (failure == std::errc::result_out_of_range) refuse();
+  no_number(bytes, expected);
+}
+
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
@@ -6631,13 +6651,9 @@ struct floating_as {
   template <byte_element Bytes>
   [[nodiscard]] T decode(const Bytes& in, no_scratch&) const {
     const bytes_view bytes = as_bytes(in);
-    const std::string_view digits = detail::trimmed_number(text_of(bytes));
-    T value{};
-    const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
-    if (failure == std::errc::result_out_of_range)
+    return detail::number_in<T>(bytes, "real number", [&] {
       detail::number_out_of_range(bytes, {" for a real number of ", sizeof(T) * 8, " bits"});
-    detail::no_number(bytes, "real number");
+    });
   }
 };
 
@@ -6705,14 +6721,10 @@ struct integer_as {
   template <byte_element Bytes>
   [[nodiscard]] T decode(const Bytes& in, no_scratch&) const {
     const bytes_view bytes = as_bytes(in);
-    const std::string_view digits = detail::trimmed_number(text_of(bytes));
-    T value{};
-    const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
-    if (failure == std::errc::result_out_of_range)
+    return detail::number_in<T>(bytes, "decimal whole number", [&] {
       detail::number_out_of_range(bytes, {": it must be from ", std::numeric_limits<T>::min(), " to ",
                                           std::numeric_limits<T>::max()});
-    detail::no_number(bytes, "decimal whole number");
+    });
   }
 };
 
@@ -11511,11 +11523,7 @@ class mirrored : public image_expression<mirrored<I>, typename I::value_type, I:
 
   [[nodiscard]] pixel_view<value_type, I::channels> read(const image_part& part) const {
     if (how_ == mirroring::none) return image_.read(part);
-    value_type* const pixels =
-        room_for<value_type>(scratch_->pixels, std::size_t{part.width} * part.height * I::channels);
-    draw(part, destination<value_type>(
-                   pixels, extents(std::size_t{part.height}, std::size_t{part.width}, I::channels)));
-    return {pixels, part.size()};
+    return this->drawn(part);
   }
 
   void draw(const image_part& part, const destination<value_type>& into) const {
@@ -11751,11 +11759,7 @@ class padded : public image_expression<padded<I>, typename I::value_type, I::cha
 
   [[nodiscard]] pixel_view<value_type, I::channels> read(const image_part& part) const {
     if (within(part)) return image_.read(shifted(part));
-    value_type* const pixels =
-        room_for<value_type>(scratch_->pixels, std::size_t{part.width} * part.height * I::channels);
-    draw(part, destination<value_type>(
-                   pixels, extents(std::size_t{part.height}, std::size_t{part.width}, I::channels)));
-    return {pixels, part.size()};
+    return this->drawn(part);
   }
 
   void draw(const image_part& part, const destination<value_type>& into) const {
@@ -47912,314 +47916,6 @@ PENSTOCK_INLINE std::vector<std::string> tfrecord_paths(const std::string& patte
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/manifest.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The shards of a dataset: their names, bytes and numbers of samples, with a fingerprint of them all.
-///
-/// The fingerprint is a function of each shard's name without its folders, of its size, its number of samples
-/// and a checksum of its index: it does not change when the dataset is copied elsewhere, and does change when
-/// a key, or the offset or size of a member, does. Different bytes in a member of unchanged offset and size
-/// go unnoticed, because noticing them would mean reading everything. Copies share their tables. Threads: any
-/// number at once; a manifest is const once made.
-class manifest {
- public:
-  struct shard {
-    std::string name;
-    std::uint64_t bytes = 0;  ///< size of the file
-    std::uint64_t samples = 0;
-    std::uint64_t payload = 0;  ///< bytes in the members of samples
-    std::uint64_t content = 0;  ///< checksum of the index: the place of each member, and all keys
-    /// When the file was last changed, in nanoseconds since 1970; 0: unknown. Not in the fingerprint.
-    std::uint64_t stamp = 0;
-    /// A tar archive without end-of-archive blocks: it may be cut off. Not in the fingerprint.
-    bool unended = false;
-  };
-  /// The location of a sample: the number of its shard, and its number within the shard.
-  struct place {
-    std::size_t shard = 0;
-    std::uint64_t sample = 0;
-    std::uint64_t first = 0;  ///< the number of the shard's first sample in the dataset
-  };
-
-  manifest() : manifest(std::vector<shard>{}) {}
-  explicit manifest(std::vector<shard> shards);
-
-  [[nodiscard]] std::span<const shard> shards() const noexcept;
-  [[nodiscard]] std::uint64_t samples() const noexcept { return tables_->samples; }
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return tables_->bytes; }
-  [[nodiscard]] std::uint64_t payload() const noexcept { return tables_->payload; }
-  /// How many shards are tar archives without end-of-archive blocks.
-  [[nodiscard]] std::uint64_t unended() const noexcept { return tables_->unended; }
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return tables_->fingerprint; }
-  /// Where each non-empty shard begins, and last the number of samples.
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return tables_->starts; }
-
-  /// The place of sample `index`, which must be less than `samples()`. Logarithmic in the number of shards.
-  [[nodiscard]] place locate(std::uint64_t index) const noexcept;
-
- private:
-  // Empty samples take no space, so headers alone can announce more samples than can be counted.
-  static constexpr std::uint64_t max_samples = std::uint64_t{1} << 62;
-
-  struct tables {
-    std::vector<shard> shards;
-    std::vector<std::size_t> filled;  // the shards that have samples
-    shared<const std::vector<std::uint64_t>> starts;
-    std::uint64_t samples = 0;
-    double shards_per_sample = 0;
-    std::uint64_t bytes = 0;
-    std::uint64_t payload = 0;
-    std::uint64_t unended = 0;
-    std::uint64_t fingerprint = 0;
-  };
-  shared<const tables> tables_;
-};
-
-/// A manifest as text, to send to other processes or keep in a file: `penstock manifest 2` and the number of
-/// shards; then a line for each shard with its bytes, samples, payload, content, stamp, 1 if it is unended
-/// and 0 if not, the length of its name in bytes, and the name.
-[[nodiscard]] std::string to_string(const manifest& all);
-
-/// Reads text written by `to_string`; anything else throws `errc::format` with the offset.
-[[nodiscard]] manifest manifest_from_string(std::string_view text);
-
-namespace detail {
-[[nodiscard]] manifest manifest_in(session_view session, storage_facts where);
-}  // namespace detail
-
-/// Reads the manifest that is kept in a storage as text: beside the shards in their store, so that opening a
-/// dataset sends no request per shard.
-///
-///     std::ofstream("train.manifest") << to_string(manifest());
-///     const manifest known = read_manifest(file("train.manifest"));
-///
-/// In: a storage of one object. Its shards' names are those that `to_string` was given: a manifest of local
-/// files does not fit a server's names.
-/// Errors: those of the storage; errc::argument for any other number of objects; errc::format with the name.
-template <storage Storage>
-[[nodiscard]] manifest read_manifest(const Storage& where) {
-  auto session = where.connect();
-  return detail::manifest_in(session, facts_of(where));
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/manifest.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE manifest::manifest(std::vector<shard> shards) {
-  shared<tables> made(new tables());
-  shared<std::vector<std::uint64_t>> begins(new std::vector<std::uint64_t>());
-  penstock::fingerprint mark;
-  mark.add("manifest", shards.size());
-  for (std::size_t i = 0; i < shards.size(); ++i) {
-    const shard& s = shards[i];
-    if (s.samples != 0) {
-      begins->push_back(made->samples);
-      made->filled.push_back(i);
-    }
-    if (s.samples > max_samples - made->samples) {
-      throw error(errc::limit, {"the files hold more than ", max_samples, " samples together"})
-          .in_file(s.name);
-    }
-    made->samples += s.samples;
-    made->payload += s.payload;
-    made->bytes += s.bytes;
-    made->unended += s.unended ? 1 : 0;
-    mark.add(std::string_view(s.name).substr(s.name.rfind('/') + 1), s.bytes, s.samples, s.content);
-  }
-  if (begins->empty()) begins->push_back(0);
-  if (made->samples != 0)
-    made->shards_per_sample = static_cast<double>(begins->size()) / static_cast<double>(made->samples);
-  begins->push_back(made->samples);
-  made->fingerprint = mark.value();
-  made->starts = std::move(begins);
-  made->shards = std::move(shards);
-  tables_ = std::move(made);
-}
-
-PENSTOCK_INLINE manifest::place manifest::locate(std::uint64_t index) const noexcept {
-  const auto& starts = *tables_->starts;
-  // Shards are mostly of equal size; a search for each of many samples misses the branch predictor.
-  auto which = static_cast<std::size_t>(static_cast<double>(index) * tables_->shards_per_sample);
-  if (which + 1 >= starts.size() || index < starts[which] || index >= starts[which + 1]) {
-    const auto after = std::upper_bound(starts.begin(), starts.end(), index);
-    which = static_cast<std::size_t>(after - starts.begin()) - 1;
-  }
-  return {tables_->filled[which], index - starts[which], starts[which]};
-}
-
-PENSTOCK_INLINE std::string to_string(const manifest& all) {
-  std::string text = "penstock manifest 2 " + std::to_string(all.shards().size()) + "\n";
-  for (const manifest::shard& s : all.shards()) {
-    for (const std::uint64_t number : {s.bytes, s.samples, s.payload, s.content, s.stamp,
-                                       std::uint64_t{s.unended}, std::uint64_t{s.name.size()}})
-      text.append(std::to_string(number)).append(" ");
-    text.append(s.name).append("\n");
-  }
-  return text;
-}
-
-PENSTOCK_INLINE manifest manifest_from_string(std::string_view text) {
-  std::size_t at = 0;
-  const auto fail = [&at](std::string_view wanted) {
-    throw error(errc::format, {"this is not a manifest, or it was cut or edited: expected ", wanted})
-        .at_offset(at);
-  };
-  const auto expect = [&](std::string_view wanted, std::string_view called) {
-    if (text.substr(at, wanted.size()) != wanted) fail(called);
-    at += wanted.size();
-  };
-  const auto number = [&](std::string_view after, std::string_view called) {
-    std::uint64_t value = 0;
-    const auto [end, failure] = std::from_chars(text.data() + at, text.data() + text.size(), value);
-    if (failure != std::errc{}) fail("a number of 64 bits");
-    at = static_cast<std::size_t>(end - text.data());
-    expect(after, called);
-    return value;
-  };
-  expect("penstock manifest 2 ", "'penstock manifest 2'");
-  const std::uint64_t count = number("\n", "the end of the line");
-  std::vector<manifest::shard> shards;
-  for (std::uint64_t i = 0; i < count; ++i) {  // grows only as the text is read, whatever count it announces
-    manifest::shard one;
-    for (std::uint64_t* field : {&one.bytes, &one.samples, &one.payload, &one.content, &one.stamp})
-      *field = number(" ", "a blank");
-    const std::uint64_t unended = number(" ", "a blank");
-    if (unended > 1) fail("0 or 1, and a blank");
-    one.unended = unended == 1;
-    const std::uint64_t length = number(" ", "a blank");
-    if (length > text.size() - at) fail("the name of a shard");
-    one.name = text.substr(at, static_cast<std::size_t>(length));
-    at += one.name.size();
-    expect("\n", "the end of the line");
-    shards.push_back(std::move(one));
-  }
-  if (at != text.size()) fail("the end");
-  return manifest(std::move(shards));
-}
-
-PENSTOCK_INLINE std::span<const manifest::shard> manifest::shards() const noexcept { return tables_->shards; }
-
-PENSTOCK_INLINE manifest detail::manifest_in(session_view session, storage_facts where) {
-  if (where.names.size() != 1) {
-    throw error(errc::argument,
-                {"a manifest is one object, and the storage has ", where.names.size(), "; name the one"});
-  }
-  try {
-    const object_bytes text = session.range(0, 0, session.size(0));
-    return manifest_from_string(text_of(text));
-  } catch (error& e) {
-    e.in_file(where.names[0]);
-    throw;
-  }
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/files/known_files.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The files of a dataset as they were when its plan was made.
-struct known_files {
-  manifest shards;
-  std::vector<object_version> versions;  // by shard
-  std::vector<object_id> objects;        // by shard; empty if shard `i` is object `i`
-  std::vector<std::uint64_t> ends;       // by object: `ends_of`; 0: not known
-
-  [[nodiscard]] object_id object(std::size_t shard) const noexcept {
-    return objects.empty() ? static_cast<object_id>(shard) : objects[shard];
-  }
-  [[nodiscard]] const std::string& path(std::size_t shard) const { return shards.shards()[shard].name; }
-  /// The place of a sample; throws `errc::argument` if there is no such sample.
-  [[nodiscard]] manifest::place locate(std::uint64_t index) const {
-    if (index >= shards.samples()) no_such_sample(index);
-    return shards.locate(index);
-  }
-  /// Throws `errc::io` if a file has changed since the plan was made, or was replaced by another one of its
-  /// size and time whose first or last 4 KiB are others. Call it when a run first reads the file.
-  void compare(session_view session, std::size_t shard) const;
-  /// The first of these alone, by the version.
-  void compare_version(session_view session, std::size_t shard) const;
-  /// Notes the ends of an object, for `compare`.
-  void learn_ends(object_id id, std::uint64_t hash);
-
- private:
-  [[noreturn]] void no_such_sample(std::uint64_t index) const;
-};
-
-/// What a plan knows about files, and the storage that holds them.
-template <class Known, storage Storage>
-struct stored_in : Known {
-  Storage where;
-
-  template <class... Args>
-  explicit stored_in(Storage given, Args&&... args)
-      : Known(std::forward<Args>(args)...), where(std::move(given)) {}
-};
-
-/// A hash of the first and the last 4 KiB of a file: two small reads, whatever its size.
-[[nodiscard]] std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size);
-/// The same, or 0 where nothing need be read, since the object's version is a tag of its bytes.
-[[nodiscard]] std::uint64_t ends_of(session_view session, object_id object, std::uint64_t size);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/files/known_files.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE void known_files::compare_version(session_view session, std::size_t shard) const {
-  if (!session.has_version(object(shard), versions[shard]))
-    throw error(errc::io, "the file was changed after the dataset was opened; open it again")
-        .in_file(path(shard));
-}
-
-PENSTOCK_INLINE void known_files::compare(session_view session, std::size_t shard) const {
-  compare_version(session, shard);
-  const object_id id = object(shard);
-  if (id >= ends.size() || ends[id] == 0 || session.tagged(id)) return;
-  const bool same = hash_of_file(session, id, versions[shard].size) == ends[id];
-  session.confirm(id);
-  if (!same)
-    throw error(
-        errc::io,
-        "the file was replaced after the dataset was opened, by another one of the same size and time; "
-        "open it again")
-        .in_file(path(shard))
-        .recurring();
-}
-
-PENSTOCK_INLINE void known_files::learn_ends(object_id id, std::uint64_t hash) {
-  if (ends.size() <= id) ends.resize(std::size_t{id} + 1);
-  ends[id] = hash;
-}
-
-PENSTOCK_INLINE void known_files::no_such_sample(std::uint64_t index) const {
-  throw error(errc::argument, {"there is no sample ", index, ": the dataset has ", shards.samples()});
-}
-
-PENSTOCK_INLINE std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size) {
-  const std::uint64_t part = std::min<std::uint64_t>(size, 4_KiB);
-  object_bytes bytes = session.range(object, 0, part);
-  const std::uint64_t first = hash_bytes(size, bytes);
-  bytes = session.range(object, size - part, part, std::move(bytes));
-  return hash_bytes(first, bytes);
-}
-PENSTOCK_INLINE std::uint64_t ends_of(session_view session, object_id object, std::uint64_t size) {
-  return session.tagged(object) ? 0 : hash_of_file(session, object, size);
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/source/files/size_requests.hpp
 
 namespace penstock::inline v0_1 {
@@ -49060,6 +48756,314 @@ PENSTOCK_INLINE void shard_stream::reserve(std::size_t count) {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/manifest.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The shards of a dataset: their names, bytes and numbers of samples, with a fingerprint of them all.
+///
+/// The fingerprint is a function of each shard's name without its folders, of its size, its number of samples
+/// and a checksum of its index: it does not change when the dataset is copied elsewhere, and does change when
+/// a key, or the offset or size of a member, does. Different bytes in a member of unchanged offset and size
+/// go unnoticed, because noticing them would mean reading everything. Copies share their tables. Threads: any
+/// number at once; a manifest is const once made.
+class manifest {
+ public:
+  struct shard {
+    std::string name;
+    std::uint64_t bytes = 0;  ///< size of the file
+    std::uint64_t samples = 0;
+    std::uint64_t payload = 0;  ///< bytes in the members of samples
+    std::uint64_t content = 0;  ///< checksum of the index: the place of each member, and all keys
+    /// When the file was last changed, in nanoseconds since 1970; 0: unknown. Not in the fingerprint.
+    std::uint64_t stamp = 0;
+    /// A tar archive without end-of-archive blocks: it may be cut off. Not in the fingerprint.
+    bool unended = false;
+  };
+  /// The location of a sample: the number of its shard, and its number within the shard.
+  struct place {
+    std::size_t shard = 0;
+    std::uint64_t sample = 0;
+    std::uint64_t first = 0;  ///< the number of the shard's first sample in the dataset
+  };
+
+  manifest() : manifest(std::vector<shard>{}) {}
+  explicit manifest(std::vector<shard> shards);
+
+  [[nodiscard]] std::span<const shard> shards() const noexcept;
+  [[nodiscard]] std::uint64_t samples() const noexcept { return tables_->samples; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return tables_->bytes; }
+  [[nodiscard]] std::uint64_t payload() const noexcept { return tables_->payload; }
+  /// How many shards are tar archives without end-of-archive blocks.
+  [[nodiscard]] std::uint64_t unended() const noexcept { return tables_->unended; }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return tables_->fingerprint; }
+  /// Where each non-empty shard begins, and last the number of samples.
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return tables_->starts; }
+
+  /// The place of sample `index`, which must be less than `samples()`. Logarithmic in the number of shards.
+  [[nodiscard]] place locate(std::uint64_t index) const noexcept;
+
+ private:
+  // Empty samples take no space, so headers alone can announce more samples than can be counted.
+  static constexpr std::uint64_t max_samples = std::uint64_t{1} << 62;
+
+  struct tables {
+    std::vector<shard> shards;
+    std::vector<std::size_t> filled;  // the shards that have samples
+    shared<const std::vector<std::uint64_t>> starts;
+    std::uint64_t samples = 0;
+    double shards_per_sample = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t payload = 0;
+    std::uint64_t unended = 0;
+    std::uint64_t fingerprint = 0;
+  };
+  shared<const tables> tables_;
+};
+
+/// A manifest as text, to send to other processes or keep in a file: `penstock manifest 2` and the number of
+/// shards; then a line for each shard with its bytes, samples, payload, content, stamp, 1 if it is unended
+/// and 0 if not, the length of its name in bytes, and the name.
+[[nodiscard]] std::string to_string(const manifest& all);
+
+/// Reads text written by `to_string`; anything else throws `errc::format` with the offset.
+[[nodiscard]] manifest manifest_from_string(std::string_view text);
+
+namespace detail {
+[[nodiscard]] manifest manifest_in(session_view session, storage_facts where);
+}  // namespace detail
+
+/// Reads the manifest that is kept in a storage as text: beside the shards in their store, so that opening a
+/// dataset sends no request per shard.
+///
+///     std::ofstream("train.manifest") << to_string(manifest());
+///     const manifest known = read_manifest(file("train.manifest"));
+///
+/// In: a storage of one object. Its shards' names are those that `to_string` was given: a manifest of local
+/// files does not fit a server's names.
+/// Errors: those of the storage; errc::argument for any other number of objects; errc::format with the name.
+template <storage Storage>
+[[nodiscard]] manifest read_manifest(const Storage& where) {
+  auto session = where.connect();
+  return detail::manifest_in(session, facts_of(where));
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/manifest.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE manifest::manifest(std::vector<shard> shards) {
+  shared<tables> made(new tables());
+  shared<std::vector<std::uint64_t>> begins(new std::vector<std::uint64_t>());
+  penstock::fingerprint mark;
+  mark.add("manifest", shards.size());
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const shard& s = shards[i];
+    if (s.samples != 0) {
+      begins->push_back(made->samples);
+      made->filled.push_back(i);
+    }
+    if (s.samples > max_samples - made->samples) {
+      throw error(errc::limit, {"the files hold more than ", max_samples, " samples together"})
+          .in_file(s.name);
+    }
+    made->samples += s.samples;
+    made->payload += s.payload;
+    made->bytes += s.bytes;
+    made->unended += s.unended ? 1 : 0;
+    mark.add(std::string_view(s.name).substr(s.name.rfind('/') + 1), s.bytes, s.samples, s.content);
+  }
+  if (begins->empty()) begins->push_back(0);
+  if (made->samples != 0)
+    made->shards_per_sample = static_cast<double>(begins->size()) / static_cast<double>(made->samples);
+  begins->push_back(made->samples);
+  made->fingerprint = mark.value();
+  made->starts = std::move(begins);
+  made->shards = std::move(shards);
+  tables_ = std::move(made);
+}
+
+PENSTOCK_INLINE manifest::place manifest::locate(std::uint64_t index) const noexcept {
+  const auto& starts = *tables_->starts;
+  // Shards are mostly of equal size; a search for each of many samples misses the branch predictor.
+  auto which = static_cast<std::size_t>(static_cast<double>(index) * tables_->shards_per_sample);
+  if (which + 1 >= starts.size() || index < starts[which] || index >= starts[which + 1]) {
+    const auto after = std::upper_bound(starts.begin(), starts.end(), index);
+    which = static_cast<std::size_t>(after - starts.begin()) - 1;
+  }
+  return {tables_->filled[which], index - starts[which], starts[which]};
+}
+
+PENSTOCK_INLINE std::string to_string(const manifest& all) {
+  std::string text = "penstock manifest 2 " + std::to_string(all.shards().size()) + "\n";
+  for (const manifest::shard& s : all.shards()) {
+    for (const std::uint64_t number : {s.bytes, s.samples, s.payload, s.content, s.stamp,
+                                       std::uint64_t{s.unended}, std::uint64_t{s.name.size()}})
+      text.append(std::to_string(number)).append(" ");
+    text.append(s.name).append("\n");
+  }
+  return text;
+}
+
+PENSTOCK_INLINE manifest manifest_from_string(std::string_view text) {
+  std::size_t at = 0;
+  const auto fail = [&at](std::string_view wanted) {
+    throw error(errc::format, {"this is not a manifest, or it was cut or edited: expected ", wanted})
+        .at_offset(at);
+  };
+  const auto expect = [&](std::string_view wanted, std::string_view called) {
+    if (text.substr(at, wanted.size()) != wanted) fail(called);
+    at += wanted.size();
+  };
+  const auto number = [&](std::string_view after, std::string_view called) {
+    std::uint64_t value = 0;
+    const auto [end, failure] = std::from_chars(text.data() + at, text.data() + text.size(), value);
+    if (failure != std::errc{}) fail("a number of 64 bits");
+    at = static_cast<std::size_t>(end - text.data());
+    expect(after, called);
+    return value;
+  };
+  expect("penstock manifest 2 ", "'penstock manifest 2'");
+  const std::uint64_t count = number("\n", "the end of the line");
+  std::vector<manifest::shard> shards;
+  for (std::uint64_t i = 0; i < count; ++i) {  // grows only as the text is read, whatever count it announces
+    manifest::shard one;
+    for (std::uint64_t* field : {&one.bytes, &one.samples, &one.payload, &one.content, &one.stamp})
+      *field = number(" ", "a blank");
+    const std::uint64_t unended = number(" ", "a blank");
+    if (unended > 1) fail("0 or 1, and a blank");
+    one.unended = unended == 1;
+    const std::uint64_t length = number(" ", "a blank");
+    if (length > text.size() - at) fail("the name of a shard");
+    one.name = text.substr(at, static_cast<std::size_t>(length));
+    at += one.name.size();
+    expect("\n", "the end of the line");
+    shards.push_back(std::move(one));
+  }
+  if (at != text.size()) fail("the end");
+  return manifest(std::move(shards));
+}
+
+PENSTOCK_INLINE std::span<const manifest::shard> manifest::shards() const noexcept { return tables_->shards; }
+
+PENSTOCK_INLINE manifest detail::manifest_in(session_view session, storage_facts where) {
+  if (where.names.size() != 1) {
+    throw error(errc::argument,
+                {"a manifest is one object, and the storage has ", where.names.size(), "; name the one"});
+  }
+  try {
+    const object_bytes text = session.range(0, 0, session.size(0));
+    return manifest_from_string(text_of(text));
+  } catch (error& e) {
+    e.in_file(where.names[0]);
+    throw;
+  }
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/known_files.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The files of a dataset as they were when its plan was made.
+struct known_files {
+  manifest shards;
+  std::vector<object_version> versions;  // by shard
+  std::vector<object_id> objects;        // by shard; empty if shard `i` is object `i`
+  std::vector<std::uint64_t> ends;       // by object: `ends_of`; 0: not known
+
+  [[nodiscard]] object_id object(std::size_t shard) const noexcept {
+    return objects.empty() ? static_cast<object_id>(shard) : objects[shard];
+  }
+  [[nodiscard]] const std::string& path(std::size_t shard) const { return shards.shards()[shard].name; }
+  /// The place of a sample; throws `errc::argument` if there is no such sample.
+  [[nodiscard]] manifest::place locate(std::uint64_t index) const {
+    if (index >= shards.samples()) no_such_sample(index);
+    return shards.locate(index);
+  }
+  /// Throws `errc::io` if a file has changed since the plan was made, or was replaced by another one of its
+  /// size and time whose first or last 4 KiB are others. Call it when a run first reads the file.
+  void compare(session_view session, std::size_t shard) const;
+  /// The first of these alone, by the version.
+  void compare_version(session_view session, std::size_t shard) const;
+  /// Notes the ends of an object, for `compare`.
+  void learn_ends(object_id id, std::uint64_t hash);
+
+ private:
+  [[noreturn]] void no_such_sample(std::uint64_t index) const;
+};
+
+/// What a plan knows about files, and the storage that holds them.
+template <class Known, storage Storage>
+struct stored_in : Known {
+  Storage where;
+
+  template <class... Args>
+  explicit stored_in(Storage given, Args&&... args)
+      : Known(std::forward<Args>(args)...), where(std::move(given)) {}
+};
+
+/// A hash of the first and the last 4 KiB of a file: two small reads, whatever its size.
+[[nodiscard]] std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size);
+/// The same, or 0 where nothing need be read, since the object's version is a tag of its bytes.
+[[nodiscard]] std::uint64_t ends_of(session_view session, object_id object, std::uint64_t size);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/files/known_files.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void known_files::compare_version(session_view session, std::size_t shard) const {
+  if (!session.has_version(object(shard), versions[shard]))
+    throw error(errc::io, "the file was changed after the dataset was opened; open it again")
+        .in_file(path(shard));
+}
+
+PENSTOCK_INLINE void known_files::compare(session_view session, std::size_t shard) const {
+  compare_version(session, shard);
+  const object_id id = object(shard);
+  if (id >= ends.size() || ends[id] == 0 || session.tagged(id)) return;
+  const bool same = hash_of_file(session, id, versions[shard].size) == ends[id];
+  session.confirm(id);
+  if (!same)
+    throw error(
+        errc::io,
+        "the file was replaced after the dataset was opened, by another one of the same size and time; "
+        "open it again")
+        .in_file(path(shard))
+        .recurring();
+}
+
+PENSTOCK_INLINE void known_files::learn_ends(object_id id, std::uint64_t hash) {
+  if (ends.size() <= id) ends.resize(std::size_t{id} + 1);
+  ends[id] = hash;
+}
+
+PENSTOCK_INLINE void known_files::no_such_sample(std::uint64_t index) const {
+  throw error(errc::argument, {"there is no sample ", index, ": the dataset has ", shards.samples()});
+}
+
+PENSTOCK_INLINE std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size) {
+  const std::uint64_t part = std::min<std::uint64_t>(size, 4_KiB);
+  object_bytes bytes = session.range(object, 0, part);
+  const std::uint64_t first = hash_bytes(size, bytes);
+  bytes = session.range(object, size - part, part, std::move(bytes));
+  return hash_bytes(first, bytes);
+}
+PENSTOCK_INLINE std::uint64_t ends_of(session_view session, object_id object, std::uint64_t size) {
+  return session.tagged(object) ? 0 : hash_of_file(session, object, size);
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/tables/arrow_batch.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -49082,383 +49086,6 @@ struct arrow_batch {
 };
 
 }  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/tables/arrow_member.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// A value of a row, as bytes and as what it is. Valid during the call that delivers its sample.
-class arrow_member_value {
- public:
-  using unfinished = void;
-
-  /// Not made of a cell, which costs more than reading a number does.
-  arrow_member_value(const arrow_leaf& leaf, std::uint64_t row) noexcept : leaf_(&leaf), row_(row) {}
-
-  /// The bytes of a binary value, a text or a value of fixed width; 0 for null and all others.
-  [[nodiscard]] std::uint64_t size() const;
-  void read_into(mutable_bytes into) const;
-  [[nodiscard]] bytes_view finish() const {
-    const arrow_cell found = cell();
-    return found.is_null() ? bytes_view() : found.bytes();
-  }
-  [[nodiscard]] arrow_cell cell() const { return leaf_->at(row_); }
-  /// Where the value is, if the column is nothing but numbers of this type; otherwise null.
-  [[nodiscard]] const std::byte* plain(arrow_number number) const noexcept {
-    return leaf_->plain == number ? leaf_->first + to_size(row_ * leaf_->width) : nullptr;
-  }
-  /// The numbers of the list, if the column is nothing but lists of fixed length of this type; otherwise
-  /// empty.
-  [[nodiscard]] bytes_view listed(arrow_number number) const noexcept {
-    if (leaf_->listed != number) return {};
-    return {leaf_->first + to_size(row_ * leaf_->width), to_size(leaf_->width)};
-  }
-  /// For a codec that reads bytes, whatever its name. Throws errc::missing for null, errc::format for a
-  /// column that has no bytes for it.
-  void check_codec(std::string_view codec) const;
-
- private:
-  const arrow_leaf* leaf_;
-  std::uint64_t row_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tables/arrow_member.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE std::uint64_t arrow_member_value::size() const {
-  const arrow_cell found = cell();
-  switch (found.type().layout) {
-    case arrow_layout::bytes32:
-    case arrow_layout::bytes64:
-    case arrow_layout::views:
-    case arrow_layout::fixed:
-      return found.is_null() ? 0 : found.bytes().size();
-    default:
-      return 0;
-  }
-}
-
-PENSTOCK_INLINE void arrow_member_value::read_into(mutable_bytes into) const {
-  const bytes_view found = finish();
-  if (into.size() != found.size())
-    throw error(errc::argument, {"a value of ", found.size(), " bytes was to be read into ", into.size()});
-  if (!into.empty()) std::memcpy(into.data(), found.data(), into.size());
-}
-
-PENSTOCK_INLINE void arrow_member_value::check_codec(std::string_view) const {
-  const arrow_cell found = cell();
-  const arrow_type& type = found.type();
-  const bool has_bytes = type.layout == arrow_layout::nothing || type.layout == arrow_layout::bytes32 ||
-                         type.layout == arrow_layout::bytes64 || type.layout == arrow_layout::views ||
-                         (type.layout == arrow_layout::fixed && type.number == arrow_number::none);
-  if (!has_bytes)
-    throw error(errc::format,
-                {"the column '", type.name, "' is of type ", type.text(),
-                 ", which is no bytes: read it with arrow_value<T>, or arrays with arrow_array<T>"});
-  if (found.is_null())
-    throw error(errc::missing, {"the value of the column '", type.name,
-                                "' is null: leave such samples out with bad_samples, or read it with "
-                                "arrow_value<std::optional<bytes>>"});
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tables/prefetch_arrow.hpp
-
-namespace penstock::inline v0_1::detail {
-
-// Always inline, as prefetch_lines.
-
-/// Prefetches the offsets of a row's value, if it has some.
-[[gnu::always_inline]] inline void prefetch_arrow_offsets(const arrow_leaf& leaf,
-                                                          std::uint64_t row) noexcept {
-  if (leaf.rows != 0) return;
-  const arrow_column& column = *leaf.column;
-  const arrow_layout layout = column.type->layout;
-  const bool wide = layout == arrow_layout::bytes64 || layout == arrow_layout::list64;
-  if (column.offsets != nullptr)
-    __builtin_prefetch(column.offsets + to_size(column.offset + leaf.add + row) * (wide ? 8 : 4));
-}
-
-/// The bytes of a row's value, to be prefetched: of fixed width, also in lists of fixed length, or bytes
-/// behind offsets. Empty for any other.
-[[nodiscard]] inline bytes_view arrow_value_bytes(const arrow_leaf& leaf, std::uint64_t row) noexcept {
-  if (row < leaf.rows) [[likely]]
-    return {leaf.first + to_size(row * leaf.width), to_size(leaf.width)};
-  const arrow_column& column = *leaf.column;
-  if (column.type->layout != arrow_layout::bytes32 || column.values == nullptr ||
-      row + leaf.add >= column.length)
-    return {};
-  std::uint32_t begin = 0, end = 0;
-  const std::byte* const offsets = column.offsets + 4 * to_size(column.offset + leaf.add + row);
-  std::memcpy(&begin, offsets, sizeof(begin));
-  std::memcpy(&end, offsets + 4, sizeof(end));
-  if (begin >= end || end > column.bytes) return {};
-  return {column.values + begin, end - begin};
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/tables/arrow_rows.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// What a worker keeps from row to row.
-struct arrow_row_memory {
-  struct place {
-    std::string_view name;
-    std::size_t i = 0;
-  };
-  std::string key;
-  std::array<place, 16> places{};  // of the columns that are asked for by name
-};
-
-/// A row of a dataset of columns, as an open sample with a member for each column.
-template <class Files>
-class arrow_row {
- public:
-  using is_open_sample = void;
-  using blob_type = arrow_member_value;
-
-  arrow_row(const Files& files, std::size_t shard, const arrow_batch& batch, std::uint64_t row,
-            arrow_row_memory& memory) noexcept
-      : files_(&files), batch_(&batch), shard_(shard), row_(row), memory_(&memory) {}
-
-  [[nodiscard]] std::string_view key() const { return memory_->key = files_->key_of(shard_, row_); }
-  [[nodiscard]] std::string_view url() const { return files_->path(shard_); }
-  [[nodiscard]] std::size_t size() const noexcept { return files_->leaves.size(); }
-  [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return files_->leaves[i]; }
-  /// The place of a column, or their number. The name must live as long as the program. Throws
-  /// errc::argument if two columns have it.
-  [[nodiscard]] std::size_t place_of(std::string_view name) const {
-    // Names often lie beside each other.
-    const std::uint64_t at = reinterpret_cast<std::uintptr_t>(name.data());
-    auto& known = memory_->places[to_size(at * 0x9e3779b97f4a7c15 >> 60)];
-    if (known.name.data() != name.data() || known.name.size() != name.size()) [[unlikely]]
-      known = {name, find_arrow_leaf(files_->leaves, name)};
-    return known.i;
-  }
-  [[nodiscard]] blob_type member(std::size_t i) const { return {batch_->leaves[i], row_}; }
-
- private:
-  const Files* files_;
-  const arrow_batch* batch_;
-  std::size_t shard_;
-  std::uint64_t row_;
-  arrow_row_memory* memory_;
-};
-
-/// A run's reader of a dataset of columns: a session, and the batches used so far. `Files` is a `known_files`
-/// that has `leaves`, `row_of(shard, sample)` and `key_of(shard, row)`; `Batches` says whether its batches
-/// may lie `in_place` in what the session shows, and has `get(session, shard, held)`, `find(shard)` for
-/// batches that stay, and `find_kept(shard)` for others that are in memory.
-template <class Storage, class Files, class Known, class Batches>
-class arrow_rows {
-  using session_type = typename Storage::session;
-
- public:
-  static constexpr bool shows_contiguous = true;
-
-  struct worker {
-    std::uint64_t begin = 0, end = 0;  // the rows of the current batch, in the dataset
-    std::size_t shard = 0;
-    const arrow_batch* batch = nullptr;
-    shared<const arrow_batch> held;
-    arrow_row_memory memory;
-    struct coming {
-      const arrow_batch* batch = nullptr;  // null if it is not in memory
-      manifest::place place;
-      std::uint64_t index = 0;
-    };
-    std::array<coming, 64> next{};   // the rows that come next
-    std::size_t count = 0;           // of those
-    std::size_t next_row = 0;        // of the one that is evaluated next
-    std::vector<bytes_view> values;  // of these rows, those that are prefetched
-    struct kept {
-      std::size_t shard = 0;
-      shared<const arrow_batch> batch;
-      bool used = false;
-    };
-    std::array<kept, 8> ahead{};  // batches of these rows that may go away otherwise
-  };
-
-  template <class... Args>
-  explicit arrow_rows(shared<const Known> known, const projection& used, Args&&... args)
-      : table_(std::move(known)),
-        session_(table_->where.connect()),
-        batches_(table_, used, std::forward<Args>(args)...) {
-    for (const std::string_view name : used.names()) (void)find_arrow_leaf(table_->leaves, name);
-    for (std::size_t i = 0; i < table_->leaves.size(); ++i)
-      if (used.uses(table_->leaves[i])) touched_.push_back(i);
-    if (used.everything()) touched_.clear();
-  }
-
-  template <class Sink>
-  void evaluate(position p, worker& w, Sink&& sink) const {
-    std::size_t next_row =
-        w.next_row;  // rows before it may not have been evaluated, because they are kept in memory
-    while (next_row < w.count && w.next[next_row].index != p.index) ++next_row;
-    if (next_row < w.count) w.next_row = next_row + 1;
-    const auto& looked_up = w.next[next_row % w.next.size()];
-    std::size_t shard = looked_up.place.shard;
-    std::uint64_t sample = looked_up.place.sample;
-    const arrow_batch* batch = looked_up.batch;
-    if (next_row >= w.count || batch == nullptr) [[unlikely]] {
-      if (p.index < w.begin || p.index >= w.end) move_to(w, p.index);
-      shard = w.shard;
-      sample = p.index - w.begin;
-      batch = w.batch;
-    }
-    try {
-      sink(arrow_row<Files>(*table_, shard, *batch, table_->row_of(shard, sample), w.memory));
-      if constexpr (Batches::in_place) confirm(session_, table_->object(shard));
-    } catch (error& e) {
-      if constexpr (Batches::in_place) confirm(session_, table_->object(shard));
-      e.in_file(table_->path(shard)).for_key(key(p.index));
-      throw;
-    }
-  }
-
-  /// Calls `sink` with the first of the rows from `first` on, and with how many of these `count` lie one
-  /// behind the other in its batch. Returns that number if `sink` returns true, otherwise 0: the rows are to
-  /// be evaluated one by one. The numbers of the rows of a batch are in ascending order.
-  template <class Sink>
-  [[nodiscard]] std::uint64_t evaluate_run(position first, std::uint64_t count, worker& w,
-                                           Sink&& sink) const {
-    if (first.index < w.begin || first.index >= w.end) move_to(w, first.index);
-    const std::uint64_t at = first.index - w.begin, row = table_->row_of(w.shard, at);
-    count = std::min(count, w.end - first.index);
-    if (table_->row_of(w.shard, at + count - 1) != row + count - 1) return 0;
-    if (!sink(arrow_row<Files>(*table_, w.shard, *w.batch, row, w.memory), count)) return 0;
-    if constexpr (Batches::in_place) {
-      try {
-        confirm(session_, table_->object(w.shard));
-      } catch (const error&) {  // one of them will throw it
-        return 0;
-      }
-    }
-    return count;
-  }
-  /// Finds the rows that come next, up to 64, and their values, unless they lie one behind the other, which
-  /// the processor sees.
-  void look_ahead(std::span<const position> next, worker& w) const {
-    w.count = 0;
-    // A wrong guess costs no more than what is not prefetched.
-    const std::uint64_t first = next[0].index, apart = next.back().index - first;
-    if (apart == next.size() - 1 &&
-        (next.size() > 1 ? next[1].index == first + 1 : first >= w.begin && first < w.end)) {
-      for (auto& one : w.ahead)
-        if (one.batch) one.batch = {};
-      return;
-    }
-    w.values.resize(w.next.size() * touched_.size());  // once
-    w.next_row = 0;
-    for (auto& one : w.ahead) one.used = false;
-    w.count = std::min(next.size(), w.next.size());
-    const std::uint64_t all = table_->shards.samples();
-    manifest::place found;  // of the row before
-    std::uint64_t count = 0;
-    const arrow_batch* batch = nullptr;
-    for (std::size_t i = 0; i < w.count; ++i) {
-      auto& one = w.next[i];
-      one.batch = nullptr;
-      if (next[i].index >= all) continue;
-      one.index = next[i].index;
-      if (one.index - found.first < count) [[likely]] {
-        one.place = {found.shard, one.index - found.first, found.first};
-      } else {
-        found = one.place = table_->shards.locate(one.index);
-        count = table_->shards.shards()[found.shard].samples;
-        batch = batches_.find(found.shard);
-        if (batch == nullptr) batch = find_ahead(found.shard, w);
-      }
-      one.batch = batch;
-      if (batch == nullptr) continue;
-      const std::uint64_t row = table_->row_of(one.place.shard, one.place.sample);
-      for (const std::size_t leaf : touched_) prefetch_arrow_offsets(batch->leaves[leaf], row);
-    }
-    find_values(w);
-    for (auto& one : w.ahead)
-      if (!one.used) one.batch = {};
-    w.batch = nullptr;  // it may be one that was let go
-    w.begin = w.end = 0;
-  }
-  /// Prefetches the first `maximum` bytes of each value of one of these rows.
-  [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
-                                             std::uint64_t maximum) const noexcept {
-    if (i >= w.count) return;
-    for (std::size_t k = i * touched_.size(); k < (i + 1) * touched_.size(); ++k)
-      prefetch_lines(w.values[k].data(), std::min<std::uint64_t>(maximum, w.values[k].size()));
-  }
-
-  /// The file, and the row's number in it: "data-00000-of-00002.arrow:17".
-  [[nodiscard]] std::string key(std::uint64_t index) const {
-    const manifest::place place = table_->locate(index);
-    return table_->key_of(place.shard, table_->row_of(place.shard, place.sample));
-  }
-  [[nodiscard]] std::string url(std::uint64_t index) const {
-    return table_->path(table_->locate(index).shard);
-  }
-  /// That of the session.
-  [[nodiscard]] session_report report() const { return report_of(session_); }
-  void cancel_reads() const noexcept { end_reads(session_); }
-  /// The mean size of a row.
-  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
-    const std::uint64_t rows = table_->shards.samples();
-    return rows == 0 ? 0 : table_->shards.payload() / rows;
-  }
-
- private:
-  // After all offsets were asked for, so that these arrive together.
-  void find_values(worker& w) const noexcept {
-    auto value = w.values.begin();
-    for (const auto& one : std::span(w.next).first(w.count)) {
-      const std::uint64_t row = one.batch ? table_->row_of(one.place.shard, one.place.sample) : 0;
-      for (const std::size_t leaf : touched_)
-        *value++ = one.batch ? arrow_value_bytes(one.batch->leaves[leaf], row) : bytes_view();
-    }
-  }
-  // A batch that is in memory, and stays there until the next look ahead.
-  [[nodiscard]] const arrow_batch* find_ahead(std::size_t shard, worker& w) const noexcept {
-    for (auto& one : w.ahead)
-      if (one.batch && one.shard == shard) {
-        one.used = true;
-        return one.batch.get();
-      }
-    for (auto& one : w.ahead)
-      if (!one.used) {
-        one.batch = batches_.find_kept(shard);
-        one.shard = shard;
-        one.used = static_cast<bool>(one.batch);
-        return one.batch.get();
-      }
-    return nullptr;
-  }
-  void move_to(worker& w, std::uint64_t index) const {
-    const manifest::place place = table_->locate(index);
-    w.begin = w.end = 0;  // if it cannot be read, the worker has none
-    w.batch = &batches_.get(session_, place.shard, w.held);
-    w.shard = place.shard;
-    w.begin = place.first;
-    w.end = place.first + table_->shards.shards()[place.shard].samples;
-  }
-
-  shared<const Known> table_;
-  mutable session_type session_;  // a session may be used by many threads
-  Batches batches_;
-  std::vector<std::size_t> touched_;  // the leaves whose memory is prefetched
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
 
 // ---- penstock/source/tables/arrow_union.hpp
 
@@ -51859,6 +51486,383 @@ PENSTOCK_INLINE shared<const arrow_batch> ipc_batches::find_kept(std::size_t sha
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/tables/arrow_member.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A value of a row, as bytes and as what it is. Valid during the call that delivers its sample.
+class arrow_member_value {
+ public:
+  using unfinished = void;
+
+  /// Not made of a cell, which costs more than reading a number does.
+  arrow_member_value(const arrow_leaf& leaf, std::uint64_t row) noexcept : leaf_(&leaf), row_(row) {}
+
+  /// The bytes of a binary value, a text or a value of fixed width; 0 for null and all others.
+  [[nodiscard]] std::uint64_t size() const;
+  void read_into(mutable_bytes into) const;
+  [[nodiscard]] bytes_view finish() const {
+    const arrow_cell found = cell();
+    return found.is_null() ? bytes_view() : found.bytes();
+  }
+  [[nodiscard]] arrow_cell cell() const { return leaf_->at(row_); }
+  /// Where the value is, if the column is nothing but numbers of this type; otherwise null.
+  [[nodiscard]] const std::byte* plain(arrow_number number) const noexcept {
+    return leaf_->plain == number ? leaf_->first + to_size(row_ * leaf_->width) : nullptr;
+  }
+  /// The numbers of the list, if the column is nothing but lists of fixed length of this type; otherwise
+  /// empty.
+  [[nodiscard]] bytes_view listed(arrow_number number) const noexcept {
+    if (leaf_->listed != number) return {};
+    return {leaf_->first + to_size(row_ * leaf_->width), to_size(leaf_->width)};
+  }
+  /// For a codec that reads bytes, whatever its name. Throws errc::missing for null, errc::format for a
+  /// column that has no bytes for it.
+  void check_codec(std::string_view codec) const;
+
+ private:
+  const arrow_leaf* leaf_;
+  std::uint64_t row_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tables/arrow_member.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE std::uint64_t arrow_member_value::size() const {
+  const arrow_cell found = cell();
+  switch (found.type().layout) {
+    case arrow_layout::bytes32:
+    case arrow_layout::bytes64:
+    case arrow_layout::views:
+    case arrow_layout::fixed:
+      return found.is_null() ? 0 : found.bytes().size();
+    default:
+      return 0;
+  }
+}
+
+PENSTOCK_INLINE void arrow_member_value::read_into(mutable_bytes into) const {
+  const bytes_view found = finish();
+  if (into.size() != found.size())
+    throw error(errc::argument, {"a value of ", found.size(), " bytes was to be read into ", into.size()});
+  if (!into.empty()) std::memcpy(into.data(), found.data(), into.size());
+}
+
+PENSTOCK_INLINE void arrow_member_value::check_codec(std::string_view) const {
+  const arrow_cell found = cell();
+  const arrow_type& type = found.type();
+  const bool has_bytes = type.layout == arrow_layout::nothing || type.layout == arrow_layout::bytes32 ||
+                         type.layout == arrow_layout::bytes64 || type.layout == arrow_layout::views ||
+                         (type.layout == arrow_layout::fixed && type.number == arrow_number::none);
+  if (!has_bytes)
+    throw error(errc::format,
+                {"the column '", type.name, "' is of type ", type.text(),
+                 ", which is no bytes: read it with arrow_value<T>, or arrays with arrow_array<T>"});
+  if (found.is_null())
+    throw error(errc::missing, {"the value of the column '", type.name,
+                                "' is null: leave such samples out with bad_samples, or read it with "
+                                "arrow_value<std::optional<bytes>>"});
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tables/prefetch_arrow.hpp
+
+namespace penstock::inline v0_1::detail {
+
+// Always inline, as prefetch_lines.
+
+/// Prefetches the offsets of a row's value, if it has some.
+[[gnu::always_inline]] inline void prefetch_arrow_offsets(const arrow_leaf& leaf,
+                                                          std::uint64_t row) noexcept {
+  if (leaf.rows != 0) return;
+  const arrow_column& column = *leaf.column;
+  const arrow_layout layout = column.type->layout;
+  const bool wide = layout == arrow_layout::bytes64 || layout == arrow_layout::list64;
+  if (column.offsets != nullptr)
+    __builtin_prefetch(column.offsets + to_size(column.offset + leaf.add + row) * (wide ? 8 : 4));
+}
+
+/// The bytes of a row's value, to be prefetched: of fixed width, also in lists of fixed length, or bytes
+/// behind offsets. Empty for any other.
+[[nodiscard]] inline bytes_view arrow_value_bytes(const arrow_leaf& leaf, std::uint64_t row) noexcept {
+  if (row < leaf.rows) [[likely]]
+    return {leaf.first + to_size(row * leaf.width), to_size(leaf.width)};
+  const arrow_column& column = *leaf.column;
+  if (column.type->layout != arrow_layout::bytes32 || column.values == nullptr ||
+      row + leaf.add >= column.length)
+    return {};
+  std::uint32_t begin = 0, end = 0;
+  const std::byte* const offsets = column.offsets + 4 * to_size(column.offset + leaf.add + row);
+  std::memcpy(&begin, offsets, sizeof(begin));
+  std::memcpy(&end, offsets + 4, sizeof(end));
+  if (begin >= end || end > column.bytes) return {};
+  return {column.values + begin, end - begin};
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/tables/arrow_rows.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// What a worker keeps from row to row.
+struct arrow_row_memory {
+  struct place {
+    std::string_view name;
+    std::size_t i = 0;
+  };
+  std::string key;
+  std::array<place, 16> places{};  // of the columns that are asked for by name
+};
+
+/// A row of a dataset of columns, as an open sample with a member for each column.
+template <class Files>
+class arrow_row {
+ public:
+  using is_open_sample = void;
+  using blob_type = arrow_member_value;
+
+  arrow_row(const Files& files, std::size_t shard, const arrow_batch& batch, std::uint64_t row,
+            arrow_row_memory& memory) noexcept
+      : files_(&files), batch_(&batch), shard_(shard), row_(row), memory_(&memory) {}
+
+  [[nodiscard]] std::string_view key() const { return memory_->key = files_->key_of(shard_, row_); }
+  [[nodiscard]] std::string_view url() const { return files_->path(shard_); }
+  [[nodiscard]] std::size_t size() const noexcept { return files_->leaves.size(); }
+  [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return files_->leaves[i]; }
+  /// The place of a column, or their number. The name must live as long as the program. Throws
+  /// errc::argument if two columns have it.
+  [[nodiscard]] std::size_t place_of(std::string_view name) const {
+    // Names often lie beside each other.
+    const std::uint64_t at = reinterpret_cast<std::uintptr_t>(name.data());
+    auto& known = memory_->places[to_size(at * 0x9e3779b97f4a7c15 >> 60)];
+    if (known.name.data() != name.data() || known.name.size() != name.size()) [[unlikely]]
+      known = {name, find_arrow_leaf(files_->leaves, name)};
+    return known.i;
+  }
+  [[nodiscard]] blob_type member(std::size_t i) const { return {batch_->leaves[i], row_}; }
+
+ private:
+  const Files* files_;
+  const arrow_batch* batch_;
+  std::size_t shard_;
+  std::uint64_t row_;
+  arrow_row_memory* memory_;
+};
+
+/// A run's reader of a dataset of columns: a session, and the batches used so far. `Files` is a `known_files`
+/// that has `leaves`, `row_of(shard, sample)` and `key_of(shard, row)`; `Batches` says whether its batches
+/// may lie `in_place` in what the session shows, and has `get(session, shard, held)`, `find(shard)` for
+/// batches that stay, and `find_kept(shard)` for others that are in memory.
+template <class Storage, class Files, class Known, class Batches>
+class arrow_rows {
+  using session_type = typename Storage::session;
+
+ public:
+  static constexpr bool shows_contiguous = true;
+
+  struct worker {
+    std::uint64_t begin = 0, end = 0;  // the rows of the current batch, in the dataset
+    std::size_t shard = 0;
+    const arrow_batch* batch = nullptr;
+    shared<const arrow_batch> held;
+    arrow_row_memory memory;
+    struct coming {
+      const arrow_batch* batch = nullptr;  // null if it is not in memory
+      manifest::place place;
+      std::uint64_t index = 0;
+    };
+    std::array<coming, 64> next{};   // the rows that come next
+    std::size_t count = 0;           // of those
+    std::size_t next_row = 0;        // of the one that is evaluated next
+    std::vector<bytes_view> values;  // of these rows, those that are prefetched
+    struct kept {
+      std::size_t shard = 0;
+      shared<const arrow_batch> batch;
+      bool used = false;
+    };
+    std::array<kept, 8> ahead{};  // batches of these rows that may go away otherwise
+  };
+
+  template <class... Args>
+  explicit arrow_rows(shared<const Known> known, const projection& used, Args&&... args)
+      : table_(std::move(known)),
+        session_(table_->where.connect()),
+        batches_(table_, used, std::forward<Args>(args)...) {
+    for (const std::string_view name : used.names()) (void)find_arrow_leaf(table_->leaves, name);
+    for (std::size_t i = 0; i < table_->leaves.size(); ++i)
+      if (used.uses(table_->leaves[i])) touched_.push_back(i);
+    if (used.everything()) touched_.clear();
+  }
+
+  template <class Sink>
+  void evaluate(position p, worker& w, Sink&& sink) const {
+    std::size_t next_row =
+        w.next_row;  // rows before it may not have been evaluated, because they are kept in memory
+    while (next_row < w.count && w.next[next_row].index != p.index) ++next_row;
+    if (next_row < w.count) w.next_row = next_row + 1;
+    const auto& looked_up = w.next[next_row % w.next.size()];
+    std::size_t shard = looked_up.place.shard;
+    std::uint64_t sample = looked_up.place.sample;
+    const arrow_batch* batch = looked_up.batch;
+    if (next_row >= w.count || batch == nullptr) [[unlikely]] {
+      if (p.index < w.begin || p.index >= w.end) move_to(w, p.index);
+      shard = w.shard;
+      sample = p.index - w.begin;
+      batch = w.batch;
+    }
+    try {
+      sink(arrow_row<Files>(*table_, shard, *batch, table_->row_of(shard, sample), w.memory));
+      if constexpr (Batches::in_place) confirm(session_, table_->object(shard));
+    } catch (error& e) {
+      if constexpr (Batches::in_place) confirm(session_, table_->object(shard));
+      e.in_file(table_->path(shard)).for_key(key(p.index));
+      throw;
+    }
+  }
+
+  /// Calls `sink` with the first of the rows from `first` on, and with how many of these `count` lie one
+  /// behind the other in its batch. Returns that number if `sink` returns true, otherwise 0: the rows are to
+  /// be evaluated one by one. The numbers of the rows of a batch are in ascending order.
+  template <class Sink>
+  [[nodiscard]] std::uint64_t evaluate_run(position first, std::uint64_t count, worker& w,
+                                           Sink&& sink) const {
+    if (first.index < w.begin || first.index >= w.end) move_to(w, first.index);
+    const std::uint64_t at = first.index - w.begin, row = table_->row_of(w.shard, at);
+    count = std::min(count, w.end - first.index);
+    if (table_->row_of(w.shard, at + count - 1) != row + count - 1) return 0;
+    if (!sink(arrow_row<Files>(*table_, w.shard, *w.batch, row, w.memory), count)) return 0;
+    if constexpr (Batches::in_place) {
+      try {
+        confirm(session_, table_->object(w.shard));
+      } catch (const error&) {  // one of them will throw it
+        return 0;
+      }
+    }
+    return count;
+  }
+  /// Finds the rows that come next, up to 64, and their values, unless they lie one behind the other, which
+  /// the processor sees.
+  void look_ahead(std::span<const position> next, worker& w) const {
+    w.count = 0;
+    // A wrong guess costs no more than what is not prefetched.
+    const std::uint64_t first = next[0].index, apart = next.back().index - first;
+    if (apart == next.size() - 1 &&
+        (next.size() > 1 ? next[1].index == first + 1 : first >= w.begin && first < w.end)) {
+      for (auto& one : w.ahead)
+        if (one.batch) one.batch = {};
+      return;
+    }
+    w.values.resize(w.next.size() * touched_.size());  // once
+    w.next_row = 0;
+    for (auto& one : w.ahead) one.used = false;
+    w.count = std::min(next.size(), w.next.size());
+    const std::uint64_t all = table_->shards.samples();
+    manifest::place found;  // of the row before
+    std::uint64_t count = 0;
+    const arrow_batch* batch = nullptr;
+    for (std::size_t i = 0; i < w.count; ++i) {
+      auto& one = w.next[i];
+      one.batch = nullptr;
+      if (next[i].index >= all) continue;
+      one.index = next[i].index;
+      if (one.index - found.first < count) [[likely]] {
+        one.place = {found.shard, one.index - found.first, found.first};
+      } else {
+        found = one.place = table_->shards.locate(one.index);
+        count = table_->shards.shards()[found.shard].samples;
+        batch = batches_.find(found.shard);
+        if (batch == nullptr) batch = find_ahead(found.shard, w);
+      }
+      one.batch = batch;
+      if (batch == nullptr) continue;
+      const std::uint64_t row = table_->row_of(one.place.shard, one.place.sample);
+      for (const std::size_t leaf : touched_) prefetch_arrow_offsets(batch->leaves[leaf], row);
+    }
+    find_values(w);
+    for (auto& one : w.ahead)
+      if (!one.used) one.batch = {};
+    w.batch = nullptr;  // it may be one that was let go
+    w.begin = w.end = 0;
+  }
+  /// Prefetches the first `maximum` bytes of each value of one of these rows.
+  [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
+                                             std::uint64_t maximum) const noexcept {
+    if (i >= w.count) return;
+    for (std::size_t k = i * touched_.size(); k < (i + 1) * touched_.size(); ++k)
+      prefetch_lines(w.values[k].data(), std::min<std::uint64_t>(maximum, w.values[k].size()));
+  }
+
+  /// The file, and the row's number in it: "data-00000-of-00002.arrow:17".
+  [[nodiscard]] std::string key(std::uint64_t index) const {
+    const manifest::place place = table_->locate(index);
+    return table_->key_of(place.shard, table_->row_of(place.shard, place.sample));
+  }
+  [[nodiscard]] std::string url(std::uint64_t index) const {
+    return table_->path(table_->locate(index).shard);
+  }
+  /// That of the session.
+  [[nodiscard]] session_report report() const { return report_of(session_); }
+  void cancel_reads() const noexcept { end_reads(session_); }
+  /// The mean size of a row.
+  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
+    const std::uint64_t rows = table_->shards.samples();
+    return rows == 0 ? 0 : table_->shards.payload() / rows;
+  }
+
+ private:
+  // After all offsets were asked for, so that these arrive together.
+  void find_values(worker& w) const noexcept {
+    auto value = w.values.begin();
+    for (const auto& one : std::span(w.next).first(w.count)) {
+      const std::uint64_t row = one.batch ? table_->row_of(one.place.shard, one.place.sample) : 0;
+      for (const std::size_t leaf : touched_)
+        *value++ = one.batch ? arrow_value_bytes(one.batch->leaves[leaf], row) : bytes_view();
+    }
+  }
+  // A batch that is in memory, and stays there until the next look ahead.
+  [[nodiscard]] const arrow_batch* find_ahead(std::size_t shard, worker& w) const noexcept {
+    for (auto& one : w.ahead)
+      if (one.batch && one.shard == shard) {
+        one.used = true;
+        return one.batch.get();
+      }
+    for (auto& one : w.ahead)
+      if (!one.used) {
+        one.batch = batches_.find_kept(shard);
+        one.shard = shard;
+        one.used = static_cast<bool>(one.batch);
+        return one.batch.get();
+      }
+    return nullptr;
+  }
+  void move_to(worker& w, std::uint64_t index) const {
+    const manifest::place place = table_->locate(index);
+    w.begin = w.end = 0;  // if it cannot be read, the worker has none
+    w.batch = &batches_.get(session_, place.shard, w.held);
+    w.shard = place.shard;
+    w.begin = place.first;
+    w.end = place.first + table_->shards.shards()[place.shard].samples;
+  }
+
+  shared<const Known> table_;
+  mutable session_type session_;  // a session may be used by many threads
+  Batches batches_;
+  std::vector<std::size_t> touched_;  // the leaves whose memory is prefetched
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/where.hpp
 
 namespace penstock::inline v0_1 {
@@ -52293,6 +52297,74 @@ PENSTOCK_INLINE bool bound_test::must_hold(const column_bounds& within) const {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/tables/table_source.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The base of sources of rows in Arrow's form: `Files` knows the files, and `Batches` has those batches of a
+/// run that are in memory.
+template <class Source, class Storage, class Files, class Batches>
+class table_source : public opens_as_plan<Source> {
+ public:
+  using penstock_part = source_tag;
+  using element = arrow_row<Files>;
+  using reader = arrow_rows<Storage, Files, stored_in<Files, Storage>, Batches>;
+
+  /// The rows of all files, or those that filters left.
+  [[nodiscard]] std::uint64_t size() const noexcept { return table_->shards.samples(); }
+  /// Where the batches begin that are read at once.
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
+    return table_->shards.starts();
+  }
+  /// These batches, as shards.
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return table_->shards; }
+  /// Covers what decides which rows there are and what they hold.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return table_->mark; }
+  [[nodiscard]] std::string describe() const { return table_->describe(); }
+  [[nodiscard]] std::vector<source_field> fields() const { return table_->fields(); }
+  /// The columns' types, as the children of a struct.
+  [[nodiscard]] const arrow_type& schema() const noexcept {
+    if constexpr (requires { *table_->schema; })
+      return *table_->schema;
+    else
+      return table_->schema;
+  }
+
+  /// Only these columns; see `columns`.
+  [[nodiscard]] friend Source operator|(Source source, column_list names)
+    requires requires(Files& shown) { shown.show(names.names); }
+  {
+    return std::move(source).changed([&](Files& shown) { shown.show(names.names); });
+  }
+
+ protected:
+  using files = stored_in<Files, Storage>;
+
+  /// `args`: what `Files` takes besides a storage's facts and a session.
+  template <class... Args>
+  explicit table_source(Storage where, Args&&... args) {
+    auto session = where.connect();
+    Files found(facts_of(where), session, std::forward<Args>(args)...);
+    table_.reset(new const files(std::move(where), std::move(found)));
+  }
+
+  /// The source with other files.
+  template <class Change>
+  [[nodiscard]] Source changed(Change&& change) const {
+    Source made(static_cast<const Source&>(*this));
+    files other(*table_);
+    change(other);
+    made.table_.reset(new const files(std::move(other)));
+    return made;
+  }
+  [[nodiscard]] const shared<const files>& table() const noexcept { return table_; }
+
+ private:
+  shared<const files> table_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/storage/mapped_file.hpp
 
 namespace penstock::inline v0_1 {
@@ -52537,54 +52609,20 @@ std::optional<std::size_t> unpack_arrow_buffer(bytes_view packed, mutable_bytes 
 
 /// The source that `arrow_ipc` makes of Arrow files.
 template <storage Storage>
-class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
-  using files = detail::stored_in<detail::ipc_files, Storage>;
-
+class arrow_ipc_source : public detail::table_source<arrow_ipc_source<Storage>, Storage, detail::ipc_files,
+                                                     detail::ipc_batches> {
  public:
-  using penstock_part = source_tag;
-  using element = detail::arrow_row<detail::ipc_files>;
+  using typename arrow_ipc_source::table_source::reader;
   static constexpr std::string_view source_name = "arrow_ipc";
 
-  using reader = detail::arrow_rows<Storage, detail::ipc_files, files, detail::ipc_batches>;
-
   arrow_ipc_source(Storage where, arrow_ipc_options options, detail::ipc_batches::unpack_call unpack)
-      : table_(made(std::move(where))), options_(options), unpack_(unpack) {}
+      : arrow_ipc_source::table_source(std::move(where)), options_(options), unpack_(unpack) {}
 
-  /// The rows of all files.
-  [[nodiscard]] std::uint64_t size() const noexcept { return table_->shards.samples(); }
-  /// Where batches of rows begin.
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return table_->shards.starts();
-  }
-  /// The batches, as shards.
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return table_->shards; }
-  /// Covers the columns, and each batch's file, place, size and rows.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return table_->mark; }
-  [[nodiscard]] std::string describe() const { return table_->describe(); }
-  [[nodiscard]] std::vector<source_field> fields() const { return table_->fields(); }
-  /// The columns' types, as the children of a struct.
-  [[nodiscard]] const arrow_type& schema() const noexcept { return table_->schema; }
   [[nodiscard]] reader connect(const projection& used = {}) const {
-    return reader(table_, used, detail::ipc_limits{options_.keep, options_.limit}, unpack_);
-  }
-
-  /// Only these columns; see `columns`.
-  [[nodiscard]] friend arrow_ipc_source operator|(arrow_ipc_source source, column_list names) {
-    files changed(*source.table_);
-    changed.show(names.names);
-    source.table_.reset(new const files(std::move(changed)));
-    return source;
+    return reader(this->table(), used, detail::ipc_limits{options_.keep, options_.limit}, unpack_);
   }
 
  private:
-  static shared<const files> made(Storage where) {
-    auto session = where.connect();
-    const storage_facts facts = facts_of(where);
-    detail::ipc_files found(facts, session);
-    return shared<const files>(new const files(std::move(where), std::move(found)));
-  }
-
-  shared<const files> table_;
   arrow_ipc_options options_;
   detail::ipc_batches::unpack_call unpack_;
 };
@@ -53226,6 +53264,27 @@ template <class T>
 }
 template <class T>
 using plan_for = decltype(as_plan(std::declval<const T&>()));
+/// The plan of an argument in a pack, or an empty pack for an option.
+template <bool IsOption, class T>
+[[nodiscard]] auto plan_unless([[maybe_unused]] const T& x) {
+  if constexpr (IsOption)
+    return pack<>{};
+  else
+    return make_pack(as_plan(x));
+}
+
+/// What `make` makes of `Args`, unless one of them is what an earlier mistake left, or `Wrong` is a mistake.
+template <class Wrong, class... Args, class Make>
+[[nodiscard]] auto unless_wrong(Make&& make) {
+  if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
+    return ill_formed{};
+  } else if constexpr (!is_right<Wrong>) {
+    Wrong::template explain<void>();
+    return ill_formed{};
+  } else {
+    return make();
+  }
+}
 
 /// The guarantees that the joined source loses: those that any of its plans has lost.
 template <class... Plans>
@@ -53456,8 +53515,10 @@ constexpr void dispatch(std::size_t k, F&& f) {
 }
 
 /// The name of one of the sources in errors: "source 2 of mix (from(3 samples in memory))".
-[[nodiscard, gnu::cold]] std::string name_of_joined(std::string_view joint, std::size_t k,
-                                                    std::string_view what);
+[[nodiscard, gnu::cold]] inline std::string name_of_joined(std::string_view joint, std::size_t k,
+                                                           std::string_view what) {
+  return text({"source ", k, " of ", joint, " (", what, ")"});
+}
 
 /// The size and the shards of a plan to be joined.
 template <class Plan>
@@ -53465,12 +53526,9 @@ template <class Plan>
   return make_sample_orders(p).output();
 }
 
-/// Plans of different types, side by side.
+/// What is known of plans before they are opened.
 template <class... Plans>
-class joined_plans {
- public:
-  static constexpr std::size_t fixed_count = sizeof...(Plans);
-  using element = std::remove_cvref_t<typename type_at<0, pack<Plans...>>::element>;
+struct joined_facts {
   static constexpr bool wants_hints = (plan_reader<Plans>::wants_hints || ...);
   static constexpr bool fetch = (plan_reader<Plans>::fetches || ...);
   static constexpr bool latent = (plan_reader<Plans>::latent || ...);
@@ -53479,10 +53537,17 @@ class joined_plans {
   static constexpr bool renumbers = (plan_renumbers<Plans> || ...);
   static constexpr bool varies = !(Plans::same_every_epoch && ...);
   static constexpr bool one_at_a_time = (Plans::one_at_a_time || ...);
+};
+
+/// Plans of different types, side by side.
+template <class... Plans>
+class joined_plans : public joined_facts<Plans...> {
+ public:
+  static constexpr std::size_t fixed_count = sizeof...(Plans);
+  using element = std::remove_cvref_t<typename type_at<0, pack<Plans...>>::element>;
 
   explicit joined_plans(pack<Plans...> plans) : plans_(std::move(plans)) {}
 
-  [[nodiscard]] static constexpr std::size_t count() noexcept { return fixed_count; }
   /// Calls f(number, plan) for each plan.
   template <class F>
   void each(F&& f) const {
@@ -53502,102 +53567,57 @@ class joined_plans {
     /// `used`: the fields used of the samples of each plan, in order.
     readers(const joined_plans& all, std::string_view joint,
             const std::array<projection, fixed_count>& used) {
-      all.connect(*this, joint, used, std::index_sequence_for<Plans...>{});
+      [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+        ((at<Is>(each_) =
+              plan_reader<Plans>(at<Is>(all.plans_), used[Is],
+                                 name_of_joined(joint, Is, at<Is>(all.plans_).source().describe()))),
+         ...);
+      }(std::index_sequence_for<Plans...>{});
     }
     /// `used`: the fields used of the samples of every plan.
     readers(const joined_plans& all, std::string_view joint, const projection& used)
         : readers(all, joint, std::array<projection, fixed_count>{(void(sizeof(Plans)), used)...}) {}
-    template <class Sink>
-    void evaluate(std::size_t k, position p, worker& w, Sink&& sink) const {
-      dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-        at<I>(w).fetched = w.fetched;
-        at<I>(each_).evaluate(p, at<I>(w), sink);
-      });
-    }
+
     /// The reader of plan number I.
     template <std::size_t I>
     [[nodiscard]] const auto& get() const noexcept {
       return at<I>(each_);
     }
-    [[nodiscard]] std::string key(std::size_t k, position p) const {
-      std::string found;
+    /// Calls f(number, reader) for each plan.
+    template <class F>
+    void each(F&& f) const {
+      std::size_t k = 0;
+      each_.apply([&](const auto&... one) { (f(k++, one), ...); });
+    }
+    /// Calls f(reader, state) for plan number k; `states`: a worker or a scout of all.
+    template <class States, class F>
+    void with(std::size_t k, States& states, F&& f) const {
       dispatch<0, fixed_count>(
-          k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { found = at<I>(each_).key(p); });
-      return found;
+          k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { f(at<I>(each_), at<I>(states)); });
     }
-    [[nodiscard]] std::string url(std::size_t k, position p) const {
-      std::string found;
+    /// Calls f(reader) for plan number k.
+    template <class F>
+    void with(std::size_t k, F&& f) const {
       dispatch<0, fixed_count>(
-          k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { found = at<I>(each_).url(p); });
-      return found;
-    }
-    template <class Sink>
-    void ranges(std::size_t k, position p, scout& s, Sink& sink) const {
-      dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-        at<I>(each_).ranges(p, at<I>(s), sink);
-      });
-    }
-    [[nodiscard]] std::uint64_t bytes_per_sample(std::size_t k) const {
-      std::uint64_t found = 0;
-      dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-        found = at<I>(each_).bytes_per_sample();
-      });
-      return found;
-    }
-    void cancel_reads() const noexcept {
-      each_.apply([](const auto&... one) { (one.cancel_reads(), ...); });
-    }
-    /// What all plans keep in memory.
-    [[nodiscard]] kept_counters kept() const {
-      return each_.apply([](const auto&... one) {
-        kept_counters all;
-        ((all += one.kept()), ...);
-        return all;
-      });
-    }
-    /// What the sessions of all plans counted.
-    [[nodiscard]] session_report report() const {
-      return each_.apply([](const auto&... one) {
-        session_report all;
-        ((all += one.report()), ...);
-        return all;
-      });
+          k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { f(at<I>(each_)); });
     }
 
    private:
-    friend class joined_plans;
     pack<plan_reader<Plans>...> each_;
   };
 
  private:
-  template <std::size_t... Is>
-  void connect(readers& made, std::string_view joint, const std::array<projection, fixed_count>& used,
-               std::index_sequence<Is...>) const {
-    ((at<Is>(made.each_) = plan_reader<Plans>(at<Is>(plans_), used[Is],
-                                              name_of_joined(joint, Is, at<Is>(plans_).source().describe()))),
-     ...);
-  }
-
   pack<Plans...> plans_;
 };
 
 /// Plans of one type, whose number is known at run time.
 template <class Plan>
-class listed_plans {
+class listed_plans : public joined_facts<Plan> {
  public:
   using element = std::remove_cvref_t<typename Plan::element>;
-  static constexpr bool wants_hints = plan_reader<Plan>::wants_hints;
-  static constexpr bool fetch = plan_reader<Plan>::fetches;
-  static constexpr bool latent = plan_reader<Plan>::latent;
-  static constexpr bool knows_urls = plan_reader<Plan>::knows_urls;
-  static constexpr guarantee_set lost = lost_by_joined<Plan>();
-  static constexpr bool renumbers = plan_renumbers<Plan>;
-  static constexpr bool varies = !Plan::same_every_epoch;
-  static constexpr bool one_at_a_time = Plan::one_at_a_time;
 
   explicit listed_plans(std::vector<Plan> plans) : plans_(new const std::vector<Plan>(std::move(plans))) {}
 
-  [[nodiscard]] std::size_t count() const noexcept { return plans_->size(); }
   template <class F>
   void each(F&& f) const {
     for (std::size_t k = 0; k < plans_->size(); ++k) f(k, (*plans_)[k]);
@@ -53605,12 +53625,6 @@ class listed_plans {
 
   class readers {
     using one = plan_reader<Plan>;
-    template <class T>
-    static T& in(std::unique_ptr<T[]>& all, std::size_t k, std::size_t count) {
-      if (all == nullptr) [[unlikely]]
-        all.reset(new T[count]());
-      return all[k];
-    }
 
    public:
     struct worker {
@@ -53627,31 +53641,19 @@ class listed_plans {
         each_.emplace_back(p, used, name_of_joined(joint, k, p.source().describe()));
       });
     }
-    template <class Sink>
-    void evaluate(std::size_t k, position p, worker& w, Sink&& sink) const {
-      auto& own = in(w.each, k, each_.size());
-      own.fetched = w.fetched;
-      each_[k].evaluate(p, own, std::forward<Sink>(sink));
+    template <class F>
+    void each(F&& f) const {
+      for (std::size_t k = 0; k < each_.size(); ++k) f(k, each_[k]);
     }
-    [[nodiscard]] std::string key(std::size_t k, position p) const { return each_[k].key(p); }
-    [[nodiscard]] std::string url(std::size_t k, position p) const { return each_[k].url(p); }
-    template <class Sink>
-    void ranges(std::size_t k, position p, scout& s, Sink& sink) const {
-      each_[k].ranges(p, in(s.each, k, each_.size()), sink);
+    template <class States, class F>
+    void with(std::size_t k, States& states, F&& f) const {
+      if (states.each == nullptr) [[unlikely]]
+        states.each.reset(new std::remove_reference_t<decltype(states.each[0])>[each_.size()]());
+      f(each_[k], states.each[k]);
     }
-    [[nodiscard]] std::uint64_t bytes_per_sample(std::size_t k) const { return each_[k].bytes_per_sample(); }
-    void cancel_reads() const noexcept {
-      for (const one& reader : each_) reader.cancel_reads();
-    }
-    [[nodiscard]] kept_counters kept() const {
-      kept_counters all;
-      for (const one& reader : each_) all += reader.kept();
-      return all;
-    }
-    [[nodiscard]] session_report report() const {
-      session_report all;
-      for (const one& reader : each_) all += reader.report();
-      return all;
+    template <class F>
+    void with(std::size_t k, F&& f) const {
+      f(each_[k]);
     }
 
    private:
@@ -53668,42 +53670,6 @@ template <class Plans>
   std::vector<std::uint64_t> sizes;
   plans.each([&sizes](std::size_t, const auto& p) { sizes.push_back(output_of_orders(p).size); });
   return sizes;
-}
-/// "concat(from(3 samples in memory), ...)".
-template <class Plans>
-[[nodiscard]] std::string describe_joined(std::string_view joint, std::string_view with, const Plans& plans) {
-  std::string line = text({joint, "(", with});
-  plans.each([&](std::size_t k, const auto& p) {
-    append(line, {(k == 0 && with.empty() ? "" : ", "), p.source().describe()});
-    p.stages().apply([&line](const auto&... stages) { (append(line, {" | ", text_of_stage(stages)}), ...); });
-  });
-  return line + ")";
-}
-/// Fingerprints of the data of all plans, of their sequences and of their random stages.
-template <class Plans>
-[[nodiscard]] std::uint64_t fingerprint_of_data(std::string_view joint, const Plans& plans) {
-  fingerprint h;
-  h.add(joint);
-  plans.each([&h](std::size_t, const auto& p) { h.add(p.source().fingerprint()); });
-  return h.value();
-}
-template <class Plans>
-[[nodiscard]] std::uint64_t fingerprint_of_sequences(const Plans& plans) {
-  fingerprint h;
-  plans.each([&h](std::size_t, const auto& p) { h.add(sequence_fingerprint(p)); });
-  return h.value();
-}
-
-template <class Plans>
-[[nodiscard]] std::uint64_t fingerprint_of_random_stages(const Plans& plans) {
-  fingerprint h;
-  bool any = false;
-  plans.each([&](std::size_t, const auto& p) {
-    const std::uint64_t one = random_fingerprint(p);
-    any = any || one != 0;
-    h.add(one);
-  });
-  return any ? h.value() : 0;
 }
 
 inline pack<> join_all() { return {}; }
@@ -53746,6 +53712,17 @@ template <class... Plans>
     return joined_plans<Plans...>(plans);
   }
 }
+/// What `make` makes of plans whose elements must be of one type.
+template <class... Plans, class Make>
+[[nodiscard]] auto joined_alike(const pack<Plans...>& plans, Make&& make) {
+  using facts = elements_of<pack<Plans...>>;
+  if constexpr (!facts::same) {
+    mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
+    return ill_formed{};
+  } else {
+    return make(joined(plans));
+  }
+}
 /// A list of sources as a list of plans.
 template <class T>
 [[nodiscard]] auto listed(const std::vector<T>& all) {
@@ -53758,13 +53735,181 @@ template <class T>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/joined/joined_plans.ipp
+// ---- penstock/source/joined/joined_source.hpp
 
+/// The base of `mix`, `zip` and `concat`, and of their readers.
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE std::string name_of_joined(std::string_view joint, std::size_t k, std::string_view what) {
-  return text({"source ", k, " of ", joint, " (", what, ")"});
-}
+/// A sample of one of the plans.
+struct joined_place {
+  std::size_t source;
+  position at;
+};
+/// Of joints that find any position as fast as the next.
+struct no_cursor {};
+
+/// Reads the samples of a joint. `Places` is what each joint has of its own:
+///
+///   Places(plans, ...)      of all plans
+///   size(), starts()        the samples of an epoch, and its shards
+///   cursor                  what one thread keeps for the next position
+///   at(position, cursor&)   the plan, `source`, and the position in it, `at`, of the sample there
+///   share(k)                the samples of plan k in the joint's first `whole()`
+template <class Plans, class Places>
+class joined_reader {
+  using inner = typename Plans::readers;
+
+ public:
+  using plans_type = Plans;
+  using places_type = Places;
+  static constexpr bool takes_fetched = Plans::fetch;
+  static constexpr bool has_latency = Plans::latent;
+  struct worker : inner::worker {
+    [[no_unique_address]] typename Places::cursor place;
+  };
+  struct scout : inner::scout {
+    [[no_unique_address]] typename Places::cursor place;
+  };
+
+  /// `used`: the fields used of every plan's samples, or an array with those of each.
+  template <class Used>
+  joined_reader(const Plans& plans, const Places& places, std::string_view joint, const Used& used)
+      : readers_(plans, joint, used), places_(places) {}
+
+  template <class Sink>
+  void evaluate(position p, worker& w, Sink&& sink) const {
+    const auto found = places_.at(p, w.place);
+    readers_.with(found.source, w, [&](const auto& reader, auto& own) {
+      own.fetched = w.fetched;
+      reader.evaluate(found.at, own, sink);
+    });
+  }
+  [[nodiscard]] std::string key(position p) const {
+    std::string found;
+    at(p, [&](const auto& reader, position own) { found = reader.key(own); });
+    return found;
+  }
+  [[nodiscard]] std::string url(position p) const
+    requires Plans::knows_urls
+  {
+    std::string found;
+    at(p, [&](const auto& reader, position own) { found = reader.url(own); });
+    return found;
+  }
+  /// The ranges that the sample's source reports.
+  template <class Sink>
+    requires Plans::wants_hints
+  void ranges(position p, scout& s, Sink&& sink) const {
+    const auto found = places_.at(p, s.place);
+    readers_.with(found.source, s,
+                  [&](const auto& reader, auto& own) { reader.ranges(found.at, own, sink); });
+  }
+  void cancel_reads() const noexcept {
+    readers_.each([](std::size_t, const auto& one) { one.cancel_reads(); });
+  }
+  /// What all plans keep in memory.
+  [[nodiscard]] kept_counters kept() const {
+    kept_counters all;
+    readers_.each([&all](std::size_t, const auto& one) { all += one.kept(); });
+    return all;
+  }
+  /// What the sessions of all plans counted.
+  [[nodiscard]] session_report report() const {
+    session_report all;
+    readers_.each([&all](std::size_t, const auto& one) { all += one.report(); });
+    return all;
+  }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const {
+    const std::uint64_t whole = places_.whole();
+    double bytes = 0;
+    readers_.each([&](std::size_t k, const auto& one) {
+      bytes += static_cast<double>(one.bytes_per_sample()) * static_cast<double>(places_.share(k));
+    });
+    return whole == 0 ? 0 : static_cast<std::uint64_t>(bytes / static_cast<double>(whole));
+  }
+
+ protected:
+  inner readers_;
+
+ private:
+  template <class F>
+  void at(position p, F&& f) const {
+    typename Places::cursor place;
+    const auto found = places_.at(p, place);
+    readers_.with(found.source, [&](const auto& reader) { f(reader, found.at); });
+  }
+
+  Places places_;
+};
+
+/// The base of the sources; `Reader` is a joined_reader, or derives from one.
+template <class Source, class Reader>
+class joined_source : public opens_as_plan<Source> {
+  using plans_type = typename Reader::plans_type;
+  using places_type = typename Reader::places_type;
+
+ public:
+  using penstock_part = source_tag;
+  using element = typename plans_type::element;
+  using reader = Reader;
+  static constexpr bool renumbers = plans_type::renumbers;
+  static constexpr bool one_at_a_time = plans_type::one_at_a_time;
+  static constexpr bool varies_by_epoch = plans_type::varies;
+  static consteval guarantee_set loses(place) { return plans_type::lost; }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return places_.size(); }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return places_.starts(); }
+  [[nodiscard]] std::string describe() const { return describe_with(""); }
+  /// Covers the data of all sources.
+  [[nodiscard]] std::uint64_t fingerprint() const {
+    penstock::fingerprint h;
+    h.add(Source::source_name);
+    plans_.each([&h](std::size_t, const auto& p) { h.add(p.source().fingerprint()); });
+    return h.value();
+  }
+  /// Covers the orders and seeds of all sources: a state is refused if any of them differs.
+  [[nodiscard]] std::uint64_t sequence_fingerprint() const {
+    penstock::fingerprint h;
+    plans_.each([&h](std::size_t, const auto& p) { h.add(penstock::sequence_fingerprint(p)); });
+    return h.value();
+  }
+  /// Covers the random stages of all sources.
+  [[nodiscard]] std::uint64_t random_fingerprint() const {
+    penstock::fingerprint h;
+    bool any = false;
+    plans_.each([&](std::size_t, const auto& p) {
+      const std::uint64_t one = penstock::random_fingerprint(p);
+      any = any || one != 0;
+      h.add(one);
+    });
+    return any ? h.value() : 0;
+  }
+  [[nodiscard]] reader connect(const projection& used = {}) const {
+    return {plans_, places_, Source::source_name, used};
+  }
+
+ protected:
+  template <class... Args>
+  explicit joined_source(plans_type plans, const Args&... args)
+      : plans_(std::move(plans)), places_(plans_, args...) {}
+
+  /// "concat(from(3 samples in memory), ...)".
+  [[nodiscard]] std::string describe_with(std::string_view with) const {
+    std::string line = text({Source::source_name, "(", with});
+    plans_.each([&](std::size_t k, const auto& p) {
+      append(line, {(k == 0 && with.empty() ? "" : ", "), p.source().describe()});
+      p.stages().apply([&line](const auto&... stages) {
+        (append(line, {" | ", text_of_stage(stages)}), ...);
+      });
+    });
+    return line + ")";
+  }
+  [[nodiscard]] const places_type& places() const noexcept { return places_; }
+
+ private:
+  plans_type plans_;
+  places_type places_;
+};
 
 }  // namespace penstock::inline v0_1::detail
 
@@ -53781,85 +53926,18 @@ struct concat_starts {
 };
 [[nodiscard, gnu::cold]] concat_starts starts_of_joined(const std::vector<order_input>& sources);
 
-}  // namespace detail
-
-/// The source that `concat` makes: `Plans` are detail::joined_plans or detail::listed_plans.
-template <class Plans>
-class concat_source : public opens_as_plan<concat_source<Plans>> {
+/// The samples of a concat.
+class places_in_turn {
   using numbers = std::vector<std::uint64_t>;
 
  public:
-  using penstock_part = source_tag;
-  using element = typename Plans::element;
-  static constexpr std::string_view source_name = "concat";
-  static constexpr bool renumbers = Plans::renumbers;
-  static constexpr bool one_at_a_time = Plans::one_at_a_time;
-  static constexpr bool varies_by_epoch = Plans::varies;
-  static consteval guarantee_set loses(place) { return Plans::lost; }
+  using cursor = no_cursor;
 
-  class reader {
-    using inner = typename Plans::readers;
-
-   public:
-    static constexpr bool takes_fetched = Plans::fetch;
-    static constexpr bool has_latency = Plans::latent;
-    using worker = typename inner::worker;
-    using scout = typename inner::scout;
-
-    reader(const Plans& plans, shared<const numbers> firsts, const projection& used)
-        : firsts_(std::move(firsts)), readers_(new const inner(plans, source_name, used)) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      const std::size_t k = source_at(p.index);
-      readers_->evaluate(k, within(p, k), w, std::forward<Sink>(sink));
-    }
-    [[nodiscard]] std::string key(position p) const {
-      const std::size_t k = source_at(p.index);
-      return readers_->key(k, within(p, k));
-    }
-    [[nodiscard]] std::string url(position p) const
-      requires Plans::knows_urls
-    {
-      const std::size_t k = source_at(p.index);
-      return readers_->url(k, within(p, k));
-    }
-    /// The ranges that the sample's source reports.
-    template <class Sink>
-      requires Plans::wants_hints
-    void ranges(position p, scout& s, Sink&& sink) const {
-      const std::size_t k = source_at(p.index);
-      readers_->ranges(k, within(p, k), s, sink);
-    }
-    void cancel_reads() const noexcept { readers_->cancel_reads(); }
-    [[nodiscard]] kept_counters kept() const { return readers_->kept(); }
-    [[nodiscard]] session_report report() const { return readers_->report(); }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const {
-      const std::uint64_t all = firsts_->back();
-      double bytes = 0;
-      for (std::size_t k = 0; k + 1 < firsts_->size() && all != 0; ++k)
-        bytes += static_cast<double>(readers_->bytes_per_sample(k)) *
-                 static_cast<double>((*firsts_)[k + 1] - (*firsts_)[k]) / static_cast<double>(all);
-      return static_cast<std::uint64_t>(bytes);
-    }
-
-   private:
-    [[nodiscard]] std::size_t source_at(std::uint64_t index) const noexcept {
-      return static_cast<std::size_t>(std::upper_bound(firsts_->begin() + 1, firsts_->end() - 1, index) -
-                                      firsts_->begin() - 1);
-    }
-    [[nodiscard]] position within(position p, std::size_t k) const noexcept {
-      return {p.epoch, p.index - (*firsts_)[k]};
-    }
-
-    shared<const numbers> firsts_;
-    shared<const inner> readers_;
-  };
-
-  explicit concat_source(Plans plans) : plans_(std::move(plans)) {
+  template <class Plans>
+  explicit places_in_turn(const Plans& plans) {
     std::vector<order_input> each;
-    plans_.each([&](std::size_t, const auto& p) { each.push_back(detail::output_of_orders(p)); });
-    detail::concat_starts found = detail::starts_of_joined(each);
+    plans.each([&](std::size_t, const auto& p) { each.push_back(output_of_orders(p)); });
+    concat_starts found = starts_of_joined(each);
     firsts_.reset(new const numbers(std::move(found.firsts)));
     starts_.reset(new const numbers(std::move(found.starts)));
   }
@@ -53867,20 +53945,29 @@ class concat_source : public opens_as_plan<concat_source<Plans>> {
   [[nodiscard]] std::uint64_t size() const noexcept { return firsts_->back(); }
   /// The shards of all sources, one after another; a source without shards counts as one.
   [[nodiscard]] shared<const numbers> starts() const noexcept { return starts_; }
-  [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, "", plans_); }
-  [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
-  [[nodiscard]] std::uint64_t sequence_fingerprint() const {
-    return detail::fingerprint_of_sequences(plans_);
+  [[nodiscard]] joined_place at(position p, cursor&) const noexcept {
+    const auto next = std::upper_bound(firsts_->begin() + 1, firsts_->end() - 1, p.index);
+    return {static_cast<std::size_t>(next - firsts_->begin() - 1), {p.epoch, p.index - next[-1]}};
   }
-  /// Covers the random stages of all sources.
-  [[nodiscard]] std::uint64_t random_fingerprint() const {
-    return detail::fingerprint_of_random_stages(plans_);
+  [[nodiscard]] std::uint64_t whole() const noexcept { return size(); }
+  [[nodiscard]] std::uint64_t share(std::size_t k) const noexcept {
+    return (*firsts_)[k + 1] - (*firsts_)[k];
   }
-  [[nodiscard]] reader connect(const projection& used = {}) const { return {plans_, firsts_, used}; }
 
  private:
-  Plans plans_;
   shared<const numbers> firsts_, starts_;  // firsts_: where each source begins, and the size
+};
+
+}  // namespace detail
+
+/// The source that `concat` makes: `Plans` are detail::joined_plans or detail::listed_plans.
+template <class Plans>
+class concat_source : public detail::joined_source<concat_source<Plans>,
+                                                   detail::joined_reader<Plans, detail::places_in_turn>> {
+ public:
+  static constexpr std::string_view source_name = "concat";
+
+  explicit concat_source(Plans plans) : concat_source::joined_source(std::move(plans)) {}
 };
 
 namespace detail {
@@ -53888,31 +53975,14 @@ namespace detail {
 struct concat_fn {
   template <class... Args>
   [[nodiscard]] auto operator()(const Args&... args) const {
-    using wrong = typename wrong_join<Args...>::type;
-    if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
-      return ill_formed{};
-    } else if constexpr (!is_right<wrong>) {
-      wrong::template explain<void>();
-      return ill_formed{};
-    } else {
-      using facts = elements_of<pack<plan_for<Args>...>>;
-      if constexpr (!facts::same) {
-        mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
-        return ill_formed{};
-      } else {
-        return concat_source(joined(make_pack(as_plan(args)...)));
-      }
-    }
+    return unless_wrong<typename wrong_join<Args...>::type, Args...>([&] {
+      return joined_alike(make_pack(as_plan(args)...),
+                          [](auto plans) { return concat_source(std::move(plans)); });
+    });
   }
   template <class T>
   [[nodiscard]] auto operator()(const std::vector<T>& sources) const {
-    using wrong = typename wrong_join<T>::type;
-    if constexpr (!is_right<wrong>) {
-      wrong::template explain<void>();
-      return ill_formed{};
-    } else {
-      return concat_source(listed(sources));
-    }
+    return unless_wrong<typename wrong_join<T>::type>([&] { return concat_source(listed(sources)); });
   }
 };
 
@@ -63206,113 +63276,65 @@ PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view sessi
 
 namespace penstock::inline v0_1 {
 
-/// The source that `mix` makes: `Plans` are detail::joined_plans or detail::listed_plans.
-template <class Plans>
-class mix_source : public opens_as_plan<mix_source<Plans>> {
+namespace detail {
+
+/// The samples of a mix.
+class mixed_places {
  public:
-  using penstock_part = source_tag;
-  using element = typename Plans::element;
-  static constexpr std::string_view source_name = "mix";
-  static constexpr bool renumbers = true;
-  static constexpr bool one_at_a_time = Plans::one_at_a_time;
-  static constexpr bool varies_by_epoch = true;
-  static consteval guarantee_set loses(place) { return Plans::lost; }
+  using cursor = mixture::cursor;
 
-  class reader {
-    using inner = typename Plans::readers;
-
-   public:
-    static constexpr bool takes_fetched = Plans::fetch;
-    static constexpr bool has_latency = Plans::latent;
-    struct worker {
-      mixture::cursor place;
-      typename inner::worker each;
-      const fetched_sample* fetched = nullptr;
-    };
-    struct scout {
-      mixture::cursor place;
-      typename inner::scout each;
-    };
-
-    reader(const Plans& plans, mixture order, const projection& used)
-        : order_(std::move(order)), readers_(new const inner(plans, source_name, used)) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      const mixture::place found = order_.at(p, w.place);
-      w.each.fetched = w.fetched;
-      readers_->evaluate(found.source, found.at, w.each, std::forward<Sink>(sink));
-    }
-    [[nodiscard]] std::string key(position p) const {
-      const mixture::place found = order_.at(p);
-      return readers_->key(found.source, found.at);
-    }
-    [[nodiscard]] std::string url(position p) const
-      requires Plans::knows_urls
-    {
-      const mixture::place found = order_.at(p);
-      return readers_->url(found.source, found.at);
-    }
-    /// The ranges that the sample's source reports.
-    template <class Sink>
-      requires Plans::wants_hints
-    void ranges(position p, scout& s, Sink&& sink) const {
-      const mixture::place found = order_.at(p, s.place);
-      readers_->ranges(found.source, found.at, s.each, sink);
-    }
-    void cancel_reads() const noexcept { readers_->cancel_reads(); }
-    [[nodiscard]] kept_counters kept() const { return readers_->kept(); }
-    [[nodiscard]] session_report report() const { return readers_->report(); }
-    /// The mean over an epoch, or over its first million samples.
-    [[nodiscard]] std::uint64_t bytes_per_sample() const {
-      const std::uint64_t samples = std::min(order_.size(), std::uint64_t{1} << 20);
-      std::uint64_t bytes = 0;
-      for (std::size_t k = 0; k < order_.sources(); ++k) {
-        bytes +=
-            readers_->bytes_per_sample(k) / samples * order_.share(static_cast<std::uint32_t>(k), samples);
-        bytes += readers_->bytes_per_sample(k) % samples *
-                 order_.share(static_cast<std::uint32_t>(k), samples) / samples;
-      }
-      return bytes;
-    }
-
-   private:
-    mixture order_;
-    shared<const inner> readers_;
-  };
-
-  mix_source(Plans plans, const detail::mixing_rule& rule, const detail::mixing_options& options)
-      : plans_(std::move(plans)),
-        order_(detail::sizes_of(plans_), rule, options),
-        how_(rule.describe() + options.describe()) {}
+  template <class Plans>
+  mixed_places(const Plans& plans, const mixing_rule& rule, const mixing_options& options)
+      : order_(sizes_of(plans), rule, options) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return order_.size(); }
   /// Null: neighbouring samples come from different sources.
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
-  [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, how_, plans_); }
-  /// Covers the data of all sources.
-  [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
+  [[nodiscard]] mixture::place at(position p, cursor& c) const { return order_.at(p, c); }
+  /// An epoch, or its first million samples.
+  [[nodiscard]] std::uint64_t whole() const noexcept {
+    return std::min(order_.size(), std::uint64_t{1} << 20);
+  }
+  [[nodiscard]] std::uint64_t share(std::size_t k) const {
+    return order_.share(static_cast<std::uint32_t>(k), whole());
+  }
+  [[nodiscard]] const mixture& order() const noexcept { return order_; }
+
+ private:
+  mixture order_;
+};
+
+}  // namespace detail
+
+/// The source that `mix` makes: `Plans` are detail::joined_plans or detail::listed_plans.
+template <class Plans>
+class mix_source
+    : public detail::joined_source<mix_source<Plans>, detail::joined_reader<Plans, detail::mixed_places>> {
+  using joint = typename mix_source::joined_source;
+
+ public:
+  static constexpr std::string_view source_name = "mix";
+  static constexpr bool renumbers = true;
+  static constexpr bool varies_by_epoch = true;
+
+  mix_source(Plans plans, const detail::mixing_rule& rule, const detail::mixing_options& options)
+      : joint(std::move(plans), rule, options), how_(rule.describe() + options.describe()) {}
+
+  [[nodiscard]] std::string describe() const { return this->describe_with(how_); }
   /// Covers the weights or schedule, the policy and seed, and the orders and seeds of the sources: a state is
   /// refused if any of them differs.
   [[nodiscard]] std::uint64_t sequence_fingerprint() const {
     penstock::fingerprint h;
-    order_.fingerprint(h);
-    h.add(detail::fingerprint_of_sequences(plans_));
+    order().fingerprint(h);
+    h.add(joint::sequence_fingerprint());
     return h.value();
-  }
-  /// Covers the random stages of all sources.
-  [[nodiscard]] std::uint64_t random_fingerprint() const {
-    return detail::fingerprint_of_random_stages(plans_);
   }
   /// The sequence in words, without the sources: for the message when a state is refused.
   [[nodiscard]] std::string sequence_text() const { return how_; }
-  [[nodiscard]] reader connect(const projection& used = {}) const { return {plans_, order_, used}; }
   /// Maps each position to a source and a sample, and back.
-  [[nodiscard]] const mixture& order() const noexcept { return order_; }
+  [[nodiscard]] const mixture& order() const noexcept { return this->places().order(); }
 
  private:
-  Plans plans_;
-  mixture order_;
   std::string how_;
 };
 
@@ -63353,14 +63375,6 @@ namespace detail {
 template <class T>
 inline constexpr bool is_mixing_option =
     std::is_same_v<T, stopping> || std::is_same_v<T, samples_per_epoch> || seed_annotation<T>;
-/// The plans among the arguments of a mix: all except its options.
-template <class T>
-[[nodiscard]] auto plans_among(const T& x) {
-  if constexpr (is_mixing_option<T>)
-    return pack<>{};
-  else
-    return make_pack(as_plan(x));
-}
 /// Whether an option is given twice; only one of the two would take effect.
 template <class... Ts>
 inline constexpr bool repeats_a_mixing_option = (0 + ... + int{std::is_same_v<Ts, stopping>}) > 1 ||
@@ -63395,39 +63409,22 @@ struct mix_fn {
     if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
       mistakes::mix_without_weights::explain<Rule>();
       return ill_formed{};
-    } else if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
-      return ill_formed{};
     } else {
-      using wrong = typename wrong_mix<Args...>::type;
-      if constexpr (!is_right<wrong>) {
-        wrong::template explain<void>();
-        return ill_formed{};
-      } else {
-        auto plans = join_all(plans_among(args)...);
-        using facts = elements_of<decltype(plans)>;
-        if constexpr (!facts::same) {
-          mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
-          return ill_formed{};
-        } else {
-          return make(joined(plans), rule, args...);
-        }
-      }
+      return unless_wrong<typename wrong_mix<Args...>::type, Args...>([&] {
+        return joined_alike(join_all(plan_unless<is_mixing_option<Args>>(args)...),
+                            [&](auto plans) { return make(std::move(plans), rule, args...); });
+      });
     }
   }
   template <class Rule, class T, class... Options>
   [[nodiscard]] auto operator()(const Rule& rule, const std::vector<T>& sources,
                                 const Options&... options) const {
-    using wrong = typename wrong_list_mix<T, Options...>::type;
     if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
       mistakes::mix_without_weights::explain<Rule>();
       return ill_formed{};
-    } else if constexpr ((part_of_kind<Options, poison_tag> || ...)) {
-      return ill_formed{};
-    } else if constexpr (!is_right<wrong>) {
-      wrong::template explain<void>();
-      return ill_formed{};
     } else {
-      return make(listed(sources), rule, options...);
+      return unless_wrong<typename wrong_list_mix<T, Options...>::type, Options...>(
+          [&] { return make(listed(sources), rule, options...); });
     }
   }
 
@@ -64628,6 +64625,121 @@ PENSTOCK_INLINE void shard_sequence::open(const std::string& url) {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/records/stream_source.hpp
+
+/// The base of the sources whose shards are read forward, and their reader.
+namespace penstock::inline v0_1::detail {
+
+/// Shards that are files, which can seek, or pipes.
+template <bool Files>
+struct local_shards {
+  static constexpr bool stored = false, seekable = Files;
+  struct session {
+    session(const local_shards&, std::size_t) noexcept {}
+    [[nodiscard]] forward_pieces* objects() noexcept { return nullptr; }
+  };
+};
+/// Shards in a storage, of which so many bytes are requested ahead of the reader.
+template <storage Storage>
+struct stored_shards {
+  static constexpr bool stored = true, seekable = true;
+  struct session {
+    session(const stored_shards& shards, std::size_t count)
+        : opened(shards.where.connect()), pieces(forward_session(opened), count, shards.ahead) {}
+    [[nodiscard]] forward_pieces* objects() noexcept { return &pieces; }
+
+    typename Storage::session opened;
+    forward_pieces pieces;
+  };
+
+  Storage where;
+  std::uint64_t ahead;
+};
+template <storage Storage>
+[[nodiscard]] std::vector<std::string> shard_names(const Storage& where) {
+  return {where.names().begin(), where.names().end()};
+}
+
+/// Reads samples with `Samples`, a `shard_sequence`.
+template <class Samples, class Shards, unpacker... Unpack>
+class stream_reader {
+ public:
+  using element = typename Samples::element;
+  using shards_type = Shards;
+
+  stream_reader(const Shards& where, shared<stream_shards> set)
+      : state_(std::make_unique<state>(where, std::move(set))) {}
+
+  [[nodiscard]] bool next(element& e) { return state_->samples.next(e); }
+  void rewind(std::uint64_t) noexcept { state_->samples.rewind(); }
+  [[nodiscard]] source_mark mark() const noexcept
+    requires Shards::seekable
+  {
+    return state_->samples.mark();
+  }
+  /// Opens the marked shard and reads past the samples already delivered; earlier shards are not touched.
+  void seek(std::uint64_t, source_mark place)
+    requires Shards::seekable
+  {
+    state_->samples.seek(place);
+  }
+  /// That of the session.
+  [[nodiscard]] session_report report() const
+    requires Shards::stored
+  {
+    return report_of(std::as_const(state_->session.opened));
+  }
+  /// Ends the session's reads. Any thread.
+  void cancel_reads() const noexcept
+    requires Shards::stored
+  {
+    state_->session.pieces.end();
+  }
+
+ private:
+  // Keeps its address when the reader is moved.
+  struct state {
+    state(const Shards& where, shared<stream_shards> set)
+        : session(where, set->names.size()), samples(std::move(set), unpack.calls(), session.objects()) {}
+    typename Shards::session session;
+    unpackers<Unpack...> unpack;
+    Samples samples;
+  };
+
+  std::unique_ptr<state> state_;
+};
+
+/// The base of the sources; `Reader` is a `stream_reader`.
+template <class Source, class Reader>
+class stream_source : public opens_as_plan<Source> {
+ public:
+  using penstock_part = source_tag;
+  using element = typename Reader::element;
+  using reader = Reader;
+  static constexpr bool seekable = Reader::shards_type::seekable;
+
+  [[nodiscard]] std::string describe() const { return set_->describe(); }
+  /// Covers the shards' names without their folders: their contents are not known until they are read.
+  [[nodiscard]] std::uint64_t fingerprint() const { return set_->fingerprint(); }
+  [[nodiscard]] reader connect() const { return reader(where_, set_); }
+
+ protected:
+  using shards_type = typename Reader::shards_type;
+
+  /// `extension_limit` and `skip_apple_double`: see `stream_shards`.
+  stream_source(shards_type where, std::vector<std::string> names, std::uint64_t limit,
+                std::uint64_t extension_limit = 0, bool skip_apple_double = true)
+      : where_(std::move(where)),
+        set_(std::make_shared<stream_shards>(std::move(names), limit, extension_limit, seekable,
+                                             Source::source_name, skip_apple_double)) {}
+
+ private:
+  shards_type where_;
+  shared<stream_shards> set_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/source/tar/stream_sample.hpp
 
 namespace penstock::inline v0_1 {
@@ -64810,6 +64922,8 @@ namespace detail {
 /// Reads the samples of tar shards one after another.
 class tar_stream_reader : public shard_sequence {
  public:
+  using element = tar_stream_sample;
+
   tar_stream_reader(shared<stream_shards> set, unpacker_calls unpack, forward_pieces* objects = nullptr)
       : shard_sequence(std::move(set), unpack, objects, tar_streams()),
         walk_(tar::walk_input::of(input()), this->set().extension_limit) {}
@@ -64914,55 +65028,16 @@ struct webdataset_stream_options {
 
 /// The source that `webdataset_stream` (of files, which can seek) and `webdataset_pipe` make.
 template <bool Files, unpacker... Unpack>
-class basic_webdataset_stream : public opens_as_plan<basic_webdataset_stream<Files, Unpack...>> {
+class basic_webdataset_stream
+    : public detail::stream_source<
+          basic_webdataset_stream<Files, Unpack...>,
+          detail::stream_reader<detail::tar_stream_reader, detail::local_shards<Files>, Unpack...>> {
  public:
-  using penstock_part = source_tag;
-  using element = detail::tar_stream_sample;
   static constexpr std::string_view source_name = Files ? "webdataset_stream" : "webdataset_pipe";
-  static constexpr bool seekable = Files;
-
-  class reader {
-   public:
-    [[nodiscard]] bool next(element& e) { return state_->samples.next(e); }
-    void rewind(std::uint64_t) noexcept { state_->samples.rewind(); }
-    [[nodiscard]] source_mark mark() const noexcept
-      requires Files
-    {
-      return state_->samples.mark();
-    }
-    /// Opens the marked shard and reads past the samples already delivered; earlier shards are not touched.
-    void seek(std::uint64_t, source_mark place)
-      requires Files
-    {
-      state_->samples.seek(place);
-    }
-
-   private:
-    friend class basic_webdataset_stream;
-
-    // Keeps its address when the reader is moved.
-    struct state {
-      explicit state(shared<detail::stream_shards> set) : samples(std::move(set), unpack.calls()) {}
-      detail::unpackers<Unpack...> unpack;
-      detail::tar_stream_reader samples;
-    };
-
-    explicit reader(shared<detail::stream_shards> set) : state_(std::make_unique<state>(std::move(set))) {}
-
-    std::unique_ptr<state> state_;
-  };
 
   basic_webdataset_stream(std::vector<std::string> names, webdataset_stream_options options)
-      : set_(std::make_shared<detail::stream_shards>(std::move(names), options.limit, options.extension_limit,
-                                                     Files, source_name, options.skip_apple_double)) {}
-
-  [[nodiscard]] std::string describe() const { return set_->describe(); }
-  /// Covers the shards' names without their folders: their contents are not known until they are read.
-  [[nodiscard]] std::uint64_t fingerprint() const { return set_->fingerprint(); }
-  [[nodiscard]] reader connect() const { return reader(set_); }
-
- private:
-  shared<detail::stream_shards> set_;
+      : basic_webdataset_stream::stream_source({}, std::move(names), options.limit, options.extension_limit,
+                                               options.skip_apple_double) {}
 };
 
 /// The source that `webdataset_stream` makes.
@@ -64974,64 +65049,17 @@ using webdataset_pipe_source = basic_webdataset_stream<false, Unpack...>;
 
 /// The source that `webdataset_stream` makes of shards in a storage.
 template <storage Storage, unpacker... Unpack>
-class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<Storage, Unpack...>> {
-  using session_type = typename Storage::session;
-
+class stored_webdataset_stream
+    : public detail::stream_source<
+          stored_webdataset_stream<Storage, Unpack...>,
+          detail::stream_reader<detail::tar_stream_reader, detail::stored_shards<Storage>, Unpack...>> {
  public:
-  using penstock_part = source_tag;
-  using element = detail::tar_stream_sample;
   static constexpr std::string_view source_name = "webdataset_stream";
-  static constexpr bool seekable = true;
 
-  class reader {
-   public:
-    [[nodiscard]] bool next(element& e) { return state_->samples.next(e); }
-    void rewind(std::uint64_t) noexcept { state_->samples.rewind(); }
-    [[nodiscard]] source_mark mark() const noexcept { return state_->samples.mark(); }
-    /// Opens the marked shard and reads past the samples already delivered; earlier shards are not touched.
-    void seek(std::uint64_t, source_mark place) { state_->samples.seek(place); }
-    /// That of the session.
-    [[nodiscard]] session_report report() const { return report_of(std::as_const(state_->session)); }
-    /// Ends the session's reads. Any thread.
-    void cancel_reads() const noexcept { state_->pieces.end(); }
-
-   private:
-    friend class stored_webdataset_stream;
-
-    // Keeps its address when the reader is moved.
-    struct state {
-      state(const Storage& where, shared<detail::stream_shards> set, std::uint64_t ahead)
-          : session(where.connect()),
-            pieces(detail::forward_session(session), set->names.size(), ahead),
-            samples(std::move(set), unpack.calls(), &pieces) {}
-      session_type session;
-      detail::forward_pieces pieces;
-      detail::unpackers<Unpack...> unpack;
-      detail::tar_stream_reader samples;
-    };
-
-    reader(const Storage& where, shared<detail::stream_shards> set, std::uint64_t ahead)
-        : state_(std::make_unique<state>(where, std::move(set), ahead)) {}
-
-    std::unique_ptr<state> state_;
-  };
-
-  stored_webdataset_stream(Storage where, webdataset_stream_options options)
-      : storage_(std::move(where)),
-        ahead_(options.read_ahead),
-        set_(std::make_shared<detail::stream_shards>(
-            std::vector<std::string>(storage_.names().begin(), storage_.names().end()), options.limit,
-            options.extension_limit, true, source_name, options.skip_apple_double)) {}
-
-  [[nodiscard]] std::string describe() const { return set_->describe(); }
-  /// Covers the shards' names without their folders: their contents are not known until they are read.
-  [[nodiscard]] std::uint64_t fingerprint() const { return set_->fingerprint(); }
-  [[nodiscard]] reader connect() const { return reader(storage_, set_, ahead_); }
-
- private:
-  Storage storage_;
-  std::uint64_t ahead_;
-  shared<detail::stream_shards> set_;
+  stored_webdataset_stream(const Storage& where, webdataset_stream_options options)
+      : stored_webdataset_stream::stream_source({where, options.read_ahead}, detail::shard_names(where),
+                                                options.limit, options.extension_limit,
+                                                options.skip_apple_double) {}
 };
 
 /// Shards in the WebDataset format, read from beginning to end: for archives that are compressed as a whole;
@@ -65073,7 +65101,7 @@ template <unpacker... Unpack, detail::pattern_text Text>
 template <unpacker... Unpack, storage Storage>
 [[nodiscard]] stored_webdataset_stream<Storage, Unpack...> webdataset_stream(
     Storage where, webdataset_stream_options options = {}) {
-  return {std::move(where), options};
+  return {where, options};
 }
 
 /// From a list of paths, in which braces are not expanded.
@@ -65221,82 +65249,16 @@ struct zipped_record<pack<Names...>, Elements...> {
   }
 };
 
-}  // namespace detail
-
-/// The source that `zip` makes; `Names` is a pack of names, empty if records are joined.
-template <class Names, class... Plans>
-class zip_source : public opens_as_plan<zip_source<Names, Plans...>> {
-  using plans_type = detail::joined_plans<Plans...>;
-  using joint = detail::zipped_record<Names, std::remove_cvref_t<typename Plans::element>...>;
-
+/// The samples of a zip: each is of all sources, and the first has its key.
+class zipped_places {
  public:
-  using penstock_part = source_tag;
-  using element = typename joint::made;
-  static constexpr std::string_view source_name = "zip";
-  static constexpr bool renumbers = plans_type::renumbers;
-  static constexpr bool one_at_a_time = plans_type::one_at_a_time;
-  static constexpr bool varies_by_epoch = plans_type::varies;
-  static consteval guarantee_set loses(place) { return plans_type::lost; }
+  using cursor = no_cursor;
 
-  class reader {
-    using inner = typename plans_type::readers;
-
-   public:
-    static constexpr bool takes_fetched = plans_type::fetch;
-    static constexpr bool has_latency = plans_type::latent;
-    using worker = typename inner::worker;
-    using scout = typename inner::scout;
-
-    reader(const plans_type& plans, const projection& used)
-        : readers_(new const inner(plans, source_name, joint::used_of_each(used))) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      from_source<0>(p, w, sink);
-    }
-    /// The shard of the first source's sample.
-    [[nodiscard]] std::string key(position p) const { return readers_->key(0, p); }
-    [[nodiscard]] std::string url(position p) const
-      requires(plans_type::knows_urls)
-    {
-      return readers_->url(0, p);
-    }
-    /// The ranges that all the sources report.
-    template <class Sink>
-      requires(plans_type::wants_hints)
-    void ranges(position p, scout& s, Sink&& sink) const {
-      for (std::size_t k = 0; k < sizeof...(Plans); ++k) readers_->ranges(k, p, s, sink);
-    }
-    void cancel_reads() const noexcept { readers_->cancel_reads(); }
-    [[nodiscard]] kept_counters kept() const { return readers_->kept(); }
-    [[nodiscard]] session_report report() const { return readers_->report(); }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const {
-      std::uint64_t bytes = 0;
-      for (std::size_t k = 0; k < sizeof...(Plans); ++k) bytes += readers_->bytes_per_sample(k);
-      return bytes;
-    }
-
-   private:
-    /// The enclosing calls hold the values of the sources before this one.
-    template <std::size_t I, class Sink, class... Values>
-    void from_source(position p, worker& w, Sink& sink, const Values&... values) const {
-      if constexpr (I == sizeof...(Plans)) {
-        sink(joint::join(values...));
-      } else {
-        detail::at<I>(w).fetched = w.fetched;
-        readers_->template get<I>().evaluate(p, detail::at<I>(w), [&](const auto& value) {
-          from_source<I + 1>(p, w, sink, values..., value);
-        });
-      }
-    }
-
-    shared<const inner> readers_;
-  };
-
-  zip_source(plans_type plans, bool to_the_shortest) : plans_(std::move(plans)) {
-    size_ = detail::zipped_size(detail::sizes_of(plans_), to_the_shortest);
-    plans_.each([this](std::size_t, const auto& p) {
-      const order_input each = detail::output_of_orders(p);
+  template <class Plans>
+  zipped_places(const Plans& plans, bool to_the_shortest)
+      : size_(zipped_size(sizes_of(plans), to_the_shortest)) {
+    plans.each([this](std::size_t, const auto& p) {
+      const order_input each = output_of_orders(p);
       if (!starts_ && each.starts && each.size == size_) starts_ = each.starts;
     });
   }
@@ -65304,21 +65266,71 @@ class zip_source : public opens_as_plan<zip_source<Names, Plans...>> {
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   /// The shards of the first source that has shards and is used to its end.
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
-  [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, "", plans_); }
-  [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
-  [[nodiscard]] std::uint64_t sequence_fingerprint() const {
-    return detail::fingerprint_of_sequences(plans_);
-  }
-  /// Covers the random stages of all sources.
-  [[nodiscard]] std::uint64_t random_fingerprint() const {
-    return detail::fingerprint_of_random_stages(plans_);
-  }
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(plans_, used); }
+  [[nodiscard]] joined_place at(position p, cursor&) const noexcept { return {0, p}; }
+  [[nodiscard]] std::uint64_t whole() const noexcept { return 1; }
+  [[nodiscard]] std::uint64_t share(std::size_t) const noexcept { return 1; }
 
  private:
-  plans_type plans_;
-  std::uint64_t size_ = 0;
+  std::uint64_t size_;
   shared<const std::vector<std::uint64_t>> starts_;
+};
+
+/// Reads the values of all sources, of which `Record` makes one.
+template <class Record, class... Plans>
+class zip_reader : public joined_reader<joined_plans<Plans...>, zipped_places> {
+  using base = typename zip_reader::joined_reader;
+
+ public:
+  using typename base::plans_type;
+  using typename base::scout;
+  using typename base::worker;
+
+  zip_reader(const plans_type& plans, const zipped_places& places, std::string_view joint,
+             const projection& used)
+      : base(plans, places, joint, Record::used_of_each(used)) {}
+
+  template <class Sink>
+  void evaluate(position p, worker& w, Sink&& sink) const {
+    from_source<0>(p, w, sink);
+  }
+  /// The ranges that all the sources report.
+  template <class Sink>
+    requires plans_type::wants_hints
+  void ranges(position p, scout& s, Sink&& sink) const {
+    for (std::size_t k = 0; k < sizeof...(Plans); ++k)
+      this->readers_.with(k, s, [&](const auto& reader, auto& own) { reader.ranges(p, own, sink); });
+  }
+
+ private:
+  /// The enclosing calls hold the values of the sources before this one.
+  template <std::size_t I, class Sink, class... Values>
+  void from_source(position p, worker& w, Sink& sink, const Values&... values) const {
+    if constexpr (I == sizeof...(Plans)) {
+      sink(Record::join(values...));
+    } else {
+      detail::at<I>(w).fetched = w.fetched;
+      this->readers_.template get<I>().evaluate(
+          p, detail::at<I>(w), [&](const auto& value) { from_source<I + 1>(p, w, sink, values..., value); });
+    }
+  }
+};
+
+template <class Names, class... Plans>
+using zipped_record_of = zipped_record<Names, std::remove_cvref_t<typename Plans::element>...>;
+
+}  // namespace detail
+
+/// The source that `zip` makes; `Names` is a pack of names, empty if records are joined.
+template <class Names, class... Plans>
+class zip_source
+    : public detail::joined_source<zip_source<Names, Plans...>,
+                                   detail::zip_reader<detail::zipped_record_of<Names, Plans...>, Plans...>> {
+ public:
+  using element = typename detail::zipped_record_of<Names, Plans...>::made;
+  static constexpr std::string_view source_name = "zip";
+
+  zip_source(detail::joined_plans<Plans...> plans, bool to_the_shortest)
+      : zip_source::joined_source(std::move(plans), to_the_shortest) {}
 };
 
 namespace detail {
@@ -65332,7 +65344,7 @@ template <class Names, class... Plans>
     mistakes::zip_needs_names::explain<
         arrives_here<elements<std::remove_cvref_t<typename Plans::element>...>>>();
     return ill_formed{};
-  } else if constexpr (!zipped_record<Names, std::remove_cvref_t<typename Plans::element>...>::differ) {
+  } else if constexpr (!zipped_record_of<Names, Plans...>::differ) {
     mistakes::zip_same_field::explain<Names>();
     return ill_formed{};
   } else {
@@ -65341,13 +65353,6 @@ template <class Names, class... Plans>
 }
 template <class T>
 inline constexpr bool is_zip_option = std::is_same_v<T, shortest_option>;
-template <class T>
-[[nodiscard]] auto zipped_plan(const T& x) {
-  if constexpr (is_zip_option<T>)
-    return pack<>{};
-  else
-    return make_pack(as_plan(x));
-}
 
 }  // namespace detail
 
@@ -65371,15 +65376,11 @@ template <fixed_string... Names, class... Args>
   using wrong =
       typename detail::wrong_join_of_packs<pack<>,
                                            detail::pack_unless<detail::is_zip_option<Args>, Args>...>::type;
-  if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
-    return ill_formed{};
-  } else if constexpr (!detail::is_right<wrong>) {
-    wrong::template explain<void>();
-    return ill_formed{};
-  } else {
-    return detail::zip_plans<pack<name_of<Names>...>>(detail::join_all(detail::zipped_plan(args)...),
-                                                      (detail::is_zip_option<Args> || ...));
-  }
+  return detail::unless_wrong<wrong, Args...>([&] {
+    return detail::zip_plans<pack<name_of<Names>...>>(
+        detail::join_all(detail::plan_unless<detail::is_zip_option<Args>>(args)...),
+        (detail::is_zip_option<Args> || ...));
+  });
 }
 
 namespace detail {
@@ -66581,7 +66582,9 @@ struct codec_words<basic_field<Name, C>> {
   static constexpr std::string_view value{text.data(), text.size()};
 };
 
-[[gnu::cold]] void name_codec(error& e, std::string_view codec);
+[[gnu::cold]] inline void name_codec(error& e, std::string_view codec) {
+  e.in_stage(text({"decode<", codec, ">"}));
+}
 
 /// Runs a codec and adds its name to errors.
 template <class C, class In, class Scratch>
@@ -66827,16 +66830,6 @@ struct decode_stage {
 
 template <class... Codecs>
 inline constexpr decode_stage<Codecs...> decode{};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/stage/decode.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE void detail::name_codec(error& e, std::string_view codec) {
-  e.in_stage(text({"decode<", codec, ">"}));
-}
 
 }  // namespace penstock::inline v0_1
 
@@ -78078,6 +78071,16 @@ namespace detail {
 /// The name of a file of deletion vectors, from the table's folder: a prefix, and a UUID in Z85.
 [[nodiscard]] std::string deletion_vector_name(std::string_view text);
 
+/// The bytes of a deletion vector of `size` bytes that a file has at `offset`, as tables of Delta and of
+/// Iceberg have it: the size, the vector, and its CRC-32. The file begins with `magic`. Throws errc::format
+/// for a file that has none of that size there, and errc::checksum.
+///
+/// Source: Delta, PROTOCOL.md, "Deletion Vector File Storage Format"; Apache Iceberg, "Puffin Spec",
+/// "deletion-vector-v1 blob type".
+[[nodiscard]] std::vector<std::byte> deletion_vector_in_file(session_view session, object_id file,
+                                                             std::string_view magic, std::uint64_t offset,
+                                                             std::uint64_t size);
+
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
@@ -78209,32 +78212,6 @@ PENSTOCK_INLINE std::string deletion_vector_name(std::string_view text) {
   }
   return name + ".bin";
 }
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tables/deletion_vector_file.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The bytes of a deletion vector of `size` bytes that a file has at `offset`, as tables of Delta and of
-/// Iceberg have it: the size, the vector, and its CRC-32. The file begins with `magic`. Throws errc::format
-/// for a file that has none of that size there, and errc::checksum.
-///
-/// Source: Delta, PROTOCOL.md, "Deletion Vector File Storage Format"; Apache Iceberg, "Puffin Spec",
-/// "deletion-vector-v1 blob type".
-[[nodiscard]] std::vector<std::byte> deletion_vector_in_file(session_view session, object_id file,
-                                                             std::string_view magic, std::uint64_t offset,
-                                                             std::uint64_t size);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tables/deletion_vector_file.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
 
 /// CRC-32 of gzip. Deletion vectors are read once per plan, so that a table would gain nothing.
 [[nodiscard]] PENSTOCK_INLINE std::uint32_t deletion_vector_checksum(bytes_view bytes) noexcept {
@@ -80216,3 +80193,104 @@ PENSTOCK_INLINE bool http_proxies::excepted(const url& where) const {
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/web/object_reads.hpp
+
+namespace penstock::inline v0_1::detail::web {
+
+/// Reads ranges of objects, each with a `Call`. `Objects`, which derives from it, says what objects and calls
+/// are:
+///
+///   known(id)                null, or what is known of an object: its size, and the tag for If-Match
+///   address(call, id)        says which object a call is about; throws if there is none
+///   add_headers(reading)     if it has any: what the request says besides
+///   perform(reading)         waits for the answer
+///   begin(calls)             does not wait; calls that cannot begin end with the failure
+///   on_end(call, self, f)    f(self, call, failed) is called at its end
+///   finish(reading)          throws unless the answer was the range
+template <class Objects, class Call>
+class object_reads {
+ public:
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) {
+    reading one;
+    if (!prepare(one, {id, offset, into})) return;
+    objects().perform(one);
+    objects().finish(one);
+  }
+  void read_many(std::span<const read_request> requests, read_listener listener) noexcept {
+    std::vector<Call*> begun;
+    for (const read_request& request : requests) {
+      std::exception_ptr failed;
+      try {
+        begun.reserve(requests.size());
+        auto one = std::make_unique<reading>();
+        if (prepare(*one, request)) {
+          one->listener = listener;
+          one->from = &objects();
+          one->tag = request.tag;
+          Objects::on_end(*one, one.get(), read_ended);
+          begun.push_back(one.release());
+          continue;
+        }
+      } catch (...) {
+        failed = std::current_exception();
+      }
+      listener.done(listener.self, request.tag, std::move(failed));
+    }
+    if (!begun.empty()) objects().begin(begun);
+  }
+
+ protected:
+  struct reading : Call {
+    read_request request;
+    read_listener listener;
+    Objects* from = nullptr;
+    std::byte one_byte{};
+  };
+
+  void add_headers(reading&) const {}
+  [[nodiscard]] static error beyond_end(const reading& one, std::optional<std::uint64_t> size) {
+    std::string line =
+        text({"the range of ", one.request.into.size(), " bytes goes beyond the end of the object"});
+    if (size) append(line, {", which has ", *size});
+    return error(errc::format, line).in_file(one.name).at_offset(one.request.offset);
+  }
+
+ private:
+  [[nodiscard]] Objects& objects() noexcept { return static_cast<Objects&>(*this); }
+
+  /// Makes the request for a range; false if there is nothing to read. Throws for a range that is beyond the
+  /// end of an object whose size is known.
+  bool prepare(reading& one, const read_request& request) {
+    one.request = request;
+    objects().address(one, request.object);
+    const std::uint64_t size = request.into.size();
+    const auto* const there = objects().known(request.object);
+    const bool overflows = size > std::numeric_limits<std::uint64_t>::max() - request.offset;
+    if (overflows || (there != nullptr && request.offset + size > there->size))
+      throw beyond_end(one, there != nullptr ? std::optional(there->size) : std::nullopt);
+    if (size == 0 && (request.offset == 0 || there != nullptr)) return false;
+    // That an empty range is inside the object shows by the byte before it.
+    one.offset = size == 0 ? request.offset - 1 : request.offset;
+    one.into = size == 0 ? mutable_bytes(&one.one_byte, 1) : request.into;
+    if (there != nullptr) {
+      one.if_match = there->if_match;
+      one.size = there->size;
+    }
+    objects().add_headers(one);
+    return true;
+  }
+  static void read_ended(void* self, Call&, std::exception_ptr failed) noexcept {
+    const std::unique_ptr<reading> one(static_cast<reading*>(self));
+    if (!failed) {
+      try {
+        one->from->finish(*one);
+      } catch (...) {
+        failed = std::current_exception();
+      }
+    }
+    one->listener.done(one->listener.self, one->request.tag, std::move(failed));
+  }
+};
+
+}  // namespace penstock::inline v0_1::detail::web

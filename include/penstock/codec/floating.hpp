@@ -5,10 +5,8 @@
 #include <penstock/codec/detail/number_text.hpp>
 #include <penstock/core/element.hpp>
 
-#include <charconv>
 #include <concepts>
 #include <string_view>
-#include <system_error>
 
 namespace penstock::inline v0_1 {
 
@@ -31,13 +29,9 @@ struct floating_as {
   template <byte_element Bytes>
   [[nodiscard]] T decode(const Bytes& in, no_scratch&) const {
     const bytes_view bytes = as_bytes(in);
-    const std::string_view digits = detail::trimmed_number(text_of(bytes));
-    T value{};
-    const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
-    if (failure == std::errc::result_out_of_range)
+    return detail::number_in<T>(bytes, "real number", [&] {
       detail::number_out_of_range(bytes, {" for a real number of ", sizeof(T) * 8, " bits"});
-    detail::no_number(bytes, "real number");
+    });
   }
 };
 

@@ -5,12 +5,10 @@
 #include <penstock/codec/detail/number_text.hpp>
 #include <penstock/core/element.hpp>
 
-#include <charconv>
 #include <concepts>
 #include <cstdint>
 #include <limits>
 #include <string_view>
-#include <system_error>
 #include <type_traits>
 
 namespace penstock::inline v0_1 {
@@ -36,14 +34,10 @@ struct integer_as {
   template <byte_element Bytes>
   [[nodiscard]] T decode(const Bytes& in, no_scratch&) const {
     const bytes_view bytes = as_bytes(in);
-    const std::string_view digits = detail::trimmed_number(text_of(bytes));
-    T value{};
-    const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
-    if (failure == std::errc::result_out_of_range)
+    return detail::number_in<T>(bytes, "decimal whole number", [&] {
       detail::number_out_of_range(bytes, {": it must be from ", std::numeric_limits<T>::min(), " to ",
                                           std::numeric_limits<T>::max()});
-    detail::no_number(bytes, "decimal whole number");
+    });
   }
 };
 

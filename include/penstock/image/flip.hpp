@@ -55,11 +55,7 @@ class mirrored : public image_expression<mirrored<I>, typename I::value_type, I:
 
   [[nodiscard]] pixel_view<value_type, I::channels> read(const image_part& part) const {
     if (how_ == mirroring::none) return image_.read(part);
-    value_type* const pixels =
-        room_for<value_type>(scratch_->pixels, std::size_t{part.width} * part.height * I::channels);
-    draw(part, destination<value_type>(
-                   pixels, extents(std::size_t{part.height}, std::size_t{part.width}, I::channels)));
-    return {pixels, part.size()};
+    return this->drawn(part);
   }
 
   void draw(const image_part& part, const destination<value_type>& into) const {

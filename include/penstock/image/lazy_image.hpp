@@ -130,6 +130,15 @@ struct image_expression {
     return {dense, shape()};
   }
 
+ protected:
+  /// What `draw` writes, in the scratch's `pixels`: for `read`.
+  [[nodiscard]] view_type drawn(const image_part& part) const {
+    T* const pixels = room_for<T>(self().memory().pixels, std::size_t{part.width} * part.height * Channels);
+    self().draw(part,
+                destination<T>(pixels, extents(std::size_t{part.height}, std::size_t{part.width}, Channels)));
+    return {pixels, part.size()};
+  }
+
  private:
   [[nodiscard]] const Self& self() const noexcept { return static_cast<const Self&>(*this); }
 };

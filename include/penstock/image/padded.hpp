@@ -154,11 +154,7 @@ class padded : public image_expression<padded<I>, typename I::value_type, I::cha
 
   [[nodiscard]] pixel_view<value_type, I::channels> read(const image_part& part) const {
     if (within(part)) return image_.read(shifted(part));
-    value_type* const pixels =
-        room_for<value_type>(scratch_->pixels, std::size_t{part.width} * part.height * I::channels);
-    draw(part, destination<value_type>(
-                   pixels, extents(std::size_t{part.height}, std::size_t{part.width}, I::channels)));
-    return {pixels, part.size()};
+    return this->drawn(part);
   }
 
   void draw(const image_part& part, const destination<value_type>& into) const {

@@ -8,17 +8,13 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/named_split.hpp>
-#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/core/to_size.hpp>
-#include <penstock/source/concepts.hpp>
 #include <penstock/source/files/data_folder.hpp>
 #include <penstock/source/files/file_pattern.hpp>
-#include <penstock/source/files/known_files.hpp>
-#include <penstock/source/manifest.hpp>
 #include <penstock/source/records/shard_stream.hpp>
-#include <penstock/source/tables/arrow_rows.hpp>
 #include <penstock/source/tables/ipc_batches.hpp>
+#include <penstock/source/tables/table_source.hpp>
 #include <penstock/source/where.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
@@ -65,54 +61,20 @@ std::optional<std::size_t> unpack_arrow_buffer(bytes_view packed, mutable_bytes 
 
 /// The source that `arrow_ipc` makes of Arrow files.
 template <storage Storage>
-class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
-  using files = detail::stored_in<detail::ipc_files, Storage>;
-
+class arrow_ipc_source : public detail::table_source<arrow_ipc_source<Storage>, Storage, detail::ipc_files,
+                                                     detail::ipc_batches> {
  public:
-  using penstock_part = source_tag;
-  using element = detail::arrow_row<detail::ipc_files>;
+  using typename arrow_ipc_source::table_source::reader;
   static constexpr std::string_view source_name = "arrow_ipc";
 
-  using reader = detail::arrow_rows<Storage, detail::ipc_files, files, detail::ipc_batches>;
-
   arrow_ipc_source(Storage where, arrow_ipc_options options, detail::ipc_batches::unpack_call unpack)
-      : table_(made(std::move(where))), options_(options), unpack_(unpack) {}
+      : arrow_ipc_source::table_source(std::move(where)), options_(options), unpack_(unpack) {}
 
-  /// The rows of all files.
-  [[nodiscard]] std::uint64_t size() const noexcept { return table_->shards.samples(); }
-  /// Where batches of rows begin.
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return table_->shards.starts();
-  }
-  /// The batches, as shards.
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return table_->shards; }
-  /// Covers the columns, and each batch's file, place, size and rows.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return table_->mark; }
-  [[nodiscard]] std::string describe() const { return table_->describe(); }
-  [[nodiscard]] std::vector<source_field> fields() const { return table_->fields(); }
-  /// The columns' types, as the children of a struct.
-  [[nodiscard]] const arrow_type& schema() const noexcept { return table_->schema; }
   [[nodiscard]] reader connect(const projection& used = {}) const {
-    return reader(table_, used, detail::ipc_limits{options_.keep, options_.limit}, unpack_);
-  }
-
-  /// Only these columns; see `columns`.
-  [[nodiscard]] friend arrow_ipc_source operator|(arrow_ipc_source source, column_list names) {
-    files changed(*source.table_);
-    changed.show(names.names);
-    source.table_.reset(new const files(std::move(changed)));
-    return source;
+    return reader(this->table(), used, detail::ipc_limits{options_.keep, options_.limit}, unpack_);
   }
 
  private:
-  static shared<const files> made(Storage where) {
-    auto session = where.connect();
-    const storage_facts facts = facts_of(where);
-    detail::ipc_files found(facts, session);
-    return shared<const files>(new const files(std::move(where), std::move(found)));
-  }
-
-  shared<const files> table_;
   arrow_ipc_options options_;
   detail::ipc_batches::unpack_call unpack_;
 };

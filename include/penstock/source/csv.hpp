@@ -8,14 +8,11 @@
 #include <penstock/base/shared.hpp>
 #include <penstock/core/arrow_type.hpp>
 #include <penstock/core/named_split.hpp>
-#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/projection.hpp>
-#include <penstock/source/concepts.hpp>
 #include <penstock/source/files/data_folder.hpp>
 #include <penstock/source/files/file_pattern.hpp>
-#include <penstock/source/manifest.hpp>
-#include <penstock/source/tables/arrow_rows.hpp>
 #include <penstock/source/tables/batch_cache.hpp>
+#include <penstock/source/tables/table_source.hpp>
 #include <penstock/source/text/csv_files.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
@@ -66,39 +63,16 @@ class csv_batches {
 
 /// The source that `csv` and `tsv` make of files.
 template <storage Storage>
-class csv_source : public opens_as_plan<csv_source<Storage>> {
-  using files = detail::stored_in<detail::csv_files, Storage>;
-
+class csv_source
+    : public detail::table_source<csv_source<Storage>, Storage, detail::csv_files, detail::csv_batches> {
  public:
-  using penstock_part = source_tag;
-  using element = detail::arrow_row<detail::csv_files>;
+  using typename csv_source::table_source::reader;
   static constexpr std::string_view source_name = "csv";
-  using reader = detail::arrow_rows<Storage, detail::csv_files, files, detail::csv_batches>;
 
-  csv_source(Storage where, csv_options options) {
-    auto session = where.connect();
-    detail::csv_files found(facts_of(where), session, std::move(options));
-    table_.reset(new const files(std::move(where), std::move(found)));
-  }
+  csv_source(Storage where, csv_options options)
+      : csv_source::table_source(std::move(where), std::move(options)) {}
 
-  /// The rows of all files.
-  [[nodiscard]] std::uint64_t size() const noexcept { return table_->shards.samples(); }
-  /// Where the pieces of about 1 MiB begin that are parsed together.
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return table_->shards.starts();
-  }
-  /// The pieces, as shards.
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return table_->shards; }
-  /// Covers the names and bytes of all files, the columns' types, and the options that say what values are.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return table_->mark; }
-  [[nodiscard]] std::string describe() const { return table_->describe(); }
-  [[nodiscard]] std::vector<source_field> fields() const { return table_->fields(); }
-  /// The columns' types, as the children of a struct.
-  [[nodiscard]] const arrow_type& schema() const noexcept { return table_->schema; }
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(table_, used); }
-
- private:
-  shared<const files> table_;
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(this->table(), used); }
 };
 
 /// The rows of CSV files, in any order.

@@ -2,25 +2,19 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
-#include <penstock/core/opens_as_plan.hpp>
-#include <penstock/core/pipe.hpp>
 #include <penstock/core/position.hpp>
-#include <penstock/core/projection.hpp>
 #include <penstock/order/mixture.hpp>
 #include <penstock/order/weights.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/joined/joined_plans.hpp>
-#include <penstock/storage/concepts.hpp>
+#include <penstock/source/joined/joined_source.hpp>
 
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -29,113 +23,65 @@
 
 namespace penstock::inline v0_1 {
 
-/// The source that `mix` makes: `Plans` are detail::joined_plans or detail::listed_plans.
-template <class Plans>
-class mix_source : public opens_as_plan<mix_source<Plans>> {
+namespace detail {
+
+/// The samples of a mix.
+class mixed_places {
  public:
-  using penstock_part = source_tag;
-  using element = typename Plans::element;
-  static constexpr std::string_view source_name = "mix";
-  static constexpr bool renumbers = true;
-  static constexpr bool one_at_a_time = Plans::one_at_a_time;
-  static constexpr bool varies_by_epoch = true;
-  static consteval guarantee_set loses(place) { return Plans::lost; }
+  using cursor = mixture::cursor;
 
-  class reader {
-    using inner = typename Plans::readers;
-
-   public:
-    static constexpr bool takes_fetched = Plans::fetch;
-    static constexpr bool has_latency = Plans::latent;
-    struct worker {
-      mixture::cursor place;
-      typename inner::worker each;
-      const fetched_sample* fetched = nullptr;
-    };
-    struct scout {
-      mixture::cursor place;
-      typename inner::scout each;
-    };
-
-    reader(const Plans& plans, mixture order, const projection& used)
-        : order_(std::move(order)), readers_(new const inner(plans, source_name, used)) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      const mixture::place found = order_.at(p, w.place);
-      w.each.fetched = w.fetched;
-      readers_->evaluate(found.source, found.at, w.each, std::forward<Sink>(sink));
-    }
-    [[nodiscard]] std::string key(position p) const {
-      const mixture::place found = order_.at(p);
-      return readers_->key(found.source, found.at);
-    }
-    [[nodiscard]] std::string url(position p) const
-      requires Plans::knows_urls
-    {
-      const mixture::place found = order_.at(p);
-      return readers_->url(found.source, found.at);
-    }
-    /// The ranges that the sample's source reports.
-    template <class Sink>
-      requires Plans::wants_hints
-    void ranges(position p, scout& s, Sink&& sink) const {
-      const mixture::place found = order_.at(p, s.place);
-      readers_->ranges(found.source, found.at, s.each, sink);
-    }
-    void cancel_reads() const noexcept { readers_->cancel_reads(); }
-    [[nodiscard]] kept_counters kept() const { return readers_->kept(); }
-    [[nodiscard]] session_report report() const { return readers_->report(); }
-    /// The mean over an epoch, or over its first million samples.
-    [[nodiscard]] std::uint64_t bytes_per_sample() const {
-      const std::uint64_t samples = std::min(order_.size(), std::uint64_t{1} << 20);
-      std::uint64_t bytes = 0;
-      for (std::size_t k = 0; k < order_.sources(); ++k) {
-        bytes +=
-            readers_->bytes_per_sample(k) / samples * order_.share(static_cast<std::uint32_t>(k), samples);
-        bytes += readers_->bytes_per_sample(k) % samples *
-                 order_.share(static_cast<std::uint32_t>(k), samples) / samples;
-      }
-      return bytes;
-    }
-
-   private:
-    mixture order_;
-    shared<const inner> readers_;
-  };
-
-  mix_source(Plans plans, const detail::mixing_rule& rule, const detail::mixing_options& options)
-      : plans_(std::move(plans)),
-        order_(detail::sizes_of(plans_), rule, options),
-        how_(rule.describe() + options.describe()) {}
+  template <class Plans>
+  mixed_places(const Plans& plans, const mixing_rule& rule, const mixing_options& options)
+      : order_(sizes_of(plans), rule, options) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return order_.size(); }
   /// Null: neighbouring samples come from different sources.
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
-  [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, how_, plans_); }
-  /// Covers the data of all sources.
-  [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
+  [[nodiscard]] mixture::place at(position p, cursor& c) const { return order_.at(p, c); }
+  /// An epoch, or its first million samples.
+  [[nodiscard]] std::uint64_t whole() const noexcept {
+    return std::min(order_.size(), std::uint64_t{1} << 20);
+  }
+  [[nodiscard]] std::uint64_t share(std::size_t k) const {
+    return order_.share(static_cast<std::uint32_t>(k), whole());
+  }
+  [[nodiscard]] const mixture& order() const noexcept { return order_; }
+
+ private:
+  mixture order_;
+};
+
+}  // namespace detail
+
+/// The source that `mix` makes: `Plans` are detail::joined_plans or detail::listed_plans.
+template <class Plans>
+class mix_source
+    : public detail::joined_source<mix_source<Plans>, detail::joined_reader<Plans, detail::mixed_places>> {
+  using joint = typename mix_source::joined_source;
+
+ public:
+  static constexpr std::string_view source_name = "mix";
+  static constexpr bool renumbers = true;
+  static constexpr bool varies_by_epoch = true;
+
+  mix_source(Plans plans, const detail::mixing_rule& rule, const detail::mixing_options& options)
+      : joint(std::move(plans), rule, options), how_(rule.describe() + options.describe()) {}
+
+  [[nodiscard]] std::string describe() const { return this->describe_with(how_); }
   /// Covers the weights or schedule, the policy and seed, and the orders and seeds of the sources: a state is
   /// refused if any of them differs.
   [[nodiscard]] std::uint64_t sequence_fingerprint() const {
     penstock::fingerprint h;
-    order_.fingerprint(h);
-    h.add(detail::fingerprint_of_sequences(plans_));
+    order().fingerprint(h);
+    h.add(joint::sequence_fingerprint());
     return h.value();
-  }
-  /// Covers the random stages of all sources.
-  [[nodiscard]] std::uint64_t random_fingerprint() const {
-    return detail::fingerprint_of_random_stages(plans_);
   }
   /// The sequence in words, without the sources: for the message when a state is refused.
   [[nodiscard]] std::string sequence_text() const { return how_; }
-  [[nodiscard]] reader connect(const projection& used = {}) const { return {plans_, order_, used}; }
   /// Maps each position to a source and a sample, and back.
-  [[nodiscard]] const mixture& order() const noexcept { return order_; }
+  [[nodiscard]] const mixture& order() const noexcept { return this->places().order(); }
 
  private:
-  Plans plans_;
-  mixture order_;
   std::string how_;
 };
 
@@ -176,14 +122,6 @@ namespace detail {
 template <class T>
 inline constexpr bool is_mixing_option =
     std::is_same_v<T, stopping> || std::is_same_v<T, samples_per_epoch> || seed_annotation<T>;
-/// The plans among the arguments of a mix: all except its options.
-template <class T>
-[[nodiscard]] auto plans_among(const T& x) {
-  if constexpr (is_mixing_option<T>)
-    return pack<>{};
-  else
-    return make_pack(as_plan(x));
-}
 /// Whether an option is given twice; only one of the two would take effect.
 template <class... Ts>
 inline constexpr bool repeats_a_mixing_option = (0 + ... + int{std::is_same_v<Ts, stopping>}) > 1 ||
@@ -218,39 +156,22 @@ struct mix_fn {
     if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
       mistakes::mix_without_weights::explain<Rule>();
       return ill_formed{};
-    } else if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
-      return ill_formed{};
     } else {
-      using wrong = typename wrong_mix<Args...>::type;
-      if constexpr (!is_right<wrong>) {
-        wrong::template explain<void>();
-        return ill_formed{};
-      } else {
-        auto plans = join_all(plans_among(args)...);
-        using facts = elements_of<decltype(plans)>;
-        if constexpr (!facts::same) {
-          mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
-          return ill_formed{};
-        } else {
-          return make(joined(plans), rule, args...);
-        }
-      }
+      return unless_wrong<typename wrong_mix<Args...>::type, Args...>([&] {
+        return joined_alike(join_all(plan_unless<is_mixing_option<Args>>(args)...),
+                            [&](auto plans) { return make(std::move(plans), rule, args...); });
+      });
     }
   }
   template <class Rule, class T, class... Options>
   [[nodiscard]] auto operator()(const Rule& rule, const std::vector<T>& sources,
                                 const Options&... options) const {
-    using wrong = typename wrong_list_mix<T, Options...>::type;
     if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
       mistakes::mix_without_weights::explain<Rule>();
       return ill_formed{};
-    } else if constexpr ((part_of_kind<Options, poison_tag> || ...)) {
-      return ill_formed{};
-    } else if constexpr (!is_right<wrong>) {
-      wrong::template explain<void>();
-      return ill_formed{};
     } else {
-      return make(listed(sources), rule, options...);
+      return unless_wrong<typename wrong_list_mix<T, Options...>::type, Options...>(
+          [&] { return make(listed(sources), rule, options...); });
     }
   }
 

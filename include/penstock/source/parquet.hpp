@@ -10,19 +10,16 @@
 #include <penstock/core/arrow_type.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/named_split.hpp>
-#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/projection.hpp>
-#include <penstock/source/concepts.hpp>
 #include <penstock/source/dataset_format.hpp>
 #include <penstock/source/files/data_folder.hpp>
 #include <penstock/source/files/file_pattern.hpp>
 #include <penstock/source/files/table_marks.hpp>
-#include <penstock/source/manifest.hpp>
-#include <penstock/source/tables/arrow_rows.hpp>
 #include <penstock/source/tables/batch_cache.hpp>
 #include <penstock/source/tables/parquet_files.hpp>
 #include <penstock/source/tables/parquet_keep.hpp>
 #include <penstock/source/tables/parquet_load.hpp>
+#include <penstock/source/tables/table_source.hpp>
 #include <penstock/source/where.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
@@ -103,55 +100,27 @@ class parquet_groups {
 
 /// The source that `parquet` makes of Parquet files.
 template <storage Storage>
-class parquet_source : public opens_as_plan<parquet_source<Storage>> {
-  using files = detail::stored_in<detail::parquet_files, Storage>;
-
+class parquet_source : public detail::table_source<parquet_source<Storage>, Storage, detail::parquet_files,
+                                                   detail::parquet_groups> {
  public:
-  using penstock_part = source_tag;
-  using element = detail::arrow_row<detail::parquet_files>;
+  using typename parquet_source::table_source::reader;
   static constexpr std::string_view source_name = "parquet";
-  using reader = detail::arrow_rows<Storage, detail::parquet_files, files, detail::parquet_groups>;
 
   parquet_source(Storage where, parquet_options options)
       : parquet_source(std::move(where), options, nullptr) {}
   /// For sources of tables: what the table says of the storage's objects.
   parquet_source(Storage where, parquet_options options, const detail::table_facts* table)
-      : options_(options) {
-    auto session = where.connect();
-    detail::parquet_files found(facts_of(where), session, options.coerce_int96_timestamp_unit, table);
-    table_.reset(new const files(std::move(where), std::move(found)));
-  }
+      : parquet_source::table_source(std::move(where), options.coerce_int96_timestamp_unit, table),
+        options_(options) {}
 
-  /// The rows of all files, or those that filters left.
-  [[nodiscard]] std::uint64_t size() const noexcept { return table_->shards.samples(); }
-  /// Where row groups begin.
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
-    return table_->shards.starts();
+  [[nodiscard]] reader connect(const projection& used = {}) const {
+    return reader(this->table(), used, limits());
   }
-  /// The row groups, as shards.
-  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return table_->shards; }
-  /// Covers the columns that are shown, the filters, and each row group's file, place, size and rows.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return table_->mark; }
-  [[nodiscard]] std::string describe() const { return table_->describe(); }
-  [[nodiscard]] std::vector<source_field> fields() const { return table_->fields(); }
-  /// The types of the files' columns, as the children of a struct.
-  [[nodiscard]] const arrow_type& schema() const noexcept { return *table_->schema; }
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(table_, used, limits()); }
 
   /// Only the rows that pass a filter; see `where`.
   [[nodiscard]] friend parquet_source operator|(parquet_source source, column_filter filter) {
-    auto session = source.table_->where.connect();
-    files changed(*source.table_);
-    changed.keep(filter, session, source.limits());
-    source.table_.reset(new const files(std::move(changed)));
-    return source;
-  }
-  /// Only these columns; see `columns`.
-  [[nodiscard]] friend parquet_source operator|(parquet_source source, column_list names) {
-    files changed(*source.table_);
-    changed.show(names.names);
-    source.table_.reset(new const files(std::move(changed)));
-    return source;
+    auto session = source.table()->where.connect();
+    return source.changed([&](detail::parquet_files& kept) { kept.keep(filter, session, source.limits()); });
   }
 
  private:
@@ -159,7 +128,6 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
     return {options_.keep, options_.limit, options_.page_checksum_verification};
   }
 
-  shared<const files> table_;
   parquet_options options_;
 };
 

@@ -10,24 +10,20 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
-#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/files/file_pattern.hpp>
-#include <penstock/source/files/forward_pieces.hpp>
+#include <penstock/source/records/shard_sequence.hpp>
 #include <penstock/source/records/shard_stream.hpp>
+#include <penstock/source/records/stream_source.hpp>
 #include <penstock/source/records/tf_records.hpp>
-#include <penstock/source/tar/stream_reader.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
-#include <penstock/storage/session_report.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -58,6 +54,8 @@ namespace detail {
 /// Reads the records of files one after another.
 class tf_stream_reader : public shard_sequence {
  public:
+  using element = std::string;
+
   tf_stream_reader(shared<stream_shards> set, unpacker_calls unpack, forward_pieces* objects)
       : shard_sequence(std::move(set), unpack, objects, tf_record_streams()) {}
 
@@ -136,64 +134,16 @@ class tf_stream_reader : public shard_sequence {
 
 /// The source that `tfrecord_stream` makes of files in a storage.
 template <storage Storage, unpacker... Unpack>
-class tfrecord_stream_source : public opens_as_plan<tfrecord_stream_source<Storage, Unpack...>> {
-  using session_type = typename Storage::session;
-
+class tfrecord_stream_source
+    : public detail::stream_source<
+          tfrecord_stream_source<Storage, Unpack...>,
+          detail::stream_reader<detail::tf_stream_reader, detail::stored_shards<Storage>, Unpack...>> {
  public:
-  using penstock_part = source_tag;
-  using element = std::string;
   static constexpr std::string_view source_name = "tfrecord_stream";
-  static constexpr bool seekable = true;
 
-  class reader {
-   public:
-    [[nodiscard]] bool next(element& e) { return state_->records.next(e); }
-    void rewind(std::uint64_t) noexcept { state_->records.rewind(); }
-    [[nodiscard]] source_mark mark() const noexcept { return state_->records.mark(); }
-    /// Opens the marked file and reads past the records already delivered; earlier files are not touched.
-    void seek(std::uint64_t, source_mark place) { state_->records.seek(place); }
-    /// That of the session.
-    [[nodiscard]] session_report report() const { return report_of(std::as_const(state_->session)); }
-    /// Ends the session's reads. Any thread.
-    void cancel_reads() const noexcept { state_->pieces.end(); }
-
-   private:
-    friend class tfrecord_stream_source;
-
-    // Keeps its address when the reader is moved.
-    struct state {
-      state(const Storage& where, shared<detail::stream_shards> set, std::uint64_t ahead)
-          : session(where.connect()),
-            pieces(detail::forward_session(session), set->names.size(), ahead),
-            records(std::move(set), unpack.calls(), &pieces) {}
-      session_type session;
-      detail::forward_pieces pieces;
-      detail::unpackers<Unpack...> unpack;
-      detail::tf_stream_reader records;
-    };
-
-    reader(const Storage& where, shared<detail::stream_shards> set, std::uint64_t ahead)
-        : state_(std::make_unique<state>(where, std::move(set), ahead)) {}
-
-    std::unique_ptr<state> state_;
-  };
-
-  tfrecord_stream_source(Storage where, tfrecord_stream_options options)
-      : storage_(std::move(where)),
-        ahead_(options.read_ahead),
-        set_(std::make_shared<detail::stream_shards>(
-            std::vector<std::string>(storage_.names().begin(), storage_.names().end()), options.limit, 0,
-            true, source_name)) {}
-
-  [[nodiscard]] std::string describe() const { return set_->describe(); }
-  /// Covers the files' names without their folders: their contents are not known until they are read.
-  [[nodiscard]] std::uint64_t fingerprint() const { return set_->fingerprint(); }
-  [[nodiscard]] reader connect() const { return reader(storage_, set_, ahead_); }
-
- private:
-  Storage storage_;
-  std::uint64_t ahead_;
-  shared<detail::stream_shards> set_;
+  tfrecord_stream_source(const Storage& where, tfrecord_stream_options options)
+      : tfrecord_stream_source::stream_source({where, options.read_ahead}, detail::shard_names(where),
+                                              options.limit) {}
 };
 
 /// The records of TFRecord files, read from beginning to end: for files that are compressed as a whole, as
@@ -220,7 +170,7 @@ class tfrecord_stream_source : public opens_as_plan<tfrecord_stream_source<Stora
 template <unpacker... Unpack, storage Storage>
 [[nodiscard]] tfrecord_stream_source<Storage, Unpack...> tfrecord_stream(
     Storage where, tfrecord_stream_options options = {}) {
-  return {std::move(where), options};
+  return {where, options};
 }
 template <unpacker... Unpack, detail::pattern_text Text>
 [[nodiscard]] tfrecord_stream_source<file, Unpack...> tfrecord_stream(const Text& pattern,

@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
 #include <penstock/codec/concepts.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/open_sample.hpp>
-#include <penstock/core/opens_as_plan.hpp>
-#include <penstock/source/concepts.hpp>
 #include <penstock/source/files/file_pattern.hpp>
-#include <penstock/source/files/forward_pieces.hpp>
-#include <penstock/source/records/shard_stream.hpp>
+#include <penstock/source/records/stream_source.hpp>
 #include <penstock/source/tar/stream_reader.hpp>
-#include <penstock/source/tar/stream_sample.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file_names.hpp>
-#include <penstock/storage/session_report.hpp>
 
 #include <cstdint>
 #include <initializer_list>
-#include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,55 +35,16 @@ struct webdataset_stream_options {
 
 /// The source that `webdataset_stream` (of files, which can seek) and `webdataset_pipe` make.
 template <bool Files, unpacker... Unpack>
-class basic_webdataset_stream : public opens_as_plan<basic_webdataset_stream<Files, Unpack...>> {
+class basic_webdataset_stream
+    : public detail::stream_source<
+          basic_webdataset_stream<Files, Unpack...>,
+          detail::stream_reader<detail::tar_stream_reader, detail::local_shards<Files>, Unpack...>> {
  public:
-  using penstock_part = source_tag;
-  using element = detail::tar_stream_sample;
   static constexpr std::string_view source_name = Files ? "webdataset_stream" : "webdataset_pipe";
-  static constexpr bool seekable = Files;
-
-  class reader {
-   public:
-    [[nodiscard]] bool next(element& e) { return state_->samples.next(e); }
-    void rewind(std::uint64_t) noexcept { state_->samples.rewind(); }
-    [[nodiscard]] source_mark mark() const noexcept
-      requires Files
-    {
-      return state_->samples.mark();
-    }
-    /// Opens the marked shard and reads past the samples already delivered; earlier shards are not touched.
-    void seek(std::uint64_t, source_mark place)
-      requires Files
-    {
-      state_->samples.seek(place);
-    }
-
-   private:
-    friend class basic_webdataset_stream;
-
-    // Keeps its address when the reader is moved.
-    struct state {
-      explicit state(shared<detail::stream_shards> set) : samples(std::move(set), unpack.calls()) {}
-      detail::unpackers<Unpack...> unpack;
-      detail::tar_stream_reader samples;
-    };
-
-    explicit reader(shared<detail::stream_shards> set) : state_(std::make_unique<state>(std::move(set))) {}
-
-    std::unique_ptr<state> state_;
-  };
 
   basic_webdataset_stream(std::vector<std::string> names, webdataset_stream_options options)
-      : set_(std::make_shared<detail::stream_shards>(std::move(names), options.limit, options.extension_limit,
-                                                     Files, source_name, options.skip_apple_double)) {}
-
-  [[nodiscard]] std::string describe() const { return set_->describe(); }
-  /// Covers the shards' names without their folders: their contents are not known until they are read.
-  [[nodiscard]] std::uint64_t fingerprint() const { return set_->fingerprint(); }
-  [[nodiscard]] reader connect() const { return reader(set_); }
-
- private:
-  shared<detail::stream_shards> set_;
+      : basic_webdataset_stream::stream_source({}, std::move(names), options.limit, options.extension_limit,
+                                               options.skip_apple_double) {}
 };
 
 /// The source that `webdataset_stream` makes.
@@ -103,64 +56,17 @@ using webdataset_pipe_source = basic_webdataset_stream<false, Unpack...>;
 
 /// The source that `webdataset_stream` makes of shards in a storage.
 template <storage Storage, unpacker... Unpack>
-class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<Storage, Unpack...>> {
-  using session_type = typename Storage::session;
-
+class stored_webdataset_stream
+    : public detail::stream_source<
+          stored_webdataset_stream<Storage, Unpack...>,
+          detail::stream_reader<detail::tar_stream_reader, detail::stored_shards<Storage>, Unpack...>> {
  public:
-  using penstock_part = source_tag;
-  using element = detail::tar_stream_sample;
   static constexpr std::string_view source_name = "webdataset_stream";
-  static constexpr bool seekable = true;
 
-  class reader {
-   public:
-    [[nodiscard]] bool next(element& e) { return state_->samples.next(e); }
-    void rewind(std::uint64_t) noexcept { state_->samples.rewind(); }
-    [[nodiscard]] source_mark mark() const noexcept { return state_->samples.mark(); }
-    /// Opens the marked shard and reads past the samples already delivered; earlier shards are not touched.
-    void seek(std::uint64_t, source_mark place) { state_->samples.seek(place); }
-    /// That of the session.
-    [[nodiscard]] session_report report() const { return report_of(std::as_const(state_->session)); }
-    /// Ends the session's reads. Any thread.
-    void cancel_reads() const noexcept { state_->pieces.end(); }
-
-   private:
-    friend class stored_webdataset_stream;
-
-    // Keeps its address when the reader is moved.
-    struct state {
-      state(const Storage& where, shared<detail::stream_shards> set, std::uint64_t ahead)
-          : session(where.connect()),
-            pieces(detail::forward_session(session), set->names.size(), ahead),
-            samples(std::move(set), unpack.calls(), &pieces) {}
-      session_type session;
-      detail::forward_pieces pieces;
-      detail::unpackers<Unpack...> unpack;
-      detail::tar_stream_reader samples;
-    };
-
-    reader(const Storage& where, shared<detail::stream_shards> set, std::uint64_t ahead)
-        : state_(std::make_unique<state>(where, std::move(set), ahead)) {}
-
-    std::unique_ptr<state> state_;
-  };
-
-  stored_webdataset_stream(Storage where, webdataset_stream_options options)
-      : storage_(std::move(where)),
-        ahead_(options.read_ahead),
-        set_(std::make_shared<detail::stream_shards>(
-            std::vector<std::string>(storage_.names().begin(), storage_.names().end()), options.limit,
-            options.extension_limit, true, source_name, options.skip_apple_double)) {}
-
-  [[nodiscard]] std::string describe() const { return set_->describe(); }
-  /// Covers the shards' names without their folders: their contents are not known until they are read.
-  [[nodiscard]] std::uint64_t fingerprint() const { return set_->fingerprint(); }
-  [[nodiscard]] reader connect() const { return reader(storage_, set_, ahead_); }
-
- private:
-  Storage storage_;
-  std::uint64_t ahead_;
-  shared<detail::stream_shards> set_;
+  stored_webdataset_stream(const Storage& where, webdataset_stream_options options)
+      : stored_webdataset_stream::stream_source({where, options.read_ahead}, detail::shard_names(where),
+                                                options.limit, options.extension_limit,
+                                                options.skip_apple_double) {}
 };
 
 /// Shards in the WebDataset format, read from beginning to end: for archives that are compressed as a whole;
@@ -202,7 +108,7 @@ template <unpacker... Unpack, detail::pattern_text Text>
 template <unpacker... Unpack, storage Storage>
 [[nodiscard]] stored_webdataset_stream<Storage, Unpack...> webdataset_stream(
     Storage where, webdataset_stream_options options = {}) {
-  return {std::move(where), options};
+  return {where, options};
 }
 
 /// From a list of paths, in which braces are not expanded.

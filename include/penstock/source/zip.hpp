@@ -5,20 +5,17 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/name.hpp>
-#include <penstock/core/opens_as_plan.hpp>
-#include <penstock/core/pipe.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/joined/joined_plans.hpp>
-#include <penstock/storage/concepts.hpp>
+#include <penstock/source/joined/joined_source.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -142,82 +139,16 @@ struct zipped_record<pack<Names...>, Elements...> {
   }
 };
 
-}  // namespace detail
-
-/// The source that `zip` makes; `Names` is a pack of names, empty if records are joined.
-template <class Names, class... Plans>
-class zip_source : public opens_as_plan<zip_source<Names, Plans...>> {
-  using plans_type = detail::joined_plans<Plans...>;
-  using joint = detail::zipped_record<Names, std::remove_cvref_t<typename Plans::element>...>;
-
+/// The samples of a zip: each is of all sources, and the first has its key.
+class zipped_places {
  public:
-  using penstock_part = source_tag;
-  using element = typename joint::made;
-  static constexpr std::string_view source_name = "zip";
-  static constexpr bool renumbers = plans_type::renumbers;
-  static constexpr bool one_at_a_time = plans_type::one_at_a_time;
-  static constexpr bool varies_by_epoch = plans_type::varies;
-  static consteval guarantee_set loses(place) { return plans_type::lost; }
+  using cursor = no_cursor;
 
-  class reader {
-    using inner = typename plans_type::readers;
-
-   public:
-    static constexpr bool takes_fetched = plans_type::fetch;
-    static constexpr bool has_latency = plans_type::latent;
-    using worker = typename inner::worker;
-    using scout = typename inner::scout;
-
-    reader(const plans_type& plans, const projection& used)
-        : readers_(new const inner(plans, source_name, joint::used_of_each(used))) {}
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      from_source<0>(p, w, sink);
-    }
-    /// The shard of the first source's sample.
-    [[nodiscard]] std::string key(position p) const { return readers_->key(0, p); }
-    [[nodiscard]] std::string url(position p) const
-      requires(plans_type::knows_urls)
-    {
-      return readers_->url(0, p);
-    }
-    /// The ranges that all the sources report.
-    template <class Sink>
-      requires(plans_type::wants_hints)
-    void ranges(position p, scout& s, Sink&& sink) const {
-      for (std::size_t k = 0; k < sizeof...(Plans); ++k) readers_->ranges(k, p, s, sink);
-    }
-    void cancel_reads() const noexcept { readers_->cancel_reads(); }
-    [[nodiscard]] kept_counters kept() const { return readers_->kept(); }
-    [[nodiscard]] session_report report() const { return readers_->report(); }
-    [[nodiscard]] std::uint64_t bytes_per_sample() const {
-      std::uint64_t bytes = 0;
-      for (std::size_t k = 0; k < sizeof...(Plans); ++k) bytes += readers_->bytes_per_sample(k);
-      return bytes;
-    }
-
-   private:
-    /// The enclosing calls hold the values of the sources before this one.
-    template <std::size_t I, class Sink, class... Values>
-    void from_source(position p, worker& w, Sink& sink, const Values&... values) const {
-      if constexpr (I == sizeof...(Plans)) {
-        sink(joint::join(values...));
-      } else {
-        detail::at<I>(w).fetched = w.fetched;
-        readers_->template get<I>().evaluate(p, detail::at<I>(w), [&](const auto& value) {
-          from_source<I + 1>(p, w, sink, values..., value);
-        });
-      }
-    }
-
-    shared<const inner> readers_;
-  };
-
-  zip_source(plans_type plans, bool to_the_shortest) : plans_(std::move(plans)) {
-    size_ = detail::zipped_size(detail::sizes_of(plans_), to_the_shortest);
-    plans_.each([this](std::size_t, const auto& p) {
-      const order_input each = detail::output_of_orders(p);
+  template <class Plans>
+  zipped_places(const Plans& plans, bool to_the_shortest)
+      : size_(zipped_size(sizes_of(plans), to_the_shortest)) {
+    plans.each([this](std::size_t, const auto& p) {
+      const order_input each = output_of_orders(p);
       if (!starts_ && each.starts && each.size == size_) starts_ = each.starts;
     });
   }
@@ -225,21 +156,71 @@ class zip_source : public opens_as_plan<zip_source<Names, Plans...>> {
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   /// The shards of the first source that has shards and is used to its end.
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
-  [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, "", plans_); }
-  [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
-  [[nodiscard]] std::uint64_t sequence_fingerprint() const {
-    return detail::fingerprint_of_sequences(plans_);
-  }
-  /// Covers the random stages of all sources.
-  [[nodiscard]] std::uint64_t random_fingerprint() const {
-    return detail::fingerprint_of_random_stages(plans_);
-  }
-  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(plans_, used); }
+  [[nodiscard]] joined_place at(position p, cursor&) const noexcept { return {0, p}; }
+  [[nodiscard]] std::uint64_t whole() const noexcept { return 1; }
+  [[nodiscard]] std::uint64_t share(std::size_t) const noexcept { return 1; }
 
  private:
-  plans_type plans_;
-  std::uint64_t size_ = 0;
+  std::uint64_t size_;
   shared<const std::vector<std::uint64_t>> starts_;
+};
+
+/// Reads the values of all sources, of which `Record` makes one.
+template <class Record, class... Plans>
+class zip_reader : public joined_reader<joined_plans<Plans...>, zipped_places> {
+  using base = typename zip_reader::joined_reader;
+
+ public:
+  using typename base::plans_type;
+  using typename base::scout;
+  using typename base::worker;
+
+  zip_reader(const plans_type& plans, const zipped_places& places, std::string_view joint,
+             const projection& used)
+      : base(plans, places, joint, Record::used_of_each(used)) {}
+
+  template <class Sink>
+  void evaluate(position p, worker& w, Sink&& sink) const {
+    from_source<0>(p, w, sink);
+  }
+  /// The ranges that all the sources report.
+  template <class Sink>
+    requires plans_type::wants_hints
+  void ranges(position p, scout& s, Sink&& sink) const {
+    for (std::size_t k = 0; k < sizeof...(Plans); ++k)
+      this->readers_.with(k, s, [&](const auto& reader, auto& own) { reader.ranges(p, own, sink); });
+  }
+
+ private:
+  /// The enclosing calls hold the values of the sources before this one.
+  template <std::size_t I, class Sink, class... Values>
+  void from_source(position p, worker& w, Sink& sink, const Values&... values) const {
+    if constexpr (I == sizeof...(Plans)) {
+      sink(Record::join(values...));
+    } else {
+      detail::at<I>(w).fetched = w.fetched;
+      this->readers_.template get<I>().evaluate(
+          p, detail::at<I>(w), [&](const auto& value) { from_source<I + 1>(p, w, sink, values..., value); });
+    }
+  }
+};
+
+template <class Names, class... Plans>
+using zipped_record_of = zipped_record<Names, std::remove_cvref_t<typename Plans::element>...>;
+
+}  // namespace detail
+
+/// The source that `zip` makes; `Names` is a pack of names, empty if records are joined.
+template <class Names, class... Plans>
+class zip_source
+    : public detail::joined_source<zip_source<Names, Plans...>,
+                                   detail::zip_reader<detail::zipped_record_of<Names, Plans...>, Plans...>> {
+ public:
+  using element = typename detail::zipped_record_of<Names, Plans...>::made;
+  static constexpr std::string_view source_name = "zip";
+
+  zip_source(detail::joined_plans<Plans...> plans, bool to_the_shortest)
+      : zip_source::joined_source(std::move(plans), to_the_shortest) {}
 };
 
 namespace detail {
@@ -253,7 +234,7 @@ template <class Names, class... Plans>
     mistakes::zip_needs_names::explain<
         arrives_here<elements<std::remove_cvref_t<typename Plans::element>...>>>();
     return ill_formed{};
-  } else if constexpr (!zipped_record<Names, std::remove_cvref_t<typename Plans::element>...>::differ) {
+  } else if constexpr (!zipped_record_of<Names, Plans...>::differ) {
     mistakes::zip_same_field::explain<Names>();
     return ill_formed{};
   } else {
@@ -262,13 +243,6 @@ template <class Names, class... Plans>
 }
 template <class T>
 inline constexpr bool is_zip_option = std::is_same_v<T, shortest_option>;
-template <class T>
-[[nodiscard]] auto zipped_plan(const T& x) {
-  if constexpr (is_zip_option<T>)
-    return pack<>{};
-  else
-    return make_pack(as_plan(x));
-}
 
 }  // namespace detail
 
@@ -292,15 +266,11 @@ template <fixed_string... Names, class... Args>
   using wrong =
       typename detail::wrong_join_of_packs<pack<>,
                                            detail::pack_unless<detail::is_zip_option<Args>, Args>...>::type;
-  if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
-    return ill_formed{};
-  } else if constexpr (!detail::is_right<wrong>) {
-    wrong::template explain<void>();
-    return ill_formed{};
-  } else {
-    return detail::zip_plans<pack<name_of<Names>...>>(detail::join_all(detail::zipped_plan(args)...),
-                                                      (detail::is_zip_option<Args> || ...));
-  }
+  return detail::unless_wrong<wrong, Args...>([&] {
+    return detail::zip_plans<pack<name_of<Names>...>>(
+        detail::join_all(detail::plan_unless<detail::is_zip_option<Args>>(args)...),
+        (detail::is_zip_option<Args> || ...));
+  });
 }
 
 namespace detail {

@@ -3,6 +3,7 @@
 
 #include <penstock/codec/concepts.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/core/pipe.hpp>
@@ -146,7 +147,9 @@ struct codec_words<basic_field<Name, C>> {
   static constexpr std::string_view value{text.data(), text.size()};
 };
 
-[[gnu::cold]] void name_codec(error& e, std::string_view codec);
+[[gnu::cold]] inline void name_codec(error& e, std::string_view codec) {
+  e.in_stage(text({"decode<", codec, ">"}));
+}
 
 /// Runs a codec and adds its name to errors.
 template <class C, class In, class Scratch>
@@ -394,7 +397,3 @@ template <class... Codecs>
 inline constexpr decode_stage<Codecs...> decode{};
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/stage/decode.ipp>
-#endif

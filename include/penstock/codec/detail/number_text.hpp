@@ -6,8 +6,10 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 
+#include <charconv>
 #include <initializer_list>
 #include <string_view>
+#include <system_error>
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -35,6 +37,17 @@ inline void no_number(bytes_view bytes, std::string_view expected) {
 
 inline void number_out_of_range(bytes_view bytes, std::initializer_list<piece> range) {
   throw error(errc::format, {"the number ", quoted(bytes), " is out of range", text(range)});
+}
+
+/// The number that the bytes are; `refuse()` throws for one that does not fit.
+template <class T, class Refuse>
+[[nodiscard]] T number_in(bytes_view bytes, std::string_view expected, Refuse&& refuse) {
+  const std::string_view digits = trimmed_number(text_of(bytes));
+  T value{};
+  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (failure == std::errc{} && end == digits.data() + digits.size()) return value;
+  if (failure == std::errc::result_out_of_range) refuse();
+  no_number(bytes, expected);
 }
 
 }  // namespace detail

@@ -158,6 +158,27 @@ template <class T>
 }
 template <class T>
 using plan_for = decltype(as_plan(std::declval<const T&>()));
+/// The plan of an argument in a pack, or an empty pack for an option.
+template <bool IsOption, class T>
+[[nodiscard]] auto plan_unless([[maybe_unused]] const T& x) {
+  if constexpr (IsOption)
+    return pack<>{};
+  else
+    return make_pack(as_plan(x));
+}
+
+/// What `make` makes of `Args`, unless one of them is what an earlier mistake left, or `Wrong` is a mistake.
+template <class Wrong, class... Args, class Make>
+[[nodiscard]] auto unless_wrong(Make&& make) {
+  if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
+    return ill_formed{};
+  } else if constexpr (!is_right<Wrong>) {
+    Wrong::template explain<void>();
+    return ill_formed{};
+  } else {
+    return make();
+  }
+}
 
 /// The guarantees that the joined source loses: those that any of its plans has lost.
 template <class... Plans>

@@ -2,23 +2,19 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
-#include <penstock/core/compiled.hpp>
-#include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/core/mistake.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/source/joined/joinable.hpp>
 #include <penstock/source/joined/plan_reader.hpp>
-#include <penstock/storage/concepts.hpp>
-#include <penstock/storage/session_report.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -58,8 +54,10 @@ constexpr void dispatch(std::size_t k, F&& f) {
 }
 
 /// The name of one of the sources in errors: "source 2 of mix (from(3 samples in memory))".
-[[nodiscard, gnu::cold]] std::string name_of_joined(std::string_view joint, std::size_t k,
-                                                    std::string_view what);
+[[nodiscard, gnu::cold]] inline std::string name_of_joined(std::string_view joint, std::size_t k,
+                                                           std::string_view what) {
+  return text({"source ", k, " of ", joint, " (", what, ")"});
+}
 
 /// The size and the shards of a plan to be joined.
 template <class Plan>
@@ -67,12 +65,9 @@ template <class Plan>
   return make_sample_orders(p).output();
 }
 
-/// Plans of different types, side by side.
+/// What is known of plans before they are opened.
 template <class... Plans>
-class joined_plans {
- public:
-  static constexpr std::size_t fixed_count = sizeof...(Plans);
-  using element = std::remove_cvref_t<typename type_at<0, pack<Plans...>>::element>;
+struct joined_facts {
   static constexpr bool wants_hints = (plan_reader<Plans>::wants_hints || ...);
   static constexpr bool fetch = (plan_reader<Plans>::fetches || ...);
   static constexpr bool latent = (plan_reader<Plans>::latent || ...);
@@ -81,10 +76,17 @@ class joined_plans {
   static constexpr bool renumbers = (plan_renumbers<Plans> || ...);
   static constexpr bool varies = !(Plans::same_every_epoch && ...);
   static constexpr bool one_at_a_time = (Plans::one_at_a_time || ...);
+};
+
+/// Plans of different types, side by side.
+template <class... Plans>
+class joined_plans : public joined_facts<Plans...> {
+ public:
+  static constexpr std::size_t fixed_count = sizeof...(Plans);
+  using element = std::remove_cvref_t<typename type_at<0, pack<Plans...>>::element>;
 
   explicit joined_plans(pack<Plans...> plans) : plans_(std::move(plans)) {}
 
-  [[nodiscard]] static constexpr std::size_t count() noexcept { return fixed_count; }
   /// Calls f(number, plan) for each plan.
   template <class F>
   void each(F&& f) const {
@@ -104,102 +106,57 @@ class joined_plans {
     /// `used`: the fields used of the samples of each plan, in order.
     readers(const joined_plans& all, std::string_view joint,
             const std::array<projection, fixed_count>& used) {
-      all.connect(*this, joint, used, std::index_sequence_for<Plans...>{});
+      [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+        ((at<Is>(each_) =
+              plan_reader<Plans>(at<Is>(all.plans_), used[Is],
+                                 name_of_joined(joint, Is, at<Is>(all.plans_).source().describe()))),
+         ...);
+      }(std::index_sequence_for<Plans...>{});
     }
     /// `used`: the fields used of the samples of every plan.
     readers(const joined_plans& all, std::string_view joint, const projection& used)
         : readers(all, joint, std::array<projection, fixed_count>{(void(sizeof(Plans)), used)...}) {}
-    template <class Sink>
-    void evaluate(std::size_t k, position p, worker& w, Sink&& sink) const {
-      dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-        at<I>(w).fetched = w.fetched;
-        at<I>(each_).evaluate(p, at<I>(w), sink);
-      });
-    }
+
     /// The reader of plan number I.
     template <std::size_t I>
     [[nodiscard]] const auto& get() const noexcept {
       return at<I>(each_);
     }
-    [[nodiscard]] std::string key(std::size_t k, position p) const {
-      std::string found;
+    /// Calls f(number, reader) for each plan.
+    template <class F>
+    void each(F&& f) const {
+      std::size_t k = 0;
+      each_.apply([&](const auto&... one) { (f(k++, one), ...); });
+    }
+    /// Calls f(reader, state) for plan number k; `states`: a worker or a scout of all.
+    template <class States, class F>
+    void with(std::size_t k, States& states, F&& f) const {
       dispatch<0, fixed_count>(
-          k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { found = at<I>(each_).key(p); });
-      return found;
+          k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { f(at<I>(each_), at<I>(states)); });
     }
-    [[nodiscard]] std::string url(std::size_t k, position p) const {
-      std::string found;
+    /// Calls f(reader) for plan number k.
+    template <class F>
+    void with(std::size_t k, F&& f) const {
       dispatch<0, fixed_count>(
-          k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { found = at<I>(each_).url(p); });
-      return found;
-    }
-    template <class Sink>
-    void ranges(std::size_t k, position p, scout& s, Sink& sink) const {
-      dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-        at<I>(each_).ranges(p, at<I>(s), sink);
-      });
-    }
-    [[nodiscard]] std::uint64_t bytes_per_sample(std::size_t k) const {
-      std::uint64_t found = 0;
-      dispatch<0, fixed_count>(k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-        found = at<I>(each_).bytes_per_sample();
-      });
-      return found;
-    }
-    void cancel_reads() const noexcept {
-      each_.apply([](const auto&... one) { (one.cancel_reads(), ...); });
-    }
-    /// What all plans keep in memory.
-    [[nodiscard]] kept_counters kept() const {
-      return each_.apply([](const auto&... one) {
-        kept_counters all;
-        ((all += one.kept()), ...);
-        return all;
-      });
-    }
-    /// What the sessions of all plans counted.
-    [[nodiscard]] session_report report() const {
-      return each_.apply([](const auto&... one) {
-        session_report all;
-        ((all += one.report()), ...);
-        return all;
-      });
+          k, [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { f(at<I>(each_)); });
     }
 
    private:
-    friend class joined_plans;
     pack<plan_reader<Plans>...> each_;
   };
 
  private:
-  template <std::size_t... Is>
-  void connect(readers& made, std::string_view joint, const std::array<projection, fixed_count>& used,
-               std::index_sequence<Is...>) const {
-    ((at<Is>(made.each_) = plan_reader<Plans>(at<Is>(plans_), used[Is],
-                                              name_of_joined(joint, Is, at<Is>(plans_).source().describe()))),
-     ...);
-  }
-
   pack<Plans...> plans_;
 };
 
 /// Plans of one type, whose number is known at run time.
 template <class Plan>
-class listed_plans {
+class listed_plans : public joined_facts<Plan> {
  public:
   using element = std::remove_cvref_t<typename Plan::element>;
-  static constexpr bool wants_hints = plan_reader<Plan>::wants_hints;
-  static constexpr bool fetch = plan_reader<Plan>::fetches;
-  static constexpr bool latent = plan_reader<Plan>::latent;
-  static constexpr bool knows_urls = plan_reader<Plan>::knows_urls;
-  static constexpr guarantee_set lost = lost_by_joined<Plan>();
-  static constexpr bool renumbers = plan_renumbers<Plan>;
-  static constexpr bool varies = !Plan::same_every_epoch;
-  static constexpr bool one_at_a_time = Plan::one_at_a_time;
 
   explicit listed_plans(std::vector<Plan> plans) : plans_(new const std::vector<Plan>(std::move(plans))) {}
 
-  [[nodiscard]] std::size_t count() const noexcept { return plans_->size(); }
   template <class F>
   void each(F&& f) const {
     for (std::size_t k = 0; k < plans_->size(); ++k) f(k, (*plans_)[k]);
@@ -207,12 +164,6 @@ class listed_plans {
 
   class readers {
     using one = plan_reader<Plan>;
-    template <class T>
-    static T& in(std::unique_ptr<T[]>& all, std::size_t k, std::size_t count) {
-      if (all == nullptr) [[unlikely]]
-        all.reset(new T[count]());
-      return all[k];
-    }
 
    public:
     struct worker {
@@ -229,31 +180,19 @@ class listed_plans {
         each_.emplace_back(p, used, name_of_joined(joint, k, p.source().describe()));
       });
     }
-    template <class Sink>
-    void evaluate(std::size_t k, position p, worker& w, Sink&& sink) const {
-      auto& own = in(w.each, k, each_.size());
-      own.fetched = w.fetched;
-      each_[k].evaluate(p, own, std::forward<Sink>(sink));
+    template <class F>
+    void each(F&& f) const {
+      for (std::size_t k = 0; k < each_.size(); ++k) f(k, each_[k]);
     }
-    [[nodiscard]] std::string key(std::size_t k, position p) const { return each_[k].key(p); }
-    [[nodiscard]] std::string url(std::size_t k, position p) const { return each_[k].url(p); }
-    template <class Sink>
-    void ranges(std::size_t k, position p, scout& s, Sink& sink) const {
-      each_[k].ranges(p, in(s.each, k, each_.size()), sink);
+    template <class States, class F>
+    void with(std::size_t k, States& states, F&& f) const {
+      if (states.each == nullptr) [[unlikely]]
+        states.each.reset(new std::remove_reference_t<decltype(states.each[0])>[each_.size()]());
+      f(each_[k], states.each[k]);
     }
-    [[nodiscard]] std::uint64_t bytes_per_sample(std::size_t k) const { return each_[k].bytes_per_sample(); }
-    void cancel_reads() const noexcept {
-      for (const one& reader : each_) reader.cancel_reads();
-    }
-    [[nodiscard]] kept_counters kept() const {
-      kept_counters all;
-      for (const one& reader : each_) all += reader.kept();
-      return all;
-    }
-    [[nodiscard]] session_report report() const {
-      session_report all;
-      for (const one& reader : each_) all += reader.report();
-      return all;
+    template <class F>
+    void with(std::size_t k, F&& f) const {
+      f(each_[k]);
     }
 
    private:
@@ -270,42 +209,6 @@ template <class Plans>
   std::vector<std::uint64_t> sizes;
   plans.each([&sizes](std::size_t, const auto& p) { sizes.push_back(output_of_orders(p).size); });
   return sizes;
-}
-/// "concat(from(3 samples in memory), ...)".
-template <class Plans>
-[[nodiscard]] std::string describe_joined(std::string_view joint, std::string_view with, const Plans& plans) {
-  std::string line = text({joint, "(", with});
-  plans.each([&](std::size_t k, const auto& p) {
-    append(line, {(k == 0 && with.empty() ? "" : ", "), p.source().describe()});
-    p.stages().apply([&line](const auto&... stages) { (append(line, {" | ", text_of_stage(stages)}), ...); });
-  });
-  return line + ")";
-}
-/// Fingerprints of the data of all plans, of their sequences and of their random stages.
-template <class Plans>
-[[nodiscard]] std::uint64_t fingerprint_of_data(std::string_view joint, const Plans& plans) {
-  fingerprint h;
-  h.add(joint);
-  plans.each([&h](std::size_t, const auto& p) { h.add(p.source().fingerprint()); });
-  return h.value();
-}
-template <class Plans>
-[[nodiscard]] std::uint64_t fingerprint_of_sequences(const Plans& plans) {
-  fingerprint h;
-  plans.each([&h](std::size_t, const auto& p) { h.add(sequence_fingerprint(p)); });
-  return h.value();
-}
-
-template <class Plans>
-[[nodiscard]] std::uint64_t fingerprint_of_random_stages(const Plans& plans) {
-  fingerprint h;
-  bool any = false;
-  plans.each([&](std::size_t, const auto& p) {
-    const std::uint64_t one = random_fingerprint(p);
-    any = any || one != 0;
-    h.add(one);
-  });
-  return any ? h.value() : 0;
 }
 
 inline pack<> join_all() { return {}; }
@@ -348,6 +251,17 @@ template <class... Plans>
     return joined_plans<Plans...>(plans);
   }
 }
+/// What `make` makes of plans whose elements must be of one type.
+template <class... Plans, class Make>
+[[nodiscard]] auto joined_alike(const pack<Plans...>& plans, Make&& make) {
+  using facts = elements_of<pack<Plans...>>;
+  if constexpr (!facts::same) {
+    mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
+    return ill_formed{};
+  } else {
+    return make(joined(plans));
+  }
+}
 /// A list of sources as a list of plans.
 template <class T>
 [[nodiscard]] auto listed(const std::vector<T>& all) {
@@ -359,7 +273,3 @@ template <class T>
 }  // namespace detail
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/source/joined/joined_plans.ipp>
-#endif

@@ -15,7 +15,6 @@
 #include <penstock/source/files/json_description.hpp>
 #include <penstock/source/files/parallel.hpp>
 #include <penstock/source/tables/deletion_vector.hpp>
-#include <penstock/source/tables/deletion_vector_file.hpp>
 #include <penstock/source/tables/hive_path.hpp>
 #include <penstock/source/tables/table_facts.hpp>
 #include <penstock/source/tables/table_objects.hpp>

@@ -13,7 +13,6 @@
 #include <penstock/core/message.hpp>
 #include <penstock/source/files/parallel.hpp>
 #include <penstock/source/tables/deletion_vector.hpp>
-#include <penstock/source/tables/deletion_vector_file.hpp>
 #include <penstock/source/tables/iceberg_files.hpp>
 #include <penstock/source/tables/iceberg_metadata.hpp>
 #include <penstock/source/tables/parquet_input.hpp>

@@ -7,6 +7,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/projection.hpp>
+#include <penstock/source/concepts.hpp>
 #include <penstock/source/files/known_files.hpp>
 #include <penstock/source/tables/arrow_batch.hpp>
 #include <penstock/source/tables/arrow_union.hpp>

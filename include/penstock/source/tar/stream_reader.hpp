@@ -20,6 +20,8 @@ namespace detail {
 /// Reads the samples of tar shards one after another.
 class tar_stream_reader : public shard_sequence {
  public:
+  using element = tar_stream_sample;
+
   tar_stream_reader(shared<stream_shards> set, unpacker_calls unpack, forward_pieces* objects = nullptr)
       : shard_sequence(std::move(set), unpack, objects, tar_streams()),
         walk_(tar::walk_input::of(input()), this->set().extension_limit) {}

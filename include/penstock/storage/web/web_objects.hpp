@@ -15,6 +15,7 @@
 #include <penstock/storage/http_options.hpp>
 #include <penstock/storage/reads/single_flight.hpp>
 #include <penstock/storage/url.hpp>
+#include <penstock/storage/web/object_reads.hpp>
 #include <penstock/storage/web/web_call.hpp>
 #include <penstock/storage/web/web_client.hpp>
 #include <penstock/storage/web/web_range.hpp>
@@ -23,7 +24,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -43,19 +43,15 @@ struct object_list {
 
 /// Reads ranges of objects through a client. What the first answer tells of an object, its size and its tag,
 /// holds for the session: a later answer that differs is an error.
-class objects {
+class objects : object_reads<objects, call> {
+  using reads = object_reads<objects, call>;
+  friend reads;
   struct facts {
     std::uint64_t size = 0;
     std::string tag, modified, if_match;
     [[nodiscard]] std::uint64_t stamp() const {
       return tag.empty() && modified.empty() ? 0 : fingerprint().add(tag.empty() ? modified : tag).value();
     }
-  };
-  struct reading : call {
-    objects* owner = nullptr;
-    read_request request;
-    read_listener listener;
-    std::byte one_byte{};
   };
 
  public:
@@ -83,42 +79,8 @@ class objects {
     const facts* const there = id < list_->urls.size() ? known(id) : nullptr;
     return there != nullptr && !there->tag.empty() && !is_of_time(there->tag, there->size);
   }
-  void read(object_id id, std::uint64_t offset, mutable_bytes into) {
-    reading one;
-    if (!prepare(one, {id, offset, into})) return;
-    client_->perform(one);
-    finish(one);
-  }
-  void read_many(std::span<const read_request> requests, read_listener listener) noexcept {
-    std::vector<call*> begun;
-    for (const read_request& request : requests) {
-      std::exception_ptr failed;
-      try {
-        begun.reserve(requests.size());
-        auto one = std::make_unique<reading>();
-        if (prepare(*one, request)) {
-          one->listener = listener;
-          one->owner = this;
-          one->tag = request.tag;
-          one->self = one.get();
-          one->done = read_done;
-          begun.push_back(one.release());
-          continue;
-        }
-      } catch (...) {
-        failed = std::current_exception();
-      }
-      listener.done(listener.self, request.tag, std::move(failed));
-    }
-    std::exception_ptr failed;
-    try {
-      if (!begun.empty()) client_->submit(begun);
-    } catch (...) {
-      failed = std::current_exception();
-    }
-    if (failed)
-      for (call* const one : begun) read_done(static_cast<reading*>(one), *one, failed);
-  }
+  using reads::read;
+  using reads::read_many;
   void cancel() noexcept {
     flight_.cancel();
     client_->cancel();
@@ -144,43 +106,20 @@ class objects {
     what.headers_stay = true;
   }
 
-  /// Makes the request for a range; false if there is nothing to read. Throws for a range that is beyond the
-  /// end of an object whose size is known.
-  bool prepare(reading& one, const read_request& request) const {
-    one.request = request;
-    address(one, request.object);
-    const std::uint64_t size = request.into.size();
-    const facts* const there = known(request.object);
-    const bool overflows = size > std::numeric_limits<std::uint64_t>::max() - request.offset;
-    if (overflows || (there != nullptr && request.offset + size > there->size))
-      throw beyond_end(one, there != nullptr ? std::optional(there->size) : std::nullopt);
-    if (size == 0 && (request.offset == 0 || there != nullptr)) return false;
-    // That an empty range is inside the object shows by the byte before it.
-    one.offset = size == 0 ? request.offset - 1 : request.offset;
-    one.into = size == 0 ? mutable_bytes(&one.one_byte, 1) : request.into;
-    if (there != nullptr) {
-      one.if_match = there->if_match;
-      one.size = there->size;
+  void perform(call& what) { client_->perform(what); }
+  void begin(std::span<call* const> calls) noexcept {
+    std::exception_ptr failed;
+    try {
+      client_->submit(calls);
+    } catch (...) {
+      failed = std::current_exception();
     }
-    return true;
+    if (failed)
+      for (call* const one : calls) one->done(one->self, *one, failed);
   }
-  [[nodiscard]] static error beyond_end(const reading& one, std::optional<std::uint64_t> size) {
-    std::string line =
-        text({"the range of ", one.request.into.size(), " bytes goes beyond the end of the object"});
-    if (size) append(line, {", which has ", *size});
-    return error(errc::format, line).in_file(one.name).at_offset(one.request.offset);
-  }
-
-  static void read_done(void* self, call&, std::exception_ptr failed) noexcept {
-    const std::unique_ptr<reading> one(static_cast<reading*>(self));
-    if (!failed) {
-      try {
-        one->owner->finish(*one);
-      } catch (...) {
-        failed = std::current_exception();
-      }
-    }
-    one->listener.done(one->listener.self, one->request.tag, std::move(failed));
+  static void on_end(call& what, void* self, decltype(call::done) ended) noexcept {
+    what.self = self;
+    what.done = ended;
   }
   /// Throws unless the answer was the range.
   void finish(reading& one) {

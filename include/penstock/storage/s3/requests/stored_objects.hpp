@@ -21,6 +21,7 @@
 #include <penstock/storage/s3/requests/store_call.hpp>
 #include <penstock/storage/s3_options.hpp>
 #include <penstock/storage/storage_counters.hpp>
+#include <penstock/storage/web/object_reads.hpp>
 #include <penstock/storage/web/web_range.hpp>
 
 #include <atomic>
@@ -28,7 +29,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -42,13 +42,9 @@ namespace penstock::inline v0_1::detail::s3 {
 
 /// Reads ranges of objects of a store. The first answer, a list, or who uses the session tells an object's
 /// size and ETag, which hold for the session: a later answer that differs is an error.
-class stored_objects {
-  struct reading : store_call {
-    read_request request;
-    read_listener listener;
-    stored_objects* from = nullptr;
-    std::byte one_byte{};
-  };
+class stored_objects : web::object_reads<stored_objects, store_call> {
+  using reads = web::object_reads<stored_objects, store_call>;
+  friend reads;
   /// From so many names on, one list takes the place of a request for each.
   static constexpr std::size_t few = 8;
   /// What is asked by a list.
@@ -78,35 +74,8 @@ class stored_objects {
     const object_facts* const there = id < list_->names.size() ? known(id) : nullptr;
     return there != nullptr && there->stamp != 0;
   }
-  void read(object_id id, std::uint64_t offset, mutable_bytes into) {
-    reading one;
-    if (!prepare(one, {id, offset, into})) return;
-    store_->perform(one);
-    finish(one);
-  }
-  void read_many(std::span<const read_request> requests, read_listener listener) noexcept {
-    std::vector<store_call*> begun;
-    for (const read_request& request : requests) {
-      std::exception_ptr failed;
-      try {
-        begun.reserve(requests.size());
-        auto one = std::make_unique<reading>();
-        if (prepare(*one, request)) {
-          one->listener = listener;
-          one->from = this;
-          one->tag = request.tag;
-          one->owner = one.get();
-          one->ended = read_ended;
-          begun.push_back(one.release());
-          continue;
-        }
-      } catch (...) {
-        failed = std::current_exception();
-      }
-      listener.done(listener.self, request.tag, std::move(failed));
-    }
-    if (!begun.empty()) store_->begin(begun);
-  }
+  using reads::read;
+  using reads::read_many;
   void cancel() noexcept {
     flight_.cancel();
     pauses_.cancel();
@@ -137,46 +106,17 @@ class stored_objects {
     what.key = object.key;
     what.name = list_->names[id];
   }
-
-  /// Makes the request for a range; false if there is nothing to read. Throws for a range that is beyond the
-  /// end of an object whose size is known.
-  bool prepare(reading& one, const read_request& request) const {
-    one.request = request;
-    address(one, request.object);
-    const std::uint64_t size = request.into.size();
-    const object_facts* const there = known(request.object);
-    const bool overflows = size > std::numeric_limits<std::uint64_t>::max() - request.offset;
-    if (overflows || (there != nullptr && request.offset + size > there->size))
-      throw beyond_end(one, there != nullptr ? std::optional(there->size) : std::nullopt);
-    if (size == 0 && (request.offset == 0 || there != nullptr)) return false;
-    // That an empty range is inside the object shows by the byte before it.
-    one.offset = size == 0 ? request.offset - 1 : request.offset;
-    one.into = size == 0 ? mutable_bytes(&one.one_byte, 1) : request.into;
-    if (there != nullptr) {
-      one.if_match = there->if_match;
-      one.size = there->size;
-    }
-    if (verifies_ && one.offset == 0 && (there == nullptr || there->size == size))
+  void add_headers(reading& one) const {
+    const object_facts* const there = known(one.request.object);
+    if (verifies_ && one.offset == 0 && (there == nullptr || there->size == one.request.into.size()))
       one.more.push_back({"x-amz-checksum-mode", "ENABLED"});
-    return true;
-  }
-  [[nodiscard]] static error beyond_end(const reading& one, std::optional<std::uint64_t> size) {
-    std::string line =
-        text({"the range of ", one.request.into.size(), " bytes goes beyond the end of the object"});
-    if (size) append(line, {", which has ", *size});
-    return error(errc::format, line).in_file(one.name).at_offset(one.request.offset);
   }
 
-  static void read_ended(void* self, store_call&, std::exception_ptr failed) noexcept {
-    const std::unique_ptr<reading> one(static_cast<reading*>(self));
-    if (!failed) {
-      try {
-        one->from->finish(*one);
-      } catch (...) {
-        failed = std::current_exception();
-      }
-    }
-    one->listener.done(one->listener.self, one->request.tag, std::move(failed));
+  void perform(store_call& what) { store_->perform(what); }
+  void begin(std::span<store_call* const> calls) noexcept { store_->begin(calls); }
+  static void on_end(store_call& what, void* self, decltype(store_call::ended) ended) noexcept {
+    what.owner = self;
+    what.ended = ended;
   }
   /// Throws unless the answer was the range.
   void finish(reading& one) {

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/base/shared.hpp>
+#include <penstock/core/cached_form.hpp>
+#include <penstock/core/fingerprint.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/core/opens_as_plan.hpp>
+#include <penstock/core/position.hpp>
+#include <penstock/core/projection.hpp>
+#include <penstock/evaluation/parts.hpp>
+#include <penstock/source/concepts.hpp>
+#include <penstock/source/joined/joined_plans.hpp>
+#include <penstock/storage/session_report.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// The base of `mix`, `zip` and `concat`, and of their readers.
+namespace penstock::inline v0_1::detail {
+
+/// A sample of one of the plans.
+struct joined_place {
+  std::size_t source;
+  position at;
+};
+/// Of joints that find any position as fast as the next.
+struct no_cursor {};
+
+/// Reads the samples of a joint. `Places` is what each joint has of its own:
+///
+///   Places(plans, ...)      of all plans
+///   size(), starts()        the samples of an epoch, and its shards
+///   cursor                  what one thread keeps for the next position
+///   at(position, cursor&)   the plan, `source`, and the position in it, `at`, of the sample there
+///   share(k)                the samples of plan k in the joint's first `whole()`
+template <class Plans, class Places>
+class joined_reader {
+  using inner = typename Plans::readers;
+
+ public:
+  using plans_type = Plans;
+  using places_type = Places;
+  static constexpr bool takes_fetched = Plans::fetch;
+  static constexpr bool has_latency = Plans::latent;
+  struct worker : inner::worker {
+    [[no_unique_address]] typename Places::cursor place;
+  };
+  struct scout : inner::scout {
+    [[no_unique_address]] typename Places::cursor place;
+  };
+
+  /// `used`: the fields used of every plan's samples, or an array with those of each.
+  template <class Used>
+  joined_reader(const Plans& plans, const Places& places, std::string_view joint, const Used& used)
+      : readers_(plans, joint, used), places_(places) {}
+
+  template <class Sink>
+  void evaluate(position p, worker& w, Sink&& sink) const {
+    const auto found = places_.at(p, w.place);
+    readers_.with(found.source, w, [&](const auto& reader, auto& own) {
+      own.fetched = w.fetched;
+      reader.evaluate(found.at, own, sink);
+    });
+  }
+  [[nodiscard]] std::string key(position p) const {
+    std::string found;
+    at(p, [&](const auto& reader, position own) { found = reader.key(own); });
+    return found;
+  }
+  [[nodiscard]] std::string url(position p) const
+    requires Plans::knows_urls
+  {
+    std::string found;
+    at(p, [&](const auto& reader, position own) { found = reader.url(own); });
+    return found;
+  }
+  /// The ranges that the sample's source reports.
+  template <class Sink>
+    requires Plans::wants_hints
+  void ranges(position p, scout& s, Sink&& sink) const {
+    const auto found = places_.at(p, s.place);
+    readers_.with(found.source, s,
+                  [&](const auto& reader, auto& own) { reader.ranges(found.at, own, sink); });
+  }
+  void cancel_reads() const noexcept {
+    readers_.each([](std::size_t, const auto& one) { one.cancel_reads(); });
+  }
+  /// What all plans keep in memory.
+  [[nodiscard]] kept_counters kept() const {
+    kept_counters all;
+    readers_.each([&all](std::size_t, const auto& one) { all += one.kept(); });
+    return all;
+  }
+  /// What the sessions of all plans counted.
+  [[nodiscard]] session_report report() const {
+    session_report all;
+    readers_.each([&all](std::size_t, const auto& one) { all += one.report(); });
+    return all;
+  }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const {
+    const std::uint64_t whole = places_.whole();
+    double bytes = 0;
+    readers_.each([&](std::size_t k, const auto& one) {
+      bytes += static_cast<double>(one.bytes_per_sample()) * static_cast<double>(places_.share(k));
+    });
+    return whole == 0 ? 0 : static_cast<std::uint64_t>(bytes / static_cast<double>(whole));
+  }
+
+ protected:
+  inner readers_;
+
+ private:
+  template <class F>
+  void at(position p, F&& f) const {
+    typename Places::cursor place;
+    const auto found = places_.at(p, place);
+    readers_.with(found.source, [&](const auto& reader) { f(reader, found.at); });
+  }
+
+  Places places_;
+};
+
+/// The base of the sources; `Reader` is a joined_reader, or derives from one.
+template <class Source, class Reader>
+class joined_source : public opens_as_plan<Source> {
+  using plans_type = typename Reader::plans_type;
+  using places_type = typename Reader::places_type;
+
+ public:
+  using penstock_part = source_tag;
+  using element = typename plans_type::element;
+  using reader = Reader;
+  static constexpr bool renumbers = plans_type::renumbers;
+  static constexpr bool one_at_a_time = plans_type::one_at_a_time;
+  static constexpr bool varies_by_epoch = plans_type::varies;
+  static consteval guarantee_set loses(place) { return plans_type::lost; }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return places_.size(); }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return places_.starts(); }
+  [[nodiscard]] std::string describe() const { return describe_with(""); }
+  /// Covers the data of all sources.
+  [[nodiscard]] std::uint64_t fingerprint() const {
+    penstock::fingerprint h;
+    h.add(Source::source_name);
+    plans_.each([&h](std::size_t, const auto& p) { h.add(p.source().fingerprint()); });
+    return h.value();
+  }
+  /// Covers the orders and seeds of all sources: a state is refused if any of them differs.
+  [[nodiscard]] std::uint64_t sequence_fingerprint() const {
+    penstock::fingerprint h;
+    plans_.each([&h](std::size_t, const auto& p) { h.add(penstock::sequence_fingerprint(p)); });
+    return h.value();
+  }
+  /// Covers the random stages of all sources.
+  [[nodiscard]] std::uint64_t random_fingerprint() const {
+    penstock::fingerprint h;
+    bool any = false;
+    plans_.each([&](std::size_t, const auto& p) {
+      const std::uint64_t one = penstock::random_fingerprint(p);
+      any = any || one != 0;
+      h.add(one);
+    });
+    return any ? h.value() : 0;
+  }
+  [[nodiscard]] reader connect(const projection& used = {}) const {
+    return {plans_, places_, Source::source_name, used};
+  }
+
+ protected:
+  template <class... Args>
+  explicit joined_source(plans_type plans, const Args&... args)
+      : plans_(std::move(plans)), places_(plans_, args...) {}
+
+  /// "concat(from(3 samples in memory), ...)".
+  [[nodiscard]] std::string describe_with(std::string_view with) const {
+    std::string line = text({Source::source_name, "(", with});
+    plans_.each([&](std::size_t k, const auto& p) {
+      append(line, {(k == 0 && with.empty() ? "" : ", "), p.source().describe()});
+      p.stages().apply([&line](const auto&... stages) {
+        (append(line, {" | ", text_of_stage(stages)}), ...);
+      });
+    });
+    return line + ")";
+  }
+  [[nodiscard]] const places_type& places() const noexcept { return places_; }
+
+ private:
+  plans_type plans_;
+  places_type places_;
+};
+
+}  // namespace penstock::inline v0_1::detail
