@@ -91,8 +91,8 @@ function(penstock_reads compiler)
   endif()
   list(APPEND alone ${read_FILES})
   list(TRANSFORM alone PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
-  # What is not made into an object file needs half the memory, so there may be more in a unit than is built; but
-  # not of those rooms below whose tests have names in common.
+  # What is not made into an object file needs half the memory, so there may be more in a unit than is built;
+  # but not of those rooms below whose tests have names in common.
   math(EXPR many_files "3 * ${PENSTOCK_TEST_UNITY_SIZE}")
   set(units "")
   set(unit "")

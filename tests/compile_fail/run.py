@@ -37,7 +37,7 @@ def is_clang(compiler):
     return "clang" in pathlib.Path(compiler).name
 
 
-def most_lines(compiler):
+def max_lines(compiler):
     return 20 if is_clang(compiler) else 15
 
 
@@ -119,8 +119,8 @@ def judge(compiler, includes, source, defines=(), precompiled=None, wrong_only=F
         faults.append(f"the first error does not say: {expected.group(1)}")
     if len(errors) != 1:
         faults.append(f"{len(errors)} errors instead of one")
-    if len(lines) > most_lines(compiler):
-        faults.append(f"{len(lines)} lines of output, at most {most_lines(compiler)} are allowed")
+    if len(lines) > max_lines(compiler):
+        faults.append(f"{len(lines)} lines of output, at most {max_lines(compiler)} are allowed")
     return faults, lines
 
 
@@ -149,7 +149,8 @@ def judge_together(compiler, includes, sources, path, defines=(), precompiled=No
     for source in together:
         own = [error for error in errors if any(f"{source}:" in line for line in error)]
         said = [line for error in own for line in error if BESIDE.search(heads[source]) or "error:" in line]
-        if len(own) != 1 or len(own[0]) > most_lines(compiler) or not any(EXPECT.search(heads[source]).group(1) in line for line in said):
+        sentence = EXPECT.search(heads[source]).group(1)
+        if len(own) != 1 or len(own[0]) > max_lines(compiler) or not any(sentence in line for line in said):
             alone.append(source)
     print(f"{len(sources) - len(alone)} of {len(sources)} cases together, the others one by one")
     return {source: judge(compiler, includes, source, defines, precompiled, wrong_only=True)[0] for source in alone}
