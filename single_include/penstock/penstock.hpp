@@ -53273,16 +53273,17 @@ template <bool IsOption, class T>
     return make_pack(as_plan(x));
 }
 
-/// What `make` makes of `Args`, unless one of them is what an earlier mistake left, or `Wrong` is a mistake.
-template <class Wrong, class... Args, class Make>
-[[nodiscard]] auto unless_wrong(Make&& make) {
+/// What `make` makes of arguments, unless one of them is what an earlier mistake left, or `Wrong` is a
+/// mistake. `make` is a generic lambda, so that it is not looked into then.
+template <class Wrong, class Make, class... Args>
+[[nodiscard]] auto unless_wrong(Make&& make, const Args&... args) {
   if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
     return ill_formed{};
   } else if constexpr (!is_right<Wrong>) {
     Wrong::template explain<void>();
     return ill_formed{};
   } else {
-    return make();
+    return make(args...);
   }
 }
 
@@ -53712,17 +53713,6 @@ template <class... Plans>
     return joined_plans<Plans...>(plans);
   }
 }
-/// What `make` makes of plans whose elements must be of one type.
-template <class... Plans, class Make>
-[[nodiscard]] auto joined_alike(const pack<Plans...>& plans, Make&& make) {
-  using facts = elements_of<pack<Plans...>>;
-  if constexpr (!facts::same) {
-    mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
-    return ill_formed{};
-  } else {
-    return make(joined(plans));
-  }
-}
 /// A list of sources as a list of plans.
 template <class T>
 [[nodiscard]] auto listed(const std::vector<T>& all) {
@@ -53975,14 +53965,26 @@ namespace detail {
 struct concat_fn {
   template <class... Args>
   [[nodiscard]] auto operator()(const Args&... args) const {
-    return unless_wrong<typename wrong_join<Args...>::type, Args...>([&] {
-      return joined_alike(make_pack(as_plan(args)...),
-                          [](auto plans) { return concat_source(std::move(plans)); });
-    });
+    using wrong = typename wrong_join<Args...>::type;
+    if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
+      return ill_formed{};
+    } else if constexpr (!is_right<wrong>) {
+      wrong::template explain<void>();
+      return ill_formed{};
+    } else {
+      using facts = elements_of<pack<plan_for<Args>...>>;
+      if constexpr (!facts::same) {
+        mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
+        return ill_formed{};
+      } else {
+        return concat_source(joined(make_pack(as_plan(args)...)));
+      }
+    }
   }
   template <class T>
   [[nodiscard]] auto operator()(const std::vector<T>& sources) const {
-    return unless_wrong<typename wrong_join<T>::type>([&] { return concat_source(listed(sources)); });
+    return unless_wrong<typename wrong_join<T>::type>(
+        [](const auto& given) { return concat_source(listed(given)); }, sources);
   }
 };
 
@@ -63409,11 +63411,23 @@ struct mix_fn {
     if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
       mistakes::mix_without_weights::explain<Rule>();
       return ill_formed{};
+    } else if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
+      return ill_formed{};
     } else {
-      return unless_wrong<typename wrong_mix<Args...>::type, Args...>([&] {
-        return joined_alike(join_all(plan_unless<is_mixing_option<Args>>(args)...),
-                            [&](auto plans) { return make(std::move(plans), rule, args...); });
-      });
+      using wrong = typename wrong_mix<Args...>::type;
+      if constexpr (!is_right<wrong>) {
+        wrong::template explain<void>();
+        return ill_formed{};
+      } else {
+        auto plans = join_all(plan_unless<is_mixing_option<Args>>(args)...);
+        using facts = elements_of<decltype(plans)>;
+        if constexpr (!facts::same) {
+          mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
+          return ill_formed{};
+        } else {
+          return make(joined(plans), rule, args...);
+        }
+      }
     }
   }
   template <class Rule, class T, class... Options>
@@ -63423,8 +63437,9 @@ struct mix_fn {
       mistakes::mix_without_weights::explain<Rule>();
       return ill_formed{};
     } else {
-      return unless_wrong<typename wrong_list_mix<T, Options...>::type, Options...>(
-          [&] { return make(listed(sources), rule, options...); });
+      return unless_wrong<typename wrong_list_mix<T, Options...>::type>(
+          [&rule](const auto& all, const auto&... given) { return make(listed(all), rule, given...); },
+          sources, options...);
     }
   }
 
@@ -65376,11 +65391,14 @@ template <fixed_string... Names, class... Args>
   using wrong =
       typename detail::wrong_join_of_packs<pack<>,
                                            detail::pack_unless<detail::is_zip_option<Args>, Args>...>::type;
-  return detail::unless_wrong<wrong, Args...>([&] {
-    return detail::zip_plans<pack<name_of<Names>...>>(
-        detail::join_all(detail::plan_unless<detail::is_zip_option<Args>>(args)...),
-        (detail::is_zip_option<Args> || ...));
-  });
+  return detail::unless_wrong<wrong>(
+      [](const auto&... given) {
+        return detail::zip_plans<pack<name_of<Names>...>>(
+            detail::join_all(
+                detail::plan_unless<detail::is_zip_option<std::remove_cvref_t<decltype(given)>>>(given)...),
+            (detail::is_zip_option<Args> || ...));
+      },
+      args...);
 }
 
 namespace detail {

@@ -76,14 +76,26 @@ namespace detail {
 struct concat_fn {
   template <class... Args>
   [[nodiscard]] auto operator()(const Args&... args) const {
-    return unless_wrong<typename wrong_join<Args...>::type, Args...>([&] {
-      return joined_alike(make_pack(as_plan(args)...),
-                          [](auto plans) { return concat_source(std::move(plans)); });
-    });
+    using wrong = typename wrong_join<Args...>::type;
+    if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
+      return ill_formed{};
+    } else if constexpr (!is_right<wrong>) {
+      wrong::template explain<void>();
+      return ill_formed{};
+    } else {
+      using facts = elements_of<pack<plan_for<Args>...>>;
+      if constexpr (!facts::same) {
+        mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
+        return ill_formed{};
+      } else {
+        return concat_source(joined(make_pack(as_plan(args)...)));
+      }
+    }
   }
   template <class T>
   [[nodiscard]] auto operator()(const std::vector<T>& sources) const {
-    return unless_wrong<typename wrong_join<T>::type>([&] { return concat_source(listed(sources)); });
+    return unless_wrong<typename wrong_join<T>::type>(
+        [](const auto& given) { return concat_source(listed(given)); }, sources);
   }
 };
 

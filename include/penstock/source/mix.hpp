@@ -156,11 +156,23 @@ struct mix_fn {
     if constexpr (!std::convertible_to<const Rule&, mixing_rule>) {
       mistakes::mix_without_weights::explain<Rule>();
       return ill_formed{};
+    } else if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
+      return ill_formed{};
     } else {
-      return unless_wrong<typename wrong_mix<Args...>::type, Args...>([&] {
-        return joined_alike(join_all(plan_unless<is_mixing_option<Args>>(args)...),
-                            [&](auto plans) { return make(std::move(plans), rule, args...); });
-      });
+      using wrong = typename wrong_mix<Args...>::type;
+      if constexpr (!is_right<wrong>) {
+        wrong::template explain<void>();
+        return ill_formed{};
+      } else {
+        auto plans = join_all(plan_unless<is_mixing_option<Args>>(args)...);
+        using facts = elements_of<decltype(plans)>;
+        if constexpr (!facts::same) {
+          mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
+          return ill_formed{};
+        } else {
+          return make(joined(plans), rule, args...);
+        }
+      }
     }
   }
   template <class Rule, class T, class... Options>
@@ -170,8 +182,9 @@ struct mix_fn {
       mistakes::mix_without_weights::explain<Rule>();
       return ill_formed{};
     } else {
-      return unless_wrong<typename wrong_list_mix<T, Options...>::type, Options...>(
-          [&] { return make(listed(sources), rule, options...); });
+      return unless_wrong<typename wrong_list_mix<T, Options...>::type>(
+          [&rule](const auto& all, const auto&... given) { return make(listed(all), rule, given...); },
+          sources, options...);
     }
   }
 

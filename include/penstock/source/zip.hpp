@@ -266,11 +266,14 @@ template <fixed_string... Names, class... Args>
   using wrong =
       typename detail::wrong_join_of_packs<pack<>,
                                            detail::pack_unless<detail::is_zip_option<Args>, Args>...>::type;
-  return detail::unless_wrong<wrong, Args...>([&] {
-    return detail::zip_plans<pack<name_of<Names>...>>(
-        detail::join_all(detail::plan_unless<detail::is_zip_option<Args>>(args)...),
-        (detail::is_zip_option<Args> || ...));
-  });
+  return detail::unless_wrong<wrong>(
+      [](const auto&... given) {
+        return detail::zip_plans<pack<name_of<Names>...>>(
+            detail::join_all(
+                detail::plan_unless<detail::is_zip_option<std::remove_cvref_t<decltype(given)>>>(given)...),
+            (detail::is_zip_option<Args> || ...));
+      },
+      args...);
 }
 
 namespace detail {

@@ -167,16 +167,17 @@ template <bool IsOption, class T>
     return make_pack(as_plan(x));
 }
 
-/// What `make` makes of `Args`, unless one of them is what an earlier mistake left, or `Wrong` is a mistake.
-template <class Wrong, class... Args, class Make>
-[[nodiscard]] auto unless_wrong(Make&& make) {
+/// What `make` makes of arguments, unless one of them is what an earlier mistake left, or `Wrong` is a
+/// mistake. `make` is a generic lambda, so that it is not looked into then.
+template <class Wrong, class Make, class... Args>
+[[nodiscard]] auto unless_wrong(Make&& make, const Args&... args) {
   if constexpr ((part_of_kind<Args, poison_tag> || ...)) {
     return ill_formed{};
   } else if constexpr (!is_right<Wrong>) {
     Wrong::template explain<void>();
     return ill_formed{};
   } else {
-    return make();
+    return make(args...);
   }
 }
 

@@ -251,17 +251,6 @@ template <class... Plans>
     return joined_plans<Plans...>(plans);
   }
 }
-/// What `make` makes of plans whose elements must be of one type.
-template <class... Plans, class Make>
-[[nodiscard]] auto joined_alike(const pack<Plans...>& plans, Make&& make) {
-  using facts = elements_of<pack<Plans...>>;
-  if constexpr (!facts::same) {
-    mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
-    return ill_formed{};
-  } else {
-    return make(joined(plans));
-  }
-}
 /// A list of sources as a list of plans.
 template <class T>
 [[nodiscard]] auto listed(const std::vector<T>& all) {
