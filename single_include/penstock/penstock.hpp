@@ -26715,6 +26715,7 @@ class ring {
       if (stopped()) return;
       finish_grain(work, block, s);
     }
+    static_cast<void>(is_ready(s));  // so that a delivery does not keep what nobody waits for
   }
 
  private:
@@ -27754,6 +27755,7 @@ class alignas(64) worker_counts {
   // the position being evaluated, or the first of several
   std::atomic<std::uint64_t> at_index{nothing};
   std::atomic<std::uint64_t> at_count{0};
+  std::uint64_t run = 1;  // samples of plain values that take about 20 us; the worker's own
 
   /// Makes room for the costs of the source and `count - 1` value stages; call before the worker starts.
   void follow_stages(std::size_t count);
@@ -27809,6 +27811,7 @@ PENSTOCK_INLINE void worker_counts::add(std::uint64_t count, std::uint64_t nanos
   grains.store(grains.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   samples.store(samples.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
   busy_ns.store(busy_ns.load(std::memory_order_relaxed) + nanoseconds, std::memory_order_relaxed);
+  if (count != 0) run = std::clamp<std::uint64_t>(20'000 * count / (nanoseconds + 1), 1, 8192);
 }
 
 PENSTOCK_INLINE void worker_counts::add_room(const room_wait& wait, std::uint64_t now,
@@ -31753,8 +31756,8 @@ namespace penstock::inline v0_1 {
 
 /// A worker's part of a block: evaluates positions and writes the results to rows of the block's columns.
 ///
-/// `Plain` plans turn numbers into numbers: their loop must vectorise, so it looks only between runs of
-/// samples whether the run was stopped. Other plans look before each sample. `Ordered`: there is arithmetic
+/// `Plain` plans turn numbers into numbers: their loop must vectorise, so it looks only once per about
+/// 20 us whether the run was stopped. Other plans look before each sample. `Ordered`: there is arithmetic
 /// between a position and its sample. A failure is stored in the block, for the lowest row; nothing is
 /// thrown. `Bad` says what becomes of bad samples. Only handlers look at it: if it tolerates some, the loop
 /// that a failure interrupted resumes after the bad sample, which is recorded in the block.
@@ -31848,13 +31851,13 @@ class evaluator : public lone_samples<Chain, Bad> {
                   SourceOf source_of) const {
     [[maybe_unused]] next_samples coming;
     while (rows.slot < last && !ring_.stopped()) {
-      const std::uint64_t slot = rows.slot;
+      const std::uint64_t slot = rows.slot, left = std::min(last - slot, Plain ? counts.run : last - slot);
       if constexpr (Plain && !Ordered) {
-        write_run(rows, counts, last - slot, times, index_of, {},
+        write_run(rows, counts, left, times, index_of, {},
                   [=](std::uint64_t i) { return source_of(index_of(slot + i), slot + i); });
       } else {
         const std::size_t n =
-            coming.find(last - slot, [&](std::size_t i) { return source_of(index_of(slot + i), slot + i); });
+            coming.find(left, [&](std::size_t i) { return source_of(index_of(slot + i), slot + i); });
         detail::innermost(chain_).look_ahead(coming.first(n), detail::innermost(rows.w));
         if (!write_at_once(rows, counts, index_of(slot), coming, n, times))
           write_run(rows, counts, n, times, index_of, coming.first(n),

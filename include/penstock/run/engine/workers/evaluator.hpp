@@ -27,8 +27,8 @@ namespace penstock::inline v0_1 {
 
 /// A worker's part of a block: evaluates positions and writes the results to rows of the block's columns.
 ///
-/// `Plain` plans turn numbers into numbers: their loop must vectorise, so it looks only between runs of
-/// samples whether the run was stopped. Other plans look before each sample. `Ordered`: there is arithmetic
+/// `Plain` plans turn numbers into numbers: their loop must vectorise, so it looks only once per about
+/// 20 us whether the run was stopped. Other plans look before each sample. `Ordered`: there is arithmetic
 /// between a position and its sample. A failure is stored in the block, for the lowest row; nothing is
 /// thrown. `Bad` says what becomes of bad samples. Only handlers look at it: if it tolerates some, the loop
 /// that a failure interrupted resumes after the bad sample, which is recorded in the block.
@@ -122,13 +122,13 @@ class evaluator : public lone_samples<Chain, Bad> {
                   SourceOf source_of) const {
     [[maybe_unused]] next_samples coming;
     while (rows.slot < last && !ring_.stopped()) {
-      const std::uint64_t slot = rows.slot;
+      const std::uint64_t slot = rows.slot, left = std::min(last - slot, Plain ? counts.run : last - slot);
       if constexpr (Plain && !Ordered) {
-        write_run(rows, counts, last - slot, times, index_of, {},
+        write_run(rows, counts, left, times, index_of, {},
                   [=](std::uint64_t i) { return source_of(index_of(slot + i), slot + i); });
       } else {
         const std::size_t n =
-            coming.find(last - slot, [&](std::size_t i) { return source_of(index_of(slot + i), slot + i); });
+            coming.find(left, [&](std::size_t i) { return source_of(index_of(slot + i), slot + i); });
         detail::innermost(chain_).look_ahead(coming.first(n), detail::innermost(rows.w));
         if (!write_at_once(rows, counts, index_of(slot), coming, n, times))
           write_run(rows, counts, n, times, index_of, coming.first(n),

@@ -142,6 +142,7 @@ class ring {
       if (stopped()) return;
       finish_grain(work, block, s);
     }
+    static_cast<void>(is_ready(s));  // so that a delivery does not keep what nobody waits for
   }
 
  private:
