@@ -36,7 +36,8 @@ struct loop {
   static void run(const chain& evaluate, worker& w, columns& into, std::uint64_t first, std::uint64_t last) {
     for (std::uint64_t slot = first; slot < last; ++slot)
       evaluate.evaluate(
-          {0, slot}, w, [&]<class V>(V&& value) { into.write(slot, std::forward<V>(value)); }, ps::untimed{});
+          {{0, slot}, {0, slot}}, w, [&]<class V>(V&& value) { into.write(slot, std::forward<V>(value)); },
+          ps::untimed{});
   }
 };
 

@@ -27192,13 +27192,16 @@ namespace detail {
 
 /// How finished blocks reach the consumer by the first stage that says so; null if none does.
 template <class Stages>
-inline constexpr block_delivery::maker delivery_of = nullptr;
+struct delivery_of {
+  static constexpr block_delivery::maker make = nullptr;
+};
 template <class Stage, class... Rest>
-inline constexpr block_delivery::maker delivery_of<pack<Stage, Rest...>> = delivery_of<pack<Rest...>>;
+struct delivery_of<pack<Stage, Rest...>> : delivery_of<pack<Rest...>> {};
 template <class Stage, class... Rest>
   requires requires { typename Stage::delivery_type; }
-inline constexpr block_delivery::maker delivery_of<pack<Stage, Rest...>> =
-    block_delivery::make<typename Stage::delivery_type>;
+struct delivery_of<pack<Stage, Rest...>> {
+  static constexpr block_delivery::maker make = block_delivery::make<typename Stage::delivery_type>;
+};
 
 template <class Plan, bool Has = plan_parts<Plan>::in::template has<device_tag>>
 struct device_of {
@@ -32054,8 +32057,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
 
   engine(const Plan& p, const run_options& options, const std::stop_token& token)
       : basis(p, options),
-        engine_shell(calls, this, std::move(this->begin_with_), detail::delivery_of<typename parts::stages>,
-                     token),
+        engine_shell(calls, this, std::move(this->begin_with_),
+                     detail::delivery_of<typename parts::stages>::make, token),
         evaluator_(make_chain(p, make_node(), *this->options().seed), stop_state(),
                    bad_type::make(this->orders_, *this->options().seed), &this->stages()),
         front_(detail::front_of<Plan>::make(p), this->ring_blocks()),
@@ -63498,7 +63501,8 @@ struct range_layout {
 
     files(const range_layout& chosen, storage_facts where, session_view session) {
       read(where, session, chosen.wanted, finder_of<T>(chosen.format));
-      located_files all{.row = row};
+      located_files all;
+      all.row = row;
       for (std::size_t i = 0; i < versions.size(); ++i) {
         if (swapped(i))
           throw error(errc::format,

@@ -129,8 +129,9 @@ TEST_CASE("run/lockfree: the annotation chooses the delivery by type and changes
   const auto plan = source | ps::shuffle(ps::seed(3)) | ps::map(engine_test::slowly{}) | ps::batch(10);
   using chosen = decltype(plan | ps::lockfree);
   using without = std::remove_const_t<decltype(plan)>;
-  static_assert(ps::detail::delivery_of<chosen::stages_type> == through_queue, "blocks go through the queue");
-  static_assert(ps::detail::delivery_of<without::stages_type> == nullptr, "without it nothing changes");
+  static_assert(ps::detail::delivery_of<chosen::stages_type>::make == through_queue,
+                "blocks go through the queue");
+  static_assert(ps::detail::delivery_of<without::stages_type>::make == nullptr, "without it nothing changes");
   static_assert(ps::elastic<chosen> && ps::lockstep<chosen>, "it loses nothing");
   CHECK(ps::describe(plan | ps::lockfree).find("lockfree") != std::string::npos);
   CHECK(ps::sequence_fingerprint(plan) == ps::sequence_fingerprint(plan | ps::lockfree));

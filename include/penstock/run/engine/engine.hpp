@@ -131,8 +131,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
 
   engine(const Plan& p, const run_options& options, const std::stop_token& token)
       : basis(p, options),
-        engine_shell(calls, this, std::move(this->begin_with_), detail::delivery_of<typename parts::stages>,
-                     token),
+        engine_shell(calls, this, std::move(this->begin_with_),
+                     detail::delivery_of<typename parts::stages>::make, token),
         evaluator_(make_chain(p, make_node(), *this->options().seed), stop_state(),
                    bad_type::make(this->orders_, *this->options().seed), &this->stages()),
         front_(detail::front_of<Plan>::make(p), this->ring_blocks()),

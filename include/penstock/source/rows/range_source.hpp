@@ -35,7 +35,8 @@ struct range_layout {
 
     files(const range_layout& chosen, storage_facts where, session_view session) {
       read(where, session, chosen.wanted, finder_of<T>(chosen.format));
-      located_files all{.row = row};
+      located_files all;
+      all.row = row;
       for (std::size_t i = 0; i < versions.size(); ++i) {
         if (swapped(i))
           throw error(errc::format,

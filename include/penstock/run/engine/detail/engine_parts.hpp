@@ -24,13 +24,16 @@ namespace detail {
 
 /// How finished blocks reach the consumer by the first stage that says so; null if none does.
 template <class Stages>
-inline constexpr block_delivery::maker delivery_of = nullptr;
+struct delivery_of {
+  static constexpr block_delivery::maker make = nullptr;
+};
 template <class Stage, class... Rest>
-inline constexpr block_delivery::maker delivery_of<pack<Stage, Rest...>> = delivery_of<pack<Rest...>>;
+struct delivery_of<pack<Stage, Rest...>> : delivery_of<pack<Rest...>> {};
 template <class Stage, class... Rest>
   requires requires { typename Stage::delivery_type; }
-inline constexpr block_delivery::maker delivery_of<pack<Stage, Rest...>> =
-    block_delivery::make<typename Stage::delivery_type>;
+struct delivery_of<pack<Stage, Rest...>> {
+  static constexpr block_delivery::maker make = block_delivery::make<typename Stage::delivery_type>;
+};
 
 template <class Plan, bool Has = plan_parts<Plan>::in::template has<device_tag>>
 struct device_of {
