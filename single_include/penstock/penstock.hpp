@@ -13784,8 +13784,8 @@ class next_samples {
  public:
   static constexpr std::size_t maximum = 64;
 
-  /// Computes the first n, at most `maximum`: `source_of(i)` gives one. Returns how many there are: one for
-  /// which that throws is asked for again when it is the first.
+  /// Computes the first n, at most `maximum`: `source_of(i)` gives one. Returns how many there are: it stops
+  /// before one for which that throws, and throws if that is the first.
   template <class SourceOf>
   std::size_t find(std::uint64_t n, SourceOf source_of) {
     const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(n, maximum));
@@ -25623,7 +25623,9 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 template <class Plan, bool Maps = plan_parts<Plan>::maps_batches>
-struct block_columns {
+struct block_columns;
+template <class Plan>
+struct block_columns<Plan, false> {
   using type = columns_of<Plan>;
 };
 template <class Columns, class Element>
@@ -25648,9 +25650,11 @@ template <class Plan>
 using batch_element_of =
     typename detail::batch_element<block_columns_of<Plan>, typename plan_parts<Plan>::element>::type;
 
-/// The `map_batch` stages of a plan; this one has none.
+/// The `map_batch` stages of a plan; one without has this.
 template <class Plan, bool Maps = plan_parts<Plan>::maps_batches>
-class batch_maps {
+class batch_maps;
+template <class Plan>
+class batch_maps<Plan, false> {
  public:
   static constexpr std::size_t count = 0;
   using costs = std::array<stage_cost, 0>;
@@ -31890,10 +31894,10 @@ class evaluator : public lone_samples<Chain, Bad> {
     for (; into.own.slot < end; ++into.own.slot) {
       const std::uint64_t slot = into.own.slot, index = index_of(slot);
       source.turn_of(ahead, detail::to_size(slot - first), at_source);
+      source.stand_at(rows.p.run_row + slot, at_source);
       if constexpr (!Plain) {
         if (ring_.stopped()) return;
         counts.begin_run(index, 1);
-        source.stand_at(rows.p.run_row + slot, at_source);
       }
       chain_.evaluate({{epoch, index}, source_at(slot)}, rows.w, into.own, timing);
     }
@@ -55118,9 +55122,9 @@ concept places_values = requires(const I& index, std::uint64_t record, std::size
   { index.place(record, field) } -> std::derived_from<value_place>;
 };
 /// An index that knows where records are, which say themselves where their values are: `record(i)` is the
-/// place of the record, and `divide(i, bytes, places)` finds the values in its first bytes, at least the
-/// `head()` that this needs. Such records are read as a whole below 32 KiB, and their values one by one
-/// above.
+/// place of the record, and `divide(i, bytes, places)` finds the values in its first bytes: at least the
+/// `head()` that this needs, or all of a shorter record. A value outside its record is an error. Such records
+/// are read as a whole below 32 KiB, and their values one by one above.
 template <class I>
 concept divides_records =
     requires(const I& index, std::uint64_t record, bytes_view bytes, std::span<value_place> places) {
@@ -55200,6 +55204,31 @@ consteval bool explain_format() {
         "read_index(session_view, object_id) const`");
   return true;
 }
+
+/// In the place of what is no format, so that there is one error.
+struct no_format {
+  static constexpr std::string_view source_name = "none";
+  struct index {
+    std::vector<record_field> none{};
+    [[nodiscard]] static std::uint64_t records() noexcept { return 0; }
+    [[nodiscard]] const std::vector<record_field>& fields() const noexcept { return none; }
+    [[nodiscard]] static value_place place(std::uint64_t, std::size_t) noexcept { return {}; }
+  };
+  template <class F>
+  no_format(const F&) noexcept {}
+  [[nodiscard]] static index read_index(session_view, object_id) { return {}; }
+};
+template <class F>
+struct checked_format {
+  using type = no_format;
+};
+template <class F>
+  requires(own_layout<F> || record_format<F>)
+struct checked_format<F> {
+  using type = F;
+};
+template <class F>
+using format_or_none = typename checked_format<F>::type;
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
@@ -55444,7 +55473,10 @@ class record_worker : public fetch_link<Session> {
   [[nodiscard]] std::string_view path() const { return files_->path(shard_); }
   [[nodiscard]] std::string_view key() const {
     key_.clear();
-    files_->append_key(key_, shard_, *index_, record_);
+    if constexpr (requires { files_->append_key(key_, shard_, record_); })
+      files_->append_key(key_, shard_, record_);
+    else
+      files_->append_key(key_, shard_, *index_, record_);
     return key_;
   }
   /// Adds file, offset and key to an error.
@@ -55470,6 +55502,7 @@ class record_worker : public fetch_link<Session> {
 
   [[nodiscard]] object_id object() const noexcept { return static_cast<object_id>(shard_); }
   const place_type& touch(std::size_t field) {
+    touched_ = nothing;
     const place_type& where = place(field);
     if (where.in_memory == nullptr) touched_ = where.begin;
     return where;
@@ -55488,6 +55521,11 @@ class record_worker : public fetch_link<Session> {
       if (first == all.size) whole_ = head;
     }
     index_->divide(record_, head, places_);
+    for (const value_place& one : places_) {
+      const std::uint64_t before = one.begin - all.begin;
+      if (one.in_memory == nullptr && one.size != 0 && (before > all.size || one.size > all.size - before))
+        throw error(errc::format, "a value lies outside its record");
+    }
     touched_ = nothing;
   }
   /// The bytes of a value where no read is needed.
@@ -55747,7 +55785,10 @@ class open_records {
   static void add_context(error& e, Session&, const manifest::place&, const worker& w) { w.add_context(e); }
   [[nodiscard]] std::string key(Session& session, const manifest::place& at) const {
     std::string made;
-    files_->append_key(made, at.shard, indexes_.get(session, at.shard), at.sample);
+    if constexpr (requires { files_->append_key(made, at.shard, at.sample); })
+      files_->append_key(made, at.shard, at.sample);
+    else
+      files_->append_key(made, at.shard, indexes_.get(session, at.shard), at.sample);
     return made;
   }
 
@@ -55763,13 +55804,17 @@ class open_records {
     if constexpr (places_values<index_type>)
       if (all.end != 0)
         for (const std::size_t field : used_)
-          if (const value_place one = index.place(at.sample, field); one.size != 0)
+          if (const value_place one = index.place(at.sample, field);
+              one.size != 0 && one.in_memory == nullptr)
             sink(session, object, one.begin, one.size);
   }
   /// Prefetches what says where a record is.
   void glance(const manifest::place& at) const noexcept {
     if (const index_type* index = indexes_.find(at.shard))
-      if constexpr (requires { index->prefetch(at.sample); }) index->prefetch(at.sample);
+      if constexpr (requires { index->prefetch(at.sample); }) try {
+          index->prefetch(at.sample);
+        } catch (...) {  // it is a hint
+        }
   }
   /// From the first to the last byte that is used, if they lie close together; else nothing.
   [[nodiscard]] value_place seen(const manifest::place& at) const noexcept {
@@ -55784,7 +55829,7 @@ class open_records {
     std::uint64_t begin = std::numeric_limits<std::uint64_t>::max(), end = 0, sum = 0;
     [[nodiscard]] bool dense() const noexcept { return end != 0 && end - begin <= 2 * sum; }
     void add(const value_place& one) noexcept {
-      if (one.size == 0) return;
+      if (one.size == 0 || one.in_memory != nullptr) return;
       begin = std::min(begin, one.begin);
       end = std::max(end, one.begin + one.size);
       sum += one.size;
@@ -55792,14 +55837,13 @@ class open_records {
   };
   [[nodiscard]] extent extent_of(const index_type& index, std::uint64_t record) const noexcept {
     extent all;
-    if constexpr (places_values<index_type>) {
-      try {
+    try {
+      if constexpr (places_values<index_type>)
         for (const std::size_t field : used_) all.add(index.place(record, field));
-      } catch (const error&) {  // told when the value is asked for
-        return {};
-      }
-    } else {
-      all.add(index.record(record));
+      else
+        all.add(index.record(record));
+    } catch (...) {  // told when the value is asked for
+      return {};
     }
     return all;
   }
@@ -55852,7 +55896,7 @@ template <class Format, storage Storage, class Source = void>
 class record_files : public opens_as_plan<
                          std::conditional_t<std::is_void_v<Source>, record_files<Format, Storage>, Source>> {
   static_assert(detail::explain_format<Format>(), "penstock: record_files needs a record_format");
-  using layout = detail::layout_of_format<Format>;
+  using layout = detail::layout_of_format<detail::format_or_none<Format>>;
   using session_type = typename Storage::session;
   using files = detail::stored_in<typename layout::files, Storage>;
   using opened = typename layout::template opened<session_type>;
@@ -55860,7 +55904,7 @@ class record_files : public opens_as_plan<
  public:
   using penstock_part = source_tag;
   using element = typename opened::element;
-  static constexpr std::string_view source_name = Format::source_name;
+  static constexpr std::string_view source_name = detail::format_or_none<Format>::source_name;
 
   /// A run's reader: a session, and what the format keeps for a run.
   class reader {
@@ -55920,9 +55964,11 @@ class record_files : public opens_as_plan<
     {
       auto& coming = w.coming;
       coming.count = std::min(next.size(), coming.all.size());
+      const std::uint64_t samples = files_->shards.samples();
       for (std::size_t i = 0; i < coming.count; ++i)
-        kept_.glance(coming.all[i].place = files_->shards.locate(next[i].index));
-      for (std::size_t i = 0; i < coming.count; ++i) coming.all[i].bytes = kept_.seen(coming.all[i].place);
+        if (next[i].index < samples) kept_.glance(coming.all[i].place = files_->shards.locate(next[i].index));
+      for (std::size_t i = 0; i < coming.count; ++i)
+        coming.all[i].bytes = next[i].index < samples ? kept_.seen(coming.all[i].place) : value_place{};
     }
     /// Prefetches the first `maximum` bytes of one of these samples, if its file is mapped.
     [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
@@ -61706,8 +61752,10 @@ PENSTOCK_INLINE void open_indexes::compare(session_view session, std::size_t sha
   } else if (!set_->in_memory[shard]) {
     for (const std::string& path : set_->index_files(name, set_->versions[shard]))
       if (const auto found = loaded_index::from_file(path);
-          found && belongs(*found, set_->shards.shards()[shard]))
-        index = path;
+          found && belongs(*found, set_->shards.shards()[shard])) {
+        index = path;  // the first one is used
+        break;
+      }
     remedy = "delete the index and open the dataset again";
   }
   throw error(errc::io, {"the shard was replaced by another one of the same size and time: its index",
@@ -71969,6 +72017,11 @@ PENSTOCK_INLINE void retry_queue::begin(std::span<const read_request> requests, 
   std::size_t taken = 0;
   std::exception_ptr failed;
   const clock::time_point now = clock::now();
+  if (policy_.stop.stop_requested()) {
+    for (const read_request& request : requests)
+      listener.done(listener.self, request.tag, read_cancelled(request, names_));
+    return;
+  }
   {
     std::unique_lock held(lock_);
     try {
@@ -77563,7 +77616,7 @@ class mds_files : public known_files {
     return columns_[columns_of_[shard]].all;
   }
   /// The shard's name in the index and the sample's number in it: "shard.00000.mds:17".
-  void append_key(std::string& to, std::size_t shard, const mds_table&, std::uint64_t sample) const;
+  void append_key(std::string& to, std::size_t shard, std::uint64_t sample) const;
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return mark_; }
   [[nodiscard]] std::string describe() const;
   static void check_codec(const mds_column& column, std::string_view codec) {
@@ -77768,8 +77821,7 @@ PENSTOCK_INLINE const mds_table* mds_files::load(session_view session, std::size
   }
 }
 
-PENSTOCK_INLINE void mds_files::append_key(std::string& to, std::size_t shard, const mds_table&,
-                                           std::uint64_t sample) const {
+PENSTOCK_INLINE void mds_files::append_key(std::string& to, std::size_t shard, std::uint64_t sample) const {
   append(to, {names_[shard], ":", sample});
 }
 

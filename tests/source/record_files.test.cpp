@@ -261,6 +261,15 @@ TEST_CASE("source/record_files: records that say themselves where their values a
              }),
              Contains("the sizes are not those of the record") && Contains("file dir/x") &&
                  Contains("offset 24") && Contains("x:0"));
+
+  // Sizes of which the sum is right all the same.
+  std::string wrapped = sized_file({{"1", "one"}});
+  wrapped.replace(24, 16, number(~std::uint64_t{0} - 15) + number(20));
+  const auto outside = ps::record_files(sized{}, ps::memory_files().add("dir/x", wrapped));
+  CHECK_THAT(problem_of([&] {
+               for (auto&& s : outside | ps::decode<ps::field<"a", ps::text>>) (void)s;
+             }),
+             Contains("a value lies outside its record") && Contains("offset 24") && Contains("x:0"));
 }
 
 TEST_CASE("source/record_files: a run resumes at every step, on other numbers of workers and ranks") {

@@ -340,6 +340,12 @@ TEST_CASE("storage/retrying: a stop token ends the waits of all sessions, and th
   CHECK(plan_stopped);
   CHECK(outcomes.failures(ps::errc::stopped) == 10);
   CHECK(ended_by_stop([&] { retried.connect().read(0, 0, bytes); }));
+  const auto asked = far.reads();
+  read_outcomes late(10);
+  session.read_many(requests, late.listener());
+  late.wait();
+  CHECK(late.failures(ps::errc::stopped) == 10);
+  CHECK(far.reads() == asked);
 }
 
 TEST_CASE("storage/retrying: a session that ends reports each of its reads") {

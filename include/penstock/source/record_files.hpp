@@ -59,7 +59,7 @@ template <class Format, storage Storage, class Source = void>
 class record_files : public opens_as_plan<
                          std::conditional_t<std::is_void_v<Source>, record_files<Format, Storage>, Source>> {
   static_assert(detail::explain_format<Format>(), "penstock: record_files needs a record_format");
-  using layout = detail::layout_of_format<Format>;
+  using layout = detail::layout_of_format<detail::format_or_none<Format>>;
   using session_type = typename Storage::session;
   using files = detail::stored_in<typename layout::files, Storage>;
   using opened = typename layout::template opened<session_type>;
@@ -67,7 +67,7 @@ class record_files : public opens_as_plan<
  public:
   using penstock_part = source_tag;
   using element = typename opened::element;
-  static constexpr std::string_view source_name = Format::source_name;
+  static constexpr std::string_view source_name = detail::format_or_none<Format>::source_name;
 
   /// A run's reader: a session, and what the format keeps for a run.
   class reader {
@@ -127,9 +127,11 @@ class record_files : public opens_as_plan<
     {
       auto& coming = w.coming;
       coming.count = std::min(next.size(), coming.all.size());
+      const std::uint64_t samples = files_->shards.samples();
       for (std::size_t i = 0; i < coming.count; ++i)
-        kept_.glance(coming.all[i].place = files_->shards.locate(next[i].index));
-      for (std::size_t i = 0; i < coming.count; ++i) coming.all[i].bytes = kept_.seen(coming.all[i].place);
+        if (next[i].index < samples) kept_.glance(coming.all[i].place = files_->shards.locate(next[i].index));
+      for (std::size_t i = 0; i < coming.count; ++i)
+        coming.all[i].bytes = next[i].index < samples ? kept_.seen(coming.all[i].place) : value_place{};
     }
     /// Prefetches the first `maximum` bytes of one of these samples, if its file is mapped.
     [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,

@@ -37,9 +37,9 @@ concept places_values = requires(const I& index, std::uint64_t record, std::size
   { index.place(record, field) } -> std::derived_from<value_place>;
 };
 /// An index that knows where records are, which say themselves where their values are: `record(i)` is the
-/// place of the record, and `divide(i, bytes, places)` finds the values in its first bytes, at least the
-/// `head()` that this needs. Such records are read as a whole below 32 KiB, and their values one by one
-/// above.
+/// place of the record, and `divide(i, bytes, places)` finds the values in its first bytes: at least the
+/// `head()` that this needs, or all of a shorter record. A value outside its record is an error. Such records
+/// are read as a whole below 32 KiB, and their values one by one above.
 template <class I>
 concept divides_records =
     requires(const I& index, std::uint64_t record, bytes_view bytes, std::span<value_place> places) {
@@ -119,6 +119,31 @@ consteval bool explain_format() {
         "read_index(session_view, object_id) const`");
   return true;
 }
+
+/// In the place of what is no format, so that there is one error.
+struct no_format {
+  static constexpr std::string_view source_name = "none";
+  struct index {
+    std::vector<record_field> none{};
+    [[nodiscard]] static std::uint64_t records() noexcept { return 0; }
+    [[nodiscard]] const std::vector<record_field>& fields() const noexcept { return none; }
+    [[nodiscard]] static value_place place(std::uint64_t, std::size_t) noexcept { return {}; }
+  };
+  template <class F>
+  no_format(const F&) noexcept {}
+  [[nodiscard]] static index read_index(session_view, object_id) { return {}; }
+};
+template <class F>
+struct checked_format {
+  using type = no_format;
+};
+template <class F>
+  requires(own_layout<F> || record_format<F>)
+struct checked_format<F> {
+  using type = F;
+};
+template <class F>
+using format_or_none = typename checked_format<F>::type;
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1

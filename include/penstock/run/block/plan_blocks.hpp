@@ -25,7 +25,9 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 template <class Plan, bool Maps = plan_parts<Plan>::maps_batches>
-struct block_columns {
+struct block_columns;
+template <class Plan>
+struct block_columns<Plan, false> {
   using type = columns_of<Plan>;
 };
 template <class Columns, class Element>
@@ -50,9 +52,11 @@ template <class Plan>
 using batch_element_of =
     typename detail::batch_element<block_columns_of<Plan>, typename plan_parts<Plan>::element>::type;
 
-/// The `map_batch` stages of a plan; this one has none.
+/// The `map_batch` stages of a plan; one without has this.
 template <class Plan, bool Maps = plan_parts<Plan>::maps_batches>
-class batch_maps {
+class batch_maps;
+template <class Plan>
+class batch_maps<Plan, false> {
  public:
   static constexpr std::size_t count = 0;
   using costs = std::array<stage_cost, 0>;

@@ -111,7 +111,7 @@ class mds_files : public known_files {
     return columns_[columns_of_[shard]].all;
   }
   /// The shard's name in the index and the sample's number in it: "shard.00000.mds:17".
-  void append_key(std::string& to, std::size_t shard, const mds_table&, std::uint64_t sample) const;
+  void append_key(std::string& to, std::size_t shard, std::uint64_t sample) const;
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return mark_; }
   [[nodiscard]] std::string describe() const;
   static void check_codec(const mds_column& column, std::string_view codec) {

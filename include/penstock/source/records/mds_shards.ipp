@@ -200,8 +200,7 @@ PENSTOCK_INLINE const mds_table* mds_files::load(session_view session, std::size
   }
 }
 
-PENSTOCK_INLINE void mds_files::append_key(std::string& to, std::size_t shard, const mds_table&,
-                                           std::uint64_t sample) const {
+PENSTOCK_INLINE void mds_files::append_key(std::string& to, std::size_t shard, std::uint64_t sample) const {
   append(to, {names_[shard], ":", sample});
 }
 

@@ -187,7 +187,10 @@ class open_records {
   static void add_context(error& e, Session&, const manifest::place&, const worker& w) { w.add_context(e); }
   [[nodiscard]] std::string key(Session& session, const manifest::place& at) const {
     std::string made;
-    files_->append_key(made, at.shard, indexes_.get(session, at.shard), at.sample);
+    if constexpr (requires { files_->append_key(made, at.shard, at.sample); })
+      files_->append_key(made, at.shard, at.sample);
+    else
+      files_->append_key(made, at.shard, indexes_.get(session, at.shard), at.sample);
     return made;
   }
 
@@ -203,13 +206,17 @@ class open_records {
     if constexpr (places_values<index_type>)
       if (all.end != 0)
         for (const std::size_t field : used_)
-          if (const value_place one = index.place(at.sample, field); one.size != 0)
+          if (const value_place one = index.place(at.sample, field);
+              one.size != 0 && one.in_memory == nullptr)
             sink(session, object, one.begin, one.size);
   }
   /// Prefetches what says where a record is.
   void glance(const manifest::place& at) const noexcept {
     if (const index_type* index = indexes_.find(at.shard))
-      if constexpr (requires { index->prefetch(at.sample); }) index->prefetch(at.sample);
+      if constexpr (requires { index->prefetch(at.sample); }) try {
+          index->prefetch(at.sample);
+        } catch (...) {  // it is a hint
+        }
   }
   /// From the first to the last byte that is used, if they lie close together; else nothing.
   [[nodiscard]] value_place seen(const manifest::place& at) const noexcept {
@@ -224,7 +231,7 @@ class open_records {
     std::uint64_t begin = std::numeric_limits<std::uint64_t>::max(), end = 0, sum = 0;
     [[nodiscard]] bool dense() const noexcept { return end != 0 && end - begin <= 2 * sum; }
     void add(const value_place& one) noexcept {
-      if (one.size == 0) return;
+      if (one.size == 0 || one.in_memory != nullptr) return;
       begin = std::min(begin, one.begin);
       end = std::max(end, one.begin + one.size);
       sum += one.size;
@@ -232,14 +239,13 @@ class open_records {
   };
   [[nodiscard]] extent extent_of(const index_type& index, std::uint64_t record) const noexcept {
     extent all;
-    if constexpr (places_values<index_type>) {
-      try {
+    try {
+      if constexpr (places_values<index_type>)
         for (const std::size_t field : used_) all.add(index.place(record, field));
-      } catch (const error&) {  // told when the value is asked for
-        return {};
-      }
-    } else {
-      all.add(index.record(record));
+      else
+        all.add(index.record(record));
+    } catch (...) {  // told when the value is asked for
+      return {};
     }
     return all;
   }

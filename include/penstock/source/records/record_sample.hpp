@@ -129,7 +129,10 @@ class record_worker : public fetch_link<Session> {
   [[nodiscard]] std::string_view path() const { return files_->path(shard_); }
   [[nodiscard]] std::string_view key() const {
     key_.clear();
-    files_->append_key(key_, shard_, *index_, record_);
+    if constexpr (requires { files_->append_key(key_, shard_, record_); })
+      files_->append_key(key_, shard_, record_);
+    else
+      files_->append_key(key_, shard_, *index_, record_);
     return key_;
   }
   /// Adds file, offset and key to an error.
@@ -155,6 +158,7 @@ class record_worker : public fetch_link<Session> {
 
   [[nodiscard]] object_id object() const noexcept { return static_cast<object_id>(shard_); }
   const place_type& touch(std::size_t field) {
+    touched_ = nothing;
     const place_type& where = place(field);
     if (where.in_memory == nullptr) touched_ = where.begin;
     return where;
@@ -173,6 +177,11 @@ class record_worker : public fetch_link<Session> {
       if (first == all.size) whole_ = head;
     }
     index_->divide(record_, head, places_);
+    for (const value_place& one : places_) {
+      const std::uint64_t before = one.begin - all.begin;
+      if (one.in_memory == nullptr && one.size != 0 && (before > all.size || one.size > all.size - before))
+        throw error(errc::format, "a value lies outside its record");
+    }
     touched_ = nothing;
   }
   /// The bytes of a value where no read is needed.

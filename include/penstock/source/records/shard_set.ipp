@@ -267,8 +267,10 @@ PENSTOCK_INLINE void open_indexes::compare(session_view session, std::size_t sha
   } else if (!set_->in_memory[shard]) {
     for (const std::string& path : set_->index_files(name, set_->versions[shard]))
       if (const auto found = loaded_index::from_file(path);
-          found && belongs(*found, set_->shards.shards()[shard]))
-        index = path;
+          found && belongs(*found, set_->shards.shards()[shard])) {
+        index = path;  // the first one is used
+        break;
+      }
     remedy = "delete the index and open the dataset again";
   }
   throw error(errc::io, {"the shard was replaced by another one of the same size and time: its index",

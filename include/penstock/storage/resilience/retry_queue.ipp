@@ -238,6 +238,11 @@ PENSTOCK_INLINE void retry_queue::begin(std::span<const read_request> requests, 
   std::size_t taken = 0;
   std::exception_ptr failed;
   const clock::time_point now = clock::now();
+  if (policy_.stop.stop_requested()) {
+    for (const read_request& request : requests)
+      listener.done(listener.self, request.tag, read_cancelled(request, names_));
+    return;
+  }
   {
     std::unique_lock held(lock_);
     try {

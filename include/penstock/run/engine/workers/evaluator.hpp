@@ -158,10 +158,10 @@ class evaluator : public lone_samples<Chain, Bad> {
     for (; into.own.slot < end; ++into.own.slot) {
       const std::uint64_t slot = into.own.slot, index = index_of(slot);
       source.turn_of(ahead, detail::to_size(slot - first), at_source);
+      source.stand_at(rows.p.run_row + slot, at_source);
       if constexpr (!Plain) {
         if (ring_.stopped()) return;
         counts.begin_run(index, 1);
-        source.stand_at(rows.p.run_row + slot, at_source);
       }
       chain_.evaluate({{epoch, index}, source_at(slot)}, rows.w, into.own, timing);
     }
