@@ -37,8 +37,8 @@ TEST_CASE("device/pin_and_copy_stage: a device has a spelling of its own, with a
   const auto plain = batches | own_device::pin_and_copy;
   const auto given = batches | own_device::pin_and_copy(own_device{9});
   static_assert(std::is_same_v<decltype(plain), decltype(given)>);
-  CHECK(ps::describe(plain).ends_with("device: device 7\n"));
-  CHECK(ps::describe(given).ends_with("device: device 9\n"));
+  CHECK(ps::describe(plain).find("\ndevice: device 7\n") != std::string::npos);
+  CHECK(ps::describe(given).find("\ndevice: device 9\n") != std::string::npos);
   int sum = 0;
   for (auto&& b : given)
     for (const int x : b) sum += x;
