@@ -151,7 +151,7 @@ TEST_CASE("storage/s3_writer: names, options and calls that make no sense") {
 }
 
 TEST_CASE("storage/s3_writer: 10,000 parts are enough for the largest object") {
-  const ps::detail::s3::upload_plan plan{std::size_t{8} << 20, 4, 1, 0ms};
+  const ps::detail::s3::upload_plan plan{std::size_t{8} << 20, 4, {1, 0ms}};
   std::uint64_t sum = 0;
   for (std::size_t i = 1; i <= 10'000; ++i) {
     CHECK((i == 1 || plan.size_of(i) >= plan.size_of(i - 1)));
@@ -161,7 +161,7 @@ TEST_CASE("storage/s3_writer: 10,000 parts are enough for the largest object") {
   CHECK(plan.size_of(1000) == plan.part_size);
   CHECK(plan.size_of(1001) == 2 * plan.part_size);
   CHECK(sum > std::uint64_t{5} << 40);
-  const ps::detail::s3::upload_plan largest{std::size_t{5} << 30, 4, 1, 0ms};
+  const ps::detail::s3::upload_plan largest{std::size_t{5} << 30, 4, {1, 0ms}};
   CHECK(largest.size_of(10'000) == std::size_t{5} << 30);
 }
 
