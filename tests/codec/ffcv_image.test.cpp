@@ -36,7 +36,7 @@ struct stored_image {
   }
   [[nodiscard]] ps::bytes_view finish() const { return ps::bytes_of(bytes); }
   using unfinished = void;
-  [[nodiscard]] const facts& image() const { return about; }
+  [[nodiscard]] const facts& place() const { return about; }
 };
 
 }  // namespace ffcv_image_test

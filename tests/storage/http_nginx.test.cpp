@@ -70,7 +70,8 @@ TEST_CASE("storage/http: webdataset from nginx, plain and over TLS") {
   const deadline limit("epochs from nginx");
   nginx_server server({.certificates = {certificate::good}});
   write_shards(server.root());
-  const auto expected = samples_of(ps::webdataset((server.root() / "a-{0..3}.tar").string()), 0);
+  const auto expected = samples_of(
+      ps::webdataset((server.root() / "a-{0..3}.tar").string(), {.index = ps::index_policy::keep}), 0);
   REQUIRE(expected.size() == 100);
   const ps::webdataset plain(ps::http(server.url("a-{0..3}.tar"), direct()));
   for (const std::size_t threads : {0u, 1u, 2u}) CHECK((samples_of(plain, threads) == expected));
