@@ -403,10 +403,10 @@ std::vector<cell> cells_of(const Sample& sample, const std::vector<ps::source_fi
           if (take_litdata_array(one, types[i].type, member)) continue;
         const ps::bytes_view bytes = member.finish();
         take_typed(one, types[i].type, bytes);
-        if constexpr (requires { member.image().raw_image; })
-          if (types[i].type == "image" && member.image().raw_image)
+        if constexpr (requires { member.place().raw_image; })
+          if (types[i].type == "image" && member.place().raw_image)
             one.image = npy_picture(reinterpret_cast<const std::uint8_t*>(bytes.data()),
-                                    member.image().height, member.image().width, 3);
+                                    member.place().height, member.place().width, 3);
       } else {
         take_value(one, member);
       }
