@@ -7,8 +7,7 @@
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/skip.hpp>
 #include <penstock/order/take.hpp>
-#include <penstock/run/engine/engine_shell.hpp>
-#include <penstock/run/engine/tuning/machine.hpp>
+#include <penstock/run/engine/tuning/tuning.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/concat.hpp>
 #include <penstock/source/generated.hpp>
@@ -186,9 +185,15 @@ TEST_CASE("run/sizes: the depth is the one requested, or follows the workers") {
   CHECK(sizes_of(words, on(7), {.copies = true}).depth(16) == 10);
   CHECK(sizes_of(words, on(0, 1), {.copies = true}).depth(16) == 2);
   CHECK(sizes_of(words, on(7)).depth(16) == 10);
-  CHECK(sizes_of(words, on(3), {1024, true}).depth(16) == 48);
-  CHECK(sizes_of(words, on(3), {4096, true}).depth(64) == 8);  // 2 MiB in flight
-  CHECK(sizes_of(words, on(3), {1'000'000, true}).depth(16) == 6);
+  // Where threads share processors: more small blocks than else, the more the smaller they are, and no more
+  // bytes than stay in the caches; of large ones as many as else.
+  const std::size_t usual = sizes_of(words, on(3), {1024, false}).depth(16);
+  const std::size_t small = sizes_of(words, on(3), {1024, true}).depth(16);
+  const std::size_t larger = sizes_of(words, on(3), {4096, true}).depth(64);
+  CHECK(small > larger);
+  CHECK(larger > usual);
+  CHECK(larger * 64 * 4096 <= ps::tuning::crowded_bytes);
+  CHECK(sizes_of(words, on(3), {1'000'000, true}).depth(16) == usual);
 }
 
 TEST_CASE("run/sizes: large slots of small samples count as written, not as handles or files") {
