@@ -27384,7 +27384,8 @@ class run_sizes {
 
 namespace penstock::inline v0_1 {
 
-/// A number that was chosen by measuring, and the row of `bench/run.sh` in which a worse one shows.
+/// A number that does not follow from anything, and the row of `bench/run.sh` that measures the work for
+/// which it stands: compare that row before and after changing it.
 struct tuned_number {
   std::string_view name;
   std::uint64_t value;
@@ -27405,7 +27406,7 @@ struct tuning {
   static constexpr tuned_number plain_grain_alone{"grain of numbers without workers", 16_KiB, "bytes", "1"};
   static constexpr tuned_number plain_grain_crowded{"grain of numbers if threads share processors", 128_KiB,
                                                     "bytes", "3b"};
-  static constexpr tuned_number grain_time{"grain, at most", 1'000'000, "ns", "14d"};
+  static constexpr tuned_number grain_time{"time of a grain, at most", 1'000'000, "ns", "14d"};
   static constexpr tuned_number looked_up{"samples whose positions are computed together",
                                           next_samples::maximum, "", "4a"};
   // What goes from workers to the consumer.
@@ -27422,7 +27423,7 @@ struct tuning {
   static constexpr tuned_number quick{"a consumer is quick that comes back within", 200'000, "ns", "3b"};
   // What is read ahead of a storage with latency.
   static constexpr tuned_number ahead{"samples read ahead, at least", 256, "", "20a"};
-  static constexpr tuned_number ahead_bytes{"of small samples", 32_MiB, "bytes", "23c"};
+  static constexpr tuned_number ahead_bytes{"bytes of small samples read ahead", 32_MiB, "bytes", "23c"};
   static constexpr tuned_number ahead_requests{"requests that make up what is read ahead", 16, "", "23a"};
 
   static constexpr std::array all{grain,
@@ -46946,7 +46947,8 @@ class guarded_ranges {
   }
 
   /// Maps zeros from the page of the address to the end of its range: those pages are lost too.
-  bool replace(std::uintptr_t address) noexcept {
+  // Not inlined: reports of the thread sanitizer then have its whole name.
+  [[gnu::noinline]] bool replace(std::uintptr_t address) noexcept {
     for (block* at = &first_; at != nullptr; at = at->next.load(std::memory_order_acquire)) {
       for (guarded_range& one : at->ranges) {
         const std::uintptr_t begin = one.begin.load(std::memory_order_acquire);

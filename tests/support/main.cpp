@@ -29,8 +29,7 @@ extern "C" const char* __tsan_default_suppressions();  // NOLINT: the sanitizer'
 extern "C" const char* __tsan_default_suppressions() {
   return "race:boost::lockfree::queue\nrace:boost::lockfree::detail::freelist_stack\n"
          "race:std::__exception_ptr::exception_ptr::_M_release\n"
-         "race:penstock::v0_1::detail::guarded_ranges::replace\n"
-         "race:sigbus_guard.ipp\n";  // where the report has the function without its class
+         "race:penstock::v0_1::detail::guarded_ranges::replace\n";
 }
 #endif
 

@@ -79,7 +79,8 @@ class guarded_ranges {
   }
 
   /// Maps zeros from the page of the address to the end of its range: those pages are lost too.
-  bool replace(std::uintptr_t address) noexcept {
+  // Not inlined: reports of the thread sanitizer then have its whole name.
+  [[gnu::noinline]] bool replace(std::uintptr_t address) noexcept {
     for (block* at = &first_; at != nullptr; at = at->next.load(std::memory_order_acquire)) {
       for (guarded_range& one : at->ranges) {
         const std::uintptr_t begin = one.begin.load(std::memory_order_acquire);

@@ -12,7 +12,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// A number that was chosen by measuring, and the row of `bench/run.sh` in which a worse one shows.
+/// A number that does not follow from anything, and the row of `bench/run.sh` that measures the work for
+/// which it stands: compare that row before and after changing it.
 struct tuned_number {
   std::string_view name;
   std::uint64_t value;
@@ -33,7 +34,7 @@ struct tuning {
   static constexpr tuned_number plain_grain_alone{"grain of numbers without workers", 16_KiB, "bytes", "1"};
   static constexpr tuned_number plain_grain_crowded{"grain of numbers if threads share processors", 128_KiB,
                                                     "bytes", "3b"};
-  static constexpr tuned_number grain_time{"grain, at most", 1'000'000, "ns", "14d"};
+  static constexpr tuned_number grain_time{"time of a grain, at most", 1'000'000, "ns", "14d"};
   static constexpr tuned_number looked_up{"samples whose positions are computed together",
                                           next_samples::maximum, "", "4a"};
   // What goes from workers to the consumer.
@@ -50,7 +51,7 @@ struct tuning {
   static constexpr tuned_number quick{"a consumer is quick that comes back within", 200'000, "ns", "3b"};
   // What is read ahead of a storage with latency.
   static constexpr tuned_number ahead{"samples read ahead, at least", 256, "", "20a"};
-  static constexpr tuned_number ahead_bytes{"of small samples", 32_MiB, "bytes", "23c"};
+  static constexpr tuned_number ahead_bytes{"bytes of small samples read ahead", 32_MiB, "bytes", "23c"};
   static constexpr tuned_number ahead_requests{"requests that make up what is read ahead", 16, "", "23a"};
 
   static constexpr std::array all{grain,
