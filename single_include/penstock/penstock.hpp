@@ -8412,7 +8412,10 @@ using missing_field_in = std::conditional_t<open_sample<Element> || owned_sample
 /// A mistake: the type of an open sample has no fields.
 template <fixed_string Name, open_sample S>
 [[nodiscard]] constexpr int get(const S&) noexcept {
-  mistakes::field_before_decode::explain<S>();
+  static_assert(
+      never<S>,
+      "penstock: the members of this sample are not decoded yet; write decode<field<\"jpg\", jpeg>, "
+      "...> or fields<\"jpg\", ...> before the stage that calls get<\"jpg\">");
   return 0;
 }
 
@@ -67087,12 +67090,10 @@ struct or_anything : F {
   using F::operator();
   void operator()(...) const;
 };
-/// Chooses `F` where its parameters suit. So it fails only where a body has an error, which the compiler
+/// Chooses `F` where its parameters suit. So a call fails only where a body has an error, which the compiler
 /// shows.
-template <class F, class V, class... More>
-using compiled_call =
-    decltype(std::declval<const std::conditional_t<late_function<F>, or_anything<F>, anything>&>()(
-        std::declval<argument_of<F, V>>(), std::declval<More>()...));
+template <class F>
+using called_function = std::conditional_t<late_function<F>, or_anything<F>, anything>;
 
 template <class F, class V>
 struct wrong_call {
@@ -67418,7 +67419,8 @@ struct map_stage {
 
   using penstock_function = F;
   template <class V, class... More>
-  using called_with = detail::compiled_call<F, V, More...>;
+  using called_with = decltype(std::declval<const detail::called_function<F>&>()(
+      std::declval<detail::argument_of<F, V>>(), std::declval<More>()...));
   template <class V, class... More>
   using must_be_called_with =
       decltype(std::declval<const F&>()(std::declval<detail::argument_of<F, V>>(), std::declval<More>()...));
@@ -67615,7 +67617,8 @@ struct filter_stage {
 
   using penstock_function = F;
   template <class V, class... More>
-  using called_with = detail::compiled_call<F, const std::remove_cvref_t<V>&, More...>;
+  using called_with = decltype(std::declval<const detail::called_function<F>&>()(
+      std::declval<detail::argument_of<F, const std::remove_cvref_t<V>&>>(), std::declval<More>()...));
   template <class V, class... More>
   using must_be_called_with = decltype(std::declval<const F&>()(
       std::declval<detail::argument_of<F, const std::remove_cvref_t<V>&>>(), std::declval<More>()...));

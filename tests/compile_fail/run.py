@@ -4,7 +4,7 @@
 
 Without it must compile. With it there must be one error whose line holds the sentence that the file's
 `// expect: <sentence>` states, in at most 15 lines of output from GCC and 20 from Clang: as much as a reader
-takes in at once. A case that is wrong only with a flag says `// wrong with: <flags>`. With `// expect beside the error:`
+takes in at once. Lines that only list the way to a header do not count. A case that is wrong only with a flag says `// wrong with: <flags>`. With `// expect beside the error:`
 the sentence may stand in the lines that follow the error.
 
 --precompile writes precompiled headers of the whole library, and of the standard headers that it includes; with
@@ -39,6 +39,11 @@ def is_clang(compiler):
 
 def max_lines(compiler):
     return 20 if is_clang(compiler) else 15
+
+
+def shown(lines):
+    """All but the way to a header, which is a longer one where cases are compiled together."""
+    return [line for line in lines if not line.startswith(("In file included from ", "                 from "))]
 
 
 def precompile(compiler, includes, header, defines):
@@ -119,8 +124,8 @@ def judge(compiler, includes, source, defines=(), precompiled=None, wrong_only=F
         faults.append(f"the first error does not say: {expected.group(1)}")
     if len(errors) != 1:
         faults.append(f"{len(errors)} errors instead of one")
-    if len(lines) > max_lines(compiler):
-        faults.append(f"{len(lines)} lines of output, at most {max_lines(compiler)} are allowed")
+    if len(shown(lines)) > max_lines(compiler):
+        faults.append(f"{len(shown(lines))} lines of output, at most {max_lines(compiler)} are allowed")
     return faults, lines
 
 
@@ -150,8 +155,7 @@ def judge_together(compiler, includes, sources, path, defines=(), precompiled=No
         own = [error for error in errors if any(f"{source}:" in line for line in error)]
         said = [line for error in own for line in error if BESIDE.search(heads[source]) or "error:" in line]
         sentence = EXPECT.search(heads[source]).group(1)
-        # Clang also lists the way to what all cases include.
-        long = not is_clang(compiler) and len(own) == 1 and len(own[0]) > max_lines(compiler)
+        long = len(own) == 1 and len(shown(own[0])) > max_lines(compiler)
         if len(own) != 1 or long or not any(sentence in line for line in said):
             alone.append(source)
     print(f"{len(sources) - len(alone)} of {len(sources)} cases together, the others one by one")

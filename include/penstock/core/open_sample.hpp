@@ -48,7 +48,10 @@ using missing_field_in = std::conditional_t<open_sample<Element> || owned_sample
 /// A mistake: the type of an open sample has no fields.
 template <fixed_string Name, open_sample S>
 [[nodiscard]] constexpr int get(const S&) noexcept {
-  mistakes::field_before_decode::explain<S>();
+  static_assert(
+      never<S>,
+      "penstock: the members of this sample are not decoded yet; write decode<field<\"jpg\", jpeg>, "
+      "...> or fields<\"jpg\", ...> before the stage that calls get<\"jpg\">");
   return 0;
 }
 

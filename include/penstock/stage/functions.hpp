@@ -130,12 +130,10 @@ struct or_anything : F {
   using F::operator();
   void operator()(...) const;
 };
-/// Chooses `F` where its parameters suit. So it fails only where a body has an error, which the compiler
+/// Chooses `F` where its parameters suit. So a call fails only where a body has an error, which the compiler
 /// shows.
-template <class F, class V, class... More>
-using compiled_call =
-    decltype(std::declval<const std::conditional_t<late_function<F>, or_anything<F>, anything>&>()(
-        std::declval<argument_of<F, V>>(), std::declval<More>()...));
+template <class F>
+using called_function = std::conditional_t<late_function<F>, or_anything<F>, anything>;
 
 template <class F, class V>
 struct wrong_call {

@@ -49,7 +49,8 @@ struct map_stage {
 
   using penstock_function = F;
   template <class V, class... More>
-  using called_with = detail::compiled_call<F, V, More...>;
+  using called_with = decltype(std::declval<const detail::called_function<F>&>()(
+      std::declval<detail::argument_of<F, V>>(), std::declval<More>()...));
   template <class V, class... More>
   using must_be_called_with =
       decltype(std::declval<const F&>()(std::declval<detail::argument_of<F, V>>(), std::declval<More>()...));
