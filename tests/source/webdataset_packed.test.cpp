@@ -104,14 +104,15 @@ TEST_CASE("source/webdataset_packed: shards compressed by other programs give th
     };
     CHECK((problem(bytes.substr(0, bytes.size() - 2)) == penstock::errc::format));
     CHECK((problem(bytes.substr(0, bytes.size() / 2)) == penstock::errc::format));
-    int damaged = 0;
-    for (std::size_t i = 20; i < bytes.size(); i += 1 + bytes.size() / 40) {
+    int damaged = 0, tried = 0;
+    const std::size_t places = penstock_test::long_tests() ? 40 : 12;
+    for (std::size_t i = 20; i < bytes.size(); i += 1 + bytes.size() / places, ++tried) {
       std::string changed = bytes;
       changed[i] = static_cast<char>(changed[i] ^ 0x10);
       const auto code = problem(changed);
       damaged += code == penstock::errc::format || code == penstock::errc::checksum ? 1 : 0;
     }
-    CHECK(damaged > 30);
+    CHECK(damaged > 3 * tried / 4);
   }
 }
 

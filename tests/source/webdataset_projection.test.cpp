@@ -314,7 +314,7 @@ TEST_CASE("source/webdataset: any used members, in any order, have the right byt
   noted_shard shard{kind};
   std::vector<std::vector<std::string>> contents;
   ps::rng random(5, 6, 7);
-  for (std::size_t i = 0; i < 120; ++i) {
+  for (std::size_t i = 0; i < 40; ++i) {
     contents.emplace_back();
     for (std::size_t m = 0; m < 5; ++m) {
       const std::uint64_t length = random.below(5);

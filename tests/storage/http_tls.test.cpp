@@ -29,7 +29,7 @@ TEST_CASE("storage/http: a handshake that is cut off is no refused certificate i
   fault_proxy proxy(server.port(), proxy_of::connections);
   const std::string url = "https://127.0.0.1:" + std::to_string(proxy.port()) + "/a";
   bool in_handshake = false, succeeds = false;
-  for (std::uint64_t at = 50; at < 4000; at += 50) {
+  for (std::uint64_t at = 50; at < 4000; at += 150) {
     proxy.script({at % 100 == 0 ? network_fault::reset(at) : network_fault::cut(at)});
     try {
       const std::string got = first_of(session_of(url, {.verify = false}));
