@@ -6,8 +6,7 @@
 #include <penstock/source/idx.hpp>
 
 /// IDX files among what is listed, for the formats that read them.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 template <class T, class>
 using idx_source_of = idx_source<T>;
@@ -16,8 +15,7 @@ using idx_source_of = idx_source<T>;
 [[nodiscard]] bool is_idx(const listed_files& some);
 [[noreturn, gnu::cold]] void several_idx_files(const dataset_listing& there);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/source/rows/idx_listing.ipp>

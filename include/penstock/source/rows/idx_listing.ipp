@@ -7,8 +7,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/source/rows/idx_file.hpp>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE bool is_idx(const listed_files& some) {
   if (some.head.size() < 8 || !some.begins({"\0\0", 2})) return false;
@@ -36,5 +35,4 @@ PENSTOCK_INLINE void several_idx_files(const dataset_listing& there) {
       .in_file(there.path());
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

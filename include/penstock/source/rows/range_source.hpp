@@ -21,8 +21,7 @@
 #include <string_view>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Places of rows in local files, for `record_files`. `Format` is as for `row_source`; `wanted` is the shape
 /// of a row, or null.
@@ -96,5 +95,4 @@ class range_source : public record_files<range_layout<Format, T>, file, range_so
   }
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -17,8 +17,7 @@
 #include <string_view>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The rows of a file: the shape of the array, with at least one dimension, and the offset of its bytes;
 /// `described` is the offset of its description.
@@ -142,5 +141,4 @@ inline void row_files::read(storage_facts where, session_view session, const ext
           .at_offset(rows[i].described);
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

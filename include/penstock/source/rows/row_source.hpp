@@ -14,8 +14,7 @@
 #include <string_view>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Rows of arrays in files, for `record_files`. `Format` is a value with
 ///   source_name, holder          the names of the source and of the rows' container, for messages
@@ -65,5 +64,4 @@ class row_source : public record_files<row_layout<Format, T, Lengths...>, Storag
   }
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -12,8 +12,7 @@
 #include <bit>
 #include <string_view>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE std::string npy_type::name() const { return detail::text({kind, size}); }
 
@@ -64,5 +63,4 @@ PENSTOCK_INLINE stored_rows find_npy_rows(session_view session, object_id object
   return {header.shape, begin + header.data_offset, begin + 8, swapped};
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

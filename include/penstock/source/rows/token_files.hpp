@@ -19,8 +19,7 @@
 #include <vector>
 
 /// The layouts of token files, with their headers checked against their sizes.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 enum class token_format { raw, llmc, megatron, litdata };
 
@@ -94,8 +93,7 @@ struct token_files : known_files {
   [[nodiscard]] std::string describe() const;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/source/rows/token_files.ipp>

@@ -13,8 +13,7 @@
 #include <optional>
 #include <string>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 // An object that is an archive.
 struct stored_archive {
@@ -73,5 +72,4 @@ PENSTOCK_INLINE stored_rows find_npz_rows(session_view session, object_id object
   }
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -13,8 +13,7 @@
 #include <utility>
 
 // Source: Arrow, "The Arrow C data interface" and "The Arrow C stream interface".
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 [[noreturn, gnu::cold]] PENSTOCK_INLINE void bad_arrow(std::initializer_list<piece> what) {
   throw error(errc::argument, what);
@@ -237,5 +236,4 @@ PENSTOCK_INLINE void arrow_stream_reader::seek(source_mark place) {
   row_ = place.sample;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -10,8 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A value of a row, as bytes and as what it is. Valid during the call that delivers its sample.
 class arrow_member_value {
@@ -48,8 +47,7 @@ class arrow_member_value {
   std::uint64_t row_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/source/tables/arrow_member.ipp>

@@ -8,8 +8,7 @@
 
 #include <cstring>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE std::uint64_t arrow_member_value::size() const {
   const arrow_cell found = cell();
@@ -47,5 +46,4 @@ PENSTOCK_INLINE void arrow_member_value::check_codec(std::string_view) const {
                                 "arrow_value<std::optional<bytes>>"});
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -26,8 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// What a worker keeps from row to row.
 struct arrow_row_memory {
@@ -275,5 +274,4 @@ class arrow_rows {
   std::vector<std::size_t> touched_;  // the leaves whose memory is prefetched
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -10,8 +10,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 // What a type is to those of other files: whole numbers and floating-point numbers apart from what counts
 // days or seconds, and lists apart from maps.
@@ -253,5 +252,4 @@ PENSTOCK_INLINE void check_conflicts(std::span<const column_conflict> conflicts,
     if (used.uses(leaf)) check_conflicts(conflicts, leaf);
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -11,8 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Whether values of a file's type are read like those of `wanted`, which `common_arrow_type` made of it, as
 /// they lie there: texts in any encoding, lists of any offsets, and null.
@@ -30,8 +29,7 @@ void widen_leaf(arrow_batch& batch, arrow_leaf& leaf, const arrow_type& wanted);
 /// The leaf of a column, by its path, that a file lacks: null in all rows.
 [[nodiscard]] arrow_leaf lacking_leaf(arrow_batch& batch, std::string_view path, std::uint64_t rows);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/source/tables/arrow_widen.ipp>

@@ -19,8 +19,7 @@
 #include <string_view>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE bool reads_unchanged(const arrow_type& file, const arrow_type& wanted) noexcept {
   if (file.format == "n") return true;
@@ -234,5 +233,4 @@ PENSTOCK_INLINE arrow_leaf lacking_leaf(arrow_batch& batch, std::string_view pat
   return arrow_leaf_of(*batch.widened.back(), {});
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<nlohmann/json.hpp>)
-#error "penstock/source/tables/avro_file.hpp needs nlohmann-json: link penstock::json"
-#endif
-
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/known_formats.hpp>
@@ -21,8 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Replaces `into` by what a block's bytes were before they were packed by a codec, at most `limit` bytes.
 /// Throws errc::argument for a codec that it does not know.
@@ -166,5 +161,4 @@ inline std::optional<avro_record> avro_file::next() {
   }
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

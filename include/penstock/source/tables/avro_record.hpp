@@ -12,8 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Where values of a block are read. Every length is checked before it is used, and the steps that a block
 /// may take are counted: a schema can ask for any number of values that have no bytes.
@@ -78,8 +77,7 @@ class avro_record {
   std::vector<place> places_;  // by field; of a union, its branch
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/source/tables/avro_record.ipp>

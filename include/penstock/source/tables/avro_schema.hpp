@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 enum class avro_kind : std::uint8_t {
   null,
@@ -49,5 +48,4 @@ struct avro_schema {
   [[nodiscard]] const avro_type& operator[](std::size_t type) const noexcept { return types[type]; }
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -8,8 +8,7 @@
 #include <mutex>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 struct batch_cache::state {
   struct entry {
@@ -164,5 +163,4 @@ PENSTOCK_INLINE shared<const arrow_batch> batch_cache::load_one(std::size_t whic
   return made;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

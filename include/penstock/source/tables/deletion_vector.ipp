@@ -10,8 +10,7 @@
 #include <algorithm>
 #include <span>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Reads numbers, least significant byte first, from bytes that may end too soon.
 struct roaring_bytes {
@@ -179,5 +178,4 @@ PENSTOCK_INLINE std::vector<std::byte> deletion_vector_in_file(session_view sess
   return all;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<parquet/arrow/reader.h>)
-#error "penstock/source/tables/delta_log.hpp needs Arrow C++ with Parquet: link penstock::arrow"
-#endif
-#if !__has_include(<nlohmann/json.hpp>)
-#error "penstock/source/tables/delta_log.hpp needs nlohmann-json: link penstock::arrow"
-#endif
-
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
@@ -55,8 +48,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A value of a checkpoint as a commit would have it: structs, maps of texts, lists, texts, numbers, truth
 /// values.
@@ -395,5 +387,4 @@ struct delta_snapshot {
   return {state.paths(folder), state.facts(folder, objects)};
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<nlohmann/json.hpp>)
-#error "penstock/source/tables/delta_table.hpp needs nlohmann-json: link penstock::json"
-#endif
-
 #include <penstock/core/arrow_type.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
@@ -36,8 +32,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// JSON of a log; of `value_t::discarded` if it is none, or so deeply nested that it is no log's.
 [[nodiscard]] inline nlohmann::json delta_json(std::string_view text) {
@@ -460,5 +455,4 @@ struct delta_state {
   std::vector<std::string> parts_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -18,8 +18,7 @@
 #include <system_error>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE std::string hive_text(std::string_view escaped) {
   std::string made;
@@ -336,5 +335,4 @@ PENSTOCK_INLINE arrow_column hive_columns::column(std::size_t file, std::size_t 
   return made;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

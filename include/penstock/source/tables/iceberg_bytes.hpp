@@ -30,8 +30,7 @@
 #include <string_view>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The most bytes that a file of a table's metadata may have.
 inline constexpr std::uint64_t max_iceberg_bytes = 512_MiB;
@@ -80,5 +79,4 @@ inline void iceberg_unpack(std::string_view codec, bytes_view packed, std::uint6
     throw error(errc::format, {"the metadata cannot be unpacked: ", arrow_message(done.message())});
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

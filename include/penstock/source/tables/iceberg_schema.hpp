@@ -19,8 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A type, and the numbers of what it consists of, depth first, of which parquet_files has need; -1 for none.
 struct iceberg_type {
@@ -111,5 +110,4 @@ struct iceberg_part {
   std::string name, transform;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

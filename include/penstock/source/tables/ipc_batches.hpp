@@ -21,8 +21,7 @@
 #include <string_view>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The files of a dataset of Arrow IPC, as part of a plan. A shard is a batch of rows.
 struct ipc_files : known_files {
@@ -87,8 +86,7 @@ class ipc_batches {
   owned<state> state_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/source/tables/ipc_batches.ipp>

@@ -25,8 +25,7 @@
 #include <utility>
 
 // Source: Arrow, "Arrow columnar format", "Serialization and interprocess communication (IPC)".
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE ipc_files::own_columns own_ipc_columns(const std::vector<std::string>& paths,
                                                        const ipc_file& file) {
@@ -519,5 +518,4 @@ PENSTOCK_INLINE shared<const arrow_batch> ipc_batches::find_kept(std::size_t sha
   return state_->kept.find(shard);
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

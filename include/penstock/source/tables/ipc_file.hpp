@@ -16,8 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Where a message of Arrow's IPC lies in its file.
 struct ipc_place {
@@ -75,8 +74,7 @@ struct ipc_message {
 /// The columns that a schema describes, as the children of a struct.
 [[nodiscard]] arrow_type ipc_schema(const flat_table& schema, std::int16_t version);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/source/tables/ipc_file.ipp>

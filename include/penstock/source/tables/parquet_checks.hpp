@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<parquet/arrow/reader.h>)
-#error "penstock/source/tables/parquet_checks.hpp needs Arrow C++ with Parquet: link penstock::arrow"
-#endif
-
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/source/tables/parquet_files.hpp>
@@ -35,8 +31,7 @@
 #include <string>
 #include <string_view>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Throws errc::checksum, naming the column and the page, for the first page of these columns whose bytes do
 /// not have the checksum that stands in front of them. `reader` compares them. Of other damage it says
@@ -111,5 +106,4 @@ inline void check_int96(parquet::ParquetFileReader& reader, int group, std::span
   }
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

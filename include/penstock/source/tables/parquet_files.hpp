@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<parquet/arrow/reader.h>)
-#error "penstock/source/tables/parquet_files.hpp needs Arrow C++ with Parquet: link penstock::arrow"
-#endif
-
 #include <penstock/base/shared.hpp>
 #include <penstock/core/arrow_column.hpp>
 #include <penstock/core/arrow_type.hpp>
@@ -59,8 +55,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 static_assert(static_cast<int>(timestamp_unit::second) == arrow::TimeUnit::SECOND &&
                   static_cast<int>(timestamp_unit::milli) == arrow::TimeUnit::MILLI &&
@@ -484,5 +479,4 @@ inline std::vector<source_field> parquet_files::fields() const {
   return made;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -42,8 +42,7 @@
 #include <string_view>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Memory for what is read of one row group: counted, and no more than a limit.
 class parquet_memory : public arrow::MemoryPool {
@@ -255,5 +254,4 @@ decltype(auto) ask_parquet(Work&& work) {
   }
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

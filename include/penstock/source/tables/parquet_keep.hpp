@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<parquet/arrow/reader.h>)
-#error "penstock/source/tables/parquet_keep.hpp needs Arrow C++ with Parquet: link penstock::arrow"
-#endif
-
 #include <penstock/core/arrow_column.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
@@ -22,8 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 inline void parquet_files::keep(const column_filter& filter, session_view session,
                                 const parquet_limits& limits) {
@@ -118,5 +113,4 @@ inline void parquet_files::keep(const column_filter& filter, session_view sessio
   take(std::move(made));
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<parquet/arrow/reader.h>)
-#error "penstock/source/tables/parquet_load.hpp needs Arrow C++ with Parquet: link penstock::arrow"
-#endif
-
 #include <penstock/base/shared.hpp>
 #include <penstock/core/arrow_column.hpp>
 #include <penstock/core/arrow_type.hpp>
@@ -31,8 +27,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Some columns of a row group, read together.
 struct parquet_piece {
@@ -266,5 +261,4 @@ inline std::unique_ptr<arrow_batch> parquet_files::load(session_view session, st
   return made;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

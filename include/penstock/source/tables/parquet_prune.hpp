@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<parquet/arrow/reader.h>)
-#error "penstock/source/tables/parquet_prune.hpp needs Arrow C++ with Parquet: link penstock::arrow"
-#endif
-
 #include <penstock/core/arrow_type.hpp>
 #include <penstock/source/tables/parquet_input.hpp>
 #include <penstock/source/where.hpp>
@@ -38,8 +34,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Calls `work.operator()<Type>()` with the type that a column has in a file; returns false for INT96.
 template <class Work>
@@ -357,5 +352,4 @@ inline parquet_reach parquet_reach::of(const std::shared_ptr<parquet::FileMetaDa
   return made;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -34,8 +34,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The type of a single value that a table has as `table`; the one that the file has if they are read alike.
 /// `inside` a list or a map, whose values may be read in place, they must be the same.
@@ -156,5 +155,4 @@ namespace detail {
   return arrow::RecordBatch::Make(arrow::schema(std::move(fields)), rows.num_rows(), std::move(columns));
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<nlohmann/json.hpp>)
-#error "penstock/source/tables/read_avro_schema.hpp needs nlohmann-json: link penstock::json"
-#endif
-
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/source/files/json_description.hpp>
@@ -23,8 +19,7 @@
 #include <string_view>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 struct avro_schema_maker {
   avro_schema& made;
@@ -143,5 +138,4 @@ struct avro_schema_maker {
   return made;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -12,8 +12,7 @@
 #include <system_error>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE std::size_t numbers_of(const arrow_type& column) noexcept {
   std::size_t count = 1;
@@ -205,5 +204,4 @@ PENSTOCK_INLINE table_fit fit_in_table(const arrow_type& file, const arrow_type&
   return fit_of_type(file, table, false);
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

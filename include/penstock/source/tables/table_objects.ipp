@@ -10,8 +10,7 @@
 
 #include <algorithm>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE std::size_t table_objects::fitting(std::span<const std::uint64_t> sizes,
                                                    std::uint64_t held) noexcept {
@@ -105,5 +104,4 @@ PENSTOCK_INLINE std::string name_of_uri(std::string_view uri) {
   return text({"s3", uri.substr(scheme.size())});
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -14,8 +14,7 @@
 #include <algorithm>
 #include <string>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 inline bool is_blank_line(std::string_view line) noexcept {
   return line.find_first_not_of(" \t\r\n") == std::string_view::npos;
@@ -130,5 +129,4 @@ PENSTOCK_INLINE std::string line_files::describe() const {
   return line;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

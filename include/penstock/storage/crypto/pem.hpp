@@ -25,8 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 [[noreturn, gnu::cold]] inline void no_ed25519() {
   throw error(errc::state, "OpenSSL has no Ed25519 here: is its default provider loaded?");
@@ -148,5 +147,4 @@ template <class Read>
   }
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -8,8 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A proxy, and what its header Proxy-Authorization says; empty without a user.
 struct http_proxy {
@@ -46,8 +45,7 @@ class http_proxies {
   std::string except_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/storage/web/http_proxies.ipp>

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<openssl/ssl.h>)
-#error "penstock/storage/web/plain_http.hpp needs Boost.Beast and OpenSSL: link penstock::http"
-#endif
-
 #include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/storage/concepts.hpp>
@@ -19,8 +15,7 @@
 #include <string>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// What `http` reads through: one request per read, and no second attempt after a failure.
 class plain_http {
@@ -90,5 +85,4 @@ static_assert(storage<plain_http> && abandoning_session<plain_http::session> &&
                   latent_session<plain_http::session> && reports<plain_http::session>,
               "plain_http is a storage that reads in the background");
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<boost/asio/io_context.hpp>) || !__has_include(<openssl/ssl.h>)
-#error "penstock/storage/web/web_objects.hpp needs Boost.Asio and OpenSSL: link penstock::http"
-#endif
-
 #include <penstock/base/fixed_array.hpp>
 #include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>

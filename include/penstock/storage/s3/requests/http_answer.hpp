@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<openssl/hmac.h>)
-#error "penstock/storage/s3/requests/http_answer.hpp needs OpenSSL: link penstock::s3"
-#endif
-
 #include <penstock/core/cpp20.hpp>
 #include <penstock/storage/s3/requests/percent.hpp>
 

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<pugixml.hpp>)
-#error "penstock/storage/s3/requests/known_objects.hpp needs Boost.Beast and pugixml: link penstock::s3"
-#endif
-
 #include <penstock/base/fixed_array.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/storage/concepts.hpp>

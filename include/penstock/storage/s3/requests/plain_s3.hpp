@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<pugixml.hpp>)
-#error "penstock/storage/s3/requests/plain_s3.hpp needs Boost.Beast and pugixml: link penstock::s3"
-#endif
-
 #include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/storage/concepts.hpp>
@@ -19,8 +15,7 @@
 #include <string>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// What `s3` reads through: one request per read, and a second one only if an answer asks for it. Failures
 /// are not retried.
@@ -84,5 +79,4 @@ static_assert(storage<plain_s3> && abandoning_session<plain_s3::session> &&
                   latent_session<plain_s3::session> && reports<plain_s3::session>,
               "plain_s3 is a storage that reads in the background");
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<openssl/ssl.h>)
-#error "penstock/storage/s3/requests/web_http_call.hpp needs Boost.Beast and OpenSSL: link penstock::s3"
-#endif
-
 #include <penstock/core/error.hpp>
 #include <penstock/storage/http_options.hpp>
 #include <penstock/storage/s3/requests/http_answer.hpp>
