@@ -7,14 +7,19 @@
 /// what to write instead, and is defined next to the stage that can be misused.
 namespace penstock::inline v0_1 {
 
-struct about_expression_tag {};  ///< a mistake about where something was written
-struct about_element_tag {};     ///< a mistake about the element: the compiler's message names its type
+/// The base of a mistake about where something was written.
+struct about_expression_tag {
+  using penstock_mistake = about_expression_tag;
+};
+/// The base of a mistake about the element: the compiler's message names its type.
+struct about_element_tag {
+  using penstock_mistake = about_element_tag;
+};
 
 /// What a mistake is: it declares what its sentence is about, and its `explain` does not compile. Your own
 /// stage can have mistakes: return them from its `diagnose`:
 ///
-///     struct needs_a_number {
-///       using penstock_mistake = about_element_tag;
+///     struct needs_a_number : about_element_tag {
 ///       template <class Reached>
 ///       static consteval void explain() {
 ///         static_assert(never<Reached>, "halve: the element is no number; write map(f) before it");

@@ -14,7 +14,6 @@
 
 #include <bit>
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>

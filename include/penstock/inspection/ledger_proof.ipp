@@ -5,7 +5,6 @@
 
 #include <penstock/run/bad/bad_slot.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <map>

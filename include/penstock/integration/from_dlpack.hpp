@@ -9,9 +9,7 @@
 #include <penstock/integration/dlpack_abi.hpp>
 #include <penstock/integration/dlpack_tensor.hpp>
 
-#include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <utility>
 
 namespace penstock::inline v0_1 {

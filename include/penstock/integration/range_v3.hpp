@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <type_traits>
 
 /// Runs and epochs as range-v3 ranges.
 ///

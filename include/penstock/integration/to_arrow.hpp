@@ -14,11 +14,9 @@
 
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>

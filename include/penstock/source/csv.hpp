@@ -19,9 +19,7 @@
 #include <penstock/storage/session_view.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>

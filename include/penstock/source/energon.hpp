@@ -88,14 +88,11 @@ class energon_reader {
     if (::access(path_.c_str(), F_OK) != 0 && ::access((meta_ + other).c_str(), F_OK) == 0)
       path_ = meta_ + other;
     const buffer bytes = read_whole_file(path_, max_bytes, "a description of a dataset");
-    try {
+    return in_file(path_, [&] {
       yaml_node made = yaml_document::read(bytes.view());
       if (made.what != yaml_node::kind::map) fail(made, "is not a map");
       return made;
-    } catch (error& e) {
-      e.in_file(path_);
-      throw;
-    }
+    });
   }
 
   [[nodiscard]] std::unordered_map<std::string, std::uint64_t> shard_counts() {

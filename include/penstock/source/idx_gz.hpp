@@ -25,7 +25,6 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace penstock::inline v0_1 {

@@ -236,12 +236,7 @@ template <token_value T, unpacker... Unpack, class Window>
                                                                   const unpacked_options& options = {}) {
   const std::string path = folder + "/index.json";
   const litdata_index index = read_litdata_index(path);
-  try {
-    detail::check_litdata_tokens<T>(index);
-  } catch (error& e) {
-    e.in_file(path);
-    throw;
-  }
+  detail::in_file(path, [&] { detail::check_litdata_tokens<T>(index); });
   return {mapped_file(detail::litdata_paths<Unpack...>(folder, index, options)), window,
           detail::token_format::litdata};
 }

@@ -18,7 +18,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -239,12 +238,7 @@ class litdata_json {
 /// Source: litdata, streaming/writer.py and utilities/_pytree.py.
 [[nodiscard]] inline litdata_index read_litdata_index(const std::string& path) {
   const buffer bytes = detail::read_whole_file(path, detail::litdata_json::max_bytes, "an index of chunks");
-  try {
-    return detail::litdata_json::index(text_of(bytes.view()));
-  } catch (error& e) {
-    e.in_file(path);
-    throw;
-  }
+  return detail::in_file(path, [&] { return detail::litdata_json::index(text_of(bytes.view())); });
 }
 
 }  // namespace penstock::inline v0_1

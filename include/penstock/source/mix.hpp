@@ -87,8 +87,7 @@ class mix_source
 
 namespace mistakes {
 
-struct mix_without_weights {
-  using penstock_mistake = about_expression_tag;
+struct mix_without_weights : about_expression_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -96,8 +95,7 @@ struct mix_without_weights {
                   "proportions{...}, repeats{...} or choose{...}, and then the sources");
   }
 };
-struct mix_list_and_more {
-  using penstock_mistake = about_expression_tag;
+struct mix_list_and_more : about_expression_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -105,8 +103,7 @@ struct mix_list_and_more {
                   "samples_per_epoch(n) and seed(n) stand behind it; put every source into it");
   }
 };
-struct mix_option_twice {
-  using penstock_mistake = about_expression_tag;
+struct mix_option_twice : about_expression_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

@@ -33,7 +33,6 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -303,14 +302,11 @@ struct safetensors_rows_format {
   [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing& there) const {
     auto session = where.connect();
     std::string chosen, dtype;
-    try {
+    detail::in_file(where.names()[0], [&] {
       const auto header = detail::safetensors_header_of(session, 0, session.size(0));
       chosen = detail::chosen_tensor(header, tensor);
       dtype = detail::safetensors_tensor(header, chosen).dtype;
-    } catch (error& e) {
-      e.in_file(where.names()[0]);
-      throw;
-    }
+    });
     return detail::source_of_type<stored_sources<Storage>>(
         std::type_identity<types>{}, {&there, name, dtype},
         [&]<class T>() { return safetensors_dtype<T> == dtype; },

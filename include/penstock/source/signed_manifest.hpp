@@ -26,12 +26,7 @@ namespace penstock::inline v0_1 {
 template <signed_storage Storage>
 [[nodiscard]] manifest read_manifest(const Storage& where, const required_signature& rule) {
   const buffer text = detail::signed_bytes_in(where, rule, "a manifest");
-  try {
-    return manifest_from_string(text_of(text.view()));
-  } catch (error& e) {
-    e.in_file(where.names()[0]);
-    throw;
-  }
+  return detail::in_file(where.names()[0], [&] { return manifest_from_string(text_of(text.view())); });
 }
 
 }  // namespace penstock::inline v0_1

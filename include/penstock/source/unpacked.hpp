@@ -14,7 +14,6 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {

@@ -23,7 +23,6 @@
 #include <new>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

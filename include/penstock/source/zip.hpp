@@ -28,8 +28,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct zip_needs_names {
-  using penstock_mistake = about_element_tag;
+struct zip_needs_names : about_element_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -37,8 +36,7 @@ struct zip_needs_names {
                   "name for each source, as in zip<\"image\", \"label\">(images, labels)");
   }
 };
-struct zip_same_field {
-  using penstock_mistake = about_expression_tag;
+struct zip_same_field : about_expression_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -46,8 +44,7 @@ struct zip_same_field {
                   "one name; give one name for each source, as in zip<\"left\", \"right\">(a, b)");
   }
 };
-struct zip_name_count {
-  using penstock_mistake = about_expression_tag;
+struct zip_name_count : about_expression_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

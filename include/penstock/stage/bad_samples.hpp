@@ -14,8 +14,7 @@
 
 namespace penstock::inline v0_1::mistakes {
 
-struct two_bad_samples {
-  using penstock_mistake = about_expression_tag;
+struct two_bad_samples : about_expression_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -23,8 +22,7 @@ struct two_bad_samples {
                   "them");
   }
 };
-struct replace_on_forward {
-  using penstock_mistake = about_expression_tag;
+struct replace_on_forward : about_expression_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

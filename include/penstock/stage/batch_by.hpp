@@ -24,8 +24,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct batch_by_without_positions {
-  using penstock_mistake = about_expression_tag;
+struct batch_by_without_positions : about_expression_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -36,8 +35,7 @@ struct batch_by_without_positions {
   }
 };
 
-struct batch_by_without_numbers {
-  using penstock_mistake = about_expression_tag;
+struct batch_by_without_numbers : about_expression_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(

@@ -15,9 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <tuple>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 /// The columns of a batch, as a function of `map_batch` receives them, and those that it may return.

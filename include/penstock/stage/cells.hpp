@@ -17,8 +17,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct cells_need_columns {
-  using penstock_mistake = about_element_tag;
+struct cells_need_columns : about_element_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(

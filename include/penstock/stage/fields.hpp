@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -21,8 +20,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct fields_need_names {
-  using penstock_mistake = about_element_tag;
+struct fields_need_names : about_element_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

@@ -7,7 +7,6 @@
 #include <penstock/stage/function_chain.hpp>
 #include <penstock/stage/functions.hpp>
 
-#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>

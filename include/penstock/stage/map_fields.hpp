@@ -23,8 +23,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct places_unknown {
-  using penstock_mistake = about_expression_tag;
+struct places_unknown : about_expression_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -34,8 +33,7 @@ struct places_unknown {
         "`using keeps_places = void;` if it moves no pixel");
   }
 };
-struct places_without_image {
-  using penstock_mistake = about_element_tag;
+struct places_without_image : about_element_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -45,8 +43,7 @@ struct places_without_image {
   }
 };
 
-struct map_without_function {
-  using penstock_mistake = about_expression_tag;
+struct map_without_function : about_expression_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

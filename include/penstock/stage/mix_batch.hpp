@@ -13,7 +13,6 @@
 #include <penstock/stage/batch_columns.hpp>
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

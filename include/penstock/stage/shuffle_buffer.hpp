@@ -7,7 +7,6 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -16,16 +15,14 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct cursor_after_batch {
-  using penstock_mistake = about_expression_tag;
+struct cursor_after_batch : about_expression_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: shuffle_buffer mixes samples and stands after batch; move it before batch(n)");
   }
 };
-struct cursor_after_filter {
-  using penstock_mistake = about_expression_tag;
+struct cursor_after_filter : about_expression_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -33,8 +30,7 @@ struct cursor_after_filter {
                   "before them");
   }
 };
-struct lost_by_shuffle_buffer {
-  using penstock_mistake = about_expression_tag;
+struct lost_by_shuffle_buffer : about_expression_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

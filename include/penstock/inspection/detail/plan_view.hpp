@@ -16,8 +16,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1::detail {

@@ -13,8 +13,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct joins_no_source {
-  using penstock_mistake = about_expression_tag;
+struct joins_no_source : about_expression_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -23,8 +22,7 @@ struct joins_no_source {
         "else; wrap a container in from(...)");
   }
 };
-struct joins_forward {
-  using penstock_mistake = about_expression_tag;
+struct joins_forward : about_expression_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -32,8 +30,7 @@ struct joins_forward {
                   "be read forward; use a source with an index");
   }
 };
-struct joins_sharded {
-  using penstock_mistake = about_expression_tag;
+struct joins_sharded : about_expression_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -41,16 +38,14 @@ struct joins_sharded {
                   "world) once, after it");
   }
 };
-struct joins_batched {
-  using penstock_mistake = about_expression_tag;
+struct joins_batched : about_expression_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: batch inside mix, zip or concat, which join samples; write batch(n) after it");
   }
 };
-struct joins_cursor {
-  using penstock_mistake = about_expression_tag;
+struct joins_cursor : about_expression_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -58,8 +53,7 @@ struct joins_cursor {
                   "shuffle(seed(7), window(w)) there, or shuffle_buffer after it");
   }
 };
-struct joins_filter {
-  using penstock_mistake = about_expression_tag;
+struct joins_filter : about_expression_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -67,8 +61,7 @@ struct joins_filter {
                   "there are; write it after them");
   }
 };
-struct joins_annotation {
-  using penstock_mistake = about_expression_tag;
+struct joins_annotation : about_expression_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -76,8 +69,7 @@ struct joins_annotation {
                   "prefetch, memory and the like apply to the whole run, write them after it");
   }
 };
-struct joins_bad_samples {
-  using penstock_mistake = about_expression_tag;
+struct joins_bad_samples : about_expression_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -85,8 +77,7 @@ struct joins_bad_samples {
                   "whole run, write it after them");
   }
 };
-struct joins_nothing {
-  using penstock_mistake = about_expression_tag;
+struct joins_nothing : about_expression_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>, "penstock: mix, zip and concat need at least one source to join");

@@ -25,8 +25,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct elements_differ {
-  using penstock_mistake = about_element_tag;
+struct elements_differ : about_element_tag {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

@@ -17,9 +17,7 @@
 #include <penstock/storage/session_report.hpp>
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>

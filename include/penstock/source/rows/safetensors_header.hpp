@@ -19,7 +19,6 @@
 #include <initializer_list>
 #include <limits>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <string_view>
 
 namespace penstock::inline v0_1::detail {
 

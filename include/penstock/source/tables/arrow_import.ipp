@@ -36,8 +36,7 @@ PENSTOCK_INLINE arrow_type import_arrow_field(const arrow_abi::schema& given, st
   if (made.is_list() && made.children.size() != 1)
     bad_arrow({"the list '", name, "' has ", made.children.size(), " children instead of one"});
   if (given.dictionary != nullptr) {
-    if (made.number == arrow_number::none || made.number == arrow_number::float16 ||
-        made.number == arrow_number::float32 || made.number == arrow_number::float64)
+    if (made.number == arrow_number::none || is_real(made.number))
       bad_arrow({"the dictionary of the column '", name, "' is numbered by no whole numbers"});
     made.dictionary.push_back(import_arrow_field(*given.dictionary, depth + 1));
     made.dictionary.front().name = name;

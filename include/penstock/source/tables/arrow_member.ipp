@@ -33,8 +33,7 @@ PENSTOCK_INLINE void arrow_member_value::read_into(mutable_bytes into) const {
 PENSTOCK_INLINE void arrow_member_value::check_codec(std::string_view) const {
   const arrow_cell found = cell();
   const arrow_type& type = found.type();
-  const bool has_bytes = type.layout == arrow_layout::nothing || type.layout == arrow_layout::bytes32 ||
-                         type.layout == arrow_layout::bytes64 || type.layout == arrow_layout::views ||
+  const bool has_bytes = type.layout == arrow_layout::nothing || type.is_bytes() ||
                          (type.layout == arrow_layout::fixed && type.number == arrow_number::none);
   if (!has_bytes)
     throw error(errc::format,

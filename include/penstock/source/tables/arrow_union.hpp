@@ -5,7 +5,6 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/projection.hpp>
 
-#include <cstddef>
 #include <functional>
 #include <map>
 #include <optional>

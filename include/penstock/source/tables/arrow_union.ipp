@@ -20,10 +20,6 @@ PENSTOCK_INLINE bool is_arrow_whole(const arrow_type& type) noexcept {
 PENSTOCK_INLINE bool is_arrow_real(const arrow_type& type) noexcept {
   return type.format == "e" || type.format == "f" || type.format == "g";
 }
-PENSTOCK_INLINE bool is_arrow_bytes(const arrow_type& type) noexcept {
-  return type.layout == arrow_layout::bytes32 || type.layout == arrow_layout::bytes64 ||
-         type.layout == arrow_layout::views;
-}
 PENSTOCK_INLINE bool is_arrow_list(const arrow_type& type) noexcept {
   return type.children.size() == 1 && type.format != "+m" && type.is_list();
 }
@@ -132,7 +128,7 @@ PENSTOCK_INLINE std::optional<arrow_type> common_arrow_type(const arrow_type& a,
     if (format.empty()) return std::nullopt;
     return like_arrow(a, format);
   }
-  if (is_arrow_bytes(a) && is_arrow_bytes(b)) {
+  if (a.is_bytes() && b.is_bytes()) {
     const auto is_text = [](const arrow_type& one) { return one.format.ends_with('u') || one.format == "U"; };
     const bool large = a.layout == arrow_layout::bytes64 || b.layout == arrow_layout::bytes64;
     return like_arrow(a, is_text(a) && is_text(b) ? (large ? "U" : "u") : (large ? "Z" : "z"));

@@ -6,27 +6,12 @@
 #include <penstock/core/message.hpp>
 #include <penstock/source/files/json_description.hpp>
 #include <penstock/source/files/parallel.hpp>
+#include <penstock/source/tables/arrow_cpp.hpp>
 #include <penstock/source/tables/delta_table.hpp>
 #include <penstock/source/tables/hive_path.hpp>
 #include <penstock/source/tables/parquet_input.hpp>
 #include <penstock/source/tables/table_objects.hpp>
 #include <penstock/storage/session_view.hpp>
-
-#ifdef __GNUC__
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wconversion"
-#pragma GCC diagnostic ignored "-Wshadow"
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#endif
-#include <arrow/array.h>
-#include <arrow/table.h>
-#include <parquet/arrow/reader.h>
-#include <parquet/file_reader.h>
-#include <parquet/metadata.h>
-#include <parquet/schema.h>
-#ifdef __GNUC__
-#pragma GCC diagnostic pop
-#endif
 
 #include <nlohmann/json.hpp>
 
@@ -334,14 +319,7 @@ class delta_log {
   }
   template <class Work>
   static void guarded(const std::string& path, Work&& work) {
-    try {
-      work();
-    } catch (const nlohmann::json::exception& e) {
-      throw error(errc::format, {"the checkpoint is not as Delta writes it: ", e.what()}).in_file(path);
-    } catch (error& e) {
-      e.in_file(path);
-      throw;
-    }
+    in_json_file(path, "the checkpoint is not as Delta writes it: ", work);
   }
   [[nodiscard]] static std::shared_ptr<arrow::Table> rows_of(session_view session, object_id object) {
     std::shared_ptr<arrow::Table> table;

@@ -65,15 +65,8 @@ bool delta_lines(const std::string& path, std::string_view all, Work&& work) {
     if (!action.is_object())
       throw error(errc::format, {"line ", number, " of the log is no object of JSON that can be read"})
           .in_file(path);
-    try {
-      if (!work(action)) return false;
-    } catch (const nlohmann::json::exception& e) {
-      throw error(errc::format, {"line ", number, " of the log is not as Delta writes it: ", e.what()})
-          .in_file(path);
-    } catch (error& e) {
-      e.in_file(path);
-      throw;
-    }
+    const std::string saying = text({"line ", number, " of the log is not as Delta writes it: "});
+    if (!in_json_file(path, saying, [&] { return work(action); })) return false;
   }
   return true;
 }
@@ -250,7 +243,7 @@ struct delta_state {
   /// Checks that the table can be read, and takes its schema. Throws errc::argument for features of Delta
   /// that are not known.
   void finish(const std::string& folder) {
-    try {
+    in_json_file(folder, not_as_written, [&] {
       if (!protocol.is_object() || !metadata.is_object())
         throw error(errc::format, "the log does not say what its protocol and its schema are");
       const int reader = number_at<int>(protocol, "minReaderVersion");
@@ -282,12 +275,7 @@ struct delta_state {
       parts_.clear();
       for (const nlohmann::json& one : metadata.value("partitionColumns", nlohmann::json::array()))
         parts_.push_back(one.get<std::string>());
-    } catch (const nlohmann::json::exception& e) {
-      throw error(errc::format, {"the log is not as Delta writes it: ", e.what()}).in_file(folder);
-    } catch (error& e) {
-      e.in_file(folder);
-      throw;
-    }
+    });
   }
 
   /// The files in the order of their paths.
@@ -299,19 +287,16 @@ struct delta_state {
 
   /// Reads deletion vectors.
   [[nodiscard]] table_facts facts(const std::string& folder, const table_objects& objects) const {
-    try {
+    return in_json_file(folder, not_as_written, [&] {
       table_facts made = facts_of(folder);
       made.deleted = deleted(folder, objects);
       return made;
-    } catch (const nlohmann::json::exception& e) {
-      throw error(errc::format, {"the log is not as Delta writes it: ", e.what()}).in_file(folder);
-    } catch (error& e) {
-      e.in_file(folder);
-      throw;
-    }
+    });
   }
 
  private:
+  static constexpr std::string_view not_as_written = "the log is not as Delta writes it: ";
+
   [[nodiscard]] static std::string key_of(const nlohmann::json& action) {
     auto key = action.at("path").get<std::string>();
     if (action.contains("deletionVector") && action["deletionVector"].is_object()) {
@@ -438,13 +423,10 @@ struct delta_state {
       const std::size_t threads = std::min(in_files.size(), table_objects::max_in_flight);
       for_each_in_parallel(in_files.size(), threads, [&](std::size_t i) {
         const auto& [number, one] = in_files[i];
-        try {
+        in_file(one.path, [&] {
           made[number] =
               rows_of(one, deletion_vector_in_file(session, one.object, "\1", one.offset, one.size));
-        } catch (error& e) {
-          e.in_file(one.path);
-          throw;
-        }
+        });
       });
     });
     return made;

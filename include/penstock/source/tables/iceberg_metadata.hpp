@@ -5,7 +5,6 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/source/files/json_description.hpp>
-#include <penstock/source/tables/iceberg_bytes.hpp>
 #include <penstock/source/tables/iceberg_schema.hpp>
 #include <penstock/source/tables/table_facts.hpp>
 #include <penstock/source/tables/table_objects.hpp>
@@ -156,15 +155,7 @@ class iceberg_metadata {
   /// `work()`, whose errors name the file, and for which values of another kind are errors of it.
   template <class Work>
   auto guarded(Work&& work) const {
-    try {
-      return work();
-    } catch (const json::exception& e) {
-      throw error(errc::format, {"the table's metadata are not as Iceberg writes them: ", e.what()})
-          .in_file(path_);
-    } catch (error& e) {
-      e.in_file(path_);
-      throw;
-    }
+    return in_json_file(path_, "the table's metadata are not as Iceberg writes them: ", work);
   }
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }

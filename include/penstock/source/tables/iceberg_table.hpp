@@ -7,7 +7,6 @@
 #include <penstock/core/random.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/json_description.hpp>
-#include <penstock/source/tables/iceberg_deletes.hpp>
 #include <penstock/source/tables/iceberg_files.hpp>
 #include <penstock/source/tables/iceberg_metadata.hpp>
 #include <penstock/source/tables/table_facts.hpp>

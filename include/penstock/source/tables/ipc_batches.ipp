@@ -10,16 +10,14 @@
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/loaded_once.hpp>
-#include <penstock/source/tables/arrow_widen.hpp>
+#include <penstock/source/tables/arrow_batch.hpp>
 #include <penstock/source/tables/batch_cache.hpp>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <functional>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -1,29 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<parquet/arrow/writer.h>)
-#error "penstock/source/tables/parquet_columns.hpp needs Arrow C++ with Parquet: link penstock::arrow"
-#endif
-
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/source/tables/arrow_cpp.hpp>
 #include <penstock/storage/local/output_file.hpp>
 #include <penstock/storage/reads/arrow_errors.hpp>
-
-#ifdef __GNUC__
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wconversion"
-#pragma GCC diagnostic ignored "-Wshadow"
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#endif
-#include <arrow/api.h>
-#include <arrow/io/interfaces.h>
-#include <arrow/util/compression.h>
-#include <parquet/arrow/writer.h>
-#ifdef __GNUC__
-#pragma GCC diagnostic pop
-#endif
 
 #include <array>
 #include <charconv>
@@ -339,7 +322,7 @@ class parquet_output {
   parquet_output(std::string path, const std::shared_ptr<arrow::Schema>& schema,
                  const parquet_output_options& options)
       : path_(path), sink_(std::make_shared<sink>(std::move(path))) {
-    try {
+    in_file(path_, [&] {
       parquet::WriterProperties::Builder how;
       if (options.page_index) how.enable_write_page_index();
       if (options.page_checksum) how.enable_page_checksum();
@@ -359,30 +342,19 @@ class parquet_output {
                                            parquet::ArrowWriterProperties::Builder().store_schema()->build());
       check_arrow(opened.status());
       writer_ = std::move(*opened);
-    } catch (error& e) {
-      e.in_file(path_);
-      throw;
-    }
+    });
   }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
   /// A row group.
   void write(const std::shared_ptr<arrow::Table>& table) {
-    try {
-      check(writer_->WriteTable(*table, table->num_rows()));
-    } catch (error& e) {
-      e.in_file(path_);
-      throw;
-    }
+    in_file(path_, [&] { check(writer_->WriteTable(*table, table->num_rows())); });
   }
   void close() {
-    try {
+    in_file(path_, [&] {
       check(writer_->Close());
       (void)sink_->file.commit();
-    } catch (error& e) {
-      e.in_file(path_);
-      throw;
-    }
+    });
   }
 
  private:

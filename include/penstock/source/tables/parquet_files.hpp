@@ -13,6 +13,7 @@
 #include <penstock/source/files/known_files.hpp>
 #include <penstock/source/files/parallel.hpp>
 #include <penstock/source/tables/arrow_batch.hpp>
+#include <penstock/source/tables/arrow_cpp.hpp>
 #include <penstock/source/tables/arrow_import.hpp>
 #include <penstock/source/tables/arrow_union.hpp>
 #include <penstock/source/tables/batch_cache.hpp>
@@ -21,26 +22,6 @@
 #include <penstock/source/tables/table_facts.hpp>
 #include <penstock/source/where.hpp>
 #include <penstock/storage/session_view.hpp>
-
-#ifdef __GNUC__
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wconversion"
-#pragma GCC diagnostic ignored "-Wshadow"
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#endif
-#include <arrow/c/bridge.h>
-#include <arrow/extension_type.h>
-#include <arrow/record_batch.h>
-#include <arrow/table.h>
-#include <arrow/type.h>
-#include <arrow/util/key_value_metadata.h>
-#include <parquet/arrow/reader.h>
-#include <parquet/arrow/schema.h>
-#include <parquet/file_reader.h>
-#include <parquet/metadata.h>
-#ifdef __GNUC__
-#pragma GCC diagnostic pop
-#endif
 
 #include <algorithm>
 #include <array>
@@ -358,18 +339,13 @@ inline parquet_files::parquet_files(storage_facts where, session_view session, t
   constexpr std::size_t max_in_flight = 16;
   for_each_in_parallel(count, std::min(count, max_in_flight), [&](std::size_t i) {
     const auto object = static_cast<object_id>(i);
-    try {
+    reading_object(session, object, where.names[i], [&] {
       known[i] = session.version(object);
       std::vector<int> ids;
       found[i] = open(session, object, schemas[i], ids);
       if (table != nullptr) name_as_in_table(*table, schemas[i], ids);
       ends[i] = ends_of(session, object, known[i].size);
-      session.confirm(object);
-    } catch (error& e) {
-      session.confirm(object);
-      e.in_file(where.names[i]);
-      throw;
-    }
+    });
   });
   std::vector<std::string> names;
   if (table != nullptr) {
@@ -410,16 +386,13 @@ inline parquet_files::parquet_files(storage_facts where, session_view session, t
   }
   made_of made;
   for (std::size_t i = 0; i < count; ++i) {
-    try {
+    in_file(where.names[i], [&] {
       ask_parquet([&] {
         made.add_groups(*found[i].metadata, where.names[i], static_cast<object_id>(i), known[i],
                         table != nullptr && i < table->deleted.size() ? std::span(table->deleted[i])
                                                                       : std::span<const std::uint64_t>());
       });
-    } catch (error& e) {
-      e.in_file(where.names[i]);
-      throw;
-    }
+    });
   }
   leaves = names;
   for (std::size_t i = 0; i < leaves.size(); ++i) shown.push_back(i);

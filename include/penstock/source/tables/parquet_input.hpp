@@ -1,34 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<parquet/arrow/reader.h>)
-#error "penstock/source/tables/parquet_input.hpp needs Arrow C++ with Parquet: link penstock::arrow"
-#endif
-
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/known_formats.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/to_size.hpp>
+#include <penstock/source/tables/arrow_cpp.hpp>
 #include <penstock/storage/reads/arrow_errors.hpp>
 #include <penstock/storage/session_view.hpp>
-
-// The headers of Arrow warn where ours do not.
-#ifdef __GNUC__
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wconversion"
-#pragma GCC diagnostic ignored "-Wshadow"
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#endif
-#include <arrow/buffer.h>
-#include <arrow/io/interfaces.h>
-#include <arrow/memory_pool.h>
-#include <parquet/arrow/reader.h>
-#include <parquet/exception.h>
-#include <parquet/properties.h>
-#ifdef __GNUC__
-#pragma GCC diagnostic pop
-#endif
 
 #include <algorithm>
 #include <atomic>
@@ -39,7 +17,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <utility>
 
 namespace penstock::inline v0_1::detail {

@@ -170,11 +170,7 @@ PENSTOCK_INLINE table_fit fit_of_type(const arrow_type& file, const arrow_type& 
     return either(file.format.substr(0, 3) == table.format.substr(0, 3), table_fit::none);
   if (table.format.starts_with("ts") && table.format.ends_with(':') && file.format == "tdD")
     return table_fit::converted;
-  const auto is_bytes = [](const arrow_type& type) {
-    return type.layout == arrow_layout::bytes32 || type.layout == arrow_layout::bytes64 ||
-           type.layout == arrow_layout::views;
-  };
-  if (is_bytes(file) && is_bytes(table)) return table_fit::as_they_are;
+  if (file.is_bytes() && table.is_bytes()) return table_fit::as_they_are;
   const auto of_children = [](const arrow_type& a, const arrow_type& b, bool named) {
     if (a.children.size() != b.children.size()) return table_fit::none;
     table_fit all = table_fit::as_they_are;

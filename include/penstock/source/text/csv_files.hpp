@@ -12,7 +12,6 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/known_files.hpp>
@@ -45,7 +44,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
@@ -321,15 +319,10 @@ inline csv_files::csv_files(storage_facts where, session_view session, csv_optio
   constexpr std::size_t max_threads = 16;
   for_each_in_parallel(count, std::min(count, max_threads), [&](std::size_t i) {
     const auto object = static_cast<object_id>(i);
-    try {
+    reading_object(session, object, where.names[i], [&] {
       known[i] = session.version(object);
       found[i] = look(session, object, known[i].size);
-      session.confirm(object);
-    } catch (error& e) {
-      session.confirm(object);
-      e.in_file(where.names[i]);
-      throw;
-    }
+    });
   });
   leaves = found.front().columns;
   const auto listed = [](const std::vector<std::string>& names) {
@@ -424,7 +417,7 @@ inline std::unique_ptr<arrow_batch> csv_files::load(session_view session, std::s
   auto made = std::make_unique<arrow_batch>();
   const shared<csv_batch> memory(new csv_batch());
   std::int64_t bytes = 0;
-  try {
+  reading_object(session, object, path(shard), [&] {
     compare(session, shard);
     if (!wanted.empty()) {
       const object_bytes read = session.range(object, piece.begin, piece.size);
@@ -451,12 +444,7 @@ inline std::unique_ptr<arrow_batch> csv_files::load(session_view session, std::s
         return arrow::Status::OK();
       }());
     }
-    session.confirm(object);
-  } catch (error& e) {
-    session.confirm(object);
-    e.in_file(path(shard));
-    throw;
-  }
+  });
   memory->unread.type = &memory->nothing;
   memory->unread.length = rows;
   made->root.length = rows;

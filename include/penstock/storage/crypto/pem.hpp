@@ -139,12 +139,7 @@ template <class Read>
   if (size > maximum) throw error(errc::format, {"a key has at most ", maximum, " bytes"}).in_file(path);
   all.text.resize(to_size(size));
   session.read(0, 0, {reinterpret_cast<std::byte*>(all.text.data()), all.text.size()});
-  try {
-    return read(std::string_view(all.text));
-  } catch (error& e) {
-    e.in_file(path);
-    throw;
-  }
+  return in_file(path, [&] { return read(std::string_view(all.text)); });
 }
 
 }  // namespace penstock::inline v0_1::detail

@@ -9,7 +9,7 @@
 #include <penstock/storage/s3/credentials.hpp>
 #include <penstock/storage/s3/requests/dates.hpp>
 #include <penstock/storage/s3/requests/hash.hpp>
-#include <penstock/storage/s3/requests/http_answer.hpp>
+#include <penstock/storage/s3/requests/http_call.hpp>
 #include <penstock/storage/s3/requests/percent.hpp>
 
 #include <algorithm>

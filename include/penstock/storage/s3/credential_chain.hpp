@@ -11,8 +11,6 @@
 #include <penstock/storage/s3/environment.hpp>
 #include <penstock/storage/s3/profiles.hpp>
 #include <penstock/storage/s3/requests/credential_answers.hpp>
-#include <penstock/storage/s3/requests/metadata_credentials.hpp>
-#include <penstock/storage/s3/requests/role_credentials.hpp>
 
 #include <algorithm>
 #include <optional>

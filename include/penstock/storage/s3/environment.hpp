@@ -6,7 +6,7 @@
 #endif
 
 #include <penstock/core/cpp20.hpp>
-#include <penstock/storage/s3/requests/http_answer.hpp>
+#include <penstock/storage/s3/requests/http_call.hpp>
 
 #include <array>
 #include <cstdlib>

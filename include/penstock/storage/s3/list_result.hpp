@@ -6,7 +6,7 @@
 #endif
 
 #include <penstock/core/error.hpp>
-#include <penstock/storage/s3/requests/http_answer.hpp>
+#include <penstock/storage/s3/requests/http_call.hpp>
 #include <penstock/storage/s3/requests/percent.hpp>
 #include <penstock/storage/s3/requests/xml.hpp>
 

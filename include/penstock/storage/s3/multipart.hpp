@@ -8,7 +8,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/storage/s3/error_result.hpp>
 #include <penstock/storage/s3/requests/hash.hpp>
-#include <penstock/storage/s3/requests/http_answer.hpp>
+#include <penstock/storage/s3/requests/http_call.hpp>
 #include <penstock/storage/s3/requests/percent.hpp>
 #include <penstock/storage/s3/requests/xml.hpp>
 

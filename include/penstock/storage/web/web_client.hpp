@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<boost/asio/io_context.hpp>) || !__has_include(<openssl/ssl.h>)
-#error "penstock/storage/web/web_client.hpp needs Boost.Asio and OpenSSL: link penstock::http"
-#endif
-
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/http_options.hpp>
@@ -89,25 +85,14 @@ class client {
 
   /// Performs one call and waits for its end; throws if there is no answer. Not from the client's thread.
   void perform(call& what) {
-    struct waiting {
-      std::mutex mutex;
-      std::condition_variable changed;
-      bool over = false;
-      std::exception_ptr failed;
-    } state;
-    what.self = &state;
+    call_end end;
+    what.self = &end;
     what.done = [](void* self, call&, std::exception_ptr failed) noexcept {
-      auto& waits = *static_cast<waiting*>(self);
-      const std::scoped_lock lock(waits.mutex);
-      waits.failed = std::move(failed);
-      waits.over = true;
-      waits.changed.notify_one();
+      static_cast<call_end*>(self)->tell(std::move(failed));
     };
     call* const only = &what;
     submit({&only, 1});
-    std::unique_lock lock(state.mutex);
-    state.changed.wait(lock, [&] { return state.over; });
-    if (state.failed) std::rethrow_exception(state.failed);
+    end.wait();
   }
 
   /// Ends all calls that were submitted before: they end with errc::stopped, unless they just have.

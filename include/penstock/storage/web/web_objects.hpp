@@ -10,11 +10,11 @@
 #include <penstock/storage/http_error.hpp>
 #include <penstock/storage/http_options.hpp>
 #include <penstock/storage/reads/single_flight.hpp>
+#include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/url.hpp>
 #include <penstock/storage/web/object_reads.hpp>
 #include <penstock/storage/web/web_call.hpp>
 #include <penstock/storage/web/web_client.hpp>
-#include <penstock/storage/web/web_range.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -30,13 +30,6 @@
 
 namespace penstock::inline v0_1::detail::web {
 
-/// The objects of a storage: what errors call them, and where they are.
-struct object_list {
-  std::vector<std::string> names;  // without queries
-  std::vector<url> urls;
-  std::string pattern;
-};
-
 /// Reads ranges of objects through a client. What the first answer tells of an object, its size and its tag,
 /// holds for the session: a later answer that differs is an error.
 class objects : object_reads<objects, call> {
@@ -51,10 +44,16 @@ class objects : object_reads<objects, call> {
   };
 
  public:
-  objects(shared<const object_list> list, const http_options& options)
-      : list_(std::move(list)),
+  struct list {
+    std::vector<std::string> names;  // what errors call them: without queries
+    std::vector<url> urls;
+    std::string pattern;
+  };
+
+  objects(shared<const list> all, const http_options& options)
+      : list_(std::move(all)),
         answers_(list_->names.size()),
-        connections_(options.connections),
+        max_in_flight_(options.connections),
         headers_(options.headers),
         client_(std::in_place, options) {
     for (const url& one : list_->urls) client_->check_proxy(one);
@@ -87,8 +86,14 @@ class objects : object_reads<objects, call> {
     flight_.cancel();
     client_->refuse();
   }
-  [[nodiscard]] const counts& counted() const noexcept { return client_->counted(); }
-  [[nodiscard]] std::size_t connections() const noexcept { return connections_; }
+  [[nodiscard]] storage_counters counters() const noexcept {
+    const counts& counted = client_->counted();
+    return {.requests = counted.requests.load(),
+            .bytes = counted.bytes.load(),
+            .slow_downs = counted.slow_downs.load()};
+  }
+  [[nodiscard]] std::size_t max_in_flight() const noexcept { return max_in_flight_; }
+  [[nodiscard]] std::uint64_t connections() const noexcept { return client_->counted().connections.load(); }
 
  private:
   [[nodiscard]] const facts* known(object_id id) const noexcept {
@@ -211,10 +216,10 @@ class objects : object_reads<objects, call> {
     return !encoding.empty() && encoding != "identity";
   }
 
-  shared<const object_list> list_;
+  shared<const list> list_;
   fixed_array<std::atomic<const facts*>> answers_;
   single_flight flight_;
-  std::size_t connections_;
+  std::size_t max_in_flight_;
   std::vector<call::header> headers_;
   std::optional<client> client_;
 };

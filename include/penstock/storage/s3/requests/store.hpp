@@ -9,8 +9,7 @@
 #include <penstock/storage/s3/environment.hpp>
 #include <penstock/storage/s3/error_result.hpp>
 #include <penstock/storage/s3/profiles.hpp>
-#include <penstock/storage/s3/requests/checksum.hpp>
-#include <penstock/storage/s3/requests/own_copy.hpp>
+#include <penstock/storage/s3/requests/hash.hpp>
 #include <penstock/storage/s3/requests/store_call.hpp>
 #include <penstock/storage/s3/requests/web_http_call.hpp>
 #include <penstock/storage/s3_options.hpp>
@@ -81,25 +80,14 @@ class store {
   }
   /// Performs one call and waits for its end; throws if there is no answer. Not from the client's thread.
   void perform(store_call& what) {
-    struct waiting {
-      std::mutex mutex;
-      std::condition_variable changed;
-      bool over = false;
-      std::exception_ptr failed;
-    } state;
-    what.owner = &state;
-    what.ended = [](void* self, store_call&, std::exception_ptr failed) noexcept {
-      auto& waits = *static_cast<waiting*>(self);
-      const std::scoped_lock lock(waits.mutex);
-      waits.failed = std::move(failed);
-      waits.over = true;
-      waits.changed.notify_one();
+    web::call_end end;
+    what.owner = &end;
+    what.ended = [](void* owner, store_call&, std::exception_ptr failed) noexcept {
+      static_cast<web::call_end*>(owner)->tell(std::move(failed));
     };
     store_call* const only = &what;
     begin({&only, 1});
-    std::unique_lock lock(state.mutex);
-    state.changed.wait(lock, [&] { return state.over; });
-    if (state.failed) std::rethrow_exception(state.failed);
+    end.wait();
   }
 
   /// Ends all calls that have begun, with errc::stopped.

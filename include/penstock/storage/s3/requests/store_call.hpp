@@ -6,7 +6,7 @@
 #include <penstock/storage/s3/credentials.hpp>
 #include <penstock/storage/s3/endpoint.hpp>
 #include <penstock/storage/s3/error_result.hpp>
-#include <penstock/storage/s3/requests/http_answer.hpp>
+#include <penstock/storage/s3/requests/http_call.hpp>
 #include <penstock/storage/s3/requests/percent.hpp>
 #include <penstock/storage/s3/requests/web_http_call.hpp>
 #include <penstock/storage/web/web_call.hpp>
@@ -16,7 +16,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1::detail::s3 {

@@ -5,10 +5,10 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/resilience/retry_policy.hpp>
+#include <penstock/storage/s3/credential_cache.hpp>
 #include <penstock/storage/s3/multipart.hpp>
 #include <penstock/storage/s3/requests/dates.hpp>
 #include <penstock/storage/s3/requests/names.hpp>
-#include <penstock/storage/s3/requests/own_copy.hpp>
 #include <penstock/storage/s3/requests/store.hpp>
 #include <penstock/storage/s3/requests/store_call.hpp>
 #include <penstock/storage/s3/requests/web_http_call.hpp>

@@ -4,9 +4,6 @@
 #include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/s3/requests/object_list.hpp>
-#include <penstock/storage/s3/requests/stored_objects.hpp>
-#include <penstock/storage/s3_options.hpp>
 #include <penstock/storage/session_report.hpp>
 
 #include <cstdint>
@@ -15,11 +12,14 @@
 #include <string>
 #include <utility>
 
-namespace penstock::inline v0_1::detail {
+namespace penstock::inline v0_1::detail::web {
 
-/// What `s3` reads through: one request per read, and a second one only if an answer asks for it. Failures
-/// are not retried.
-class plain_s3 {
+/// What `http` and `s3` read through: one request per read, and a second one only if an answer asks for it.
+/// Failures are not retried. `Objects` are those of a session, made of a list and options.
+template <class Objects, class Options>
+class plain_objects {
+  using list = typename Objects::list;
+
  public:
   class session {
    public:
@@ -27,11 +27,17 @@ class plain_s3 {
     static constexpr bool has_latency = true;
 
     [[nodiscard]] std::uint64_t size(object_id id) const { return version(id).size; }
-    /// The object's size, and a hash of its ETag. Asked for once.
+    /// The object's size, and a hash of its ETag, or, over HTTP, of Last-Modified without one. Asked for
+    /// once.
     [[nodiscard]] object_version version(object_id id) const { return objects_->version(id); }
     /// See `expecting_session`.
-    [[nodiscard]] bool expect(object_id id, object_version what) const { return objects_->expect(id, what); }
-    /// See `tagging_session`.
+    [[nodiscard]] bool expect(object_id id, object_version what) const
+      requires requires(Objects& them) { them.expect(id, what); }
+    {
+      return objects_->expect(id, what);
+    }
+    /// See `tagging_session`: not for ETags that a server makes of the time and the size, as nginx and Apache
+    /// do.
     [[nodiscard]] bool tagged(object_id id) const { return objects_->tagged(id); }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       objects_->read(id, offset, into);
@@ -56,27 +62,21 @@ class plain_s3 {
     [[nodiscard]] std::uint64_t connections() const noexcept { return objects_->connections(); }
 
    private:
-    friend plain_s3;
-    explicit session(std::unique_ptr<s3::stored_objects> made) : objects_(std::move(made)) {}
+    friend plain_objects;
+    explicit session(std::unique_ptr<Objects> made) : objects_(std::move(made)) {}
 
-    std::unique_ptr<s3::stored_objects> objects_;
+    std::unique_ptr<Objects> objects_;
   };
 
-  plain_s3(shared<const s3::object_names> list, s3_options options)
-      : list_(std::move(list)), options_(std::move(options)) {}
+  plain_objects(shared<const list> all, Options options)
+      : list_(std::move(all)), options_(std::move(options)) {}
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
-  [[nodiscard]] session connect() const {
-    return session(std::make_unique<s3::stored_objects>(list_, options_));
-  }
+  [[nodiscard]] session connect() const { return session(std::make_unique<Objects>(list_, options_)); }
 
  private:
-  shared<const s3::object_names> list_;
-  s3_options options_;
+  shared<const list> list_;
+  Options options_;
 };
 
-static_assert(storage<plain_s3> && abandoning_session<plain_s3::session> &&
-                  latent_session<plain_s3::session> && reports<plain_s3::session>,
-              "plain_s3 is a storage that reads in the background");
-
-}  // namespace penstock::inline v0_1::detail
+}  // namespace penstock::inline v0_1::detail::web
