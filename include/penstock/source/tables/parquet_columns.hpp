@@ -8,7 +8,6 @@
 #include <penstock/storage/local/output_file.hpp>
 #include <penstock/storage/reads/arrow_errors.hpp>
 
-#include <array>
 #include <charconv>
 #include <concepts>
 #include <cstddef>
@@ -77,28 +76,7 @@ inline void check_arrow(const arrow::Status& done, errc code = errc::io) {
 
 /// The type that Arrow prints like this.
 [[nodiscard]] inline std::shared_ptr<arrow::DataType> parquet_type(std::string_view text) {
-  using arrow::TimeUnit;
-  const std::array<std::pair<std::string_view, std::shared_ptr<arrow::DataType>>, 18> flat{
-      {{"bool", arrow::boolean()},
-       {"int8", arrow::int8()},
-       {"int16", arrow::int16()},
-       {"int32", arrow::int32()},
-       {"int64", arrow::int64()},
-       {"uint8", arrow::uint8()},
-       {"uint16", arrow::uint16()},
-       {"uint32", arrow::uint32()},
-       {"uint64", arrow::uint64()},
-       {"float", arrow::float32()},
-       {"double", arrow::float64()},
-       {"string", arrow::utf8()},
-       {"binary", arrow::binary()},
-       {"date32[day]", arrow::date32()},
-       {"timestamp[ms]", arrow::timestamp(TimeUnit::MILLI)},
-       {"timestamp[us]", arrow::timestamp(TimeUnit::MICRO)},
-       {"timestamp[ns]", arrow::timestamp(TimeUnit::NANO)},
-       {"large_binary", arrow::large_binary()}}};
-  for (const auto& [name, type] : flat)
-    if (name == text) return type;
+  if (auto found = plain_arrow_type(text)) return found;
   const std::size_t open = text.find('<'), close = text.rfind('>');
   if (open != text.npos && close != text.npos && close > open) {
     const auto inner = parquet_type(text.substr(open + 1, close - open - 1));

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<arrow/csv/reader.h>)
-#error "penstock/source/text/csv_files.hpp needs Arrow C++: link penstock::arrow"
-#endif
-
 #include <penstock/base/shared.hpp>
 #include <penstock/core/arrow_column.hpp>
 #include <penstock/core/arrow_type.hpp>
@@ -17,29 +13,11 @@
 #include <penstock/source/files/known_files.hpp>
 #include <penstock/source/files/parallel.hpp>
 #include <penstock/source/tables/arrow_batch.hpp>
+#include <penstock/source/tables/arrow_cpp.hpp>
 #include <penstock/source/tables/arrow_import.hpp>
 #include <penstock/source/text/csv_rows.hpp>
 #include <penstock/storage/reads/arrow_errors.hpp>
 #include <penstock/storage/session_view.hpp>
-
-#ifdef __GNUC__
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wconversion"
-#pragma GCC diagnostic ignored "-Wshadow"
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#endif
-#include <arrow/array.h>
-#include <arrow/buffer.h>
-#include <arrow/c/bridge.h>
-#include <arrow/csv/options.h>
-#include <arrow/csv/reader.h>
-#include <arrow/io/memory.h>
-#include <arrow/record_batch.h>
-#include <arrow/table.h>
-#include <arrow/type.h>
-#ifdef __GNUC__
-#pragma GCC diagnostic pop
-#endif
 
 #include <algorithm>
 #include <cstddef>
@@ -151,32 +129,9 @@ inline void check_csv(const arrow::Status& done) {
 
 [[nodiscard]] inline std::shared_ptr<arrow::DataType> csv_type_of(const std::string& column,
                                                                   const std::string& name) {
-  const std::pair<std::string_view, std::shared_ptr<arrow::DataType>> known[] = {
-      {"bool", arrow::boolean()},
-      {"int8", arrow::int8()},
-      {"int16", arrow::int16()},
-      {"int32", arrow::int32()},
-      {"int64", arrow::int64()},
-      {"uint8", arrow::uint8()},
-      {"uint16", arrow::uint16()},
-      {"uint32", arrow::uint32()},
-      {"uint64", arrow::uint64()},
-      {"float", arrow::float32()},
-      {"double", arrow::float64()},
-      {"string", arrow::utf8()},
-      {"binary", arrow::binary()},
-      {"date32", arrow::date32()},
-      {"timestamp[s]", arrow::timestamp(arrow::TimeUnit::SECOND)},
-      {"timestamp[ms]", arrow::timestamp(arrow::TimeUnit::MILLI)},
-      {"timestamp[us]", arrow::timestamp(arrow::TimeUnit::MICRO)},
-      {"timestamp[ns]", arrow::timestamp(arrow::TimeUnit::NANO)}};
-  std::string all;
-  for (const auto& [called, type] : known) {
-    if (called == name) return type;
-    append(all, {all.empty() ? "" : ", ", called});
-  }
+  if (auto found = plain_arrow_type(name == "date32" ? "date32[day]" : name)) return found;
   throw error(errc::argument, {"csv_options::types: the column '", column, "' cannot be of the type '", name,
-                               "'; there are ", all});
+                               "'; there are bool, int8 to uint64, float, double, string, binary, date32 and timestamp[s], [ms], [us] or [ns]"});
 }
 
 inline std::shared_ptr<arrow::Table> csv_files::parse(std::string_view rows,
