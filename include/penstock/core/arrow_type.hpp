@@ -75,9 +75,9 @@ inline constexpr arrow_number arrow_number_of = [] {
                             : arrow_number::uint64;
 }();
 
-[[nodiscard]] constexpr bool is_real(arrow_number number) noexcept { return number >= arrow_number::float16; }
-
 namespace detail {
+
+[[nodiscard]] constexpr bool is_real(arrow_number number) noexcept { return number >= arrow_number::float16; }
 
 /// `work(T{})` with the type of a whole number, otherwise `otherwise()`.
 template <class Work, class Otherwise>

@@ -5,7 +5,6 @@
 
 #include <penstock/core/message.hpp>
 #include <penstock/observe/detail/recorded_run.hpp>
-#include <penstock/observe/detail/trace_text.hpp>
 
 #include <algorithm>
 #include <mutex>

@@ -99,7 +99,7 @@ PENSTOCK_INLINE bound_test::bound_test(const column_test& test, const arrow_type
   const arrow_type& type = type_of_values(given);
   const bool text = type.is_bytes() || (type.layout == arrow_layout::fixed && type.format.starts_with("w:"));
   const bool number = type.layout == arrow_layout::bits || type.number != arrow_number::none;
-  real_ = is_real(type.number);
+  real_ = detail::is_real(type.number);
   for (const column_constant& one : test.values()) {
     if (!text && !number)
       throw error(errc::argument, {"where compares no values of type ", type.text(), ", which the column '",
@@ -139,7 +139,7 @@ PENSTOCK_INLINE int bound_test::order_of(const arrow_cell& cell, const column_co
       return order_of_reals(static_cast<double>(number), value.real());
     return order_of_numbers(number < T{}, static_cast<std::uint64_t>(number), value.negative(), value.bits());
   };
-  if (is_real(cell.type().number))
+  if (detail::is_real(cell.type().number))
     return order_of_reals(detail::real_arrow_number(cell, sizeof(double)), value.real());
   return detail::with_whole_number(
       cell.type().number, [&]<class T>(T) { return whole(cell.number<T>()); },

@@ -14,7 +14,7 @@
 #include <penstock/storage/resilience/retried_session.hpp>
 #include <penstock/storage/sidecar.hpp>
 #include <penstock/storage/url.hpp>
-#include <penstock/storage/web/plain_objects.hpp>
+#include <penstock/storage/web/object_reads.hpp>
 #include <penstock/storage/web/web_objects.hpp>
 
 #include <cstdint>

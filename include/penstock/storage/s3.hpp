@@ -18,7 +18,7 @@
 #include <penstock/storage/s3/requests/stored_objects.hpp>
 #include <penstock/storage/s3_options.hpp>
 #include <penstock/storage/sidecar.hpp>
-#include <penstock/storage/web/plain_objects.hpp>
+#include <penstock/storage/web/object_reads.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -131,7 +131,8 @@ inline void check_csv(const arrow::Status& done) {
                                                                   const std::string& name) {
   if (auto found = plain_arrow_type(name == "date32" ? "date32[day]" : name)) return found;
   throw error(errc::argument, {"csv_options::types: the column '", column, "' cannot be of the type '", name,
-                               "'; there are bool, int8 to uint64, float, double, string, binary, date32 and timestamp[s], [ms], [us] or [ns]"});
+                               "'; there are bool, int8 to uint64, float, double, string, binary, date32 and "
+                               "timestamp[s], [ms], [us] or [ns]"});
 }
 
 inline std::shared_ptr<arrow::Table> csv_files::parse(std::string_view rows,
