@@ -293,8 +293,7 @@ class client {
   }
   /// Whether a header is for the host that was asked first alone.
   static bool is_secret(std::string_view name) {
-    std::string lower(name);
-    for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+    const std::string lower = proxies::lower(name);
     return lower == "authorization" || lower == "cookie" || lower.starts_with("x-amz-") ||
            lower.starts_with("x-goog-");
   }

@@ -9,6 +9,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/storage/s3/requests/http_call.hpp>
 #include <penstock/storage/s3/requests/percent.hpp>
+#include <penstock/storage/web/http_proxies.hpp>
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -113,13 +114,6 @@ using crc32 = reflected_crc<std::uint32_t, 0xEDB88320u>;
 using crc32c = reflected_crc<std::uint32_t, 0x82F63B78u>;
 using crc64nvme = reflected_crc<std::uint64_t, 0x9A6C9329AC4BC9B5u>;
 
-[[nodiscard]] inline std::string base64_of(std::span<const unsigned char> bytes) {
-  std::string line((bytes.size() + 2) / 3 * 4 + 1, '\0');  // EVP_EncodeBlock ends with a zero
-  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(line.data()), bytes.data(),
-                                   static_cast<int>(bytes.size()));
-  line.resize(static_cast<std::size_t>(size));
-  return line;
-}
 /// A CRC as headers have it: base64 of its bytes, the highest first.
 template <class Word>
 [[nodiscard]] std::string base64_of_crc(Word crc) {
