@@ -87,7 +87,7 @@ class mix_source
 
 namespace mistakes {
 
-struct mix_without_weights : about_expression_tag {
+struct mix_without_weights : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -95,7 +95,7 @@ struct mix_without_weights : about_expression_tag {
                   "proportions{...}, repeats{...} or choose{...}, and then the sources");
   }
 };
-struct mix_list_and_more : about_expression_tag {
+struct mix_list_and_more : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -103,7 +103,7 @@ struct mix_list_and_more : about_expression_tag {
                   "samples_per_epoch(n) and seed(n) stand behind it; put every source into it");
   }
 };
-struct mix_option_twice : about_expression_tag {
+struct mix_option_twice : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

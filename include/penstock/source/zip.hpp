@@ -28,7 +28,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct zip_needs_names : about_element_tag {
+struct zip_needs_names : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -36,7 +36,7 @@ struct zip_needs_names : about_element_tag {
                   "name for each source, as in zip<\"image\", \"label\">(images, labels)");
   }
 };
-struct zip_same_field : about_expression_tag {
+struct zip_same_field : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -44,7 +44,7 @@ struct zip_same_field : about_expression_tag {
                   "one name; give one name for each source, as in zip<\"left\", \"right\">(a, b)");
   }
 };
-struct zip_name_count : about_expression_tag {
+struct zip_name_count : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

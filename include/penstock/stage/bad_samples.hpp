@@ -16,7 +16,7 @@
 
 namespace penstock::inline v0_1::mistakes {
 
-struct two_bad_samples : about_expression_tag {
+struct two_bad_samples : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -24,7 +24,7 @@ struct two_bad_samples : about_expression_tag {
                   "them");
   }
 };
-struct replace_on_forward : about_expression_tag {
+struct replace_on_forward : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

@@ -19,7 +19,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct two_batches : about_expression_tag {
+struct two_batches : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -27,7 +27,7 @@ struct two_batches : about_expression_tag {
                   "size you want");
   }
 };
-struct batch_after_copy : about_expression_tag {
+struct batch_after_copy : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -35,7 +35,7 @@ struct batch_after_copy : about_expression_tag {
                   "batch(n) | pin_and_copy");
   }
 };
-struct discovered_without_collate : about_element_tag {
+struct discovered_without_collate : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -43,7 +43,7 @@ struct discovered_without_collate : about_element_tag {
                   "batch(n, ragged) or batch(n, pad_to_longest)");
   }
 };
-struct open_sample_in_batch : about_element_tag {
+struct open_sample_in_batch : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -51,7 +51,7 @@ struct open_sample_in_batch : about_element_tag {
                   "decode<field<...>> before it");
   }
 };
-struct not_batchable : about_element_tag {
+struct not_batchable : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -61,7 +61,7 @@ struct not_batchable : about_element_tag {
   }
 };
 
-struct eight_lengths : about_element_tag {
+struct eight_lengths : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -69,7 +69,7 @@ struct eight_lengths : about_element_tag {
                   "the maximum; give it fewer in a map(f) before batch");
   }
 };
-struct channels_first_of_other : about_element_tag {
+struct channels_first_of_other : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -79,7 +79,7 @@ struct channels_first_of_other : about_element_tag {
         "field that has them");
   }
 };
-struct pitched_scalar : about_element_tag {
+struct pitched_scalar : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -88,7 +88,7 @@ struct pitched_scalar : about_element_tag {
   }
 };
 
-struct padded_scalar : about_element_tag {
+struct padded_scalar : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -96,7 +96,7 @@ struct padded_scalar : about_element_tag {
                   "write collate<\"image\">(pad_to_largest) for the field that has images");
   }
 };
-struct fill_of_other_type : about_element_tag {
+struct fill_of_other_type : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

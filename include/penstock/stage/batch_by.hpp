@@ -24,7 +24,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct batch_by_without_positions : about_expression_tag {
+struct batch_by_without_positions : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -35,7 +35,7 @@ struct batch_by_without_positions : about_expression_tag {
   }
 };
 
-struct batch_by_without_numbers : about_expression_tag {
+struct batch_by_without_numbers : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(

@@ -17,7 +17,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct cells_need_columns : about_element_tag {
+struct cells_need_columns : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(

@@ -24,7 +24,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct decode_nothing : about_expression_tag {
+struct decode_nothing : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -32,7 +32,7 @@ struct decode_nothing : about_expression_tag {
                   "...> for some fields");
   }
 };
-struct codec_wants_bytes : about_element_tag {
+struct codec_wants_bytes : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -40,7 +40,7 @@ struct codec_wants_bytes : about_element_tag {
                   "decode, or use map(f)");
   }
 };
-struct decode_which_field : about_element_tag {
+struct decode_which_field : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -48,7 +48,7 @@ struct decode_which_field : about_element_tag {
                   "decode<field<\"name\", Codec>>");
   }
 };
-struct number_is_no_codec : about_expression_tag {
+struct number_is_no_codec : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -57,7 +57,7 @@ struct number_is_no_codec : about_expression_tag {
         "or floating_as<float> for a number in digits, npy<float> for an array, text for a text");
   }
 };
-struct not_a_codec : about_expression_tag {
+struct not_a_codec : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -74,7 +74,7 @@ template <class T>
 concept is_defined = requires { sizeof(T); };
 /// In the place of a codec that is only declared.
 template <class T>
-struct declared_codec : about_expression_tag {
+struct declared_codec : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(

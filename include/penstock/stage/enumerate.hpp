@@ -12,7 +12,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct enumerate_after_filter : about_expression_tag {
+struct enumerate_after_filter : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

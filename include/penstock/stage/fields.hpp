@@ -20,7 +20,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct fields_need_names : about_element_tag {
+struct fields_need_names : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

@@ -12,7 +12,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct predicate_not_bool : about_expression_tag {
+struct predicate_not_bool : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>, "penstock: filter's function must return bool");

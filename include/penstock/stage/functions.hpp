@@ -15,7 +15,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct mutable_function : about_expression_tag {
+struct mutable_function : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -25,7 +25,7 @@ struct mutable_function : about_expression_tag {
 };
 /// Shows in a compiler's message what the function receives, and what it expects.
 template <class Gets, class Wants>
-struct wrong_type : about_element_tag {
+struct wrong_type : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -33,7 +33,7 @@ struct wrong_type : about_element_tag {
                   "wants Wants, the types that this error names in wrong_type<Gets, Wants>");
   }
 };
-struct several_parameters : about_element_tag {
+struct several_parameters : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -43,7 +43,7 @@ struct several_parameters : about_element_tag {
         "map([](const auto& sample) { return f(get<\"a\">(sample), get<\"b\">(sample)); })");
   }
 };
-struct returns_nothing : about_expression_tag {
+struct returns_nothing : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>, "penstock: map's function returns nothing; return the value to pass on");

@@ -19,7 +19,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct keep_after_random : about_expression_tag {
+struct keep_after_random : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -27,7 +27,7 @@ struct keep_after_random : about_expression_tag {
                   "same in every epoch; move it before that stage");
   }
 };
-struct keep_after_enumerate : about_expression_tag {
+struct keep_after_enumerate : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -36,7 +36,7 @@ struct keep_after_enumerate : about_expression_tag {
         "place in the order, which would then be that of the first epoch; move it before that stage");
   }
 };
-struct keep_on_forward : about_expression_tag {
+struct keep_on_forward : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -44,7 +44,7 @@ struct keep_on_forward : about_expression_tag {
                   "sample whether it is kept or not; use a source with an index");
   }
 };
-struct keep_after_unbatch : about_expression_tag {
+struct keep_after_unbatch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -53,7 +53,7 @@ struct keep_after_unbatch : about_expression_tag {
         "unbatch");
   }
 };
-struct keep_over_mixed_epochs : about_expression_tag {
+struct keep_over_mixed_epochs : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -62,7 +62,7 @@ struct keep_over_mixed_epochs : about_expression_tag {
         "such as mix; write it in the plans that are joined, as in mix(a | keep_in_memory(limit), b)");
   }
 };
-struct keep_open_sample : about_element_tag {
+struct keep_open_sample : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -70,7 +70,7 @@ struct keep_open_sample : about_element_tag {
                   "to keep, as in fields<\"jpg\", \"cls\"> | keep_in_memory(limit)");
   }
 };
-struct keep_views : about_element_tag {
+struct keep_views : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -79,7 +79,7 @@ struct keep_views : about_element_tag {
                   "that own what they have, such as std::string");
   }
 };
-struct keep_without_limit : about_expression_tag {
+struct keep_without_limit : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(

@@ -37,7 +37,7 @@ struct load_options {
 
 namespace mistakes {
 
-struct load_without_path : about_element_tag {
+struct load_without_path : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

@@ -17,7 +17,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct map_batch_without_batch : about_expression_tag {
+struct map_batch_without_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -25,7 +25,7 @@ struct map_batch_without_batch : about_expression_tag {
                   "for single samples");
   }
 };
-struct map_batch_after_copy : about_expression_tag {
+struct map_batch_after_copy : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -33,7 +33,7 @@ struct map_batch_after_copy : about_expression_tag {
                   "batch(n) | map_batch(f) | pin_and_copy");
   }
 };
-struct wrong_argument_of_map_batch : about_element_tag {
+struct wrong_argument_of_map_batch : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -42,7 +42,7 @@ struct wrong_argument_of_map_batch : about_element_tag {
                   "columns.values() if samples are not records");
   }
 };
-struct returns_no_columns : about_element_tag {
+struct returns_no_columns : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(

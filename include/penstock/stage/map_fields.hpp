@@ -23,7 +23,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct places_unknown : about_expression_tag {
+struct places_unknown : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -33,7 +33,7 @@ struct places_unknown : about_expression_tag {
         "`using keeps_places = void;` if it moves no pixel");
   }
 };
-struct places_without_image : about_element_tag {
+struct places_without_image : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -43,7 +43,7 @@ struct places_without_image : about_element_tag {
   }
 };
 
-struct map_without_function : about_expression_tag {
+struct map_without_function : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

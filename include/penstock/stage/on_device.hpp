@@ -26,7 +26,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct on_device_before_copy : about_expression_tag {
+struct on_device_before_copy : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -34,7 +34,7 @@ struct on_device_before_copy : about_expression_tag {
                   "write batch(n) | pin_and_copy(cuda{}) before it, or map(f) before batch");
   }
 };
-struct on_device_of_host : about_expression_tag {
+struct on_device_of_host : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -42,7 +42,7 @@ struct on_device_of_host : about_expression_tag {
                   "pin_and_copy(cuda{}), or map(f) before batch");
   }
 };
-struct on_device_of_field_twice : about_expression_tag {
+struct on_device_of_field_twice : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -50,7 +50,7 @@ struct on_device_of_field_twice : about_expression_tag {
                   "order: on_device<\"jpg\">(f, g)");
   }
 };
-struct on_device_of_whole_record : about_element_tag {
+struct on_device_of_whole_record : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -58,7 +58,7 @@ struct on_device_of_whole_record : about_element_tag {
                   "write on_device<\"jpg\">(f)");
   }
 };
-struct on_device_draws_after_unbatch : about_expression_tag {
+struct on_device_draws_after_unbatch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -66,7 +66,7 @@ struct on_device_draws_after_unbatch : about_expression_tag {
                   "not know which piece of a sample they are; write map(f) between unbatch and batch");
   }
 };
-struct not_a_device_operation : about_element_tag {
+struct not_a_device_operation : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

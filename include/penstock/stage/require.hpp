@@ -11,7 +11,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct require_nothing : about_expression_tag {
+struct require_nothing : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

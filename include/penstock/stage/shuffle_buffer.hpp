@@ -15,14 +15,14 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct cursor_after_batch : about_expression_tag {
+struct cursor_after_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: shuffle_buffer mixes samples and stands after batch; move it before batch(n)");
   }
 };
-struct cursor_after_filter : about_expression_tag {
+struct cursor_after_filter : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -30,7 +30,7 @@ struct cursor_after_filter : about_expression_tag {
                   "before them");
   }
 };
-struct lost_by_shuffle_buffer : about_expression_tag {
+struct lost_by_shuffle_buffer : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

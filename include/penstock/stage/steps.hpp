@@ -14,7 +14,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct steps_without_batch : about_expression_tag {
+struct steps_without_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>, "penstock: steps(n) counts batches; write batch(b) before it");

@@ -14,7 +14,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct not_expandable : about_element_tag {
+struct not_expandable : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

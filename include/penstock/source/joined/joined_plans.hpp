@@ -27,7 +27,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct joins_no_source : about_expression_tag {
+struct joins_no_source : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -36,7 +36,7 @@ struct joins_no_source : about_expression_tag {
         "else; wrap a container in from(...)");
   }
 };
-struct joins_forward : about_expression_tag {
+struct joins_forward : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -44,7 +44,7 @@ struct joins_forward : about_expression_tag {
                   "be read forward; use a source with an index");
   }
 };
-struct joins_sharded : about_expression_tag {
+struct joins_sharded : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -52,14 +52,14 @@ struct joins_sharded : about_expression_tag {
                   "world) once, after it");
   }
 };
-struct joins_batched : about_expression_tag {
+struct joins_batched : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: batch inside mix, zip or concat, which join samples; write batch(n) after it");
   }
 };
-struct joins_cursor : about_expression_tag {
+struct joins_cursor : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -67,7 +67,7 @@ struct joins_cursor : about_expression_tag {
                   "shuffle(seed(7), window(w)) there, or shuffle_buffer after it");
   }
 };
-struct joins_filter : about_expression_tag {
+struct joins_filter : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -75,7 +75,7 @@ struct joins_filter : about_expression_tag {
                   "there are; write it after them");
   }
 };
-struct joins_annotation : about_expression_tag {
+struct joins_annotation : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -83,7 +83,7 @@ struct joins_annotation : about_expression_tag {
                   "prefetch, memory and the like apply to the whole run, write them after it");
   }
 };
-struct joins_bad_samples : about_expression_tag {
+struct joins_bad_samples : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -91,7 +91,7 @@ struct joins_bad_samples : about_expression_tag {
                   "whole run, write it after them");
   }
 };
-struct joins_nothing : about_expression_tag {
+struct joins_nothing : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>, "penstock: mix, zip and concat need at least one source to join");
@@ -206,7 +206,7 @@ inline constexpr bool plan_renumbers = renumbers(static_cast<const Plan*>(nullpt
 
 namespace mistakes {
 
-struct elements_differ : about_element_tag {
+struct elements_differ : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
