@@ -455,8 +455,7 @@ TEST_CASE("storage/s3: one of the reads that wait for credentials, or for an ans
   const auto ends_one = [&](const ps::s3_options& options, int waiting) {
     auto list = std::make_unique<ps::detail::s3::object_names>();
     list->names = {"s3://bucket/key"};
-    const ps::detail::web::plain_objects<ps::detail::s3::stored_objects, ps::s3_options> where(
-        ps::shared<const ps::detail::s3::object_names>(list.release()), options);
+    const ps::detail::plain_s3 where(ps::shared<const ps::detail::s3::object_names>(list.release()), options);
     const auto session = where.connect();
     std::string into(10, 'x');
     const ps::mutable_bytes place = std::as_writable_bytes(std::span(into));

@@ -14,9 +14,9 @@
 #include <penstock/storage/resilience/retried_session.hpp>
 #include <penstock/storage/sidecar.hpp>
 #include <penstock/storage/url.hpp>
-#include <penstock/storage/web/object_reads.hpp>
 #include <penstock/storage/web/web_objects.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -73,20 +73,19 @@ namespace penstock::inline v0_1 {
 /// Cost: a request is about ten small allocations in the session's thread, none in the caller's memory.
 /// Source: RFC 9110 and 9112.
 class http {
-  using plain = detail::web::plain_objects<detail::web::objects, http_options>;
-
  public:
   static constexpr std::string_view schemes[] = {"http", "https"};
 
   /// What a run reads through; see `background_session` and `latent_session`.
-  class session : public detail::retried_session<plain> {
+  class session : public detail::retried_session<detail::plain_http> {
    public:
     /// Connections opened so far.
     [[nodiscard]] std::uint64_t connections() const noexcept { return inside().connections(); }
 
    private:
     friend http;
-    session(const plain& where, const detail::retry_policy& policy) : retried_session(where, policy) {}
+    session(const detail::plain_http& where, const detail::retry_policy& policy)
+        : retried_session(where, policy) {}
   };
 
   explicit http(std::string_view pattern, http_options options = {})
@@ -99,7 +98,9 @@ class http {
   /// The URLs, without their queries.
   [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
   /// Throws errc::argument for a `ca_file` that cannot be used, and for proxies that are no URLs.
-  [[nodiscard]] session connect() const { return {plain(list_, options_), detail::policy_of(options_)}; }
+  [[nodiscard]] session connect() const {
+    return {detail::plain_http(list_, options_), detail::policy_of(options_)};
+  }
   /// See `sidecar_storage`; queries stay as they are.
   [[nodiscard]] http sidecars(sidecar which) const {
     std::vector<std::string> urls;

@@ -18,7 +18,6 @@
 #include <penstock/storage/s3/requests/stored_objects.hpp>
 #include <penstock/storage/s3_options.hpp>
 #include <penstock/storage/sidecar.hpp>
-#include <penstock/storage/web/object_reads.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -65,20 +64,19 @@ namespace penstock::inline v0_1 {
 /// request.
 /// Source: Amazon S3 API Reference.
 class s3 {
-  using plain = detail::web::plain_objects<detail::s3::stored_objects, s3_options>;
-
  public:
   static constexpr std::string_view schemes[] = {"s3"};
 
   /// What a run reads through; see `background_session` and `latent_session`.
-  class session : public detail::retried_session<plain> {
+  class session : public detail::retried_session<detail::plain_s3> {
    public:
     /// Connections opened so far.
     [[nodiscard]] std::uint64_t connections() const noexcept { return inside().connections(); }
 
    private:
     friend s3;
-    session(const plain& where, const detail::retry_policy& policy) : retried_session(where, policy) {}
+    session(const detail::plain_s3& where, const detail::retry_policy& policy)
+        : retried_session(where, policy) {}
   };
 
   explicit s3(std::string_view pattern, s3_options options = {})
@@ -103,7 +101,7 @@ class s3 {
   [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
   /// Throws errc::argument for a region, an endpoint, a profile or a `ca_file` that cannot be used.
   [[nodiscard]] session connect() const {
-    return {plain(list_, options_), detail::policy_of(options_.connection)};
+    return {detail::plain_s3(list_, options_), detail::policy_of(options_.connection)};
   }
   /// See `sidecar_storage`.
   [[nodiscard]] s3 sidecars(sidecar which) const {

@@ -225,3 +225,9 @@ class objects : object_reads<objects, call> {
 };
 
 }  // namespace penstock::inline v0_1::detail::web
+
+namespace penstock::inline v0_1::detail {
+
+using plain_http = web::plain_objects<web::objects, http_options>;
+
+}  // namespace penstock::inline v0_1::detail

@@ -347,3 +347,9 @@ class stored_objects : web::object_reads<stored_objects, store_call> {
 };
 
 }  // namespace penstock::inline v0_1::detail::s3
+
+namespace penstock::inline v0_1::detail {
+
+using plain_s3 = web::plain_objects<s3::stored_objects, s3_options>;
+
+}  // namespace penstock::inline v0_1::detail
