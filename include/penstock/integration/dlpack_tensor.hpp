@@ -5,7 +5,6 @@
 #include <penstock/core/tensor.hpp>
 #include <penstock/integration/dlpack_abi.hpp>
 
-#include <cstdint>
 #include <memory>
 #include <utility>
 

@@ -13,7 +13,6 @@
 #include <range/v3/view/transform.hpp>
 
 #include <algorithm>
-#include <cstdint>
 #include <iterator>
 
 /// Runs and epochs as range-v3 ranges.

@@ -7,7 +7,6 @@
 #include <penstock/observe/detail/recorded_run.hpp>
 
 #include <algorithm>
-#include <mutex>
 
 namespace penstock::inline v0_1 {
 

@@ -7,7 +7,6 @@
 #include <penstock/core/projection.hpp>
 
 #include <concepts>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -4,16 +4,10 @@
 #include <penstock/base/shared.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/source/files/values_file.hpp>
 
 #include <bit>
 #include <concepts>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

@@ -6,8 +6,6 @@
 #endif
 
 #include <penstock/base/name_list.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/source/dataset_format.hpp>
 #include <penstock/source/files/folder_names.hpp>
 #include <penstock/source/files/whole_file.hpp>
@@ -20,16 +18,10 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <system_error>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 #include <variant>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <system_error>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

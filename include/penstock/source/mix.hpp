@@ -1,25 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/fingerprint.hpp>
-#include <penstock/core/mistake.hpp>
-#include <penstock/core/position.hpp>
 #include <penstock/order/mixture.hpp>
 #include <penstock/order/weights.hpp>
-#include <penstock/source/concepts.hpp>
-#include <penstock/source/joined/joined_plans.hpp>
 #include <penstock/source/joined/joined_source.hpp>
 
 #include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

@@ -5,16 +5,7 @@
 #error "penstock/source/parquet_writer.hpp needs Arrow C++ with Parquet: link penstock::arrow"
 #endif
 
-#include <penstock/core/bytes.hpp>
 #include <penstock/source/tables/parquet_columns.hpp>
-
-#include <cstdint>
-#include <initializer_list>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

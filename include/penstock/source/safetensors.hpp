@@ -6,34 +6,15 @@
 #endif
 
 #include <penstock/base/name_list.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/half.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/tensor.hpp>
-#include <penstock/source/concepts.hpp>
-#include <penstock/source/dataset_format.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/mapped_paths.hpp>
 #include <penstock/source/rows/format_types.hpp>
-#include <penstock/source/rows/row_files.hpp>
 #include <penstock/source/rows/row_source.hpp>
 #include <penstock/source/rows/safetensors_header.hpp>
-#include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
-#include <penstock/storage/session_view.hpp>
 
-#include <algorithm>
 #include <bit>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

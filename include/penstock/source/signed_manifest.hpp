@@ -6,7 +6,6 @@
 #endif
 
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/storage/signature.hpp>
 

@@ -6,7 +6,6 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/half.hpp>
-#include <penstock/core/message.hpp>
 
 #include <algorithm>
 #include <charconv>

@@ -1,28 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/mistake.hpp>
 #include <penstock/core/name.hpp>
-#include <penstock/core/position.hpp>
-#include <penstock/core/projection.hpp>
 #include <penstock/core/record.hpp>
-#include <penstock/source/concepts.hpp>
-#include <penstock/source/joined/joined_plans.hpp>
 #include <penstock/source/joined/joined_source.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <span>
-#include <string>
-#include <string_view>
 #include <tuple>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

@@ -2,16 +2,12 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <concepts>
-#include <cstdint>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
 
 namespace penstock::inline v0_1::mistakes {

@@ -4,14 +4,10 @@
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/collate.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/shape_class.hpp>
 #include <penstock/order/tail.hpp>
 
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <type_traits>
 

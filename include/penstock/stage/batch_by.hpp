@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/any_count.hpp>
-#include <penstock/core/collate.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/mistake.hpp>
-#include <penstock/core/pipe.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/cost_cut.hpp>
 #include <penstock/order/order_chain.hpp>
 #include <penstock/order/step_cut.hpp>
-#include <penstock/order/tail.hpp>
 #include <penstock/stage/batch.hpp>
 
 #include <concepts>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <type_traits>
 #include <utility>
 
 namespace penstock::inline v0_1 {

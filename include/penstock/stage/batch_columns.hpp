@@ -12,8 +12,6 @@
 #include <penstock/core/uneven_views.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <span>
 #include <type_traits>
 #include <vector>

@@ -8,9 +8,6 @@
 #include <penstock/core/part.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <string>
-#include <string_view>
 #include <type_traits>
 
 namespace penstock::inline v0_1 {

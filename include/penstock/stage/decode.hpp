@@ -2,23 +2,12 @@
 #pragma once
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/open_sample.hpp>
 #include <penstock/core/pack.hpp>
-#include <penstock/core/pipe.hpp>
-#include <penstock/core/projection.hpp>
 #include <penstock/stage/fields.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 #include <iterator>
-#include <string>
-#include <string_view>
 #include <tuple>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

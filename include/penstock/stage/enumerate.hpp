@@ -3,7 +3,6 @@
 
 #include <penstock/core/pipe.hpp>
 
-#include <cstdint>
 #include <string_view>
 #include <type_traits>
 #include <utility>

@@ -3,11 +3,6 @@
 
 #include <penstock/stage/map.hpp>
 
-#include <concepts>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-
 namespace penstock::inline v0_1 {
 
 namespace mistakes {

@@ -6,8 +6,6 @@
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/pack.hpp>
 
-#include <concepts>
-#include <type_traits>
 #include <utility>
 
 /// How `map` and `filter` call the functions that they are given.

@@ -5,13 +5,9 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/cached_form.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/evaluation/sample_cache_node.hpp>
 
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 

@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/codec/concepts.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/element.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/name.hpp>
 #include <penstock/core/part.hpp>
-#include <penstock/core/pipe.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/stage/decode.hpp>
 #include <penstock/storage/concepts.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {

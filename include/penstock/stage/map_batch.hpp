@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/pipe.hpp>
-#include <penstock/core/random.hpp>
 #include <penstock/run/mapping/batch_maps.hpp>
 #include <penstock/stage/batch_columns.hpp>
 #include <penstock/stage/map.hpp>
-
-#include <concepts>
-#include <cstdint>
-#include <string_view>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

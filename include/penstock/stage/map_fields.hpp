@@ -3,21 +3,8 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/mapped_field.hpp>
-#include <penstock/core/open_sample.hpp>
-#include <penstock/core/pack.hpp>
-#include <penstock/core/pipe.hpp>
 #include <penstock/stage/field_roles.hpp>
-#include <penstock/stage/function_chain.hpp>
-#include <penstock/stage/functions.hpp>
 #include <penstock/stage/map.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

@@ -7,19 +7,11 @@
 #include <penstock/core/name.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/core/pipe.hpp>
-#include <penstock/core/plan.hpp>
-#include <penstock/core/record.hpp>
-#include <penstock/core/tensor.hpp>
 #include <penstock/device/concepts.hpp>
 #include <penstock/run/mapping/device_works.hpp>
 #include <penstock/stage/batch_columns.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
 namespace penstock::inline v0_1 {

@@ -4,12 +4,7 @@
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/any_seed.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
-
-#include <cstdint>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 

@@ -5,8 +5,6 @@
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/tensor.hpp>
 
-#include <cstddef>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 

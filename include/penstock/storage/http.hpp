@@ -5,26 +5,10 @@
 #error "penstock/storage/http.hpp needs Boost.Beast and OpenSSL: link penstock::http"
 #endif
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/storage/braces.hpp>
-#include <penstock/storage/concepts.hpp>
-#include <penstock/storage/http_options.hpp>
 #include <penstock/storage/resilience/retried_session.hpp>
 #include <penstock/storage/sidecar.hpp>
-#include <penstock/storage/url.hpp>
 #include <penstock/storage/web/web_objects.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

@@ -10,8 +10,6 @@
 #include <penstock/run/feed/position_buffer.hpp>
 #include <penstock/run/state.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>

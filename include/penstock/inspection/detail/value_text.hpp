@@ -3,20 +3,13 @@
 
 #include <penstock/core/arrow_column.hpp>
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/half.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/core/tensor.hpp>
 
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <tuple>
-#include <type_traits>
 
 /// Values as text for people: numbers as numbers, with their type, their shape and the first few.
 namespace penstock::inline v0_1::detail {

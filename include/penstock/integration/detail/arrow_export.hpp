@@ -5,8 +5,6 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/tensor.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>

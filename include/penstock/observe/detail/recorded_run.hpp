@@ -7,13 +7,8 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <mutex>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 

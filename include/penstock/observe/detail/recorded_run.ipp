@@ -4,8 +4,6 @@
 #include <penstock/observe/detail/recorded_run.hpp>
 
 #include <penstock/base/flat_json.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <unistd.h>

@@ -1,27 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/core/pipe.hpp>
-#include <penstock/core/plan.hpp>
-#include <penstock/core/projection.hpp>
-#include <penstock/evaluation/parts.hpp>
 #include <penstock/order/concepts.hpp>
-#include <penstock/source/concepts.hpp>
 #include <penstock/source/joined/plan_reader.hpp>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
-#include <penstock/core/pack.hpp>
 #include <penstock/source/dataset_format.hpp>
 
-#include <cstdint>
 #include <variant>
 
 /// What formats of numbers have in common: a source for each type.

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/source/dataset_format.hpp>
 #include <penstock/source/idx.hpp>
-#include <penstock/source/rows/idx_file.hpp>
 
 /// IDX files among what is listed, for the formats that read them.
 namespace penstock::inline v0_1::detail {

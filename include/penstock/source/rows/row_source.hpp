@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/tensor.hpp>
 #include <penstock/source/record_files.hpp>
 #include <penstock/source/rows/row_files.hpp>
-#include <penstock/storage/concepts.hpp>
-#include <penstock/storage/session_view.hpp>
-
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
 
 namespace penstock::inline v0_1::detail {
 

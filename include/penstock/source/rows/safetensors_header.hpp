@@ -14,13 +14,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
 #include <limits>
 #include <map>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -2,15 +2,7 @@
 #pragma once
 
 #include <penstock/codec/npy.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/source/rows/row_files.hpp>
-#include <penstock/storage/concepts.hpp>
-#include <penstock/storage/session_view.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <type_traits>
 
 namespace penstock::inline v0_1::detail {
 

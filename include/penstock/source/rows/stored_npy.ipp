@@ -5,8 +5,6 @@
 
 #include <penstock/codec/layouts/npy_header.hpp>
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
-#include <penstock/source/rows/row_files.hpp>
 #include <penstock/source/rows/stored_npy.hpp>
-#include <penstock/storage/concepts.hpp>
-#include <penstock/storage/session_view.hpp>
-
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
 
 /// The members of numpy's npz files that lie there uncompressed.
 namespace penstock::inline v0_1::detail {

@@ -6,12 +6,9 @@
 #include <penstock/base/name_list.hpp>
 #include <penstock/codec/layouts/zip_archive.hpp>
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <optional>
-#include <string>
 
 namespace penstock::inline v0_1::detail {
 

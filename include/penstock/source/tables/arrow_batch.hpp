@@ -7,9 +7,6 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 
-#include <cstdint>
-#include <memory>
-#include <string_view>
 #include <vector>
 
 namespace penstock::inline v0_1::detail {

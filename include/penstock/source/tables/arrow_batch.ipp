@@ -5,18 +5,12 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/half.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/tables/arrow_union.hpp>
 
 #include <algorithm>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <memory>
-#include <string_view>
-#include <utility>
 
 namespace penstock::inline v0_1::detail {
 

@@ -3,16 +3,9 @@
 
 #include <penstock/base/shared.hpp>
 #include <penstock/core/arrow_abi.hpp>
-#include <penstock/core/arrow_column.hpp>
-#include <penstock/core/arrow_type.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/source/tables/arrow_member.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <vector>
 
 namespace penstock::inline v0_1::detail {

@@ -3,14 +3,8 @@
 
 #include <penstock/source/tables/arrow_import.hpp>
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/to_size.hpp>
-
-#include <initializer_list>
 #include <limits>
 #include <system_error>
-#include <utility>
 
 // Source: Arrow, "The Arrow C data interface" and "The Arrow C stream interface".
 namespace penstock::inline v0_1::detail {

@@ -5,12 +5,9 @@
 #include <penstock/core/arrow_type.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
-#include <cstdint>
 #include <cstring>
-#include <string_view>
 
 namespace penstock::inline v0_1::detail {
 

@@ -4,7 +4,6 @@
 #include <penstock/source/tables/arrow_union.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/source/tables/table_facts.hpp>
 
 #include <algorithm>

@@ -4,7 +4,6 @@
 #include <penstock/source/tables/avro_record.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <bit>

@@ -2,14 +2,8 @@
 #pragma once
 
 #include <penstock/base/owned.hpp>
-#include <penstock/base/shared.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/source/files/shared_loop.hpp>
 #include <penstock/source/tables/arrow_batch.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
 
 namespace penstock::inline v0_1::detail {
 

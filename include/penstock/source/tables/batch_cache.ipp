@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 

@@ -4,11 +4,9 @@
 #include <penstock/source/tables/deletion_vector.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <algorithm>
-#include <span>
 
 namespace penstock::inline v0_1::detail {
 

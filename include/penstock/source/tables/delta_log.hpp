@@ -1,37 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/source/files/json_description.hpp>
-#include <penstock/source/files/parallel.hpp>
-#include <penstock/source/tables/arrow_cpp.hpp>
 #include <penstock/source/tables/delta_table.hpp>
-#include <penstock/source/tables/hive_path.hpp>
 #include <penstock/source/tables/parquet_input.hpp>
-#include <penstock/source/tables/table_objects.hpp>
-#include <penstock/storage/session_view.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <array>
-#include <charconv>
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
-#include <map>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <system_error>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 

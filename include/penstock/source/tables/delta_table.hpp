@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/arrow_type.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
@@ -14,7 +11,6 @@
 #include <penstock/source/tables/hive_path.hpp>
 #include <penstock/source/tables/table_facts.hpp>
 #include <penstock/source/tables/table_objects.hpp>
-#include <penstock/storage/session_view.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -22,15 +18,8 @@
 #include <array>
 #include <charconv>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <map>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 

@@ -5,10 +5,7 @@
 #include <penstock/core/compiled.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <string_view>
 
 namespace penstock::inline v0_1::detail {
 

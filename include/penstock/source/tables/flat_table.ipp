@@ -4,7 +4,6 @@
 #include <penstock/source/tables/flat_table.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
 namespace penstock::inline v0_1::detail {

@@ -4,7 +4,6 @@
 #include <penstock/source/tables/hive_path.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/tables/table_facts.hpp>

@@ -1,34 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/source/files/parallel.hpp>
-#include <penstock/source/tables/arrow_cpp.hpp>
 #include <penstock/source/tables/avro_file.hpp>
 #include <penstock/source/tables/deletion_vector.hpp>
 #include <penstock/source/tables/iceberg_metadata.hpp>
-#include <penstock/source/tables/iceberg_schema.hpp>
-#include <penstock/source/tables/parquet_input.hpp>
 #include <penstock/source/tables/parquet_load.hpp>
-#include <penstock/source/tables/table_objects.hpp>
-#include <penstock/storage/session_view.hpp>
 
 #include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <charconv>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 

@@ -1,28 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/arrow_type.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/random.hpp>
-#include <penstock/source/files/hash_bytes.hpp>
-#include <penstock/source/files/json_description.hpp>
 #include <penstock/source/tables/iceberg_files.hpp>
-#include <penstock/source/tables/iceberg_metadata.hpp>
-#include <penstock/source/tables/table_facts.hpp>
 
 #include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 

@@ -2,24 +2,11 @@
 #pragma once
 
 #include <penstock/base/owned.hpp>
-#include <penstock/base/shared.hpp>
-#include <penstock/core/arrow_column.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/compiled.hpp>
-#include <penstock/core/projection.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/files/known_files.hpp>
 #include <penstock/source/tables/arrow_batch.hpp>
 #include <penstock/source/tables/arrow_union.hpp>
 #include <penstock/source/tables/ipc_file.hpp>
-#include <penstock/storage/session_view.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 

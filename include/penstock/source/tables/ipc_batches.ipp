@@ -5,22 +5,15 @@
 
 #include <penstock/base/fixed_array.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/loaded_once.hpp>
-#include <penstock/source/tables/arrow_batch.hpp>
 #include <penstock/source/tables/batch_cache.hpp>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <map>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
 
 // Source: Arrow, "Arrow columnar format", "Serialization and interprocess communication (IPC)".
 namespace penstock::inline v0_1::detail {

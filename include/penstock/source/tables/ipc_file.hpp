@@ -2,17 +2,11 @@
 #pragma once
 
 #include <penstock/core/arrow_type.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/source/tables/flat_table.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <string_view>
 #include <vector>
 
 namespace penstock::inline v0_1::detail {

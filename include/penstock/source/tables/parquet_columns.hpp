@@ -3,20 +3,13 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/source/tables/arrow_cpp.hpp>
 #include <penstock/storage/local/output_file.hpp>
 #include <penstock/storage/reads/arrow_errors.hpp>
 
 #include <charconv>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <optional>
-#include <span>
-#include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>

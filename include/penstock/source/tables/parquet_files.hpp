@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/arrow_column.hpp>
-#include <penstock/core/arrow_type.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/known_files.hpp>
 #include <penstock/source/files/parallel.hpp>
-#include <penstock/source/tables/arrow_batch.hpp>
-#include <penstock/source/tables/arrow_cpp.hpp>
 #include <penstock/source/tables/arrow_import.hpp>
 #include <penstock/source/tables/arrow_union.hpp>
 #include <penstock/source/tables/batch_cache.hpp>
@@ -21,20 +13,9 @@
 #include <penstock/source/tables/parquet_input.hpp>
 #include <penstock/source/tables/table_facts.hpp>
 #include <penstock/source/where.hpp>
-#include <penstock/storage/session_view.hpp>
 
-#include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
-#include <map>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 

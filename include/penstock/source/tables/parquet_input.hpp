@@ -11,12 +11,8 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <cstddef>
-#include <cstdint>
 #include <exception>
-#include <memory>
 #include <mutex>
-#include <string>
 #include <utility>
 
 namespace penstock::inline v0_1::detail {

@@ -1,29 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/arrow_column.hpp>
-#include <penstock/core/arrow_type.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/random.hpp>
-#include <penstock/source/files/parallel.hpp>
-#include <penstock/source/tables/arrow_cpp.hpp>
 #include <penstock/source/tables/parquet_files.hpp>
-#include <penstock/source/tables/parquet_input.hpp>
-#include <penstock/source/where.hpp>
-#include <penstock/storage/session_view.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 

@@ -1,36 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/arrow_column.hpp>
-#include <penstock/core/arrow_type.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/to_size.hpp>
-#include <penstock/source/files/shared_loop.hpp>
-#include <penstock/source/tables/arrow_batch.hpp>
-#include <penstock/source/tables/arrow_cpp.hpp>
-#include <penstock/source/tables/arrow_import.hpp>
-#include <penstock/source/tables/batch_cache.hpp>
 #include <penstock/source/tables/parquet_files.hpp>
-#include <penstock/source/tables/parquet_input.hpp>
-#include <penstock/source/tables/table_facts.hpp>
-#include <penstock/storage/session_view.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <exception>
 #include <limits>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 

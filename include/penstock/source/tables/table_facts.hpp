@@ -4,7 +4,6 @@
 #include <penstock/core/arrow_type.hpp>
 #include <penstock/core/compiled.hpp>
 
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>

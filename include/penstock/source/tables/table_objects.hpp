@@ -7,12 +7,8 @@
 #include <penstock/storage/session_view.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>

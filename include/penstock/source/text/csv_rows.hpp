@@ -3,7 +3,6 @@
 
 #include <penstock/core/cpp20.hpp>
 
-#include <cstddef>
 #include <string_view>
 
 namespace penstock::inline v0_1::detail {

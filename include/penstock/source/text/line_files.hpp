@@ -8,8 +8,6 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string>

@@ -6,13 +6,11 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/known_formats.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/packed_format.hpp>
 #include <penstock/source/files/stored_files.hpp>
 
 #include <algorithm>
-#include <string>
 
 namespace penstock::inline v0_1::detail {
 

@@ -9,14 +9,9 @@
 #include <penstock/storage/s3/credentials.hpp>
 #include <penstock/storage/s3/requests/dates.hpp>
 
-#include <algorithm>
-#include <chrono>
 #include <condition_variable>
-#include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
-#include <utility>
 
 namespace penstock::inline v0_1::detail::s3 {
 

@@ -10,11 +10,7 @@
 
 #include <array>
 #include <cstdlib>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

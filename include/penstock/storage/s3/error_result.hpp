@@ -5,20 +5,11 @@
 #error "penstock/storage/s3/error_result.hpp needs pugixml: link penstock::s3"
 #endif
 
-#include <penstock/core/error.hpp>
-#include <penstock/storage/http_error.hpp>
 #include <penstock/storage/s3/requests/dates.hpp>
 #include <penstock/storage/s3/requests/http_call.hpp>
-#include <penstock/storage/s3/requests/percent.hpp>
 #include <penstock/storage/s3/requests/xml.hpp>
 
-#include <algorithm>
 #include <array>
-#include <chrono>
-#include <cstddef>
-#include <optional>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 

@@ -7,17 +7,9 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/storage/s3/environment.hpp>
-#include <penstock/storage/s3/requests/http_call.hpp>
-#include <penstock/storage/s3/requests/percent.hpp>
 
 #include <cerrno>
-#include <cstddef>
 #include <fstream>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail::s3 {
 

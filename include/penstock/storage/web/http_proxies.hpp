@@ -6,7 +6,6 @@
 #endif
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/storage/http_error.hpp>
 #include <penstock/storage/url.hpp>
 
@@ -16,13 +15,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdlib>
-#include <initializer_list>
 #include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1::detail {
 

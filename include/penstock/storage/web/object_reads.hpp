@@ -4,19 +4,12 @@
 #include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_report.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <limits>
-#include <memory>
 #include <optional>
-#include <span>
-#include <string>
-#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1::detail::web {

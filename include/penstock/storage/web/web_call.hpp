@@ -3,22 +3,16 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/storage/http_error.hpp>
 #include <penstock/storage/url.hpp>
 #include <penstock/storage/web/web_boost.hpp>
 
 #include <chrono>
 #include <condition_variable>
-#include <cstddef>
-#include <cstdint>
 #include <ctime>
 #include <exception>
-#include <initializer_list>
 #include <mutex>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

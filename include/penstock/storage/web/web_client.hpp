@@ -1,32 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/storage/http_options.hpp>
-#include <penstock/storage/web/http_proxies.hpp>
-#include <penstock/storage/web/web_boost.hpp>
-#include <penstock/storage/web/web_call.hpp>
 #include <penstock/storage/web/web_exchange.hpp>
 
-#include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <deque>
-#include <exception>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <span>
 #include <stop_token>
-#include <string>
-#include <string_view>
 #include <thread>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail::web {
 

@@ -5,28 +5,10 @@
 #error "penstock/storage/web/web_exchange.hpp needs Boost.Beast and OpenSSL: link penstock::http"
 #endif
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/core/version.hpp>
-#include <penstock/storage/web/http_proxies.hpp>
 #include <penstock/storage/web/web_answer_reader.hpp>
-#include <penstock/storage/web/web_boost.hpp>
-#include <penstock/storage/web/web_call.hpp>
 #include <penstock/storage/web/web_connection.hpp>
-
-#include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <exception>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
 
 namespace penstock::inline v0_1::detail::web {
 

@@ -2,31 +2,11 @@
 #pragma once
 
 #include <penstock/base/fixed_array.hpp>
-#include <penstock/base/shared.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
-#include <penstock/storage/concepts.hpp>
-#include <penstock/storage/http_error.hpp>
-#include <penstock/storage/http_options.hpp>
 #include <penstock/storage/reads/single_flight.hpp>
 #include <penstock/storage/storage_counters.hpp>
-#include <penstock/storage/url.hpp>
 #include <penstock/storage/web/object_reads.hpp>
-#include <penstock/storage/web/web_call.hpp>
 #include <penstock/storage/web/web_client.hpp>
-
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <exception>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail::web {
 

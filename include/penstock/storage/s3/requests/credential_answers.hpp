@@ -5,32 +5,14 @@
 #error "penstock/storage/s3/requests/credential_answers.hpp needs nlohmann-json: link penstock::s3"
 #endif
 
-#include <penstock/core/error.hpp>
 #include <penstock/storage/resilience/retry_policy.hpp>
 #include <penstock/storage/s3/aws_signature.hpp>
-#include <penstock/storage/s3/credentials.hpp>
 #include <penstock/storage/s3/endpoint.hpp>
-#include <penstock/storage/s3/environment.hpp>
 #include <penstock/storage/s3/error_result.hpp>
-#include <penstock/storage/s3/profiles.hpp>
-#include <penstock/storage/s3/requests/dates.hpp>
-#include <penstock/storage/s3/requests/http_call.hpp>
-#include <penstock/storage/s3/requests/xml.hpp>
-#include <penstock/storage/url.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <arpa/inet.h>
-
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail::s3 {
 

@@ -6,24 +6,15 @@
 #endif
 
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/storage/s3/requests/http_call.hpp>
-#include <penstock/storage/s3/requests/percent.hpp>
 #include <penstock/storage/web/http_proxies.hpp>
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/sha.h>
 
-#include <array>
 #include <bit>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1::detail::s3 {
 

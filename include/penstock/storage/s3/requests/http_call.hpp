@@ -6,11 +6,7 @@
 #include <penstock/storage/url.hpp>
 
 #include <chrono>
-#include <cstddef>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 namespace penstock::inline v0_1::detail::s3 {

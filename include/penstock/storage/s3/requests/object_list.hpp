@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/resilience/retry_policy.hpp>
 #include <penstock/storage/s3/list_result.hpp>
-#include <penstock/storage/s3/requests/names.hpp>
 #include <penstock/storage/s3/requests/store.hpp>
-#include <penstock/storage/s3/requests/store_call.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <span>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <vector>
 
 namespace penstock::inline v0_1::detail::s3 {
 

@@ -1,35 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
-#include <penstock/storage/s3/aws_signature.hpp>
 #include <penstock/storage/s3/credential_cache.hpp>
 #include <penstock/storage/s3/credential_chain.hpp>
-#include <penstock/storage/s3/endpoint.hpp>
-#include <penstock/storage/s3/environment.hpp>
-#include <penstock/storage/s3/error_result.hpp>
-#include <penstock/storage/s3/profiles.hpp>
-#include <penstock/storage/s3/requests/hash.hpp>
 #include <penstock/storage/s3/requests/store_call.hpp>
-#include <penstock/storage/s3/requests/web_http_call.hpp>
 #include <penstock/storage/s3_options.hpp>
-#include <penstock/storage/web/web_client.hpp>
 
-#include <atomic>
-#include <condition_variable>
-#include <cstdint>
-#include <exception>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
 #include <random>
-#include <span>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail::s3 {
 

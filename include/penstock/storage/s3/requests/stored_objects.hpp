@@ -2,37 +2,12 @@
 #pragma once
 
 #include <penstock/base/fixed_array.hpp>
-#include <penstock/base/shared.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/storage/concepts.hpp>
 #include <penstock/storage/reads/single_flight.hpp>
 #include <penstock/storage/retrying.hpp>
-#include <penstock/storage/s3/requests/hash.hpp>
 #include <penstock/storage/s3/requests/object_list.hpp>
-#include <penstock/storage/s3/requests/store.hpp>
-#include <penstock/storage/s3/requests/store_call.hpp>
-#include <penstock/storage/s3_options.hpp>
 #include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/web/object_reads.hpp>
-#include <penstock/storage/web/web_call.hpp>
-
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail::s3 {
 

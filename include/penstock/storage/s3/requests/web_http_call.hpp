@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
-#include <penstock/storage/http_options.hpp>
 #include <penstock/storage/s3/requests/http_call.hpp>
-#include <penstock/storage/web/web_call.hpp>
 #include <penstock/storage/web/web_client.hpp>
-
-#include <algorithm>
-#include <chrono>
-#include <exception>
-#include <mutex>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail::s3 {
 
