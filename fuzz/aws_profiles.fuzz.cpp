@@ -2,7 +2,7 @@
 
 // A file of profiles as ~/.aws/config and ~/.aws/credentials are: [file]
 
-#include <penstock/storage/s3/requests/ini.hpp>
+#include <penstock/storage/s3/profiles.hpp>
 
 #include "support/fuzz.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <penstock/storage/http_error.hpp>
 #include <penstock/storage/web/web_answer_reader.hpp>
-#include <penstock/storage/web/web_range.hpp>
+#include <penstock/storage/web/web_call.hpp>
 
 #include "support/fuzz.hpp"
 

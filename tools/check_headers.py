@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The header lists of include/penstock/CMakeLists.txt against the tree; files of kernels (*.cuh) are on them, too.
 
-A header belongs to the component that its __has_include guard names, and to core if it has no guard. Each header
+A header belongs to the component that its __has_include guard names. Without one it belongs to core, or, if it is no part
+of the interface, to the component of what it includes. Each header
 reaches core/cpp20.hpp before anything else.
 `--write` brings the lists up to date.
 """

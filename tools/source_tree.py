@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Shared by the checks: where things are, and how a header is read."""
 
+import functools
 import pathlib
 import re
 import shlex
@@ -89,10 +90,17 @@ def is_detail(name):
     return "/detail/" in name or name.startswith(tuple(f"{folder}/" for folder in INNER))
 
 
+@functools.cache
 def component_of(path):
-    """The component that a header names in its __has_include guard; core if it has none."""
+    """The component that a header names in its __has_include guard. A header that is no part of the interface needs no
+    guard where one that it includes has it: it belongs to the component of those, or to core."""
     found = GUARD.search(path.read_text(encoding="utf-8"))
-    return found.group(1) if found else "core"
+    if found or not is_detail(relative(path)):
+        return found.group(1) if found else "core"
+    included = [PENSTOCK / what.removeprefix("penstock/") for _, _, what in includes(path)
+                if what.startswith("penstock/") and what.endswith(".hpp")]
+    of = {component_of(one) for one in included if one.exists()} - {"core"}
+    return next((one for one in sorted(of) if of <= {one, *NEEDS.get(one, ())}), "core")
 
 
 def includes(path):

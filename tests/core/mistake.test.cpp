@@ -21,8 +21,7 @@ namespace ps = penstock;
 
 namespace mistake_test {
 
-struct needs_a_number {
-  using penstock_mistake = ps::about_element_tag;
+struct needs_a_number : ps::about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(ps::never<Reached>, "halve: the element is no number; write map(f) before it");

@@ -17,7 +17,7 @@
 #include <penstock/stage/prefetch.hpp>
 #include <penstock/stage/watchdog.hpp>
 #include <penstock/stage/workers.hpp>
-#include <penstock/storage/s3/requests/checksum.hpp>
+#include <penstock/storage/s3/requests/hash.hpp>
 
 #include "support/catch.hpp"
 #include "support/deadline.hpp"

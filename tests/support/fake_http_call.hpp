@@ -2,7 +2,6 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
-#include <penstock/storage/s3/requests/http_answer.hpp>
 #include <penstock/storage/s3/requests/http_call.hpp>
 
 #include <cstddef>

@@ -4,8 +4,6 @@
 #include <penstock/core/bytes.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 
 namespace penstock::inline v0_1::detail {

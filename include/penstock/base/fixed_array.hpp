@@ -3,11 +3,9 @@
 
 #include <penstock/core/cpp20.hpp>
 
-#include <cstddef>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A fixed number of values that never move: like std::unique_ptr<T[]>, but ten times faster to
 /// compile.
@@ -32,5 +30,4 @@ class fixed_array {
   T* values_ = nullptr;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

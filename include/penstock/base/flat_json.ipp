@@ -3,8 +3,6 @@
 
 #include <penstock/base/flat_json.hpp>
 
-#include <penstock/core/message.hpp>
-
 #include <charconv>
 #include <system_error>
 

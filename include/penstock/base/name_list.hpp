@@ -6,8 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Adds a name from a file to a list for a message. The list stays short, however many names the
 /// file has.
@@ -20,5 +19,4 @@ inline void list_name(std::string& list, std::string_view name) {
     list += ", ...";
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

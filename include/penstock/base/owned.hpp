@@ -5,8 +5,7 @@
 
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Owns one object: like std::unique_ptr, but ten times faster to compile. The type may be incomplete until
 /// the owner is destroyed, so a header need not show what only its bodies use.
@@ -36,5 +35,4 @@ class owned {
   T* object_ = nullptr;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

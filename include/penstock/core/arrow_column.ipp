@@ -21,29 +21,9 @@ PENSTOCK_INLINE void arrow_cell::bad_offsets(std::uint64_t begin, std::uint64_t 
 PENSTOCK_INLINE void arrow_cell::follow_dictionary() {
   // A dictionary's values may have a dictionary of their own.
   while (!null_ && !column_->type->dictionary.empty()) {
-    std::uint64_t which = 0;
-    switch (column_->type->number) {
-      case arrow_number::int8:
-        which = static_cast<std::uint64_t>(number<std::int8_t>());
-        break;
-      case arrow_number::int16:
-        which = static_cast<std::uint64_t>(number<std::int16_t>());
-        break;
-      case arrow_number::int32:
-        which = static_cast<std::uint64_t>(number<std::int32_t>());
-        break;
-      case arrow_number::uint8:
-        which = number<std::uint8_t>();
-        break;
-      case arrow_number::uint16:
-        which = number<std::uint16_t>();
-        break;
-      case arrow_number::uint32:
-        which = number<std::uint32_t>();
-        break;
-      default:
-        which = number<std::uint64_t>();
-    }
+    const auto which = detail::with_whole_number(
+        column_->type->number, [&]<class T>(T) { return static_cast<std::uint64_t>(number<T>()); },
+        [&] { return number<std::uint64_t>(); });
     const arrow_column* found = nullptr;
     std::uint64_t in_part = which, all = 0;
     for (const arrow_column* const part : column_->dictionary) {
@@ -144,29 +124,13 @@ PENSTOCK_INLINE void other_arrow_type(const arrow_type& type, std::string_view w
                              " was asked for: give arrow_value the column's type"});
 }
 PENSTOCK_INLINE arrow_whole whole_arrow_number(const arrow_cell& cell) {
-  const auto of_signed = [](std::int64_t value) {
-    return arrow_whole{static_cast<std::uint64_t>(value), value < 0};
-  };
-  switch (cell.type().number) {
-    case arrow_number::int8:
-      return of_signed(cell.number<std::int8_t>());
-    case arrow_number::int16:
-      return of_signed(cell.number<std::int16_t>());
-    case arrow_number::int32:
-      return of_signed(cell.number<std::int32_t>());
-    case arrow_number::int64:
-      return of_signed(cell.number<std::int64_t>());
-    case arrow_number::uint8:
-      return {cell.number<std::uint8_t>(), false};
-    case arrow_number::uint16:
-      return {cell.number<std::uint16_t>(), false};
-    case arrow_number::uint32:
-      return {cell.number<std::uint32_t>(), false};
-    case arrow_number::uint64:
-      return {cell.number<std::uint64_t>(), false};
-    default:
-      other_arrow_type(cell.type(), "a whole number");
-  }
+  return with_whole_number(
+      cell.type().number,
+      [&]<class T>(T zero) {
+        const T value = cell.number<T>();
+        return arrow_whole{static_cast<std::uint64_t>(value), value < zero};
+      },
+      [&]() -> arrow_whole { other_arrow_type(cell.type(), "a whole number"); });
 }
 
 PENSTOCK_INLINE double real_arrow_number(const arrow_cell& cell, std::size_t maximum) {

@@ -75,6 +75,37 @@ inline constexpr arrow_number arrow_number_of = [] {
                             : arrow_number::uint64;
 }();
 
+namespace detail {
+
+[[nodiscard]] constexpr bool is_real(arrow_number number) noexcept { return number >= arrow_number::float16; }
+
+/// `work(T{})` with the type of a whole number, otherwise `otherwise()`.
+template <class Work, class Otherwise>
+auto with_whole_number(arrow_number number, const Work& work, const Otherwise& otherwise) {
+  switch (number) {
+    case arrow_number::int8:
+      return work(std::int8_t{});
+    case arrow_number::int16:
+      return work(std::int16_t{});
+    case arrow_number::int32:
+      return work(std::int32_t{});
+    case arrow_number::int64:
+      return work(std::int64_t{});
+    case arrow_number::uint8:
+      return work(std::uint8_t{});
+    case arrow_number::uint16:
+      return work(std::uint16_t{});
+    case arrow_number::uint32:
+      return work(std::uint32_t{});
+    case arrow_number::uint64:
+      return work(std::uint64_t{});
+    default:
+      return otherwise();
+  }
+}
+
+}  // namespace detail
+
 /// The type of an Arrow column: what its format string says, and its children.
 ///
 /// Source: Arrow, "The Arrow C data interface", "Data type description - format strings".
@@ -97,6 +128,11 @@ struct arrow_type {
     return layout == arrow_layout::list32 || layout == arrow_layout::list64 ||
            layout == arrow_layout::list_view32 || layout == arrow_layout::list_view64 ||
            layout == arrow_layout::fixed_list;
+  }
+  /// Whether a value is bytes, or a text, of any length.
+  [[nodiscard]] bool is_bytes() const noexcept {
+    return layout == arrow_layout::bytes32 || layout == arrow_layout::bytes64 ||
+           layout == arrow_layout::views;
   }
   /// Whether the values of both are read alike. Names of lists' values make no difference.
   [[nodiscard]] bool reads_like(const arrow_type& other) const noexcept;

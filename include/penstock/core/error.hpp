@@ -215,6 +215,17 @@ namespace detail {
 /// In a handler of an exception from a function of a stage: rethrows it as an error that names the stage.
 [[noreturn, gnu::cold]] void rethrow_in_stage(std::string_view stage);
 
+/// `work()`, whose errors name the file.
+template <class Work>
+decltype(auto) in_file(std::string_view name, Work&& work) {
+  try {
+    return work();
+  } catch (error& e) {
+    e.in_file(name);
+    throw;
+  }
+}
+
 }  // namespace detail
 
 }  // namespace penstock::inline v0_1

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/evaluation/parts.hpp>
 #include <penstock/inspection/detail/plan_view.hpp>
-#include <penstock/run/state.hpp>
-
-#include <cstdint>
-#include <string>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

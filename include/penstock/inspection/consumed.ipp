@@ -3,19 +3,10 @@
 
 #include <penstock/inspection/consumed.hpp>
 
-#include <penstock/core/position.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/inspection/detail/bit_set.hpp>
-#include <penstock/order/cut.hpp>
-#include <penstock/order/step_cut.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <numeric>
-#include <optional>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 

@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/pipe.hpp>
-#include <penstock/core/projection.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/derived_index.hpp>
 
-#include <bit>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <type_traits>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

@@ -3,7 +3,6 @@
 
 #include <penstock/inspection/derive.hpp>
 
-#include <penstock/core/message.hpp>
 #include <penstock/source/files/values_lock.hpp>
 
 #include <sys/stat.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/projection.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/projection.hpp>
 #include <penstock/inspection/detail/function_names.hpp>
@@ -9,13 +8,6 @@
 #include <penstock/run/block/plan_blocks.hpp>
 #include <penstock/run/engine/tuning/tuning.hpp>
 #include <penstock/source/concepts.hpp>
-
-#include <cstddef>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

@@ -1,22 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
-#include <penstock/core/position.hpp>
-#include <penstock/core/projection.hpp>
-#include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/inspection/detail/plan_view.hpp>
 #include <penstock/run/bad/bad_entry.hpp>
 #include <penstock/run/bad/bad_ledger.hpp>
 #include <penstock/source/concepts.hpp>
 
-#include <cstdint>
 #include <map>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

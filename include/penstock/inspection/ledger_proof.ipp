@@ -5,16 +5,7 @@
 
 #include <penstock/run/bad/bad_slot.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <map>
-#include <optional>
 #include <set>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

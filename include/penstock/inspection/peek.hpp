@@ -2,7 +2,6 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/projection.hpp>
@@ -11,12 +10,6 @@
 #include <penstock/inspection/detail/value_text.hpp>
 #include <penstock/run/feed/front.hpp>
 #include <penstock/source/concepts.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

@@ -2,12 +2,7 @@
 #pragma once
 
 #include <penstock/core/plan.hpp>
-#include <penstock/evaluation/parts.hpp>
-#include <penstock/inspection/detail/plan_view.hpp>
 #include <penstock/inspection/detail/prover.hpp>
-#include <penstock/inspection/topology.hpp>
-
-#include <span>
 
 /// Proofs about a plan's order, by arithmetic alone, without reading samples.
 namespace penstock::inline v0_1 {

@@ -3,8 +3,6 @@
 
 #include <penstock/core/message.hpp>
 
-#include <cstdint>
-#include <string>
 #include <vector>
 
 /// The inputs and results of `prove`.

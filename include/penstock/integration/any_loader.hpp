@@ -8,8 +8,6 @@
 #include <penstock/run/run.hpp>
 #include <penstock/run/state.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <memory>
 #include <optional>

@@ -28,7 +28,6 @@
 #include <atomic>
 #include <concepts>
 #include <condition_variable>
-#include <cstdint>
 #include <deque>
 #include <exception>
 #include <memory>

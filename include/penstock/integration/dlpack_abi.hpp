@@ -6,9 +6,6 @@
 
 #include <complex>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
 
 /// The structs of DLPack, with which libraries exchange tensors without copying them. They have the layout of
 /// those in dlpack.h: a pointer to one may be cast to a pointer to the other. This library has its own so

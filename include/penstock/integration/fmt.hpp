@@ -7,22 +7,15 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/guarantee.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/plan.hpp>
-#include <penstock/core/position.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/inspection/describe.hpp>
-#include <penstock/observe/counters.hpp>
 #include <penstock/observe/verdict.hpp>
 #include <penstock/run/state.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <concepts>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 

@@ -2,17 +2,9 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/strided_view.hpp>
-#include <penstock/core/tensor.hpp>
 #include <penstock/core/to_size.hpp>
-#include <penstock/integration/dlpack_abi.hpp>
 #include <penstock/integration/dlpack_tensor.hpp>
-
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

@@ -3,14 +3,7 @@
 
 #include <penstock/integration/from_dlpack.hpp>
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-
-#include <initializer_list>
 #include <limits>
-#include <memory>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1::detail {
 

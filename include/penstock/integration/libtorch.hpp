@@ -5,29 +5,12 @@
 #error "penstock/integration/libtorch.hpp needs libtorch: link penstock::libtorch"
 #endif
 
-#include <penstock/core/half.hpp>
-#include <penstock/core/mistake.hpp>
-#include <penstock/core/record.hpp>
-#include <penstock/core/strided_view.hpp>
-#include <penstock/core/tensor.hpp>
-#include <penstock/integration/dlpack_abi.hpp>
-#include <penstock/integration/dlpack_tensor.hpp>
 #include <penstock/integration/to_dlpack.hpp>
-#include <penstock/run/block/batch_handle.hpp>
 
 #include <torch/data/example.h>
 #include <torch/types.h>
 
-#include <array>
-#include <complex>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <iterator>
-#include <memory>
-#include <span>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

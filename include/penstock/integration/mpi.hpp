@@ -5,28 +5,14 @@
 #error "penstock/integration/mpi.hpp needs MPI: link penstock::mpi"
 #endif
 
-#include <penstock/core/error.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/integration/detail/mpi_peers.hpp>
 #include <penstock/order/world.hpp>
-#include <penstock/run/state.hpp>
 
 #include <mpi.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <exception>
-#include <initializer_list>
 #include <map>
-#include <memory>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 /// Support for many processes under MPI: their ranks, checks that they agree, and stopping together.
 ///

@@ -13,9 +13,7 @@
 #include <range/v3/view/transform.hpp>
 
 #include <algorithm>
-#include <cstdint>
 #include <iterator>
-#include <type_traits>
 
 /// Runs and epochs as range-v3 ranges.
 ///

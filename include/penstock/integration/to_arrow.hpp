@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/arrow_abi.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/half.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/core/strided_view.hpp>
-#include <penstock/core/tensor.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/integration/detail/arrow_export.hpp>
 #include <penstock/run/block/batch_handle.hpp>
 #include <penstock/run/block/batch_view.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <exception>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 

@@ -4,20 +4,12 @@
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/core/strided_view.hpp>
-#include <penstock/core/tensor.hpp>
-#include <penstock/integration/dlpack_abi.hpp>
 #include <penstock/integration/dlpack_tensor.hpp>
 #include <penstock/run/block/batch_handle.hpp>
 #include <penstock/run/block/batch_view.hpp>
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string_view>
 #include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

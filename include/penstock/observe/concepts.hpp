@@ -4,8 +4,6 @@
 #include <penstock/core/part.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <string>
 #include <string_view>

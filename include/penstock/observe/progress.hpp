@@ -5,12 +5,9 @@
 #include <penstock/observe/counters.hpp>
 
 #include <chrono>
-#include <cstdint>
 #include <cstdio>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

@@ -6,7 +6,6 @@
 #include <penstock/core/to_size.hpp>
 
 #include <algorithm>
-#include <cstddef>
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <sys/ioctl.h>

@@ -3,16 +3,10 @@
 
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/options.hpp>
-#include <penstock/core/part.hpp>
 #include <penstock/observe/concepts.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

@@ -5,10 +5,8 @@
 
 #include <penstock/core/message.hpp>
 #include <penstock/observe/detail/recorded_run.hpp>
-#include <penstock/observe/detail/trace_text.hpp>
 
 #include <algorithm>
-#include <mutex>
 
 namespace penstock::inline v0_1 {
 

@@ -4,9 +4,6 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/observe/counters.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
 #include <string_view>
 
 namespace penstock::inline v0_1 {

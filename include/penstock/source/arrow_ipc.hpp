@@ -1,31 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
 #include <penstock/codec/concepts.hpp>
-#include <penstock/core/arrow_type.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/named_split.hpp>
-#include <penstock/core/projection.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/source/files/data_folder.hpp>
 #include <penstock/source/files/file_pattern.hpp>
 #include <penstock/source/records/shard_stream.hpp>
 #include <penstock/source/tables/ipc_batches.hpp>
 #include <penstock/source/tables/table_source.hpp>
-#include <penstock/source/where.hpp>
-#include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

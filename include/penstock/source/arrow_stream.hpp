@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/arrow_abi.hpp>
 #include <penstock/core/opens_as_plan.hpp>
-#include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/tables/arrow_import.hpp>
-
-#include <concepts>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/position.hpp>
-#include <penstock/source/concepts.hpp>
-#include <penstock/source/joined/joined_plans.hpp>
 #include <penstock/source/joined/joined_source.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

@@ -7,11 +7,8 @@
 #include <penstock/core/projection.hpp>
 
 #include <concepts>
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 /// The interface of a dataset. A *source* is a value that is part of a plan: it is cheap to copy (anything

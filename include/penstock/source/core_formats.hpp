@@ -23,7 +23,6 @@
 #include <penstock/storage/mapped_file.hpp>
 #include <penstock/storage/session_view.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -5,26 +5,13 @@
 #error "penstock/source/csv.hpp needs Arrow C++: link penstock::arrow"
 #endif
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/arrow_type.hpp>
 #include <penstock/core/named_split.hpp>
-#include <penstock/core/projection.hpp>
 #include <penstock/source/files/data_folder.hpp>
 #include <penstock/source/files/file_pattern.hpp>
 #include <penstock/source/tables/batch_cache.hpp>
 #include <penstock/source/tables/table_source.hpp>
 #include <penstock/source/text/csv_files.hpp>
-#include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
-#include <penstock/storage/session_view.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 namespace detail {

@@ -1,21 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/named_split.hpp>
-#include <penstock/core/pack.hpp>
 #include <penstock/source/core_formats.hpp>
-#include <penstock/source/dataset_format.hpp>
-#include <penstock/source/files/data_folder.hpp>
-#include <penstock/source/files/file_pattern.hpp>
-#include <penstock/storage/concepts.hpp>
-
-#include <array>
-#include <concepts>
-#include <cstddef>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <variant>
 
 namespace penstock::inline v0_1 {
 

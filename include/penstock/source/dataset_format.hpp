@@ -10,11 +10,7 @@
 #include <penstock/storage/session_view.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>

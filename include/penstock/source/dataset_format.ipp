@@ -4,7 +4,6 @@
 #include <penstock/source/dataset_format.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/files/file_pattern.hpp>
 #include <penstock/source/files/packed_format.hpp>
@@ -19,7 +18,6 @@
 #include <filesystem>
 #include <system_error>
 #include <unordered_map>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 namespace detail {

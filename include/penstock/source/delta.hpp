@@ -8,22 +8,10 @@
 #error "penstock/source/delta.hpp needs nlohmann-json: link penstock::arrow"
 #endif
 
-#include <penstock/source/dataset_format.hpp>
 #include <penstock/source/parquet.hpp>
 #include <penstock/source/tables/delta_log.hpp>
-#include <penstock/source/tables/table_objects.hpp>
-#include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/file_names.hpp>
-#include <penstock/storage/mapped_file.hpp>
-
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <variant>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

@@ -2,19 +2,12 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/source/files/values_file.hpp>
 
 #include <bit>
 #include <concepts>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -116,6 +109,37 @@ template <derived_value T>
 
 }  // namespace penstock::inline v0_1
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/source/derived_index.ipp>
-#endif
+namespace penstock::inline v0_1::detail {
+
+inline std::string_view spelled(value_kind kind) noexcept {
+  switch (kind) {
+    case value_kind::whole:
+      return "std::int64_t";
+    case value_kind::natural:
+      return "std::uint64_t";
+    case value_kind::floating:
+      return "double";
+    case value_kind::text:
+      return "std::string";
+    case value_kind::none:
+      break;
+  }
+  return "nothing";
+}
+
+inline void check_kind(const values_file& file, value_kind wanted) {
+  const value_kind kind = file.header().kind;
+  if (kind == wanted) return;
+  throw error(errc::format, {"the derived index has values of ", spelled(kind), " and not of ",
+                             spelled(wanted), "; write derived_index<", spelled(kind), ">"})
+      .in_file(file.path())
+      .at_offset(16);
+}
+
+inline shared<const values_file> opened_values(const std::string& path) {
+  auto opened = values_file::open(path);
+  if (!opened.file) throw opened.why;
+  return std::move(opened.file);
+}
+
+}  // namespace penstock::inline v0_1::detail

@@ -6,8 +6,6 @@
 #endif
 
 #include <penstock/base/name_list.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/source/dataset_format.hpp>
 #include <penstock/source/files/folder_names.hpp>
 #include <penstock/source/files/whole_file.hpp>
@@ -20,16 +18,10 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <system_error>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 #include <variant>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -88,14 +80,11 @@ class energon_reader {
     if (::access(path_.c_str(), F_OK) != 0 && ::access((meta_ + other).c_str(), F_OK) == 0)
       path_ = meta_ + other;
     const buffer bytes = read_whole_file(path_, max_bytes, "a description of a dataset");
-    try {
+    return in_file(path_, [&] {
       yaml_node made = yaml_document::read(bytes.view());
       if (made.what != yaml_node::kind::map) fail(made, "is not a map");
       return made;
-    } catch (error& e) {
-      e.in_file(path_);
-      throw;
-    }
+    });
   }
 
   [[nodiscard]] std::unordered_map<std::string, std::uint64_t> shard_counts() {

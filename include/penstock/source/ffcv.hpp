@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/source/files/file_pattern.hpp>
 #include <penstock/source/record_files.hpp>
 #include <penstock/source/records/ffcv_file.hpp>
-#include <penstock/storage/concepts.hpp>
-#include <penstock/storage/file.hpp>
-#include <penstock/storage/session_view.hpp>
-
-#include <cstdint>
-#include <string_view>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

@@ -2,32 +2,18 @@
 #pragma once
 
 #include <penstock/base/prefetch_lines.hpp>
-#include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/opens_as_plan.hpp>
-#include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/strided_view.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 
-#include <algorithm>
 #include <atomic>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
 #include <iterator>
 #include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

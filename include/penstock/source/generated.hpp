@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/any_seed.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/opens_as_plan.hpp>
-#include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/files/starts.hpp>
-
-#include <concepts>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

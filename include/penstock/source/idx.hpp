@@ -1,29 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
 #include <penstock/core/destination.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/opens_as_plan.hpp>
-#include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/record.hpp>
-#include <penstock/core/tensor.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/whole_file.hpp>
 #include <penstock/source/rows/idx_file.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

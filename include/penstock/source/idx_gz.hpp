@@ -6,27 +6,10 @@
 #endif
 
 #include <penstock/codec/layouts/inflater.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/pack.hpp>
-#include <penstock/core/to_size.hpp>
-#include <penstock/source/dataset_format.hpp>
-#include <penstock/source/idx.hpp>
 #include <penstock/source/rows/format_types.hpp>
 #include <penstock/source/rows/idx_listing.hpp>
 
 #include <libdeflate.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <variant>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

@@ -1,28 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/named_split.hpp>
-#include <penstock/core/projection.hpp>
 #include <penstock/source/files/data_folder.hpp>
 #include <penstock/source/files/mapped_paths.hpp>
-#include <penstock/source/manifest.hpp>
 #include <penstock/source/record_files.hpp>
 #include <penstock/source/text/line_files.hpp>
-#include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
-#include <penstock/storage/session_view.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

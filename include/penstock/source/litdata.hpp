@@ -5,35 +5,14 @@
 #error "penstock/source/litdata.hpp needs nlohmann-json: link penstock::json"
 #endif
 
-#include <penstock/codec/concepts.hpp>
 #include <penstock/codec/layouts/litdata_leaf.hpp>
 #include <penstock/codec/layouts/mds_encoding.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/source/arrow_ipc.hpp>
-#include <penstock/source/dataset_format.hpp>
 #include <penstock/source/litdata_index.hpp>
 #include <penstock/source/mds.hpp>
 #include <penstock/source/records/litdata_frames.hpp>
 #include <penstock/source/records/litdata_samples.hpp>
-#include <penstock/source/records/mds_shards.hpp>
 #include <penstock/source/tokens.hpp>
-#include <penstock/source/unpacked.hpp>
-#include <penstock/storage/concepts.hpp>
-#include <penstock/storage/file.hpp>
-#include <penstock/storage/file_names.hpp>
-#include <penstock/storage/mapped_file.hpp>
-#include <penstock/storage/session_view.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <variant>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -236,12 +215,7 @@ template <token_value T, unpacker... Unpack, class Window>
                                                                   const unpacked_options& options = {}) {
   const std::string path = folder + "/index.json";
   const litdata_index index = read_litdata_index(path);
-  try {
-    detail::check_litdata_tokens<T>(index);
-  } catch (error& e) {
-    e.in_file(path);
-    throw;
-  }
+  detail::in_file(path, [&] { detail::check_litdata_tokens<T>(index); });
   return {mapped_file(detail::litdata_paths<Unpack...>(folder, index, options)), window,
           detail::token_format::litdata};
 }

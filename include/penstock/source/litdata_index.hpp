@@ -7,7 +7,6 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/source/files/folder_names.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/json_description.hpp>
@@ -16,11 +15,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -239,12 +233,7 @@ class litdata_json {
 /// Source: litdata, streaming/writer.py and utilities/_pytree.py.
 [[nodiscard]] inline litdata_index read_litdata_index(const std::string& path) {
   const buffer bytes = detail::read_whole_file(path, detail::litdata_json::max_bytes, "an index of chunks");
-  try {
-    return detail::litdata_json::index(text_of(bytes.view()));
-  } catch (error& e) {
-    e.in_file(path);
-    throw;
-  }
+  return detail::in_file(path, [&] { return detail::litdata_json::index(text_of(bytes.view())); });
 }
 
 }  // namespace penstock::inline v0_1

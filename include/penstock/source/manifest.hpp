@@ -2,18 +2,12 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 namespace penstock::inline v0_1 {

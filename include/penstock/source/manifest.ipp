@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <system_error>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -109,13 +108,10 @@ PENSTOCK_INLINE manifest detail::manifest_in(session_view session, storage_facts
     throw error(errc::argument,
                 {"a manifest is one object, and the storage has ", where.names.size(), "; name the one"});
   }
-  try {
+  return detail::in_file(where.names[0], [&] {
     const object_bytes text = session.range(0, 0, session.size(0));
     return manifest_from_string(text_of(text));
-  } catch (error& e) {
-    e.in_file(where.names[0]);
-    throw;
-  }
+  });
 }
 
 }  // namespace penstock::inline v0_1

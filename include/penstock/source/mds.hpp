@@ -5,32 +5,15 @@
 #error "penstock/source/mds.hpp needs nlohmann-json: link penstock::json"
 #endif
 
-#include <penstock/codec/concepts.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/source/dataset_format.hpp>
 #include <penstock/source/mds_index.hpp>
 #include <penstock/source/record_files.hpp>
-#include <penstock/source/records/mds_shards.hpp>
-#include <penstock/source/records/open_records.hpp>
 #include <penstock/source/unpacked.hpp>
-#include <penstock/storage/concepts.hpp>
-#include <penstock/storage/file.hpp>
 #include <penstock/storage/file_names.hpp>
 
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
 #include <variant>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

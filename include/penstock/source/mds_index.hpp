@@ -7,7 +7,6 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/files/folder_names.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
@@ -19,11 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -160,19 +155,14 @@ class mds_json {
 /// Source: mosaicml-streaming, streaming/base/format/mds/writer.py.
 [[nodiscard]] inline mds_index read_mds_index(const std::string& path) {
   const buffer bytes = detail::read_whole_file(path, detail::mds_json::max_bytes, "an index of shards");
-  try {
-    return detail::mds_json::index(text_of(bytes.view()));
-  } catch (error& e) {
-    e.in_file(path);
-    throw;
-  }
+  return detail::in_file(path, [&] { return detail::mds_json::index(text_of(bytes.view())); });
 }
 template <storage Storage>
 [[nodiscard]] mds_index read_mds_index(const Storage& where) {
   if (where.names().size() != 1)
     throw error(errc::argument, {"an index is one object, and the storage has ", where.names().size()});
   auto session = where.connect();
-  try {
+  return detail::in_file(where.names()[0], [&] {
     const std::uint64_t size = session.size(0);
     if (size > detail::mds_json::max_bytes)
       throw error(errc::limit, {"an index of ", size, " bytes; the limit is 256 MiB"});
@@ -180,10 +170,7 @@ template <storage Storage>
     room.resize_for_overwrite(detail::to_size(size));
     session.read(0, 0, room.span());
     return detail::mds_json::index(text_of(room.view()));
-  } catch (error& e) {
-    e.in_file(where.names()[0]);
-    throw;
-  }
+  });
 }
 
 }  // namespace penstock::inline v0_1

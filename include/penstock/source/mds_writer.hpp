@@ -8,7 +8,6 @@
 #include <penstock/codec/layouts/mds_encoding.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/source/files/unpacked_copy.hpp>
 #include <penstock/source/records/mds_shards.hpp>
@@ -21,12 +20,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <span>
-#include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>

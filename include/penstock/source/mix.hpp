@@ -1,25 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/fingerprint.hpp>
-#include <penstock/core/mistake.hpp>
-#include <penstock/core/position.hpp>
 #include <penstock/order/mixture.hpp>
 #include <penstock/order/weights.hpp>
-#include <penstock/source/concepts.hpp>
-#include <penstock/source/joined/joined_plans.hpp>
 #include <penstock/source/joined/joined_source.hpp>
 
 #include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -87,8 +73,7 @@ class mix_source
 
 namespace mistakes {
 
-struct mix_without_weights {
-  using penstock_mistake = about_expression_tag;
+struct mix_without_weights : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -96,8 +81,7 @@ struct mix_without_weights {
                   "proportions{...}, repeats{...} or choose{...}, and then the sources");
   }
 };
-struct mix_list_and_more {
-  using penstock_mistake = about_expression_tag;
+struct mix_list_and_more : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -105,8 +89,7 @@ struct mix_list_and_more {
                   "samples_per_epoch(n) and seed(n) stand behind it; put every source into it");
   }
 };
-struct mix_option_twice {
-  using penstock_mistake = about_expression_tag;
+struct mix_option_twice : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/source/concepts.hpp>
-#include <penstock/source/files/file_pattern.hpp>
 #include <penstock/source/rows/range_source.hpp>
-#include <penstock/source/rows/row_files.hpp>
 #include <penstock/source/rows/stored_npy.hpp>
-#include <penstock/storage/concepts.hpp>
-#include <penstock/storage/session_view.hpp>
-
-#include <cstdint>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 

@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
-#include <penstock/source/concepts.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/mapped_paths.hpp>
-#include <penstock/source/rows/row_files.hpp>
 #include <penstock/source/rows/row_source.hpp>
-#include <penstock/source/rows/stored_npy.hpp>
 #include <penstock/source/rows/zip_directory.hpp>
-#include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
-#include <penstock/storage/session_view.hpp>
-
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

@@ -6,34 +6,15 @@
 #endif
 
 #include <penstock/base/fixed_array.hpp>
-#include <penstock/base/shared.hpp>
-#include <penstock/core/arrow_type.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/named_split.hpp>
-#include <penstock/core/projection.hpp>
 #include <penstock/source/dataset_format.hpp>
 #include <penstock/source/files/data_folder.hpp>
 #include <penstock/source/files/file_pattern.hpp>
-#include <penstock/source/files/table_marks.hpp>
-#include <penstock/source/tables/batch_cache.hpp>
-#include <penstock/source/tables/parquet_files.hpp>
 #include <penstock/source/tables/parquet_keep.hpp>
 #include <penstock/source/tables/parquet_load.hpp>
 #include <penstock/source/tables/table_source.hpp>
-#include <penstock/source/where.hpp>
-#include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
-#include <penstock/storage/session_view.hpp>
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
 #include <variant>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

@@ -5,17 +5,7 @@
 #error "penstock/source/parquet_writer.hpp needs Arrow C++ with Parquet: link penstock::arrow"
 #endif
 
-#include <penstock/core/bytes.hpp>
 #include <penstock/source/tables/parquet_columns.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -65,13 +55,10 @@ class parquet_writer {
 
   void write(std::span<const field> row) {
     if (closed_) throw error(errc::state, "the file is closed, or failed before").in_file(file_.path());
-    try {
+    detail::in_file(file_.path(), [&] {
       columns_.append(row);
       if (columns_.rows() >= options_.group_rows || columns_.bytes() >= options_.group_bytes) flush();
-    } catch (error& e) {
-      e.in_file(file_.path());
-      throw;
-    }
+    });
   }
   void write(std::initializer_list<field> row) { write(std::span<const field>(row.begin(), row.size())); }
 

@@ -1,22 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/tensor.hpp>
-#include <penstock/source/concepts.hpp>
-#include <penstock/source/files/file_pattern.hpp>
 #include <penstock/source/rows/range_source.hpp>
-#include <penstock/source/rows/row_files.hpp>
-#include <penstock/storage/concepts.hpp>
-#include <penstock/storage/session_view.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <string>
-#include <string_view>
-#include <type_traits>
 
 namespace penstock::inline v0_1 {
 

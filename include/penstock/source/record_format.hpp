@@ -6,14 +6,6 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <type_traits>
-
 /// What a format of files of records is, for `record_files`.
 namespace penstock::inline v0_1 {
 

@@ -6,35 +6,15 @@
 #endif
 
 #include <penstock/base/name_list.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/half.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/tensor.hpp>
-#include <penstock/source/concepts.hpp>
-#include <penstock/source/dataset_format.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/mapped_paths.hpp>
 #include <penstock/source/rows/format_types.hpp>
-#include <penstock/source/rows/row_files.hpp>
 #include <penstock/source/rows/row_source.hpp>
 #include <penstock/source/rows/safetensors_header.hpp>
-#include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
-#include <penstock/storage/session_view.hpp>
 
-#include <algorithm>
 #include <bit>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <variant>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -303,14 +283,11 @@ struct safetensors_rows_format {
   [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing& there) const {
     auto session = where.connect();
     std::string chosen, dtype;
-    try {
+    detail::in_file(where.names()[0], [&] {
       const auto header = detail::safetensors_header_of(session, 0, session.size(0));
       chosen = detail::chosen_tensor(header, tensor);
       dtype = detail::safetensors_tensor(header, chosen).dtype;
-    } catch (error& e) {
-      e.in_file(where.names()[0]);
-      throw;
-    }
+    });
     return detail::source_of_type<stored_sources<Storage>>(
         std::type_identity<types>{}, {&there, name, dtype},
         [&]<class T>() { return safetensors_dtype<T> == dtype; },

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/message.hpp>
 #include <penstock/source/manifest.hpp>
 
 #include <concepts>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

@@ -6,7 +6,6 @@
 #endif
 
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/storage/signature.hpp>
 
@@ -26,12 +25,7 @@ namespace penstock::inline v0_1 {
 template <signed_storage Storage>
 [[nodiscard]] manifest read_manifest(const Storage& where, const required_signature& rule) {
   const buffer text = detail::signed_bytes_in(where, rule, "a manifest");
-  try {
-    return manifest_from_string(text_of(text.view()));
-  } catch (error& e) {
-    e.in_file(where.names()[0]);
-    throw;
-  }
+  return detail::in_file(where.names()[0], [&] { return manifest_from_string(text_of(text.view())); });
 }
 
 }  // namespace penstock::inline v0_1

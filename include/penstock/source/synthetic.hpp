@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/opens_as_plan.hpp>
-#include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
 
+#include <algorithm>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <thread>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -156,8 +150,34 @@ struct synthetic_fn {
 ///                                 .jitter = 0.5, .tail_probability = 0.01, .tail_factor = 20, .wait = synthetic_wait::sleep});
 inline constexpr synthetic_fn synthetic{};
 
-}  // namespace penstock::inline v0_1
+inline std::string synthetic_source::reader::key(std::uint64_t index) const { return std::to_string(index); }
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/source/synthetic.ipp>
-#endif
+inline synthetic_source::synthetic_source(const synthetic_options& options) : options_(options) {
+  const auto in_0_1 = [](double x) { return x >= 0 && x <= 1; };
+  if (!in_0_1(options.jitter) || !in_0_1(options.tail_probability) || !(options.tail_factor >= 0) ||
+      options.cost.count() < 0)
+    throw error(
+        errc::argument,
+        "synthetic: jitter and tail_probability must be from 0 to 1, cost and tail_factor not negative");
+  if (options.shards == 0) return;
+  if (options.shards > options.samples)
+    throw error(errc::argument, "synthetic: there cannot be more shards than samples");
+  std::vector<std::uint64_t> starts(detail::to_size(options.shards + 1));
+  const std::uint64_t each = options.samples / options.shards, longer = options.samples % options.shards;
+  for (std::uint64_t i = 0; i <= options.shards; ++i)
+    starts[detail::to_size(i)] = i * each + std::min(i, longer);
+  starts_ = shared<const std::vector<std::uint64_t>>(new const std::vector<std::uint64_t>(std::move(starts)));
+}
+
+inline std::string synthetic_source::describe() const {
+  return detail::text({"synthetic(", options_.samples, " samples of ", options_.bytes, " bytes, ",
+                       options_.cost.count(), " ns each)"});
+}
+
+inline std::uint64_t synthetic_source::fingerprint() const noexcept {
+  return penstock::fingerprint{}
+      .add(source_name, options_.samples, options_.bytes, options_.seed, options_.shards)
+      .value();
+}
+
+}  // namespace penstock::inline v0_1

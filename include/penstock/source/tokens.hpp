@@ -5,15 +5,8 @@
 #include <penstock/source/record_files.hpp>
 #include <penstock/source/rows/row_files.hpp>
 #include <penstock/source/rows/token_files.hpp>
-#include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file_names.hpp>
 #include <penstock/storage/mapped_file.hpp>
-#include <penstock/storage/session_view.hpp>
-
-#include <concepts>
-#include <cstdint>
-#include <string_view>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

@@ -9,12 +9,8 @@
 #include <penstock/source/tar/tar_shards.hpp>
 #include <penstock/storage/local/output_file.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <initializer_list>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {

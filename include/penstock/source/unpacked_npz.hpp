@@ -6,26 +6,19 @@
 #endif
 
 #include <penstock/codec/layouts/zip_archive.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/files/mapped_paths.hpp>
 #include <penstock/source/unpacked.hpp>
-#include <penstock/storage/local/output_file.hpp>
 #include <penstock/storage/mapped_file.hpp>
 
 #include <zlib.h>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <new>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

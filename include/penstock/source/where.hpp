@@ -7,7 +7,6 @@
 #include <penstock/order/subset.hpp>
 
 #include <concepts>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -6,11 +6,9 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/half.hpp>
-#include <penstock/core/message.hpp>
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 
 namespace penstock::inline v0_1 {
 
@@ -98,12 +96,9 @@ PENSTOCK_INLINE const arrow_type& type_of_values(const arrow_type& type) {
 PENSTOCK_INLINE bound_test::bound_test(const column_test& test, const arrow_type& given)
     : test_(test), real_(false) {
   const arrow_type& type = type_of_values(given);
-  const bool text = type.layout == arrow_layout::bytes32 || type.layout == arrow_layout::bytes64 ||
-                    type.layout == arrow_layout::views ||
-                    (type.layout == arrow_layout::fixed && type.format.starts_with("w:"));
+  const bool text = type.is_bytes() || (type.layout == arrow_layout::fixed && type.format.starts_with("w:"));
   const bool number = type.layout == arrow_layout::bits || type.number != arrow_number::none;
-  real_ = type.number == arrow_number::float16 || type.number == arrow_number::float32 ||
-          type.number == arrow_number::float64;
+  real_ = detail::is_real(type.number);
   for (const column_constant& one : test.values()) {
     if (!text && !number)
       throw error(errc::argument, {"where compares no values of type ", type.text(), ", which the column '",
@@ -143,34 +138,14 @@ PENSTOCK_INLINE int bound_test::order_of(const arrow_cell& cell, const column_co
       return order_of_reals(static_cast<double>(number), value.real());
     return order_of_numbers(number < T{}, static_cast<std::uint64_t>(number), value.negative(), value.bits());
   };
-  switch (cell.type().number) {
-    case arrow_number::int8:
-      return whole(cell.number<std::int8_t>());
-    case arrow_number::int16:
-      return whole(cell.number<std::int16_t>());
-    case arrow_number::int32:
-      return whole(cell.number<std::int32_t>());
-    case arrow_number::int64:
-      return whole(cell.number<std::int64_t>());
-    case arrow_number::uint8:
-      return whole(cell.number<std::uint8_t>());
-    case arrow_number::uint16:
-      return whole(cell.number<std::uint16_t>());
-    case arrow_number::uint32:
-      return whole(cell.number<std::uint32_t>());
-    case arrow_number::uint64:
-      return whole(cell.number<std::uint64_t>());
-    case arrow_number::float16:
-      return order_of_reals(static_cast<double>(static_cast<float>(cell.number<half>())), value.real());
-    case arrow_number::float32:
-      return order_of_reals(static_cast<double>(cell.number<float>()), value.real());
-    case arrow_number::float64:
-      return order_of_reals(cell.number<double>(), value.real());
-    default:
-      break;
-  }
-  if (cell.type().layout == arrow_layout::bits) return whole(static_cast<int>(cell.bit()));
-  return order_of_texts(text_of(cell.bytes()), value.text());
+  if (detail::is_real(cell.type().number))
+    return order_of_reals(detail::real_arrow_number(cell, sizeof(double)), value.real());
+  return detail::with_whole_number(
+      cell.type().number, [&]<class T>(T) { return whole(cell.number<T>()); },
+      [&] {
+        if (cell.type().layout == arrow_layout::bits) return whole(static_cast<int>(cell.bit()));
+        return order_of_texts(text_of(cell.bytes()), value.text());
+      });
 }
 
 PENSTOCK_INLINE bool bound_test::holds(const arrow_cell& cell) const {

@@ -18,7 +18,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -77,12 +76,7 @@ class wids_reader {
     found.read_bytes += bytes.size();
     if (found.read_bytes > wids_listing::max_bytes)
       throw error(errc::limit, "this description and those before it exceed 64 MiB in total").in_file(path_);
-    try {
-      return parse_description(text_of(bytes.view()));
-    } catch (error& e) {
-      e.in_file(path_);
-      throw;
-    }
+    return in_file(path_, [&] { return parse_description(text_of(bytes.view())); });
   }
   [[nodiscard]] static std::string folder_of(const std::string& path) {
     return path.substr(0, path.rfind('/') + 1);

@@ -1,35 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/mistake.hpp>
 #include <penstock/core/name.hpp>
-#include <penstock/core/position.hpp>
-#include <penstock/core/projection.hpp>
 #include <penstock/core/record.hpp>
-#include <penstock/source/concepts.hpp>
-#include <penstock/source/joined/joined_plans.hpp>
 #include <penstock/source/joined/joined_source.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <span>
-#include <string>
-#include <string_view>
 #include <tuple>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct zip_needs_names {
-  using penstock_mistake = about_element_tag;
+struct zip_needs_names : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -37,8 +21,7 @@ struct zip_needs_names {
                   "name for each source, as in zip<\"image\", \"label\">(images, labels)");
   }
 };
-struct zip_same_field {
-  using penstock_mistake = about_expression_tag;
+struct zip_same_field : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -46,8 +29,7 @@ struct zip_same_field {
                   "one name; give one name for each source, as in zip<\"left\", \"right\">(a, b)");
   }
 };
-struct zip_name_count {
-  using penstock_mistake = about_expression_tag;
+struct zip_name_count : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

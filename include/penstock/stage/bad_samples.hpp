@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
-#include <penstock/core/message.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/core/pipe.hpp>
 
+#include <algorithm>
+#include <charconv>
 #include <concepts>
-#include <cstdint>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
 
 namespace penstock::inline v0_1::mistakes {
 
-struct two_bad_samples {
-  using penstock_mistake = about_expression_tag;
+struct two_bad_samples : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -23,8 +20,7 @@ struct two_bad_samples {
                   "them");
   }
 };
-struct replace_on_forward {
-  using penstock_mistake = about_expression_tag;
+struct replace_on_forward : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -168,6 +164,39 @@ struct policy_stage {
 
 }  // namespace penstock::inline v0_1::bad_samples
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/stage/bad_samples.ipp>
-#endif
+namespace penstock::inline v0_1::bad_samples {
+
+inline fraction::fraction(double part) : value(part) {
+  if (!(part >= 0 && part <= 1))
+    throw error(errc::argument, {"bad_samples: ", describe(),
+                                 " is not between 0 and 1; write fraction(0.001) for one in a thousand"})
+        .in_stage("bad_samples");
+}
+inline std::string fraction::describe() const {
+  char digits[32];
+  return detail::text({"fraction(",
+                       std::string_view(digits, std::to_chars(digits, digits + sizeof(digits), value).ptr),
+                       ")"});
+}
+
+inline budget::budget(std::uint64_t count, bool negative) : count_(count) {
+  if (negative)
+    throw error(errc::argument, "bad_samples: a budget cannot be negative").in_stage("bad_samples");
+}
+inline std::uint64_t budget::limit(std::optional<std::uint64_t> samples) const {
+  if (!part_) return count_;
+  if (*part_ == 0) return 0;
+  if (!samples)
+    throw error(errc::argument,
+                "bad_samples: the number of samples per epoch is unknown after a source that is read "
+                "forward, with steps(n) after filter and unbatch, or if an epoch has no end; give a count "
+                "instead of a fraction")
+        .in_stage("bad_samples");
+  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(*part_ * static_cast<double>(*samples) + 0.5));
+}
+inline std::string budget::describe() const {
+  if (!part_) return std::to_string(count_);
+  return fraction(*part_).describe();
+}
+
+}  // namespace penstock::inline v0_1::bad_samples

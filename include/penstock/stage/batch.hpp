@@ -4,14 +4,10 @@
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/collate.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/shape_class.hpp>
 #include <penstock/order/tail.hpp>
 
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <type_traits>
 
@@ -19,8 +15,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct two_batches {
-  using penstock_mistake = about_expression_tag;
+struct two_batches : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -28,8 +23,7 @@ struct two_batches {
                   "size you want");
   }
 };
-struct batch_after_copy {
-  using penstock_mistake = about_expression_tag;
+struct batch_after_copy : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -37,8 +31,7 @@ struct batch_after_copy {
                   "batch(n) | pin_and_copy");
   }
 };
-struct discovered_without_collate {
-  using penstock_mistake = about_element_tag;
+struct discovered_without_collate : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -46,8 +39,7 @@ struct discovered_without_collate {
                   "batch(n, ragged) or batch(n, pad_to_longest)");
   }
 };
-struct open_sample_in_batch {
-  using penstock_mistake = about_element_tag;
+struct open_sample_in_batch : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -55,8 +47,7 @@ struct open_sample_in_batch {
                   "decode<field<...>> before it");
   }
 };
-struct not_batchable {
-  using penstock_mistake = about_element_tag;
+struct not_batchable : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -66,8 +57,7 @@ struct not_batchable {
   }
 };
 
-struct eight_lengths {
-  using penstock_mistake = about_element_tag;
+struct eight_lengths : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -75,8 +65,7 @@ struct eight_lengths {
                   "the maximum; give it fewer in a map(f) before batch");
   }
 };
-struct channels_first_of_other {
-  using penstock_mistake = about_element_tag;
+struct channels_first_of_other : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -86,8 +75,7 @@ struct channels_first_of_other {
         "field that has them");
   }
 };
-struct pitched_scalar {
-  using penstock_mistake = about_element_tag;
+struct pitched_scalar : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -96,8 +84,7 @@ struct pitched_scalar {
   }
 };
 
-struct padded_scalar {
-  using penstock_mistake = about_element_tag;
+struct padded_scalar : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -105,8 +92,7 @@ struct padded_scalar {
                   "write collate<\"image\">(pad_to_largest) for the field that has images");
   }
 };
-struct fill_of_other_type {
-  using penstock_mistake = about_element_tag;
+struct fill_of_other_type : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

@@ -1,31 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/any_count.hpp>
-#include <penstock/core/collate.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/mistake.hpp>
-#include <penstock/core/pipe.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/cost_cut.hpp>
 #include <penstock/order/order_chain.hpp>
 #include <penstock/order/step_cut.hpp>
-#include <penstock/order/tail.hpp>
 #include <penstock/stage/batch.hpp>
 
 #include <concepts>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <type_traits>
 #include <utility>
 
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct batch_by_without_positions {
-  using penstock_mistake = about_expression_tag;
+struct batch_by_without_positions : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -36,8 +26,7 @@ struct batch_by_without_positions {
   }
 };
 
-struct batch_by_without_numbers {
-  using penstock_mistake = about_expression_tag;
+struct batch_by_without_numbers : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(

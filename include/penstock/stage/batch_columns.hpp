@@ -12,12 +12,8 @@
 #include <penstock/core/uneven_views.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <span>
-#include <tuple>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 /// The columns of a batch, as a function of `map_batch` receives them, and those that it may return.

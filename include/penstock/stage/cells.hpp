@@ -8,17 +8,13 @@
 #include <penstock/core/part.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <string>
-#include <string_view>
 #include <type_traits>
 
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct cells_need_columns {
-  using penstock_mistake = about_element_tag;
+struct cells_need_columns : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(

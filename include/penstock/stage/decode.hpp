@@ -2,31 +2,18 @@
 #pragma once
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/open_sample.hpp>
 #include <penstock/core/pack.hpp>
-#include <penstock/core/pipe.hpp>
-#include <penstock/core/projection.hpp>
 #include <penstock/stage/fields.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 #include <iterator>
-#include <span>
-#include <string>
-#include <string_view>
 #include <tuple>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct decode_nothing {
-  using penstock_mistake = about_expression_tag;
+struct decode_nothing : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -34,8 +21,7 @@ struct decode_nothing {
                   "...> for some fields");
   }
 };
-struct codec_wants_bytes {
-  using penstock_mistake = about_element_tag;
+struct codec_wants_bytes : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -43,8 +29,7 @@ struct codec_wants_bytes {
                   "decode, or use map(f)");
   }
 };
-struct decode_which_field {
-  using penstock_mistake = about_element_tag;
+struct decode_which_field : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -52,8 +37,7 @@ struct decode_which_field {
                   "decode<field<\"name\", Codec>>");
   }
 };
-struct number_is_no_codec {
-  using penstock_mistake = about_expression_tag;
+struct number_is_no_codec : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -62,8 +46,7 @@ struct number_is_no_codec {
         "or floating_as<float> for a number in digits, npy<float> for an array, text for a text");
   }
 };
-struct not_a_codec {
-  using penstock_mistake = about_expression_tag;
+struct not_a_codec : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -80,8 +63,7 @@ template <class T>
 concept is_defined = requires { sizeof(T); };
 /// In the place of a codec that is only declared.
 template <class T>
-struct declared_codec {
-  using penstock_mistake = about_expression_tag;
+struct declared_codec : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(

@@ -3,7 +3,6 @@
 
 #include <penstock/core/pipe.hpp>
 
-#include <cstdint>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -12,8 +11,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct enumerate_after_filter {
-  using penstock_mistake = about_expression_tag;
+struct enumerate_after_filter : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

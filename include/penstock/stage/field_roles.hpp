@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/call.hpp>
 #include <penstock/stage/function_chain.hpp>
-#include <penstock/stage/functions.hpp>
 
 #include <array>
-#include <cstdint>
-#include <tuple>
-#include <type_traits>
-#include <utility>
 
 /// What a `map` of several fields makes of its functions for each of them; see `core/mapped_field.hpp`.
 namespace penstock::inline v0_1::detail {

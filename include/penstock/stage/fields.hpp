@@ -2,18 +2,12 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/projection.hpp>
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <span>
-#include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -21,8 +15,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct fields_need_names {
-  using penstock_mistake = about_element_tag;
+struct fields_need_names : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

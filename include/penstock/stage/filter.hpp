@@ -3,17 +3,11 @@
 
 #include <penstock/stage/map.hpp>
 
-#include <concepts>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct predicate_not_bool {
-  using penstock_mistake = about_expression_tag;
+struct predicate_not_bool : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>, "penstock: filter's function must return bool");

@@ -4,11 +4,7 @@
 #include <penstock/core/random.hpp>
 #include <penstock/stage/functions.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <tuple>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

@@ -6,9 +6,6 @@
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/pack.hpp>
 
-#include <concepts>
-#include <cstdint>
-#include <type_traits>
 #include <utility>
 
 /// How `map` and `filter` call the functions that they are given.
@@ -16,8 +13,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct mutable_function {
-  using penstock_mistake = about_expression_tag;
+struct mutable_function : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -27,8 +23,7 @@ struct mutable_function {
 };
 /// Shows in a compiler's message what the function receives, and what it expects.
 template <class Gets, class Wants>
-struct wrong_type {
-  using penstock_mistake = about_element_tag;
+struct wrong_type : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -36,8 +31,7 @@ struct wrong_type {
                   "wants Wants, the types that this error names in wrong_type<Gets, Wants>");
   }
 };
-struct several_parameters {
-  using penstock_mistake = about_element_tag;
+struct several_parameters : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -47,8 +41,7 @@ struct several_parameters {
         "map([](const auto& sample) { return f(get<\"a\">(sample), get<\"b\">(sample)); })");
   }
 };
-struct returns_nothing {
-  using penstock_mistake = about_expression_tag;
+struct returns_nothing : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>, "penstock: map's function returns nothing; return the value to pass on");

@@ -5,13 +5,9 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/cached_form.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/evaluation/sample_cache_node.hpp>
 
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -19,8 +15,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct keep_after_random {
-  using penstock_mistake = about_expression_tag;
+struct keep_after_random : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -28,8 +23,7 @@ struct keep_after_random {
                   "same in every epoch; move it before that stage");
   }
 };
-struct keep_after_enumerate {
-  using penstock_mistake = about_expression_tag;
+struct keep_after_enumerate : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -38,8 +32,7 @@ struct keep_after_enumerate {
         "place in the order, which would then be that of the first epoch; move it before that stage");
   }
 };
-struct keep_on_forward {
-  using penstock_mistake = about_expression_tag;
+struct keep_on_forward : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -47,8 +40,7 @@ struct keep_on_forward {
                   "sample whether it is kept or not; use a source with an index");
   }
 };
-struct keep_after_unbatch {
-  using penstock_mistake = about_expression_tag;
+struct keep_after_unbatch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -57,8 +49,7 @@ struct keep_after_unbatch {
         "unbatch");
   }
 };
-struct keep_over_mixed_epochs {
-  using penstock_mistake = about_expression_tag;
+struct keep_over_mixed_epochs : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -67,8 +58,7 @@ struct keep_over_mixed_epochs {
         "such as mix; write it in the plans that are joined, as in mix(a | keep_in_memory(limit), b)");
   }
 };
-struct keep_open_sample {
-  using penstock_mistake = about_element_tag;
+struct keep_open_sample : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -76,8 +66,7 @@ struct keep_open_sample {
                   "to keep, as in fields<\"jpg\", \"cls\"> | keep_in_memory(limit)");
   }
 };
-struct keep_views {
-  using penstock_mistake = about_element_tag;
+struct keep_views : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -86,8 +75,7 @@ struct keep_views {
                   "that own what they have, such as std::string");
   }
 };
-struct keep_without_limit {
-  using penstock_mistake = about_expression_tag;
+struct keep_without_limit : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(

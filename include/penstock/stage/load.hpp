@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/codec/concepts.hpp>
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/element.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/name.hpp>
 #include <penstock/core/part.hpp>
-#include <penstock/core/pipe.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/stage/decode.hpp>
 #include <penstock/storage/concepts.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -37,8 +24,7 @@ struct load_options {
 
 namespace mistakes {
 
-struct load_without_path {
-  using penstock_mistake = about_element_tag;
+struct load_without_path : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -173,6 +159,38 @@ template <fixed_string Name, renaming_storage Storage, codec Codec>
 
 }  // namespace penstock::inline v0_1
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/stage/load.ipp>
-#endif
+namespace penstock::inline v0_1::detail {
+
+inline std::string loaded_name(std::string_view folder, std::string_view path, const load_options& options) {
+  const bool outside = path.starts_with('/') || path.find("://") != path.npos;
+  bool leaves = outside || path.empty() || path.find('\0') != path.npos;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    leaves = leaves || path.substr(begin, end - begin) == "..";
+    begin = end + 1;
+  }
+  if (path.empty() || (leaves && !options.allow_outside))
+    throw error(errc::argument,
+                {"the path '", path, "' ", path.empty() ? "is empty" : "leads out of the folder '",
+                 path.empty() ? "" : folder,
+                 path.empty() ? "" : "'; load_options{.allow_outside = true} reads it nevertheless"});
+  std::string made(outside ? std::string_view() : folder);
+  if (!made.empty() && !made.ends_with('/')) made += '/';
+  return made.append(path);
+}
+
+inline std::string load_folder(std::span<const std::string> names) {
+  if (names.size() != 1)
+    throw error(errc::argument,
+                {"load is given the storage of one folder, as in load<\"path\">(file(\"data\"), jpeg{}), "
+                 "and this one names ",
+                 names.size(), " objects"});
+  return names.front();
+}
+
+inline void too_long_to_load(std::uint64_t size, const load_options& options) {
+  throw error(errc::limit,
+              {"the file has ", size, " bytes, and load_options::max_bytes is ", options.max_bytes});
+}
+
+}  // namespace penstock::inline v0_1::detail

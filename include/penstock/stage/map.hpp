@@ -5,15 +5,6 @@
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/stage/function_chain.hpp>
-#include <penstock/stage/functions.hpp>
-
-#include <concepts>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

@@ -1,24 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/pipe.hpp>
-#include <penstock/core/random.hpp>
 #include <penstock/run/mapping/batch_maps.hpp>
 #include <penstock/stage/batch_columns.hpp>
 #include <penstock/stage/map.hpp>
-
-#include <concepts>
-#include <cstdint>
-#include <string_view>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct map_batch_without_batch {
-  using penstock_mistake = about_expression_tag;
+struct map_batch_without_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -26,8 +17,7 @@ struct map_batch_without_batch {
                   "for single samples");
   }
 };
-struct map_batch_after_copy {
-  using penstock_mistake = about_expression_tag;
+struct map_batch_after_copy : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -35,8 +25,7 @@ struct map_batch_after_copy {
                   "batch(n) | map_batch(f) | pin_and_copy");
   }
 };
-struct wrong_argument_of_map_batch {
-  using penstock_mistake = about_element_tag;
+struct wrong_argument_of_map_batch : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -45,8 +34,7 @@ struct wrong_argument_of_map_batch {
                   "columns.values() if samples are not records");
   }
 };
-struct returns_no_columns {
-  using penstock_mistake = about_element_tag;
+struct returns_no_columns : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(

@@ -3,28 +3,14 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/mapped_field.hpp>
-#include <penstock/core/open_sample.hpp>
-#include <penstock/core/pack.hpp>
-#include <penstock/core/pipe.hpp>
 #include <penstock/stage/field_roles.hpp>
-#include <penstock/stage/function_chain.hpp>
-#include <penstock/stage/functions.hpp>
 #include <penstock/stage/map.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct places_unknown {
-  using penstock_mistake = about_expression_tag;
+struct places_unknown : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -34,8 +20,7 @@ struct places_unknown {
         "`using keeps_places = void;` if it moves no pixel");
   }
 };
-struct places_without_image {
-  using penstock_mistake = about_element_tag;
+struct places_without_image : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -45,8 +30,7 @@ struct places_without_image {
   }
 };
 
-struct map_without_function {
-  using penstock_mistake = about_expression_tag;
+struct map_without_function : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

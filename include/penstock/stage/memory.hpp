@@ -7,10 +7,6 @@
 #include <penstock/core/options.hpp>
 #include <penstock/core/pipe.hpp>
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-
 namespace penstock::inline v0_1 {
 
 /// Bounds the bytes of batches in flight, including their scratch. An annotation: when batches are large,

@@ -2,24 +2,14 @@
 #pragma once
 
 #include <penstock/core/any_count.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/destination.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/name.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/record.hpp>
-#include <penstock/core/tensor.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/stage/batch_columns.hpp>
 
-#include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <span>
-#include <string_view>
-#include <type_traits>
 #include <utility>
 
 /// Functions for `map_batch` that mix the images of a batch, and their labels.

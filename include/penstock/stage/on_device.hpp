@@ -7,27 +7,18 @@
 #include <penstock/core/name.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/core/pipe.hpp>
-#include <penstock/core/plan.hpp>
-#include <penstock/core/record.hpp>
-#include <penstock/core/tensor.hpp>
 #include <penstock/device/concepts.hpp>
 #include <penstock/run/mapping/device_works.hpp>
 #include <penstock/stage/batch_columns.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct on_device_before_copy {
-  using penstock_mistake = about_expression_tag;
+struct on_device_before_copy : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -35,8 +26,7 @@ struct on_device_before_copy {
                   "write batch(n) | pin_and_copy(cuda{}) before it, or map(f) before batch");
   }
 };
-struct on_device_of_host {
-  using penstock_mistake = about_expression_tag;
+struct on_device_of_host : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -44,8 +34,7 @@ struct on_device_of_host {
                   "pin_and_copy(cuda{}), or map(f) before batch");
   }
 };
-struct on_device_of_field_twice {
-  using penstock_mistake = about_expression_tag;
+struct on_device_of_field_twice : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -53,8 +42,7 @@ struct on_device_of_field_twice {
                   "order: on_device<\"jpg\">(f, g)");
   }
 };
-struct on_device_of_whole_record {
-  using penstock_mistake = about_element_tag;
+struct on_device_of_whole_record : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -62,8 +50,7 @@ struct on_device_of_whole_record {
                   "write on_device<\"jpg\">(f)");
   }
 };
-struct on_device_draws_after_unbatch {
-  using penstock_mistake = about_expression_tag;
+struct on_device_draws_after_unbatch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -71,8 +58,7 @@ struct on_device_draws_after_unbatch {
                   "not know which piece of a sample they are; write map(f) between unbatch and batch");
   }
 };
-struct not_a_device_operation {
-  using penstock_mistake = about_element_tag;
+struct not_a_device_operation : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

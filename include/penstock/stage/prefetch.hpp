@@ -3,15 +3,11 @@
 
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/options.hpp>
 #include <penstock/core/pipe.hpp>
 
-#include <cstdint>
 #include <optional>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 

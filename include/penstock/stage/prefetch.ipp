@@ -5,9 +5,6 @@
 
 #include <penstock/core/error.hpp>
 
-#include <cstddef>
-#include <initializer_list>
-
 namespace penstock::inline v0_1 {
 
 namespace detail {

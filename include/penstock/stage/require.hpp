@@ -11,8 +11,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct require_nothing {
-  using penstock_mistake = about_expression_tag;
+struct require_nothing : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

@@ -4,28 +4,20 @@
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/any_seed.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct cursor_after_batch {
-  using penstock_mistake = about_expression_tag;
+struct cursor_after_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: shuffle_buffer mixes samples and stands after batch; move it before batch(n)");
   }
 };
-struct cursor_after_filter {
-  using penstock_mistake = about_expression_tag;
+struct cursor_after_filter : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -33,8 +25,7 @@ struct cursor_after_filter {
                   "before them");
   }
 };
-struct lost_by_shuffle_buffer {
-  using penstock_mistake = about_expression_tag;
+struct lost_by_shuffle_buffer : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

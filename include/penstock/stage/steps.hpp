@@ -3,19 +3,13 @@
 
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
-
-#include <cstdint>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct steps_without_batch {
-  using penstock_mistake = about_expression_tag;
+struct steps_without_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>, "penstock: steps(n) counts batches; write batch(b) before it");

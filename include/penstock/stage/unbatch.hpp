@@ -5,9 +5,6 @@
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/tensor.hpp>
 
-#include <cstddef>
-#include <iterator>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -15,8 +12,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct not_expandable {
-  using penstock_mistake = about_element_tag;
+struct not_expandable : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

@@ -6,9 +6,6 @@
 #include <penstock/core/pipe.hpp>
 
 #include <chrono>
-#include <cstdint>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 

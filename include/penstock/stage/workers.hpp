@@ -3,13 +3,8 @@
 
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/options.hpp>
 #include <penstock/core/pipe.hpp>
-
-#include <cstdint>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 

@@ -5,28 +5,10 @@
 #error "penstock/storage/http.hpp needs Boost.Beast and OpenSSL: link penstock::http"
 #endif
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/storage/braces.hpp>
-#include <penstock/storage/concepts.hpp>
-#include <penstock/storage/http_options.hpp>
 #include <penstock/storage/resilience/retried_session.hpp>
 #include <penstock/storage/sidecar.hpp>
-#include <penstock/storage/storage_counters.hpp>
-#include <penstock/storage/url.hpp>
-#include <penstock/storage/web/plain_http.hpp>
 #include <penstock/storage/web/web_objects.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -128,7 +110,7 @@ class http {
       : options_(std::move(options)) {
     detail::check(options_);
     (void)detail::policy_of(options_);
-    auto list = std::make_unique<detail::web::object_list>();
+    auto list = std::make_unique<detail::web::objects::list>();
     list->pattern = std::move(pattern);
     for (const std::string& one : urls) {
       list->urls.push_back(parse_url(one));
@@ -153,7 +135,7 @@ class http {
     return urls;
   }
 
-  shared<const detail::web::object_list> list_;
+  shared<const detail::web::objects::list> list_;
   http_options options_;
 };
 

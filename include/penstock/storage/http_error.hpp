@@ -4,6 +4,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -33,6 +34,12 @@ namespace detail {
 }
 /// What to say of an answer that is not the object's bytes, and what to do.
 [[nodiscard]] http_error answer_error(unsigned status, std::optional<std::chrono::seconds> retry_after = {});
+/// The time that six numbers are, of which the last is a second; nothing if one is missing or too large.
+[[nodiscard]] std::optional<std::chrono::sys_seconds> time_of(
+    const std::array<std::optional<std::uint64_t>, 6>& numbers) noexcept;
+/// `Mon, 23 Nov 2026 20:15:00 GMT`. The two older spellings of RFC 9110, which nobody sends any more, are not
+/// read.
+[[nodiscard]] std::optional<std::chrono::sys_seconds> parse_http_date(std::string_view text) noexcept;
 /// The value of Retry-After: seconds, or a date of HTTP relative to `now`, in seconds since 1970. At most a
 /// day; nothing if it is neither.
 [[nodiscard]] std::optional<std::chrono::seconds> parse_retry_after(std::string_view text, std::int64_t now);

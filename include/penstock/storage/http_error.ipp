@@ -6,7 +6,6 @@
 #include <penstock/core/message.hpp>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstddef>
 #include <string>
@@ -74,28 +73,35 @@ PENSTOCK_INLINE std::optional<std::uint64_t> parse_digits(std::string_view text)
   return value;
 }
 
+PENSTOCK_INLINE std::optional<std::chrono::sys_seconds> time_of(
+    const std::array<std::optional<std::uint64_t>, 6>& numbers) noexcept {
+  if (std::ranges::any_of(numbers, [](const auto& one) { return !one || *one > 9999; })) return std::nullopt;
+  const auto number = [&](std::size_t i) { return static_cast<int>(*numbers[i]); };
+  const std::chrono::year_month_day date{std::chrono::year(number(0)),
+                                         std::chrono::month(static_cast<unsigned>(number(1))),
+                                         std::chrono::day(static_cast<unsigned>(number(2)))};
+  if (!date.ok() || number(3) > 23 || number(4) > 59 || number(5) > 60) return std::nullopt;  // a leap second
+  return std::chrono::sys_days(date) + std::chrono::hours(number(3)) + std::chrono::minutes(number(4)) +
+         std::chrono::seconds(number(5));
+}
+
+PENSTOCK_INLINE std::optional<std::chrono::sys_seconds> parse_http_date(std::string_view text) noexcept {
+  if (text.size() != 29 || text[3] != ',' || text.substr(25) != " GMT") return std::nullopt;
+  const auto part = [&](std::size_t at, std::size_t size) { return parse_digits(text.substr(at, size)); };
+  constexpr std::string_view months = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  const std::size_t month = months.find(text.substr(8, 3));
+  if (month == months.npos || month % 3 != 0) return std::nullopt;
+  return time_of({part(12, 4), month / 3 + 1, part(5, 2), part(17, 2), part(20, 2), part(23, 2)});
+}
+
 PENSTOCK_INLINE std::optional<std::chrono::seconds> parse_retry_after(std::string_view text,
                                                                       std::int64_t now) {
   constexpr std::int64_t day = 86'400;
   if (const auto given = parse_digits(text))
     return std::chrono::seconds(std::min<std::uint64_t>(*given, static_cast<std::uint64_t>(day)));
-  // "Sun, 06 Nov 1994 08:49:37 GMT"; the two older forms are not in use.
-  if (text.size() != 29 || text[3] != ',' || text.substr(25) != " GMT") return std::nullopt;
-  const auto part = [&](std::size_t at, std::size_t size) { return parse_digits(text.substr(at, size)); };
-  constexpr std::array<std::string_view, 12> months = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                                       "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-  const auto month = std::find(months.begin(), months.end(), text.substr(8, 3));
-  const auto mday = part(5, 2), year = part(12, 4), hour = part(17, 2), minute = part(20, 2),
-             second = part(23, 2);
-  if (month == months.end() || !mday || !year || !hour || !minute || !second) return std::nullopt;
-  const std::chrono::year_month_day date{
-      std::chrono::year(static_cast<int>(*year)),
-      std::chrono::month(static_cast<unsigned>(month - months.begin()) + 1),
-      std::chrono::day(static_cast<unsigned>(*mday))};
-  if (!date.ok() || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
-  const std::int64_t then = std::chrono::sys_days(date).time_since_epoch().count() * day +
-                            static_cast<std::int64_t>(*hour * 3600 + *minute * 60 + *second);
-  return std::chrono::seconds(std::clamp<std::int64_t>(then - now, 0, day));
+  const auto then = parse_http_date(text);
+  if (!then) return std::nullopt;
+  return std::chrono::seconds(std::clamp<std::int64_t>(then->time_since_epoch().count() - now, 0, day));
 }
 
 PENSTOCK_INLINE std::optional<content_range> parse_content_range(std::string_view text) noexcept {

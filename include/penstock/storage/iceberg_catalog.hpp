@@ -5,24 +5,11 @@
 #error "penstock/storage/iceberg_catalog.hpp needs Boost.Beast, pugixml and nlohmann-json: link penstock::s3"
 #endif
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/storage/http_error.hpp>
-#include <penstock/storage/http_options.hpp>
 #include <penstock/storage/resilience/retry_policy.hpp>
 #include <penstock/storage/s3/requests/percent.hpp>
-#include <penstock/storage/url.hpp>
-#include <penstock/storage/web/web_call.hpp>
 #include <penstock/storage/web/web_client.hpp>
 
 #include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

@@ -5,31 +5,10 @@
 #error "penstock/storage/s3.hpp needs Boost.Beast, OpenSSL, pugixml and nlohmann-json: link penstock::s3"
 #endif
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/storage/braces.hpp>
-#include <penstock/storage/concepts.hpp>
-#include <penstock/storage/http_options.hpp>
 #include <penstock/storage/resilience/retried_session.hpp>
-#include <penstock/storage/retrying.hpp>
-#include <penstock/storage/s3/requests/names.hpp>
-#include <penstock/storage/s3/requests/object_list.hpp>
-#include <penstock/storage/s3/requests/plain_s3.hpp>
-#include <penstock/storage/s3/requests/store.hpp>
-#include <penstock/storage/s3_options.hpp>
+#include <penstock/storage/s3/requests/stored_objects.hpp>
 #include <penstock/storage/sidecar.hpp>
-#include <penstock/storage/storage_counters.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

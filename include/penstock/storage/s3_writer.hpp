@@ -5,26 +5,10 @@
 #error "penstock/storage/s3_writer.hpp needs Boost.Beast, OpenSSL and pugixml: link penstock::s3"
 #endif
 
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/resilience/retry_policy.hpp>
-#include <penstock/storage/s3/requests/names.hpp>
-#include <penstock/storage/s3/requests/store.hpp>
-#include <penstock/storage/s3/requests/store_call.hpp>
 #include <penstock/storage/s3/requests/upload.hpp>
-#include <penstock/storage/s3_options.hpp>
 #include <penstock/storage/storage_counters.hpp>
-
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

@@ -208,12 +208,7 @@ PENSTOCK_INLINE buffer detail::only_object(session_view session, storage_facts w
 }
 
 PENSTOCK_INLINE sha256_list detail::sha256_list_of(bytes_view text, std::string_view name) {
-  try {
-    return sha256_list_from_string(text_of(text));
-  } catch (error& e) {
-    e.in_file(name);
-    throw;
-  }
+  return detail::in_file(name, [&] { return sha256_list_from_string(text_of(text)); });
 }
 
 }  // namespace penstock::inline v0_1

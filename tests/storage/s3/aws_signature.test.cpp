@@ -239,11 +239,11 @@ TEST_CASE("storage/s3/aws_signature: dates that answers and credentials have") {
         "2026-11-23T12:00:00+24:00", "26-11-23T12:00:00Z", "2026-11-23T12:00:00+1:00", "2026-00-01T12:00:00Z",
         "2026-01-00T12:00:00Z"})
     CHECK_FALSE(at(wrong).has_value());
-  CHECK(s3::parse_http_date("Mon, 23 Nov 2026 12:00:00 GMT") == noon);
+  CHECK(ps::detail::parse_http_date("Mon, 23 Nov 2026 12:00:00 GMT") == noon);
   for (const char* const wrong :
        {"", "23 Nov 2026 12:00:00 GMT", "Mon, 23 Nov 2026 12:00:00", "Mon, 23 Nev 2026 12:00:00 GMT",
         "Monday, 23-Nov-26 12:00:00 GMT", "Mon, 31 Nov 2026 12:00:00 GMT"})
-    CHECK_FALSE(s3::parse_http_date(wrong).has_value());
+    CHECK_FALSE(ps::detail::parse_http_date(wrong).has_value());
   std::string line;
   s3::write_amz_date(line, noon + std::chrono::seconds(3661));
   CHECK(line == "20261123T130101Z");

@@ -6,8 +6,6 @@
 
 #include <atomic>
 #include <bit>
-#include <cstddef>
-#include <cstdint>
 #include <utility>
 #include <vector>
 

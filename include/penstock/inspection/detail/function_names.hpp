@@ -4,7 +4,6 @@
 #include <penstock/core/cpp20.hpp>
 
 #include <concepts>
-#include <cstddef>
 #include <source_location>
 #include <string>
 #include <string_view>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/order/cut.hpp>
@@ -11,13 +10,9 @@
 #include <penstock/run/feed/position_buffer.hpp>
 #include <penstock/run/state.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1::detail {
@@ -153,8 +148,42 @@ class viewed_plan {
   std::optional<position_buffer> buffer_;
 };
 
-}  // namespace penstock::inline v0_1::detail
+inline void plan_view::upstream(std::uint64_t epoch, std::span<const std::uint64_t> of_steps,
+                                position* found) const {
+  feed at = feed_;
+  for (std::size_t i = 0; i < of_steps.size(); ++i) {
+    at.seek(epoch, of_steps[i]);
+    found[i] = at.upstream();
+  }
+}
 
-#ifndef PENSTOCK_COMPILED
-#include <penstock/inspection/detail/plan_view.ipp>
-#endif
+inline resumed_place plan_view::resume(std::uint64_t epoch, std::uint64_t step, std::uint64_t ranks) const {
+  feed before = feed_, after = feed_;
+  before.seek(epoch, step);
+  state where;
+  where.epoch = before.epoch();
+  where.step = before.step();
+  where.world = ranks;
+  if (buffer) {
+    before.limit(epoch + 2);
+    before.settle();
+    where.taken = before.cursor().taken();
+    where.given = before.cursor().given();
+    where.held.assign(before.cursor().held().begin(), before.cursor().held().end());
+  }
+  std::string refused(after.wrong_with(where));
+  after.seek(where.epoch, where.step);
+  return {after.epoch() == before.epoch() && after.step() == before.step() &&
+              after.upstream() == before.upstream(),
+          std::move(refused)};
+}
+
+inline std::vector<std::uint64_t> plan_view::drawn(std::uint64_t epoch) const {
+  position_buffer order = *buffer;
+  order.begin(epoch, positions);
+  std::vector<std::uint64_t> ordinals(static_cast<std::size_t>(positions));
+  for (std::uint64_t& ordinal : ordinals) ordinal = order.next();
+  return ordinals;
+}
+
+}  // namespace penstock::inline v0_1::detail

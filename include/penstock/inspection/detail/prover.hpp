@@ -1,25 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/position.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/inspection/detail/bit_set.hpp>
 #include <penstock/inspection/detail/plan_view.hpp>
 #include <penstock/inspection/topology.hpp>
-#include <penstock/order/cut.hpp>
 
-#include <atomic>
 #include <compare>
-#include <cstddef>
-#include <cstdint>
 #include <exception>
-#include <initializer_list>
 #include <mutex>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 

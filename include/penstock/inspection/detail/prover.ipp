@@ -4,16 +4,12 @@
 #include <penstock/inspection/detail/prover.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/to_size.hpp>
-#include <penstock/order/step_cut.hpp>
 #include <penstock/order/tail.hpp>
 #include <penstock/run/engine/workers/thread.hpp>
 
 #include <algorithm>
 #include <memory>
-#include <utility>
 
 namespace penstock::inline v0_1::detail {
 

@@ -3,22 +3,13 @@
 
 #include <penstock/core/arrow_column.hpp>
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/half.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/core/tensor.hpp>
 
-#include <array>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <string>
-#include <string_view>
 #include <tuple>
-#include <type_traits>
 
 /// Values as text for people: numbers as numbers, with their type, their shape and the first few.
 namespace penstock::inline v0_1::detail {
@@ -47,20 +38,15 @@ constexpr std::string_view dtype_name() {
     return {};
 }
 
-[[nodiscard]] std::string number_text(bool value);
-[[nodiscard]] std::string number_text(std::int64_t value);
-[[nodiscard]] std::string number_text(std::uint64_t value);
 /// The shortest text that reads as the same number.
 [[nodiscard]] std::string number_text(float value);
 [[nodiscard]] std::string number_text(double value);
 template <class T>
-[[nodiscard]] std::string number_text_of(T value) {
-  if constexpr (std::same_as<T, bool> || std::same_as<T, double>)
-    return number_text(value);
-  else if constexpr (std::signed_integral<T>)
-    return number_text(std::int64_t{value});
-  else if constexpr (std::unsigned_integral<T>)
-    return number_text(std::uint64_t{value});
+[[nodiscard]] std::string number_text(T value) {
+  if constexpr (std::same_as<T, bool>)
+    return value ? "true" : "false";
+  else if constexpr (std::integral<T>)
+    return std::to_string(value);
   else
     return number_text(static_cast<float>(value));
 }
@@ -82,7 +68,7 @@ std::string array_text(const extents& shape, const Value& value) {
   const std::uint64_t count = shape.elements();
   if constexpr (!dtype_name<T>().empty()) {
     for (std::size_t i = 0; i < shown_values && i < count; ++i)
-      made.append(i == 0 ? ": " : ", ").append(number_text_of<T>(value(i)));
+      made.append(i == 0 ? ": " : ", ").append(number_text(value(i)));
     if (count > shown_values) made += ", ...";
   }
   return made;
@@ -149,7 +135,7 @@ std::string value_text(const V& value) {
     };
     return array_text<std::remove_cvref_t<decltype(*value.data())>>(value.shape(), at) + " (with strides)";
   } else if constexpr (!dtype_name<type>().empty()) {
-    return number_text_of<type>(value) + " (" + std::string(dtype_name<type>()) + ")";
+    return number_text(value) + " (" + std::string(dtype_name<type>()) + ")";
   } else if constexpr (std::is_enum_v<type>) {
     return value_text(static_cast<std::underlying_type_t<type>>(value));
   } else if constexpr (std::convertible_to<const type&, std::string_view>) {

@@ -10,9 +10,6 @@
 
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE std::string number_text(bool value) { return value ? "true" : "false"; }
-PENSTOCK_INLINE std::string number_text(std::int64_t value) { return std::to_string(value); }
-PENSTOCK_INLINE std::string number_text(std::uint64_t value) { return std::to_string(value); }
 PENSTOCK_INLINE std::string number_text(float value) {
   char digits[40];
   return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
@@ -94,32 +91,15 @@ PENSTOCK_INLINE std::string bytes_text(bytes_view bytes) {
 /// The value of a cell without its type. Lists in lists are followed to this many levels.
 [[nodiscard]] PENSTOCK_INLINE std::string arrow_value_text(const arrow_cell& cell, unsigned levels) {
   if (cell.is_null()) return "null";
-  switch (cell.type().number) {
-    case arrow_number::int8:
-      return number_text_of(cell.number<std::int8_t>());
-    case arrow_number::int16:
-      return number_text_of(cell.number<std::int16_t>());
-    case arrow_number::int32:
-      return number_text_of(cell.number<std::int32_t>());
-    case arrow_number::int64:
-      return number_text_of(cell.number<std::int64_t>());
-    case arrow_number::uint8:
-      return number_text_of(cell.number<std::uint8_t>());
-    case arrow_number::uint16:
-      return number_text_of(cell.number<std::uint16_t>());
-    case arrow_number::uint32:
-      return number_text_of(cell.number<std::uint32_t>());
-    case arrow_number::uint64:
-      return number_text_of(cell.number<std::uint64_t>());
-    case arrow_number::float16:
-      return number_text_of(cell.number<half>());
-    case arrow_number::float32:
-      return number_text_of(cell.number<float>());
-    case arrow_number::float64:
-      return number_text_of(cell.number<double>());
-    case arrow_number::none:
-      break;
+  if (is_real(cell.type().number)) {
+    const double value = real_arrow_number(cell, sizeof(double));
+    return cell.type().number == arrow_number::float64 ? number_text(value)
+                                                       : number_text(static_cast<float>(value));
   }
+  const auto whole = with_whole_number(
+      cell.type().number, [&]<class T>(T) { return number_text(cell.number<T>()); },
+      [] { return std::string(); });
+  if (!whole.empty()) return whole;
   switch (cell.type().layout) {
     case arrow_layout::bits:
       return number_text(cell.bit());

@@ -5,16 +5,13 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/tensor.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A column before it is exported: the contents of a C schema and a C array.
 struct exported_arrow {
@@ -41,8 +38,7 @@ void export_array(exported_arrow from, arrow_abi::array* into);
 void export_stream(std::shared_ptr<void> run, bool (*next)(void* run, exported_arrow& into),
                    arrow_abi::array_stream* into);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/integration/detail/arrow_export.ipp>

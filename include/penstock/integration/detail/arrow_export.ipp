@@ -4,7 +4,6 @@
 #include <penstock/integration/detail/arrow_export.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <cerrno>
@@ -14,8 +13,7 @@
 #include <utility>
 
 // Source: Arrow, "The Arrow C data interface".
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE std::shared_ptr<std::vector<std::uint8_t>> arrow_bits(std::size_t count) {
   return std::make_shared<std::vector<std::uint8_t>>((count + 7) / 8);
@@ -237,5 +235,4 @@ PENSTOCK_INLINE void export_stream(std::shared_ptr<void> run, bool (*next)(void*
   into->private_data = state.release();
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -5,8 +5,6 @@
 #error "penstock/integration/mpi.hpp needs MPI: link penstock::mpi"
 #endif
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/run/state.hpp>
 #include <penstock/source/manifest.hpp>
@@ -16,15 +14,8 @@
 #include <algorithm>
 #include <chrono>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <exception>
-#include <memory>
-#include <string>
-#include <string_view>
 #include <thread>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::mpi::detail {
 

@@ -3,17 +3,73 @@
 
 #include <penstock/core/compiled.hpp>
 #include <penstock/observe/concepts.hpp>
-#include <penstock/observe/detail/event_ring.hpp>
-#include <penstock/observe/detail/trace_text.hpp>
 
-#include <cstddef>
-#include <cstdint>
+#include <array>
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
-#include <string>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
+
+/// The latest events of one thread. That thread adds events; any thread may copy them meanwhile. No lock,
+/// and no allocation after construction.
+///
+/// An event that is overwritten during the copy is left out: each word is stored after the update of
+/// `begun_`, with release, so a reader that sees the word also sees `begun_`.
+class event_ring {
+ public:
+  explicit event_ring(std::size_t capacity);
+
+  void add(const run_event& e) noexcept;
+
+  /// Appends the events, oldest first; returns how many earlier ones were dropped.
+  std::uint64_t copy(std::vector<run_event>& all) const;
+
+ private:
+  using words = std::array<std::uint64_t, 9>;
+  using slot = std::array<std::atomic<std::uint64_t>, 9>;
+
+  std::size_t capacity_;
+  std::unique_ptr<slot[]> slots_;
+  alignas(64) std::atomic<std::uint64_t> begun_{0};
+  std::atomic<std::uint64_t> done_{0};
+};
+
+[[nodiscard]] inline std::uint64_t trace_now() noexcept {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                        std::chrono::steady_clock::now().time_since_epoch())
+                                        .count());
+}
+
+/// Collects events. `ph` is X for intervals, M for names, b and e for overlapping intervals, i for instants,
+/// C for counts;
+/// times are microseconds with three decimals.
+class trace_text {
+ public:
+  trace_text();
+
+  void process(std::string_view name);
+  void thread(std::uint64_t tid, std::string_view name);
+  void complete(std::uint64_t tid, const run_event& e, std::string_view name);
+  /// A track for each count: "storage requests" and so on, "cache hits" and so on.
+  void counted(const run_event& e);
+  void held(std::uint64_t tid, std::string_view id, const run_event& e, std::string_view name);
+  void lost(std::uint64_t tid, std::uint64_t when_ns, std::uint64_t count);
+  [[nodiscard]] std::string finish(std::uint64_t dropped);
+
+ private:
+  static std::string_view category(activity a) noexcept;
+  void begin(std::string_view name, std::string_view phase, std::uint64_t tid);
+  void microseconds(std::uint64_t ns);
+  void arguments(const run_event& e);
+
+  std::uint64_t pid_;
+  std::string text_;
+};
+
+/// Writes under a temporary name in the same folder, flushes and renames; leaves nothing behind on failure.
+void write_whole_file(const std::string& path, std::string_view bytes);
 
 /// The record of one run: a ring of events for each of its threads, and what it holds.
 class recorded_run {

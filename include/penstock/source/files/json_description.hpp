@@ -48,6 +48,19 @@ namespace penstock::inline v0_1::detail {
   }
 }
 
+/// `work()`, for which a value of another kind is errc::format: `saying`, and what the parser says. Errors
+/// name the file.
+template <class Work>
+decltype(auto) in_json_file(std::string_view path, std::string_view saying, Work&& work) {
+  return in_file(path, [&]() -> decltype(auto) {
+    try {
+      return work();
+    } catch (const nlohmann::json::exception& e) {
+      throw error(errc::format, {saying, e.what()});
+    }
+  });
+}
+
 /// A whole number of JSON that fits a type. Throws errc::format for what is none, with the name that it has
 /// in its object: a conversion would be undefined for 1e99, and truncate others.
 template <std::integral T>

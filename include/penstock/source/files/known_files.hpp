@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
@@ -9,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -42,6 +44,20 @@ struct known_files {
  private:
   [[noreturn]] void no_such_sample(std::uint64_t index) const;
 };
+
+/// `work()`, which reads an object: errors name the file, unless the object has changed, which is the error
+/// then.
+template <class Work>
+void reading_object(session_view session, object_id object, std::string_view name, Work&& work) {
+  try {
+    work();
+    session.confirm(object);
+  } catch (error& e) {
+    session.confirm(object);
+    e.in_file(name);
+    throw;
+  }
+}
 
 /// What a plan knows about files, and the storage that holds them.
 template <class Known, storage Storage>

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/plan.hpp>
-#include <penstock/core/projection.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/projection.hpp>
@@ -17,12 +14,6 @@
 #include <penstock/storage/session_report.hpp>
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <type_traits>
-#include <utility>
 
 /// Reading a plan's samples by position.
 namespace penstock::inline v0_1::detail {

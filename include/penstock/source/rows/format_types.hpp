@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
-#include <penstock/core/pack.hpp>
 #include <penstock/source/dataset_format.hpp>
 
-#include <cstdint>
 #include <variant>
 
 /// What formats of numbers have in common: a source for each type.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The types of numbers of a format: those it was given, or `Default`.
 template <class Default, class... Ts>
@@ -31,5 +27,4 @@ struct sources_of_types<pack<Ts...>, Source, Storage> {
 
 using common_numbers = pack<std::uint8_t, std::int16_t, std::int32_t, std::int64_t, float, double>;
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

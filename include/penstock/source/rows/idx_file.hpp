@@ -10,14 +10,11 @@
 #include <array>
 #include <bit>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <string>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The code of type `T` in IDX files, or 0 if they have none.
 template <class T>
@@ -63,8 +60,7 @@ template <class T>
   return parse_idx(std::move(bytes), std::move(path), idx_code<T>, sizeof(T));
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/source/rows/idx_file.ipp>

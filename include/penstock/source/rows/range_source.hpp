@@ -1,28 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/file_range.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/projection.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/tensor.hpp>
-#include <penstock/source/manifest.hpp>
 #include <penstock/source/record_files.hpp>
 #include <penstock/source/rows/row_files.hpp>
-#include <penstock/storage/file.hpp>
-#include <penstock/storage/session_view.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Places of rows in local files, for `record_files`. `Format` is as for `row_source`; `wanted` is the shape
 /// of a row, or null.
@@ -96,5 +80,4 @@ class range_source : public record_files<range_layout<Format, T>, file, range_so
   }
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

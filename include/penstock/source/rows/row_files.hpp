@@ -1,24 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/source/files/stored_files.hpp>
 #include <penstock/source/manifest.hpp>
-#include <penstock/storage/concepts.hpp>
-#include <penstock/storage/session_view.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The rows of a file: the shape of the array, with at least one dimension, and the offset of its bytes;
 /// `described` is the offset of its description.
@@ -142,5 +130,4 @@ inline void row_files::read(storage_facts where, session_view session, const ext
           .at_offset(rows[i].described);
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/tensor.hpp>
 #include <penstock/source/record_files.hpp>
 #include <penstock/source/rows/row_files.hpp>
-#include <penstock/storage/concepts.hpp>
-#include <penstock/storage/session_view.hpp>
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
-
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Rows of arrays in files, for `record_files`. `Format` is a value with
 ///   source_name, holder          the names of the source and of the rows' container, for messages
@@ -65,5 +55,4 @@ class row_source : public record_files<row_layout<Format, T, Lengths...>, Storag
   }
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

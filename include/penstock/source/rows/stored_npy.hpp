@@ -2,18 +2,9 @@
 #pragma once
 
 #include <penstock/codec/npy.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/source/rows/row_files.hpp>
-#include <penstock/storage/concepts.hpp>
-#include <penstock/storage/session_view.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <type_traits>
-
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A type in the notation of npy files: "f4" has kind 'f' and 4 bytes.
 struct npy_type {
@@ -37,8 +28,7 @@ struct npy_type {
 [[nodiscard]] stored_rows find_npy_rows(session_view session, object_id object, std::uint64_t begin,
                                         std::uint64_t size, npy_type wanted);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/source/rows/stored_npy.ipp>

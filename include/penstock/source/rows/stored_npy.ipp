@@ -5,15 +5,11 @@
 
 #include <penstock/codec/layouts/npy_header.hpp>
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 
 #include <algorithm>
 #include <bit>
-#include <string_view>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE std::string npy_type::name() const { return detail::text({kind, size}); }
 
@@ -64,5 +60,4 @@ PENSTOCK_INLINE stored_rows find_npy_rows(session_view session, object_id object
   return {header.shape, begin + header.data_offset, begin + 8, swapped};
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

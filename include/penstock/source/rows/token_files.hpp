@@ -1,26 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/source/files/known_files.hpp>
 #include <penstock/source/manifest.hpp>
-#include <penstock/storage/concepts.hpp>
-#include <penstock/storage/session_view.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
 
 /// The layouts of token files, with their headers checked against their sizes.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 enum class token_format { raw, llmc, megatron, litdata };
 
@@ -94,8 +85,7 @@ struct token_files : known_files {
   [[nodiscard]] std::string describe() const;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/source/rows/token_files.ipp>

@@ -19,8 +19,7 @@
 #include <unordered_map>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 // The tokens within a file.
 struct token_range {
@@ -354,5 +353,4 @@ PENSTOCK_INLINE std::string token_files::describe() const {
                        window.within_documents ? ", within documents" : ""});
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

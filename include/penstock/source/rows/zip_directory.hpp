@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
-#include <penstock/source/rows/row_files.hpp>
 #include <penstock/source/rows/stored_npy.hpp>
-#include <penstock/storage/concepts.hpp>
-#include <penstock/storage/session_view.hpp>
-
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
 
 /// The members of numpy's npz files that lie there uncompressed.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The bytes of a member of a zip archive.
 struct zip_member {
@@ -33,8 +23,7 @@ struct zip_member {
 [[nodiscard]] stored_rows find_npz_rows(session_view session, object_id object, std::uint64_t size,
                                         std::string_view name, npy_type wanted);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/source/rows/zip_directory.ipp>

@@ -6,15 +6,11 @@
 #include <penstock/base/name_list.hpp>
 #include <penstock/codec/layouts/zip_archive.hpp>
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <optional>
-#include <string>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 // An object that is an archive.
 struct stored_archive {
@@ -73,5 +69,4 @@ PENSTOCK_INLINE stored_rows find_npz_rows(session_view session, object_id object
   }
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

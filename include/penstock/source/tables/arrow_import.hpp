@@ -3,20 +3,12 @@
 
 #include <penstock/base/shared.hpp>
 #include <penstock/core/arrow_abi.hpp>
-#include <penstock/core/arrow_column.hpp>
-#include <penstock/core/arrow_type.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/source/tables/arrow_member.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The type that a schema of another library describes. Throws errc::argument for one that describes none.
 [[nodiscard]] arrow_type import_arrow_schema(const arrow_abi::schema& given);
@@ -94,8 +86,7 @@ class arrow_stream_reader {
   bool started_ = false, ended_ = false;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/source/tables/arrow_import.ipp>

@@ -3,18 +3,11 @@
 
 #include <penstock/source/tables/arrow_import.hpp>
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/to_size.hpp>
-
-#include <initializer_list>
 #include <limits>
 #include <system_error>
-#include <utility>
 
 // Source: Arrow, "The Arrow C data interface" and "The Arrow C stream interface".
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 [[noreturn, gnu::cold]] PENSTOCK_INLINE void bad_arrow(std::initializer_list<piece> what) {
   throw error(errc::argument, what);
@@ -37,8 +30,7 @@ PENSTOCK_INLINE arrow_type import_arrow_field(const arrow_abi::schema& given, st
   if (made.is_list() && made.children.size() != 1)
     bad_arrow({"the list '", name, "' has ", made.children.size(), " children instead of one"});
   if (given.dictionary != nullptr) {
-    if (made.number == arrow_number::none || made.number == arrow_number::float16 ||
-        made.number == arrow_number::float32 || made.number == arrow_number::float64)
+    if (made.number == arrow_number::none || is_real(made.number))
       bad_arrow({"the dictionary of the column '", name, "' is numbered by no whole numbers"});
     made.dictionary.push_back(import_arrow_field(*given.dictionary, depth + 1));
     made.dictionary.front().name = name;
@@ -237,5 +229,4 @@ PENSTOCK_INLINE void arrow_stream_reader::seek(source_mark place) {
   row_ = place.sample;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -5,7 +5,6 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/projection.hpp>
 
-#include <cstddef>
 #include <functional>
 #include <map>
 #include <optional>
@@ -14,8 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The type in which all values of two types have a place without loss; none if there is none. Of whole and
 /// floating-point numbers the smallest one that holds both exactly, of times the one of the finer unit, of
@@ -59,8 +57,7 @@ void check_conflicts(std::span<const column_conflict> conflicts, std::span<const
 /// The same for one column.
 void check_conflicts(std::span<const column_conflict> conflicts, std::string_view leaf);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/source/tables/arrow_union.ipp>

@@ -4,14 +4,12 @@
 #include <penstock/source/tables/arrow_union.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/source/tables/table_facts.hpp>
 
 #include <algorithm>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 // What a type is to those of other files: whole numbers and floating-point numbers apart from what counts
 // days or seconds, and lists apart from maps.
@@ -20,10 +18,6 @@ PENSTOCK_INLINE bool is_arrow_whole(const arrow_type& type) noexcept {
 }
 PENSTOCK_INLINE bool is_arrow_real(const arrow_type& type) noexcept {
   return type.format == "e" || type.format == "f" || type.format == "g";
-}
-PENSTOCK_INLINE bool is_arrow_bytes(const arrow_type& type) noexcept {
-  return type.layout == arrow_layout::bytes32 || type.layout == arrow_layout::bytes64 ||
-         type.layout == arrow_layout::views;
 }
 PENSTOCK_INLINE bool is_arrow_list(const arrow_type& type) noexcept {
   return type.children.size() == 1 && type.format != "+m" && type.is_list();
@@ -133,7 +127,7 @@ PENSTOCK_INLINE std::optional<arrow_type> common_arrow_type(const arrow_type& a,
     if (format.empty()) return std::nullopt;
     return like_arrow(a, format);
   }
-  if (is_arrow_bytes(a) && is_arrow_bytes(b)) {
+  if (a.is_bytes() && b.is_bytes()) {
     const auto is_text = [](const arrow_type& one) { return one.format.ends_with('u') || one.format == "U"; };
     const bool large = a.layout == arrow_layout::bytes64 || b.layout == arrow_layout::bytes64;
     return like_arrow(a, is_text(a) && is_text(b) ? (large ? "U" : "u") : (large ? "Z" : "z"));
@@ -253,5 +247,4 @@ PENSTOCK_INLINE void check_conflicts(std::span<const column_conflict> conflicts,
     if (used.uses(leaf)) check_conflicts(conflicts, leaf);
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

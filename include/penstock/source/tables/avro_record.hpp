@@ -3,17 +3,50 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/source/tables/avro_schema.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
+
+enum class avro_kind : std::uint8_t {
+  null,
+  boolean,
+  int32,
+  int64,
+  float32,
+  float64,
+  bytes,
+  string,
+  fixed,
+  enumeration,
+  array,
+  map,
+  one_of,  // a union
+  record
+};
+
+/// A field of a record, a branch of a union, or what an array or a map has.
+struct avro_field {
+  std::string name;
+  std::int64_t id;   // as Iceberg numbers fields; -1 for none
+  std::size_t type;  // its number in the schema
+};
+
+struct avro_type {
+  avro_kind kind = avro_kind::null;
+  std::uint64_t size = 0;  // of `fixed`, in bytes
+  std::vector<avro_field> fields;
+};
+
+/// The types of a schema of Avro, by their numbers.
+struct avro_schema {
+  std::vector<avro_type> types;
+  std::size_t root = 0;
+
+  [[nodiscard]] const avro_type& operator[](std::size_t type) const noexcept { return types[type]; }
+};
 
 /// Where values of a block are read. Every length is checked before it is used, and the steps that a block
 /// may take are counted: a schema can ask for any number of values that have no bytes.
@@ -78,8 +111,7 @@ class avro_record {
   std::vector<place> places_;  // by field; of a union, its branch
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/source/tables/avro_record.ipp>

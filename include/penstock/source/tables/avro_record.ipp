@@ -4,13 +4,11 @@
 #include <penstock/source/tables/avro_record.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <bit>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE void avro_walk::damaged(std::string_view what) const {
   throw error(errc::format, {what, ": the file is damaged"}).at_offset(at);
@@ -179,5 +177,4 @@ PENSTOCK_INLINE std::optional<std::string> avro_record::spelled(avro_name field)
   }
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

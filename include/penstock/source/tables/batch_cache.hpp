@@ -2,17 +2,10 @@
 #pragma once
 
 #include <penstock/base/owned.hpp>
-#include <penstock/base/shared.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/source/files/shared_loop.hpp>
 #include <penstock/source/tables/arrow_batch.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
-
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Batches in memory that all workers of a run share, up to a limit of bytes: those used last, and if they
 /// are asked for one after another, the first ones, which are there at the next epoch. Each one is
@@ -63,8 +56,7 @@ class batch_cache {
   owned<state> state_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/source/tables/batch_cache.ipp>

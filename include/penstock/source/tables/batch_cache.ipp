@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
-#include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 struct batch_cache::state {
   struct entry {
@@ -164,5 +162,4 @@ PENSTOCK_INLINE shared<const arrow_batch> batch_cache::load_one(std::size_t whic
   return made;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -6,14 +6,10 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The numbers in a 64-bit Roaring bitmap as Delta writes it, ascending. Throws errc::format, with the
 /// offset, for bytes that are none, and errc::limit for more than `maximum` numbers.
@@ -40,8 +36,7 @@ namespace detail {
                                                              std::string_view magic, std::uint64_t offset,
                                                              std::uint64_t size);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/source/tables/deletion_vector.ipp>

@@ -4,14 +4,11 @@
 #include <penstock/source/tables/deletion_vector.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <algorithm>
-#include <span>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Reads numbers, least significant byte first, from bytes that may end too soon.
 struct roaring_bytes {
@@ -179,5 +176,4 @@ PENSTOCK_INLINE std::vector<std::byte> deletion_vector_in_file(session_view sess
   return all;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -1,62 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<parquet/arrow/reader.h>)
-#error "penstock/source/tables/delta_log.hpp needs Arrow C++ with Parquet: link penstock::arrow"
-#endif
-#if !__has_include(<nlohmann/json.hpp>)
-#error "penstock/source/tables/delta_log.hpp needs nlohmann-json: link penstock::arrow"
-#endif
-
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/source/files/json_description.hpp>
-#include <penstock/source/files/parallel.hpp>
 #include <penstock/source/tables/delta_table.hpp>
-#include <penstock/source/tables/hive_path.hpp>
 #include <penstock/source/tables/parquet_input.hpp>
-#include <penstock/source/tables/table_objects.hpp>
-#include <penstock/storage/session_view.hpp>
-
-#ifdef __GNUC__
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wconversion"
-#pragma GCC diagnostic ignored "-Wshadow"
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#endif
-#include <arrow/array.h>
-#include <arrow/table.h>
-#include <parquet/arrow/reader.h>
-#include <parquet/file_reader.h>
-#include <parquet/metadata.h>
-#include <parquet/schema.h>
-#ifdef __GNUC__
-#pragma GCC diagnostic pop
-#endif
 
 #include <nlohmann/json.hpp>
 
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <array>
-#include <charconv>
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
-#include <map>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <system_error>
-#include <utility>
-#include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A value of a checkpoint as a commit would have it: structs, maps of texts, lists, texts, numbers, truth
 /// values.
@@ -342,14 +296,7 @@ class delta_log {
   }
   template <class Work>
   static void guarded(const std::string& path, Work&& work) {
-    try {
-      work();
-    } catch (const nlohmann::json::exception& e) {
-      throw error(errc::format, {"the checkpoint is not as Delta writes it: ", e.what()}).in_file(path);
-    } catch (error& e) {
-      e.in_file(path);
-      throw;
-    }
+    in_json_file(path, "the checkpoint is not as Delta writes it: ", work);
   }
   [[nodiscard]] static std::shared_ptr<arrow::Table> rows_of(session_view session, object_id object) {
     std::shared_ptr<arrow::Table> table;
@@ -395,5 +342,4 @@ struct delta_snapshot {
   return {state.paths(folder), state.facts(folder, objects)};
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<nlohmann/json.hpp>)
-#error "penstock/source/tables/delta_table.hpp needs nlohmann-json: link penstock::json"
-#endif
-
-#include <penstock/core/arrow_type.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
@@ -18,7 +11,6 @@
 #include <penstock/source/tables/hive_path.hpp>
 #include <penstock/source/tables/table_facts.hpp>
 #include <penstock/source/tables/table_objects.hpp>
-#include <penstock/storage/session_view.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -26,18 +18,10 @@
 #include <array>
 #include <charconv>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <map>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// JSON of a log; of `value_t::discarded` if it is none, or so deeply nested that it is no log's.
 [[nodiscard]] inline nlohmann::json delta_json(std::string_view text) {
@@ -70,15 +54,8 @@ bool delta_lines(const std::string& path, std::string_view all, Work&& work) {
     if (!action.is_object())
       throw error(errc::format, {"line ", number, " of the log is no object of JSON that can be read"})
           .in_file(path);
-    try {
-      if (!work(action)) return false;
-    } catch (const nlohmann::json::exception& e) {
-      throw error(errc::format, {"line ", number, " of the log is not as Delta writes it: ", e.what()})
-          .in_file(path);
-    } catch (error& e) {
-      e.in_file(path);
-      throw;
-    }
+    const std::string saying = text({"line ", number, " of the log is not as Delta writes it: "});
+    if (!in_json_file(path, saying, [&] { return work(action); })) return false;
   }
   return true;
 }
@@ -255,7 +232,7 @@ struct delta_state {
   /// Checks that the table can be read, and takes its schema. Throws errc::argument for features of Delta
   /// that are not known.
   void finish(const std::string& folder) {
-    try {
+    in_json_file(folder, not_as_written, [&] {
       if (!protocol.is_object() || !metadata.is_object())
         throw error(errc::format, "the log does not say what its protocol and its schema are");
       const int reader = number_at<int>(protocol, "minReaderVersion");
@@ -287,12 +264,7 @@ struct delta_state {
       parts_.clear();
       for (const nlohmann::json& one : metadata.value("partitionColumns", nlohmann::json::array()))
         parts_.push_back(one.get<std::string>());
-    } catch (const nlohmann::json::exception& e) {
-      throw error(errc::format, {"the log is not as Delta writes it: ", e.what()}).in_file(folder);
-    } catch (error& e) {
-      e.in_file(folder);
-      throw;
-    }
+    });
   }
 
   /// The files in the order of their paths.
@@ -304,19 +276,16 @@ struct delta_state {
 
   /// Reads deletion vectors.
   [[nodiscard]] table_facts facts(const std::string& folder, const table_objects& objects) const {
-    try {
+    return in_json_file(folder, not_as_written, [&] {
       table_facts made = facts_of(folder);
       made.deleted = deleted(folder, objects);
       return made;
-    } catch (const nlohmann::json::exception& e) {
-      throw error(errc::format, {"the log is not as Delta writes it: ", e.what()}).in_file(folder);
-    } catch (error& e) {
-      e.in_file(folder);
-      throw;
-    }
+    });
   }
 
  private:
+  static constexpr std::string_view not_as_written = "the log is not as Delta writes it: ";
+
   [[nodiscard]] static std::string key_of(const nlohmann::json& action) {
     auto key = action.at("path").get<std::string>();
     if (action.contains("deletionVector") && action["deletionVector"].is_object()) {
@@ -443,13 +412,10 @@ struct delta_state {
       const std::size_t threads = std::min(in_files.size(), table_objects::max_in_flight);
       for_each_in_parallel(in_files.size(), threads, [&](std::size_t i) {
         const auto& [number, one] = in_files[i];
-        try {
+        in_file(one.path, [&] {
           made[number] =
               rows_of(one, deletion_vector_in_file(session, one.object, "\1", one.offset, one.size));
-        } catch (error& e) {
-          e.in_file(one.path);
-          throw;
-        }
+        });
       });
     });
     return made;
@@ -460,5 +426,4 @@ struct delta_state {
   std::vector<std::string> parts_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -5,13 +5,9 @@
 #include <penstock/core/compiled.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <string_view>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A table of a FlatBuffers message, in which every offset is checked before it is followed. Throws
 /// errc::format, with the offset in the message, for one that leads out of it.
@@ -71,8 +67,7 @@ class flat_table::vector {
   std::size_t begin_ = 0, size_ = 0, element_ = 0;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/source/tables/flat_table.ipp>

@@ -4,11 +4,9 @@
 #include <penstock/source/tables/flat_table.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE void flat_table::lead_out(std::size_t at) {
   throw error(errc::format, "the message's metadata lead out of it: the file is damaged").at_offset(at);
@@ -79,5 +77,4 @@ PENSTOCK_INLINE flat_table flat_table::vector::table(std::size_t i) const {
   return flat_table(message_, flat_table::follow(message_, begin_ + i * element_));
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -5,16 +5,11 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A folder that says what a column is: "city=Oslo".
 struct hive_part {
@@ -76,8 +71,7 @@ class hive_columns {
   std::vector<buffer> memory_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/source/tables/hive_path.ipp>

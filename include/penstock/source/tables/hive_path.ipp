@@ -4,7 +4,6 @@
 #include <penstock/source/tables/hive_path.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/tables/table_facts.hpp>
@@ -18,8 +17,7 @@
 #include <system_error>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE std::string hive_text(std::string_view escaped) {
   std::string made;
@@ -65,7 +63,7 @@ PENSTOCK_INLINE std::optional<std::int64_t> hive_number(const std::string& text)
 PENSTOCK_INLINE hive_columns::hive_columns(std::span<const std::string> paths) {
   std::vector<hive_part> first;
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    try {
+    in_file(paths[i], [&] {
       std::vector<hive_part> parts = hive_parts(paths[i]);
       if (i == 0) first = parts;
       if (!std::ranges::equal(parts, first, {}, &hive_part::column, &hive_part::column))
@@ -73,10 +71,7 @@ PENSTOCK_INLINE hive_columns::hive_columns(std::span<const std::string> paths) {
                                    " columns are, and not the same as those of '", paths.front(), "'"});
       texts_.emplace_back();
       for (hive_part& one : parts) texts_.back().push_back(std::move(one.value));
-    } catch (error& e) {
-      e.in_file(paths[i]);
-      throw;
-    }
+    });
   }
   for (std::size_t i = 0; i < first.size(); ++i) {
     const bool numbers =
@@ -226,8 +221,7 @@ PENSTOCK_INLINE void hive_columns::give_type(std::size_t i, const arrow_type& st
   std::string_view format = of->format;
   if (of->number != arrow_number::none && format.size() == 1)
     format = format == "f" ? "f" : format == "e" || format == "g" ? "g" : format == "L" ? "L" : "l";
-  else if (of->layout == arrow_layout::bytes32 || of->layout == arrow_layout::bytes64 ||
-           of->layout == arrow_layout::views)
+  else if (of->is_bytes())
     format = "u";
   else if (format == "n")
     format = value_type(i).format;
@@ -260,9 +254,7 @@ PENSTOCK_INLINE std::string hive_cell_text(const arrow_cell& cell) {
   if (cell.is_null()) return "null";
   if (cell.type().layout == arrow_layout::bits) return cell.bit() ? "true" : "false";
   if (cell.type().number == arrow_number::none) return text({"'", text_of(cell.bytes()), "'"});
-  if (cell.type().number == arrow_number::float16 || cell.type().number == arrow_number::float32 ||
-      cell.type().number == arrow_number::float64)
-    return real_text(real_arrow_number(cell, sizeof(double)));
+  if (is_real(cell.type().number)) return real_text(real_arrow_number(cell, sizeof(double)));
   const arrow_whole whole = whole_arrow_number(cell);
   const auto value = static_cast<std::int64_t>(whole.bits);
   if (cell.type().format == "tdD") return hive_date(value);
@@ -336,5 +328,4 @@ PENSTOCK_INLINE arrow_column hive_columns::column(std::size_t file, std::size_t 
   return made;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

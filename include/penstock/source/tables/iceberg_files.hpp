@@ -1,37 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<parquet/arrow/reader.h>)
-#error "penstock/source/tables/iceberg_files.hpp needs Arrow C++ with Parquet: link penstock::arrow"
-#endif
-#if !__has_include(<nlohmann/json.hpp>)
-#error "penstock/source/tables/iceberg_files.hpp needs nlohmann-json: link penstock::arrow"
-#endif
-
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/source/tables/avro_file.hpp>
-#include <penstock/source/tables/iceberg_bytes.hpp>
+#include <penstock/source/tables/deletion_vector.hpp>
 #include <penstock/source/tables/iceberg_metadata.hpp>
-#include <penstock/source/tables/table_objects.hpp>
+#include <penstock/source/tables/parquet_load.hpp>
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <charconv>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Where a file has a deletion vector, with its size and its checksum.
 struct iceberg_vector {
@@ -101,13 +78,10 @@ class iceberg_files {
   // Calls `take(file, record)` for all records of a file of Avro.
   template <class Take>
   static void for_each(const std::string& path, bytes_view bytes, Take&& take) {
-    try {
+    in_file(path, [&] {
       avro_file file(bytes, iceberg_unpack);
       while (const auto record = file.next()) take(file, *record);
-    } catch (error& e) {
-      e.in_file(path);
-      throw;
-    }
+    });
   }
 
   [[nodiscard]] std::vector<manifest> manifests(const nlohmann::json& snapshot) const {
@@ -209,5 +183,184 @@ class iceberg_files {
   std::map<std::int64_t, std::vector<iceberg_part>> parts_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+/// A value of a column of texts, which may be a dictionary's.
+[[nodiscard]] inline std::string_view iceberg_text(const arrow::Array& array, std::int64_t row) {
+  if (array.IsNull(row)) throw error(errc::format, "the file has a null as a path: it is damaged");
+  switch (array.type_id()) {
+    case arrow::Type::STRING:
+    case arrow::Type::BINARY:
+      return static_cast<const arrow::BinaryArray&>(array).GetView(row);
+    case arrow::Type::LARGE_STRING:
+    case arrow::Type::LARGE_BINARY:
+      return static_cast<const arrow::LargeBinaryArray&>(array).GetView(row);
+    case arrow::Type::STRING_VIEW:
+    case arrow::Type::BINARY_VIEW:
+      return static_cast<const arrow::BinaryViewArray&>(array).GetView(row);
+    case arrow::Type::DICTIONARY: {
+      const auto& numbers = static_cast<const arrow::DictionaryArray&>(array);
+      return iceberg_text(*numbers.dictionary(), numbers.GetValueIndex(row));
+    }
+    default:
+      throw error(errc::format, {"the file has paths of type ", array.type()->ToString()});
+  }
+}
+
+/// Calls `take(path, position)` for each row of a file of position deletes.
+///
+/// Source: Apache Iceberg, "Spec", "Position Delete Files".
+template <class Take>
+void read_iceberg_deletes(session_view session, object_id object, Take&& take) {
+  constexpr int path_number = 2147483546, position_number = 2147483545;
+  const parquet_memory unused(0);
+  read_parquet(session, object, unused, 0, [&](const std::shared_ptr<parquet_input>& input) {
+    parquet::arrow::FileReaderBuilder builder;
+    ARROW_RETURN_NOT_OK(builder.Open(input, parquet_pages(arrow::default_memory_pool(), true)));
+    const auto metadata = builder.raw_reader()->metadata();
+    std::vector<int> columns{-1, -1};
+    for (int i = 0; i < metadata->schema()->num_columns(); ++i) {
+      const auto& node = *metadata->schema()->Column(i)->schema_node();
+      const std::string name = metadata->schema()->Column(i)->path()->ToDotString();
+      if (node.field_id() == path_number || (node.field_id() < 0 && name == "file_path")) columns[0] = i;
+      if (node.field_id() == position_number || (node.field_id() < 0 && name == "pos")) columns[1] = i;
+    }
+    if (columns[0] < 0 || columns[1] < 0)
+      throw error(errc::format, "the file of position deletes does not have the columns file_path and pos");
+    // A path in each row may be more than an array of texts can hold.
+    parquet::ArrowReaderProperties how;
+    how.set_read_dictionary(columns[0], true);
+    builder.properties(how);
+    std::unique_ptr<parquet::arrow::FileReader> reader;
+    ARROW_RETURN_NOT_OK(builder.Build(&reader));
+    for (int group = 0; group < metadata->num_row_groups(); ++group) {
+      std::shared_ptr<arrow::Table> table;
+      ARROW_RETURN_NOT_OK(read_parquet_group(*reader, group, columns, table));
+      const bool in_order = columns[0] < columns[1];
+      arrow::TableBatchReader batches(*table);
+      for (std::shared_ptr<arrow::RecordBatch> batch;;) {
+        ARROW_RETURN_NOT_OK(batches.ReadNext(&batch));
+        if (batch == nullptr) break;
+        const arrow::Array& paths = *batch->column(in_order ? 0 : 1);
+        const arrow::Array& positions = *batch->column(in_order ? 1 : 0);
+        if (positions.type_id() != arrow::Type::INT64 || positions.null_count() != 0)
+          throw error(errc::format, "the file of position deletes has positions that are no numbers");
+        for (std::int64_t row = 0; row < batch->num_rows(); ++row)
+          take(iceberg_text(paths, row), static_cast<const arrow::Int64Array&>(positions).Value(row));
+      }
+    }
+    return arrow::Status::OK();
+  });
+}
+
+/// Gathers which rows of a snapshot's files are deleted.
+class iceberg_deleted {
+ public:
+  /// Reads the deletion vectors, and the files of position deletes, 16 at once.
+  iceberg_deleted(const iceberg_metadata& table, const iceberg_files& files)
+      : made(files.data.size()), files_(files), has_vector_(files.data.size()) {
+    std::vector<std::string> names;
+    std::vector<const iceberg_file*> vectors, positions;
+    for (const iceberg_file& one : files.deletions) {
+      if (one.vector && !take(one)) continue;
+      (one.vector ? vectors : positions).push_back(&one);
+    }
+    for (const auto* some : {&vectors, &positions})
+      for (const iceberg_file* one : *some) names.push_back(table.find(one->written));
+    if (names.empty()) return;
+    table.objects().open(names, [&](session_view session) {
+      const auto object = [](std::size_t i) { return static_cast<object_id>(i); };
+      for_each(names, 0, vectors.size(), [&](std::size_t i) { add_vector(*vectors[i], session, object(i)); });
+      for_each(names, vectors.size(), names.size(),
+               [&](std::size_t i) { add_positions(*positions[i - vectors.size()], session, object(i)); });
+    });
+    for (std::vector<std::uint64_t>& rows : made) {
+      std::ranges::sort(rows);
+      rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+    }
+  }
+
+  std::vector<std::vector<std::uint64_t>> made;  // by file of rows, ascending
+
+ private:
+  static constexpr std::uint64_t max_rows = std::uint64_t{1} << 27;  // which are a gigabyte here
+
+  // Errors name the file.
+  template <class Work>
+  static void for_each(const std::vector<std::string>& names, std::size_t first, std::size_t end,
+                       Work&& work) {
+    const std::size_t count = end - first;
+    for_each_in_parallel(count, std::min(count, table_objects::max_in_flight),
+                         [&](std::size_t i) { in_file(names[first + i], [&] { work(first + i); }); });
+  }
+  // The number of a file; that of all files for one that is not there any more.
+  [[nodiscard]] std::size_t find(std::string_view path) const {
+    const auto found = std::ranges::lower_bound(
+        files_.data, path, {}, [](const iceberg_file& file) { return std::string_view(file.written); });
+    if (found == files_.data.end() || found->written != path) return files_.data.size();
+    return static_cast<std::size_t>(found - files_.data.begin());
+  }
+  [[nodiscard]] static bool is_of(const iceberg_file& deletes, const iceberg_file& file) {
+    return file.sequence <= deletes.sequence && file.spec == deletes.spec && file.values == deletes.values &&
+           (!deletes.only || *deletes.only == file.written);
+  }
+  static void check(const iceberg_file& file, std::int64_t row) {
+    if (row < 0 || static_cast<std::uint64_t>(row) >= file.rows)
+      throw error(errc::format, {"the position deletes have row ", row, " of '", file.written,
+                                 "', which has ", file.rows, " rows"});
+  }
+
+  // Whether a deletion vector is of a file. That has no other deletes: whoever writes a vector takes over
+  // what was deleted before.
+  [[nodiscard]] bool take(const iceberg_file& one) {
+    const std::size_t its = find(*one.only);
+    if (its == files_.data.size() || !is_of(one, files_.data[its])) return false;
+    if (has_vector_[its])
+      throw error(errc::format, {"the snapshot has two deletion vectors of '", *one.only, "'"})
+          .in_file(one.written);
+    has_vector_[its] = true;
+    return true;
+  }
+  void add_vector(const iceberg_file& one, session_view session, object_id object) {
+    constexpr std::uint64_t around = 8;
+    const std::size_t its = find(*one.only);
+    made[its] = read_deletion_vector(
+        deletion_vector_in_file(session, object, "PFA1", one.vector->offset, one.vector->size - around),
+        std::min(max_rows, one.rows));
+    if (made[its].size() != one.rows)
+      throw error(errc::format, {"the deletion vector of '", *one.only, "' has ", made[its].size(),
+                                 " rows, and its manifest says ", one.rows});
+    if (!made[its].empty()) check(files_.data[its], static_cast<std::int64_t>(made[its].back()));
+  }
+  void add_positions(const iceberg_file& one, session_view session, object_id object) {
+    // Rows come in the order of their paths.
+    std::optional<std::string> last;
+    std::size_t its = 0;
+    std::vector<std::uint64_t> rows;
+    const auto keep = [&] {
+      if (rows.empty()) return;
+      const std::scoped_lock lock(mutex_);
+      if (made[its].size() + rows.size() > max_rows)
+        throw error(errc::limit, {"the position deletes have more than ", max_rows, " rows of '",
+                                  files_.data[its].written, "'; compact the table"});
+      made[its].insert(made[its].end(), rows.begin(), rows.end());
+      rows.clear();
+    };
+    read_iceberg_deletes(session, object, [&](std::string_view path, std::int64_t position) {
+      constexpr std::size_t some = 1 << 16;
+      if (!last || path != *last || rows.size() == some) {
+        keep();
+        last = path;
+        its = find(path);
+      }
+      if (its == files_.data.size() || has_vector_[its] || !is_of(one, files_.data[its])) return;
+      check(files_.data[its], position);
+      rows.push_back(static_cast<std::uint64_t>(position));
+    });
+    keep();
+  }
+
+  const iceberg_files& files_;
+  std::vector<bool> has_vector_;
+  std::mutex mutex_;
+};
+
+}  // namespace penstock::inline v0_1::detail

@@ -1,40 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<parquet/arrow/reader.h>)
-#error "penstock/source/tables/iceberg_metadata.hpp needs Arrow C++ with Parquet: link penstock::arrow"
-#endif
-#if !__has_include(<nlohmann/json.hpp>)
-#error "penstock/source/tables/iceberg_metadata.hpp needs nlohmann-json: link penstock::arrow"
-#endif
-
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/source/files/json_description.hpp>
-#include <penstock/source/tables/iceberg_bytes.hpp>
 #include <penstock/source/tables/iceberg_schema.hpp>
 #include <penstock/source/tables/table_facts.hpp>
 #include <penstock/source/tables/table_objects.hpp>
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <charconv>
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <map>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The number of a metadata file, "v3.metadata.json" or "00003-<uuid>.gz.metadata.json"; none for other
 /// names.
@@ -164,15 +142,7 @@ class iceberg_metadata {
   /// `work()`, whose errors name the file, and for which values of another kind are errors of it.
   template <class Work>
   auto guarded(Work&& work) const {
-    try {
-      return work();
-    } catch (const json::exception& e) {
-      throw error(errc::format, {"the table's metadata are not as Iceberg writes them: ", e.what()})
-          .in_file(path_);
-    } catch (error& e) {
-      e.in_file(path_);
-      throw;
-    }
+    return in_json_file(path_, "the table's metadata are not as Iceberg writes them: ", work);
   }
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
@@ -375,5 +345,4 @@ class iceberg_metadata {
   json all_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -1,26 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<nlohmann/json.hpp>)
-#error "penstock/source/tables/iceberg_schema.hpp needs nlohmann-json: link penstock::arrow"
-#endif
-
 #include <penstock/core/arrow_type.hpp>
+#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/source/files/json_description.hpp>
+#include <penstock/source/tables/arrow_cpp.hpp>
+#include <penstock/storage/reads/arrow_errors.hpp>
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <array>
-#include <cstddef>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
+
+/// The most bytes that a file of a table's metadata may have.
+inline constexpr std::uint64_t max_iceberg_bytes = 512_MiB;
+
+/// Unpacks "deflate" and "zstandard", as Avro has them, and "gzip"; an `avro_unpacker`.
+inline void iceberg_unpack(std::string_view codec, bytes_view packed, std::uint64_t limit,
+                           std::vector<std::byte>& into) {
+  arrow::util::GZipCodecOptions zlib;
+  zlib.gzip_format = codec == "gzip" ? arrow::util::GZipFormat::GZIP : arrow::util::GZipFormat::DEFLATE;
+  if (codec != "deflate" && codec != "zstandard" && codec != "gzip")
+    throw error(errc::argument,
+                {"the metadata are packed with '", codec, "'; null, deflate and zstandard are read"});
+  const auto work = [&]() -> arrow::Status {
+    std::unique_ptr<arrow::util::Codec> made;
+    if (codec == "zstandard") {
+      ARROW_ASSIGN_OR_RAISE(made, arrow::util::Codec::Create(arrow::Compression::ZSTD));
+    } else {
+      ARROW_ASSIGN_OR_RAISE(made, arrow::util::Codec::Create(arrow::Compression::GZIP, zlib));
+    }
+    ARROW_ASSIGN_OR_RAISE(const auto unpacker, made->MakeDecompressor());
+    constexpr std::uint64_t least = 4096, likely = 4;
+    into.resize(to_size(std::min(limit, std::max(least, likely * packed.size()))));
+    std::size_t in = 0, out = 0;
+    while (!unpacker->IsFinished()) {
+      ARROW_ASSIGN_OR_RAISE(const auto done,
+                            unpacker->Decompress(static_cast<std::int64_t>(packed.size() - in),
+                                                 reinterpret_cast<const std::uint8_t*>(packed.data()) + in,
+                                                 static_cast<std::int64_t>(into.size() - out),
+                                                 reinterpret_cast<std::uint8_t*>(into.data()) + out));
+      in += static_cast<std::size_t>(done.bytes_read);
+      out += static_cast<std::size_t>(done.bytes_written);
+      if (unpacker->IsFinished()) break;
+      if (out == into.size() || done.need_more_output) {
+        if (into.size() == limit)
+          throw error(errc::limit, {"the metadata unpack to more than ", limit, " bytes"});
+        into.resize(to_size(std::min<std::uint64_t>(limit, 2 * into.size())));
+      } else if (done.bytes_read == 0 && done.bytes_written == 0) {
+        return arrow::Status::IOError("they are cut off");
+      }
+    }
+    into.resize(out);
+    return arrow::Status::OK();
+  };
+  const arrow::Status done = work();
+  if (!done.ok())
+    throw error(errc::format, {"the metadata cannot be unpacked: ", arrow_message(done.message())});
+}
 
 /// A type, and the numbers of what it consists of, depth first, of which parquet_files has need; -1 for none.
 struct iceberg_type {
@@ -111,5 +154,4 @@ struct iceberg_part {
   std::string name, transform;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -1,39 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<parquet/arrow/reader.h>)
-#error "penstock/source/tables/iceberg_table.hpp needs Arrow C++ with Parquet: link penstock::arrow"
-#endif
-#if !__has_include(<nlohmann/json.hpp>)
-#error "penstock/source/tables/iceberg_table.hpp needs nlohmann-json: link penstock::arrow"
-#endif
-
-#include <penstock/core/arrow_type.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/random.hpp>
-#include <penstock/source/files/hash_bytes.hpp>
-#include <penstock/source/files/json_description.hpp>
-#include <penstock/source/tables/iceberg_deletes.hpp>
 #include <penstock/source/tables/iceberg_files.hpp>
-#include <penstock/source/tables/iceberg_metadata.hpp>
-#include <penstock/source/tables/table_facts.hpp>
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A snapshot of a table: its files, and what the table says of them.
 struct iceberg_snapshot {
@@ -111,5 +83,4 @@ class iceberg_facts {
   return found;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

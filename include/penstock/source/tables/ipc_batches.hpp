@@ -2,27 +2,13 @@
 #pragma once
 
 #include <penstock/base/owned.hpp>
-#include <penstock/base/shared.hpp>
-#include <penstock/core/arrow_column.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/compiled.hpp>
-#include <penstock/core/projection.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/files/known_files.hpp>
 #include <penstock/source/tables/arrow_batch.hpp>
 #include <penstock/source/tables/arrow_union.hpp>
 #include <penstock/source/tables/ipc_file.hpp>
-#include <penstock/storage/session_view.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The files of a dataset of Arrow IPC, as part of a plan. A shard is a batch of rows.
 struct ipc_files : known_files {
@@ -87,8 +73,7 @@ class ipc_batches {
   owned<state> state_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/source/tables/ipc_batches.ipp>

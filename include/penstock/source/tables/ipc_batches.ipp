@@ -5,28 +5,18 @@
 
 #include <penstock/base/fixed_array.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/loaded_once.hpp>
-#include <penstock/source/tables/arrow_widen.hpp>
 #include <penstock/source/tables/batch_cache.hpp>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <functional>
-#include <map>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
 
 // Source: Arrow, "Arrow columnar format", "Serialization and interprocess communication (IPC)".
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE ipc_files::own_columns own_ipc_columns(const std::vector<std::string>& paths,
                                                        const ipc_file& file) {
@@ -519,5 +509,4 @@ PENSTOCK_INLINE shared<const arrow_batch> ipc_batches::find_kept(std::size_t sha
   return state_->kept.find(shard);
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

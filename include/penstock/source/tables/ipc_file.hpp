@@ -2,22 +2,14 @@
 #pragma once
 
 #include <penstock/core/arrow_type.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/source/tables/flat_table.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <string>
-#include <string_view>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Where a message of Arrow's IPC lies in its file.
 struct ipc_place {
@@ -75,8 +67,7 @@ struct ipc_message {
 /// The columns that a schema describes, as the children of a struct.
 [[nodiscard]] arrow_type ipc_schema(const flat_table& schema, std::int16_t version);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/source/tables/ipc_file.ipp>

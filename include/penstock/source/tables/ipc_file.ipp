@@ -5,15 +5,10 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/known_formats.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/to_size.hpp>
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <initializer_list>
-#include <optional>
-#include <string_view>
 #include <utility>
 
 // Source: Arrow, "Serialization and interprocess communication (IPC)", format/{Message,Schema,File}.fbs.

@@ -1,40 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<parquet/arrow/writer.h>)
-#error "penstock/source/tables/parquet_columns.hpp needs Arrow C++ with Parquet: link penstock::arrow"
-#endif
-
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
+#include <penstock/source/tables/arrow_cpp.hpp>
 #include <penstock/storage/local/output_file.hpp>
 #include <penstock/storage/reads/arrow_errors.hpp>
 
-#ifdef __GNUC__
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wconversion"
-#pragma GCC diagnostic ignored "-Wshadow"
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#endif
-#include <arrow/api.h>
-#include <arrow/io/interfaces.h>
-#include <arrow/util/compression.h>
-#include <parquet/arrow/writer.h>
-#ifdef __GNUC__
-#pragma GCC diagnostic pop
-#endif
-
-#include <array>
 #include <charconv>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <optional>
-#include <span>
-#include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -94,28 +69,7 @@ inline void check_arrow(const arrow::Status& done, errc code = errc::io) {
 
 /// The type that Arrow prints like this.
 [[nodiscard]] inline std::shared_ptr<arrow::DataType> parquet_type(std::string_view text) {
-  using arrow::TimeUnit;
-  const std::array<std::pair<std::string_view, std::shared_ptr<arrow::DataType>>, 18> flat{
-      {{"bool", arrow::boolean()},
-       {"int8", arrow::int8()},
-       {"int16", arrow::int16()},
-       {"int32", arrow::int32()},
-       {"int64", arrow::int64()},
-       {"uint8", arrow::uint8()},
-       {"uint16", arrow::uint16()},
-       {"uint32", arrow::uint32()},
-       {"uint64", arrow::uint64()},
-       {"float", arrow::float32()},
-       {"double", arrow::float64()},
-       {"string", arrow::utf8()},
-       {"binary", arrow::binary()},
-       {"date32[day]", arrow::date32()},
-       {"timestamp[ms]", arrow::timestamp(TimeUnit::MILLI)},
-       {"timestamp[us]", arrow::timestamp(TimeUnit::MICRO)},
-       {"timestamp[ns]", arrow::timestamp(TimeUnit::NANO)},
-       {"large_binary", arrow::large_binary()}}};
-  for (const auto& [name, type] : flat)
-    if (name == text) return type;
+  if (auto found = plain_arrow_type(text)) return found;
   const std::size_t open = text.find('<'), close = text.rfind('>');
   if (open != text.npos && close != text.npos && close > open) {
     const auto inner = parquet_type(text.substr(open + 1, close - open - 1));
@@ -339,7 +293,7 @@ class parquet_output {
   parquet_output(std::string path, const std::shared_ptr<arrow::Schema>& schema,
                  const parquet_output_options& options)
       : path_(path), sink_(std::make_shared<sink>(std::move(path))) {
-    try {
+    in_file(path_, [&] {
       parquet::WriterProperties::Builder how;
       if (options.page_index) how.enable_write_page_index();
       if (options.page_checksum) how.enable_page_checksum();
@@ -359,30 +313,19 @@ class parquet_output {
                                            parquet::ArrowWriterProperties::Builder().store_schema()->build());
       check_arrow(opened.status());
       writer_ = std::move(*opened);
-    } catch (error& e) {
-      e.in_file(path_);
-      throw;
-    }
+    });
   }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
   /// A row group.
   void write(const std::shared_ptr<arrow::Table>& table) {
-    try {
-      check(writer_->WriteTable(*table, table->num_rows()));
-    } catch (error& e) {
-      e.in_file(path_);
-      throw;
-    }
+    in_file(path_, [&] { check(writer_->WriteTable(*table, table->num_rows())); });
   }
   void close() {
-    try {
+    in_file(path_, [&] {
       check(writer_->Close());
       (void)sink_->file.commit();
-    } catch (error& e) {
-      e.in_file(path_);
-      throw;
-    }
+    });
   }
 
  private:

@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<parquet/arrow/reader.h>)
-#error "penstock/source/tables/parquet_files.hpp needs Arrow C++ with Parquet: link penstock::arrow"
-#endif
-
-#include <penstock/base/shared.hpp>
-#include <penstock/core/arrow_column.hpp>
-#include <penstock/core/arrow_type.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/known_files.hpp>
 #include <penstock/source/files/parallel.hpp>
-#include <penstock/source/tables/arrow_batch.hpp>
 #include <penstock/source/tables/arrow_import.hpp>
 #include <penstock/source/tables/arrow_union.hpp>
 #include <penstock/source/tables/batch_cache.hpp>
@@ -24,43 +13,11 @@
 #include <penstock/source/tables/parquet_input.hpp>
 #include <penstock/source/tables/table_facts.hpp>
 #include <penstock/source/where.hpp>
-#include <penstock/storage/session_view.hpp>
 
-#ifdef __GNUC__
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wconversion"
-#pragma GCC diagnostic ignored "-Wshadow"
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#endif
-#include <arrow/c/bridge.h>
-#include <arrow/extension_type.h>
-#include <arrow/record_batch.h>
-#include <arrow/table.h>
-#include <arrow/type.h>
-#include <arrow/util/key_value_metadata.h>
-#include <parquet/arrow/reader.h>
-#include <parquet/arrow/schema.h>
-#include <parquet/file_reader.h>
-#include <parquet/metadata.h>
-#ifdef __GNUC__
-#pragma GCC diagnostic pop
-#endif
-
-#include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
-#include <map>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 static_assert(static_cast<int>(timestamp_unit::second) == arrow::TimeUnit::SECOND &&
                   static_cast<int>(timestamp_unit::milli) == arrow::TimeUnit::MILLI &&
@@ -363,18 +320,13 @@ inline parquet_files::parquet_files(storage_facts where, session_view session, t
   constexpr std::size_t max_in_flight = 16;
   for_each_in_parallel(count, std::min(count, max_in_flight), [&](std::size_t i) {
     const auto object = static_cast<object_id>(i);
-    try {
+    reading_object(session, object, where.names[i], [&] {
       known[i] = session.version(object);
       std::vector<int> ids;
       found[i] = open(session, object, schemas[i], ids);
       if (table != nullptr) name_as_in_table(*table, schemas[i], ids);
       ends[i] = ends_of(session, object, known[i].size);
-      session.confirm(object);
-    } catch (error& e) {
-      session.confirm(object);
-      e.in_file(where.names[i]);
-      throw;
-    }
+    });
   });
   std::vector<std::string> names;
   if (table != nullptr) {
@@ -415,16 +367,13 @@ inline parquet_files::parquet_files(storage_facts where, session_view session, t
   }
   made_of made;
   for (std::size_t i = 0; i < count; ++i) {
-    try {
+    in_file(where.names[i], [&] {
       ask_parquet([&] {
         made.add_groups(*found[i].metadata, where.names[i], static_cast<object_id>(i), known[i],
                         table != nullptr && i < table->deleted.size() ? std::span(table->deleted[i])
                                                                       : std::span<const std::uint64_t>());
       });
-    } catch (error& e) {
-      e.in_file(where.names[i]);
-      throw;
-    }
+    });
   }
   leaves = names;
   for (std::size_t i = 0; i < leaves.size(); ++i) shown.push_back(i);
@@ -484,5 +433,4 @@ inline std::vector<source_field> parquet_files::fields() const {
   return made;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

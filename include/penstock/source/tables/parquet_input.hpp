@@ -1,49 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<parquet/arrow/reader.h>)
-#error "penstock/source/tables/parquet_input.hpp needs Arrow C++ with Parquet: link penstock::arrow"
-#endif
-
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/known_formats.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/to_size.hpp>
+#include <penstock/source/tables/arrow_cpp.hpp>
 #include <penstock/storage/reads/arrow_errors.hpp>
 #include <penstock/storage/session_view.hpp>
-
-// The headers of Arrow warn where ours do not.
-#ifdef __GNUC__
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wconversion"
-#pragma GCC diagnostic ignored "-Wshadow"
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#endif
-#include <arrow/buffer.h>
-#include <arrow/io/interfaces.h>
-#include <arrow/memory_pool.h>
-#include <parquet/arrow/reader.h>
-#include <parquet/exception.h>
-#include <parquet/properties.h>
-#ifdef __GNUC__
-#pragma GCC diagnostic pop
-#endif
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <cstddef>
-#include <cstdint>
 #include <exception>
-#include <memory>
 #include <mutex>
-#include <string>
-#include <string_view>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Memory for what is read of one row group: counted, and no more than a limit.
 class parquet_memory : public arrow::MemoryPool {
@@ -255,5 +227,4 @@ decltype(auto) ask_parquet(Work&& work) {
   }
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

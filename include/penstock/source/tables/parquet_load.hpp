@@ -1,38 +1,203 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<parquet/arrow/reader.h>)
-#error "penstock/source/tables/parquet_load.hpp needs Arrow C++ with Parquet: link penstock::arrow"
-#endif
-
-#include <penstock/base/shared.hpp>
-#include <penstock/core/arrow_column.hpp>
-#include <penstock/core/arrow_type.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/to_size.hpp>
-#include <penstock/source/files/shared_loop.hpp>
-#include <penstock/source/tables/arrow_batch.hpp>
-#include <penstock/source/tables/arrow_import.hpp>
-#include <penstock/source/tables/arrow_widen.hpp>
-#include <penstock/source/tables/batch_cache.hpp>
-#include <penstock/source/tables/parquet_checks.hpp>
 #include <penstock/source/tables/parquet_files.hpp>
-#include <penstock/source/tables/parquet_input.hpp>
-#include <penstock/source/tables/parquet_widen.hpp>
-#include <penstock/storage/session_view.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <memory>
-#include <span>
-#include <utility>
-#include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
+
+/// The type of a single value that a table has as `table`; the one that the file has if they are read alike.
+/// `inside` a list or a map, whose values may be read in place, they must be the same.
+[[nodiscard]] inline std::shared_ptr<arrow::DataType> widened_value(
+    const std::shared_ptr<arrow::DataType>& file, const arrow_type& table, bool inside) {
+  const std::string_view format = table.format;
+  const bool is_whole = arrow::is_integer(file->id());
+  if (const auto digits = digits_of_decimal(table)) {
+    const bool is_decimal = arrow::is_decimal(file->id());
+    if (is_decimal) {
+      const auto& its = static_cast<const arrow::DecimalType&>(*file);
+      if (its.scale() == digits->behind && static_cast<std::uint64_t>(its.byte_width()) == table.width)
+        return file;
+    }
+    if (!is_decimal && !is_whole) return file;
+    constexpr int max_digits = 38;  // of 128 bits
+    return digits->all > max_digits ? arrow::decimal256(digits->all, digits->behind)
+                                    : arrow::decimal128(digits->all, digits->behind);
+  }
+  if (format == "g" && (is_whole || (inside && file->id() == arrow::Type::FLOAT))) return arrow::float64();
+  if (format.starts_with("ts") && file->id() == arrow::Type::DATE32)
+    return arrow::timestamp(format[2] == 's'   ? arrow::TimeUnit::SECOND
+                            : format[2] == 'm' ? arrow::TimeUnit::MILLI
+                            : format[2] == 'u' ? arrow::TimeUnit::MICRO
+                                               : arrow::TimeUnit::NANO);
+  if (is_whole && inside) {
+    const std::size_t bytes = static_cast<std::size_t>(file->bit_width()) / 8;
+    const std::pair<std::string_view, std::shared_ptr<arrow::DataType>> wider[] = {
+        {"s", arrow::int16()},  {"i", arrow::int32()},  {"l", arrow::int64()},
+        {"S", arrow::uint16()}, {"I", arrow::uint32()}, {"L", arrow::uint64()}};
+    for (const auto& [letter, type] : wider)
+      if (format == letter && bytes < table.width) return type;
+  }
+  return file;
+}
+
+/// The type of a value, which may be a list or a map.
+[[nodiscard]] inline std::shared_ptr<arrow::DataType> widened_type(
+    const std::shared_ptr<arrow::DataType>& file, const arrow_type& table, bool inside) {
+  if (file->num_fields() == 0) return widened_value(file, table, inside);
+  const arrow_type* of = &table;
+  const bool is_map = file->id() == arrow::Type::MAP;
+  const arrow::DataType* holder = file.get();
+  if (is_map) {
+    if (table.children.size() != 1) return file;
+    of = &table.children.front();
+    holder = file->field(0)->type().get();
+  }
+  if (static_cast<std::size_t>(holder->num_fields()) != of->children.size()) return file;
+  std::vector<std::shared_ptr<arrow::Field>> fields;
+  bool changed = false;
+  for (int i = 0; i < holder->num_fields(); ++i) {
+    const std::shared_ptr<arrow::Field>& one = holder->field(i);
+    auto made = widened_type(one->type(), of->children[static_cast<std::size_t>(i)], true);
+    changed = changed || made != one->type();
+    fields.push_back(one->WithType(std::move(made)));
+  }
+  if (!changed) return file;
+  switch (file->id()) {
+    case arrow::Type::LIST:
+      return arrow::list(fields.front());
+    case arrow::Type::LARGE_LIST:
+      return arrow::large_list(fields.front());
+    case arrow::Type::FIXED_SIZE_LIST:
+      return arrow::fixed_size_list(fields.front(),
+                                    static_cast<const arrow::FixedSizeListType&>(*file).list_size());
+    case arrow::Type::STRUCT:
+      return arrow::struct_(fields);
+    case arrow::Type::MAP:
+      return std::make_shared<arrow::MapType>(fields[0], fields[1],
+                                              static_cast<const arrow::MapType&>(*file).keys_sorted());
+    default:
+      return file;
+  }
+}
+
+/// The same for a column and the types of its leaves: a struct has one for each of its fields, in order.
+[[nodiscard]] inline std::shared_ptr<arrow::DataType> widened_column(
+    const std::shared_ptr<arrow::DataType>& file, std::span<const arrow_type* const>& table) {
+  if (file->id() == arrow::Type::EXTENSION) {
+    (void)widened_column(static_cast<const arrow::ExtensionType&>(*file).storage_type(), table);
+    return file;
+  }
+  if (file->id() != arrow::Type::STRUCT) {
+    if (table.empty()) return file;
+    const arrow_type& next = *table.front();
+    table = table.subspan(1);
+    return widened_type(file, next, false);
+  }
+  std::vector<std::shared_ptr<arrow::Field>> fields;
+  bool changed = false;
+  for (const std::shared_ptr<arrow::Field>& one : file->fields()) {
+    auto made = widened_column(one->type(), table);
+    changed = changed || made != one->type();
+    fields.push_back(one->WithType(std::move(made)));
+  }
+  return changed ? arrow::struct_(fields) : file;
+}
+
+/// Columns with the types that they have in a table, `types` by leaf. What the table has widened is
+/// converted; a value that has no place in the new type is an error.
+[[nodiscard]] inline arrow::Result<std::shared_ptr<arrow::RecordBatch>> as_in_table(
+    const arrow::RecordBatch& rows, std::span<const arrow_type* const> types, arrow::MemoryPool* pool) {
+  arrow::compute::ExecContext context(pool);
+  context.set_use_threads(false);
+  std::vector<std::shared_ptr<arrow::Field>> fields;
+  std::vector<std::shared_ptr<arrow::Array>> columns;
+  for (int i = 0; i < rows.num_columns(); ++i) {
+    columns.push_back(rows.column(i));
+    auto type = widened_column(columns.back()->type(), types);
+    if (type != columns.back()->type()) {
+      ARROW_ASSIGN_OR_RAISE(
+          columns.back(),
+          arrow::compute::Cast(*columns.back(), type, arrow::compute::CastOptions::Safe(), &context));
+    }
+    fields.push_back(rows.schema()->field(i)->WithType(std::move(type)));
+  }
+  return arrow::RecordBatch::Make(arrow::schema(std::move(fields)), rows.num_rows(), std::move(columns));
+}
+
+/// Throws errc::checksum, naming the column and the page, for the first page of these columns whose bytes do
+/// not have the checksum that stands in front of them. `reader` compares them. Of other damage it says
+/// nothing.
+inline void find_changed_page(parquet::ParquetFileReader& reader, int group, std::span<const int> columns) {
+  for (const int column : columns) {
+    const bool has_dictionary =
+        reader.metadata()->RowGroup(group)->ColumnChunk(column)->has_dictionary_page();
+    std::size_t passed = 0;
+    try {
+      const auto pages = reader.RowGroup(group)->GetColumnPageReader(column);
+      while (pages->NextPage() != nullptr) ++passed;
+    } catch (const std::exception& e) {
+      if (std::string_view(e.what()).find("CRC checksum") == std::string_view::npos) continue;
+      const std::string page = has_dictionary && passed == 0
+                                   ? std::string("the dictionary page")
+                                   : text({"data page ", passed - (has_dictionary ? 1 : 0)});
+      throw error(errc::checksum,
+                  {"row group ", group, ", column '",
+                   reader.metadata()->schema()->Column(column)->path()->ToDotString(), "', ", page,
+                   ": the bytes do not have the checksum that the file says, so that it is damaged: fetch it "
+                   "anew, or read it as it is with parquet_options{.page_checksum_verification = false}"});
+    }
+  }
+}
+
+/// Whether a timestamp of INT96, nanoseconds of a day and the Julian day, has a number in this unit.
+[[nodiscard]] inline bool fits_in_unit(const parquet::Int96& value, timestamp_unit unit) noexcept {
+  constexpr std::int64_t julian_day_of_1970 = 2440588, seconds = 86400;
+  std::int64_t nanoseconds = 0;
+  std::memcpy(&nanoseconds, value.value.data(), sizeof(nanoseconds));
+  std::int64_t in_second = 1;
+  for (auto i = static_cast<int>(unit); i > 0; --i) in_second *= 1000;
+  // Arrow divides these as a number without a sign.
+  if (nanoseconds < 0 && unit != timestamp_unit::nano) return false;
+  const std::int64_t behind = nanoseconds / (1'000'000'000 / in_second);
+  std::int64_t all = static_cast<std::int64_t>(value.value[2]) - julian_day_of_1970;
+  return !__builtin_mul_overflow(all, seconds * in_second, &all) &&
+         !__builtin_add_overflow(all, behind, &all);
+}
+
+/// Throws errc::format for a timestamp of INT96 that its unit cannot count: Arrow would give another one. All
+/// other units of Parquet are those of Arrow.
+inline void check_int96(parquet::ParquetFileReader& reader, int group, std::span<const int> columns,
+                        timestamp_unit unit) {
+  for (const int column : columns) {
+    const parquet::ColumnDescriptor& its = *reader.metadata()->schema()->Column(column);
+    if (its.physical_type() != parquet::Type::INT96) continue;
+    const auto values =
+        std::static_pointer_cast<parquet::Int96Reader>(reader.RowGroup(group)->Column(column));
+    constexpr std::size_t maximum = 1024;
+    std::array<parquet::Int96, maximum> some;
+    std::array<std::int16_t, maximum> definitions, repetitions;
+    while (values->HasNext()) {
+      std::int64_t found = 0;
+      const auto passed =
+          values->ReadBatch(maximum, definitions.data(), repetitions.data(), some.data(), &found);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(found); ++i) {
+        if (fits_in_unit(some[i], unit)) continue;
+        constexpr std::array<std::string_view, 4> names{"seconds", "milliseconds", "microseconds",
+                                                        "nanoseconds"};
+        throw error(errc::format,
+                    {"the column '", its.path()->ToDotString(), "' has a timestamp of INT96 that ",
+                     names[static_cast<std::size_t>(unit)], " in 64 bits cannot count",
+                     unit == timestamp_unit::nano
+                         ? ", which end in 2262: read it with "
+                           "parquet_options{.coerce_int96_timestamp_unit = timestamp_unit::micro}"
+                         : ": the file is damaged"});
+      }
+      if (passed == 0 && found == 0) break;
+    }
+  }
+}
 
 /// Some columns of a row group, read together.
 struct parquet_piece {
@@ -205,7 +370,7 @@ inline std::unique_ptr<arrow_batch> parquet_files::load(session_view session, st
   const parquet_file& file = (*files)[object];
   auto made = std::make_unique<arrow_batch>();
   const shared<parquet_group> memory(new parquet_group(limits.group));
-  try {
+  reading_object(session, object, path(shard), [&] {
     compare_version(session, shard);
     std::vector<std::size_t> read;
     for (const std::size_t leaf : wanted)
@@ -255,16 +420,10 @@ inline std::unique_ptr<arrow_batch> parquet_files::load(session_view session, st
         made->leaves.push_back({&made->root.children.back(), 0, {}});
       }
     }
-    session.confirm(object);
-  } catch (error& e) {
-    session.confirm(object);
-    e.in_file(path(shard));
-    throw;
-  }
+  });
   made->kept_bytes = static_cast<std::uint64_t>(memory->pool.bytes_allocated());
   made->kept = memory;
   return made;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -4,14 +4,12 @@
 #include <penstock/core/arrow_type.hpp>
 #include <penstock/core/compiled.hpp>
 
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// What files without numbers call a field, one or the other: a column, a field of a struct, or the
 /// "element", "key" or "value" of a list or a map.
@@ -70,8 +68,7 @@ struct decimal_digits {
 };
 [[nodiscard]] std::optional<decimal_digits> digits_of_decimal(const arrow_type& type) noexcept;
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/source/tables/table_facts.ipp>

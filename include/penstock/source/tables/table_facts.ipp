@@ -6,14 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstddef>
-#include <cstdint>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE std::size_t numbers_of(const arrow_type& column) noexcept {
   std::size_t count = 1;
@@ -171,11 +168,7 @@ PENSTOCK_INLINE table_fit fit_of_type(const arrow_type& file, const arrow_type& 
     return either(file.format.substr(0, 3) == table.format.substr(0, 3), table_fit::none);
   if (table.format.starts_with("ts") && table.format.ends_with(':') && file.format == "tdD")
     return table_fit::converted;
-  const auto is_bytes = [](const arrow_type& type) {
-    return type.layout == arrow_layout::bytes32 || type.layout == arrow_layout::bytes64 ||
-           type.layout == arrow_layout::views;
-  };
-  if (is_bytes(file) && is_bytes(table)) return table_fit::as_they_are;
+  if (file.is_bytes() && table.is_bytes()) return table_fit::as_they_are;
   const auto of_children = [](const arrow_type& a, const arrow_type& b, bool named) {
     if (a.children.size() != b.children.size()) return table_fit::none;
     table_fit all = table_fit::as_they_are;
@@ -205,5 +198,4 @@ PENSTOCK_INLINE table_fit fit_in_table(const arrow_type& file, const arrow_type&
   return fit_of_type(file, table, false);
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -7,18 +7,13 @@
 #include <penstock/storage/session_view.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Opens the files of a table by their names, in a storage of any kind.
 class table_objects {
@@ -89,8 +84,7 @@ class table_objects {
 /// folder may be called "a:".
 [[nodiscard]] std::string_view scheme_of_uri(std::string_view uri) noexcept;
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/source/tables/table_objects.ipp>

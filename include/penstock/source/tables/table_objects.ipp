@@ -4,14 +4,12 @@
 #include <penstock/source/tables/table_objects.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/files/parallel.hpp>
 
 #include <algorithm>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE std::size_t table_objects::fitting(std::span<const std::uint64_t> sizes,
                                                    std::uint64_t held) noexcept {
@@ -105,5 +103,4 @@ PENSTOCK_INLINE std::string name_of_uri(std::string_view uri) {
   return text({"s3", uri.substr(scheme.size())});
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/arrow_type.hpp>
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/files/known_files.hpp>
-#include <penstock/source/manifest.hpp>
 #include <penstock/source/tables/arrow_rows.hpp>
 #include <penstock/source/where.hpp>
-
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 

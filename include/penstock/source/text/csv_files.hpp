@@ -1,59 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<arrow/csv/reader.h>)
-#error "penstock/source/text/csv_files.hpp needs Arrow C++: link penstock::arrow"
-#endif
-
-#include <penstock/base/shared.hpp>
-#include <penstock/core/arrow_column.hpp>
-#include <penstock/core/arrow_type.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/known_files.hpp>
 #include <penstock/source/files/parallel.hpp>
 #include <penstock/source/tables/arrow_batch.hpp>
+#include <penstock/source/tables/arrow_cpp.hpp>
 #include <penstock/source/tables/arrow_import.hpp>
 #include <penstock/source/text/csv_rows.hpp>
 #include <penstock/storage/reads/arrow_errors.hpp>
 #include <penstock/storage/session_view.hpp>
 
-#ifdef __GNUC__
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wconversion"
-#pragma GCC diagnostic ignored "-Wshadow"
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#endif
-#include <arrow/array.h>
-#include <arrow/buffer.h>
-#include <arrow/c/bridge.h>
-#include <arrow/csv/options.h>
-#include <arrow/csv/reader.h>
-#include <arrow/io/memory.h>
-#include <arrow/record_batch.h>
-#include <arrow/table.h>
-#include <arrow/type.h>
-#ifdef __GNUC__
-#pragma GCC diagnostic pop
-#endif
-
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <exception>
-#include <memory>
 #include <new>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -153,32 +115,10 @@ inline void check_csv(const arrow::Status& done) {
 
 [[nodiscard]] inline std::shared_ptr<arrow::DataType> csv_type_of(const std::string& column,
                                                                   const std::string& name) {
-  const std::pair<std::string_view, std::shared_ptr<arrow::DataType>> known[] = {
-      {"bool", arrow::boolean()},
-      {"int8", arrow::int8()},
-      {"int16", arrow::int16()},
-      {"int32", arrow::int32()},
-      {"int64", arrow::int64()},
-      {"uint8", arrow::uint8()},
-      {"uint16", arrow::uint16()},
-      {"uint32", arrow::uint32()},
-      {"uint64", arrow::uint64()},
-      {"float", arrow::float32()},
-      {"double", arrow::float64()},
-      {"string", arrow::utf8()},
-      {"binary", arrow::binary()},
-      {"date32", arrow::date32()},
-      {"timestamp[s]", arrow::timestamp(arrow::TimeUnit::SECOND)},
-      {"timestamp[ms]", arrow::timestamp(arrow::TimeUnit::MILLI)},
-      {"timestamp[us]", arrow::timestamp(arrow::TimeUnit::MICRO)},
-      {"timestamp[ns]", arrow::timestamp(arrow::TimeUnit::NANO)}};
-  std::string all;
-  for (const auto& [called, type] : known) {
-    if (called == name) return type;
-    append(all, {all.empty() ? "" : ", ", called});
-  }
+  if (auto found = plain_arrow_type(name == "date32" ? "date32[day]" : name)) return found;
   throw error(errc::argument, {"csv_options::types: the column '", column, "' cannot be of the type '", name,
-                               "'; there are ", all});
+                               "'; there are bool, int8 to uint64, float, double, string, binary, date32 and "
+                               "timestamp[s], [ms], [us] or [ns]"});
 }
 
 inline std::shared_ptr<arrow::Table> csv_files::parse(std::string_view rows,
@@ -321,15 +261,10 @@ inline csv_files::csv_files(storage_facts where, session_view session, csv_optio
   constexpr std::size_t max_threads = 16;
   for_each_in_parallel(count, std::min(count, max_threads), [&](std::size_t i) {
     const auto object = static_cast<object_id>(i);
-    try {
+    reading_object(session, object, where.names[i], [&] {
       known[i] = session.version(object);
       found[i] = look(session, object, known[i].size);
-      session.confirm(object);
-    } catch (error& e) {
-      session.confirm(object);
-      e.in_file(where.names[i]);
-      throw;
-    }
+    });
   });
   leaves = found.front().columns;
   const auto listed = [](const std::vector<std::string>& names) {
@@ -424,7 +359,7 @@ inline std::unique_ptr<arrow_batch> csv_files::load(session_view session, std::s
   auto made = std::make_unique<arrow_batch>();
   const shared<csv_batch> memory(new csv_batch());
   std::int64_t bytes = 0;
-  try {
+  reading_object(session, object, path(shard), [&] {
     compare(session, shard);
     if (!wanted.empty()) {
       const object_bytes read = session.range(object, piece.begin, piece.size);
@@ -451,12 +386,7 @@ inline std::unique_ptr<arrow_batch> csv_files::load(session_view session, std::s
         return arrow::Status::OK();
       }());
     }
-    session.confirm(object);
-  } catch (error& e) {
-    session.confirm(object);
-    e.in_file(path(shard));
-    throw;
-  }
+  });
   memory->unread.type = &memory->nothing;
   memory->unread.length = rows;
   made->root.length = rows;

@@ -8,16 +8,13 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The positions of the lines of a file: the offset of every `group`-th line, so that 64 short lines or
 /// 4 KiB of longer ones share an entry.
@@ -73,8 +70,7 @@ struct line_files : known_files {
   [[nodiscard]] std::string describe() const;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/source/text/line_files.ipp>

@@ -6,16 +6,13 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/known_formats.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/source/files/hash_bytes.hpp>
 #include <penstock/source/files/packed_format.hpp>
 #include <penstock/source/files/stored_files.hpp>
 
 #include <algorithm>
-#include <string>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 inline bool is_blank_line(std::string_view line) noexcept {
   return line.find_first_not_of(" \t\r\n") == std::string_view::npos;
@@ -130,5 +127,4 @@ PENSTOCK_INLINE std::string line_files::describe() const {
   return line;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

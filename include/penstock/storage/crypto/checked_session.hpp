@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<openssl/evp.h>)
-#error "penstock/storage/crypto/checked_session.hpp needs OpenSSL: link penstock::crypto"
-#endif
-
 #include <penstock/core/bytes.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/crypto/object_checks.hpp>
@@ -22,8 +18,7 @@
 #include <string>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The session of `checked`.
 template <storage Far>
@@ -140,5 +135,4 @@ class checked_session : public session_adaptor<checked_session<Far>, typename Fa
   std::unique_ptr<state> state_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

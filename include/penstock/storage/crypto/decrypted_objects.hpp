@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<openssl/evp.h>)
-#error "penstock/storage/crypto/decrypted_objects.hpp needs OpenSSL: link penstock::crypto"
-#endif
-
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/crypto/segment_crypto.hpp>
 #include <penstock/storage/crypto/segment_layout.hpp>
@@ -17,8 +13,7 @@
 #include <mutex>
 #include <string>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// How objects of a session are decrypted.
 struct decrypting_rules {
@@ -66,5 +61,4 @@ class decrypted_objects {
   std::array<std::mutex, 64> opening_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

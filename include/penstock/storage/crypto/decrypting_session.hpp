@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<openssl/evp.h>)
-#error "penstock/storage/crypto/decrypting_session.hpp needs OpenSSL: link penstock::crypto"
-#endif
-
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
@@ -33,8 +29,7 @@
 #include <string_view>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The session of `decrypting_storage`.
 template <storage Storage, class Keys>
@@ -323,5 +318,4 @@ class decrypting_session
   std::unique_ptr<state> state_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

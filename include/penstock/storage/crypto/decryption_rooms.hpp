@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<openssl/evp.h>)
-#error "penstock/storage/crypto/decryption_rooms.hpp needs OpenSSL: link penstock::crypto"
-#endif
-
 #include <penstock/core/bytes.hpp>
 #include <penstock/storage/crypto/segment_crypto.hpp>
 
@@ -16,8 +12,7 @@
 #include <thread>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// What one read needs, kept for the next one.
 struct decryption_room {
@@ -81,5 +76,4 @@ class decryption_rooms {
   std::array<std::atomic<decryption_room*>, kept> rooms_{};
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<openssl/evp.h>)
-#error "penstock/storage/crypto/object_checks.hpp needs OpenSSL: link penstock::crypto"
-#endif
-
 #include <penstock/base/fixed_array.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/storage/concepts.hpp>
@@ -21,8 +17,7 @@
 #include <string>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Which objects of a session were compared with the list, and who compares one now.
 ///
@@ -176,5 +171,4 @@ class object_checks {
   std::atomic<bool> ended_{false};
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

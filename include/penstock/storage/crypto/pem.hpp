@@ -25,8 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 [[noreturn, gnu::cold]] inline void no_ed25519() {
   throw error(errc::state, "OpenSSL has no Ed25519 here: is its default provider loaded?");
@@ -140,13 +139,7 @@ template <class Read>
   if (size > maximum) throw error(errc::format, {"a key has at most ", maximum, " bytes"}).in_file(path);
   all.text.resize(to_size(size));
   session.read(0, 0, {reinterpret_cast<std::byte*>(all.text.data()), all.text.size()});
-  try {
-    return read(std::string_view(all.text));
-  } catch (error& e) {
-    e.in_file(path);
-    throw;
-  }
+  return in_file(path, [&] { return read(std::string_view(all.text)); });
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

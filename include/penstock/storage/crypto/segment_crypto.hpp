@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<openssl/evp.h>)
-#error "penstock/storage/crypto/segment_crypto.hpp needs OpenSSL: link penstock::crypto"
-#endif
-
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/storage/crypto/segment_layout.hpp>
@@ -27,8 +23,7 @@
 #include <string_view>
 #include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 [[noreturn, gnu::cold]] inline void openssl_refuses(const char* what) {
   throw error(errc::state,
@@ -187,5 +182,4 @@ inline void fill_randomly(mutable_bytes into) {
     throw error(errc::state, "OpenSSL has no random numbers here");
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -12,8 +12,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Where the bytes of an encrypted object are: a header, then segments that each end with a tag. All segments
 /// but the last have one size; the header is counted to the first.
@@ -85,5 +84,4 @@ class segment_layout {
   std::uint64_t room_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -14,8 +14,7 @@
 #include <memory>
 #include <new>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The SHA-256 of bytes that come in pieces.
 class sha256_hasher {
@@ -48,5 +47,4 @@ class sha256_hasher {
   std::unique_ptr<EVP_MD_CTX, freed> context_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

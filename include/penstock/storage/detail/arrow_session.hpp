@@ -8,7 +8,6 @@
 #include <penstock/base/fixed_array.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/reads/arrow_errors.hpp>
 #include <penstock/storage/reads/single_flight.hpp>

@@ -8,17 +8,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 
-// The headers of Arrow warn where ours do not.
-#ifdef __GNUC__
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wconversion"
-#pragma GCC diagnostic ignored "-Wshadow"
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#endif
 #include <arrow/status.h>
-#ifdef __GNUC__
-#pragma GCC diagnostic pop
-#endif
 
 #include <algorithm>
 #include <cstddef>

@@ -5,20 +5,9 @@
 #error "penstock/storage/s3/aws_signature.hpp needs OpenSSL: link penstock::s3"
 #endif
 
-#include <penstock/core/error.hpp>
 #include <penstock/storage/s3/credentials.hpp>
 #include <penstock/storage/s3/requests/dates.hpp>
 #include <penstock/storage/s3/requests/hash.hpp>
-#include <penstock/storage/s3/requests/http_answer.hpp>
-#include <penstock/storage/s3/requests/percent.hpp>
-
-#include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace penstock::inline v0_1::detail::s3 {
 

@@ -8,18 +8,18 @@
 #include <penstock/core/error.hpp>
 #include <penstock/storage/s3/credentials.hpp>
 #include <penstock/storage/s3/requests/dates.hpp>
-#include <penstock/storage/s3/requests/own_copy.hpp>
 
-#include <algorithm>
-#include <chrono>
 #include <condition_variable>
-#include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
-#include <utility>
 
 namespace penstock::inline v0_1::detail::s3 {
+
+/// The same error with texts of its own, for another thread.
+[[nodiscard, gnu::cold]] inline error own_copy(const error& failure) {
+  error made(failure);
+  return made.own_texts();
+}
 
 /// What the time is; tests have one of their own.
 struct wall_clock {

@@ -5,21 +5,7 @@
 #error "penstock/storage/s3/credential_chain.hpp needs nlohmann-json: link penstock::s3"
 #endif
 
-#include <penstock/core/error.hpp>
-#include <penstock/storage/s3/credentials.hpp>
-#include <penstock/storage/s3/endpoint.hpp>
-#include <penstock/storage/s3/environment.hpp>
-#include <penstock/storage/s3/profiles.hpp>
 #include <penstock/storage/s3/requests/credential_answers.hpp>
-#include <penstock/storage/s3/requests/metadata_credentials.hpp>
-#include <penstock/storage/s3/requests/role_credentials.hpp>
-
-#include <algorithm>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

@@ -6,10 +6,10 @@
 #endif
 
 #include <penstock/core/cpp20.hpp>
-#include <penstock/storage/s3/requests/dates.hpp>
 
 #include <openssl/crypto.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>

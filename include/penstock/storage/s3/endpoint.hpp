@@ -5,17 +5,8 @@
 #error "penstock/storage/s3/endpoint.hpp needs OpenSSL: link penstock::s3"
 #endif
 
-#include <penstock/core/error.hpp>
-#include <penstock/storage/s3/environment.hpp>
 #include <penstock/storage/s3/profiles.hpp>
 #include <penstock/storage/s3/requests/names.hpp>
-#include <penstock/storage/s3/requests/percent.hpp>
-#include <penstock/storage/url.hpp>
-
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

@@ -6,15 +6,11 @@
 #endif
 
 #include <penstock/core/cpp20.hpp>
-#include <penstock/storage/s3/requests/http_answer.hpp>
+#include <penstock/storage/s3/requests/http_call.hpp>
 
 #include <array>
 #include <cstdlib>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

@@ -5,20 +5,11 @@
 #error "penstock/storage/s3/error_result.hpp needs pugixml: link penstock::s3"
 #endif
 
-#include <penstock/core/error.hpp>
-#include <penstock/storage/http_error.hpp>
 #include <penstock/storage/s3/requests/dates.hpp>
-#include <penstock/storage/s3/requests/http_answer.hpp>
-#include <penstock/storage/s3/requests/percent.hpp>
+#include <penstock/storage/s3/requests/http_call.hpp>
 #include <penstock/storage/s3/requests/xml.hpp>
 
-#include <algorithm>
 #include <array>
-#include <chrono>
-#include <cstddef>
-#include <optional>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 
@@ -127,17 +118,10 @@ struct refusal {
   if (const auto id = header_of(answer.headers, "x-amz-request-id")) found.request = only(*id, 128, "-+/=._");
   if (const auto date = header_of(answer.headers, "date")) found.server_time = parse_http_date(*date);
   if (const auto after = header_of(answer.headers, "retry-after")) {
-    long seconds = 0;
-    const bool is_number =
-        !after->empty() && after->size() <= 6 && std::all_of(after->begin(), after->end(), is_digit);
-    for (const char c : *after) seconds = is_number ? seconds * 10 + (c - '0') : 0;
-    if (is_number) {
-      found.retry_after = std::chrono::seconds(seconds);
-    } else if (const auto then = parse_http_date(*after); then && found.server_time) {
-      found.retry_after = std::max(*then - *found.server_time, std::chrono::seconds(0));
-    }
-    if (found.retry_after)
-      found.retry_after = std::min<std::chrono::seconds>(*found.retry_after, std::chrono::hours(24));
+    const bool is_number = parse_digits(*after).has_value();
+    if (is_number || found.server_time)
+      found.retry_after =
+          parse_retry_after(*after, is_number ? 0 : found.server_time->time_since_epoch().count());
   }
   constexpr std::size_t maximum = std::size_t{1} << 20;
   pugi::xml_document document;

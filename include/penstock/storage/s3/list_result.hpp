@@ -5,20 +5,13 @@
 #error "penstock/storage/s3/list_result.hpp needs pugixml: link penstock::s3"
 #endif
 
-#include <penstock/core/error.hpp>
-#include <penstock/storage/s3/requests/http_answer.hpp>
-#include <penstock/storage/s3/requests/percent.hpp>
+#include <penstock/storage/s3/requests/http_call.hpp>
 #include <penstock/storage/s3/requests/xml.hpp>
 
 #include <charconv>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail::s3 {
 

@@ -5,20 +5,10 @@
 #error "penstock/storage/s3/multipart.hpp needs OpenSSL and pugixml: link penstock::s3"
 #endif
 
-#include <penstock/core/error.hpp>
 #include <penstock/storage/s3/error_result.hpp>
 #include <penstock/storage/s3/requests/hash.hpp>
-#include <penstock/storage/s3/requests/http_answer.hpp>
-#include <penstock/storage/s3/requests/percent.hpp>
-#include <penstock/storage/s3/requests/xml.hpp>
 
 #include <openssl/evp.h>
-
-#include <array>
-#include <cstddef>
-#include <span>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1::detail::s3 {
 

@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<openssl/ssl.h>)
-#error "penstock/storage/web/web_answer_reader.hpp needs Boost.Beast and OpenSSL: link penstock::http"
-#endif
-
-#include <penstock/core/bytes.hpp>
-#include <penstock/storage/web/web_boost.hpp>
 #include <penstock/storage/web/web_call.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <limits>
-#include <optional>
-#include <string>
-#include <utility>
 
 namespace penstock::inline v0_1::detail::web {
 

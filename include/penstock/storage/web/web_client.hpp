@@ -1,36 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<boost/asio/io_context.hpp>) || !__has_include(<openssl/ssl.h>)
-#error "penstock/storage/web/web_client.hpp needs Boost.Asio and OpenSSL: link penstock::http"
-#endif
-
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/storage/http_options.hpp>
-#include <penstock/storage/web/http_proxies.hpp>
-#include <penstock/storage/web/web_boost.hpp>
-#include <penstock/storage/web/web_call.hpp>
 #include <penstock/storage/web/web_exchange.hpp>
 
-#include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <deque>
-#include <exception>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <span>
 #include <stop_token>
-#include <string>
-#include <string_view>
 #include <thread>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail::web {
 
@@ -89,25 +65,14 @@ class client {
 
   /// Performs one call and waits for its end; throws if there is no answer. Not from the client's thread.
   void perform(call& what) {
-    struct waiting {
-      std::mutex mutex;
-      std::condition_variable changed;
-      bool over = false;
-      std::exception_ptr failed;
-    } state;
-    what.self = &state;
+    call_end end;
+    what.self = &end;
     what.done = [](void* self, call&, std::exception_ptr failed) noexcept {
-      auto& waits = *static_cast<waiting*>(self);
-      const std::scoped_lock lock(waits.mutex);
-      waits.failed = std::move(failed);
-      waits.over = true;
-      waits.changed.notify_one();
+      static_cast<call_end*>(self)->tell(std::move(failed));
     };
     call* const only = &what;
     submit({&only, 1});
-    std::unique_lock lock(state.mutex);
-    state.changed.wait(lock, [&] { return state.over; });
-    if (state.failed) std::rethrow_exception(state.failed);
+    end.wait();
   }
 
   /// Ends all calls that were submitted before: they end with errc::stopped, unless they just have.
@@ -308,8 +273,7 @@ class client {
   }
   /// Whether a header is for the host that was asked first alone.
   static bool is_secret(std::string_view name) {
-    std::string lower(name);
-    for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+    const std::string lower = proxies::lower(name);
     return lower == "authorization" || lower == "cookie" || lower.starts_with("x-amz-") ||
            lower.starts_with("x-goog-");
   }

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<boost/asio/ip/tcp.hpp>) || !__has_include(<openssl/ssl.h>)
-#error "penstock/storage/web/web_connection.hpp needs Boost.Asio and OpenSSL: link penstock::http"
-#endif
-
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/storage/http_options.hpp>
 #include <penstock/storage/web/http_proxies.hpp>
-#include <penstock/storage/web/web_boost.hpp>
-#include <penstock/storage/web/web_call.hpp>
 #include <penstock/storage/web/web_tls.hpp>
 
 #include <openssl/err.h>
@@ -19,20 +11,10 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <exception>
 #include <map>
 #include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail::web {
 

@@ -1,45 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<boost/asio/io_context.hpp>) || !__has_include(<openssl/ssl.h>)
-#error "penstock/storage/web/web_objects.hpp needs Boost.Asio and OpenSSL: link penstock::http"
-#endif
-
 #include <penstock/base/fixed_array.hpp>
-#include <penstock/base/shared.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
-#include <penstock/storage/concepts.hpp>
-#include <penstock/storage/http_error.hpp>
-#include <penstock/storage/http_options.hpp>
 #include <penstock/storage/reads/single_flight.hpp>
-#include <penstock/storage/url.hpp>
+#include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/web/object_reads.hpp>
-#include <penstock/storage/web/web_call.hpp>
 #include <penstock/storage/web/web_client.hpp>
-#include <penstock/storage/web/web_range.hpp>
-
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <exception>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail::web {
-
-/// The objects of a storage: what errors call them, and where they are.
-struct object_list {
-  std::vector<std::string> names;  // without queries
-  std::vector<url> urls;
-  std::string pattern;
-};
 
 /// Reads ranges of objects through a client. What the first answer tells of an object, its size and its tag,
 /// holds for the session: a later answer that differs is an error.
@@ -55,10 +24,16 @@ class objects : object_reads<objects, call> {
   };
 
  public:
-  objects(shared<const object_list> list, const http_options& options)
-      : list_(std::move(list)),
+  struct list {
+    std::vector<std::string> names;  // what errors call them: without queries
+    std::vector<url> urls;
+    std::string pattern;
+  };
+
+  objects(shared<const list> all, const http_options& options)
+      : list_(std::move(all)),
         answers_(list_->names.size()),
-        connections_(options.connections),
+        max_in_flight_(options.connections),
         headers_(options.headers),
         client_(std::in_place, options) {
     for (const url& one : list_->urls) client_->check_proxy(one);
@@ -91,8 +66,14 @@ class objects : object_reads<objects, call> {
     flight_.cancel();
     client_->refuse();
   }
-  [[nodiscard]] const counts& counted() const noexcept { return client_->counted(); }
-  [[nodiscard]] std::size_t connections() const noexcept { return connections_; }
+  [[nodiscard]] storage_counters counters() const noexcept {
+    const counts& counted = client_->counted();
+    return {.requests = counted.requests.load(),
+            .bytes = counted.bytes.load(),
+            .slow_downs = counted.slow_downs.load()};
+  }
+  [[nodiscard]] std::size_t max_in_flight() const noexcept { return max_in_flight_; }
+  [[nodiscard]] std::uint64_t connections() const noexcept { return client_->counted().connections.load(); }
 
  private:
   [[nodiscard]] const facts* known(object_id id) const noexcept {
@@ -215,12 +196,18 @@ class objects : object_reads<objects, call> {
     return !encoding.empty() && encoding != "identity";
   }
 
-  shared<const object_list> list_;
+  shared<const list> list_;
   fixed_array<std::atomic<const facts*>> answers_;
   single_flight flight_;
-  std::size_t connections_;
+  std::size_t max_in_flight_;
   std::vector<call::header> headers_;
   std::optional<client> client_;
 };
 
 }  // namespace penstock::inline v0_1::detail::web
+
+namespace penstock::inline v0_1::detail {
+
+using plain_http = web::plain_objects<web::objects, http_options>;
+
+}  // namespace penstock::inline v0_1::detail

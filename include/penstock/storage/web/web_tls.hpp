@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<boost/asio/ssl/context.hpp>) || !__has_include(<openssl/ssl.h>)
-#error "penstock/storage/web/web_tls.hpp needs Boost.Asio and OpenSSL: link penstock::http"
-#endif
-
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/storage/web/web_boost.hpp>
 #include <penstock/storage/web/web_call.hpp>
 
 #include <openssl/err.h>
@@ -22,7 +15,6 @@
 
 #include <array>
 #include <cstdlib>
-#include <string>
 
 namespace penstock::inline v0_1::detail::web {
 

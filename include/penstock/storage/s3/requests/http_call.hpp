@@ -1,20 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<openssl/hmac.h>)
-#error "penstock/storage/s3/requests/http_call.hpp needs OpenSSL: link penstock::s3"
-#endif
-
 #include <penstock/core/cpp20.hpp>
-#include <penstock/storage/s3/requests/http_answer.hpp>
+#include <penstock/storage/s3/requests/percent.hpp>
 #include <penstock/storage/url.hpp>
 
 #include <chrono>
-#include <cstddef>
-#include <string>
+#include <span>
 #include <vector>
 
 namespace penstock::inline v0_1::detail::s3 {
+
+/// A header of a request or an answer, or a parameter of a query, which is not encoded.
+struct name_value {
+  std::string name;
+  std::string value;
+};
+
+/// An answer as a whole. It may hold credentials: nothing prints it.
+struct http_answer {
+  int status = 0;
+  std::vector<name_value> headers;
+  std::string body;
+};
+
+/// The first header of that name; names have no case.
+[[nodiscard]] inline std::optional<std::string_view> header_of(std::span<const name_value> headers,
+                                                               std::string_view name) noexcept {
+  for (const name_value& one : headers)
+    if (equal_but_for_case(one.name, name)) return trimmed(one.value);
+  return std::nullopt;
+}
 
 /// A request as a whole. It may hold tokens: nothing prints it.
 struct http_request {

@@ -6,12 +6,7 @@
 #endif
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/storage/s3/requests/percent.hpp>
-
-#include <cstddef>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1::detail::s3 {
 

@@ -7,7 +7,6 @@
 
 #include <penstock/core/cpp20.hpp>
 
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -1,40 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<pugixml.hpp>)
-#error "penstock/storage/s3/requests/store.hpp needs Boost.Beast, OpenSSL and pugixml: link penstock::s3"
-#endif
-
-#include <penstock/core/error.hpp>
-#include <penstock/storage/s3/aws_signature.hpp>
 #include <penstock/storage/s3/credential_cache.hpp>
 #include <penstock/storage/s3/credential_chain.hpp>
-#include <penstock/storage/s3/endpoint.hpp>
-#include <penstock/storage/s3/environment.hpp>
-#include <penstock/storage/s3/error_result.hpp>
-#include <penstock/storage/s3/profiles.hpp>
-#include <penstock/storage/s3/requests/checksum.hpp>
-#include <penstock/storage/s3/requests/own_copy.hpp>
 #include <penstock/storage/s3/requests/store_call.hpp>
-#include <penstock/storage/s3/requests/web_http_call.hpp>
 #include <penstock/storage/s3_options.hpp>
-#include <penstock/storage/web/web_client.hpp>
 
-#include <atomic>
-#include <condition_variable>
-#include <cstdint>
-#include <exception>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
 #include <random>
-#include <span>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail::s3 {
 
@@ -85,25 +57,14 @@ class store {
   }
   /// Performs one call and waits for its end; throws if there is no answer. Not from the client's thread.
   void perform(store_call& what) {
-    struct waiting {
-      std::mutex mutex;
-      std::condition_variable changed;
-      bool over = false;
-      std::exception_ptr failed;
-    } state;
-    what.owner = &state;
-    what.ended = [](void* self, store_call&, std::exception_ptr failed) noexcept {
-      auto& waits = *static_cast<waiting*>(self);
-      const std::scoped_lock lock(waits.mutex);
-      waits.failed = std::move(failed);
-      waits.over = true;
-      waits.changed.notify_one();
+    web::call_end end;
+    what.owner = &end;
+    what.ended = [](void* owner, store_call&, std::exception_ptr failed) noexcept {
+      static_cast<web::call_end*>(owner)->tell(std::move(failed));
     };
     store_call* const only = &what;
     begin({&only, 1});
-    std::unique_lock lock(state.mutex);
-    state.changed.wait(lock, [&] { return state.over; });
-    if (state.failed) std::rethrow_exception(state.failed);
+    end.wait();
   }
 
   /// Ends all calls that have begun, with errc::stopped.

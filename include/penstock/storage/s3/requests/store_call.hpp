@@ -1,27 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<pugixml.hpp>)
-#error "penstock/storage/s3/requests/store_call.hpp needs Boost.Beast and pugixml: link penstock::s3"
-#endif
-
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/storage/s3/credentials.hpp>
 #include <penstock/storage/s3/endpoint.hpp>
 #include <penstock/storage/s3/error_result.hpp>
-#include <penstock/storage/s3/requests/http_answer.hpp>
-#include <penstock/storage/s3/requests/percent.hpp>
 #include <penstock/storage/s3/requests/web_http_call.hpp>
-#include <penstock/storage/web/web_call.hpp>
-
-#include <cstdint>
-#include <exception>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail::s3 {
 

@@ -1,34 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<pugixml.hpp>)
-#error "penstock/storage/s3/requests/upload.hpp needs Boost.Beast and pugixml: link penstock::s3"
-#endif
-
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/storage/resilience/retry_policy.hpp>
 #include <penstock/storage/s3/multipart.hpp>
-#include <penstock/storage/s3/requests/dates.hpp>
-#include <penstock/storage/s3/requests/names.hpp>
-#include <penstock/storage/s3/requests/own_copy.hpp>
 #include <penstock/storage/s3/requests/store.hpp>
-#include <penstock/storage/s3/requests/store_call.hpp>
-#include <penstock/storage/s3/requests/web_http_call.hpp>
-
-#include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <cstddef>
-#include <cstdint>
-#include <exception>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail::s3 {
 

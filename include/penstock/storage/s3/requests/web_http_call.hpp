@@ -1,25 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<openssl/ssl.h>)
-#error "penstock/storage/s3/requests/web_http_call.hpp needs Boost.Beast and OpenSSL: link penstock::s3"
-#endif
-
-#include <penstock/core/error.hpp>
-#include <penstock/storage/http_options.hpp>
-#include <penstock/storage/s3/requests/http_answer.hpp>
 #include <penstock/storage/s3/requests/http_call.hpp>
-#include <penstock/storage/web/web_call.hpp>
 #include <penstock/storage/web/web_client.hpp>
-
-#include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <exception>
-#include <mutex>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail::s3 {
 
@@ -85,12 +68,6 @@ class web_http_call {
     web_http_call& all;
     web::client client;
   };
-  struct waiting {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool over = false;
-    std::exception_ptr failed;
-  };
 
   [[nodiscard]] http_answer send(const http_request& request) {
     const auto end = std::chrono::steady_clock::now() + request.deadline;
@@ -107,29 +84,22 @@ class web_http_call {
     what.body = request.body;
     what.max_body = request.max_body_size;
     what.follow_redirects = false;
-    waiting state;
-    what.self = &state;
+    web::call_end ended;
+    what.self = &ended;
     what.done = [](void* self, web::call&, std::exception_ptr failed) noexcept {
-      auto& waits = *static_cast<waiting*>(self);
-      const std::scoped_lock lock(waits.mutex);
-      waits.failed = std::move(failed);
-      waits.over = true;
-      waits.changed.notify_one();
+      static_cast<web::call_end*>(self)->tell(std::move(failed));
     };
     listed mine(*this, options);
     web::call* const only = &what;
     mine.client.submit({&only, 1});
-    std::unique_lock lock(state.mutex);
-    const bool in_time = state.changed.wait_until(lock, end, [&] { return state.over; });
-    if (!in_time) {
-      lock.unlock();
-      mine.client.cancel();
-      lock.lock();
-      state.changed.wait(lock, [&] { return state.over; });
-      if (state.failed)
-        throw what.failure({"no answer within ", request.deadline.count(), " ms"}).after_time_out();
+    const bool in_time = ended.wait_until(end);
+    if (!in_time) mine.client.cancel();
+    try {
+      ended.wait();
+    } catch (...) {
+      if (in_time) throw;
+      throw what.failure({"no answer within ", request.deadline.count(), " ms"}).after_time_out();
     }
-    if (state.failed) std::rethrow_exception(state.failed);
     if (what.reply.cut) throw what.failure({"the answer has more than ", request.max_body_size, " bytes"});
     return answer_of(what.reply);
   }

@@ -10,12 +10,8 @@
 #include <pugixml.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <initializer_list>
 #include <new>
 #include <optional>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1::detail::s3 {
 

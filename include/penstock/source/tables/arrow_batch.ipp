@@ -1,26 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/source/tables/arrow_widen.hpp>
+#include <penstock/source/tables/arrow_batch.hpp>
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/half.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/tables/arrow_union.hpp>
 
 #include <algorithm>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <limits>
-#include <memory>
-#include <string_view>
-#include <utility>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE bool reads_unchanged(const arrow_type& file, const arrow_type& wanted) noexcept {
   if (file.format == "n") return true;
@@ -34,11 +26,7 @@ PENSTOCK_INLINE bool reads_unchanged(const arrow_type& file, const arrow_type& w
         return false;
     return true;
   };
-  const auto is_bytes = [](const arrow_type& one) {
-    return one.layout == arrow_layout::bytes32 || one.layout == arrow_layout::bytes64 ||
-           one.layout == arrow_layout::views;
-  };
-  if (is_bytes(file) && is_bytes(wanted)) return true;
+  if (file.is_bytes() && wanted.is_bytes()) return true;
   if (file.format == "+m" && wanted.format == "+m" && file.children.size() == 1 &&
       wanted.children.size() == 1) {
     const arrow_type &own = file.children.front(), &entry = wanted.children.front();
@@ -87,11 +75,8 @@ T widened_number(const arrow_cell& cell, const arrow_type& wanted, std::int64_t 
       time_out_of_range(cell.type(), wanted, static_cast<std::int64_t>(whole.bits));
     return static_cast<T>(made);
   } else {
-    const arrow_number stored = cell.type().number;
-    const bool is_real =
-        stored == arrow_number::float16 || stored == arrow_number::float32 || stored == arrow_number::float64;
     double value = 0;
-    if (is_real) {
+    if (is_real(cell.type().number)) {
       value = real_arrow_number(cell, sizeof(double));
     } else {
       const arrow_whole whole = whole_arrow_number(cell);
@@ -149,39 +134,20 @@ arrow_column widened_numbers(const arrow_column& column, const arrow_type& wante
 
 PENSTOCK_INLINE arrow_column widened_flat(const arrow_column& column, const arrow_type& wanted,
                                           std::vector<buffer>& owned) {
-  switch (wanted.number) {
-    case arrow_number::int8:
-      return widened_numbers<std::int8_t>(column, wanted, owned);
-    case arrow_number::int16:
-      return widened_numbers<std::int16_t>(column, wanted, owned);
-    case arrow_number::int32:
-      return widened_numbers<std::int32_t>(column, wanted, owned);
-    case arrow_number::int64:
-      return widened_numbers<std::int64_t>(column, wanted, owned);
-    case arrow_number::uint8:
-      return widened_numbers<std::uint8_t>(column, wanted, owned);
-    case arrow_number::uint16:
-      return widened_numbers<std::uint16_t>(column, wanted, owned);
-    case arrow_number::uint32:
-      return widened_numbers<std::uint32_t>(column, wanted, owned);
-    case arrow_number::uint64:
-      return widened_numbers<std::uint64_t>(column, wanted, owned);
-    case arrow_number::float16:
-      return widened_numbers<half>(column, wanted, owned);
-    case arrow_number::float32:
-      return widened_numbers<float>(column, wanted, owned);
-    case arrow_number::float64:
-      return widened_numbers<double>(column, wanted, owned);
-    case arrow_number::none:
-      break;
-  }
-  // Decimals of more bytes: little-endian, of two's complement.
-  return widened_values(column, wanted, owned, [&](const arrow_cell& cell, std::byte* place) {
-    const bytes_view given = cell.bytes();
-    const bool negative = (given.back() & std::byte{0x80}) != std::byte{};
-    std::memset(place, negative ? 0xff : 0, to_size(wanted.width));
-    std::memcpy(place, given.data(), given.size());
-  });
+  if (wanted.number == arrow_number::float16) return widened_numbers<half>(column, wanted, owned);
+  if (wanted.number == arrow_number::float32) return widened_numbers<float>(column, wanted, owned);
+  if (wanted.number == arrow_number::float64) return widened_numbers<double>(column, wanted, owned);
+  return with_whole_number(
+      wanted.number, [&]<class T>(T) { return widened_numbers<T>(column, wanted, owned); },
+      [&] {
+        // Decimals of more bytes: little-endian, of two's complement.
+        return widened_values(column, wanted, owned, [&](const arrow_cell& cell, std::byte* place) {
+          const bytes_view given = cell.bytes();
+          const bool negative = (given.back() & std::byte{0x80}) != std::byte{};
+          std::memset(place, negative ? 0xff : 0, to_size(wanted.width));
+          std::memcpy(place, given.data(), given.size());
+        });
+      });
 }
 
 PENSTOCK_INLINE arrow_column lacking_column(std::uint64_t rows) {
@@ -234,5 +200,4 @@ PENSTOCK_INLINE arrow_leaf lacking_leaf(arrow_batch& batch, std::string_view pat
   return arrow_leaf_of(*batch.widened.back(), {});
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/source/tables/arrow_widen.hpp>
+#include <penstock/source/tables/arrow_batch.hpp>
 
 #include <penstock/codec/arrow_value.hpp>
 #include <penstock/core/half.hpp>
@@ -47,7 +47,7 @@ std::vector<To> widened(std::string_view format, std::string_view wanted, const 
 
 using namespace arrow_widen_test;
 
-TEST_CASE("source/arrow_widen: numbers and times as those of a wider type or a finer unit") {
+TEST_CASE("source/arrow_batch: numbers and times as those of a wider type or a finer unit") {
   CHECK(widened<std::int64_t>("c", "l", std::vector<std::int8_t>{-128, 127}) ==
         std::vector<std::int64_t>{-128, 127});
   CHECK(widened<std::int64_t>("I", "l", std::vector<std::uint32_t>{~0u}) ==
@@ -82,7 +82,7 @@ TEST_CASE("source/arrow_widen: numbers and times as those of a wider type or a f
   CHECK(decimals[1][31] == std::byte{0xff});
 }
 
-TEST_CASE("source/arrow_widen: nulls, offsets and dictionaries") {
+TEST_CASE("source/arrow_batch: nulls, offsets and dictionaries") {
   const arrow_type type = arrow_type::of_format("i"), wanted = arrow_type::of_format("l");
   const std::vector<std::int32_t> values{9, 1, 2, 3};
   const std::array<std::uint8_t, 1> valid{0b1011};
@@ -115,7 +115,7 @@ TEST_CASE("source/arrow_widen: nulls, offsets and dictionaries") {
         reinterpret_cast<const std::byte*>(values.data()));
 }
 
-TEST_CASE("source/arrow_widen: structs in lists get the fields that they lack, in the order of the dataset") {
+TEST_CASE("source/arrow_batch: structs in lists get the fields that they lack, in the order of the dataset") {
   arrow_type a = arrow_type::of_format("i"), later = arrow_type::of_format("g"),
              wide = arrow_type::of_format("l");
   a.name = wide.name = "a";

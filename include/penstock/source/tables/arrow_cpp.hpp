@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<parquet/arrow/reader.h>)
+#error "penstock/source/tables/arrow_cpp.hpp needs Arrow C++ with Parquet: link penstock::arrow"
+#endif
+
+#include <penstock/core/cpp20.hpp>
+
+// The headers of Arrow warn where ours do not.
+#ifdef __GNUC__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#endif
+#if __has_include(<arrow/csv/reader.h>)
+#include <arrow/csv/options.h>
+#include <arrow/csv/reader.h>
+#endif
+#include <arrow/api.h>
+#include <arrow/c/bridge.h>
+#include <arrow/compute/cast.h>
+#include <arrow/compute/exec.h>
+#include <arrow/io/interfaces.h>
+#include <arrow/io/memory.h>
+#include <arrow/util/compression.h>
+#include <parquet/arrow/reader.h>
+#include <parquet/arrow/schema.h>
+#include <parquet/arrow/writer.h>
+#include <parquet/bloom_filter.h>
+#include <parquet/bloom_filter_reader.h>
+#include <parquet/column_page.h>
+#include <parquet/column_reader.h>
+#include <parquet/exception.h>
+#include <parquet/file_reader.h>
+#include <parquet/metadata.h>
+#include <parquet/page_index.h>
+#include <parquet/properties.h>
+#include <parquet/schema.h>
+#include <parquet/statistics.h>
+#include <parquet/types.h>
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
+#endif
+
+#include <memory>
+#include <string_view>
+
+namespace penstock::inline v0_1::detail {
+
+/// The type without children that Arrow prints like this; null if there is none that programs may name.
+[[nodiscard]] inline std::shared_ptr<arrow::DataType> plain_arrow_type(std::string_view text) {
+  using arrow::TimeUnit;
+  for (auto type : {arrow::boolean(), arrow::int8(), arrow::int16(), arrow::int32(), arrow::int64(),
+                    arrow::uint8(), arrow::uint16(), arrow::uint32(), arrow::uint64(), arrow::float32(),
+                    arrow::float64(), arrow::utf8(), arrow::binary(), arrow::large_binary(), arrow::date32(),
+                    arrow::timestamp(TimeUnit::SECOND), arrow::timestamp(TimeUnit::MILLI),
+                    arrow::timestamp(TimeUnit::MICRO), arrow::timestamp(TimeUnit::NANO)})
+    if (type->ToString() == text) return type;
+  return nullptr;
+}
+
+}  // namespace penstock::inline v0_1::detail
