@@ -4,7 +4,6 @@
 #include <penstock/codec/concepts.hpp>
 #include <penstock/core/element.hpp>
 
-#include <cstddef>
 #include <string_view>
 #include <tuple>
 #include <type_traits>

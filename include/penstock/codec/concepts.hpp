@@ -6,7 +6,6 @@
 #include <penstock/core/element.hpp>
 
 #include <concepts>
-#include <cstddef>
 #include <iterator>
 #include <string_view>
 #include <type_traits>

@@ -3,7 +3,7 @@
 
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/detail/known_formats.hpp>
-#include <penstock/codec/detail/naming_codec.hpp>
+#include <penstock/codec/detail/stored_image.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/image/lazy_image.hpp>
@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <concepts>
-#include <cstddef>
 #include <iterator>
 #include <string_view>
 #include <tuple>

@@ -6,7 +6,6 @@
 #include <penstock/core/element.hpp>
 
 #include <concepts>
-#include <cstdint>
 #include <limits>
 #include <string_view>
 #include <type_traits>

@@ -11,8 +11,6 @@
 #include <penstock/image/pixels.hpp>
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <memory>
 #include <new>

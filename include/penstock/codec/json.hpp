@@ -13,8 +13,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 

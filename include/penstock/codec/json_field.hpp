@@ -18,8 +18,6 @@
 #include <algorithm>
 #include <array>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <new>

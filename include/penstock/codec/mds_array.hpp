@@ -8,8 +8,6 @@
 #include <penstock/core/element.hpp>
 
 #include <bit>
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <type_traits>

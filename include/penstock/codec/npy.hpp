@@ -12,8 +12,6 @@
 #include <array>
 #include <bit>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <span>
 #include <string_view>

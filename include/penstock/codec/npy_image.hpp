@@ -11,8 +11,6 @@
 #include <penstock/image/lazy_image.hpp>
 #include <penstock/image/pixels.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <string_view>
 
 namespace penstock::inline v0_1 {

@@ -17,8 +17,6 @@
 
 #include <libdeflate.h>
 
-#include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

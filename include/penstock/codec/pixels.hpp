@@ -9,8 +9,6 @@
 #include <penstock/image/lazy_image.hpp>
 #include <penstock/image/pixels.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <string_view>
 

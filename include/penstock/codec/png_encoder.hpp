@@ -15,8 +15,6 @@
 #include <spng.h>
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <new>
 #include <span>
 

@@ -5,7 +5,6 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/element.hpp>
 
-#include <cstddef>
 #include <string_view>
 
 namespace penstock::inline v0_1 {

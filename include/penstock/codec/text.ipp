@@ -6,7 +6,6 @@
 #include <penstock/codec/layouts/quoted.hpp>
 #include <penstock/core/error.hpp>
 
-#include <cstdint>
 #include <cstring>
 
 namespace penstock::inline v0_1::detail {

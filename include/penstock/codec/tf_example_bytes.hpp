@@ -5,7 +5,6 @@
 #include <penstock/core/compiled.hpp>
 
 #include <concepts>
-#include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string>

@@ -12,8 +12,6 @@
 
 #include <array>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>

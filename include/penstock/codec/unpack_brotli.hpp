@@ -11,8 +11,6 @@
 
 #include <brotli/decode.h>
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <new>
 #include <string_view>

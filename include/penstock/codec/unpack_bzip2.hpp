@@ -12,7 +12,6 @@
 #include <bzlib.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <limits>
 #include <memory>
 #include <new>

@@ -11,7 +11,6 @@
 
 #include <lz4frame.h>
 
-#include <cstddef>
 #include <memory>
 #include <new>
 #include <string>

@@ -12,7 +12,6 @@
 #include <snappy.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 #include <string_view>
 #include <vector>

@@ -11,8 +11,6 @@
 
 #include <lzma.h>
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <new>
 #include <string>

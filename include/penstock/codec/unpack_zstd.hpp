@@ -12,7 +12,6 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-#include <cstddef>
 #include <memory>
 #include <new>
 #include <string>

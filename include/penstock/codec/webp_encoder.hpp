@@ -12,8 +12,6 @@
 
 #include <webp/encode.h>
 
-#include <cstddef>
-#include <cstdint>
 #include <new>
 
 namespace penstock::inline v0_1 {

@@ -5,7 +5,10 @@
 #include <penstock needs C++20: compile with -std=c++20>
 #endif
 
-/// Every header reaches this one before anything else. It declares nothing. A compiler stops at an include
-/// that it cannot find and prints it; after an `#error` it would continue, through thousands of lines that it
-/// cannot parse.
+#include <cstddef>
+#include <cstdint>
+
+/// Every header reaches this one before anything else, so that none needs to include what is here. A compiler
+/// stops at an include that it cannot find and prints it; after an `#error` it would continue, through
+/// thousands of lines that it cannot parse.
 namespace penstock::inline v0_1 {}

@@ -9,8 +9,6 @@
 #include <penstock/device/device_array.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>

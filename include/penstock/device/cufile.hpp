@@ -18,8 +18,6 @@
 #include <cuda_runtime_api.h>
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>

@@ -5,7 +5,6 @@
 #include <penstock/device/components.hpp>
 #include <penstock/device/concepts.hpp>
 
-#include <cstddef>
 #include <new>
 #include <span>
 #include <string>

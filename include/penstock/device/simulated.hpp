@@ -5,7 +5,6 @@
 #include <penstock/device/concepts.hpp>
 
 #include <chrono>
-#include <cstddef>
 #include <memory>
 #include <new>
 #include <span>

@@ -10,8 +10,6 @@
 #include <penstock/image/warp.hpp>
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <string_view>
 #include <utility>
 

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 
 /// Operations that blend a pixel with its neighbours: gaussian_blur and sharpness. Alpha, the last of four
@@ -45,20 +43,20 @@ void blur_column(const std::int16_t* const* rows, std::uint8_t* to, std::size_t 
 inline constexpr std::size_t blur_block = 32;
 
 template <byte_image I>
-class blurred_image : public image_expression<blurred_image<I>, std::uint8_t, I::channels> {
+class blurred_image : public image_over<blurred_image<I>, I> {
+  using base = image_over<blurred_image, I>;
+  using base::image_, base::scratch_, base::channels;
+
  public:
-  using view_type = pixel_view<std::uint8_t, I::channels>;
-  static constexpr std::size_t channels = I::channels;
+  using typename base::view_type;
 
   blurred_image(const I& image, std::uint32_t kernel, double sigma, image_scratch& scratch)
-      : image_(image), kernel_(kernel), scratch_(&scratch) {
+      : base(image, scratch), kernel_(kernel) {
     fill_bell(room_for<std::int16_t>(scratch.tables, kernel), kernel, sigma);
   }
 
-  [[nodiscard]] image_size size() const { return image_.size(); }
-  [[nodiscard]] image_scratch& memory() const { return *scratch_; }
   [[nodiscard]] view_type read(const image_part& part) const {
-    const image_size all = size();
+    const image_size all = image_.size();
     const std::uint32_t half_kernel = kernel_ / 2;
     const image_part wide = with_margin(part, all, half_kernel);
     const view_type from = image_.read(wide);
@@ -111,24 +109,22 @@ class blurred_image : public image_expression<blurred_image<I>, std::uint8_t, I:
     for (std::size_t i = left + wide.width; i < count; ++i) copy(i);
   }
 
-  I image_;
   std::uint32_t kernel_;
-  image_scratch* scratch_;
 };
 
 template <byte_image I>
-class sharpened_image : public image_expression<sharpened_image<I>, std::uint8_t, I::channels> {
+class sharpened_image : public image_over<sharpened_image<I>, I> {
+  using base = image_over<sharpened_image, I>;
+  using base::image_, base::scratch_, base::channels;
+
  public:
-  using view_type = pixel_view<std::uint8_t, I::channels>;
-  static constexpr std::size_t channels = I::channels;
+  using typename base::view_type;
 
   sharpened_image(const I& image, double factor, image_scratch& scratch, bool changes)
-      : image_(image), factor_(factor), scratch_(&scratch), changes_(changes) {}
+      : base(image, scratch), factor_(factor), changes_(changes) {}
 
-  [[nodiscard]] image_size size() const { return image_.size(); }
-  [[nodiscard]] image_scratch& memory() const { return *scratch_; }
   [[nodiscard]] view_type read(const image_part& part) const {
-    const image_size all = size();
+    const image_size all = image_.size();
     if (!changes_ || all.width <= 2 || all.height <= 2) return image_.read(part);
     const image_part wide = with_margin(part, all, 1);
     const view_type from = image_.read(wide);
@@ -166,9 +162,7 @@ class sharpened_image : public image_expression<sharpened_image<I>, std::uint8_t
     return static_cast<std::uint8_t>((2 * sum + 13) / 26);
   }
 
-  I image_;
   double factor_;
-  image_scratch* scratch_;
   bool changes_;
 };
 
@@ -191,29 +185,22 @@ class gaussian_blur_operation : public byte_operation {
   double lowest_, highest_;
 };
 
+/// Sharpens every image, or each with a probability; made by `sharpness` and `random_sharpness`.
+template <bool Random>
 class sharpness_operation : public byte_operation {
  public:
   using keeps_places = void;
-  explicit sharpness_operation(double factor);
-  template <byte_image I>
-  [[nodiscard]] detail::sharpened_image<I> operator()(const I& image, const call<image_scratch>& c) const {
-    return {image, factor_, c.scratch, true};
-  }
-
- private:
-  double factor_;
-};
-
-class random_sharpness_operation : public byte_operation {
- public:
-  using keeps_places = void;
   template <class>
-  static constexpr bool uses_random = true;
+  static constexpr bool uses_random = Random;
 
-  random_sharpness_operation(double factor, double p);
+  explicit sharpness_operation(double factor, double p = 1) : factor_(factor), p_(p) {
+    constexpr const char* name = Random ? "random_sharpness" : "sharpness";
+    detail::check_range(name, "the factor", factor, 0, 1e6);
+    detail::check_range(name, "the probability", p, 0, 1);
+  }
   template <byte_image I>
   [[nodiscard]] detail::sharpened_image<I> operator()(const I& image, const call<image_scratch>& c) const {
-    return {image, factor_, c.scratch, c.random().chance(p_)};
+    return {image, factor_, c.scratch, !Random || c.random().chance(p_)};
   }
 
  private:
@@ -241,10 +228,12 @@ class random_sharpness_operation : public byte_operation {
 /// `errc::argument` unless the factor is from 0 to 1e6.
 ///
 ///     const auto sharper = sharpness(2.0);
-[[nodiscard]] inline sharpness_operation sharpness(double factor) { return sharpness_operation(factor); }
+[[nodiscard]] inline sharpness_operation<false> sharpness(double factor) {
+  return sharpness_operation<false>(factor);
+}
 /// `sharpness` with probability `p`. torchvision: `RandomAdjustSharpness`.
-[[nodiscard]] inline random_sharpness_operation random_sharpness(double factor, double p = 0.5) {
-  return {factor, p};
+[[nodiscard]] inline sharpness_operation<true> random_sharpness(double factor, double p = 0.5) {
+  return sharpness_operation<true>(factor, p);
 }
 
 }  // namespace penstock::inline v0_1

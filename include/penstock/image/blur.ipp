@@ -77,13 +77,4 @@ PENSTOCK_INLINE gaussian_blur_operation::gaussian_blur_operation(int kernel, dou
   detail::check_range("gaussian_blur", "the highest deviation", highest, lowest, 1e4);
 }
 
-PENSTOCK_INLINE sharpness_operation::sharpness_operation(double factor) : factor_(factor) {
-  detail::check_range("sharpness", "the factor", factor, 0, 1e6);
-}
-PENSTOCK_INLINE random_sharpness_operation::random_sharpness_operation(double factor, double p)
-    : factor_(factor), p_(p) {
-  detail::check_range("random_sharpness", "the factor", factor, 0, 1e6);
-  detail::check_range("random_sharpness", "the probability", p, 0, 1);
-}
-
 }  // namespace penstock::inline v0_1

@@ -5,8 +5,6 @@
 #include <penstock/image/lookup.hpp>
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <type_traits>
 
 /// Operations on the colours of images of bytes: grayscale, saturation, hue, color_jitter. See also
@@ -103,21 +101,21 @@ struct color_steps {
 };
 
 template <byte_image I>
-class jittered_image : public image_expression<jittered_image<I>, std::uint8_t, I::channels> {
+class jittered_image : public image_over<jittered_image<I>, I> {
+  using base = image_over<jittered_image, I>;
+  using base::image_, base::scratch_, base::channels;
+
  public:
-  using view_type = pixel_view<std::uint8_t, I::channels>;
-  static constexpr std::size_t channels = I::channels;
+  using typename base::view_type;
 
   jittered_image(const I& image, const color_steps& steps, image_scratch& scratch)
-      : image_(image), steps_(steps), scratch_(&scratch) {}
+      : base(image, scratch), steps_(steps) {}
 
-  [[nodiscard]] image_size size() const { return image_.size(); }
-  [[nodiscard]] image_scratch& memory() const { return *scratch_; }
   [[nodiscard]] view_type read(const image_part& part) const {
     if (steps_.count == 0) return image_.read(part);
     bool all = false;  // contrast needs the mean of the whole image
     for (std::size_t i = 0; i < steps_.count; ++i) all = all || steps_.all[i].kind == color_step::contrast;
-    const view_type from = image_.read(all ? whole_of(size()) : part);
+    const view_type from = image_.read(all ? whole_of(image_.size()) : part);
     std::uint8_t* const to = room_for<std::uint8_t>(scratch_->pixels, from.row_values() * from.height());
     view_type at = from;
     for (std::size_t i = 0; i < steps_.count; ++i) {
@@ -159,9 +157,7 @@ class jittered_image : public image_expression<jittered_image<I>, std::uint8_t, 
     }
   }
 
-  I image_;
   color_steps steps_;
-  image_scratch* scratch_;
 };
 
 }  // namespace detail

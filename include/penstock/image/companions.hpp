@@ -17,8 +17,6 @@
 #include <penstock/image/padded.hpp>
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string_view>
 #include <type_traits>

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -20,11 +19,14 @@ namespace penstock::inline v0_1 {
 
 /// A rectangle of a lazy image. Reads and draws that rectangle of the inner image: costs nothing by itself.
 template <lazy_image I>
-class cropped : public image_expression<cropped<I>, typename I::value_type, I::channels> {
+class cropped : public image_over<cropped<I>, I> {
+  using base = image_over<cropped, I>;
+  using base::image_;
+
  public:
   /// `part` lies within the image.
   cropped(I image, const image_part& part, image_scratch& scratch)
-      : image_(std::move(image)), part_(part), scratch_(&scratch) {}
+      : base(std::move(image), scratch), part_(part) {}
 
   [[nodiscard]] image_size size() const noexcept { return part_.size(); }
   [[nodiscard]] pixel_view<typename I::value_type, I::channels> read(const image_part& part) const {
@@ -33,8 +35,6 @@ class cropped : public image_expression<cropped<I>, typename I::value_type, I::c
   void draw(const image_part& part, const destination<typename I::value_type>& into) const {
     image_.draw(shifted(part), into);
   }
-  [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
-
   [[nodiscard]] unsigned max_halvings() const
     requires halvable_image<I>
   {
@@ -58,7 +58,7 @@ class cropped : public image_expression<cropped<I>, typename I::value_type, I::c
     const image_part part{left, top, last(all.x + all.width, size.width) - left,
                           last(all.y + all.height, size.height) - top};
     where = {all.x - left + x * scale, all.y - top + y * scale, where.width * scale, where.height * scale};
-    return {std::move(smaller), part, *scratch_};
+    return {std::move(smaller), part, this->memory()};
   }
 
  private:
@@ -66,9 +66,7 @@ class cropped : public image_expression<cropped<I>, typename I::value_type, I::c
     return {part_.x + part.x, part_.y + part.y, part.width, part.height};
   }
 
-  I image_;
   image_part part_;
-  image_scratch* scratch_;
 };
 
 namespace detail {

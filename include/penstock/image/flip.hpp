@@ -6,8 +6,6 @@
 #include <penstock/image/lazy_image.hpp>
 #include <penstock/image/operation.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -44,16 +42,17 @@ void reverse_pixels(const T* from, std::size_t pixels, T* out) noexcept {
 /// Horizontally an image that is resampled gets its columns in the other order; of others each row is read,
 /// and written in the other order to its destination.
 template <lazy_image I>
-class mirrored : public image_expression<mirrored<I>, typename I::value_type, I::channels> {
+class mirrored : public image_over<mirrored<I>, I> {
+  using base = image_over<mirrored, I>;
+  using base::image_;
+
  public:
-  using value_type = typename I::value_type;
+  using typename base::value_type;
+  using typename base::view_type;
 
-  mirrored(I image, mirroring how, image_scratch& scratch)
-      : image_(std::move(image)), how_(how), scratch_(&scratch) {}
+  mirrored(I image, mirroring how, image_scratch& scratch) : base(std::move(image), scratch), how_(how) {}
 
-  [[nodiscard]] image_size size() const { return image_.size(); }
-
-  [[nodiscard]] pixel_view<value_type, I::channels> read(const image_part& part) const {
+  [[nodiscard]] view_type read(const image_part& part) const {
     if (how_ == mirroring::none) return image_.read(part);
     return this->drawn(part);
   }
@@ -75,7 +74,7 @@ class mirrored : public image_expression<mirrored<I>, typename I::value_type, I:
       if (image_.mirrors()) return image_.draw_mirrored(inner, into);
     }
     const auto pixels = image_.read(inner);
-    if (strides[2] == 1 && strides[1] == std::int64_t{I::channels}) {
+    if (base::interleaved(into)) {
       for (std::uint32_t y = 0; y < part.height; ++y)
         detail::reverse_pixels<value_type, I::channels>(pixels.row(y), part.width,
                                                         into.data() + std::int64_t{y} * strides[0]);
@@ -86,12 +85,8 @@ class mirrored : public image_expression<mirrored<I>, typename I::value_type, I:
     }
   }
 
-  [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
-
  private:
-  I image_;
   mirroring how_;
-  image_scratch* scratch_;
 };
 
 /// What `horizontal_flip(p)` and `vertical_flip(p)` make: a function for `map`.

@@ -7,8 +7,6 @@
 #include <penstock/image/pixels.hpp>
 #include <penstock/image/warp_matrix.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <span>
 
 namespace penstock::inline v0_1 {

@@ -4,8 +4,6 @@
 #include <penstock/core/error.hpp>
 #include <penstock/image/pixels.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <string_view>
 
 namespace penstock::inline v0_1 {

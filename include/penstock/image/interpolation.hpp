@@ -3,7 +3,6 @@
 
 #include <penstock/core/compiled.hpp>
 
-#include <cstdint>
 #include <string_view>
 
 namespace penstock::inline v0_1 {

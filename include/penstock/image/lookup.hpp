@@ -4,8 +4,6 @@
 #include <penstock/image/detail/row_image.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -124,43 +122,29 @@ class lookup_image : public row_image<lookup_image<I, Table>, I> {
 
 }  // namespace detail
 
-template <class Table>
+/// Looks up the values of every image, or of each with a probability.
+template <class Table, bool Random = false>
 class lookup_operation : public byte_operation {
  public:
   using keeps_places = void;
-  constexpr explicit lookup_operation(const Table& table) : table_(table) {}
-  template <byte_image I>
-  [[nodiscard]] detail::lookup_image<I, Table> operator()(const I& image,
-                                                          const call<image_scratch>& c) const {
-    return {image, table_, c.scratch, true};
-  }
-  /// In words: "invert".
-  [[nodiscard]] std::string describe() const { return std::string(Table::name); }
-
- private:
-  Table table_;
-};
-
-template <class Table>
-class random_lookup_operation : public byte_operation {
- public:
-  using keeps_places = void;
   template <class>
-  static constexpr bool uses_random = true;
+  static constexpr bool uses_random = Random;
 
-  constexpr random_lookup_operation(const Table& table, double p) : table_(table), p_(p) {}
+  constexpr explicit lookup_operation(const Table& table, double p = 1) : table_(table), p_(p) {}
   template <byte_image I>
   [[nodiscard]] detail::lookup_image<I, Table> operator()(const I& image,
                                                           const call<image_scratch>& c) const {
-    return {image, table_, c.scratch, c.random().chance(p_)};
+    return {image, table_, c.scratch, !Random || c.random().chance(p_)};
   }
-  /// In words: "random_invert".
-  [[nodiscard]] std::string describe() const { return "random_" + std::string(Table::name); }
+  /// In words: "invert", "random_invert".
+  [[nodiscard]] std::string describe() const { return (Random ? "random_" : "") + std::string(Table::name); }
 
  private:
   Table table_;
   double p_;
 };
+template <class Table>
+using random_lookup_operation = lookup_operation<Table, true>;
 
 /// 255 minus each value. torchvision: `functional.invert`.
 ///

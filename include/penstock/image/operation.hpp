@@ -6,7 +6,6 @@
 #include <penstock/image/lazy_image.hpp>
 
 #include <concepts>
-#include <cstdint>
 #include <type_traits>
 
 namespace penstock::inline v0_1 {

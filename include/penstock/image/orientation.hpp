@@ -6,8 +6,6 @@
 #include <penstock/core/destination.hpp>
 #include <penstock/image/pixels.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <string_view>
 
 namespace penstock::inline v0_1 {

@@ -10,7 +10,6 @@
 #include <penstock/image/padded.hpp>
 
 #include <concepts>
-#include <cstdint>
 
 namespace penstock::inline v0_1 {
 

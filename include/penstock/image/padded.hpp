@@ -8,8 +8,6 @@
 #include <array>
 #include <cmath>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <initializer_list>
 #include <limits>
 #include <type_traits>
@@ -129,21 +127,24 @@ void fill_pixels(const std::array<T, Channels>& pixel, const destination<T>& int
 /// Reads no more of the image than needed. A part that lies within the image is passed through; so is what
 /// lies in it when it is drawn, straight to its destination, with `padding_mode::constant`.
 template <lazy_image I>
-class padded : public image_expression<padded<I>, typename I::value_type, I::channels> {
+class padded : public image_over<padded<I>, I> {
+  using base = image_over<padded, I>;
+  using base::image_, base::scratch_;
+
  public:
-  using value_type = typename I::value_type;
+  using typename base::value_type;
+  using typename base::view_type;
 
   /// (x, y) is the rectangle's upper left corner in the image's plane.
   padded(I image, std::int64_t x, std::int64_t y, const image_size& size, const pixel_fill& fill,
          padding_mode mode, image_scratch& scratch)
-      : image_(std::move(image)),
+      : base(std::move(image), scratch),
         x_(x),
         y_(y),
         size_(size),
         inner_(image_.size()),
         fill_(fill.as<value_type, I::channels>()),
-        mode_(mode),
-        scratch_(&scratch) {
+        mode_(mode) {
     if (mode != padding_mode::constant && (inner_.width == 0 || inner_.height == 0) && size.width != 0 &&
         size.height != 0)
       throw error(errc::shape, {"an image of ", inner_.width, " x ", inner_.height,
@@ -152,7 +153,7 @@ class padded : public image_expression<padded<I>, typename I::value_type, I::cha
 
   [[nodiscard]] image_size size() const noexcept { return size_; }
 
-  [[nodiscard]] pixel_view<value_type, I::channels> read(const image_part& part) const {
+  [[nodiscard]] view_type read(const image_part& part) const {
     if (within(part)) return image_.read(shifted(part));
     return this->drawn(part);
   }
@@ -165,8 +166,6 @@ class padded : public image_expression<padded<I>, typename I::value_type, I::cha
     else
       draw_repeated(part, into);
   }
-
-  [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
 
  private:
   [[nodiscard]] bool within(const image_part& part) const noexcept {
@@ -229,12 +228,10 @@ class padded : public image_expression<padded<I>, typename I::value_type, I::cha
     }
   }
 
-  I image_;
   std::int64_t x_, y_;
   image_size size_, inner_;
   std::array<value_type, I::channels> fill_;
   padding_mode mode_;
-  image_scratch* scratch_;
 };
 
 }  // namespace penstock::inline v0_1

@@ -4,8 +4,6 @@
 #include <penstock/core/cpp20.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <string_view>
 
 /// Pixels in memory: their formats, sizes, and views of them.

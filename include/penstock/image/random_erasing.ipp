@@ -4,7 +4,6 @@
 #include <penstock/image/random_erasing.hpp>
 
 #include <cmath>
-#include <cstdint>
 
 namespace penstock::inline v0_1::detail {
 

@@ -7,8 +7,6 @@
 #include <penstock/image/lazy_image.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 
 namespace penstock::inline v0_1 {

@@ -12,8 +12,6 @@
 #include <penstock/image/resample.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <string>
 #include <type_traits>
@@ -36,22 +34,21 @@ struct resize_options {
 /// is taken that is not smaller than the result in either direction; what is resized is then the same
 /// rectangle, to fractions of a pixel.
 template <byte_image I>
-class resized : public image_expression<resized<I>, std::uint8_t, I::channels> {
+class resized : public image_over<resized<I>, I> {
+  using base = image_over<resized, I>;
+  using base::image_, base::scratch_;
+
  public:
   /// `image` must have pixels, and `to` no side of 0.
   resized(I image, const image_size& to, interpolation how, bool antialias, image_scratch& scratch)
-      : image_(std::move(image)), how_{image_.size(), to, how, antialias}, scratch_(&scratch) {
+      : base(std::move(image), scratch), how_{image_.size(), to, how, antialias} {
     if constexpr (halvable_image<I>) halve();
   }
 
   [[nodiscard]] image_size size() const noexcept { return how_.to; }
   [[nodiscard]] pixel_view<std::uint8_t, I::channels> read(const image_part& part) const {
     if (how_.same()) return image_.read(part);
-    std::uint8_t* const pixels =
-        room_for<std::uint8_t>(scratch_->pixels, std::size_t{part.width} * part.height * I::channels);
-    draw(part, destination<std::uint8_t>(
-                   pixels, extents(std::size_t{part.height}, std::size_t{part.width}, I::channels)));
-    return {pixels, part.size()};
+    return this->drawn(part);
   }
   void draw(const image_part& part, const destination<std::uint8_t>& into) const {
     if (how_.same()) return image_.draw(part, into);
@@ -66,8 +63,6 @@ class resized : public image_expression<resized<I>, std::uint8_t, I::channels> {
     how.mirrored = true;
     resample(image_, how, part, *scratch_, into);
   }
-  [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
-
  private:
   /// Takes a smaller source, if there is one that is not smaller than the result.
   void halve() {
@@ -83,9 +78,7 @@ class resized : public image_expression<resized<I>, std::uint8_t, I::channels> {
     how_.from = image_.size();
   }
 
-  I image_;
   resampling how_;
-  image_scratch* scratch_;
 };
 
 namespace detail {

@@ -4,8 +4,6 @@
 #include <penstock/core/to_size.hpp>
 #include <penstock/image/operation.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <type_traits>
 
 namespace penstock::inline v0_1 {

@@ -10,8 +10,6 @@
 #include <array>
 #include <cmath>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <type_traits>
 
@@ -62,9 +60,11 @@ concept value_image =
 /// An image of real numbers: each value of another image, minus a shift, times a scale, both of its channel.
 /// Several such operations are one pass: shifts and scales are combined with 53 bits.
 template <value_image I, class Out>
-class converted_image : public image_expression<converted_image<I, Out>, Out, I::channels> {
+class converted_image : public image_over<converted_image<I, Out>, I, Out> {
+  using base = image_over<converted_image, I, Out>;
+  using base::image_;
+
  public:
-  using base = image_expression<converted_image<I, Out>, Out, I::channels>;
   using typename base::view_type;
   using inner = I;
   /// In the order in which they are applied.
@@ -73,17 +73,9 @@ class converted_image : public image_expression<converted_image<I, Out>, Out, I:
   };
 
   converted_image(const I& image, const channel_values& values, image_scratch& scratch)
-      : image_(image), values_(values), scratch_(&scratch) {}
+      : base(image, scratch), values_(values) {}
 
-  [[nodiscard]] image_size size() const { return image_.size(); }
-  [[nodiscard]] image_scratch& memory() const { return *scratch_; }
-  [[nodiscard]] view_type read(const image_part& part) const {
-    const std::size_t row = std::size_t{part.width} * I::channels;
-    Out* const pixels = room_for<Out>(scratch_->pixels, row * part.height);
-    draw(part,
-         destination<Out>(pixels, extents(std::size_t{part.height}, std::size_t{part.width}, I::channels)));
-    return {pixels, part.size()};
-  }
+  [[nodiscard]] view_type read(const image_part& part) const { return this->drawn(part); }
   void draw(const image_part& part, const destination<Out>& into) const {
     const auto pixels = image_.read(part);
     const element_strides strides = into.strides();
@@ -141,9 +133,7 @@ class converted_image : public image_expression<converted_image<I, Out>, Out, I:
     if constexpr (!std::is_same_v<Out, float>) convert(input, to, count);
   }
 
-  I image_;
   channel_values values_;
-  image_scratch* scratch_;
 };
 
 namespace detail {

@@ -9,8 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -41,30 +39,29 @@ void check_warp(std::string_view function, interpolation how);
 /// An image whose pixels come from elsewhere in the one below, by a `warp_matrix`; made by `warp`, `rotate`
 /// and `affine`. Reads the bounding box of what the part needs, once, and computes row by row.
 template <lazy_image I>
-class warped_image : public image_expression<warped_image<I>, typename I::value_type, I::channels> {
-  using base = image_expression<warped_image, typename I::value_type, I::channels>;
+class warped_image : public image_over<warped_image<I>, I> {
+  using base = image_over<warped_image, I>;
+  using base::image_, base::scratch_;
 
  public:
+  using base::channels;
   using typename base::value_type;
   using typename base::view_type;
-  static constexpr std::size_t channels = I::channels;
 
   warped_image(I image, const warp_matrix& matrix, const image_size& size, const warp_options& options,
                image_scratch& memory)
-      : image_(std::move(image)),
+      : base(std::move(image), memory),
         matrix_(matrix),
         size_(size),
         bilinear_(options.how == interpolation::bilinear),
-        fill_(options.fill.template as<value_type, channels>()),
-        memory_(&memory) {}
+        fill_(options.fill.template as<value_type, channels>()) {}
 
   [[nodiscard]] image_size size() const { return size_; }
-  [[nodiscard]] image_scratch& memory() const { return *memory_; }
   /// Where pixels come from.
   [[nodiscard]] const warp_matrix& matrix() const noexcept { return matrix_; }
   [[nodiscard]] view_type read(const image_part& part) const {
     const std::size_t row = std::size_t{part.width} * channels;
-    value_type* const own = room_for<value_type>(memory_->pixels, row * part.height);
+    value_type* const own = room_for<value_type>(scratch_->pixels, row * part.height);
     const source input = source_of(part);
     for (std::uint32_t y = 0; y < part.height; ++y)
       write_row(input, part.x, part.y + y, part.width, own + y * row);
@@ -73,12 +70,12 @@ class warped_image : public image_expression<warped_image<I>, typename I::value_
   void draw(const image_part& part, const destination<value_type>& into) const {
     const element_strides strides = into.strides();
     const source input = source_of(part);
-    if (strides[2] == 1 && strides[1] == std::int64_t{channels}) {
+    if (base::interleaved(into)) {
       for (std::uint32_t y = 0; y < part.height; ++y)
         write_row(input, part.x, part.y + y, part.width, into.data() + std::int64_t{y} * strides[0]);
       return;
     }
-    value_type* const row = room_for<value_type>(memory_->work, std::size_t{part.width} * channels);
+    value_type* const row = room_for<value_type>(scratch_->work, std::size_t{part.width} * channels);
     for (std::uint32_t y = 0; y < part.height; ++y) {
       write_row(input, part.x, part.y + y, part.width, row);
       copy_pixels(view_type(row, {part.width, 1}),
@@ -179,12 +176,10 @@ class warped_image : public image_expression<warped_image<I>, typename I::value_
       return static_cast<value_type>(x);
   }
 
-  I image_;
   warp_matrix matrix_;
   image_size size_;
   bool bilinear_;
   std::array<value_type, channels> fill_;
-  image_scratch* memory_;
 };
 
 /// Takes the pixels of an image from elsewhere; made by `warp`.

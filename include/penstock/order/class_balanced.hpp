@@ -13,7 +13,6 @@
 #include <penstock/order/detail/position_list.hpp>
 #include <penstock/order/permutation.hpp>
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

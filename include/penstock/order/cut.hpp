@@ -6,7 +6,6 @@
 #include <penstock/order/tail.hpp>
 
 #include <algorithm>
-#include <cstdint>
 #include <optional>
 
 namespace penstock::inline v0_1 {

@@ -11,7 +11,6 @@
 #include <penstock/order/detail/arithmetic.hpp>
 #include <penstock/order/permutation.hpp>
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

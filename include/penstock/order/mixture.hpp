@@ -10,8 +10,6 @@
 #include <penstock/order/permutation.hpp>
 #include <penstock/order/weights.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <vector>
 

@@ -8,8 +8,6 @@
 #include <penstock/order/detail/digit_network.hpp>
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <utility>
 

@@ -7,8 +7,6 @@
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/arithmetic.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>

@@ -8,8 +8,6 @@
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/fraction.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <type_traits>

@@ -3,7 +3,6 @@
 
 #include <penstock/order/concepts.hpp>
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

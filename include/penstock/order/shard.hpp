@@ -9,7 +9,6 @@
 #include <penstock/order/world.hpp>
 
 #include <concepts>
-#include <cstdint>
 #include <string>
 #include <string_view>
 

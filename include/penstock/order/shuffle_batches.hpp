@@ -7,7 +7,6 @@
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/shuffle.hpp>
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 

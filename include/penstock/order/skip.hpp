@@ -8,7 +8,6 @@
 #include <penstock/order/detail/places.hpp>
 
 #include <algorithm>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

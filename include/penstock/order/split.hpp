@@ -9,7 +9,6 @@
 #include <penstock/order/detail/fraction.hpp>
 #include <penstock/order/detail/spread_choice.hpp>
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

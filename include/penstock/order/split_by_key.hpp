@@ -9,8 +9,6 @@
 #include <penstock/order/detail/fraction.hpp>
 #include <penstock/order/detail/position_list.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <type_traits>

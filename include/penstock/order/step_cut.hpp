@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <concepts>
-#include <cstdint>
 #include <memory>
 #include <type_traits>
 #include <utility>

@@ -9,8 +9,6 @@
 #include <penstock/order/detail/position_list.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>

@@ -7,7 +7,6 @@
 #include <penstock/order/concepts.hpp>
 
 #include <algorithm>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -11,7 +11,6 @@
 #include <penstock/order/detail/running_weights.hpp>
 #include <penstock/order/sample_list.hpp>
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

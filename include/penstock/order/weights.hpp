@@ -3,7 +3,6 @@
 
 #include <penstock/core/any_count.hpp>
 
-#include <cstdint>
 #include <initializer_list>
 #include <utility>
 #include <vector>

@@ -5,7 +5,6 @@
 #include <penstock/core/error.hpp>
 
 #include <concepts>
-#include <cstdint>
 #include <optional>
 #include <string_view>
 

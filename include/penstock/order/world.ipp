@@ -4,7 +4,6 @@
 #include <penstock/order/world.hpp>
 
 #include <charconv>
-#include <cstddef>
 #include <cstdlib>
 #include <string>
 #include <system_error>

@@ -14,8 +14,6 @@
 #include <algorithm>
 #include <array>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>

@@ -9,8 +9,6 @@
 #include <penstock/core/tensor.hpp>
 #include <penstock/core/to_size.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>

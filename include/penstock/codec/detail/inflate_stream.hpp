@@ -13,7 +13,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <limits>
 #include <memory>
 #include <new>

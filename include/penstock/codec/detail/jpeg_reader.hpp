@@ -13,8 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <new>
 #include <span>

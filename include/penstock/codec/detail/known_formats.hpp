@@ -8,7 +8,6 @@
 #include <penstock/core/message.hpp>
 
 #include <algorithm>
-#include <cstddef>
 #include <initializer_list>
 #include <string>
 #include <string_view>

@@ -5,8 +5,6 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/image/pixels.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <string_view>
 

@@ -8,7 +8,6 @@
 #include <penstock/core/to_size.hpp>
 
 #include <bit>
-#include <cstddef>
 #include <cstring>
 
 namespace penstock::inline v0_1 {

@@ -16,8 +16,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdarg>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <memory>

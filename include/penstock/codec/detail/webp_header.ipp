@@ -6,8 +6,6 @@
 #include <penstock/core/error.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <string_view>
 
 namespace penstock::inline v0_1::detail {

@@ -4,8 +4,6 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>

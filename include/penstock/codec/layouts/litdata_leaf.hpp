@@ -5,7 +5,6 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/tensor.hpp>
 
-#include <cstddef>
 #include <string>
 #include <string_view>
 

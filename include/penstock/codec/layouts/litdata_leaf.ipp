@@ -9,7 +9,6 @@
 
 #include <array>
 #include <charconv>
-#include <cstdint>
 #include <optional>
 #include <system_error>
 

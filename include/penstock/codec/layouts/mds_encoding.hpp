@@ -7,8 +7,6 @@
 #include <penstock/core/tensor.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

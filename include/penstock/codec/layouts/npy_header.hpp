@@ -6,8 +6,6 @@
 #include <penstock/core/tensor.hpp>
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <string_view>
 #include <vector>

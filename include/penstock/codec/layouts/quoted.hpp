@@ -3,7 +3,6 @@
 
 #include <penstock/core/bytes.hpp>
 
-#include <cstddef>
 #include <string>
 
 namespace penstock::inline v0_1 {

@@ -4,7 +4,6 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -9,7 +9,6 @@
 #include <penstock/core/to_size.hpp>
 
 #include <algorithm>
-#include <cstddef>
 
 namespace penstock::inline v0_1 {
 namespace detail {

@@ -9,7 +9,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <cstddef>
 #include <memory>
 #include <string_view>
 #include <type_traits>

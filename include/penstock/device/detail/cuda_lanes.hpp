@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <condition_variable>
-#include <cstddef>
 #include <deque>
 #include <exception>
 #include <limits>

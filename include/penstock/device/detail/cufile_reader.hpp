@@ -23,8 +23,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <mutex>

@@ -13,8 +13,6 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <system_error>

@@ -8,9 +8,6 @@
 #include <penstock/image/padded.hpp>
 #include <penstock/image/pixels.hpp>
 
-#include <cstddef>
-#include <cstdint>
-
 /// Where the pixels of an image come from, after flips and crops.
 namespace penstock::inline v0_1::detail {
 

@@ -7,8 +7,6 @@
 #include <penstock/image/values.hpp>
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 
 /// What becomes of the values of pixels, after `normalize` and conversions.
 namespace penstock::inline v0_1::detail {

@@ -5,8 +5,6 @@
 #include <penstock/core/half.hpp>
 
 #include <bit>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <type_traits>
 

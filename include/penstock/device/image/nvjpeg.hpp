@@ -19,8 +19,6 @@
 
 #include <atomic>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <type_traits>

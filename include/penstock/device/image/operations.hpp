@@ -21,8 +21,6 @@
 #include <penstock/image/values.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <span>

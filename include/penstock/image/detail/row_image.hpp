@@ -6,8 +6,6 @@
 #include <penstock/image/operation.hpp>
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 
 namespace penstock::inline v0_1::detail {
@@ -18,15 +16,15 @@ namespace penstock::inline v0_1::detail {
 ///   look_at(pixels)              sees them
 /// With `changes` false it is the other image.
 template <class Self, byte_image I, std::size_t Out = I::channels>
-class row_image : public image_expression<Self, std::uint8_t, Out> {
+class row_image : public image_over<Self, I, std::uint8_t, Out> {
+  using base = image_over<Self, I, std::uint8_t, Out>;
+  using base::image_, base::scratch_;
+
  public:
-  using view_type = pixel_view<std::uint8_t, Out>;
+  using typename base::view_type;
 
-  row_image(const I& image, image_scratch& scratch, bool changes)
-      : image_(image), scratch_(&scratch), changes_(changes) {}
+  row_image(const I& image, image_scratch& scratch, bool changes) : base(image, scratch), changes_(changes) {}
 
-  [[nodiscard]] image_size size() const { return image_.size(); }
-  [[nodiscard]] image_scratch& memory() const { return *scratch_; }
   [[nodiscard]] view_type read(const image_part& part) const {
     if constexpr (Out == I::channels) {
       if (!changes_) return image_.read(part);
@@ -43,7 +41,7 @@ class row_image : public image_expression<Self, std::uint8_t, Out> {
     }
     const auto pixels = seen(part);
     const element_strides strides = into.strides();
-    const bool interleaved = strides[2] == 1 && strides[1] == std::int64_t{Out};
+    const bool interleaved = base::interleaved(into);
     std::uint8_t* const row =
         interleaved ? nullptr : room_for<std::uint8_t>(scratch_->pixels, part.width * Out);
     for (std::size_t y = 0; y < part.height; ++y) {
@@ -68,8 +66,6 @@ class row_image : public image_expression<Self, std::uint8_t, Out> {
     return all.part(part);
   }
 
-  I image_;
-  image_scratch* scratch_;
   bool changes_;
 };
 

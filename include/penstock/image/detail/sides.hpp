@@ -5,7 +5,6 @@
 #include <penstock/core/error.hpp>
 #include <penstock/image/pixels.hpp>
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 

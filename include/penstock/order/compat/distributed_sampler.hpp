@@ -8,8 +8,6 @@
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/epoch_tables.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

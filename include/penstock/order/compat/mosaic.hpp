@@ -9,8 +9,6 @@
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/epoch_tables.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <string>

@@ -9,7 +9,6 @@
 #include <penstock/order/detail/epoch_tables.hpp>
 
 #include <bit>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

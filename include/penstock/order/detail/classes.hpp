@@ -8,8 +8,6 @@
 #include <penstock/order/detail/position_list.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <unordered_map>
 #include <vector>

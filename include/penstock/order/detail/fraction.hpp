@@ -4,7 +4,6 @@
 #include <penstock/core/compiled.hpp>
 
 #include <bit>
-#include <cstdint>
 #include <string>
 #include <string_view>
 

@@ -6,8 +6,6 @@
 #include <penstock/order/detail/whole_weights.hpp>
 #include <penstock/order/weights.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <vector>
 
 namespace penstock::inline v0_1::detail {

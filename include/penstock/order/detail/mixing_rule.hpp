@@ -4,8 +4,6 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/order/weights.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -5,7 +5,6 @@
 #include <penstock/core/error.hpp>
 #include <penstock/order/concepts.hpp>
 
-#include <cstdint>
 #include <string_view>
 #include <utility>
 #include <vector>

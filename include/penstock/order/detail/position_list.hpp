@@ -9,8 +9,6 @@
 #include <penstock/order/detail/arithmetic.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string_view>

@@ -7,7 +7,6 @@
 #include <penstock/order/permutation.hpp>
 
 #include <algorithm>
-#include <cstdint>
 #include <vector>
 
 namespace penstock::inline v0_1::detail {

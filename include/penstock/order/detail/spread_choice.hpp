@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdint>
 
 namespace penstock::inline v0_1::detail {
 

@@ -6,8 +6,6 @@
 #include <penstock/core/to_size.hpp>
 #include <penstock/order/detail/wide.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>

@@ -22,8 +22,6 @@
 #include <nvjpeg.h>
 
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string_view>

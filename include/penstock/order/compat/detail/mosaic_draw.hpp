@@ -6,8 +6,6 @@
 #include <penstock/core/message.hpp>
 #include <penstock/order/compat/mosaic_options.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <vector>
