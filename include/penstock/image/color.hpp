@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/to_size.hpp>
 #include <penstock/image/detail/row_image.hpp>
 #include <penstock/image/lookup.hpp>
 
 #include <array>
 #include <type_traits>
+#include <utility>
 
 /// Operations on the colours of images of bytes: grayscale, saturation, hue, color_jitter. See also
 /// image/lookup.hpp.
@@ -42,7 +44,12 @@ struct blend_tables {
   }
 };
 /// Source: torchvision 0.14, functional_tensor.py, `_blend`.
-[[nodiscard]] blend_tables make_blend(image_scratch& scratch, double factor);
+[[nodiscard]] inline blend_tables make_blend(image_scratch& scratch, double factor) {
+  float* const products = room_for<float>(scratch.tables, 512);
+  fill_products(products, static_cast<float>(factor));
+  fill_products(products + 256, static_cast<float>(1.0 - factor));
+  return {products, products + 256};
+}
 
 template <std::size_t Channels>
 void saturate_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width, const blend_tables& blend) {
@@ -53,7 +60,41 @@ void saturate_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width,
   }
 }
 /// Turns the hue of one pixel. Source: torchvision 0.14, functional_tensor.py, `adjust_hue`.
-void turn_hue(const std::uint8_t* from, std::uint8_t* to, float by) noexcept;
+inline void turn_hue(const std::uint8_t* from, std::uint8_t* to, float by) noexcept {
+  // Each line is one operation of torchvision's, so that each result is rounded as there.
+  const float r = static_cast<float>(from[0]) / 255.0f;
+  const float g = static_cast<float>(from[1]) / 255.0f;
+  const float b = static_cast<float>(from[2]) / 255.0f;
+  const float maximum = r > g ? (r > b ? r : b) : (g > b ? g : b);
+  const float least = r < g ? (r < b ? r : b) : (g < b ? g : b);
+  const bool gray = maximum == least;
+  const float range = maximum - least;
+  const float s = rounded(range / (gray ? 1.0f : maximum));
+  const float divisor = gray ? 1.0f : range;
+  const float rc = rounded((maximum - r) / divisor);
+  const float gc = rounded((maximum - g) / divisor);
+  const float bc = rounded((maximum - b) / divisor);
+  float h = maximum == r ? bc - gc : maximum == g ? 2.0f + rc - bc : 4.0f + gc - rc;
+  h = rounded(h / 6.0f) + 1.0f;
+  h -= static_cast<float>(static_cast<int>(h));
+  h += by;
+  h -= static_cast<float>(static_cast<int>(h));
+  if (h < 0.0f) h += 1.0f;
+
+  const float six = rounded(h * 6.0f);
+  const int sector = static_cast<int>(six);
+  const float f = six - static_cast<float>(sector);
+  const float v = maximum;
+  const auto clamped = [](float x) { return x < 0.0f ? 0.0f : x > 1.0f ? 1.0f : x; };
+  const float p = clamped(v * (1.0f - s));
+  const float q = clamped(v * (1.0f - rounded(s * f)));
+  const float t = clamped(v * (1.0f - rounded(s * (1.0f - f))));
+  const float red[] = {v, q, p, p, t, v}, green[] = {t, v, v, q, p, p}, blue[] = {p, p, t, v, v, q};
+  const int i = sector % 6;
+  to[0] = static_cast<std::uint8_t>(red[i] * 255.0f);
+  to[1] = static_cast<std::uint8_t>(green[i] * 255.0f);
+  to[2] = static_cast<std::uint8_t>(blue[i] * 255.0f);
+}
 template <std::size_t Channels>
 void hue_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width, float by) {
   for (std::size_t x = 0; x < width; ++x, from += Channels, to += Channels) {
@@ -239,13 +280,33 @@ class color_jitter_operation : public byte_operation {
   template <class>
   static constexpr bool uses_random = true;
 
-  color_jitter_operation(double brightness, double contrast, double saturation, double hue);
+  color_jitter_operation(double brightness, double contrast, double saturation, double hue)
+      : ranges_{brightness, contrast, saturation, hue} {
+    detail::check_range("color_jitter", "brightness", brightness, 0, 1e5);
+    detail::check_range("color_jitter", "contrast", contrast, 0, 1e5);
+    detail::check_range("color_jitter", "saturation", saturation, 0, 1e5);
+    detail::check_range("color_jitter", "hue", hue, 0, 0.5);
+  }
   template <byte_image I>
   [[nodiscard]] detail::jittered_image<I> operator()(const I& image, const call<image_scratch>& c) const {
     return {image, draw_steps(c.random(), I::channels >= 3), c.scratch};
   }
   /// The order and the factors that are drawn from these numbers.
-  [[nodiscard]] detail::color_steps draw_steps(rng random, bool colours) const;
+  [[nodiscard]] detail::color_steps draw_steps(rng random, bool colours) const {
+    std::array<std::size_t, 4> order = {0, 1, 2, 3};
+    for (std::size_t i = 3; i > 0; --i) std::swap(order[i], order[detail::to_size(random.below(i + 1))]);
+    detail::color_steps steps;
+    for (const std::size_t i : order) {
+      const auto kind = static_cast<detail::color_step>(i);
+      const bool hue = kind == detail::color_step::hue;
+      const double range = ranges_[i];
+      const double low = hue ? -range : range < 1 ? 1 - range : 0;
+      const double factor = random.uniform(low, hue ? range : 1 + range);
+      const bool changes_colour = hue || kind == detail::color_step::saturation;
+      if (range > 0 && (colours || !changes_colour)) steps.all[steps.count++] = {kind, factor};
+    }
+    return steps;
+  }
 
  private:
   std::array<double, 4> ranges_;  // as in color_step
@@ -294,7 +355,3 @@ template <std::size_t Channels = 1>
 }
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/image/color.ipp>
-#endif

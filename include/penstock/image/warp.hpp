@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
 #include <penstock/image/interpolation.hpp>
 #include <penstock/image/operation.hpp>
 #include <penstock/image/padded.hpp>
@@ -9,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -24,10 +24,34 @@ struct warp_options {
 namespace detail {
 
 /// Throws `errc::argument`, in the name of `function`, unless images can be warped like this.
-void check_warp(std::string_view function, interpolation how);
+inline void check_warp(std::string_view function, interpolation how) {
+  if (how != interpolation::nearest && how != interpolation::bilinear)
+    throw error(errc::argument, {function, " interpolates nearest or bilinear, and not ", to_string(how)});
+}
 /// The part of an image that the pixels of `part` need; empty if they are all outside.
-[[nodiscard]] image_part warp_source(const warp_matrix& matrix, const image_size& input, const image_size& to,
-                                     const image_part& part);
+[[nodiscard]] inline image_part warp_source(const warp_matrix& matrix, const image_size& from,
+                                            const image_size& to, const image_part& part) {
+  if (part.width == 0 || part.height == 0 || from.width == 0 || from.height == 0) return {};
+  const double left = part.x + 0.5 - 0.5 * to.width, right = left + part.width - 1;
+  const double top = part.y + 0.5 - 0.5 * to.height, bottom = top + part.height - 1;
+  // the pixels from one that is below all places to one that is above, and one more for rounding
+  const auto range = [](double a, double b, double shift, double x0, double x1, double y0, double y1,
+                        std::uint32_t length, std::uint32_t& first, std::uint32_t& count) {
+    const double middle = shift + 0.5 * length - 0.5;
+    const double low = std::fmin(a * x0, a * x1) + std::fmin(b * y0, b * y1) + middle - 2;
+    const double high = std::fmax(a * x0, a * x1) + std::fmax(b * y0, b * y1) + middle + 2;
+    if (!(high >= 0 && low <= length - 1.0)) return false;
+    first = low > 0 ? static_cast<std::uint32_t>(low) : 0;
+    const std::uint32_t last = high < length - 1.0 ? static_cast<std::uint32_t>(high) : length - 1;
+    count = last - first + 1;
+    return true;
+  };
+  image_part needed;
+  if (!range(matrix.a, matrix.b, matrix.c, left, right, top, bottom, from.width, needed.x, needed.width) ||
+      !range(matrix.d, matrix.e, matrix.f, left, right, top, bottom, from.height, needed.y, needed.height))
+    return {};
+  return needed;
+}
 
 /// The nearest integer, ties to even, of a number below 2^51: without a call, which `std::nearbyint` is.
 [[nodiscard]] inline std::int64_t nearest_integer(double x) noexcept {
@@ -187,7 +211,12 @@ class warp_operation : public image_operation {
  public:
   using moves_places = void;
 
-  warp_operation(const warp_matrix& matrix, const warp_options& options);
+  warp_operation(const warp_matrix& matrix, const warp_options& options)
+      : matrix_(matrix), options_(options) {
+    detail::check_warp("warp", options.how);
+    for (const double x : {matrix.a, matrix.b, matrix.c, matrix.d, matrix.e, matrix.f})
+      if (!std::isfinite(x)) throw error(errc::argument, "warp: the numbers of a matrix must be finite");
+  }
 
   template <lazy_image I>
   [[nodiscard]] warped_image<I> operator()(const I& image, const call<image_scratch>& c) const {
@@ -225,7 +254,3 @@ class warp_operation : public image_operation {
 }
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/image/warp.ipp>
-#endif

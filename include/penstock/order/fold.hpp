@@ -4,11 +4,12 @@
 #include <penstock/base/shared.hpp>
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/any_seed.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/arithmetic.hpp>
+#include <penstock/order/detail/places.hpp>
 #include <penstock/order/permutation.hpp>
 
 #include <optional>
@@ -39,7 +40,14 @@ class fold_order {
     }
   };
 
-  fold_order(const order_input& in, std::uint64_t number, std::uint64_t folds, std::uint64_t seed, bool rest);
+  fold_order(const order_input& in, std::uint64_t number, std::uint64_t folds, std::uint64_t seed, bool rest)
+      : upstream_(in.size) {
+    detail::check_finite(in, "fold");
+    made_ = {0, detail::divider(folds - 1), folds, number, mix64(seed ^ 0x666f6c64u), !rest};
+    size_ = kept_before(upstream_);
+    starts_ = detail::starts_behind(in.starts, [this](std::uint64_t p) { return kept_before(p); });
+    places_ = detail::places_behind(in.places, made_);
+  }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
@@ -48,11 +56,22 @@ class fold_order {
     made.epoch = epoch;
     return made;
   }
-  [[nodiscard]] position_range reach(position_range after) const noexcept;
-  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept;
+  [[nodiscard]] position_range reach(position_range after) const noexcept {
+    return {bind(after.first.epoch)(after.first.index), bind(after.last.epoch)(after.last.index)};
+  }
+  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
+    if (upstream.index >= upstream_) return std::nullopt;
+    const bool own = made_.own(upstream.index / made_.folds) == upstream.index % made_.folds;
+    if (own != made_.chosen) return std::nullopt;
+    return position{upstream.epoch, kept_before(upstream.index)};
+  }
 
  private:
-  [[nodiscard]] std::uint64_t kept_before(std::uint64_t p) const noexcept;
+  [[nodiscard]] std::uint64_t kept_before(std::uint64_t p) const noexcept {
+    const std::uint64_t group = p / made_.folds, among = p % made_.folds;
+    const std::uint64_t chosen = group + (among != 0 && made_.own(group) < among ? 1 : 0);
+    return made_.chosen ? chosen : p - chosen;
+  }
 
   bound made_;
   std::uint64_t upstream_;
@@ -67,13 +86,22 @@ class fold_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "fold";
 
-  fold_stage(std::uint64_t number, std::uint64_t folds, std::uint64_t seed, bool rest = false);
+  fold_stage(std::uint64_t number, std::uint64_t folds, std::uint64_t seed, bool rest = false)
+      : number_(number), folds_(folds), seed_(seed), rest_(rest) {
+    if (folds < 2 || folds > max_folds || number >= folds) {
+      throw error(errc::argument, {"there is no fold ", number, " of ", folds,
+                                   "; write fold(i, folds, seed(7)) with i below folds, and 2 to 2^32 folds"})
+          .in_stage(stage_name);
+    }
+  }
 
   /// The positions that this stage leaves out: those of all other folds.
   [[nodiscard]] fold_stage complement() const { return {number_, folds_, seed_, !rest_}; }
 
   [[nodiscard]] fold_order make(const order_input& in) const { return {in, number_, folds_, seed_, rest_}; }
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"fold(", number_, " of ", folds_, ", seed ", seed_, rest_ ? ").complement()" : ")"});
+  }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, number_, folds_, seed_, rest_);
@@ -111,7 +139,3 @@ struct fold_fn {
 inline constexpr detail::fold_fn fold{};
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/order/fold.ipp>
-#endif
