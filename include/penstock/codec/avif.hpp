@@ -9,7 +9,6 @@
 
 #include <avif/avif.h>
 
-#include <concepts>
 #include <memory>
 #include <new>
 

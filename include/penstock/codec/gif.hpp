@@ -11,8 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <concepts>
-#include <cstring>
 #include <memory>
 #include <new>
 

@@ -12,10 +12,6 @@
 
 #include <libdeflate.h>
 
-#include <algorithm>
-#include <cstring>
-#include <utility>
-
 namespace penstock::inline v0_1 {
 
 /// The per-worker memory of `gzip`: a decompressor, created on first use, and room for content.

@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/codec/concepts.hpp>
 #include <penstock/codec/detail/known_formats.hpp>
 #include <penstock/codec/detail/stored_image.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/element.hpp>
-#include <penstock/image/lazy_image.hpp>
 
-#include <algorithm>
 #include <array>
-#include <concepts>
-#include <iterator>
-#include <string_view>
 #include <tuple>
-#include <type_traits>
-#include <utility>
 #include <variant>
 
 namespace penstock::inline v0_1 {

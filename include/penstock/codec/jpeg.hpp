@@ -7,10 +7,7 @@
 
 #include <penstock/codec/detail/jpeg_pixels.hpp>
 
-#include <algorithm>
 #include <memory>
-#include <string_view>
-#include <type_traits>
 
 namespace penstock::inline v0_1 {
 

@@ -11,7 +11,6 @@
 
 #include <memory>
 #include <new>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/codec/concepts.hpp>
-#include <penstock/codec/layouts/npy_header.hpp>
 #include <penstock/codec/npy.hpp>
 #include <penstock/codec/pixels.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/element.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/tensor.hpp>
 #include <penstock/image/image_limits.hpp>
-#include <penstock/image/lazy_image.hpp>
-#include <penstock/image/pixels.hpp>
 
-#include <algorithm>
-#include <bit>
 #include <limits>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 

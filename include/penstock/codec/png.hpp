@@ -12,8 +12,6 @@
 #include <spng.h>
 
 #include <algorithm>
-#include <cstring>
-#include <new>
 
 namespace penstock::inline v0_1 {
 

@@ -3,11 +3,9 @@
 
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/layouts/quoted.hpp>
-#include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
 
 #include <cstring>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 

@@ -6,9 +6,7 @@
 
 #include <concepts>
 #include <initializer_list>
-#include <span>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 

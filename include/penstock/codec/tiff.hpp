@@ -8,9 +8,6 @@
 #include <penstock/codec/detail/stored_image.hpp>
 #include <penstock/codec/detail/tiff_reader.hpp>
 
-#include <algorithm>
-#include <cstring>
-
 namespace penstock::inline v0_1 {
 
 /// The per-worker memory of `tiff`: samples and pixels. libtiff's own memory cannot be kept.

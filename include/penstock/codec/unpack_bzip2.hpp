@@ -6,7 +6,6 @@
 #endif
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 
 #include <bzlib.h>
@@ -15,8 +14,6 @@
 #include <limits>
 #include <memory>
 #include <new>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 

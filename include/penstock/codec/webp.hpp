@@ -10,9 +10,6 @@
 
 #include <webp/decode.h>
 
-#include <algorithm>
-#include <concepts>
-#include <cstring>
 #include <memory>
 #include <new>
 

@@ -5,25 +5,11 @@
 #error "penstock/device/cuda.hpp needs the CUDA toolkit: link penstock::cuda"
 #endif
 
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/destination.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/device/concepts.hpp>
-#include <penstock/device/detail/cuda_calls.hpp>
 #include <penstock/device/detail/pinned_arena.hpp>
-#include <penstock/device/numa.hpp>
 #include <penstock/device/pin_and_copy_stage.hpp>
 
 #include <cuda_runtime_api.h>
-
-#include <algorithm>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -83,7 +69,7 @@ struct cuda {
   static const pin_and_copy_stage<cuda> pin_and_copy;
 
   class session;
-  [[nodiscard]] session connect() const;
+  [[nodiscard]] session connect() const { return session(*this); }
   [[nodiscard]] std::string describe() const {
     const std::string_view who = wait == cuda_wait::host ? "the host waits" : "the stream waits";
     const std::string_view near = numa == cuda_numa::off      ? ""
@@ -331,8 +317,6 @@ class cuda::session {
 };
 
 inline constexpr pin_and_copy_stage<cuda> cuda::pin_and_copy{};
-
-inline cuda::session cuda::connect() const { return session(*this); }
 
 static_assert(device<cuda>, "a GPU of CUDA is a device");
 

@@ -6,8 +6,6 @@
 #include <penstock/device/concepts.hpp>
 
 #include <new>
-#include <span>
-#include <string>
 
 namespace penstock::inline v0_1 {
 

@@ -7,10 +7,6 @@
 #include <penstock/core/pipe.hpp>
 #include <penstock/device/concepts.hpp>
 
-#include <string>
-#include <string_view>
-#include <type_traits>
-
 namespace penstock::inline v0_1 {
 
 namespace mistakes {

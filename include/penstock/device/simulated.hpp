@@ -9,8 +9,6 @@
 #include <cstring>
 #include <memory>
 #include <new>
-#include <span>
-#include <string>
 #include <thread>
 #include <vector>
 

@@ -2,16 +2,9 @@
 #pragma once
 
 #include <penstock/core/any_count.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/image/blur.hpp>
 #include <penstock/image/color.hpp>
-#include <penstock/image/lookup.hpp>
-#include <penstock/image/operation.hpp>
 #include <penstock/image/warp.hpp>
-
-#include <array>
-#include <string_view>
-#include <utility>
 
 /// Random choices among operations on images: trivial_augment, rand_augment.
 namespace penstock::inline v0_1 {

@@ -3,9 +3,6 @@
 
 #include <penstock/image/augment.hpp>
 
-#include <cmath>
-#include <numbers>
-
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE std::string_view to_string(augmentation what) noexcept {

@@ -4,8 +4,6 @@
 #include <penstock/image/detail/row_image.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 
 /// Operations that blend a pixel with its neighbours: gaussian_blur and sharpness. Alpha, the last of four
 /// channels, stays as it is.
@@ -45,9 +43,10 @@ inline constexpr std::size_t blur_block = 32;
 template <byte_image I>
 class blurred_image : public image_over<blurred_image<I>, I> {
   using base = image_over<blurred_image, I>;
-  using base::image_, base::scratch_, base::channels;
+  using base::image_, base::scratch_;
 
  public:
+  using base::channels;
   using typename base::view_type;
 
   blurred_image(const I& image, std::uint32_t kernel, double sigma, image_scratch& scratch)
@@ -115,9 +114,10 @@ class blurred_image : public image_over<blurred_image<I>, I> {
 template <byte_image I>
 class sharpened_image : public image_over<sharpened_image<I>, I> {
   using base = image_over<sharpened_image, I>;
-  using base::image_, base::scratch_, base::channels;
+  using base::image_, base::scratch_;
 
  public:
+  using base::channels;
   using typename base::view_type;
 
   sharpened_image(const I& image, double factor, image_scratch& scratch, bool changes)

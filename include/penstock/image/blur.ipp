@@ -3,8 +3,6 @@
 
 #include <penstock/image/blur.hpp>
 
-#include <penstock/core/error.hpp>
-
 #include <cmath>
 
 namespace penstock::inline v0_1 {

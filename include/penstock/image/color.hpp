@@ -2,12 +2,7 @@
 #pragma once
 
 #include <penstock/core/to_size.hpp>
-#include <penstock/image/detail/row_image.hpp>
 #include <penstock/image/lookup.hpp>
-
-#include <array>
-#include <type_traits>
-#include <utility>
 
 /// Operations on the colours of images of bytes: grayscale, saturation, hue, color_jitter. See also
 /// image/lookup.hpp.
@@ -144,9 +139,10 @@ struct color_steps {
 template <byte_image I>
 class jittered_image : public image_over<jittered_image<I>, I> {
   using base = image_over<jittered_image, I>;
-  using base::image_, base::scratch_, base::channels;
+  using base::image_, base::scratch_;
 
  public:
+  using base::channels;
   using typename base::view_type;
 
   jittered_image(const I& image, const color_steps& steps, image_scratch& scratch)

@@ -5,14 +5,7 @@
 #include <penstock/image/operation.hpp>
 #include <penstock/image/padded.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <initializer_list>
-#include <limits>
 #include <numbers>
-#include <type_traits>
-#include <utility>
 
 /// Rectangles of images that are painted over.
 namespace penstock::inline v0_1 {

@@ -3,12 +3,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/image/lazy_image.hpp>
 #include <penstock/image/operation.hpp>
-
-#include <cstring>
-#include <string>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

@@ -7,10 +7,7 @@
 #include <penstock/core/tensor.hpp>
 #include <penstock/image/pixels.hpp>
 
-#include <concepts>
 #include <cstring>
-#include <span>
-#include <type_traits>
 #include <utility>
 #include <vector>
 

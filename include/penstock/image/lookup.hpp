@@ -5,9 +5,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <string>
-#include <string_view>
-#include <type_traits>
 
 /// Colour operations that look every value up in a table of 256: brightness, contrast, invert, solarize,
 /// posterize, autocontrast, equalize.

@@ -5,9 +5,6 @@
 #include <penstock/core/mistake.hpp>
 #include <penstock/image/lazy_image.hpp>
 
-#include <concepts>
-#include <type_traits>
-
 namespace penstock::inline v0_1 {
 
 namespace mistakes {

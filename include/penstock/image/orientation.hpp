@@ -6,8 +6,6 @@
 #include <penstock/core/destination.hpp>
 #include <penstock/image/pixels.hpp>
 
-#include <string_view>
-
 namespace penstock::inline v0_1 {
 
 /// How a stored image is turned to be shown, as EXIF numbers it.

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/any_count.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/image/detail/sides.hpp>
-#include <penstock/image/lazy_image.hpp>
 #include <penstock/image/operation.hpp>
 #include <penstock/image/padded.hpp>
-
-#include <concepts>
 
 namespace penstock::inline v0_1 {
 

@@ -7,11 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <concepts>
-#include <initializer_list>
 #include <limits>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/random.hpp>
 #include <penstock/image/erase.hpp>
-#include <penstock/image/operation.hpp>
-
-#include <array>
-#include <cmath>
 
 namespace penstock::inline v0_1 {
 

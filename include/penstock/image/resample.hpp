@@ -2,12 +2,9 @@
 #pragma once
 
 #include <penstock/image/detail/resample_avx2.hpp>
-#include <penstock/image/detail/resample_weights.hpp>
-#include <penstock/image/interpolation.hpp>
 #include <penstock/image/lazy_image.hpp>
 
 #include <algorithm>
-#include <cstring>
 
 namespace penstock::inline v0_1 {
 

@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/any_count.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/image/detail/sides.hpp>
-#include <penstock/image/interpolation.hpp>
-#include <penstock/image/lazy_image.hpp>
 #include <penstock/image/operation.hpp>
 #include <penstock/image/padded.hpp>
 #include <penstock/image/resample.hpp>
-
-#include <algorithm>
-#include <limits>
-#include <string>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

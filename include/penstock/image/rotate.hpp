@@ -4,9 +4,6 @@
 #include <penstock/core/random.hpp>
 #include <penstock/image/warp.hpp>
 
-#include <array>
-#include <cmath>
-
 namespace penstock::inline v0_1 {
 
 /// Options of `rotate` and `rotate_by`, with torchvision's defaults.

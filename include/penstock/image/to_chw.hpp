@@ -4,8 +4,6 @@
 #include <penstock/core/to_size.hpp>
 #include <penstock/image/operation.hpp>
 
-#include <type_traits>
-
 namespace penstock::inline v0_1 {
 
 /// An image as an array of shape (channels, height, width). It is no image any more: operations on images

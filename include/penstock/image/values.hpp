@@ -2,16 +2,10 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/half.hpp>
 #include <penstock/image/detail/convert_pixels.hpp>
-#include <penstock/image/operation.hpp>
 #include <penstock/image/to_chw.hpp>
 
-#include <array>
 #include <cmath>
-#include <concepts>
-#include <string>
-#include <type_traits>
 
 /// The last operations on images: their values as real numbers, normalised, of 32 or 16 bits.
 namespace penstock::inline v0_1 {
@@ -166,7 +160,20 @@ template <class Out, value_image I>
 }
 
 /// Throws `errc::argument` unless the mean is finite, and the deviation is a positive number within reason.
-void check_statistics(const double* mean, const double* std, std::size_t count);
+inline void check_statistics(const double* mean, const double* std, std::size_t count) {
+  for (std::size_t c = 0; c < count; ++c) {
+    // Beyond these the values would be no numbers of 32 bits.
+    if (!(std::fabs(mean[c]) <= 1e9))
+      throw error(errc::argument, {"normalize: the mean of channel ", c,
+                                   " is not a number within 1e9; pass the "
+                                   "mean of values from 0 to 1, as 0.485"});
+    if (!(std[c] >= 1e-9 && std[c] <= 1e9))
+      throw error(errc::argument,
+                  {"normalize: the deviation of channel ", c,
+                   " is not a positive number from "
+                   "1e-9 to 1e9; pass the standard deviation of values from 0 to 1, as 0.229"});
+  }
+}
 
 }  // namespace detail
 
@@ -262,24 +269,5 @@ template <std::size_t Channels>
 [[nodiscard]] inline normalize_operation<1> normalize(double mean, double std) {
   return normalize_operation<1>(channel_statistics<1>{{mean}, {std}});
 }
-
-namespace detail {
-
-inline void check_statistics(const double* mean, const double* std, std::size_t count) {
-  for (std::size_t c = 0; c < count; ++c) {
-    // Beyond these the values would be no numbers of 32 bits.
-    if (!(std::fabs(mean[c]) <= 1e9))
-      throw error(errc::argument, {"normalize: the mean of channel ", c,
-                                   " is not a number within 1e9; pass the "
-                                   "mean of values from 0 to 1, as 0.485"});
-    if (!(std[c] >= 1e-9 && std[c] <= 1e9))
-      throw error(errc::argument,
-                  {"normalize: the deviation of channel ", c,
-                   " is not a positive number from "
-                   "1e-9 to 1e9; pass the standard deviation of values from 0 to 1, as 0.229"});
-  }
-}
-
-}  // namespace detail
 
 }  // namespace penstock::inline v0_1

@@ -6,13 +6,6 @@
 #include <penstock/image/padded.hpp>
 #include <penstock/image/warp_matrix.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-
 namespace penstock::inline v0_1 {
 
 /// Options of `warp`, and of the pixels of `rotate` and `affine`.

@@ -9,7 +9,6 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
-#include <string_view>
 
 /// The affine maps behind `rotate`, `affine` and `warp`.
 namespace penstock::inline v0_1 {

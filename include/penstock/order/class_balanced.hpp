@@ -1,23 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
 #include <penstock/core/any_seed.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/random.hpp>
-#include <penstock/order/concepts.hpp>
-#include <penstock/order/detail/arithmetic.hpp>
 #include <penstock/order/detail/classes.hpp>
-#include <penstock/order/detail/position_list.hpp>
 #include <penstock/order/permutation.hpp>
-
-#include <algorithm>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

@@ -1,26 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/position.hpp>
-#include <penstock/core/to_size.hpp>
-#include <penstock/order/concepts.hpp>
-#include <penstock/order/cut.hpp>
-#include <penstock/order/detail/epoch_tables.hpp>
 #include <penstock/order/detail/position_list.hpp>
 #include <penstock/order/step_cut.hpp>
-#include <penstock/order/tail.hpp>
 
-#include <algorithm>
-#include <atomic>
 #include <exception>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

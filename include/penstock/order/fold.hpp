@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/any_seed.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/random.hpp>
-#include <penstock/order/concepts.hpp>
-#include <penstock/order/detail/arithmetic.hpp>
 #include <penstock/order/detail/places.hpp>
 #include <penstock/order/permutation.hpp>
-
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

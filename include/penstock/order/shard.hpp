@@ -2,15 +2,10 @@
 #pragma once
 
 #include <penstock/core/any_count.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/world.hpp>
-
-#include <concepts>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 

@@ -1,27 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/any_seed.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/order/concepts.hpp>
-#include <penstock/order/detail/arithmetic.hpp>
 #include <penstock/order/detail/shuffle_table.hpp>
-#include <penstock/order/permutation.hpp>
 
-#include <array>
-#include <concepts>
-#include <memory>
 #include <mutex>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/any_seed.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/mistake.hpp>
-#include <penstock/order/concepts.hpp>
 #include <penstock/order/shuffle.hpp>
-
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 

@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/named_split.hpp>
-#include <penstock/order/concepts.hpp>
-#include <penstock/order/detail/fraction.hpp>
 #include <penstock/order/detail/places.hpp>
 #include <penstock/order/detail/spread_choice.hpp>
-
-#include <optional>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

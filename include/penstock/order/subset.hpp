@@ -1,20 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/fraction.hpp>
 #include <penstock/order/detail/position_list.hpp>
-
-#include <concepts>
-#include <initializer_list>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -203,9 +191,17 @@ class subset_stage {
 
   /// `says` is the description.
   subset_stage(shared<const detail::position_list> kept, std::uint64_t dataset, std::string what,
-               std::string says);
+               std::string says)
+      : kept_(std::move(kept)),
+        dataset_(dataset),
+        mark_(kept_->fingerprint()),
+        what_(std::move(what)),
+        says_(std::move(says)) {}
 
-  [[nodiscard]] detail::listed_order make(const order_input& in) const;
+  [[nodiscard]] detail::listed_order make(const order_input& in) const {
+    detail::check_places(in, kept_->upstream(), dataset_, what_, stage_name);
+    return {in, kept_};
+  }
   /// The number of samples of the dataset for which the predicate holds.
   [[nodiscard]] std::uint64_t size() const noexcept { return kept_->size(); }
   [[nodiscard]] std::string describe() const { return says_; }
@@ -273,18 +269,5 @@ struct subset_fn {
 ///     auto label = derive(source, "label", [](const auto& s) { return label_of(s); }, "derived");
 ///     auto loader = source | subset(label, one_of({3, 5})) | shuffle(seed(7)) | batch(256);
 inline constexpr detail::subset_fn subset{};
-
-inline subset_stage::subset_stage(shared<const detail::position_list> kept, std::uint64_t dataset,
-                                  std::string what, std::string says)
-    : kept_(std::move(kept)),
-      dataset_(dataset),
-      mark_(kept_->fingerprint()),
-      what_(std::move(what)),
-      says_(std::move(says)) {}
-
-inline detail::listed_order subset_stage::make(const order_input& in) const {
-  detail::check_places(in, kept_->upstream(), dataset_, what_, stage_name);
-  return {in, kept_};
-}
 
 }  // namespace penstock::inline v0_1

@@ -5,7 +5,6 @@
 
 #include <charconv>
 #include <cstdlib>
-#include <string>
 #include <system_error>
 
 namespace penstock::inline v0_1 {

@@ -4,13 +4,10 @@
 #include <penstock/core/arrow_column.hpp>
 #include <penstock/core/arrow_type.hpp>
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/core/to_size.hpp>
 
-#include <span>
-#include <string_view>
 #include <vector>
 
 namespace penstock::inline v0_1 {

@@ -3,10 +3,6 @@
 
 #include <penstock/codec/detail/arrow_values.hpp>
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/to_size.hpp>
-
 #include <cstring>
 
 namespace penstock::inline v0_1 {

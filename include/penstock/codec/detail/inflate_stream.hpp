@@ -6,9 +6,7 @@
 #endif
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 
 #include <zlib.h>
 
@@ -16,7 +14,6 @@
 #include <limits>
 #include <memory>
 #include <new>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 namespace detail {

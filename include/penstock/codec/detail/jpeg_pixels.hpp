@@ -8,10 +8,6 @@
 #include <penstock/codec/detail/jpeg_reader.hpp>
 #include <penstock/codec/detail/stored_image.hpp>
 
-#include <algorithm>
-#include <array>
-#include <span>
-
 namespace penstock::inline v0_1::detail {
 
 /// Four channels as the file has them, which is inverted, to a pixel. Source: Pillow 9.4, JpegImagePlugin.py

@@ -2,15 +2,10 @@
 #pragma once
 
 #include <penstock/codec/detail/png_header.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/known_formats.hpp>
-#include <penstock/core/message.hpp>
 
 #include <algorithm>
-#include <initializer_list>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1::detail {
 

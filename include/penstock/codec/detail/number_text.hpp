@@ -2,13 +2,9 @@
 #pragma once
 
 #include <penstock/codec/layouts/quoted.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 
 #include <charconv>
-#include <initializer_list>
-#include <string_view>
 #include <system_error>
 
 namespace penstock::inline v0_1 {

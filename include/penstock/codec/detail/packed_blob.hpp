@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 
 namespace penstock::inline v0_1::detail {
 

@@ -2,14 +2,9 @@
 #pragma once
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/image/image_limits.hpp>
 #include <penstock/image/lazy_image.hpp>
 #include <penstock/image/orientation.hpp>
-
-#include <string_view>
-#include <utility>
 
 /// What the codecs of image files share.
 namespace penstock::inline v0_1::detail {

@@ -4,8 +4,6 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 
-#include <span>
-#include <string_view>
 #include <vector>
 
 /// The features of a `tf.train.Example`, found in its bytes without an object for each of them.

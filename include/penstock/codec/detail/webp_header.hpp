@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/image/orientation.hpp>
-#include <penstock/image/pixels.hpp>
 
 #include <algorithm>
-#include <string_view>
 
 /// The facts in a WebP's chunks that do not need a decoder. Source: RFC 9649.
 namespace penstock::inline v0_1::detail {

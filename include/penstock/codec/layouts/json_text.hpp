@@ -5,7 +5,6 @@
 #include <penstock/core/compiled.hpp>
 
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

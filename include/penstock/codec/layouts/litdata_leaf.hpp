@@ -6,7 +6,6 @@
 #include <penstock/core/tensor.hpp>
 
 #include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 namespace detail {

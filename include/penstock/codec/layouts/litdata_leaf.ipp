@@ -4,7 +4,6 @@
 #include <penstock/codec/layouts/litdata_leaf.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <array>

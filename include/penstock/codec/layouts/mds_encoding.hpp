@@ -8,7 +8,6 @@
 
 #include <concepts>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace penstock::inline v0_1 {

@@ -4,14 +4,11 @@
 #include <penstock/codec/layouts/mds_encoding.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <initializer_list>
-#include <string>
 #include <system_error>
 
 // Source: mosaicml-streaming, streaming/base/format/mds/encodings.py.

@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cstring>
-#include <string_view>
 #include <vector>
 
 namespace penstock::inline v0_1 {

@@ -6,7 +6,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 /// Zip archives, as far as numpy's npz files need them. Archives must be in one piece: nothing in front of

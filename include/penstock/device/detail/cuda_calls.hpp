@@ -10,7 +10,6 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
-#include <string_view>
 #include <type_traits>
 
 /// What everything that calls the CUDA runtime shares: its errors as sentences, the current device, and

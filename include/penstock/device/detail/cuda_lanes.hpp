@@ -15,7 +15,6 @@
 #include <deque>
 #include <exception>
 #include <limits>
-#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>

@@ -5,8 +5,6 @@
 #error "penstock/device/detail/pinned_arena.hpp needs the CUDA toolkit: link penstock::cuda"
 #endif
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/device/detail/cuda_calls.hpp>
 #include <penstock/device/numa.hpp>
 
@@ -14,7 +12,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>

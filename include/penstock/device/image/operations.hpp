@@ -1,32 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/call.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/half.hpp>
-#include <penstock/core/mistake.hpp>
-#include <penstock/core/strided_view.hpp>
-#include <penstock/core/tensor.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/device/concepts.hpp>
 #include <penstock/device/image/image_places.hpp>
 #include <penstock/device/image/image_values.hpp>
-#include <penstock/device/image/image_work.hpp>
 #include <penstock/image/crop.hpp>
-#include <penstock/image/flip.hpp>
-#include <penstock/image/lazy_image.hpp>
-#include <penstock/image/operation.hpp>
-#include <penstock/image/pad.hpp>
-#include <penstock/image/to_chw.hpp>
-#include <penstock/image/values.hpp>
 
-#include <concepts>
-#include <cstring>
-#include <limits>
-#include <span>
 #include <tuple>
-#include <type_traits>
-#include <utility>
 
 /// The host's operations on images as one operation of a device.
 namespace penstock::inline v0_1 {

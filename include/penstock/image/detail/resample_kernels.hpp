@@ -3,8 +3,6 @@
 
 #include <penstock/image/detail/resample_weights.hpp>
 
-#include <string_view>
-
 /// The inner loops of the resampler, in portable C++.
 namespace penstock::inline v0_1::detail {
 

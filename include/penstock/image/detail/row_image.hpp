@@ -100,8 +100,6 @@ inline std::uint8_t to_byte(float value) noexcept {
 }
 
 /// Throws `errc::argument` unless `value` is a number from `low` to `high`.
-void check_range(const char* operation, const char* what, double value, double low, double high);
-
 inline void check_range(const char* operation, const char* what, double value, double low, double high) {
   if (value >= low && value <= high) return;
   char given[40], from[40], to[40];

@@ -5,9 +5,6 @@
 #include <penstock/core/error.hpp>
 #include <penstock/image/pixels.hpp>
 
-#include <string>
-#include <string_view>
-
 /// Sizes that operations on images are given.
 namespace penstock::inline v0_1::detail {
 

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/message.hpp>
 #include <penstock/order/compat/detail/mosaic_draw.hpp>
 #include <penstock/order/compat/detail/mosaic_shuffle.hpp>
 #include <penstock/order/compat/mosaic.hpp>
-#include <penstock/order/compat/mosaic_options.hpp>
-#include <penstock/order/concepts.hpp>
-#include <penstock/order/detail/epoch_tables.hpp>
 
 #include <bit>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

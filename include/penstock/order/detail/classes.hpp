@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/to_size.hpp>
-#include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/position_list.hpp>
 
-#include <algorithm>
-#include <optional>
 #include <unordered_map>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 

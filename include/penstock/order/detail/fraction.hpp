@@ -5,8 +5,6 @@
 
 #include <bit>
 #include <cstdio>
-#include <string>
-#include <string_view>
 
 /// Fractions given by the user: strictly between 0 and 1.
 namespace penstock::inline v0_1::detail {

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/message.hpp>
 #include <penstock/order/detail/whole_weights.hpp>
 #include <penstock/order/weights.hpp>
 
 #include <optional>
-#include <string>
-#include <string_view>
 #include <type_traits>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 

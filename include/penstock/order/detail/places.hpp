@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/order/concepts.hpp>
-
-#include <string_view>
-#include <utility>
-#include <vector>
 
 /// Shared parts of the orders that are the same in every epoch.
 namespace penstock::inline v0_1::detail {
@@ -46,8 +41,6 @@ template <class KeptBefore>
 }
 
 /// Throws if the positions are endless.
-void check_finite(const order_input& in, std::string_view stage);
-
 inline void check_finite(const order_input& in, std::string_view stage) {
   if (in.size >= std::uint64_t{1} << 63) {
     throw error(errc::argument, {"an endless order has no parts; write ", stage, " before repeat()"})

@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/compiled.hpp>
-#include <penstock/order/concepts.hpp>
-#include <penstock/order/detail/arithmetic.hpp>
 #include <penstock/order/detail/fraction.hpp>
 #include <penstock/order/detail/position_list.hpp>
-
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 

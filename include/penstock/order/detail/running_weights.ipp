@@ -3,11 +3,6 @@
 
 #include <penstock/order/detail/running_weights.hpp>
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/to_size.hpp>
-
-#include <algorithm>
-
 namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE running_weights::running_weights(std::vector<std::uint64_t> before, std::uint64_t total)

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
-#include <penstock/core/random.hpp>
-#include <penstock/order/detail/arithmetic.hpp>
 #include <penstock/order/permutation.hpp>
 
 #include <algorithm>

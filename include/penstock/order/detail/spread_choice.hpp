@@ -6,7 +6,6 @@
 #include <penstock/order/detail/fraction.hpp>
 
 #include <algorithm>
-#include <bit>
 
 namespace penstock::inline v0_1::detail {
 

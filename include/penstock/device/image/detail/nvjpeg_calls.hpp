@@ -10,7 +10,6 @@
 #include <nvjpeg.h>
 
 #include <memory>
-#include <string_view>
 #include <type_traits>
 
 /// The calls of nvJPEG: its errors as sentences, and owners of what it makes.

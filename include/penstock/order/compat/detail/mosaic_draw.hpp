@@ -2,13 +2,10 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/order/compat/mosaic_options.hpp>
 
-#include <initializer_list>
 #include <span>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

@@ -5,8 +5,6 @@
 #include <penstock/order/compat/detail/numpy_generator.hpp>
 #include <penstock/order/compat/mosaic_options.hpp>
 
-#include <vector>
-
 namespace penstock::inline v0_1 {
 
 namespace detail {
