@@ -168,12 +168,8 @@ class sharpened_image : public image_over<sharpened_image<I>, I> {
 
 }  // namespace detail
 
-class gaussian_blur_operation : public byte_operation {
+class gaussian_blur_operation : public detail::keeping_places<byte_operation, true> {
  public:
-  using keeps_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
   gaussian_blur_operation(int kernel, double lowest, double highest);
   template <byte_image I>
   [[nodiscard]] detail::blurred_image<I> operator()(const I& image, const call<image_scratch>& c) const {
@@ -187,12 +183,8 @@ class gaussian_blur_operation : public byte_operation {
 
 /// Sharpens every image, or each with a probability; made by `sharpness` and `random_sharpness`.
 template <bool Random>
-class sharpness_operation : public byte_operation {
+class sharpness_operation : public detail::keeping_places<byte_operation, Random> {
  public:
-  using keeps_places = void;
-  template <class>
-  static constexpr bool uses_random = Random;
-
   explicit sharpness_operation(double factor, double p = 1) : factor_(factor), p_(p) {
     constexpr const char* name = Random ? "random_sharpness" : "sharpness";
     detail::check_range(name, "the factor", factor, 0, 1e6);

@@ -200,11 +200,10 @@ class jittered_image : public image_over<jittered_image<I>, I> {
 }  // namespace detail
 
 template <std::size_t Channels>
-class grayscale_operation : public byte_operation {
+class grayscale_operation : public detail::keeping_places<byte_operation> {
   static_assert(Channels == 1 || Channels == 3, "penstock: grayscale makes images of 1 or of 3 channels");
 
  public:
-  using keeps_places = void;
   template <byte_image I>
   [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
     if constexpr (Channels == 1 && I::channels == 1)
@@ -215,12 +214,8 @@ class grayscale_operation : public byte_operation {
   }
 };
 
-class random_grayscale_operation : public byte_operation {
+class random_grayscale_operation : public detail::keeping_places<byte_operation, true> {
  public:
-  using keeps_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
   explicit random_grayscale_operation(double p) : p_(p) {
     detail::check_range("random_grayscale", "the probability", p, 0, 1);
   }
@@ -236,9 +231,8 @@ class random_grayscale_operation : public byte_operation {
   double p_;
 };
 
-class saturation_operation : public byte_operation {
+class saturation_operation : public detail::keeping_places<byte_operation> {
  public:
-  using keeps_places = void;
   explicit saturation_operation(double factor) : factor_(factor) {
     detail::check_range("saturation", "the factor", factor, 0, 1e6);
   }
@@ -254,9 +248,8 @@ class saturation_operation : public byte_operation {
   double factor_;
 };
 
-class hue_operation : public byte_operation {
+class hue_operation : public detail::keeping_places<byte_operation> {
  public:
-  using keeps_places = void;
   explicit hue_operation(double by) : by_(by) { detail::check_range("hue", "the turn", by, -0.5, 0.5); }
   template <byte_image I>
   [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
@@ -270,12 +263,8 @@ class hue_operation : public byte_operation {
   double by_;
 };
 
-class color_jitter_operation : public byte_operation {
+class color_jitter_operation : public detail::keeping_places<byte_operation, true> {
  public:
-  using keeps_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
   color_jitter_operation(double brightness, double contrast, double saturation, double hue)
       : ranges_{brightness, contrast, saturation, hue} {
     detail::check_range("color_jitter", "brightness", brightness, 0, 1e5);

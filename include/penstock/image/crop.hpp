@@ -78,10 +78,8 @@ namespace detail {
 }  // namespace detail
 
 /// What `crop(...)` makes: a function for `map`.
-class crop_operation : public image_operation {
+class crop_operation : public detail::moving_places<image_operation> {
  public:
-  using moves_places = void;
-
   explicit crop_operation(const image_part& part) : part_(part) {}
 
   template <lazy_image I>
@@ -103,10 +101,8 @@ class crop_operation : public image_operation {
 };
 
 /// What `center_crop(...)` makes: a function for `map`.
-class center_crop_operation : public image_operation {
+class center_crop_operation : public detail::moving_places<image_operation> {
  public:
-  using moves_places = void;
-
   explicit center_crop_operation(const image_size& size) : size_(size) {}
 
   /// Of the result.
@@ -160,12 +156,8 @@ struct random_crop_options {
 };
 
 /// What `random_crop(...)` makes: a function for `map`.
-class random_crop_operation : public image_operation {
+class random_crop_operation : public detail::moving_places<image_operation, true> {
  public:
-  using moves_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
   random_crop_operation(const image_size& size, const random_crop_options& options)
       : size_(size), options_(options) {}
 

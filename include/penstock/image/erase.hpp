@@ -126,12 +126,8 @@ class erased_image : public image_over<erased_image<I>, I> {
 };
 
 /// Paints a rectangle over; made by `erase(box, value)`.
-class erase_operation : public image_operation {
+class erase_operation : public detail::keeping_places<image_operation, true> {
  public:
-  using keeps_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
   constexpr erase_operation(const image_part& box, const erase_value& value) : box_(box), value_(value) {}
 
   template <lazy_image I>

@@ -85,12 +85,8 @@ class mirrored : public image_over<mirrored<I>, I> {
 };
 
 /// What `horizontal_flip(p)` and `vertical_flip(p)` make: a function for `map`.
-class flip_operation : public image_operation {
+class flip_operation : public detail::moving_places<image_operation, true> {
  public:
-  using moves_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
   /// Throws `errc::argument` unless p is in [0, 1].
   flip_operation(mirroring how, double p) : how_(how), p_(p) {
     if (!(p >= 0 && p <= 1))

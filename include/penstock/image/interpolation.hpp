@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
-
-#include <string_view>
+#include <penstock/core/message.hpp>
 
 namespace penstock::inline v0_1 {
 
@@ -19,17 +17,7 @@ enum class interpolation : std::uint8_t { nearest, bilinear, bicubic, area };
 
 /// The name of an interpolation, spelled as in the enum.
 [[nodiscard]] constexpr std::string_view to_string(interpolation how) noexcept {
-  switch (how) {
-    case interpolation::nearest:
-      return "nearest";
-    case interpolation::bilinear:
-      return "bilinear";
-    case interpolation::bicubic:
-      return "bicubic";
-    case interpolation::area:
-      return "area";
-  }
-  return "unknown";
+  return detail::enum_name({"nearest", "bilinear", "bicubic", "area"}, how);
 }
 
 }  // namespace penstock::inline v0_1

@@ -121,12 +121,8 @@ class lookup_image : public row_image<lookup_image<I, Table>, I> {
 
 /// Looks up the values of every image, or of each with a probability.
 template <class Table, bool Random = false>
-class lookup_operation : public byte_operation {
+class lookup_operation : public detail::keeping_places<byte_operation, Random> {
  public:
-  using keeps_places = void;
-  template <class>
-  static constexpr bool uses_random = Random;
-
   constexpr explicit lookup_operation(const Table& table, double p = 1) : table_(table), p_(p) {}
   template <byte_image I>
   [[nodiscard]] detail::lookup_image<I, Table> operator()(const I& image,

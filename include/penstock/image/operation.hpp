@@ -98,4 +98,23 @@ struct byte_operation : image_operation {
   using wrong_argument_for = typename detail::byte_image_mistake<V>::type;
 };
 
+namespace detail {
+
+/// What an operation says of itself, see `image_operation`: whether the places in an image stay where they are,
+/// and whether it draws random numbers.
+template <class Operation, bool Draws = false>
+struct keeping_places : Operation {
+  using keeps_places = void;
+  template <class>
+  static constexpr bool uses_random = Draws;
+};
+template <class Operation, bool Draws = false>
+struct moving_places : Operation {
+  using moves_places = void;
+  template <class>
+  static constexpr bool uses_random = Draws;
+};
+
+}  // namespace detail
+
 }  // namespace penstock::inline v0_1

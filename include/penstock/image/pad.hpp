@@ -34,10 +34,8 @@ struct pad_options {
 };
 
 /// What `pad(...)` makes: a function for `map`.
-class pad_operation : public image_operation {
+class pad_operation : public detail::moving_places<image_operation> {
  public:
-  using moves_places = void;
-
   pad_operation(const image_padding& padding, const pad_options& options)
       : padding_(padding), options_(options) {}
 

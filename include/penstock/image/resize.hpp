@@ -53,6 +53,7 @@ class resized : public image_over<resized<I>, I> {
     how.mirrored = true;
     resample(image_, how, part, *scratch_, into);
   }
+
  private:
   /// Takes a smaller source, if there is one that is not smaller than the result.
   void halve() {
@@ -88,10 +89,8 @@ template <byte_image I>
 }  // namespace detail
 
 /// What `resize(...)` makes: a function for `map`.
-class resize_operation : public byte_operation {
+class resize_operation : public detail::moving_places<byte_operation> {
  public:
-  using moves_places = void;
-
   /// To a size, or to a shorter side if `height` is 0.
   resize_operation(std::uint32_t height, std::uint32_t width_or_shorter, const resize_options& options)
       : height_(height), width_(width_or_shorter), options_(options) {

@@ -64,12 +64,8 @@ inline void check_affine(const affine_options& options) {
 
 /// Turns images by an angle, or by a random one of a range; made by `rotate` and `rotate_by`.
 template <bool Random>
-class rotate_operation : public image_operation {
+class rotate_operation : public detail::moving_places<image_operation, Random> {
  public:
-  using moves_places = void;
-  template <class>
-  static constexpr bool uses_random = Random;
-
   rotate_operation(const std::array<double, 2>& degrees, const rotate_options& options)
       : degrees_(degrees), options_(options) {
     detail::check_degrees(Random ? "rotate" : "rotate_by", degrees);
@@ -112,12 +108,8 @@ class rotate_operation : public image_operation {
 };
 
 /// Moves, turns, scales and shears images as drawn; made by `affine`.
-class affine_operation : public image_operation {
+class affine_operation : public detail::moving_places<image_operation, true> {
  public:
-  using moves_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
   explicit affine_operation(const affine_options& options) : options_(options) {
     detail::check_affine(options);
   }

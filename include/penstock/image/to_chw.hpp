@@ -42,9 +42,8 @@ class chw_array {
   image_scratch* scratch_;
 };
 
-class to_chw_operation : public image_operation {
+class to_chw_operation : public detail::keeping_places<image_operation> {
  public:
-  using keeps_places = void;
   template <lazy_image I>
   [[nodiscard]] chw_array<std::remove_cvref_t<I>> operator()(const I& image,
                                                              const call<image_scratch>& c) const {

@@ -178,9 +178,8 @@ inline void check_statistics(const double* mean, const double* std, std::size_t 
 }  // namespace detail
 
 template <class Out>
-class convert_operation : public image_operation {
+class convert_operation : public detail::keeping_places<image_operation> {
  public:
-  using keeps_places = void;
   template <class V>
   using wrong_argument_for = typename detail::values_mistake<V>::type;
 
@@ -195,9 +194,8 @@ class convert_operation : public image_operation {
 };
 
 template <std::size_t Channels>
-class normalize_operation : public image_operation {
+class normalize_operation : public detail::keeping_places<image_operation> {
  public:
-  using keeps_places = void;
   template <class V>
   using wrong_argument_for = std::conditional_t<value_image<V>, mistakes::normalize_of_other_channels,
                                                 typename detail::values_mistake<V>::type>;

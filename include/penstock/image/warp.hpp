@@ -200,10 +200,8 @@ class warped_image : public image_over<warped_image<I>, I> {
 };
 
 /// Takes the pixels of an image from elsewhere; made by `warp`.
-class warp_operation : public image_operation {
+class warp_operation : public detail::moving_places<image_operation> {
  public:
-  using moves_places = void;
-
   warp_operation(const warp_matrix& matrix, const warp_options& options)
       : matrix_(matrix), options_(options) {
     detail::check_warp("warp", options.how);

@@ -10,16 +10,25 @@
 /// How the sources of a `mix` share the samples of an epoch.
 namespace penstock::inline v0_1 {
 
-/// The weights of the sources: over any long enough stretch, source k gives the fraction weights[k] / sum.
-/// Above 0, in any unit. Decimal fractions (up to 15 digits) are taken as written: 0.7 is 7 / 10.
-class weights {
+namespace detail {
+
+/// A number for each source of a `mix`.
+class source_numbers {
  public:
-  weights(std::initializer_list<double> each) : values_(each) {}
-  explicit weights(std::vector<double> each) : values_(std::move(each)) {}
+  source_numbers(std::initializer_list<double> each) : values_(each) {}
+  explicit source_numbers(std::vector<double> each) : values_(std::move(each)) {}
   [[nodiscard]] const std::vector<double>& values() const noexcept { return values_; }
 
  private:
   std::vector<double> values_;
+};
+
+}  // namespace detail
+
+/// The weights of the sources: over any long enough stretch, source k gives the fraction weights[k] / sum.
+/// Above 0, in any unit. Decimal fractions (up to 15 digits) are taken as written: 0.7 is 7 / 10.
+struct weights : detail::source_numbers {
+  using source_numbers::source_numbers;
 };
 
 /// A knot of a `weight_schedule`: the weights at sample `sample`.
@@ -49,26 +58,14 @@ class weight_schedule {
 
 /// Fractions of an epoch: like `weights`, but every epoch has the same number of samples from each source,
 /// and an epoch has as many samples as the sources together, or as `samples_per_epoch` says.
-class proportions {
- public:
-  proportions(std::initializer_list<double> each) : values_(each) {}
-  explicit proportions(std::vector<double> each) : values_(std::move(each)) {}
-  [[nodiscard]] const std::vector<double>& values() const noexcept { return values_; }
-
- private:
-  std::vector<double> values_;
+struct proportions : detail::source_numbers {
+  using source_numbers::source_numbers;
 };
 
 /// How often an epoch passes through each source: 2 gives each sample twice, 0.5 gives each sample every
 /// other epoch. What one epoch leaves out, the next epoch gives.
-class repeats {
- public:
-  repeats(std::initializer_list<double> each) : values_(each) {}
-  explicit repeats(std::vector<double> each) : values_(std::move(each)) {}
-  [[nodiscard]] const std::vector<double>& values() const noexcept { return values_; }
-
- private:
-  std::vector<double> values_;
+struct repeats : detail::source_numbers {
+  using source_numbers::source_numbers;
 };
 
 /// How many samples of each source an epoch has. What one epoch leaves out, the next epoch gives.
