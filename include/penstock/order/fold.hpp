@@ -103,14 +103,6 @@ class fold_stage {
   bool rest_;
 };
 
-namespace detail {
-struct fold_fn {
-  [[nodiscard]] fold_stage operator()(any_count number, any_count folds, any_seed seed) const {
-    return {number.of("fold"), folds.of("fold"), seed.value()};
-  }
-};
-}  // namespace detail
-
 /// Keeps one of `folds` parts of equal size, for cross-validation. `fold(i, folds, seed(7))` for i from 0 to
 /// folds - 1 are disjoint and together cover every position once; `.complement()` is everything but part i.
 /// The same positions in every epoch, in their original order.
@@ -125,6 +117,8 @@ struct fold_fn {
 ///       auto train = source | fold(i, 5, seed(7)).complement() | shuffle(seed(1));
 ///       auto valid = source | fold(i, 5, seed(7));
 ///     }
-inline constexpr detail::fold_fn fold{};
+[[nodiscard]] inline fold_stage fold(any_count number, any_count folds, any_seed seed) {
+  return {number.of("fold"), folds.of("fold"), seed.value()};
+}
 
 }  // namespace penstock::inline v0_1

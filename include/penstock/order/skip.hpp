@@ -71,12 +71,6 @@ struct skip_stage {
   std::uint64_t count = 0;
 };
 
-namespace detail {
-struct skip_fn {
-  [[nodiscard]] constexpr skip_stage operator()(any_count n) const { return {n.of("skip")}; }
-};
-}  // namespace detail
-
 /// Drops the first n positions of every epoch, counted over all ranks; drops all of them if there are no
 /// more. After `shard` and a filter, each rank counts its own samples, because what the other ranks keep
 /// is unknown there.
@@ -87,6 +81,6 @@ struct skip_fn {
 /// the first 5000 stored samples are kept for validation
 ///     auto train = source | skip(5000) | shuffle;
 ///     auto valid = source | take(5000);
-inline constexpr detail::skip_fn skip{};
+[[nodiscard]] constexpr skip_stage skip(any_count n) { return {n.of("skip")}; }
 
 }  // namespace penstock::inline v0_1

@@ -66,12 +66,6 @@ struct take_stage {
   std::uint64_t count = 0;
 };
 
-namespace detail {
-struct take_fn {
-  [[nodiscard]] constexpr take_stage operator()(any_count n) const { return {n.of("take")}; }
-};
-}  // namespace detail
-
 /// Keeps the first n positions of every epoch, counted over all ranks; keeps all of them if there are fewer.
 /// After `shard` and a filter, each rank counts its own samples, because what the other ranks keep is
 /// unknown there.
@@ -80,6 +74,6 @@ struct take_fn {
 /// shuffle the samples differ from epoch to epoch; before it they are the same in each.
 ///
 ///     auto smoke_test = source | shuffle | take(1000) | batch(8);
-inline constexpr detail::take_fn take{};
+[[nodiscard]] constexpr take_stage take(any_count n) { return {n.of("take")}; }
 
 }  // namespace penstock::inline v0_1

@@ -85,21 +85,6 @@ struct weighted_stage {
   std::uint64_t num_samples = 0;
 };
 
-namespace detail {
-struct weighted_fn {
-  template <sample_values Values>
-  [[nodiscard]] weighted_stage<Values> operator()(const Values& values, any_seed seed,
-                                                  const weighted_options& options = {}) const {
-    return {values, seed.value(), options.num_samples};
-  }
-  template <class T>
-  [[nodiscard]] weighted_stage<sample_list<T>> operator()(std::vector<T> weights, any_seed seed,
-                                                          const weighted_options& options = {}) const {
-    return {sample_list<T>(std::move(weights)), seed.value(), options.num_samples};
-  }
-};
-}  // namespace detail
-
 /// Draws samples with replacement, in proportion to their weights: `weighted(weights, seed(7))`, or with
 /// `{.num_samples = k}` for an epoch of k positions instead of one per sample.
 ///
@@ -116,6 +101,15 @@ struct weighted_fn {
 /// Thread-safe.
 ///
 ///     auto loader = source | weighted(importance, seed(7), {.num_samples = 100'000}) | shard(rank, world_size) | batch(256);
-inline constexpr detail::weighted_fn weighted{};
+template <sample_values Values>
+[[nodiscard]] weighted_stage<Values> weighted(const Values& values, any_seed seed,
+                                              const weighted_options& options = {}) {
+  return {values, seed.value(), options.num_samples};
+}
+template <class T>
+[[nodiscard]] weighted_stage<sample_list<T>> weighted(std::vector<T> weights, any_seed seed,
+                                                      const weighted_options& options = {}) {
+  return {sample_list<T>(std::move(weights)), seed.value(), options.num_samples};
+}
 
 }  // namespace penstock::inline v0_1
