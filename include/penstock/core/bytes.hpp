@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/detail/exceptions.hpp>
 #include <penstock/core/error.hpp>
 
 #include <bit>

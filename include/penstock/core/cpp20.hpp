@@ -4,6 +4,9 @@
 #if __cplusplus < 202002L && (!defined(_MSVC_LANG) || _MSVC_LANG < 202002L)
 #include <penstock needs C++20: compile with -std=c++20>
 #endif
+#if !defined(__cpp_exceptions)
+#error "penstock reports errors with exceptions, which -fno-exceptions disables: compile without it"
+#endif
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/detail/exceptions.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/position.hpp>
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <penstock/core/random.hpp>
-#include <penstock/image/detail/sides.hpp>
 #include <penstock/image/operation.hpp>
 #include <penstock/image/padded.hpp>
 

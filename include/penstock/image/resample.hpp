@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/image/detail/resample_avx2.hpp>
+#include <penstock/image/detail/resample_kernels.hpp>
 #include <penstock/image/lazy_image.hpp>
 
 #include <algorithm>

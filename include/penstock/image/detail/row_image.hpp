@@ -2,7 +2,7 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
-#include <penstock/image/detail/rounded.hpp>
+#include <penstock/image/interpolation.hpp>
 #include <penstock/image/operation.hpp>
 
 #include <array>

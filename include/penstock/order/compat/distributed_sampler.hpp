@@ -140,15 +140,6 @@ struct distributed_sampler_stage {
   distributed_sampler_options options;
 };
 
-namespace detail {
-struct distributed_sampler_fn {
-  [[nodiscard]] constexpr distributed_sampler_stage operator()(
-      const distributed_sampler_options& options) const noexcept {
-    return {options};
-  }
-};
-}  // namespace detail
-
 /// The order of PyTorch's `DistributedSampler`, sample for sample, so that you can resume a run that started
 /// in PyTorch: `distributed_sampler({.num_replicas = W, .seed = s})`, then `shard(rank, W)` for the rank.
 ///
@@ -172,6 +163,9 @@ struct distributed_sampler_fn {
 /// samples, the `randperm` of those PyTorch versions that draw 64 bits there.
 ///
 ///     auto loader = source | distributed_sampler({.num_replicas = 8, .seed = 7}) | shard(rank, 8) | batch(32);
-inline constexpr detail::distributed_sampler_fn distributed_sampler{};
+[[nodiscard]] constexpr distributed_sampler_stage distributed_sampler(
+    const distributed_sampler_options& options) noexcept {
+  return {options};
+}
 
 }  // namespace penstock::inline v0_1

@@ -89,15 +89,6 @@ struct mosaic_resampled_stage {
   mosaic_sampling sampling;
 };
 
-namespace detail {
-struct mosaic_resampled_fn {
-  [[nodiscard]] mosaic_resampled_stage operator()(const mosaic_options& options,
-                                                  mosaic_sampling sampling) const {
-    return {options, std::move(sampling)};
-  }
-};
-}  // namespace detail
-
 /// `mosaic` with the sampling of MosaicML Streaming: epochs of a different size (`epoch_size`), and streams
 /// that give a `proportion` of an epoch, are taken `repeat` times, or give `choose` samples.
 ///
@@ -116,6 +107,9 @@ struct mosaic_resampled_fn {
 ///     auto loader = source | mosaic_resampled({.num_canonical_nodes = 1, .ranks_per_node = 8, .shuffle = true},
 ///                                             {.streams = {{.shards = 96, .proportion = 0.8},
 ///                                                          {.shards = 32, .proportion = 0.2}}});
-inline constexpr detail::mosaic_resampled_fn mosaic_resampled{};
+[[nodiscard]] inline mosaic_resampled_stage mosaic_resampled(const mosaic_options& options,
+                                                             mosaic_sampling sampling) {
+  return {options, std::move(sampling)};
+}
 
 }  // namespace penstock::inline v0_1
