@@ -3,18 +3,26 @@
 
 #include <penstock/core/cpp20.hpp>
 
+#include <type_traits>
+
 /// What can be wrong with an expression made with `|`. Each mistake is a type with one sentence that says
 /// what to write instead, and is defined next to the stage that can be misused.
 namespace penstock::inline v0_1 {
 
 struct about_expression_tag {};  ///< a mistake about where something was written
 struct about_element_tag {};     ///< a mistake about the element: the compiler's message names its type
+/// Bases of mistakes.
+struct about_expression {
+  using penstock_mistake = about_expression_tag;
+};
+struct about_element {
+  using penstock_mistake = about_element_tag;
+};
 
 /// What a mistake is: it declares what its sentence is about, and its `explain` does not compile. Your own
 /// stage can have mistakes: return them from its `diagnose`:
 ///
-///     struct needs_a_number {
-///       using penstock_mistake = about_element_tag;
+///     struct needs_a_number : about_element {
 ///       template <class Reached>
 ///       static consteval void explain() {
 ///         static_assert(never<Reached>, "halve: the element is no number; write map(f) before it");
@@ -53,8 +61,11 @@ namespace mistakes {
 /// Nothing is wrong.
 struct none {};
 
-struct not_a_part {
-  using penstock_mistake = about_expression_tag;
+/// What `diagnose` returns if a mistake is made unless something holds.
+template <bool Holds, class Mistake>
+using unless = std::conditional_t<Holds, none, Mistake>;
+
+struct not_a_part : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -62,8 +73,7 @@ struct not_a_part {
                   "give your type `using penstock_part = pointwise_tag;`");
   }
 };
-struct not_a_source {
-  using penstock_mistake = about_expression_tag;
+struct not_a_source : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -71,8 +81,7 @@ struct not_a_source {
                   "type `using penstock_part = source_tag;`");
   }
 };
-struct source_with_open {
-  using penstock_mistake = about_expression_tag;
+struct source_with_open : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -80,8 +89,7 @@ struct source_with_open {
                   "connect()");
   }
 };
-struct source_without_element {
-  using penstock_mistake = about_expression_tag;
+struct source_without_element : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -90,8 +98,7 @@ struct source_without_element {
         "<penstock/source/concepts.hpp>");
   }
 };
-struct source_without_reader {
-  using penstock_mistake = about_expression_tag;
+struct source_without_reader : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -101,8 +108,7 @@ struct source_without_reader {
         "<penstock/source/concepts.hpp>");
   }
 };
-struct source_without_names {
-  using penstock_mistake = about_expression_tag;
+struct source_without_names : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -110,8 +116,7 @@ struct source_without_names {
                   "fingerprint() and a source_name, see <penstock/source/concepts.hpp>");
   }
 };
-struct no_source {
-  using penstock_mistake = about_expression_tag;
+struct no_source : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -119,8 +124,7 @@ struct no_source {
                   "webdataset(path) | ...");
   }
 };
-struct two_sources {
-  using penstock_mistake = about_expression_tag;
+struct two_sources : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -128,8 +132,7 @@ struct two_sources {
                   "mix(...) or concat(...)");
   }
 };
-struct value_after_batch {
-  using penstock_mistake = about_expression_tag;
+struct value_after_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -138,8 +141,7 @@ struct value_after_batch {
         "map_batch(f) for a function of whole batches");
   }
 };
-struct stage_after_copy {
-  using penstock_mistake = about_expression_tag;
+struct stage_after_copy : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -147,8 +149,7 @@ struct stage_after_copy {
                   "it before batch(n)");
   }
 };
-struct order_on_forward {
-  using penstock_mistake = about_expression_tag;
+struct order_on_forward : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -156,8 +157,7 @@ struct order_on_forward {
                   "shuffle_buffer(k), or a source with an index");
   }
 };
-struct order_after_filter {
-  using penstock_mistake = about_expression_tag;
+struct order_after_filter : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -165,8 +165,7 @@ struct order_after_filter {
                   "filter or unbatch, and after batch over a forward source; move it before");
   }
 };
-struct order_after_cursor {
-  using penstock_mistake = about_expression_tag;
+struct order_after_cursor : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -174,8 +173,7 @@ struct order_after_cursor {
                   "come from a cursor; move it before");
   }
 };
-struct order_after_batch {
-  using penstock_mistake = about_expression_tag;
+struct order_after_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -183,8 +181,7 @@ struct order_after_batch {
                   "choose or reorder whole batches; write it before batch(n)");
   }
 };
-struct order_after_uneven_steps {
-  using penstock_mistake = about_expression_tag;
+struct order_after_uneven_steps : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -193,8 +190,7 @@ struct order_after_uneven_steps {
         "may differ from epoch to epoch; write take, skip and repeat before it, and leave steps(n) out");
   }
 };
-struct wrong_argument {
-  using penstock_mistake = about_element_tag;
+struct wrong_argument : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -203,8 +199,7 @@ struct wrong_argument {
         "type, in arrives_here<...>");
   }
 };
-struct lost_by_a_stage {
-  using penstock_mistake = about_expression_tag;
+struct lost_by_a_stage : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -212,8 +207,7 @@ struct lost_by_a_stage {
                   "remove that stage or the require");
   }
 };
-struct lost_by_filter {
-  using penstock_mistake = about_expression_tag;
+struct lost_by_filter : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -222,8 +216,7 @@ struct lost_by_filter {
                   "filtering before shard");
   }
 };
-struct lost_by_forward {
-  using penstock_mistake = about_expression_tag;
+struct lost_by_forward : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

@@ -15,8 +15,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct cufile_wants_ranges {
-  using penstock_mistake = about_element_tag;
+struct cufile_wants_ranges : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

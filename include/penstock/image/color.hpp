@@ -231,37 +231,24 @@ class random_grayscale_operation : public detail::keeping_places<byte_operation,
   double p_;
 };
 
-class saturation_operation : public detail::keeping_places<byte_operation> {
+/// Changes the colours of images by a number, as `Changed<I>` does; made by `saturation` and `hue`.
+template <template <class> class Changed>
+class color_operation : public detail::keeping_places<byte_operation> {
  public:
-  explicit saturation_operation(double factor) : factor_(factor) {
-    detail::check_range("saturation", "the factor", factor, 0, 1e6);
-  }
+  explicit color_operation(double by) : by_(by) {}
   template <byte_image I>
   [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
     if constexpr (I::channels == 1)
       return I(image);
     else
-      return detail::saturated_image<I>(image, factor_, c.scratch);
-  }
-
- private:
-  double factor_;
-};
-
-class hue_operation : public detail::keeping_places<byte_operation> {
- public:
-  explicit hue_operation(double by) : by_(by) { detail::check_range("hue", "the turn", by, -0.5, 0.5); }
-  template <byte_image I>
-  [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
-    if constexpr (I::channels == 1)
-      return I(image);
-    else
-      return detail::hued_image<I>(image, by_, c.scratch);
+      return Changed<I>(image, by_, c.scratch);
   }
 
  private:
   double by_;
 };
+using saturation_operation = color_operation<detail::saturated_image>;
+using hue_operation = color_operation<detail::hued_image>;
 
 class color_jitter_operation : public detail::keeping_places<byte_operation, true> {
  public:
@@ -319,14 +306,20 @@ template <std::size_t Channels = 1>
 /// `functional.adjust_saturation`. Throws `errc::argument` unless the factor is from 0 to 1e6.
 ///
 ///     const auto paler = saturation(0.5);
-[[nodiscard]] inline saturation_operation saturation(double factor) { return saturation_operation(factor); }
+[[nodiscard]] inline saturation_operation saturation(double factor) {
+  detail::check_range("saturation", "the factor", factor, 0, 1e6);
+  return saturation_operation(factor);
+}
 
 /// Turns the hue by a part of the circle, -0.5 to 0.5; 0.5 and -0.5 give the opposite colours. torchvision:
 /// `functional.adjust_hue`. Throws `errc::argument` for other numbers. Cost: some 40 operations and three
 /// divisions per pixel, the slowest of the colour operations.
 ///
 ///     const auto turned = hue(0.1);
-[[nodiscard]] inline hue_operation hue(double turn) { return hue_operation(turn); }
+[[nodiscard]] inline hue_operation hue(double turn) {
+  detail::check_range("hue", "the turn", turn, -0.5, 0.5);
+  return hue_operation(turn);
+}
 
 /// Brightness, contrast, saturation and hue changed at random, in random order. The first three factors are
 /// from max(0, 1 - x) to 1 + x, the hue turns by -x to x; 0 leaves out. torchvision: `ColorJitter`; its draws

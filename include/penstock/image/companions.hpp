@@ -13,8 +13,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct places_of_other {
-  using penstock_mistake = about_element_tag;
+struct places_of_other : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -23,8 +22,7 @@ struct places_of_other {
   }
 };
 
-struct mask_of_many_bits {
-  using penstock_mistake = about_element_tag;
+struct mask_of_many_bits : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(

@@ -9,8 +9,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct operation_wants_image {
-  using penstock_mistake = about_element_tag;
+struct operation_wants_image : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -19,8 +18,7 @@ struct operation_wants_image {
         "decode<field<\"jpg\", jpeg>>, and name their field, as in map<\"jpg\">(resize(256))");
   }
 };
-struct operation_wants_bytes {
-  using penstock_mistake = about_element_tag;
+struct operation_wants_bytes : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -29,8 +27,7 @@ struct operation_wants_bytes {
         "to_float, normalize and to_half");
   }
 };
-struct operation_after_to_chw {
-  using penstock_mistake = about_element_tag;
+struct operation_after_to_chw : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(

@@ -12,8 +12,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct operation_wants_values {
-  using penstock_mistake = about_element_tag;
+struct operation_wants_values : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -22,8 +21,7 @@ struct operation_wants_values {
         "numbers; write to_half and to_bfloat16 after it");
   }
 };
-struct normalize_of_other_channels {
-  using penstock_mistake = about_element_tag;
+struct normalize_of_other_channels : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

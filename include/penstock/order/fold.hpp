@@ -8,27 +8,29 @@
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+struct fold_bound {
+  std::uint64_t epoch = 0;
+  detail::divider by;  // the number of positions kept of each group
+  std::uint64_t folds = 1, number = 0, key = 0;
+  bool chosen = true;
+
+  /// Which of a group's positions belongs to this fold.
+  [[nodiscard]] std::uint64_t own(std::uint64_t group) const noexcept {
+    return permutation(folds, mix64(key ^ group))(number);
+  }
+  [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
+    if (chosen) return {epoch, index * folds + own(index)};
+    const auto [group, among] = by(index);
+    return {epoch, group * folds + among + (among >= own(group) ? 1 : 0)};
+  }
+};
+}  // namespace detail
+
 /// The order of `fold(i, folds, seed(7))` and of its `complement()`: one of every `folds` neighbours, or all
 /// the others. The same positions in every epoch, in their original order.
-class fold_order {
+class fold_order : public detail::kept_order<detail::fold_bound> {
  public:
-  struct bound {
-    std::uint64_t epoch = 0;
-    detail::divider by;  // the number of positions kept of each group
-    std::uint64_t folds = 1, number = 0, key = 0;
-    bool chosen = true;
-
-    /// Which of a group's positions belongs to this fold.
-    [[nodiscard]] std::uint64_t own(std::uint64_t group) const noexcept {
-      return permutation(folds, mix64(key ^ group))(number);
-    }
-    [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
-      if (chosen) return {epoch, index * folds + own(index)};
-      const auto [group, among] = by(index);
-      return {epoch, group * folds + among + (among >= own(group) ? 1 : 0)};
-    }
-  };
-
   fold_order(const order_input& in, std::uint64_t number, std::uint64_t folds, std::uint64_t seed, bool rest)
       : upstream_(in.size) {
     detail::check_finite(in, "fold");
@@ -38,16 +40,6 @@ class fold_order {
     places_ = detail::places_behind(in.places, made_);
   }
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
-  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept {
-    bound made = made_;
-    made.epoch = epoch;
-    return made;
-  }
-  [[nodiscard]] position_range reach(position_range after) const noexcept {
-    return {bind(after.first.epoch)(after.first.index), bind(after.last.epoch)(after.last.index)};
-  }
   [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
     if (upstream.index >= upstream_) return std::nullopt;
     const bool own = made_.own(upstream.index / made_.folds) == upstream.index % made_.folds;
@@ -62,11 +54,7 @@ class fold_order {
     return made_.chosen ? chosen : p - chosen;
   }
 
-  bound made_;
   std::uint64_t upstream_;
-  std::uint64_t size_ = 0;
-  shared<const std::vector<std::uint64_t>> starts_;
-  shared<const source_places> places_;
 };
 
 /// The stage `fold(i, folds, seed(7))`, and that of its `complement()`.

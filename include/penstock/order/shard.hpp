@@ -11,8 +11,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct two_shards {
-  using penstock_mistake = about_expression_tag;
+struct two_shards : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -20,8 +19,7 @@ struct two_shards {
                   "remove one of them");
   }
 };
-struct shard_after_batch {
-  using penstock_mistake = about_expression_tag;
+struct shard_after_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

@@ -14,8 +14,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct shuffle_after_batch {
-  using penstock_mistake = about_expression_tag;
+struct shuffle_after_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

@@ -7,8 +7,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct shuffle_batches_before_batch {
-  using penstock_mistake = about_expression_tag;
+struct shuffle_batches_before_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -35,10 +34,7 @@ struct shuffle_batches_stage {
   }
   template <class Context>
   static consteval auto diagnose() {
-    if constexpr (Context::facts.batched)
-      return mistakes::none{};
-    else
-      return mistakes::shuffle_batches_before_batch{};
+    return mistakes::unless<Context::facts.batched, mistakes::shuffle_batches_before_batch>{};
   }
 
   std::uint64_t seed = 0;

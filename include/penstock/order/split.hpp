@@ -7,20 +7,22 @@
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+struct split_bound {
+  std::uint64_t epoch = 0;
+  detail::spread_choice choice;
+  bool chosen = true;
+
+  [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
+    return {epoch, chosen ? choice.chosen(index) : choice.left(index)};
+  }
+};
+}  // namespace detail
+
 /// The order of `split(fraction, seed(7))` and of its `complement()`: some of the positions, the same in
 /// every epoch, in their original order.
-class split_order {
+class split_order : public detail::kept_order<detail::split_bound> {
  public:
-  struct bound {
-    std::uint64_t epoch = 0;
-    detail::spread_choice choice;
-    bool chosen = true;
-
-    [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
-      return {epoch, chosen ? choice.chosen(index) : choice.left(index)};
-    }
-  };
-
   split_order(const order_input& in, double fraction, std::uint64_t seed, bool rest) {
     detail::check_finite(in, "split");
     // The smaller part is the chosen one, so that at most every second position is chosen.
@@ -32,12 +34,6 @@ class split_order {
     places_ = detail::places_behind(in.places, made_);
   }
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
-  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept { return {epoch, made_.choice, made_.chosen}; }
-  [[nodiscard]] position_range reach(position_range after) const noexcept {
-    return {bind(after.first.epoch)(after.first.index), bind(after.last.epoch)(after.last.index)};
-  }
   [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
     if (upstream.index >= made_.choice.size() || made_.choice.is_chosen(upstream.index) != made_.chosen)
       return std::nullopt;
@@ -49,11 +45,6 @@ class split_order {
     const std::uint64_t chosen = made_.choice.chosen_before(p);
     return made_.chosen ? chosen : p - chosen;
   }
-
-  bound made_;
-  std::uint64_t size_ = 0;
-  shared<const std::vector<std::uint64_t>> starts_;
-  shared<const source_places> places_;
 };
 
 /// The stage `split(fraction, seed(7))`, and that of its `complement()`.

@@ -3,22 +3,25 @@
 
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/message.hpp>
-#include <penstock/order/concepts.hpp>
+#include <penstock/order/detail/places.hpp>
 
 #include <algorithm>
 
 namespace penstock::inline v0_1 {
 
-/// The order of `take(n)`: the first positions of every epoch.
-class take_order {
- public:
-  struct bound {
-    std::uint64_t epoch = 0;
-    [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept { return {epoch, index}; }
-  };
+namespace detail {
+struct take_bound {
+  std::uint64_t epoch = 0;
+  [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept { return {epoch, index}; }
+};
+}  // namespace detail
 
-  take_order(order_input in, std::uint64_t count)
-      : size_(std::min(in.size, count)), places_(std::move(in.places)) {
+/// The order of `take(n)`: the first positions of every epoch.
+class take_order : public detail::kept_order<detail::take_bound> {
+ public:
+  take_order(order_input in, std::uint64_t count) {
+    size_ = std::min(in.size, count);
+    places_ = std::move(in.places);
     if (!in.starts || size_ == in.size) {
       starts_ = std::move(in.starts);
       return;
@@ -33,19 +36,10 @@ class take_order {
     starts_ = std::move(cut);
   }
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
-  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept { return {epoch}; }
-  [[nodiscard]] position_range reach(position_range after) const noexcept { return after; }
   [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
     if (upstream.index >= size_) return std::nullopt;
     return upstream;
   }
-
- private:
-  std::uint64_t size_;
-  shared<const std::vector<std::uint64_t>> starts_;
-  shared<const source_places> places_;
 };
 
 /// The stage `take(n)`.

@@ -12,23 +12,24 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// A number for each source of a `mix`.
-class source_numbers {
+/// Something for each source of a `mix`.
+template <class T>
+class for_each_source {
  public:
-  source_numbers(std::initializer_list<double> each) : values_(each) {}
-  explicit source_numbers(std::vector<double> each) : values_(std::move(each)) {}
-  [[nodiscard]] const std::vector<double>& values() const noexcept { return values_; }
+  for_each_source(std::initializer_list<T> each) : values_(each) {}
+  explicit for_each_source(std::vector<T> each) : values_(std::move(each)) {}
+  [[nodiscard]] const std::vector<T>& values() const noexcept { return values_; }
 
  private:
-  std::vector<double> values_;
+  std::vector<T> values_;
 };
 
 }  // namespace detail
 
 /// The weights of the sources: over any long enough stretch, source k gives the fraction weights[k] / sum.
 /// Above 0, in any unit. Decimal fractions (up to 15 digits) are taken as written: 0.7 is 7 / 10.
-struct weights : detail::source_numbers {
-  using source_numbers::source_numbers;
+struct weights : detail::for_each_source<double> {
+  using for_each_source::for_each_source;
 };
 
 /// A knot of a `weight_schedule`: the weights at sample `sample`.
@@ -58,25 +59,20 @@ class weight_schedule {
 
 /// Fractions of an epoch: like `weights`, but every epoch has the same number of samples from each source,
 /// and an epoch has as many samples as the sources together, or as `samples_per_epoch` says.
-struct proportions : detail::source_numbers {
-  using source_numbers::source_numbers;
+struct proportions : detail::for_each_source<double> {
+  using for_each_source::for_each_source;
 };
 
 /// How often an epoch passes through each source: 2 gives each sample twice, 0.5 gives each sample every
 /// other epoch. What one epoch leaves out, the next epoch gives.
-struct repeats : detail::source_numbers {
-  using source_numbers::source_numbers;
+struct repeats : detail::for_each_source<double> {
+  using for_each_source::for_each_source;
 };
 
 /// How many samples of each source an epoch has. What one epoch leaves out, the next epoch gives.
-class choose {
- public:
-  choose(std::initializer_list<std::uint64_t> each) : counts_(each) {}
-  explicit choose(std::vector<std::uint64_t> each) : counts_(std::move(each)) {}
-  [[nodiscard]] const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
-
- private:
-  std::vector<std::uint64_t> counts_;
+struct choose : detail::for_each_source<std::uint64_t> {
+  using for_each_source::for_each_source;
+  [[nodiscard]] const std::vector<std::uint64_t>& counts() const noexcept { return values(); }
 };
 
 /// When an epoch of `weights` or of a `weight_schedule` ends.

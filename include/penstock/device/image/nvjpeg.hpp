@@ -13,8 +13,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct nvjpeg_wants_files {
-  using penstock_mistake = about_element_tag;
+struct nvjpeg_wants_files : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(

@@ -48,4 +48,29 @@ inline void check_finite(const order_input& in, std::string_view stage) {
   }
 }
 
+/// The base of orders that keep some positions, the same ones in every epoch, in their original order. `Bound`
+/// is such an order bound to its member `epoch`.
+template <class Bound>
+class kept_order {
+ public:
+  using bound = Bound;
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept {
+    bound made = made_;
+    made.epoch = epoch;
+    return made;
+  }
+  [[nodiscard]] position_range reach(position_range after) const noexcept {
+    return {bind(after.first.epoch)(after.first.index), bind(after.last.epoch)(after.last.index)};
+  }
+
+ protected:
+  bound made_{};
+  std::uint64_t size_ = 0;
+  shared<const std::vector<std::uint64_t>> starts_;
+  shared<const source_places> places_;
+};
+
 }  // namespace penstock::inline v0_1::detail
