@@ -42,41 +42,38 @@ inline constexpr std::size_t blur_block = 32;
 
 template <byte_image I>
 class blurred_image : public image_over<blurred_image<I>, I> {
-  using base = image_over<blurred_image, I>;
-  using base::image_, base::scratch_;
-
  public:
-  using base::channels;
-  using typename base::view_type;
+  using typename blurred_image::image_expression::view_type;
 
   blurred_image(const I& image, std::uint32_t kernel, double sigma, image_scratch& scratch)
-      : base(image, scratch), kernel_(kernel) {
+      : blurred_image::image_over(image, scratch), kernel_(kernel) {
     fill_bell(room_for<std::int16_t>(scratch.tables, kernel), kernel, sigma);
   }
 
   [[nodiscard]] view_type read(const image_part& part) const {
-    const image_size all = image_.size();
+    const image_size all = this->image_.size();
     const std::uint32_t half_kernel = kernel_ / 2;
     const image_part wide = with_margin(part, all, half_kernel);
-    const view_type from = image_.read(wide);
-    const auto* const weights = reinterpret_cast<const std::int16_t*>(scratch_->tables.data());
+    const view_type from = this->image_.read(wide);
+    const auto* const weights = reinterpret_cast<const std::int16_t*>(this->scratch_->tables.data());
 
-    const std::size_t blocks = (part.width * channels + blur_block - 1) / blur_block;
-    const std::size_t row = blocks * blur_block, padded = row + (kernel_ - 1) * channels;
+    const std::size_t blocks = (part.width * I::channels + blur_block - 1) / blur_block;
+    const std::size_t row = blocks * blur_block, padded = row + (kernel_ - 1) * I::channels;
     // Kept: a row with its margins, all rows blurred along the row, pointers to those under the kernel.
     const std::size_t values = padded + row * wide.height;
     const std::size_t before = (values * sizeof(std::int16_t) + 15) / 16 * 16;
-    std::byte* const work = room_for<std::byte>(scratch_->work, before + kernel_ * sizeof(std::int16_t*));
+    std::byte* const work =
+        room_for<std::byte>(this->scratch_->work, before + kernel_ * sizeof(std::int16_t*));
     auto* const line = reinterpret_cast<std::int16_t*>(work);
     std::int16_t* const blurred = line + padded;
     auto* const under = reinterpret_cast<const std::int16_t**>(work + before);
     std::fill_n(line, padded, std::int16_t{0});
     for (std::size_t y = 0; y < wide.height; ++y) {
       fill_line(line, from.row(y), part, wide, all.width, half_kernel);
-      blur_row(line, blurred + y * row, blocks, channels, weights, kernel_);
+      blur_row(line, blurred + y * row, blocks, I::channels, weights, kernel_);
     }
 
-    std::uint8_t* const to = room_for<std::uint8_t>(scratch_->pixels, row * part.height);
+    std::uint8_t* const to = room_for<std::uint8_t>(this->scratch_->pixels, row * part.height);
     for (std::size_t y = 0; y < part.height; ++y) {
       for (std::size_t k = 0; k < kernel_; ++k) {
         const std::int64_t at = std::int64_t{part.y} + static_cast<std::int64_t>(y + k) - half_kernel;
@@ -84,7 +81,7 @@ class blurred_image : public image_over<blurred_image<I>, I> {
       }
       std::uint8_t* const out = to + y * row;
       blur_column(under, out, blocks, weights, kernel_);
-      if constexpr (channels == 4) {
+      if constexpr (I::channels == 4) {
         const std::uint8_t* const own = from.at(part.x - wide.x, part.y - wide.y + y);
         for (std::size_t x = 0; x < part.width; ++x) out[4 * x + 3] = own[4 * x + 3];
       }
@@ -100,11 +97,11 @@ class blurred_image : public image_over<blurred_image<I>, I> {
     const std::int64_t first = std::int64_t{part.x} - half_kernel;
     const auto copy = [&](std::size_t i) {
       const std::size_t x = mirrored(first + static_cast<std::int64_t>(i), width) - wide.x;
-      for (std::size_t c = 0; c < channels; ++c) line[i * channels + c] = from[x * channels + c];
+      for (std::size_t c = 0; c < I::channels; ++c) line[i * I::channels + c] = from[x * I::channels + c];
     };
     const auto left = static_cast<std::size_t>(std::int64_t{wide.x} - first);
     for (std::size_t i = 0; i < left; ++i) copy(i);
-    for (std::size_t i = 0; i < wide.width * channels; ++i) line[left * channels + i] = from[i];
+    for (std::size_t i = 0; i < wide.width * I::channels; ++i) line[left * I::channels + i] = from[i];
     for (std::size_t i = left + wide.width; i < count; ++i) copy(i);
   }
 
@@ -113,38 +110,34 @@ class blurred_image : public image_over<blurred_image<I>, I> {
 
 template <byte_image I>
 class sharpened_image : public image_over<sharpened_image<I>, I> {
-  using base = image_over<sharpened_image, I>;
-  using base::image_, base::scratch_;
-
  public:
-  using base::channels;
-  using typename base::view_type;
+  using typename sharpened_image::image_expression::view_type;
 
   sharpened_image(const I& image, double factor, image_scratch& scratch, bool changes)
-      : base(image, scratch), factor_(factor), changes_(changes) {}
+      : sharpened_image::image_over(image, scratch), factor_(factor), changes_(changes) {}
 
   [[nodiscard]] view_type read(const image_part& part) const {
-    const image_size all = image_.size();
-    if (!changes_ || all.width <= 2 || all.height <= 2) return image_.read(part);
+    const image_size all = this->image_.size();
+    if (!changes_ || all.width <= 2 || all.height <= 2) return this->image_.read(part);
     const image_part wide = with_margin(part, all, 1);
-    const view_type from = image_.read(wide);
-    float* const products = room_for<float>(scratch_->tables, 512);
+    const view_type from = this->image_.read(wide);
+    float* const products = room_for<float>(this->scratch_->tables, 512);
     fill_products(products, static_cast<float>(factor_));
     fill_products(products + 256, static_cast<float>(1.0 - factor_));
-    const std::size_t row = part.width * channels;
-    std::uint8_t* const to = room_for<std::uint8_t>(scratch_->pixels, row * part.height);
+    const std::size_t row = part.width * I::channels;
+    std::uint8_t* const to = room_for<std::uint8_t>(this->scratch_->pixels, row * part.height);
     for (std::uint32_t y = 0; y < part.height; ++y)
       for (std::uint32_t x = 0; x < part.width; ++x) {
         const std::uint32_t image_x = part.x + x, image_y = part.y + y;
         const bool edge =
             image_x == 0 || image_y == 0 || image_x + 1 == all.width || image_y + 1 == all.height;
         const std::uint8_t* const own = from.at(image_x - wide.x, image_y - wide.y);
-        std::uint8_t* const out = to + y * row + x * channels;
-        for (std::size_t c = 0; c < colours_of<channels>; ++c) {
+        std::uint8_t* const out = to + y * row + x * I::channels;
+        for (std::size_t c = 0; c < colours_of<I::channels>; ++c) {
           const std::uint8_t soft = edge ? own[c] : softened(own + c, from.pitch());
           out[c] = to_byte(products[own[c]] + products[256 + soft]);
         }
-        if constexpr (channels == 4) out[3] = own[3];
+        if constexpr (I::channels == 4) out[3] = own[3];
       }
     return {to, part.size()};
   }
@@ -157,8 +150,8 @@ class sharpened_image : public image_over<sharpened_image<I>, I> {
     const std::uint8_t* const above = value - pitch;
     const std::uint8_t* const below = value + pitch;
     for (const std::uint8_t* const row : {above, below})
-      sum += unsigned{*(row - channels)} + *row + *(row + channels);
-    sum += unsigned{*(value - channels)} + *(value + channels);
+      sum += unsigned{*(row - I::channels)} + *row + *(row + I::channels);
+    sum += unsigned{*(value - I::channels)} + *(value + I::channels);
     return static_cast<std::uint8_t>((2 * sum + 13) / 26);
   }
 

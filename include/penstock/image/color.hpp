@@ -138,22 +138,19 @@ struct color_steps {
 
 template <byte_image I>
 class jittered_image : public image_over<jittered_image<I>, I> {
-  using base = image_over<jittered_image, I>;
-  using base::image_, base::scratch_;
-
  public:
-  using base::channels;
-  using typename base::view_type;
+  using typename jittered_image::image_expression::view_type;
 
   jittered_image(const I& image, const color_steps& steps, image_scratch& scratch)
-      : base(image, scratch), steps_(steps) {}
+      : jittered_image::image_over(image, scratch), steps_(steps) {}
 
   [[nodiscard]] view_type read(const image_part& part) const {
-    if (steps_.count == 0) return image_.read(part);
+    if (steps_.count == 0) return this->image_.read(part);
     bool all = false;  // contrast needs the mean of the whole image
     for (std::size_t i = 0; i < steps_.count; ++i) all = all || steps_.all[i].kind == color_step::contrast;
-    const view_type from = image_.read(all ? whole_of(image_.size()) : part);
-    std::uint8_t* const to = room_for<std::uint8_t>(scratch_->pixels, from.row_values() * from.height());
+    const view_type from = this->image_.read(all ? whole_of(this->image_.size()) : part);
+    std::uint8_t* const to =
+        room_for<std::uint8_t>(this->scratch_->pixels, from.row_values() * from.height());
     view_type at = from;
     for (std::size_t i = 0; i < steps_.count; ++i) {
       apply(steps_.all[i], at, to);
@@ -169,27 +166,27 @@ class jittered_image : public image_over<jittered_image<I>, I> {
     };
     const std::size_t width = from.width();
     if (step.kind == color_step::brightness || step.kind == color_step::contrast) {
-      std::uint8_t* const table = room_for<std::uint8_t>(scratch_->tables, 256);
+      std::uint8_t* const table = room_for<std::uint8_t>(this->scratch_->tables, 256);
       if (step.kind == color_step::brightness)
         brightness_table{step.factor}(table);
       else
         contrast_table{step.factor}(table, luma_sum(from), std::uint64_t{width} * from.height());
       rows([&](const std::uint8_t* in, std::uint8_t* out) {
         for (std::size_t x = 0; x < width; ++x) {
-          for (std::size_t c = 0; c < colours_of<channels>; ++c)
-            out[x * channels + c] = table[in[x * channels + c]];
-          if constexpr (channels == 4) out[x * channels + 3] = in[x * channels + 3];
+          for (std::size_t c = 0; c < colours_of<I::channels>; ++c)
+            out[x * I::channels + c] = table[in[x * I::channels + c]];
+          if constexpr (I::channels == 4) out[x * I::channels + 3] = in[x * I::channels + 3];
         }
       });
-    } else if constexpr (channels >= 3) {
+    } else if constexpr (I::channels >= 3) {
       if (step.kind == color_step::saturation) {
-        const blend_tables blend = make_blend(*scratch_, step.factor);
+        const blend_tables blend = make_blend(*this->scratch_, step.factor);
         rows([&](const std::uint8_t* in, std::uint8_t* out) {
-          saturate_row<channels>(in, out, width, blend);
+          saturate_row<I::channels>(in, out, width, blend);
         });
       } else {
         const auto by = static_cast<float>(step.factor);
-        rows([&](const std::uint8_t* in, std::uint8_t* out) { hue_row<channels>(in, out, width, by); });
+        rows([&](const std::uint8_t* in, std::uint8_t* out) { hue_row<I::channels>(in, out, width, by); });
       }
     }
   }

@@ -8,25 +8,22 @@ namespace penstock::inline v0_1 {
 /// A rectangle of a lazy image. Reads and draws that rectangle of the inner image: costs nothing by itself.
 template <lazy_image I>
 class cropped : public image_over<cropped<I>, I> {
-  using base = image_over<cropped, I>;
-  using base::image_;
-
  public:
   /// `part` lies within the image.
   cropped(I image, const image_part& part, image_scratch& scratch)
-      : base(std::move(image), scratch), part_(part) {}
+      : cropped::image_over(std::move(image), scratch), part_(part) {}
 
   [[nodiscard]] image_size size() const noexcept { return part_.size(); }
   [[nodiscard]] pixel_view<typename I::value_type, I::channels> read(const image_part& part) const {
-    return image_.read(shifted(part));
+    return this->image_.read(shifted(part));
   }
   void draw(const image_part& part, const destination<typename I::value_type>& into) const {
-    image_.draw(shifted(part), into);
+    this->image_.draw(shifted(part), into);
   }
   [[nodiscard]] unsigned max_halvings() const
     requires halvable_image<I>
   {
-    return image_.max_halvings();
+    return this->image_.max_halvings();
   }
   /// The rectangle may end within pixels of the smaller image, which then are all there.
   [[nodiscard]] cropped halved(unsigned times, real_part& where) const
@@ -35,7 +32,7 @@ class cropped : public image_over<cropped<I>, I> {
     real_part all{static_cast<double>(part_.x), static_cast<double>(part_.y),
                   static_cast<double>(part_.width), static_cast<double>(part_.height)};
     const double x = where.x, y = where.y;
-    I smaller = image_.halved(times, all);
+    I smaller = this->image_.halved(times, all);
     const double scale = 1.0 / (1u << times);
     const auto first = [](double at) { return static_cast<std::uint32_t>(at); };
     const auto last = [](double at, std::uint32_t maximum) {

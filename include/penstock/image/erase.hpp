@@ -94,30 +94,27 @@ template <class T, std::size_t Channels>
 /// An image of which a rectangle is painted over; made by `erase` and `random_erasing`.
 template <lazy_image I>
 class erased_image : public image_over<erased_image<I>, I> {
-  using base = image_over<erased_image, I>;
-  using base::image_;
-
  public:
-  using typename base::value_type;
-  using typename base::view_type;
+  using value_type = typename I::value_type;
+  using typename erased_image::image_expression::view_type;
 
   erased_image(I image, const detail::painted_box<value_type, I::channels>& painted, image_scratch& memory)
-      : base(std::move(image), memory), painted_(painted) {}
+      : erased_image::image_over(std::move(image), memory), painted_(painted) {}
 
   /// The rectangle that is painted; empty if there is none.
   [[nodiscard]] image_part box() const noexcept { return painted_.box; }
   [[nodiscard]] view_type read(const image_part& part) const {
-    const view_type pixels = image_.read(part);
+    const view_type pixels = this->image_.read(part);
     if (detail::common_part(part, painted_.box).width == 0) return pixels;
     value_type* const own =
         room_for<value_type>(this->memory().pixels, std::size_t{part.width} * part.height * I::channels);
-    const destination<value_type> into = base::dense_destination(own, part);
+    const destination<value_type> into = this->dense_destination(own, part);
     copy_pixels(pixels, into);
     painted_.paint(part, own, into.strides());
     return {own, part.size()};
   }
   void draw(const image_part& part, const destination<value_type>& into) const {
-    image_.draw(part, into);
+    this->image_.draw(part, into);
     painted_.paint(part, into.data(), into.strides());
   }
 

@@ -38,38 +38,35 @@ void reverse_pixels(const T* from, std::size_t pixels, T* out) noexcept {
 /// and written in the other order to its destination.
 template <lazy_image I>
 class mirrored : public image_over<mirrored<I>, I> {
-  using base = image_over<mirrored, I>;
-  using base::image_;
-
  public:
-  using typename base::value_type;
-  using typename base::view_type;
+  using value_type = typename I::value_type;
 
-  mirrored(I image, mirroring how, image_scratch& scratch) : base(std::move(image), scratch), how_(how) {}
+  mirrored(I image, mirroring how, image_scratch& scratch)
+      : mirrored::image_over(std::move(image), scratch), how_(how) {}
 
-  [[nodiscard]] view_type read(const image_part& part) const {
-    if (how_ == mirroring::none) return image_.read(part);
+  [[nodiscard]] typename mirrored::view_type read(const image_part& part) const {
+    if (how_ == mirroring::none) return this->image_.read(part);
     return this->drawn(part);
   }
 
   void draw(const image_part& part, const destination<value_type>& into) const {
     if (part.width == 0 || part.height == 0) return;
-    if (how_ == mirroring::none) return image_.draw(part, into);
+    if (how_ == mirroring::none) return this->image_.draw(part, into);
     element_strides strides = into.strides();
-    const image_size size = image_.size();
+    const image_size size = this->image_.size();
     image_part inner = part;
     if (how_ == mirroring::vertical) {
       inner.y = size.height - part.y - part.height;
       value_type* const last = into.data() + std::int64_t{part.height - 1} * strides[0];
       strides[0] = -strides[0];
-      return image_.draw(inner, destination<value_type>(last, into.shape(), strides, into.space()));
+      return this->image_.draw(inner, destination<value_type>(last, into.shape(), strides, into.space()));
     }
     inner.x = size.width - part.x - part.width;
-    if constexpr (requires { image_.draw_mirrored(inner, into); }) {
-      if (image_.mirrors()) return image_.draw_mirrored(inner, into);
+    if constexpr (requires { this->image_.draw_mirrored(inner, into); }) {
+      if (this->image_.mirrors()) return this->image_.draw_mirrored(inner, into);
     }
-    const auto pixels = image_.read(inner);
-    if (base::interleaved(into)) {
+    const auto pixels = this->image_.read(inner);
+    if (this->interleaved(into)) {
       for (std::uint32_t y = 0; y < part.height; ++y)
         detail::reverse_pixels<value_type, I::channels>(pixels.row(y), part.width,
                                                         into.data() + std::int64_t{y} * strides[0]);

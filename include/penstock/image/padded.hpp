@@ -146,21 +146,17 @@ void fill_pixels(const std::array<T, Channels>& pixel, const destination<T>& int
 /// lies in it when it is drawn, straight to its destination, with `padding_mode::constant`.
 template <lazy_image I>
 class padded : public image_over<padded<I>, I> {
-  using base = image_over<padded, I>;
-  using base::image_, base::scratch_;
-
  public:
-  using typename base::value_type;
-  using typename base::view_type;
+  using value_type = typename I::value_type;
 
   /// (x, y) is the rectangle's upper left corner in the image's plane.
   padded(I image, std::int64_t x, std::int64_t y, const image_size& size, const pixel_fill& fill,
          padding_mode mode, image_scratch& scratch)
-      : base(std::move(image), scratch),
+      : padded::image_over(std::move(image), scratch),
         x_(x),
         y_(y),
         size_(size),
-        inner_(image_.size()),
+        inner_(this->image_.size()),
         fill_(fill.as<value_type, I::channels>()),
         mode_(mode) {
     if (mode != padding_mode::constant && (inner_.width == 0 || inner_.height == 0) && size.width != 0 &&
@@ -171,14 +167,14 @@ class padded : public image_over<padded<I>, I> {
 
   [[nodiscard]] image_size size() const noexcept { return size_; }
 
-  [[nodiscard]] view_type read(const image_part& part) const {
-    if (within(part)) return image_.read(shifted(part));
+  [[nodiscard]] typename padded::view_type read(const image_part& part) const {
+    if (within(part)) return this->image_.read(shifted(part));
     return this->drawn(part);
   }
 
   void draw(const image_part& part, const destination<value_type>& into) const {
     if (part.width == 0 || part.height == 0) return;
-    if (within(part)) return image_.draw(shifted(part), into);
+    if (within(part)) return this->image_.draw(shifted(part), into);
     if (mode_ == padding_mode::constant)
       draw_filled(part, into);
     else
@@ -214,7 +210,8 @@ class padded : public image_over<padded<I>, I> {
     fill(right, top, part.width, bottom);
     fill(0, bottom, part.width, part.height);
     const image_part here{left, top, right - left, bottom - top};
-    image_.draw(shifted({part.x + left, part.y + top, here.width, here.height}), detail::part_of(into, here));
+    this->image_.draw(shifted({part.x + left, part.y + top, here.width, here.height}),
+                      detail::part_of(into, here));
   }
 
   /// The indexes that stand for `count` ones from `first` on; and their least one and the end.
@@ -231,11 +228,11 @@ class padded : public image_over<padded<I>, I> {
 
   void draw_repeated(const image_part& part, const destination<value_type>& into) const {
     std::uint32_t* const columns =
-        room_for<std::uint32_t>(scratch_->tables, std::size_t{part.width} + part.height);
+        room_for<std::uint32_t>(this->scratch_->tables, std::size_t{part.width} + part.height);
     std::uint32_t* const rows = columns + part.width;
     const auto [left, right] = indexes(columns, x_ + part.x, part.width, inner_.width);
     const auto [top, bottom] = indexes(rows, y_ + part.y, part.height, inner_.height);
-    const auto pixels = image_.read({left, top, right - left, bottom - top});
+    const auto pixels = this->image_.read({left, top, right - left, bottom - top});
     const element_strides strides = into.strides();
     for (std::uint32_t y = 0; y < part.height; ++y) {
       const value_type* const input = pixels.row(rows[y] - top);

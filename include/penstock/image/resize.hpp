@@ -24,24 +24,21 @@ struct resize_options {
 /// rectangle, to fractions of a pixel.
 template <byte_image I>
 class resized : public image_over<resized<I>, I> {
-  using base = image_over<resized, I>;
-  using base::image_, base::scratch_;
-
  public:
   /// `image` must have pixels, and `to` no side of 0.
   resized(I image, const image_size& to, interpolation how, bool antialias, image_scratch& scratch)
-      : base(std::move(image), scratch), how_{image_.size(), to, how, antialias} {
+      : resized::image_over(std::move(image), scratch), how_{this->image_.size(), to, how, antialias} {
     if constexpr (halvable_image<I>) halve();
   }
 
   [[nodiscard]] image_size size() const noexcept { return how_.to; }
   [[nodiscard]] pixel_view<std::uint8_t, I::channels> read(const image_part& part) const {
-    if (how_.same()) return image_.read(part);
+    if (how_.same()) return this->image_.read(part);
     return this->drawn(part);
   }
   void draw(const image_part& part, const destination<std::uint8_t>& into) const {
-    if (how_.same()) return image_.draw(part, into);
-    resample(image_, how_, part, *scratch_, into);
+    if (how_.same()) return this->image_.draw(part, into);
+    resample(this->image_, how_, part, *this->scratch_, into);
   }
   /// Whether `draw_mirrored` is faster than a mirror behind this image: it costs nothing if columns are
   /// resampled anyway.
@@ -50,13 +47,13 @@ class resized : public image_over<resized<I>, I> {
   void draw_mirrored(const image_part& part, const destination<std::uint8_t>& into) const {
     resampling how = how_;
     how.mirrored = true;
-    resample(image_, how, part, *scratch_, into);
+    resample(this->image_, how, part, *this->scratch_, into);
   }
 
  private:
   /// Takes a smaller source, if there is one that is not smaller than the result.
   void halve() {
-    const unsigned maximum = how_.filters_all() ? image_.max_halvings() : 0;
+    const unsigned maximum = how_.filters_all() ? this->image_.max_halvings() : 0;
     unsigned times = 0;
     const image_size whole = how_.from;
     while (times < maximum && whole.width >> (times + 1) >= how_.to.width &&
@@ -64,8 +61,8 @@ class resized : public image_over<resized<I>, I> {
       ++times;
     if (times == 0) return;
     how_.box = {0, 0, static_cast<double>(whole.width), static_cast<double>(whole.height)};
-    image_ = image_.halved(times, how_.box);
-    how_.from = image_.size();
+    this->image_ = this->image_.halved(times, how_.box);
+    how_.from = this->image_.size();
   }
 
   resampling how_;

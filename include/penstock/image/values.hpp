@@ -53,11 +53,7 @@ concept value_image =
 /// Several such operations are one pass: shifts and scales are combined with 53 bits.
 template <value_image I, class Out>
 class converted_image : public image_over<converted_image<I, Out>, I, Out> {
-  using base = image_over<converted_image, I, Out>;
-  using base::image_;
-
  public:
-  using typename base::view_type;
   using inner = I;
   /// In the order in which they are applied.
   struct channel_values {
@@ -65,11 +61,13 @@ class converted_image : public image_over<converted_image<I, Out>, I, Out> {
   };
 
   converted_image(const I& image, const channel_values& values, image_scratch& scratch)
-      : base(image, scratch), values_(values) {}
+      : converted_image::image_over(image, scratch), values_(values) {}
 
-  [[nodiscard]] view_type read(const image_part& part) const { return this->drawn(part); }
+  [[nodiscard]] typename converted_image::view_type read(const image_part& part) const {
+    return this->drawn(part);
+  }
   void draw(const image_part& part, const destination<Out>& into) const {
-    const auto pixels = image_.read(part);
+    const auto pixels = this->image_.read(part);
     const element_strides strides = into.strides();
     detail::channel_map<I::channels> map;
     for (std::size_t c = 0; c < I::channels; ++c) {
@@ -83,7 +81,7 @@ class converted_image : public image_over<converted_image<I, Out>, I, Out> {
                strides, map);
   }
 
-  [[nodiscard]] const I& image() const { return image_; }
+  [[nodiscard]] const I& image() const { return this->image_; }
   [[nodiscard]] const channel_values& values() const { return values_; }
 
  private:

@@ -57,28 +57,24 @@ inline void check_warp(std::string_view function, interpolation how) {
 /// and `affine`. Reads the bounding box of what the part needs, once, and computes row by row.
 template <lazy_image I>
 class warped_image : public image_over<warped_image<I>, I> {
-  using base = image_over<warped_image, I>;
-  using base::image_, base::scratch_;
-
  public:
-  using base::channels;
-  using typename base::value_type;
-  using typename base::view_type;
+  using value_type = typename I::value_type;
+  using typename warped_image::image_expression::view_type;
 
   warped_image(I image, const warp_matrix& matrix, const image_size& size, const warp_options& options,
                image_scratch& memory)
-      : base(std::move(image), memory),
+      : warped_image::image_over(std::move(image), memory),
         matrix_(matrix),
         size_(size),
         bilinear_(options.how == interpolation::bilinear),
-        fill_(options.fill.template as<value_type, channels>()) {}
+        fill_(options.fill.template as<value_type, I::channels>()) {}
 
   [[nodiscard]] image_size size() const { return size_; }
   /// Where pixels come from.
   [[nodiscard]] const warp_matrix& matrix() const noexcept { return matrix_; }
   [[nodiscard]] view_type read(const image_part& part) const {
-    const std::size_t row = std::size_t{part.width} * channels;
-    value_type* const own = room_for<value_type>(scratch_->pixels, row * part.height);
+    const std::size_t row = std::size_t{part.width} * I::channels;
+    value_type* const own = room_for<value_type>(this->scratch_->pixels, row * part.height);
     const source input = source_of(part);
     for (std::uint32_t y = 0; y < part.height; ++y)
       write_row(input, part.x, part.y + y, part.width, own + y * row);
@@ -87,17 +83,17 @@ class warped_image : public image_over<warped_image<I>, I> {
   void draw(const image_part& part, const destination<value_type>& into) const {
     const element_strides strides = into.strides();
     const source input = source_of(part);
-    if (base::interleaved(into)) {
+    if (this->interleaved(into)) {
       for (std::uint32_t y = 0; y < part.height; ++y)
         write_row(input, part.x, part.y + y, part.width, into.data() + std::int64_t{y} * strides[0]);
       return;
     }
-    value_type* const row = room_for<value_type>(scratch_->work, std::size_t{part.width} * channels);
+    value_type* const row = room_for<value_type>(this->scratch_->work, std::size_t{part.width} * I::channels);
     for (std::uint32_t y = 0; y < part.height; ++y) {
       write_row(input, part.x, part.y + y, part.width, row);
       copy_pixels(view_type(row, {part.width, 1}),
                   destination<value_type>(into.data() + std::int64_t{y} * strides[0],
-                                          extents(1, part.width, channels), strides));
+                                          extents(1, part.width, I::channels), strides));
     }
   }
 
@@ -116,36 +112,36 @@ class warped_image : public image_over<warped_image<I>, I> {
   };
 
   [[nodiscard]] source source_of(const image_part& part) const {
-    source input{detail::warp_source(matrix_, image_.size(), size_, part), {}};
-    if (input.part.width != 0) input.pixels = image_.read(input.part);
+    source input{detail::warp_source(matrix_, this->image_.size(), size_, part), {}};
+    if (input.part.width != 0) input.pixels = this->image_.read(input.part);
     return input;
   }
   void write_row(const source& given, std::uint32_t first, std::uint32_t y, std::uint32_t width,
                  value_type* to) const {
     // by value: what is written are bytes, which could otherwise be any of these
     const source input = given;
-    const std::array<value_type, channels> fill = fill_;
+    const std::array<value_type, I::channels> fill = fill_;
     const double a = matrix_.a, d = matrix_.d;
     const bool bilinear = bilinear_;
     if (input.part.width == 0) {
-      for (std::uint32_t x = 0; x < width; ++x, to += channels) std::copy_n(fill.data(), channels, to);
+      for (std::uint32_t x = 0; x < width; ++x, to += I::channels) std::copy_n(fill.data(), I::channels, to);
       return;
     }
-    const image_size below = image_.size();
+    const image_size below = this->image_.size();
     const double across = 0.5 - 0.5 * size_.width, down = y + 0.5 - 0.5 * size_.height;
     const double u0 = matrix_.b * down + matrix_.c + 0.5 * below.width - 0.5;
     const double v0 = matrix_.e * down + matrix_.f + 0.5 * below.height - 0.5;
-    for (std::uint32_t x = 0; x < width; ++x, to += channels) {
+    for (std::uint32_t x = 0; x < width; ++x, to += I::channels) {
       const double offset = first + x + across;
       const double u = a * offset + u0, v = d * offset + v0;
       // not within a pixel of the image; also what is no number
       if (!(u > -1 && v > -1 && u < below.width && v < below.height)) {
-        std::copy_n(fill.data(), channels, to);
+        std::copy_n(fill.data(), I::channels, to);
       } else if (bilinear) {
         blend(input, u, v, to);
       } else {
         const std::int64_t nx = detail::nearest_integer(u), ny = detail::nearest_integer(v);
-        std::copy_n(input.holds(nx, ny) ? input.at(nx, ny) : fill.data(), channels, to);
+        std::copy_n(input.holds(nx, ny) ? input.at(nx, ny) : fill.data(), I::channels, to);
       }
     }
   }
@@ -154,12 +150,12 @@ class warped_image : public image_over<warped_image<I>, I> {
     const std::int64_t x = static_cast<std::int64_t>(u + 1) - 1, y = static_cast<std::int64_t>(v + 1) - 1;
     const float right = static_cast<float>(u - static_cast<double>(x)), left = 1 - right;
     const float low = static_cast<float>(v - static_cast<double>(y)), high = 1 - low;
-    std::array<float, channels> sum{};
+    std::array<float, I::channels> sum{};
     float inside = 0;
     const auto add = [&](std::int64_t px, std::int64_t py, float weight) {
       if (!input.holds(px, py)) return;
       const value_type* const pixel = input.at(px, py);
-      for (std::size_t c = 0; c < channels; ++c) sum[c] += static_cast<float>(pixel[c]) * weight;
+      for (std::size_t c = 0; c < I::channels; ++c) sum[c] += static_cast<float>(pixel[c]) * weight;
       inside += weight;
     };
     if (input.holds(x, y) && input.holds(x + 1, y + 1)) [[likely]] {
@@ -168,22 +164,22 @@ class warped_image : public image_over<warped_image<I>, I> {
       if constexpr (sizeof(value_type) == 1 && std::is_integral_v<value_type>) {
         // weights in 2048ths: exact to an eighth of a level
         const int wx = static_cast<int>(right * 2048 + 0.5f), wy = static_cast<int>(low * 2048 + 0.5f);
-        for (std::size_t c = 0; c < channels; ++c) {
-          const int top = above[c] * (2048 - wx) + above[channels + c] * wx;
-          const int bottom = under[c] * (2048 - wx) + under[channels + c] * wx;
+        for (std::size_t c = 0; c < I::channels; ++c) {
+          const int top = above[c] * (2048 - wx) + above[I::channels + c] * wx;
+          const int bottom = under[c] * (2048 - wx) + under[I::channels + c] * wx;
           to[c] = static_cast<value_type>((top * (2048 - wy) + bottom * wy + (1 << 21)) >> 22);
         }
         return;
       }
       const float w0 = left * high, w1 = right * high, w2 = left * low, w3 = right * low;
-      for (std::size_t c = 0; c < channels; ++c)
-        to[c] = rounded(static_cast<float>(above[c]) * w0 + static_cast<float>(above[channels + c]) * w1 +
-                        static_cast<float>(under[c]) * w2 + static_cast<float>(under[channels + c]) * w3);
+      for (std::size_t c = 0; c < I::channels; ++c)
+        to[c] = rounded(static_cast<float>(above[c]) * w0 + static_cast<float>(above[I::channels + c]) * w1 +
+                        static_cast<float>(under[c]) * w2 + static_cast<float>(under[I::channels + c]) * w3);
       return;
     }
     add(x, y, left * high), add(x + 1, y, right * high);
     add(x, y + 1, left * low), add(x + 1, y + 1, right * low);
-    for (std::size_t c = 0; c < channels; ++c)
+    for (std::size_t c = 0; c < I::channels; ++c)
       to[c] = rounded(sum[c] * inside + (1 - inside) * static_cast<float>(fill_[c]));
   }
   [[nodiscard]] static value_type rounded(float x) noexcept {
@@ -196,7 +192,7 @@ class warped_image : public image_over<warped_image<I>, I> {
   warp_matrix matrix_;
   image_size size_;
   bool bilinear_;
-  std::array<value_type, channels> fill_;
+  std::array<value_type, I::channels> fill_;
 };
 
 /// Takes the pixels of an image from elsewhere; made by `warp`.

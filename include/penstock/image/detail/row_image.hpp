@@ -17,33 +17,31 @@ namespace penstock::inline v0_1::detail {
 /// With `changes` false it is the other image.
 template <class Self, byte_image I, std::size_t Out = I::channels>
 class row_image : public image_over<Self, I, std::uint8_t, Out> {
-  using base = image_over<Self, I, std::uint8_t, Out>;
-  using base::image_, base::scratch_;
-
  public:
-  using typename base::view_type;
+  using typename row_image::image_expression::view_type;
 
-  row_image(const I& image, image_scratch& scratch, bool changes) : base(image, scratch), changes_(changes) {}
+  row_image(const I& image, image_scratch& scratch, bool changes)
+      : row_image::image_over(image, scratch), changes_(changes) {}
 
   [[nodiscard]] view_type read(const image_part& part) const {
     if constexpr (Out == I::channels) {
-      if (!changes_) return image_.read(part);
+      if (!changes_) return this->image_.read(part);
     }
     const auto pixels = seen(part);
     const std::size_t row = part.width * Out;
-    std::uint8_t* const to = room_for<std::uint8_t>(scratch_->pixels, row * part.height);
+    std::uint8_t* const to = room_for<std::uint8_t>(this->scratch_->pixels, row * part.height);
     for (std::size_t y = 0; y < part.height; ++y) self().write_row(pixels.row(y), to + y * row, part.width);
     return {to, part.size()};
   }
   void draw(const image_part& part, const destination<std::uint8_t>& into) const {
     if constexpr (Out == I::channels) {
-      if (!changes_) return image_.draw(part, into);
+      if (!changes_) return this->image_.draw(part, into);
     }
     const auto pixels = seen(part);
     const element_strides strides = into.strides();
-    const bool interleaved = base::interleaved(into);
+    const bool interleaved = this->interleaved(into);
     std::uint8_t* const row =
-        interleaved ? nullptr : room_for<std::uint8_t>(scratch_->pixels, part.width * Out);
+        interleaved ? nullptr : room_for<std::uint8_t>(this->scratch_->pixels, part.width * Out);
     for (std::size_t y = 0; y < part.height; ++y) {
       std::uint8_t* const to = into.data() + static_cast<std::int64_t>(y) * strides[0];
       self().write_row(pixels.row(y), interleaved ? to : row, part.width);
@@ -60,8 +58,8 @@ class row_image : public image_over<Self, I, std::uint8_t, Out> {
  private:
   [[nodiscard]] const Self& self() const { return static_cast<const Self&>(*this); }
   [[nodiscard]] auto seen(const image_part& part) const {
-    if (!self().needs_all()) return image_.read(part);
-    const auto all = image_.read(whole_of(image_.size()));
+    if (!self().needs_all()) return this->image_.read(part);
+    const auto all = this->image_.read(whole_of(this->image_.size()));
     self().look_at(all);
     return all.part(part);
   }
