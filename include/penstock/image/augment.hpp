@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/any_count.hpp>
 #include <penstock/image/blur.hpp>
 #include <penstock/image/color.hpp>
 #include <penstock/image/warp.hpp>

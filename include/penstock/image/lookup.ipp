@@ -60,10 +60,6 @@ PENSTOCK_INLINE void equalize_table::operator()(std::uint8_t* table, const std::
   }
 }
 
-}  // namespace detail
-
-namespace detail {
-
 /// The operation with this probability, if it is one.
 template <class Table>
 [[nodiscard]] random_lookup_operation<Table> sometimes(const Table& table, const char* operation, double p) {

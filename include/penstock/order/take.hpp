@@ -2,7 +2,6 @@
 #pragma once
 
 #include <penstock/core/any_count.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/order/detail/places.hpp>
 
 #include <algorithm>

@@ -10,8 +10,7 @@
 
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Memory for values that cannot be shown where they lie.
 class arrow_room {
@@ -76,8 +75,7 @@ struct arrow_array_place {
                                                 std::uint64_t wanted);
 [[noreturn, gnu::cold]] void no_arrow_column(std::string_view codec);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/codec/detail/arrow_values.ipp>

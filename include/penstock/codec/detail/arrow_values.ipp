@@ -5,8 +5,7 @@
 
 #include <cstring>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE void null_arrow_value(const arrow_type& type) {
   throw error(
@@ -184,5 +183,4 @@ PENSTOCK_INLINE arrow_array_place find_arrow_array(const arrow_cell& cell, arrow
   return found;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

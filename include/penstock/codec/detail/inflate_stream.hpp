@@ -15,8 +15,7 @@
 #include <memory>
 #include <new>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A gzip file, whose members are read one after another, or a zlib stream, in pieces; see `unpacker`.
 template <bool Gzip>
@@ -80,5 +79,4 @@ class inflate_stream {
   bool first_ = true;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

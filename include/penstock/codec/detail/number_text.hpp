@@ -7,8 +7,7 @@
 #include <charconv>
 #include <system_error>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A number's text without surrounding white space and without one leading '+', which `std::from_chars`
 /// does not accept.
@@ -46,5 +45,4 @@ template <class T, class Refuse>
   no_number(bytes, expected);
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

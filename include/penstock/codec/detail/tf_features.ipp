@@ -9,8 +9,7 @@
 #include <bit>
 #include <cstring>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 // One field of a message of protocol buffers: a number, or the bytes of a text, a message or packed values.
 struct proto_field {
@@ -282,5 +281,4 @@ PENSTOCK_INLINE void tf_value_out_of_range(std::string_view name) {
   throw error(errc::format, {"a value of the feature '", name, "' is out of the range of its type"});
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

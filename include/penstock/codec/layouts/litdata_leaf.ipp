@@ -12,8 +12,7 @@
 #include <system_error>
 
 // Source: litdata, constants.py and streaming/serializers.py.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 struct litdata_type {
   std::string_view name;
@@ -136,5 +135,4 @@ PENSTOCK_INLINE litdata_place find_litdata_array(bytes_view bytes, const litdata
   return *found;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

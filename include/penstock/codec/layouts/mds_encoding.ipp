@@ -12,8 +12,7 @@
 #include <system_error>
 
 // Source: mosaicml-streaming, streaming/base/format/mds/encodings.py.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 struct mds_number_type {
   std::string_view name;
@@ -259,5 +258,4 @@ PENSTOCK_INLINE void check_pil_encoding(std::string_view encoding) {
     throw error(errc::format, {"the column is of encoding '", encoding, "', not 'pil'"});
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -9,8 +9,7 @@
 
 #include <algorithm>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 namespace zips {
 
@@ -215,5 +214,4 @@ PENSTOCK_INLINE zip_entry zip_archive::placed(zip_entry e) const {
   return e;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -7,9 +7,7 @@
 
 #include <span>
 
-namespace penstock::inline v0_1 {
-
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 class numpy_generator;
 
@@ -63,9 +61,7 @@ class mosaic_draw {
   std::vector<std::uint64_t> first_{0}, choose_;
 };
 
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/order/compat/detail/mosaic_draw.ipp>
