@@ -69,7 +69,7 @@ struct cuda {
   static const pin_and_copy_stage<cuda> pin_and_copy;
 
   class session;
-  [[nodiscard]] session connect() const { return session(*this); }
+  [[nodiscard]] session connect() const;
   [[nodiscard]] std::string describe() const {
     const std::string_view who = wait == cuda_wait::host ? "the host waits" : "the stream waits";
     const std::string_view near = numa == cuda_numa::off      ? ""
@@ -317,6 +317,8 @@ class cuda::session {
 };
 
 inline constexpr pin_and_copy_stage<cuda> cuda::pin_and_copy{};
+
+inline cuda::session cuda::connect() const { return session(*this); }
 
 static_assert(device<cuda>, "a GPU of CUDA is a device");
 
