@@ -4,8 +4,7 @@
 // architectures for which those are not installed. The bytes are written by hand from the formats'
 // specifications.
 
-#include <penstock/codec/detail/lz4_frames.hpp>
-#include <penstock/codec/detail/zstd_frames.hpp>
+#include <penstock/codec/detail/packed_frames.hpp>
 #include <penstock/core/error.hpp>
 
 #include "support/catch.hpp"
@@ -64,7 +63,7 @@ TEST_CASE("codec/frame_headers: a zstd frame gives its size in one, two, four or
       {octets({0x28, 0xb5, 0x2f, 0xfd, 0xc3, 0x58, 0, 0, 0, 0, 0xe8, 0x03, 0, 0, 0, 0, 0, 0}), 1000}};
   for (const example& e : examples) {
     const std::string packed = e.head + zstd_block(size);
-    const detail::zstd_extent extent = detail::zstd_frame_walk(bytes_of(packed)).run();
+    const detail::frames_extent extent = detail::zstd_frame_walk(bytes_of(packed)).run();
     CHECK(extent.known);
     CHECK(extent.content == e.content);
     CHECK(extent.bound == size);

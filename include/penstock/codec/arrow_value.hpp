@@ -1,33 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/codec/concepts.hpp>
 #include <penstock/codec/detail/arrow_forms.hpp>
-#include <penstock/codec/detail/arrow_values.hpp>
 #include <penstock/codec/npy.hpp>
-#include <penstock/codec/tf_example.hpp>
-#include <penstock/core/arrow_column.hpp>
-#include <penstock/core/arrow_type.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/contiguous_values.hpp>
-#include <penstock/core/half.hpp>
 #include <penstock/core/mistake.hpp>
-#include <penstock/core/tensor.hpp>
-#include <penstock/core/to_size.hpp>
-
-#include <algorithm>
-#include <array>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

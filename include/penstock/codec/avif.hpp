@@ -5,27 +5,12 @@
 #error "penstock/codec/avif.hpp needs libavif: link penstock::avif"
 #endif
 
-#include <penstock/codec/concepts.hpp>
-#include <penstock/codec/detail/damage_count.hpp>
-#include <penstock/codec/detail/luma.hpp>
-#include <penstock/codec/detail/naming_codec.hpp>
-#include <penstock/codec/detail/turned_image.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/image/image_limits.hpp>
-#include <penstock/image/lazy_image.hpp>
-#include <penstock/image/orientation.hpp>
-#include <penstock/image/pixels.hpp>
+#include <penstock/codec/detail/stored_image.hpp>
 
 #include <avif/avif.h>
 
-#include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <new>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 
@@ -101,7 +86,7 @@ class avif_reader {
       case AVIF_RESULT_OUT_OF_MEMORY:
         throw std::bad_alloc();
       case AVIF_RESULT_TRUNCATED_DATA:
-        throw error(errc::format, "the avif image is truncated: it ends before its last pixel");
+        refuse_truncated("avif");
       case AVIF_RESULT_NO_CODEC_AVAILABLE:
         throw error(errc::argument,
                     "libavif was built without a decoder of AV1; it needs dav1d, libgav1 or libaom");
@@ -118,57 +103,39 @@ class avif_reader {
 /// The per-worker memory of `avif`: pixels. libavif's own memory cannot be kept.
 class avif_scratch : public detail::damage_count {
  public:
+  static constexpr std::string_view codec = "avif";
+  using job_type = detail::image_job;
+
   image_scratch image;
 
   /// Decodes the image, and returns a part of it.
-  template <std::size_t Channels>
-  [[nodiscard]] pixel_view<std::uint8_t, Channels> decode(bytes_view file, const image_size& stored,
-                                                          const image_part& part) {
-    detail::avif_reader reader(file);
+  template <pixel_format Format>
+  [[nodiscard]] auto decode(const job_type& what, const image_part& part) {
+    constexpr std::size_t to_channels = Format::channels;
+    detail::avif_reader reader(what.file);
     std::uint8_t* decoded = nullptr;
     const std::size_t channels =
         reader.decode([&](std::size_t bytes) { return decoded = room_for<std::uint8_t>(decoded_, bytes); });
-    if (channels == Channels) return pixel_view<std::uint8_t, Channels>(decoded, stored).part(part);
+    using view = pixel_view<std::uint8_t, to_channels>;
+    if (channels == to_channels) return view(decoded, what.stored).part(part);
     auto* const pixels =
-        room_for<std::uint8_t>(image.pixels, std::size_t{part.width} * part.height * Channels);
+        room_for<std::uint8_t>(image.pixels, std::size_t{part.width} * part.height * to_channels);
     std::uint8_t* to = pixels;
     for (std::uint32_t y = part.y; y < part.y + part.height; ++y) {
-      const std::uint8_t* pixel = decoded + (std::size_t{y} * stored.width + part.x) * channels;
-      for (std::uint32_t x = 0; x < part.width; ++x, pixel += channels, to += Channels) {
-        if constexpr (Channels == 1) {
-          *to = static_cast<std::uint8_t>(detail::luma(pixel[0], pixel[1], pixel[2]));
-        } else {
-          std::copy_n(pixel, 3, to);
-          if constexpr (Channels == 4) to[3] = 255;
-        }
-      }
+      const std::uint8_t* pixel = decoded + (std::size_t{y} * what.stored.width + part.x) * channels;
+      for (std::uint32_t x = 0; x < part.width; ++x, pixel += channels, to += to_channels)
+        detail::put_pixel<to_channels>(pixel[0], pixel[1], pixel[2], std::uint8_t{255}, to);
     }
-    return {pixels, part.size()};
+    return view(pixels, part.size());
   }
 
  private:
   buffer decoded_;
 };
 
-namespace detail {
-
-template <std::size_t Channels>
-struct avif_pixels {
-  avif_scratch* scratch;
-  bytes_view avif;
-  image_size stored;
-
-  [[nodiscard]] image_scratch& memory() const noexcept { return scratch->image; }
-  [[nodiscard]] pixel_view<std::uint8_t, Channels> operator()(const image_part& part) const {
-    return naming_codec("avif", [&] { return scratch->template decode<Channels>(avif, stored, part); });
-  }
-};
-
-}  // namespace detail
-
 /// An AVIF that is not decoded yet: a `lazy_image` over bytes that are valid as long as the codec's input.
 template <pixel_format Format>
-using avif_image = detail::turned_image<detail::avif_pixels<Format::channels>, Format>;
+using avif_image = detail::stored_image<avif_scratch, Format>;
 
 /// AVIF, decoded with libavif to pixels of `Format`: gray8, rgb8 or rgba8.
 ///
@@ -210,17 +177,11 @@ struct avif_as {
   template <byte_element Bytes>
   [[nodiscard]] avif_image<Format> decode(const Bytes& in, scratch& s) const {
     const bytes_view bytes = as_bytes(in);
-    s.next_image();
-    if (bytes.empty()) throw error(errc::format, "the avif image is empty: it has no bytes");
-    if (!recognises(bytes))
-      throw error(errc::format, "this is no avif image: it does not begin as one").at_offset(0);
+    detail::begin_image<avif_as>(bytes, s);
     const detail::avif_reader reader(bytes);
     detail::check_image_size(reader.size(), Format::channels, limits, codec_name);
-    if (!first_frame && reader.animated())
-      throw error(errc::format,
-                  "the avif image is animated; write {.first_frame = true} for its first frame");
-    return {detail::avif_pixels<Format::channels>{&s, bytes, reader.size()}, reader.size(),
-            orient ? reader.turn() : orientation::upright};
+    if (!first_frame && reader.animated()) detail::refuse_animation(codec_name);
+    return {s, {bytes, reader.size(), orient ? reader.turn() : orientation::upright}};
   }
 };
 

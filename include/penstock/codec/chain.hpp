@@ -2,13 +2,8 @@
 #pragma once
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/core/element.hpp>
 
-#include <cstddef>
-#include <string_view>
 #include <tuple>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

@@ -5,11 +5,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/element.hpp>
 
-#include <concepts>
-#include <cstddef>
 #include <iterator>
-#include <string_view>
-#include <type_traits>
 #include <utility>
 
 /// How bytes become values. A codec is a small value type: its options are its members, and its per-worker

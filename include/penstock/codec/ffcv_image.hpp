@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/codec/concepts.hpp>
 #include <penstock/codec/image_of.hpp>
 #include <penstock/codec/pixels.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/element.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/image/lazy_image.hpp>
-#include <penstock/image/pixels.hpp>
-
-#include <string_view>
-#include <tuple>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

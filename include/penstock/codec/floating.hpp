@@ -3,10 +3,6 @@
 
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/detail/number_text.hpp>
-#include <penstock/core/element.hpp>
-
-#include <concepts>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 

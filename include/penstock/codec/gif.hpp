@@ -5,30 +5,14 @@
 #error "penstock/codec/gif.hpp needs giflib: link penstock::gif"
 #endif
 
-#include <penstock/codec/concepts.hpp>
-#include <penstock/codec/detail/damage_count.hpp>
-#include <penstock/codec/detail/luma.hpp>
-#include <penstock/codec/detail/naming_codec.hpp>
-#include <penstock/codec/detail/turned_image.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/image/image_limits.hpp>
-#include <penstock/image/lazy_image.hpp>
-#include <penstock/image/orientation.hpp>
-#include <penstock/image/pixels.hpp>
+#include <penstock/codec/detail/stored_image.hpp>
 
 #include <gif_lib.h>
 
 #include <algorithm>
 #include <array>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <memory>
 #include <new>
-#include <string_view>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -125,7 +109,7 @@ class gif_reader {
         throw std::bad_alloc();
       case D_GIF_ERR_READ_FAILED:
       case D_GIF_ERR_EOF_TOO_SOON:
-        throw error(errc::format, "the gif image is truncated: it ends before its last pixel");
+        refuse_truncated("gif");
       default:
         throw error(errc::format, "the gif image is damaged");
     }
@@ -154,34 +138,33 @@ class gif_reader {
 /// The per-worker memory of `gif`: pixels. giflib's own memory cannot be kept.
 class gif_scratch : public detail::damage_count {
  public:
+  static constexpr std::string_view codec = "gif";
+  using job_type = detail::image_job;
+
   image_scratch image;
 
   /// Decodes a part of the canvas.
-  template <std::size_t Channels>
-  [[nodiscard]] pixel_view<std::uint8_t, Channels> decode(bytes_view bytes, const image_part& part,
-                                                          bool recover) {
-    detail::gif_reader reader(bytes);
+  template <pixel_format Format>
+  [[nodiscard]] pixel_view<std::uint8_t, Format::channels> decode(const job_type& what, const image_part& part) {
+    detail::gif_reader reader(what.file);
     const image_part& at = reader.at();
     const auto colours = reader.colours();
     // Around the image is what Pillow has there: the transparent colour, or the first one.
     const auto around = static_cast<std::uint8_t>(std::max(reader.transparent(), 0));
     auto* const numbers = room_for<std::uint8_t>(numbers_, std::size_t{at.width} * at.height);
     const std::uint32_t wanted = std::clamp(part.y + part.height, at.y, at.y + at.height) - at.y;
-    decode_rows(reader, numbers, wanted, around, recover);
+    decode_rows(reader, numbers, wanted, around, what.recover);
 
     auto* const pixels =
-        room_for<std::uint8_t>(image.pixels, std::size_t{part.width} * part.height * Channels);
+        room_for<std::uint8_t>(image.pixels, std::size_t{part.width} * part.height * Format::channels);
     std::uint8_t* to = pixels;
     for (std::uint32_t y = part.y; y < part.y + part.height; ++y) {
       const std::uint8_t* const row =
           y >= at.y && y - at.y < at.height ? numbers + std::size_t{y - at.y} * at.width : nullptr;
-      for (std::uint32_t x = part.x; x < part.x + part.width; ++x, to += Channels) {
+      for (std::uint32_t x = part.x; x < part.x + part.width; ++x, to += Format::channels) {
         const bool inside = row != nullptr && x >= at.x && x - at.x < at.width;
         const auto& colour = colours[inside ? row[x - at.x] : around];
-        if constexpr (Channels == 1)
-          *to = static_cast<std::uint8_t>(detail::luma(colour[0], colour[1], colour[2]));
-        else
-          std::copy_n(colour.begin(), Channels, to);
+        detail::put_pixel<Format::channels>(colour[0], colour[1], colour[2], colour[3], to);
       }
     }
     return {pixels, part.size()};
@@ -215,25 +198,9 @@ class gif_scratch : public detail::damage_count {
   buffer numbers_;
 };
 
-namespace detail {
-
-template <std::size_t Channels>
-struct gif_pixels {
-  gif_scratch* scratch;
-  bytes_view gif;
-  bool recover;
-
-  [[nodiscard]] image_scratch& memory() const noexcept { return scratch->image; }
-  [[nodiscard]] pixel_view<std::uint8_t, Channels> operator()(const image_part& part) const {
-    return naming_codec("gif", [&] { return scratch->template decode<Channels>(gif, part, recover); });
-  }
-};
-
-}  // namespace detail
-
 /// A GIF that is not decoded yet: a `lazy_image` over bytes that are valid as long as the codec's input.
 template <pixel_format Format>
-using gif_image = detail::turned_image<detail::gif_pixels<Format::channels>, Format>;
+using gif_image = detail::stored_image<gif_scratch, Format>;
 
 /// GIF, decoded with giflib to pixels of `Format`: gray8, rgb8 or rgba8.
 ///
@@ -273,15 +240,11 @@ struct gif_as {
   template <byte_element Bytes>
   [[nodiscard]] gif_image<Format> decode(const Bytes& in, scratch& s) const {
     const bytes_view bytes = as_bytes(in);
-    s.next_image();
-    if (bytes.empty()) throw error(errc::format, "the gif image is empty: it has no bytes");
-    if (!recognises(bytes))
-      throw error(errc::format, "this is no gif image: it does not begin as one").at_offset(0);
+    detail::begin_image<gif_as>(bytes, s);
     const detail::gif_reader reader(bytes);
     detail::check_image_size(reader.canvas(), Format::channels, limits, codec_name);
-    if (!first_frame && reader.animated())
-      throw error(errc::format, "the gif image is animated; write {.first_frame = true} for its first frame");
-    return {detail::gif_pixels<Format::channels>{&s, bytes, recover}, reader.canvas(), orientation::upright};
+    if (!first_frame && reader.animated()) detail::refuse_animation(codec_name);
+    return {s, {bytes, reader.canvas(), orientation::upright, recover}};
   }
 };
 

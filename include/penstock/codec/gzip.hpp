@@ -5,29 +5,20 @@
 #error "penstock/codec/gzip.hpp needs libdeflate: link penstock::gzip"
 #endif
 
-#include <penstock/codec/concepts.hpp>
+#include <penstock/codec/detail/packed_blob.hpp>
 #include <penstock/codec/layouts/inflater.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/element.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/known_formats.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <libdeflate.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <string>
-#include <string_view>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 
 /// The per-worker memory of `gzip`: a decompressor, created on first use, and room for content.
 class gzip_scratch {
  public:
+  static constexpr std::string_view format = "gzip";
+
   /// Decompresses all members of `packed` into `content`.
   void expand(bytes_view packed, std::uint64_t limit) {
     std::size_t at = 0;
@@ -151,26 +142,7 @@ class gzip_scratch {
 
 /// The content of a gzip payload: a blob that is already decompressed, because gzip does not state its size
 /// reliably.
-class gzip_bytes {
- public:
-  using unfinished = void;
-
-  explicit gzip_bytes(bytes_view content) noexcept : content_(content) {}
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return content_.size(); }
-  /// Copies the content to a destination of `size()` bytes.
-  void read_into(mutable_bytes into) const {
-    if (into.size() != content_.size())
-      throw error(errc::argument,
-                  {"gzip_bytes: the destination has ", into.size(), " bytes, the content ", content_.size()});
-    if (!into.empty()) std::memcpy(into.data(), content_.data(), into.size());
-  }
-  /// The content, in the worker's scratch, valid until its next use.
-  [[nodiscard]] bytes_view finish() const noexcept { return content_; }
-
- private:
-  bytes_view content_;
-};
+using gzip_bytes = detail::packed_blob<gzip_scratch>;
 
 /// Gzip: payloads of one or more members, optionally followed by zero bytes, decompressed as a whole by
 /// libdeflate.
@@ -195,7 +167,7 @@ struct gzip {
   template <byte_element Bytes>
   [[nodiscard]] gzip_bytes decode(const Bytes& in, scratch& s) const {
     s.expand(as_bytes(in), limit);
-    return gzip_bytes(s.content.view());
+    return gzip_bytes(s);
   }
 };
 

@@ -2,10 +2,6 @@
 #pragma once
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/core/element.hpp>
-
-#include <concepts>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 

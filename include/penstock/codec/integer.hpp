@@ -3,13 +3,8 @@
 
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/detail/number_text.hpp>
-#include <penstock/core/element.hpp>
 
-#include <concepts>
-#include <cstdint>
 #include <limits>
-#include <string_view>
-#include <type_traits>
 
 namespace penstock::inline v0_1 {
 

@@ -5,23 +5,9 @@
 #error "penstock/codec/jpeg.hpp needs libjpeg-turbo: link penstock::jpeg"
 #endif
 
-#include <penstock/codec/concepts.hpp>
-#include <penstock/codec/detail/damage_count.hpp>
 #include <penstock/codec/detail/jpeg_pixels.hpp>
-#include <penstock/codec/detail/jpeg_reader.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/element.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/image/image_limits.hpp>
-#include <penstock/image/lazy_image.hpp>
-#include <penstock/image/orientation.hpp>
-#include <penstock/image/pixels.hpp>
 
-#include <algorithm>
-#include <cstdint>
 #include <memory>
-#include <string_view>
-#include <type_traits>
 
 namespace penstock::inline v0_1 {
 

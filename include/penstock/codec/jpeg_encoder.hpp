@@ -6,16 +6,9 @@
 #endif
 
 #include <penstock/codec/detail/jpeg_session.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/image/pixels.hpp>
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <memory>
-#include <new>
 
 namespace penstock::inline v0_1 {
 

@@ -7,16 +7,9 @@
 
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/layouts/json_text.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
 
 #include <nlohmann/json.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 

@@ -7,29 +7,17 @@
 
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/layouts/json_text.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/name.hpp>
 #include <penstock/core/record.hpp>
 
 #include <simdjson.h>
 
 #include <algorithm>
 #include <array>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <new>
-#include <span>
-#include <string>
-#include <string_view>
 #include <tuple>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/codec/concepts.hpp>
 #include <penstock/codec/layouts/litdata_leaf.hpp>
 #include <penstock/codec/layouts/mds_encoding.hpp>
 #include <penstock/codec/npy.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/element.hpp>
-
-#include <bit>
-#include <string_view>
-#include <type_traits>
 
 namespace penstock::inline v0_1 {
 

@@ -5,23 +5,12 @@
 #error "penstock/codec/lz4.hpp needs lz4: link penstock::lz4"
 #endif
 
-#include <penstock/codec/concepts.hpp>
-#include <penstock/codec/detail/lz4_frames.hpp>
 #include <penstock/codec/detail/packed_blob.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/element.hpp>
-#include <penstock/core/error.hpp>
 
 #include <lz4frame.h>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <new>
-#include <string>
-#include <string_view>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -30,8 +19,6 @@ class lz4_scratch {
  public:
   static constexpr std::string_view format = "lz4";
 
-  /// Decompresses all frames of `packed` to `into` and returns the number of bytes written. `bounded` means
-  /// that the size of `into` is the user's limit rather than a size from the frames.
   std::size_t expand(bytes_view packed, mutable_bytes into, bool bounded) {
     std::size_t written = 0;
     for (detail::lz4_frame_walk walk(packed); !walk.done();) {
@@ -39,11 +26,6 @@ class lz4_scratch {
       if (!frame.skippable) written += expand_frame(frame.bytes, into.subspan(written), into.size(), bounded);
     }
     return written;
-  }
-
-  [[noreturn]] static void beyond_limit(const std::string& size, std::uint64_t limit) {
-    throw error(errc::limit, {"the lz4 content has ", size, " bytes, and the limit is ", limit,
-                              "; raise it with lz4{.limit = ...}"});
   }
 
   buffer content;
@@ -65,7 +47,7 @@ class lz4_scratch {
       packed = packed.subspan(taken);
       if (more == 0) break;
       if (room == 0 && taken == 0) {
-        if (bounded) beyond_limit("more than " + std::to_string(limit), limit);
+        if (bounded) detail::beyond_unpack_limit(format, "more than " + std::to_string(limit), limit);
         fail(packed.empty() ? "it ends too early" : "it holds more than it says");
       }
     }
@@ -127,22 +109,7 @@ struct lz4 {
   template <byte_element Bytes>
   [[nodiscard]] lz4_bytes decode(const Bytes& in, scratch& s) const {
     const bytes_view packed = as_bytes(in);
-    std::uint64_t content = 0, bound = 0;  // cannot overflow: at most 255 times the input size
-    bool known = true;
-    for (detail::lz4_frame_walk walk(packed); !walk.done();) {
-      const detail::lz4_frame frame = walk.next();
-      known = known && (frame.known || frame.skippable);
-      content += frame.content;
-      bound += frame.bound;
-    }
-    if (known) {
-      if (content > limit) s.beyond_limit(std::to_string(content), limit);
-      return {s, packed, content};
-    }
-    const std::uint64_t room = std::min(bound, limit);
-    s.content.resize_for_overwrite(static_cast<std::size_t>(room));
-    s.content.resize_for_overwrite(s.expand(packed, s.content.span(), bound > limit));
-    return lz4_bytes(s);
+    return detail::unpacked(s, packed, detail::lz4_frame_walk(packed).run(), limit);
   }
 };
 

@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/codec/concepts.hpp>
 #include <penstock/codec/layouts/mds_encoding.hpp>
 #include <penstock/codec/npy.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/element.hpp>
-
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

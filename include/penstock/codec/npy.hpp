@@ -4,21 +4,10 @@
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/layouts/npy_header.hpp>
 #include <penstock/core/destination.hpp>
-#include <penstock/core/element.hpp>
 #include <penstock/core/half.hpp>
-#include <penstock/core/tensor.hpp>
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <span>
-#include <string_view>
-#include <type_traits>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

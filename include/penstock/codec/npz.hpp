@@ -6,22 +6,13 @@
 #endif
 
 #include <penstock/base/name_list.hpp>
-#include <penstock/codec/concepts.hpp>
 #include <penstock/codec/layouts/inflater.hpp>
 #include <penstock/codec/layouts/zip_archive.hpp>
 #include <penstock/codec/npy.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <libdeflate.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 

@@ -2,17 +2,8 @@
 #pragma once
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/destination.hpp>
-#include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/image/lazy_image.hpp>
-#include <penstock/image/pixels.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 

@@ -5,41 +5,22 @@
 #error "penstock/codec/png.hpp needs libspng: link penstock::png"
 #endif
 
-#include <penstock/codec/concepts.hpp>
-#include <penstock/codec/detail/allocation_pool.hpp>
-#include <penstock/codec/detail/damage_count.hpp>
-#include <penstock/codec/detail/luma.hpp>
-#include <penstock/codec/detail/naming_codec.hpp>
 #include <penstock/codec/detail/png_header.hpp>
 #include <penstock/codec/detail/spng_memory.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/image/image_limits.hpp>
-#include <penstock/image/lazy_image.hpp>
-#include <penstock/image/orientation.hpp>
-#include <penstock/image/pixels.hpp>
+#include <penstock/codec/detail/stored_image.hpp>
 
 #include <spng.h>
 
 #include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <new>
-#include <string_view>
-#include <type_traits>
 
 namespace penstock::inline v0_1 {
 
 namespace detail {
 
 /// A PNG to decode, and how.
-struct png_job {
-  bytes_view png;
+struct png_job : image_job {
   png_header header;
   image_limits limits;
-  bool recover = false;
 };
 
 /// The bytes of a pixel in one of libspng's formats.
@@ -99,13 +80,69 @@ void convert_png_row(const std::byte* input, int format, typename Format::value_
 /// image.
 class png_scratch : public detail::damage_count {
  public:
+  static constexpr std::string_view codec = "png";
+  using job_type = detail::png_job;
+
   image_scratch image;
 
+  /// Decodes the rows down to the part's last one, and keeps the part's.
+  template <pixel_format Format>
+  [[nodiscard]] auto decode(const job_type& what, const image_part& part) {
+    using value = typename Format::value_type;
+    const std::size_t row = std::size_t{part.width} * Format::channels;
+    value* const to = room_for<value>(image.pixels, row * part.height);
+    decode_to<Format>(what, part, to, static_cast<std::ptrdiff_t>(row));
+    return pixel_view<value, Format::channels>(to, part.size());
+  }
+  /// Decodes straight into destinations whose pixels are interleaved.
+  template <pixel_format Format>
+  [[nodiscard]] bool draw(const job_type& what, const image_part& part,
+                          const destination<typename Format::value_type>& into) {
+    const element_strides strides = into.strides();
+    if (strides[2] != 1 || strides[1] != std::int64_t{Format::channels}) return false;
+    decode_to<Format>(what, part, into.data(), static_cast<std::ptrdiff_t>(strides[0]));
+    return true;
+  }
+
+  /// How the image is turned when it is shown, by its EXIF or its XMP.
+  [[nodiscard]] orientation turn_of(bytes_view bytes) {
+    const detail::png_metadata found = detail::png_metadata_of(bytes);
+    metadata_orientation turn;
+    if (!found.exif.empty()) {
+      turn.exif(found.exif);
+    } else if (!found.profile.empty()) {
+      const std::string_view text = text_in(found.profile);
+      std::byte* const exif = room_for<std::byte>(image.work, text.size() / 2 + 1);
+      turn.exif({exif, detail::decode_png_profile(text, exif)});
+    }
+    if (!found.xmp.empty() && !turn.tagged()) turn.xmp(text_in(found.xmp));
+    return turn.found();
+  }
+
+ private:
+  template <pixel_format Format>
+  void decode_to(const job_type& what, const image_part& part, typename Format::value_type* to,
+                 std::ptrdiff_t pitch) {
+    const int format = detail::spng_format_for<Format>(what.header);
+    constexpr std::size_t pixel_bytes = sizeof(*to) * Format::channels;
+    const bool same =
+        detail::spng_pixel_bytes(format) == pixel_bytes && (format == SPNG_FMT_RGBA16) == (pixel_bytes == 8);
+    const auto row = [&](std::uint32_t y) { return to + static_cast<std::ptrdiff_t>(y) * pitch; };
+    decode_rows(
+        what, format, part,
+        [&](std::uint32_t y) { return same ? reinterpret_cast<std::byte*>(row(y)) : nullptr; },
+        [&](std::uint32_t y, const std::byte* pixels) {
+          if (same)
+            std::memcpy(row(y), pixels, part.width * pixel_bytes);
+          else
+            detail::convert_png_row<Format>(pixels, format, row(y), part.width);
+        });
+  }
   /// Decodes the rows of a part of the stored image to one of libspng's formats. `straight(y)` is where row
   /// `part.y + y` may be written, or null; otherwise `put(y, pixels)` gets the row's part.
   template <class Straight, class Put>
-  void decode(const detail::png_job& job, int format, const image_part& part, Straight&& straight,
-              Put&& put) {
+  void decode_rows(const detail::png_job& job, int format, const image_part& part, Straight&& straight,
+                   Put&& put) {
     const detail::allocation_pool::scope kept(memory_);
     memory_.forget_failure();
     std::uint32_t done = 0;
@@ -128,23 +165,6 @@ class png_scratch : public detail::damage_count {
         put(done, row_.data());
     }
   }
-
-  /// How the image is turned when it is shown, by its EXIF or its XMP.
-  [[nodiscard]] orientation turn_of(bytes_view bytes) {
-    const detail::png_metadata found = detail::png_metadata_of(bytes);
-    metadata_orientation turn;
-    if (!found.exif.empty()) {
-      turn.exif(found.exif);
-    } else if (!found.profile.empty()) {
-      const std::string_view text = text_in(found.profile);
-      std::byte* const exif = room_for<std::byte>(image.work, text.size() / 2 + 1);
-      turn.exif({exif, detail::decode_png_profile(text, exif)});
-    }
-    if (!found.xmp.empty() && !turn.tagged()) turn.xmp(text_in(found.xmp));
-    return turn.found();
-  }
-
- private:
   /// What a chunk of text says; nothing if it is damaged. Valid until the next call.
   [[nodiscard]] std::string_view text_in(bytes_view chunk) {
     bool compressed = false;
@@ -180,7 +200,7 @@ class png_scratch : public detail::damage_count {
       case SPNG_IO_EOF:
       case SPNG_IO_ERROR:
       case SPNG_EIDAT_TOO_SHORT:
-        throw error(errc::format, "the png image is truncated: it ends before its last pixel");
+        detail::refuse_truncated("png");
       default:
         throw error(errc::format, {"the png image is damaged: ", spng_strerror(fault)});
     }
@@ -196,7 +216,7 @@ class png_scratch : public detail::damage_count {
            std::uint32_t& done, Straight& straight, Put& put) {
     constexpr std::size_t max_of_a_chunk = 1 << 20;  // of those that libspng would keep
     done = 0;
-    detail::png_filter filter(job.png);
+    detail::png_filter filter(job.file);
     const detail::spng_context context = detail::new_spng(ignore_checksums ? SPNG_CTX_IGNORE_ADLER32 : 0);
     spng_ctx* const c = context.get();
     spng_set_image_limits(c, job.limits.width, job.limits.height);
@@ -207,11 +227,11 @@ class png_scratch : public detail::damage_count {
     const int flags = SPNG_DECODE_PROGRESSIVE | SPNG_DECODE_TRNS;
     if (const int fault = spng_decode_image(c, nullptr, 0, format, flags); fault != 0) return fault;
     const std::size_t pixel = detail::spng_pixel_bytes(format);
-    const std::size_t row_bytes = job.header.size.width * pixel;
+    const std::size_t row_bytes = job.stored.width * pixel;
     if (job.header.interlaced) return interlaced_rows(c, job, row_bytes, pixel, part, done, put);
 
     std::byte* const row = room_for<std::byte>(row_, row_bytes);
-    const bool whole_rows = part.width == job.header.size.width;
+    const bool whole_rows = part.width == job.stored.width;
     const std::uint32_t end = part.y + part.height;
     for (std::uint32_t y = 0; y < end; ++y) {
       std::byte* const to = whole_rows && y >= part.y ? straight(y - part.y) : nullptr;
@@ -244,7 +264,7 @@ class png_scratch : public detail::damage_count {
   template <class Put>
   int interlaced_rows(spng_ctx* c, const detail::png_job& job, std::size_t row_bytes, std::size_t pixel,
                       const image_part& part, std::uint32_t& done, Put& put) {
-    const std::size_t bytes = row_bytes * job.header.size.height;
+    const std::size_t bytes = row_bytes * job.stored.height;
     std::byte* const all = room_for<std::byte>(whole_, bytes);
     if (job.recover) std::memset(all, 0, bytes);
     int fault = SPNG_OK;
@@ -268,78 +288,7 @@ class png_scratch : public detail::damage_count {
 
 /// A PNG that is not decoded yet: a `lazy_image` over bytes that are valid as long as the codec's input.
 template <pixel_format Format>
-class png_image : public image_expression<png_image<Format>, typename Format::value_type, Format::channels> {
-  using base = image_expression<png_image, typename Format::value_type, Format::channels>;
-
- public:
-  using value_type = typename Format::value_type;
-  using typename base::view_type;
-
-  png_image(png_scratch& scratch, const detail::png_job& job, orientation turn) noexcept
-      : scratch_(&scratch), job_(job), turn_(turn) {}
-
-  /// As shown: after the orientation.
-  [[nodiscard]] image_size size() const noexcept { return oriented(job_.header.size, turn_); }
-  [[nodiscard]] image_scratch& memory() const noexcept { return scratch_->image; }
-
-  /// Decodes the rows down to the part's last one, and keeps the part's.
-  [[nodiscard]] view_type read(const image_part& part) const {
-    if (part.width == 0 || part.height == 0) return {};
-    const image_part stored = stored_part(part, job_.header.size, turn_);
-    buffer& pixels = scratch_->image.pixels;
-    value_type* const to = room_for<value_type>(pixels, area(part) * Format::channels);
-    decode(stored, to, static_cast<std::ptrdiff_t>(std::size_t{stored.width} * Format::channels));
-    const view_type view(to, stored.size());
-    if (turn_ == orientation::upright) return view;
-    value_type* const turned = room_for<value_type>(scratch_->image.work, area(part) * Format::channels);
-    orient_pixels(view, turn_, destination<value_type>(turned, shape_of(part)));
-    return {turned, part.size()};
-  }
-  /// Decodes straight into destinations whose pixels are interleaved, of images that are stored upright.
-  void draw(const image_part& part, const destination<value_type>& into) const {
-    if (part.width == 0 || part.height == 0) return;
-    const element_strides strides = into.strides();
-    const bool interleaved = strides[2] == 1 && strides[1] == std::int64_t{Format::channels};
-    if (turn_ == orientation::upright && interleaved) {
-      decode(part, into.data(), static_cast<std::ptrdiff_t>(strides[0]));
-    } else if (turn_ == orientation::upright) {
-      copy_pixels(read(part), into);
-    } else {
-      const image_part stored = stored_part(part, job_.header.size, turn_);
-      value_type* const to = room_for<value_type>(scratch_->image.pixels, area(part) * Format::channels);
-      decode(stored, to, static_cast<std::ptrdiff_t>(std::size_t{stored.width} * Format::channels));
-      orient_pixels(view_type(to, stored.size()), turn_, into);
-    }
-  }
-
- private:
-  static std::size_t area(const image_part& part) noexcept { return std::size_t{part.width} * part.height; }
-  static extents shape_of(const image_part& part) noexcept {
-    return extents(std::size_t{part.height}, std::size_t{part.width}, Format::channels);
-  }
-  void decode(const image_part& stored, value_type* to, std::ptrdiff_t pitch) const {
-    const int format = detail::spng_format_for<Format>(job_.header);
-    constexpr std::size_t pixel_bytes = sizeof(value_type) * Format::channels;
-    const bool same =
-        detail::spng_pixel_bytes(format) == pixel_bytes && (format == SPNG_FMT_RGBA16) == (pixel_bytes == 8);
-    const auto row = [&](std::uint32_t y) { return to + static_cast<std::ptrdiff_t>(y) * pitch; };
-    detail::naming_codec("png", [&] {
-      scratch_->decode(
-          job_, format, stored,
-          [&](std::uint32_t y) { return same ? reinterpret_cast<std::byte*>(row(y)) : nullptr; },
-          [&](std::uint32_t y, const std::byte* pixels) {
-            if (same)
-              std::memcpy(row(y), pixels, stored.width * pixel_bytes);
-            else
-              detail::convert_png_row<Format>(pixels, format, row(y), stored.width);
-          });
-    });
-  }
-
-  png_scratch* scratch_;
-  detail::png_job job_;
-  orientation turn_;
-};
+using png_image = detail::stored_image<png_scratch, Format>;
 
 /// PNG, decoded with libspng to pixels of `Format`: gray8, rgb8, rgba8, gray16, rgb16 or rgba16.
 ///
@@ -385,7 +334,8 @@ struct png_as {
     const std::size_t kept_bytes = detail::spng_pixel_bytes(detail::spng_format_for<Format>(header));
     detail::check_image_size(header.size, header.interlaced ? std::max(pixel_bytes, kept_bytes) : pixel_bytes,
                              limits, codec_name);
-    return {s, {bytes, header, limits, recover}, orient ? s.turn_of(bytes) : orientation::upright};
+    const orientation turn = orient ? s.turn_of(bytes) : orientation::upright;
+    return {s, {{bytes, header.size, turn, recover}, header, limits}};
   }
 };
 

@@ -5,20 +5,11 @@
 #error "penstock/codec/png_encoder.hpp needs libspng: link penstock::png"
 #endif
 
-#include <penstock/codec/detail/allocation_pool.hpp>
 #include <penstock/codec/detail/spng_memory.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/image/orientation.hpp>
-#include <penstock/image/pixels.hpp>
 
 #include <spng.h>
-
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <new>
-#include <span>
 
 namespace penstock::inline v0_1 {
 

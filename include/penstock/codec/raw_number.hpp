@@ -3,16 +3,11 @@
 
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/layouts/mds_encoding.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/element.hpp>
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstddef>
 #include <cstring>
-#include <string_view>
-#include <type_traits>
 
 namespace penstock::inline v0_1 {
 

@@ -2,11 +2,10 @@
 #pragma once
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/core/compiled.hpp>
-#include <penstock/core/element.hpp>
+#include <penstock/codec/layouts/quoted.hpp>
+#include <penstock/core/error.hpp>
 
-#include <cstddef>
-#include <string_view>
+#include <cstring>
 
 namespace penstock::inline v0_1 {
 
@@ -14,9 +13,48 @@ namespace detail {
 
 /// The length of the longest prefix of well-formed UTF-8: all bytes, or the offset of the first bad one.
 /// Source: table 3-7 of the Unicode standard (no overlong forms, no surrogates, nothing beyond U+10FFFF).
-[[nodiscard]] std::size_t valid_utf8_prefix(bytes_view bytes) noexcept;
+[[nodiscard]] inline std::size_t valid_utf8_prefix(bytes_view bytes) noexcept {
+  const auto at = [&](std::size_t i) { return std::to_integer<unsigned>(bytes[i]); };
+  const std::size_t size = bytes.size();
+  std::size_t i = 0;
+  while (i < size) {
+    // most text is ASCII: skip it 32 bytes at a time
+    if (i + 32 <= size) {
+      std::uint64_t all = 0;
+      for (std::size_t k = 0; k < 32; k += 8) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, bytes.data() + i + k, 8);
+        all |= word;
+      }
+      if ((all & 0x8080808080808080u) == 0) {
+        i += 32;
+        continue;
+      }
+    }
+    const unsigned lead = at(i);
+    if (lead < 0x80) {
+      ++i;
+      continue;
+    }
+    const std::size_t length = lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
+    if (length == 0 || size - i < length) return i;
+    const unsigned low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
+    const unsigned high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
+    if (at(i + 1) < low || at(i + 1) > high) return i;
+    for (std::size_t k = 2; k < length; ++k)
+      if ((at(i + k) & 0xc0) != 0x80) return i;
+    i += length;
+  }
+  return size;
+}
 /// Throws `errc::format` with the offset of the first bad byte if the bytes are not UTF-8.
-void check_utf8(bytes_view bytes);
+inline void check_utf8(bytes_view bytes) {
+  const std::size_t good = valid_utf8_prefix(bytes);
+  if (good != bytes.size())
+    throw error(errc::format, {"the text is not UTF-8: found ", quoted(bytes.subspan(good), 4),
+                               "; text{.check = false} takes any bytes"})
+        .at_offset(good);
+}
 
 }  // namespace detail
 
@@ -47,7 +85,3 @@ struct text {
 };
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/codec/text.ipp>
-#endif

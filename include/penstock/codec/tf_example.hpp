@@ -3,22 +3,11 @@
 
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/detail/tf_features.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/element.hpp>
-#include <penstock/core/name.hpp>
 #include <penstock/core/record.hpp>
 
 #include <array>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 #include <string>
-#include <string_view>
 #include <tuple>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

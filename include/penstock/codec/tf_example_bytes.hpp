@@ -5,11 +5,8 @@
 #include <penstock/core/compiled.hpp>
 
 #include <concepts>
-#include <cstdint>
 #include <initializer_list>
-#include <span>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 

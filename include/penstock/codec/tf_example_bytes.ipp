@@ -4,7 +4,6 @@
 #include <penstock/codec/tf_example_bytes.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 
 #include <bit>
 #include <type_traits>

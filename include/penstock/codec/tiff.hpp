@@ -5,48 +5,33 @@
 #error "penstock/codec/tiff.hpp needs libtiff: link penstock::tiff"
 #endif
 
-#include <penstock/codec/concepts.hpp>
-#include <penstock/codec/detail/damage_count.hpp>
-#include <penstock/codec/detail/luma.hpp>
-#include <penstock/codec/detail/naming_codec.hpp>
+#include <penstock/codec/detail/stored_image.hpp>
 #include <penstock/codec/detail/tiff_reader.hpp>
-#include <penstock/codec/detail/turned_image.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/image/image_limits.hpp>
-#include <penstock/image/lazy_image.hpp>
-#include <penstock/image/orientation.hpp>
-#include <penstock/image/pixels.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 
 /// The per-worker memory of `tiff`: samples and pixels. libtiff's own memory cannot be kept.
 class tiff_scratch : public detail::damage_count {
  public:
+  static constexpr std::string_view codec = "tiff";
+  using job_type = detail::image_job;
+
   image_scratch image;
 
   /// Decodes a part of the stored image.
   template <pixel_format Format>
-  [[nodiscard]] pixel_view<typename Format::value_type, Format::channels> decode(bytes_view bytes,
-                                                                                 const image_part& part,
-                                                                                 bool recover) {
+  [[nodiscard]] auto decode(const job_type& what, const image_part& part) {
     using value = typename Format::value_type;
-    detail::tiff_reader reader(bytes);
+    detail::tiff_reader reader(what.file);
     const std::size_t count = std::size_t{part.width} * part.height;
     value* const pixels = room_for<value>(image.pixels, count * Format::channels);
     if (!reader.plain())
-      converted<Format>(reader, part, pixels, recover);
+      converted<Format>(reader, part, pixels, what.recover);
     else if (reader.bits() == 8)
-      plain<Format, std::uint8_t>(reader, part, pixels, recover);
+      plain<Format, std::uint8_t>(reader, part, pixels, what.recover);
     else
-      plain<Format, std::uint16_t>(reader, part, pixels, recover);
-    return {pixels, part.size()};
+      plain<Format, std::uint16_t>(reader, part, pixels, what.recover);
+    return pixel_view<value, Format::channels>(pixels, part.size());
   }
 
  private:
@@ -79,12 +64,9 @@ class tiff_scratch : public detail::damage_count {
         if (reader.inverted()) one = largest - one;
         if (reader.multiplied()) one = alpha == 0 ? 0 : std::min(one * largest / alpha, largest);
       }
-      if constexpr (Format::channels == 1) {
-        to[0] = in_depth<value>(static_cast<Sample>(detail::luma(colour[0], colour[1], colour[2])));
-      } else {
-        for (std::size_t c = 0; c < 3; ++c) to[c] = in_depth<value>(static_cast<Sample>(colour[c]));
-        if constexpr (Format::channels == 4) to[3] = in_depth<value>(static_cast<Sample>(alpha));
-      }
+      std::uint32_t made[Format::channels];
+      detail::put_pixel<Format::channels>(colour[0], colour[1], colour[2], alpha, made);
+      for (std::size_t c = 0; c < Format::channels; ++c) to[c] = in_depth<value>(static_cast<Sample>(made[c]));
     }
   }
   /// Everything else, as libtiff converts it: palettes, few bits, CMYK, YCbCr, Lab, ...
@@ -101,10 +83,9 @@ class tiff_scratch : public detail::damage_count {
       for (std::uint32_t x = part.x; x < part.x + part.width; ++x, to += Format::channels) {
         const std::uint32_t pixel = all[std::size_t{y} * size.width + x];
         const auto byte = [&](unsigned i) { return static_cast<std::uint8_t>(pixel >> (8 * i)); };
-        if constexpr (Format::channels == 1)
-          to[0] = in_depth<value>(static_cast<std::uint8_t>(detail::luma(byte(0), byte(1), byte(2))));
-        else
-          for (unsigned c = 0; c < Format::channels; ++c) to[c] = in_depth<value>(byte(c));
+        std::uint8_t made[Format::channels];
+        detail::put_pixel<Format::channels>(byte(0), byte(1), byte(2), byte(3), made);
+        for (unsigned c = 0; c < Format::channels; ++c) to[c] = in_depth<value>(made[c]);
       }
   }
   void spoilt(const detail::tiff_reader& reader, bool recover) {
@@ -115,25 +96,9 @@ class tiff_scratch : public detail::damage_count {
   buffer samples_, block_;
 };
 
-namespace detail {
-
-template <pixel_format Format>
-struct tiff_pixels {
-  tiff_scratch* scratch;
-  bytes_view tiff;
-  bool recover;
-
-  [[nodiscard]] image_scratch& memory() const noexcept { return scratch->image; }
-  [[nodiscard]] auto operator()(const image_part& part) const {
-    return naming_codec("tiff", [&] { return scratch->template decode<Format>(tiff, part, recover); });
-  }
-};
-
-}  // namespace detail
-
 /// A TIFF that is not decoded yet: a `lazy_image` over bytes that are valid as long as the codec's input.
 template <pixel_format Format>
-using tiff_image = detail::turned_image<detail::tiff_pixels<Format>, Format>;
+using tiff_image = detail::stored_image<tiff_scratch, Format>;
 
 /// TIFF, decoded with libtiff to pixels of `Format`: gray8, rgb8, rgba8, gray16, rgb16 or rgba16.
 ///
@@ -177,10 +142,7 @@ struct tiff_as {
   template <byte_element Bytes>
   [[nodiscard]] tiff_image<Format> decode(const Bytes& in, scratch& s) const {
     const bytes_view bytes = as_bytes(in);
-    s.next_image();
-    if (bytes.empty()) throw error(errc::format, "the tiff image is empty: it has no bytes");
-    if (!recognises(bytes))
-      throw error(errc::format, "this is no tiff image: it does not begin as one").at_offset(0);
+    detail::begin_image<tiff_as>(bytes, s);
     const detail::tiff_reader reader(bytes);
     constexpr std::size_t pixel_bytes = sizeof(typename Format::value_type) * Format::channels;
     detail::check_image_size(reader.size(),
@@ -189,8 +151,7 @@ struct tiff_as {
     if (const std::uint64_t block = reader.block_bytes(); block / 8 > limits.bytes)
       throw error(errc::limit, {"the tiff image has strips or tiles of ", block,
                                 " bytes, which is beyond its limits; raise them with .limits"});
-    return {detail::tiff_pixels<Format>{&s, bytes, recover}, reader.size(),
-            orient ? reader.turn() : orientation::upright};
+    return {s, {bytes, reader.size(), orient ? reader.turn() : orientation::upright, recover}};
   }
 };
 

@@ -6,16 +6,12 @@
 #endif
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 
 #include <lz4frame.h>
 
-#include <cstddef>
 #include <memory>
 #include <new>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 

@@ -6,15 +6,12 @@
 #endif
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 
 #include <snappy.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
-#include <string_view>
 #include <vector>
 
 namespace penstock::inline v0_1 {

@@ -6,17 +6,12 @@
 #endif
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 
 #include <lzma.h>
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <new>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 

@@ -7,8 +7,6 @@
 
 #include <penstock/codec/detail/inflate_stream.hpp>
 
-#include <string_view>
-
 namespace penstock::inline v0_1 {
 
 /// zlib streams for sources that read forward: an unpacker for `tfrecord_stream`, since TensorFlow writes

@@ -6,17 +6,13 @@
 #endif
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 
 #include <zstd.h>
 #include <zstd_errors.h>
 
-#include <cstddef>
 #include <memory>
 #include <new>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 

@@ -5,43 +5,84 @@
 #error "penstock/codec/webp.hpp needs libwebp: link penstock::webp"
 #endif
 
-#include <penstock/codec/concepts.hpp>
-#include <penstock/codec/detail/damage_count.hpp>
-#include <penstock/codec/detail/luma.hpp>
-#include <penstock/codec/detail/naming_codec.hpp>
+#include <penstock/codec/detail/stored_image.hpp>
 #include <penstock/codec/detail/webp_header.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/image/image_limits.hpp>
-#include <penstock/image/lazy_image.hpp>
-#include <penstock/image/orientation.hpp>
-#include <penstock/image/pixels.hpp>
 
 #include <webp/decode.h>
 
-#include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <memory>
 #include <new>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 
 /// The per-worker memory of `webp`: pixels. libwebp's own memory cannot be kept.
 class webp_scratch : public detail::damage_count {
  public:
+  static constexpr std::string_view codec = "webp";
+  /// The stored image is the canvas.
+  struct job_type : detail::image_job {
+    detail::webp_frame frame;
+  };
+
   image_scratch image;
+
+  /// Decodes a part of the canvas, with a margin of two pixels.
+  template <pixel_format Format>
+  [[nodiscard]] auto decode(const job_type& what, const image_part& part) {
+    if constexpr (Format::channels != 1) {
+      return on_canvas<Format::channels>(what, part);
+    } else {
+      const auto colours = on_canvas<3>(what, part);
+      auto* to = room_for<std::uint8_t>(image.pixels, std::size_t{part.width} * part.height);
+      const pixel_view<std::uint8_t, 1> gray(to, part.size());
+      for (std::size_t y = 0; y < part.height; ++y)
+        for (std::size_t x = 0; x < part.width; ++x, ++to) {
+          const std::uint8_t* const pixel = colours.at(x, y);
+          detail::put_pixel<1>(pixel[0], pixel[1], pixel[2], std::uint8_t{255}, to);
+        }
+      return gray;
+    }
+  }
+
+  /// Whether libwebp got no memory. An abort by its user, of whom it has none here, is what it calls a lack
+  /// of memory for the rows of interpolated chroma. Source: libwebp 1.2.4, io_dec.c, CustomSetup.
+  static bool lacked_memory(VP8StatusCode fault) noexcept {
+    return fault == VP8_STATUS_OUT_OF_MEMORY || fault == VP8_STATUS_USER_ABORT;
+  }
+  /// Throws for an error of libwebp.
+  [[noreturn, gnu::cold]] static void refuse(VP8StatusCode fault) {
+    switch (fault) {
+      case VP8_STATUS_OUT_OF_MEMORY:
+      case VP8_STATUS_USER_ABORT:
+        throw std::bad_alloc();
+      case VP8_STATUS_NOT_ENOUGH_DATA:
+      case VP8_STATUS_SUSPENDED:
+        detail::refuse_truncated("webp");
+      case VP8_STATUS_UNSUPPORTED_FEATURE:
+        throw error(errc::format, "the webp image uses a feature that libwebp does not have");
+      default:
+        throw error(errc::format, "the webp image is damaged");
+    }
+  }
+  /// The size of an encoded image and what it has.
+  [[nodiscard]] static WebPBitstreamFeatures features_of(bytes_view encoded) {
+    WebPBitstreamFeatures found;
+    const VP8StatusCode fault =
+        WebPGetFeatures(reinterpret_cast<const std::uint8_t*>(encoded.data()), encoded.size(), &found);
+    if (fault != VP8_STATUS_OK) refuse(fault);
+    return found;
+  }
+
+ private:
+  struct free_decoder {
+    void operator()(WebPIDecoder* decoder) const noexcept { WebPIDelete(decoder); }
+  };
 
   /// Decodes a part of a canvas, on which the frame is and zeros (transparent, black) are around it.
   template <std::size_t Channels>
-  [[nodiscard]] pixel_view<std::uint8_t, Channels> decode(const detail::webp_frame& frame,
-                                                          const image_size& canvas, const image_part& part,
-                                                          bool recover) {
-    const image_part& at = frame.at;
-    if (at.size() == canvas) return decode<Channels>(frame.data, canvas, part, recover);
+  [[nodiscard]] pixel_view<std::uint8_t, Channels> on_canvas(const job_type& what, const image_part& part) {
+    const image_part& at = what.frame.at;
+    if (at.size() == what.stored) return in_frame<Channels>(what, part);
     const std::size_t pitch = part.width * Channels;
     auto* const pixels = room_for<std::uint8_t>(canvas_, pitch * part.height);
     std::memset(pixels, 0, pitch * part.height);
@@ -49,20 +90,21 @@ class webp_scratch : public detail::damage_count {
     const std::uint32_t top = std::max(part.y, at.y),
                         bottom = std::min(part.y + part.height, at.y + at.height);
     if (left < right && top < bottom) {
-      const auto shown = decode<Channels>(frame.data, at.size(),
-                                          {left - at.x, top - at.y, right - left, bottom - top}, recover);
+      const auto shown =
+          in_frame<Channels>(what, {left - at.x, top - at.y, right - left, bottom - top});
       for (std::uint32_t y = 0; y < bottom - top; ++y)
         std::memcpy(pixels + (top - part.y + y) * pitch + (left - part.x) * Channels, shown.row(y),
                     (right - left) * Channels);
     }
     return {pixels, part.size()};
   }
-  /// Decodes a part of the stored image to RGB or RGBA. Returns a view of it, valid until the next call.
-  /// With `recover` it decodes the whole image, so that what is left of it does not depend on the part.
+  /// Decodes a part of the frame to RGB or RGBA. Returns a view of it, valid until the next call.
+  /// With `recover` it decodes the whole frame, so that what is left of it does not depend on the part.
   template <std::size_t Channels>
-  [[nodiscard]] pixel_view<std::uint8_t, Channels> decode(bytes_view encoded, const image_size& stored,
-                                                          const image_part& part, bool recover) {
-    image_part wider = recover ? whole_of(stored) : with_margin(part, stored);
+  [[nodiscard]] pixel_view<std::uint8_t, Channels> in_frame(const job_type& what, const image_part& part) {
+    const bytes_view encoded = what.frame.data;
+    const image_size stored = what.frame.at.size();
+    image_part wider = what.recover ? whole_of(stored) : with_margin(part, stored);
     if constexpr (Channels == 4) {
       // libwebp 1.2 gets rows of filtered alpha wrong if those above are cropped.
       wider.height += wider.y;
@@ -84,35 +126,9 @@ class webp_scratch : public detail::damage_count {
     if (fault == VP8_STATUS_OK)
       return view.part({part.x - wider.x, part.y - wider.y, part.width, part.height});
     if (lacked_memory(fault)) throw std::bad_alloc();
-    if (!recover) refuse(fault);
+    if (!what.recover) refuse(fault);
     return decode_what_is_left<Channels>(encoded, stored, fault).part(part);
   }
-
-  /// Whether libwebp got no memory. An abort by its user, of whom it has none here, is what it calls a lack
-  /// of memory for the rows of interpolated chroma. Source: libwebp 1.2.4, io_dec.c, CustomSetup.
-  static bool lacked_memory(VP8StatusCode fault) noexcept {
-    return fault == VP8_STATUS_OUT_OF_MEMORY || fault == VP8_STATUS_USER_ABORT;
-  }
-  /// Throws for an error of libwebp.
-  [[noreturn, gnu::cold]] static void refuse(VP8StatusCode fault) {
-    switch (fault) {
-      case VP8_STATUS_OUT_OF_MEMORY:
-      case VP8_STATUS_USER_ABORT:
-        throw std::bad_alloc();
-      case VP8_STATUS_NOT_ENOUGH_DATA:
-      case VP8_STATUS_SUSPENDED:
-        throw error(errc::format, "the webp image is truncated: it ends before its last pixel");
-      case VP8_STATUS_UNSUPPORTED_FEATURE:
-        throw error(errc::format, "the webp image uses a feature that libwebp does not have");
-      default:
-        throw error(errc::format, "the webp image is damaged");
-    }
-  }
-
- private:
-  struct free_decoder {
-    void operator()(WebPIDecoder* decoder) const noexcept { WebPIDelete(decoder); }
-  };
 
   static WebPDecoderConfig into(std::uint8_t* pixels, std::size_t pitch, std::size_t bytes,
                                 std::size_t channels) {
@@ -168,62 +184,7 @@ class webp_scratch : public detail::damage_count {
 
 /// A WebP that is not decoded yet: a `lazy_image` over bytes that are valid as long as the codec's input.
 template <pixel_format Format>
-class webp_image : public image_expression<webp_image<Format>, std::uint8_t, Format::channels> {
-  using base = image_expression<webp_image, std::uint8_t, Format::channels>;
-
- public:
-  using typename base::view_type;
-
-  /// `frame`: the chunks to decode, and their place in the image, whose size is `stored`.
-  webp_image(webp_scratch& scratch, const detail::webp_frame& frame, const image_size& stored,
-             orientation turn, bool recover) noexcept
-      : scratch_(&scratch), frame_(frame), stored_(stored), turn_(turn), recover_(recover) {}
-
-  /// As shown: after the orientation.
-  [[nodiscard]] image_size size() const noexcept { return oriented(stored_, turn_); }
-  [[nodiscard]] image_scratch& memory() const noexcept { return scratch_->image; }
-
-  /// Decodes the part and a margin of two pixels.
-  [[nodiscard]] view_type read(const image_part& part) const {
-    if (part.width == 0 || part.height == 0) return {};
-    const view_type view = decode(stored_part(part, stored_, turn_));
-    if (turn_ == orientation::upright) return view;
-    const std::size_t values = std::size_t{part.width} * part.height * Format::channels;
-    auto* const turned = room_for<std::uint8_t>(scratch_->image.work, values);
-    const extents shape(std::size_t{part.height}, std::size_t{part.width}, Format::channels);
-    orient_pixels(view, turn_, destination<std::uint8_t>(turned, shape));
-    return {turned, part.size()};
-  }
-  void draw(const image_part& part, const destination<std::uint8_t>& into) const {
-    if (part.width == 0 || part.height == 0) return;
-    if (turn_ == orientation::upright)
-      copy_pixels(decode(part), into);
-    else
-      orient_pixels(decode(stored_part(part, stored_, turn_)), turn_, into);
-  }
-
- private:
-  [[nodiscard]] view_type decode(const image_part& stored) const {
-    constexpr std::size_t decoded = Format::channels == 1 ? 3 : Format::channels;
-    const auto colours = detail::naming_codec(
-        "webp", [&] { return scratch_->template decode<decoded>(frame_, stored_, stored, recover_); });
-    if constexpr (Format::channels != 1) {
-      return colours;
-    } else {
-      auto* const gray =
-          room_for<std::uint8_t>(scratch_->image.pixels, std::size_t{stored.width} * stored.height);
-      for (std::size_t y = 0; y < stored.height; ++y)
-        detail::luma_row(colours.row(y), 3, gray + y * stored.width, stored.width);
-      return {gray, stored.size()};
-    }
-  }
-
-  webp_scratch* scratch_;
-  detail::webp_frame frame_;
-  image_size stored_;
-  orientation turn_;
-  bool recover_;
-};
+using webp_image = detail::stored_image<webp_scratch, Format>;
 
 /// WebP, lossy and lossless, decoded with libwebp to pixels of `Format`: gray8, rgb8 or rgba8.
 ///
@@ -266,32 +227,22 @@ struct webp_as {
   template <byte_element Bytes>
   [[nodiscard]] webp_image<Format> decode(const Bytes& in, scratch& s) const {
     const bytes_view bytes = as_bytes(in);
-    s.next_image();
-    if (bytes.empty()) throw error(errc::format, "the webp image is empty: it has no bytes");
-    if (!recognises(bytes))
-      throw error(errc::format, "this is no webp image: it does not begin as one").at_offset(0);
-    WebPBitstreamFeatures features;
-    const VP8StatusCode fault =
-        WebPGetFeatures(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size(), &features);
-    if (fault != VP8_STATUS_OK) s.refuse(fault);
+    detail::begin_image<webp_as>(bytes, s);
+    const WebPBitstreamFeatures features = s.features_of(bytes);
     const image_size size{static_cast<std::uint32_t>(features.width),
                           static_cast<std::uint32_t>(features.height)};
     detail::check_image_size(size, Format::channels, limits, codec_name);
     detail::webp_frame frame{bytes, whole_of(size)};
     if (features.has_animation != 0) {
-      if (!first_frame)
-        throw error(errc::format,
-                    "the webp image is animated; write {.first_frame = true} for its first frame");
+      if (!first_frame) detail::refuse_animation(codec_name);
       frame = detail::first_webp_frame(bytes, size, recover);
-      WebPBitstreamFeatures of_frame;
-      const VP8StatusCode bad = WebPGetFeatures(reinterpret_cast<const std::uint8_t*>(frame.data.data()),
-                                                frame.data.size(), &of_frame);
-      if (bad != VP8_STATUS_OK) s.refuse(bad);
+      const WebPBitstreamFeatures of_frame = s.features_of(frame.data);
       if (static_cast<std::uint32_t>(of_frame.width) != frame.at.width ||
           static_cast<std::uint32_t>(of_frame.height) != frame.at.height)
         throw error(errc::format, "the webp image is damaged: its first frame has another size than it says");
     }
-    return {s, frame, size, orient ? detail::webp_orientation(bytes) : orientation::upright, recover};
+    const orientation turn = orient ? detail::webp_orientation(bytes) : orientation::upright;
+    return {s, {{bytes, size, turn, recover}, frame}};
   }
 };
 

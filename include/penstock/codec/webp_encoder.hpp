@@ -5,15 +5,11 @@
 #error "penstock/codec/webp_encoder.hpp needs libwebp: link penstock::webp"
 #endif
 
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/image/lazy_image.hpp>
-#include <penstock/image/pixels.hpp>
 
 #include <webp/encode.h>
 
-#include <cstddef>
-#include <cstdint>
 #include <new>
 
 namespace penstock::inline v0_1 {

@@ -5,23 +5,13 @@
 #error "penstock/codec/zstd.hpp needs zstd: link penstock::zstd"
 #endif
 
-#include <penstock/codec/concepts.hpp>
 #include <penstock/codec/detail/packed_blob.hpp>
-#include <penstock/codec/detail/zstd_frames.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/element.hpp>
-#include <penstock/core/error.hpp>
 
 #include <zstd.h>
 #include <zstd_errors.h>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <new>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 
@@ -30,8 +20,6 @@ class zstd_scratch {
  public:
   static constexpr std::string_view format = "zstd";
 
-  /// Decompresses all frames of `packed` to `into` and returns the number of bytes written. `bounded` means
-  /// that the size of `into` is the user's limit rather than a size from the frames.
   std::size_t expand(bytes_view packed, mutable_bytes into, bool bounded) {
     if (!context_) context_.reset(ZSTD_createDCtx());
     if (!context_) throw std::bad_alloc();
@@ -45,16 +33,12 @@ class zstd_scratch {
       case ZSTD_error_memory_allocation:
         throw std::bad_alloc();
       case ZSTD_error_dstSize_tooSmall:
-        if (bounded) beyond_limit("more than " + std::to_string(into.size()), into.size());
+        if (bounded)
+          detail::beyond_unpack_limit(format, "more than " + std::to_string(into.size()), into.size());
         [[fallthrough]];
       default:
         throw error(errc::format, {"the zstd frame is damaged: ", ZSTD_getErrorName(written)});
     }
-  }
-
-  [[noreturn]] static void beyond_limit(const std::string& size, std::uint64_t limit) {
-    throw error(errc::limit, {"the zstd content has ", size, " bytes, and the limit is ", limit,
-                              "; raise it with zstd{.limit = ...}"});
   }
 
   buffer content;
@@ -93,15 +77,7 @@ struct zstd {
   template <byte_element Bytes>
   [[nodiscard]] zstd_bytes decode(const Bytes& in, scratch& s) const {
     const bytes_view packed = as_bytes(in);
-    const detail::zstd_extent extent = detail::zstd_frame_walk(packed).run();
-    if (extent.known) {
-      if (extent.content > limit) s.beyond_limit(std::to_string(extent.content), limit);
-      return {s, packed, extent.content};
-    }
-    const std::uint64_t room = std::min(extent.bound, limit);
-    s.content.resize_for_overwrite(static_cast<std::size_t>(room));
-    s.content.resize_for_overwrite(s.expand(packed, s.content.span(), extent.bound > limit));
-    return zstd_bytes(s);
+    return detail::unpacked(s, packed, detail::zstd_frame_walk(packed).run(), limit);
   }
 };
 

@@ -13,7 +13,10 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 /// Throws errc::argument, saying that `stage` was given `-magnitude`.
-[[noreturn, gnu::cold]] void refuse_negative(std::uint64_t magnitude, std::string_view stage);
+[[noreturn, gnu::cold]] inline void refuse_negative(std::uint64_t magnitude, std::string_view stage) {
+  throw error(errc::argument, {stage, "(-", magnitude, "): the number is negative; give it 0 or more"})
+      .in_stage(stage);
+}
 
 template <class>
 inline constexpr bool is_a_count = false;
@@ -59,14 +62,5 @@ class any_count {
   std::uint64_t value_ = 0;
   bool negative_ = false;
 };
-
-namespace detail {
-
-inline void refuse_negative(std::uint64_t magnitude, std::string_view stage) {
-  throw error(errc::argument, {stage, "(-", magnitude, "): the number is negative; give it 0 or more"})
-      .in_stage(stage);
-}
-
-}  // namespace detail
 
 }  // namespace penstock::inline v0_1

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/detail/exceptions.hpp>
 #include <penstock/core/error.hpp>
 
 #include <bit>
@@ -113,12 +112,34 @@ class buffer {
 
   /// Appends a copy of `bytes`, which may be part of this buffer, and keeps the existing contents. Amortised
   /// constant time per byte.
-  void append(bytes_view bytes);
+  void append(bytes_view bytes) {
+    const std::size_t before = size_;
+    buffer grown;  // frees the old memory once everything is copied
+    if (before + bytes.size() > capacity_) {
+      grown.resize_for_overwrite((before + bytes.size()) * 2);
+      if (before != 0) std::memcpy(grown.data_, data_, before);
+      std::swap(data_, grown.data_);
+      std::swap(capacity_, grown.capacity_);
+    }
+    if (!bytes.empty()) std::memcpy(data_ + before, bytes.data(), bytes.size());
+    size_ = before + bytes.size();
+  }
 
   void clear() noexcept { size_ = 0; }
 
  private:
-  [[gnu::cold]] void reserve(std::size_t size);
+  [[gnu::cold]] void reserve(std::size_t size) {
+    constexpr std::size_t largest = static_cast<std::size_t>(-1) / 4;  // so that no sum of sizes overflows
+    const std::size_t wanted = size > largest ? size : size + size / 4;
+    void* const fresh =
+        size > largest ? nullptr : ::operator new(wanted, std::align_val_t{alignment}, std::nothrow);
+    if (fresh == nullptr)
+      throw out_of_memory(size, "a buffer",
+                          "if the file says that a sample is so large, it may be damaged: see bad_samples");
+    release();
+    data_ = static_cast<std::byte*>(fresh);
+    capacity_ = wanted;
+  }
   void release() noexcept {
     if (data_ != nullptr) ::operator delete(data_, std::align_val_t{alignment});
   }
@@ -127,31 +148,5 @@ class buffer {
   std::size_t size_ = 0;
   std::size_t capacity_ = 0;
 };
-
-inline void buffer::reserve(std::size_t size) {
-  constexpr std::size_t largest = static_cast<std::size_t>(-1) / 4;  // so that no sum of sizes overflows
-  const std::size_t wanted = size > largest ? size : size + size / 4;
-  void* const fresh =
-      size > largest ? nullptr : ::operator new(wanted, std::align_val_t{alignment}, std::nothrow);
-  if (fresh == nullptr)
-    throw out_of_memory(size, "a buffer",
-                        "if the file says that a sample is so large, it may be damaged: see bad_samples");
-  release();
-  data_ = static_cast<std::byte*>(fresh);
-  capacity_ = wanted;
-}
-
-inline void buffer::append(bytes_view bytes) {
-  const std::size_t before = size_;
-  buffer grown;  // frees the old memory once everything is copied
-  if (before + bytes.size() > capacity_) {
-    grown.resize_for_overwrite((before + bytes.size()) * 2);
-    if (before != 0) std::memcpy(grown.data_, data_, before);
-    std::swap(data_, grown.data_);
-    std::swap(capacity_, grown.capacity_);
-  }
-  if (!bytes.empty()) std::memcpy(data_ + before, bytes.data(), bytes.size());
-  size_ = before + bytes.size();
-}
 
 }  // namespace penstock::inline v0_1

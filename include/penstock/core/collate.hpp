@@ -8,6 +8,15 @@
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+/// The base of policies.
+struct policy {
+  using policy_tag = void;
+};
+template <class T>
+inline constexpr bool is_policy = requires { typename T::policy_tag; };
+}  // namespace detail
+
 /// How `batch` combines the values of one field.
 ///   stack            equal shapes, one array with a new first dimension; other shapes are errors at their position
 ///   pad_to_longest   arrays zero-padded along their first dimension to the longest in the batch, with a mask
@@ -15,16 +24,16 @@ namespace penstock::inline v0_1 {
 ///   ragged           all values one after another, with offsets
 ///   channels_first   as stack, but (height, width, channels) pictures are stored (channels, height, width)
 ///   pitched<bytes>   as stack, but each row starts at a multiple of that many bytes; a `strided_view`
-struct stack_policy {};
+struct stack_policy : detail::policy {};
 /// Pads a field's values with zeros to the longest of the batch: a `padded_view`.
-struct pad_policy {};
+struct pad_policy : detail::policy {};
 /// Stores a field's values one after another, with their offsets: a `ragged_view`.
-struct ragged_policy {};
+struct ragged_policy : detail::policy {};
 /// Stacks a field's (height, width, channels) values as (channels, height, width).
-struct channels_first_policy {};
+struct channels_first_policy : detail::policy {};
 /// Stacks a field's values and starts each row at a multiple of `Alignment` bytes: a `strided_view`.
 template <std::size_t Alignment>
-struct pitched_policy {
+struct pitched_policy : detail::policy {
   static_assert(Alignment != 0 && (Alignment & (Alignment - 1)) == 0 && Alignment <= 65'536,
                 "penstock: pitched<bytes> needs a power of two up to 65536: the row alignment that a device "
                 "wants, such as 256");
@@ -33,7 +42,7 @@ struct pitched_policy {
 /// Pads a field's values along every dimension to the largest of the batch: a `padded_arrays_view`. `Fill` is
 /// the value beside them; `Order` arranges them in their slots, as `stack_policy` or `channels_first_policy`.
 template <auto Fill = 0, class Order = stack_policy>
-struct pad_all_policy {
+struct pad_all_policy : detail::policy {
   static constexpr auto fill = Fill;
   /// `pad_to_largest(channels_first)`: values of (height, width, channels) are stored (channels, height,
   /// width).
@@ -82,21 +91,6 @@ template <fixed_string Name, class Policy>
 }
 
 namespace detail {
-
-template <class T>
-inline constexpr bool is_policy = false;
-template <>
-inline constexpr bool is_policy<stack_policy> = true;
-template <>
-inline constexpr bool is_policy<pad_policy> = true;
-template <>
-inline constexpr bool is_policy<ragged_policy> = true;
-template <>
-inline constexpr bool is_policy<channels_first_policy> = true;
-template <std::size_t Alignment>
-inline constexpr bool is_policy<pitched_policy<Alignment>> = true;
-template <auto Fill, class Order>
-inline constexpr bool is_policy<pad_all_policy<Fill, Order>> = true;
 
 template <class Policy>
 inline constexpr bool pads_all = false;

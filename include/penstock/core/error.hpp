@@ -2,7 +2,6 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/detail/exceptions.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/position.hpp>
 
@@ -25,29 +24,9 @@ enum class errc { format, checksum, missing, limit, shape, io, argument, state, 
 
 /// The name of a kind, spelled as in the enum.
 [[nodiscard]] constexpr std::string_view to_string(errc code) noexcept {
-  switch (code) {
-    case errc::format:
-      return "format";
-    case errc::checksum:
-      return "checksum";
-    case errc::missing:
-      return "missing";
-    case errc::limit:
-      return "limit";
-    case errc::shape:
-      return "shape";
-    case errc::io:
-      return "io";
-    case errc::argument:
-      return "argument";
-    case errc::state:
-      return "state";
-    case errc::stopped:
-      return "stopped";
-    case errc::exception:
-      return "exception";
-  }
-  return "unknown";
+  return detail::enum_name(
+      {"format", "checksum", "missing", "limit", "shape", "io", "argument", "state", "stopped", "exception"},
+      code);
 }
 
 /// Whether a failure of this kind depends only on the bytes. Only such samples may be skipped or replaced: a

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/cpp20.hpp>
+#include <penstock/core/message.hpp>
 
+#include <bit>
 #include <cstdint>
 #include <string_view>
 
@@ -24,19 +25,8 @@ enum class guarantee : std::uint8_t {
 
 /// The name of a guarantee, spelled as in the enum.
 [[nodiscard]] constexpr std::string_view to_string(guarantee g) noexcept {
-  switch (g) {
-    case guarantee::indexed:
-      return "indexed";
-    case guarantee::deterministic:
-      return "deterministic";
-    case guarantee::resumable:
-      return "resumable";
-    case guarantee::elastic:
-      return "elastic";
-    case guarantee::lockstep:
-      return "lockstep";
-  }
-  return "unknown";
+  return detail::enum_name({"indexed", "deterministic", "resumable", "elastic", "lockstep"},
+                           std::countr_zero(static_cast<std::uint8_t>(g)));
 }
 
 inline constexpr guarantee all_guarantees[] = {guarantee::indexed, guarantee::deterministic,

@@ -9,8 +9,7 @@
 #include <initializer_list>
 #include <string_view>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// What a file is by its first bytes, with an article: "a GIF image"; empty if they are not known. 512 bytes
 /// are enough for all that is known.
@@ -21,8 +20,7 @@ namespace detail {
 [[nodiscard, gnu::cold]] error not_a(std::string_view wanted, bytes_view head,
                                      std::initializer_list<piece> why);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/core/known_formats.ipp>

@@ -6,8 +6,7 @@
 #include <cstddef>
 #include <string>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
   struct known {
@@ -94,5 +93,4 @@ PENSTOCK_INLINE error not_a(std::string_view wanted, bytes_view head, std::initi
   return error(errc::format, {"this is not ", wanted, reason.empty() ? "" : ": ", reason}).at_offset(0);
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

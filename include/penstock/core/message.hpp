@@ -50,6 +50,14 @@ class piece {
                                                std::initializer_list<std::string_view> items,
                                                std::string_view between, std::string_view tail);
 
+/// The name of an enumerator: the names of all of them, in the order of their values from 0.
+template <class Enum>
+[[nodiscard]] constexpr std::string_view enum_name(std::initializer_list<std::string_view> names,
+                                                   Enum value) noexcept {
+  const auto i = static_cast<std::size_t>(value);
+  return i < names.size() ? names.begin()[i] : "unknown";
+}
+
 }  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED

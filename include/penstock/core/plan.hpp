@@ -26,13 +26,10 @@ namespace mistakes {
 /// The mistake of `require` if the guarantee is lost: `|` finds the part that lost it and reports that part's
 /// mistake.
 template <guarantee G>
-struct not_kept {
-  using penstock_mistake = about_expression_tag;
-};
+struct not_kept : about_expression {};
 
 /// `open` and loops need a header that a plan alone does not.
-struct run_not_included {
-  using penstock_mistake = about_expression_tag;
+struct run_not_included : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -42,8 +39,7 @@ struct run_not_included {
 };
 
 /// Only `any_loader` can be one of several plans.
-struct plan_of_another_type {
-  using penstock_mistake = about_expression_tag;
+struct plan_of_another_type : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -267,10 +263,6 @@ struct varies<Context, Part, Rest...> {
       return varies<typename fold_context<Context, Part>::type, Rest...>::value;
   }();
 };
-
-}  // namespace detail
-
-namespace detail {
 
 /// Whether run/run.hpp is included.
 template <class Plan>

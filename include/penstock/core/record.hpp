@@ -15,8 +15,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct no_such_field {
-  using penstock_mistake = about_element_tag;
+struct no_such_field : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -24,8 +23,7 @@ struct no_such_field {
                   "arrives_here<...>");
   }
 };
-struct field_before_decode {
-  using penstock_mistake = about_element_tag;
+struct field_before_decode : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -35,8 +33,7 @@ struct field_before_decode {
         "names of your members");
   }
 };
-struct field_twice {
-  using penstock_mistake = about_expression_tag;
+struct field_twice : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>, "penstock: the same field is named twice; name each field once");
@@ -202,8 +199,7 @@ struct fields_are {};
 
 namespace mistakes {
 
-struct no_such_field_in_batch {
-  using penstock_mistake = about_element_tag;
+struct no_such_field_in_batch : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

@@ -77,7 +77,11 @@ class whole_sample {
   [[nodiscard]] std::string_view name(std::size_t i) const { return items_[i].name; }
   [[nodiscard]] bytes_view member(std::size_t i) const { return items_[i].bytes.view(); }
   /// The bytes of the member with that name; throws errc::missing if there is none.
-  [[nodiscard]] bytes_view operator[](std::string_view name) const;
+  [[nodiscard]] bytes_view operator[](std::string_view name) const {
+    for (std::size_t i = 0; i < size_; ++i)
+      if (items_[i].name == name) return items_[i].bytes.view();
+    throw error(errc::missing, {"the sample has no member '", name, "'"}).for_key(key_);
+  }
   template <open_sample S>
   void assign(const S& sample) {
     key_ = sample.key();
@@ -93,7 +97,9 @@ class whole_sample {
   }
 
  private:
-  void make_items(std::size_t count);
+  void make_items(std::size_t count) {
+    if (items_.size() < count) items_.resize(count);
+  }
 
   std::string key_;
   std::vector<item> items_;
@@ -234,15 +240,5 @@ std::uint64_t whole_size(const W& value) {
 }
 
 }  // namespace detail
-
-inline void whole_sample::make_items(std::size_t count) {
-  if (items_.size() < count) items_.resize(count);
-}
-
-inline bytes_view whole_sample::operator[](std::string_view name) const {
-  for (std::size_t i = 0; i < size_; ++i)
-    if (items_[i].name == name) return items_[i].bytes.view();
-  throw error(errc::missing, {"the sample has no member '", name, "'"}).for_key(key_);
-}
 
 }  // namespace penstock::inline v0_1

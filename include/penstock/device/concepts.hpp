@@ -5,16 +5,10 @@
 #include <penstock/core/position.hpp>
 #include <penstock/core/processor_set.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/tensor.hpp>
 #include <penstock/device/device_array.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 #include <string>
-#include <string_view>
-#include <type_traits>
 #include <utility>
 
 /// Where batches end up, and what is done with them there. A *device* is a value in a plan; its `connect()`

@@ -5,27 +5,11 @@
 #error "penstock/device/cuda.hpp needs the CUDA toolkit: link penstock::cuda"
 #endif
 
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/destination.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/device/concepts.hpp>
-#include <penstock/device/detail/cuda_calls.hpp>
 #include <penstock/device/detail/pinned_arena.hpp>
-#include <penstock/device/numa.hpp>
 #include <penstock/device/pin_and_copy_stage.hpp>
 
 #include <cuda_runtime_api.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

@@ -5,35 +5,17 @@
 #error "penstock/device/cufile.hpp needs cuFile: link penstock::cufile"
 #endif
 
-#include <penstock/core/file_range.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
-#include <penstock/core/tensor.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/device/concepts.hpp>
-#include <penstock/device/detail/cuda_lanes.hpp>
-#include <penstock/device/detail/cufile_calls.hpp>
 #include <penstock/device/detail/cufile_reader.hpp>
 
 #include <cuda_runtime_api.h>
-
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct cufile_wants_ranges {
-  using penstock_mistake = about_element_tag;
+struct cufile_wants_ranges : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

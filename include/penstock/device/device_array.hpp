@@ -5,7 +5,6 @@
 #include <penstock/core/tensor.hpp>
 #include <penstock/core/to_size.hpp>
 
-#include <cstddef>
 #include <type_traits>
 
 namespace penstock::inline v0_1 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
 #include <penstock/device/components.hpp>
 #include <penstock/device/concepts.hpp>
 
-#include <cstddef>
 #include <new>
-#include <span>
-#include <string>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 namespace penstock::inline v0_1 {
 
@@ -23,7 +23,16 @@ struct host {
     /// Memory at a multiple of 64. For 4 MiB and more, Linux is asked for huge pages, as NumPy asks for its
     /// arrays: a slot's first batch then waits for 500 times fewer page faults. They come where
     /// /sys/kernel/mm/transparent_hugepage/enabled says `madvise` or `always`.
-    [[nodiscard]] void* allocate(std::size_t bytes);
+    [[nodiscard]] void* allocate(std::size_t bytes) {
+      const std::align_val_t alignment = alignment_of(bytes);
+      void* const memory = ::operator new(bytes, alignment);
+#if defined(__linux__)
+      // A refusal leaves memory in small pages.
+      if (alignment == std::align_val_t{huge_page})
+        ::madvise(memory, bytes / huge_page * huge_page, MADV_HUGEPAGE);
+#endif
+      return memory;
+    }
     void deallocate(void* p, std::size_t bytes) noexcept { ::operator delete(p, alignment_of(bytes)); }
     void start(transfer&, std::span<const bytes_view>) {}
     void wait(transfer&) {}
@@ -41,7 +50,3 @@ struct host {
 };
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/device/host.ipp>
-#endif

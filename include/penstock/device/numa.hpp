@@ -4,7 +4,6 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/processor_set.hpp>
 
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -7,16 +7,11 @@
 #include <penstock/core/pipe.hpp>
 #include <penstock/device/concepts.hpp>
 
-#include <string>
-#include <string_view>
-#include <type_traits>
-
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct copy_without_batch {
-  using penstock_mistake = about_expression_tag;
+struct copy_without_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>, "penstock: pin_and_copy copies batches; write batch(n) before it");
@@ -58,10 +53,7 @@ struct pin_and_copy_stage {
   }
   template <class Context>
   static consteval auto diagnose() {
-    if constexpr (Context::facts.batched)
-      return mistakes::none{};
-    else
-      return mistakes::copy_without_batch{};
+    return mistakes::unless<Context::facts.batched, mistakes::copy_without_batch>{};
   }
 };
 

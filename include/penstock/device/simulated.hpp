@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/device/concepts.hpp>
 
+#include <algorithm>
 #include <chrono>
-#include <cstddef>
+#include <cstring>
 #include <memory>
 #include <new>
-#include <span>
-#include <string>
+#include <thread>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -36,7 +36,7 @@ class simulated {
   };
 
   simulated() : simulated(options{}) {}
-  explicit simulated(options given);
+  explicit simulated(options given) : options_(given), account_(new account()) {}
 
   class session {
    public:
@@ -53,7 +53,21 @@ class simulated {
     void deallocate(void* p, std::size_t /*bytes*/) noexcept { ::operator delete(p, std::align_val_t{64}); }
     /// Copies immediately (this thread is the simulated copy engine); counts as done after the time that the
     /// given bandwidth takes.
-    void start(transfer& t, std::span<const bytes_view> columns);
+    void start(transfer& t, std::span<const bytes_view> columns) {
+      const auto begin = std::max(clock::now(), link_free_);
+      if (t.columns.size() < columns.size()) t.columns.resize(columns.size());
+      double bytes = 0;
+      for (std::size_t i = 0; i < columns.size(); ++i) {
+        t.columns[i].resize_for_overwrite(whole_lines(columns[i].size()));
+        if (!columns[i].empty()) std::memcpy(t.columns[i].data(), columns[i].data(), columns[i].size());
+        bytes += static_cast<double>(columns[i].size());
+      }
+      t.done = begin;
+      if (options_.bytes_per_second > 0)
+        t.done += std::chrono::duration_cast<clock::duration>(
+            std::chrono::duration<double>(bytes / options_.bytes_per_second));
+      link_free_ = t.done;
+    }
     /// Does the work as soon as the copy is made.
     template <class Work>
     void start(transfer& t, std::span<const bytes_view> columns, std::span<const std::size_t> rooms,
@@ -62,7 +76,7 @@ class simulated {
       make_room(t, columns.size(), rooms);
       work(host_stream{});
     }
-    void wait(transfer& t);
+    void wait(transfer& t) { std::this_thread::sleep_until(t.done); }
     [[nodiscard]] const void* data(transfer& t, std::size_t i) { return t.columns[i].data(); }
 
    private:
@@ -70,21 +84,38 @@ class simulated {
     [[nodiscard]] static constexpr std::size_t whole_lines(std::size_t bytes) noexcept {
       return (bytes + 63) / 64 * 64;
     }
-    static void make_room(transfer& t, std::size_t columns, std::span<const std::size_t> rooms);
+    static void make_room(transfer& t, std::size_t columns, std::span<const std::size_t> rooms) {
+      if (t.columns.size() < columns + rooms.size()) t.columns.resize(columns + rooms.size());
+      for (std::size_t i = 0; i < rooms.size(); ++i)
+        t.columns[columns + i].resize_for_overwrite(whole_lines(rooms[i]));
+    }
 
     options options_;
     clock::time_point link_free_{};
   };
 
   [[nodiscard]] session connect() const { return session(options_); }
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"simulated accelerator (", options_.step.count(), " us a step)"});
+  }
 
   /// Takes the time of one training step.
-  void step() const;
+  void step() const {
+    const auto now = clock::now();
+    if (account_->steps++ == 0) account_->first = now;
+    account_->busy += options_.step;
+    account_->free_at = now + options_.step;
+    std::this_thread::sleep_until(account_->free_at);
+  }
   [[nodiscard]] std::size_t steps() const { return account_->steps; }
   /// The fraction of the time from the first step to the end of the last during which the device waited; 0
   /// before the first.
-  [[nodiscard]] double stall() const;
+  [[nodiscard]] double stall() const {
+    if (account_->steps == 0) return 0;
+    const auto whole_time = account_->free_at - account_->first;
+    if (whole_time <= clock::duration::zero()) return 0;
+    return 1.0 - std::chrono::duration<double>(account_->busy) / std::chrono::duration<double>(whole_time);
+  }
 
  private:
   options options_;
@@ -92,7 +123,3 @@ class simulated {
 };
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/device/simulated.ipp>
-#endif

@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/any_count.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/image/blur.hpp>
 #include <penstock/image/color.hpp>
-#include <penstock/image/lookup.hpp>
-#include <penstock/image/operation.hpp>
 #include <penstock/image/warp.hpp>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-#include <utility>
 
 /// Random choices among operations on images: trivial_augment, rand_augment.
 namespace penstock::inline v0_1 {
@@ -78,9 +68,10 @@ struct augmentation_steps {
 
 void check_augment(const trivial_augment_options& options);
 void check_augment(const rand_augment_options& options);
-[[nodiscard]] augmentation_steps draw_trivial(const trivial_augment_options& options, rng random);
-[[nodiscard]] augmentation_steps draw_rand(const rand_augment_options& options, const image_size& size,
-                                           rng random);
+[[nodiscard]] augmentation_steps draw(const trivial_augment_options& options, const image_size& size,
+                                      rng random);
+[[nodiscard]] augmentation_steps draw(const rand_augment_options& options, const image_size& size,
+                                      rng random);
 /// The matrix of a step that moves pixels.
 [[nodiscard]] warp_matrix matrix_of(const augmentation_step& step, const image_size& size);
 
@@ -208,46 +199,26 @@ class augmented_image : public image_expression<augmented_image<I>, std::uint8_t
   augment_scratch* scratch_;
 };
 
-/// Applies one random operation; made by `trivial_augment`.
-class trivial_augment_operation : public byte_operation {
+/// Applies random operations: one, made by `trivial_augment`, or several, made by `rand_augment`.
+template <class Options>
+class augment_operation : public byte_operation {
  public:
   using scratch = augment_scratch;
   template <class>
   static constexpr bool uses_random = true;
 
-  explicit trivial_augment_operation(const trivial_augment_options& options) : options_(options) {
-    detail::check_augment(options);
-  }
+  explicit augment_operation(const Options& options) : options_(options) { detail::check_augment(options); }
   template <byte_image I>
   [[nodiscard]] augmented_image<I> operator()(const I& image, const call<augment_scratch>& c) const {
-    return {image, detail::draw_trivial(options_, c.random()), {options_.how, options_.fill}, c.scratch};
+    return {
+        image, detail::draw(options_, image.size(), c.random()), {options_.how, options_.fill}, c.scratch};
   }
 
  private:
-  trivial_augment_options options_;
+  Options options_;
 };
-
-/// Applies several random operations; made by `rand_augment`.
-class rand_augment_operation : public byte_operation {
- public:
-  using scratch = augment_scratch;
-  template <class>
-  static constexpr bool uses_random = true;
-
-  explicit rand_augment_operation(const rand_augment_options& options) : options_(options) {
-    detail::check_augment(options);
-  }
-  template <byte_image I>
-  [[nodiscard]] augmented_image<I> operator()(const I& image, const call<augment_scratch>& c) const {
-    return {image,
-            detail::draw_rand(options_, image.size(), c.random()),
-            {options_.how, options_.fill},
-            c.scratch};
-  }
-
- private:
-  rand_augment_options options_;
-};
+using trivial_augment_operation = augment_operation<trivial_augment_options>;
+using rand_augment_operation = augment_operation<rand_augment_options>;
 
 /// One operation of fourteen at random, with a random magnitude. torchvision: TrivialAugmentWide, with its
 /// operations, ranges and order; its draws are different.

@@ -3,17 +3,13 @@
 
 #include <penstock/image/augment.hpp>
 
-#include <cmath>
-#include <numbers>
-
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE std::string_view to_string(augmentation what) noexcept {
-  constexpr std::string_view names[] = {
-      "identity", "shear_x",  "shear_y",   "translate_x", "translate_y", "rotate",       "brightness",
-      "color",    "contrast", "sharpness", "posterize",   "solarize",    "autocontrast", "equalize"};
-  const auto i = static_cast<std::size_t>(what);
-  return i < augmentation_count ? names[i] : "unknown";
+  return detail::enum_name(
+      {"identity", "shear_x", "shear_y", "translate_x", "translate_y", "rotate", "brightness", "color",
+       "contrast", "sharpness", "posterize", "solarize", "autocontrast", "equalize"},
+      what);
 }
 
 namespace detail {
@@ -91,7 +87,8 @@ PENSTOCK_INLINE void check_augment(const rand_augment_options& options) {
                                  " is not below the number of ", "bins, ", options.bins});
 }
 
-PENSTOCK_INLINE augmentation_steps draw_trivial(const trivial_augment_options& options, rng random) {
+PENSTOCK_INLINE augmentation_steps draw(const trivial_augment_options& options, const image_size&,
+                                        rng random) {
   constexpr augmenting::space wide{0.99, 32, 32, 135, 0.99, 6};
   const augmentation what = augmenting::draw_operation(random);
   const auto bin = static_cast<std::uint32_t>(random.below(options.bins));
@@ -100,8 +97,8 @@ PENSTOCK_INLINE augmentation_steps draw_trivial(const trivial_augment_options& o
   return steps;
 }
 
-PENSTOCK_INLINE augmentation_steps draw_rand(const rand_augment_options& options, const image_size& size,
-                                             rng random) {
+PENSTOCK_INLINE augmentation_steps draw(const rand_augment_options& options, const image_size& size,
+                                        rng random) {
   const augmenting::space space{0.3, 150.0 / 331 * size.width, 150.0 / 331 * size.height, 30, 0.9, 4};
   augmentation_steps steps;
   for (std::uint32_t i = 0; i < options.operations; ++i) {

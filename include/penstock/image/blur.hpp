@@ -4,10 +4,6 @@
 #include <penstock/image/detail/row_image.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
 
 /// Operations that blend a pixel with its neighbours: gaussian_blur and sharpness. Alpha, the last of four
 /// channels, stays as it is.
@@ -45,41 +41,39 @@ void blur_column(const std::int16_t* const* rows, std::uint8_t* to, std::size_t 
 inline constexpr std::size_t blur_block = 32;
 
 template <byte_image I>
-class blurred_image : public image_expression<blurred_image<I>, std::uint8_t, I::channels> {
+class blurred_image : public image_over<blurred_image<I>, I> {
  public:
-  using view_type = pixel_view<std::uint8_t, I::channels>;
-  static constexpr std::size_t channels = I::channels;
+  using typename blurred_image::image_expression::view_type;
 
   blurred_image(const I& image, std::uint32_t kernel, double sigma, image_scratch& scratch)
-      : image_(image), kernel_(kernel), scratch_(&scratch) {
+      : blurred_image::image_over(image, scratch), kernel_(kernel) {
     fill_bell(room_for<std::int16_t>(scratch.tables, kernel), kernel, sigma);
   }
 
-  [[nodiscard]] image_size size() const { return image_.size(); }
-  [[nodiscard]] image_scratch& memory() const { return *scratch_; }
   [[nodiscard]] view_type read(const image_part& part) const {
-    const image_size all = size();
+    const image_size all = this->image_.size();
     const std::uint32_t half_kernel = kernel_ / 2;
     const image_part wide = with_margin(part, all, half_kernel);
-    const view_type from = image_.read(wide);
-    const auto* const weights = reinterpret_cast<const std::int16_t*>(scratch_->tables.data());
+    const view_type from = this->image_.read(wide);
+    const auto* const weights = reinterpret_cast<const std::int16_t*>(this->scratch_->tables.data());
 
-    const std::size_t blocks = (part.width * channels + blur_block - 1) / blur_block;
-    const std::size_t row = blocks * blur_block, padded = row + (kernel_ - 1) * channels;
+    const std::size_t blocks = (part.width * I::channels + blur_block - 1) / blur_block;
+    const std::size_t row = blocks * blur_block, padded = row + (kernel_ - 1) * I::channels;
     // Kept: a row with its margins, all rows blurred along the row, pointers to those under the kernel.
     const std::size_t values = padded + row * wide.height;
     const std::size_t before = (values * sizeof(std::int16_t) + 15) / 16 * 16;
-    std::byte* const work = room_for<std::byte>(scratch_->work, before + kernel_ * sizeof(std::int16_t*));
+    std::byte* const work =
+        room_for<std::byte>(this->scratch_->work, before + kernel_ * sizeof(std::int16_t*));
     auto* const line = reinterpret_cast<std::int16_t*>(work);
     std::int16_t* const blurred = line + padded;
     auto* const under = reinterpret_cast<const std::int16_t**>(work + before);
     std::fill_n(line, padded, std::int16_t{0});
     for (std::size_t y = 0; y < wide.height; ++y) {
       fill_line(line, from.row(y), part, wide, all.width, half_kernel);
-      blur_row(line, blurred + y * row, blocks, channels, weights, kernel_);
+      blur_row(line, blurred + y * row, blocks, I::channels, weights, kernel_);
     }
 
-    std::uint8_t* const to = room_for<std::uint8_t>(scratch_->pixels, row * part.height);
+    std::uint8_t* const to = room_for<std::uint8_t>(this->scratch_->pixels, row * part.height);
     for (std::size_t y = 0; y < part.height; ++y) {
       for (std::size_t k = 0; k < kernel_; ++k) {
         const std::int64_t at = std::int64_t{part.y} + static_cast<std::int64_t>(y + k) - half_kernel;
@@ -87,7 +81,7 @@ class blurred_image : public image_expression<blurred_image<I>, std::uint8_t, I:
       }
       std::uint8_t* const out = to + y * row;
       blur_column(under, out, blocks, weights, kernel_);
-      if constexpr (channels == 4) {
+      if constexpr (I::channels == 4) {
         const std::uint8_t* const own = from.at(part.x - wide.x, part.y - wide.y + y);
         for (std::size_t x = 0; x < part.width; ++x) out[4 * x + 3] = own[4 * x + 3];
       }
@@ -103,52 +97,47 @@ class blurred_image : public image_expression<blurred_image<I>, std::uint8_t, I:
     const std::int64_t first = std::int64_t{part.x} - half_kernel;
     const auto copy = [&](std::size_t i) {
       const std::size_t x = mirrored(first + static_cast<std::int64_t>(i), width) - wide.x;
-      for (std::size_t c = 0; c < channels; ++c) line[i * channels + c] = from[x * channels + c];
+      for (std::size_t c = 0; c < I::channels; ++c) line[i * I::channels + c] = from[x * I::channels + c];
     };
     const auto left = static_cast<std::size_t>(std::int64_t{wide.x} - first);
     for (std::size_t i = 0; i < left; ++i) copy(i);
-    for (std::size_t i = 0; i < wide.width * channels; ++i) line[left * channels + i] = from[i];
+    for (std::size_t i = 0; i < wide.width * I::channels; ++i) line[left * I::channels + i] = from[i];
     for (std::size_t i = left + wide.width; i < count; ++i) copy(i);
   }
 
-  I image_;
   std::uint32_t kernel_;
-  image_scratch* scratch_;
 };
 
 template <byte_image I>
-class sharpened_image : public image_expression<sharpened_image<I>, std::uint8_t, I::channels> {
+class sharpened_image : public image_over<sharpened_image<I>, I> {
  public:
-  using view_type = pixel_view<std::uint8_t, I::channels>;
-  static constexpr std::size_t channels = I::channels;
+  using typename sharpened_image::image_expression::view_type;
 
   sharpened_image(const I& image, double factor, image_scratch& scratch, bool changes)
-      : image_(image), factor_(factor), scratch_(&scratch), changes_(changes) {}
+      : sharpened_image::image_over(image, scratch), factor_(factor), changes_(changes) {}
 
-  [[nodiscard]] image_size size() const { return image_.size(); }
-  [[nodiscard]] image_scratch& memory() const { return *scratch_; }
   [[nodiscard]] view_type read(const image_part& part) const {
-    const image_size all = size();
-    if (!changes_ || all.width <= 2 || all.height <= 2) return image_.read(part);
+    const image_size all = this->image_.size();
+    if (!changes_ || all.width <= 2 || all.height <= 2) return this->image_.read(part);
     const image_part wide = with_margin(part, all, 1);
-    const view_type from = image_.read(wide);
-    float* const products = room_for<float>(scratch_->tables, 512);
+    const view_type from = this->image_.read(wide);
+    float* const products = room_for<float>(this->scratch_->tables, 512);
     fill_products(products, static_cast<float>(factor_));
     fill_products(products + 256, static_cast<float>(1.0 - factor_));
-    const std::size_t row = part.width * channels;
-    std::uint8_t* const to = room_for<std::uint8_t>(scratch_->pixels, row * part.height);
+    const std::size_t row = part.width * I::channels;
+    std::uint8_t* const to = room_for<std::uint8_t>(this->scratch_->pixels, row * part.height);
     for (std::uint32_t y = 0; y < part.height; ++y)
       for (std::uint32_t x = 0; x < part.width; ++x) {
         const std::uint32_t image_x = part.x + x, image_y = part.y + y;
         const bool edge =
             image_x == 0 || image_y == 0 || image_x + 1 == all.width || image_y + 1 == all.height;
         const std::uint8_t* const own = from.at(image_x - wide.x, image_y - wide.y);
-        std::uint8_t* const out = to + y * row + x * channels;
-        for (std::size_t c = 0; c < colours_of<channels>; ++c) {
+        std::uint8_t* const out = to + y * row + x * I::channels;
+        for (std::size_t c = 0; c < colours_of<I::channels>; ++c) {
           const std::uint8_t soft = edge ? own[c] : softened(own + c, from.pitch());
           out[c] = to_byte(products[own[c]] + products[256 + soft]);
         }
-        if constexpr (channels == 4) out[3] = own[3];
+        if constexpr (I::channels == 4) out[3] = own[3];
       }
     return {to, part.size()};
   }
@@ -161,25 +150,19 @@ class sharpened_image : public image_expression<sharpened_image<I>, std::uint8_t
     const std::uint8_t* const above = value - pitch;
     const std::uint8_t* const below = value + pitch;
     for (const std::uint8_t* const row : {above, below})
-      sum += unsigned{*(row - channels)} + *row + *(row + channels);
-    sum += unsigned{*(value - channels)} + *(value + channels);
+      sum += unsigned{*(row - I::channels)} + *row + *(row + I::channels);
+    sum += unsigned{*(value - I::channels)} + *(value + I::channels);
     return static_cast<std::uint8_t>((2 * sum + 13) / 26);
   }
 
-  I image_;
   double factor_;
-  image_scratch* scratch_;
   bool changes_;
 };
 
 }  // namespace detail
 
-class gaussian_blur_operation : public byte_operation {
+class gaussian_blur_operation : public detail::keeping_places<byte_operation, true> {
  public:
-  using keeps_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
   gaussian_blur_operation(int kernel, double lowest, double highest);
   template <byte_image I>
   [[nodiscard]] detail::blurred_image<I> operator()(const I& image, const call<image_scratch>& c) const {
@@ -191,29 +174,18 @@ class gaussian_blur_operation : public byte_operation {
   double lowest_, highest_;
 };
 
-class sharpness_operation : public byte_operation {
+/// Sharpens every image, or each with a probability; made by `sharpness` and `random_sharpness`.
+template <bool Random>
+class sharpness_operation : public detail::keeping_places<byte_operation, Random> {
  public:
-  using keeps_places = void;
-  explicit sharpness_operation(double factor);
-  template <byte_image I>
-  [[nodiscard]] detail::sharpened_image<I> operator()(const I& image, const call<image_scratch>& c) const {
-    return {image, factor_, c.scratch, true};
+  explicit sharpness_operation(double factor, double p = 1) : factor_(factor), p_(p) {
+    constexpr const char* name = Random ? "random_sharpness" : "sharpness";
+    detail::check_range(name, "the factor", factor, 0, 1e6);
+    detail::check_range(name, "the probability", p, 0, 1);
   }
-
- private:
-  double factor_;
-};
-
-class random_sharpness_operation : public byte_operation {
- public:
-  using keeps_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
-  random_sharpness_operation(double factor, double p);
   template <byte_image I>
   [[nodiscard]] detail::sharpened_image<I> operator()(const I& image, const call<image_scratch>& c) const {
-    return {image, factor_, c.scratch, c.random().chance(p_)};
+    return {image, factor_, c.scratch, !Random || c.random().chance(p_)};
   }
 
  private:
@@ -241,10 +213,12 @@ class random_sharpness_operation : public byte_operation {
 /// `errc::argument` unless the factor is from 0 to 1e6.
 ///
 ///     const auto sharper = sharpness(2.0);
-[[nodiscard]] inline sharpness_operation sharpness(double factor) { return sharpness_operation(factor); }
+[[nodiscard]] inline sharpness_operation<false> sharpness(double factor) {
+  return sharpness_operation<false>(factor);
+}
 /// `sharpness` with probability `p`. torchvision: `RandomAdjustSharpness`.
-[[nodiscard]] inline random_sharpness_operation random_sharpness(double factor, double p = 0.5) {
-  return {factor, p};
+[[nodiscard]] inline sharpness_operation<true> random_sharpness(double factor, double p = 0.5) {
+  return sharpness_operation<true>(factor, p);
 }
 
 }  // namespace penstock::inline v0_1

@@ -3,8 +3,6 @@
 
 #include <penstock/image/blur.hpp>
 
-#include <penstock/core/error.hpp>
-
 #include <cmath>
 
 namespace penstock::inline v0_1 {
@@ -75,15 +73,6 @@ PENSTOCK_INLINE gaussian_blur_operation::gaussian_blur_operation(int kernel, dou
                 {"gaussian_blur: the kernel is ", kernel, " pixels wide; pass an odd number from 1 to 1023"});
   detail::check_range("gaussian_blur", "the lowest deviation", lowest, 0.01, 1e4);
   detail::check_range("gaussian_blur", "the highest deviation", highest, lowest, 1e4);
-}
-
-PENSTOCK_INLINE sharpness_operation::sharpness_operation(double factor) : factor_(factor) {
-  detail::check_range("sharpness", "the factor", factor, 0, 1e6);
-}
-PENSTOCK_INLINE random_sharpness_operation::random_sharpness_operation(double factor, double p)
-    : factor_(factor), p_(p) {
-  detail::check_range("random_sharpness", "the factor", factor, 0, 1e6);
-  detail::check_range("random_sharpness", "the probability", p, 0, 1);
 }
 
 }  // namespace penstock::inline v0_1

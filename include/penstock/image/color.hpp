@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/image/detail/row_image.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/image/lookup.hpp>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
 
 /// Operations on the colours of images of bytes: grayscale, saturation, hue, color_jitter. See also
 /// image/lookup.hpp.
@@ -44,7 +39,12 @@ struct blend_tables {
   }
 };
 /// Source: torchvision 0.14, functional_tensor.py, `_blend`.
-[[nodiscard]] blend_tables make_blend(image_scratch& scratch, double factor);
+[[nodiscard]] inline blend_tables make_blend(image_scratch& scratch, double factor) {
+  float* const products = room_for<float>(scratch.tables, 512);
+  fill_products(products, static_cast<float>(factor));
+  fill_products(products + 256, static_cast<float>(1.0 - factor));
+  return {products, products + 256};
+}
 
 template <std::size_t Channels>
 void saturate_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width, const blend_tables& blend) {
@@ -55,7 +55,41 @@ void saturate_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width,
   }
 }
 /// Turns the hue of one pixel. Source: torchvision 0.14, functional_tensor.py, `adjust_hue`.
-void turn_hue(const std::uint8_t* from, std::uint8_t* to, float by) noexcept;
+inline void turn_hue(const std::uint8_t* from, std::uint8_t* to, float by) noexcept {
+  // Each line is one operation of torchvision's, so that each result is rounded as there.
+  const float r = static_cast<float>(from[0]) / 255.0f;
+  const float g = static_cast<float>(from[1]) / 255.0f;
+  const float b = static_cast<float>(from[2]) / 255.0f;
+  const float maximum = r > g ? (r > b ? r : b) : (g > b ? g : b);
+  const float least = r < g ? (r < b ? r : b) : (g < b ? g : b);
+  const bool gray = maximum == least;
+  const float range = maximum - least;
+  const float s = rounded(range / (gray ? 1.0f : maximum));
+  const float divisor = gray ? 1.0f : range;
+  const float rc = rounded((maximum - r) / divisor);
+  const float gc = rounded((maximum - g) / divisor);
+  const float bc = rounded((maximum - b) / divisor);
+  float h = maximum == r ? bc - gc : maximum == g ? 2.0f + rc - bc : 4.0f + gc - rc;
+  h = rounded(h / 6.0f) + 1.0f;
+  h -= static_cast<float>(static_cast<int>(h));
+  h += by;
+  h -= static_cast<float>(static_cast<int>(h));
+  if (h < 0.0f) h += 1.0f;
+
+  const float six = rounded(h * 6.0f);
+  const int sector = static_cast<int>(six);
+  const float f = six - static_cast<float>(sector);
+  const float v = maximum;
+  const auto clamped = [](float x) { return x < 0.0f ? 0.0f : x > 1.0f ? 1.0f : x; };
+  const float p = clamped(v * (1.0f - s));
+  const float q = clamped(v * (1.0f - rounded(s * f)));
+  const float t = clamped(v * (1.0f - rounded(s * (1.0f - f))));
+  const float red[] = {v, q, p, p, t, v}, green[] = {t, v, v, q, p, p}, blue[] = {p, p, t, v, v, q};
+  const int i = sector % 6;
+  to[0] = static_cast<std::uint8_t>(red[i] * 255.0f);
+  to[1] = static_cast<std::uint8_t>(green[i] * 255.0f);
+  to[2] = static_cast<std::uint8_t>(blue[i] * 255.0f);
+}
 template <std::size_t Channels>
 void hue_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width, float by) {
   for (std::size_t x = 0; x < width; ++x, from += Channels, to += Channels) {
@@ -103,22 +137,20 @@ struct color_steps {
 };
 
 template <byte_image I>
-class jittered_image : public image_expression<jittered_image<I>, std::uint8_t, I::channels> {
+class jittered_image : public image_over<jittered_image<I>, I> {
  public:
-  using view_type = pixel_view<std::uint8_t, I::channels>;
-  static constexpr std::size_t channels = I::channels;
+  using typename jittered_image::image_expression::view_type;
 
   jittered_image(const I& image, const color_steps& steps, image_scratch& scratch)
-      : image_(image), steps_(steps), scratch_(&scratch) {}
+      : jittered_image::image_over(image, scratch), steps_(steps) {}
 
-  [[nodiscard]] image_size size() const { return image_.size(); }
-  [[nodiscard]] image_scratch& memory() const { return *scratch_; }
   [[nodiscard]] view_type read(const image_part& part) const {
-    if (steps_.count == 0) return image_.read(part);
+    if (steps_.count == 0) return this->image_.read(part);
     bool all = false;  // contrast needs the mean of the whole image
     for (std::size_t i = 0; i < steps_.count; ++i) all = all || steps_.all[i].kind == color_step::contrast;
-    const view_type from = image_.read(all ? whole_of(size()) : part);
-    std::uint8_t* const to = room_for<std::uint8_t>(scratch_->pixels, from.row_values() * from.height());
+    const view_type from = this->image_.read(all ? whole_of(this->image_.size()) : part);
+    std::uint8_t* const to =
+        room_for<std::uint8_t>(this->scratch_->pixels, from.row_values() * from.height());
     view_type at = from;
     for (std::size_t i = 0; i < steps_.count; ++i) {
       apply(steps_.all[i], at, to);
@@ -134,44 +166,41 @@ class jittered_image : public image_expression<jittered_image<I>, std::uint8_t, 
     };
     const std::size_t width = from.width();
     if (step.kind == color_step::brightness || step.kind == color_step::contrast) {
-      std::uint8_t* const table = room_for<std::uint8_t>(scratch_->tables, 256);
+      std::uint8_t* const table = room_for<std::uint8_t>(this->scratch_->tables, 256);
       if (step.kind == color_step::brightness)
         brightness_table{step.factor}(table);
       else
         contrast_table{step.factor}(table, luma_sum(from), std::uint64_t{width} * from.height());
       rows([&](const std::uint8_t* in, std::uint8_t* out) {
         for (std::size_t x = 0; x < width; ++x) {
-          for (std::size_t c = 0; c < colours_of<channels>; ++c)
-            out[x * channels + c] = table[in[x * channels + c]];
-          if constexpr (channels == 4) out[x * channels + 3] = in[x * channels + 3];
+          for (std::size_t c = 0; c < colours_of<I::channels>; ++c)
+            out[x * I::channels + c] = table[in[x * I::channels + c]];
+          if constexpr (I::channels == 4) out[x * I::channels + 3] = in[x * I::channels + 3];
         }
       });
-    } else if constexpr (channels >= 3) {
+    } else if constexpr (I::channels >= 3) {
       if (step.kind == color_step::saturation) {
-        const blend_tables blend = make_blend(*scratch_, step.factor);
+        const blend_tables blend = make_blend(*this->scratch_, step.factor);
         rows([&](const std::uint8_t* in, std::uint8_t* out) {
-          saturate_row<channels>(in, out, width, blend);
+          saturate_row<I::channels>(in, out, width, blend);
         });
       } else {
         const auto by = static_cast<float>(step.factor);
-        rows([&](const std::uint8_t* in, std::uint8_t* out) { hue_row<channels>(in, out, width, by); });
+        rows([&](const std::uint8_t* in, std::uint8_t* out) { hue_row<I::channels>(in, out, width, by); });
       }
     }
   }
 
-  I image_;
   color_steps steps_;
-  image_scratch* scratch_;
 };
 
 }  // namespace detail
 
 template <std::size_t Channels>
-class grayscale_operation : public byte_operation {
+class grayscale_operation : public detail::keeping_places<byte_operation> {
   static_assert(Channels == 1 || Channels == 3, "penstock: grayscale makes images of 1 or of 3 channels");
 
  public:
-  using keeps_places = void;
   template <byte_image I>
   [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
     if constexpr (Channels == 1 && I::channels == 1)
@@ -182,12 +211,8 @@ class grayscale_operation : public byte_operation {
   }
 };
 
-class random_grayscale_operation : public byte_operation {
+class random_grayscale_operation : public detail::keeping_places<byte_operation, true> {
  public:
-  using keeps_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
   explicit random_grayscale_operation(double p) : p_(p) {
     detail::check_range("random_grayscale", "the probability", p, 0, 1);
   }
@@ -203,53 +228,54 @@ class random_grayscale_operation : public byte_operation {
   double p_;
 };
 
-class saturation_operation : public byte_operation {
+/// Changes the colours of images by a number, as `Changed<I>` does; made by `saturation` and `hue`.
+template <template <class> class Changed>
+class color_operation : public detail::keeping_places<byte_operation> {
  public:
-  using keeps_places = void;
-  explicit saturation_operation(double factor) : factor_(factor) {
-    detail::check_range("saturation", "the factor", factor, 0, 1e6);
-  }
+  explicit color_operation(double by) : by_(by) {}
   template <byte_image I>
   [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
     if constexpr (I::channels == 1)
       return I(image);
     else
-      return detail::saturated_image<I>(image, factor_, c.scratch);
-  }
-
- private:
-  double factor_;
-};
-
-class hue_operation : public byte_operation {
- public:
-  using keeps_places = void;
-  explicit hue_operation(double by) : by_(by) { detail::check_range("hue", "the turn", by, -0.5, 0.5); }
-  template <byte_image I>
-  [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
-    if constexpr (I::channels == 1)
-      return I(image);
-    else
-      return detail::hued_image<I>(image, by_, c.scratch);
+      return Changed<I>(image, by_, c.scratch);
   }
 
  private:
   double by_;
 };
+using saturation_operation = color_operation<detail::saturated_image>;
+using hue_operation = color_operation<detail::hued_image>;
 
-class color_jitter_operation : public byte_operation {
+class color_jitter_operation : public detail::keeping_places<byte_operation, true> {
  public:
-  using keeps_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
-  color_jitter_operation(double brightness, double contrast, double saturation, double hue);
+  color_jitter_operation(double brightness, double contrast, double saturation, double hue)
+      : ranges_{brightness, contrast, saturation, hue} {
+    detail::check_range("color_jitter", "brightness", brightness, 0, 1e5);
+    detail::check_range("color_jitter", "contrast", contrast, 0, 1e5);
+    detail::check_range("color_jitter", "saturation", saturation, 0, 1e5);
+    detail::check_range("color_jitter", "hue", hue, 0, 0.5);
+  }
   template <byte_image I>
   [[nodiscard]] detail::jittered_image<I> operator()(const I& image, const call<image_scratch>& c) const {
     return {image, draw_steps(c.random(), I::channels >= 3), c.scratch};
   }
   /// The order and the factors that are drawn from these numbers.
-  [[nodiscard]] detail::color_steps draw_steps(rng random, bool colours) const;
+  [[nodiscard]] detail::color_steps draw_steps(rng random, bool colours) const {
+    std::array<std::size_t, 4> order = {0, 1, 2, 3};
+    for (std::size_t i = 3; i > 0; --i) std::swap(order[i], order[detail::to_size(random.below(i + 1))]);
+    detail::color_steps steps;
+    for (const std::size_t i : order) {
+      const auto kind = static_cast<detail::color_step>(i);
+      const bool hue = kind == detail::color_step::hue;
+      const double range = ranges_[i];
+      const double low = hue ? -range : range < 1 ? 1 - range : 0;
+      const double factor = random.uniform(low, hue ? range : 1 + range);
+      const bool changes_colour = hue || kind == detail::color_step::saturation;
+      if (range > 0 && (colours || !changes_colour)) steps.all[steps.count++] = {kind, factor};
+    }
+    return steps;
+  }
 
  private:
   std::array<double, 4> ranges_;  // as in color_step
@@ -277,14 +303,20 @@ template <std::size_t Channels = 1>
 /// `functional.adjust_saturation`. Throws `errc::argument` unless the factor is from 0 to 1e6.
 ///
 ///     const auto paler = saturation(0.5);
-[[nodiscard]] inline saturation_operation saturation(double factor) { return saturation_operation(factor); }
+[[nodiscard]] inline saturation_operation saturation(double factor) {
+  detail::check_range("saturation", "the factor", factor, 0, 1e6);
+  return saturation_operation(factor);
+}
 
 /// Turns the hue by a part of the circle, -0.5 to 0.5; 0.5 and -0.5 give the opposite colours. torchvision:
 /// `functional.adjust_hue`. Throws `errc::argument` for other numbers. Cost: some 40 operations and three
 /// divisions per pixel, the slowest of the colour operations.
 ///
 ///     const auto turned = hue(0.1);
-[[nodiscard]] inline hue_operation hue(double turn) { return hue_operation(turn); }
+[[nodiscard]] inline hue_operation hue(double turn) {
+  detail::check_range("hue", "the turn", turn, -0.5, 0.5);
+  return hue_operation(turn);
+}
 
 /// Brightness, contrast, saturation and hue changed at random, in random order. The first three factors are
 /// from max(0, 1 - x) to 1 + x, the hue turns by -x to x; 0 leaves out. torchvision: `ColorJitter`; its draws
@@ -298,7 +330,3 @@ template <std::size_t Channels = 1>
 }
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/image/color.ipp>
-#endif

@@ -1,36 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/element.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/mapped_field.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/mistake.hpp>
 #include <penstock/core/name.hpp>
-#include <penstock/core/random.hpp>
 #include <penstock/core/strided_view.hpp>
-#include <penstock/core/tensor.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/image/geometry.hpp>
-#include <penstock/image/lazy_image.hpp>
-#include <penstock/image/operation.hpp>
 #include <penstock/image/padded.hpp>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string_view>
-#include <type_traits>
-#include <utility>
 
 /// Fields that go with an image in a `map` of several fields: masks, boxes and key points.
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct places_of_other {
-  using penstock_mistake = about_element_tag;
+struct places_of_other : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -39,8 +22,7 @@ struct places_of_other {
   }
 };
 
-struct mask_of_many_bits {
-  using penstock_mistake = about_element_tag;
+struct mask_of_many_bits : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(

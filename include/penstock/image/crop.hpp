@@ -1,44 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/any_count.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/random.hpp>
-#include <penstock/image/detail/sides.hpp>
-#include <penstock/image/lazy_image.hpp>
-#include <penstock/image/operation.hpp>
 #include <penstock/image/pad.hpp>
-#include <penstock/image/padded.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <string>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 
 /// A rectangle of a lazy image. Reads and draws that rectangle of the inner image: costs nothing by itself.
 template <lazy_image I>
-class cropped : public image_expression<cropped<I>, typename I::value_type, I::channels> {
+class cropped : public image_over<cropped<I>, I> {
  public:
   /// `part` lies within the image.
   cropped(I image, const image_part& part, image_scratch& scratch)
-      : image_(std::move(image)), part_(part), scratch_(&scratch) {}
+      : cropped::image_over(std::move(image), scratch), part_(part) {}
 
   [[nodiscard]] image_size size() const noexcept { return part_.size(); }
   [[nodiscard]] pixel_view<typename I::value_type, I::channels> read(const image_part& part) const {
-    return image_.read(shifted(part));
+    return this->image_.read(shifted(part));
   }
   void draw(const image_part& part, const destination<typename I::value_type>& into) const {
-    image_.draw(shifted(part), into);
+    this->image_.draw(shifted(part), into);
   }
-  [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
-
   [[nodiscard]] unsigned max_halvings() const
     requires halvable_image<I>
   {
-    return image_.max_halvings();
+    return this->image_.max_halvings();
   }
   /// The rectangle may end within pixels of the smaller image, which then are all there.
   [[nodiscard]] cropped halved(unsigned times, real_part& where) const
@@ -47,7 +32,7 @@ class cropped : public image_expression<cropped<I>, typename I::value_type, I::c
     real_part all{static_cast<double>(part_.x), static_cast<double>(part_.y),
                   static_cast<double>(part_.width), static_cast<double>(part_.height)};
     const double x = where.x, y = where.y;
-    I smaller = image_.halved(times, all);
+    I smaller = this->image_.halved(times, all);
     const double scale = 1.0 / (1u << times);
     const auto first = [](double at) { return static_cast<std::uint32_t>(at); };
     const auto last = [](double at, std::uint32_t maximum) {
@@ -58,7 +43,7 @@ class cropped : public image_expression<cropped<I>, typename I::value_type, I::c
     const image_part part{left, top, last(all.x + all.width, size.width) - left,
                           last(all.y + all.height, size.height) - top};
     where = {all.x - left + x * scale, all.y - top + y * scale, where.width * scale, where.height * scale};
-    return {std::move(smaller), part, *scratch_};
+    return {std::move(smaller), part, this->memory()};
   }
 
  private:
@@ -66,9 +51,7 @@ class cropped : public image_expression<cropped<I>, typename I::value_type, I::c
     return {part_.x + part.x, part_.y + part.y, part.width, part.height};
   }
 
-  I image_;
   image_part part_;
-  image_scratch* scratch_;
 };
 
 namespace detail {
@@ -92,10 +75,8 @@ namespace detail {
 }  // namespace detail
 
 /// What `crop(...)` makes: a function for `map`.
-class crop_operation : public image_operation {
+class crop_operation : public detail::moving_places<image_operation> {
  public:
-  using moves_places = void;
-
   explicit crop_operation(const image_part& part) : part_(part) {}
 
   template <lazy_image I>
@@ -117,10 +98,8 @@ class crop_operation : public image_operation {
 };
 
 /// What `center_crop(...)` makes: a function for `map`.
-class center_crop_operation : public image_operation {
+class center_crop_operation : public detail::moving_places<image_operation> {
  public:
-  using moves_places = void;
-
   explicit center_crop_operation(const image_size& size) : size_(size) {}
 
   /// Of the result.
@@ -174,12 +153,8 @@ struct random_crop_options {
 };
 
 /// What `random_crop(...)` makes: a function for `map`.
-class random_crop_operation : public image_operation {
+class random_crop_operation : public detail::moving_places<image_operation, true> {
  public:
-  using moves_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
   random_crop_operation(const image_size& size, const random_crop_options& options)
       : size_(size), options_(options) {}
 

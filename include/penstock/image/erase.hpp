@@ -5,16 +5,7 @@
 #include <penstock/image/operation.hpp>
 #include <penstock/image/padded.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <limits>
 #include <numbers>
-#include <type_traits>
-#include <utility>
 
 /// Rectangles of images that are painted over.
 namespace penstock::inline v0_1 {
@@ -102,46 +93,38 @@ template <class T, std::size_t Channels>
 
 /// An image of which a rectangle is painted over; made by `erase` and `random_erasing`.
 template <lazy_image I>
-class erased_image : public image_expression<erased_image<I>, typename I::value_type, I::channels> {
+class erased_image : public image_over<erased_image<I>, I> {
  public:
-  using typename image_expression<erased_image, typename I::value_type, I::channels>::view_type;
-  using typename image_expression<erased_image, typename I::value_type, I::channels>::value_type;
+  using value_type = typename I::value_type;
+  using typename erased_image::image_expression::view_type;
 
   erased_image(I image, const detail::painted_box<value_type, I::channels>& painted, image_scratch& memory)
-      : image_(std::move(image)), painted_(painted), memory_(&memory) {}
+      : erased_image::image_over(std::move(image), memory), painted_(painted) {}
 
-  [[nodiscard]] image_size size() const { return image_.size(); }
-  [[nodiscard]] image_scratch& memory() const { return *memory_; }
   /// The rectangle that is painted; empty if there is none.
   [[nodiscard]] image_part box() const noexcept { return painted_.box; }
   [[nodiscard]] view_type read(const image_part& part) const {
-    const view_type pixels = image_.read(part);
+    const view_type pixels = this->image_.read(part);
     if (detail::common_part(part, painted_.box).width == 0) return pixels;
     value_type* const own =
-        room_for<value_type>(memory_->pixels, std::size_t{part.width} * part.height * I::channels);
-    const destination<value_type> into(own, extents(part.height, part.width, I::channels));
+        room_for<value_type>(this->memory().pixels, std::size_t{part.width} * part.height * I::channels);
+    const destination<value_type> into = this->dense_destination(own, part);
     copy_pixels(pixels, into);
     painted_.paint(part, own, into.strides());
     return {own, part.size()};
   }
   void draw(const image_part& part, const destination<value_type>& into) const {
-    image_.draw(part, into);
+    this->image_.draw(part, into);
     painted_.paint(part, into.data(), into.strides());
   }
 
  private:
-  I image_;
   detail::painted_box<value_type, I::channels> painted_;
-  image_scratch* memory_;
 };
 
 /// Paints a rectangle over; made by `erase(box, value)`.
-class erase_operation : public image_operation {
+class erase_operation : public detail::keeping_places<image_operation, true> {
  public:
-  using keeps_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
   constexpr erase_operation(const image_part& box, const erase_value& value) : box_(box), value_(value) {}
 
   template <lazy_image I>

@@ -3,14 +3,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/image/lazy_image.hpp>
 #include <penstock/image/operation.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <string>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -44,38 +37,36 @@ void reverse_pixels(const T* from, std::size_t pixels, T* out) noexcept {
 /// Horizontally an image that is resampled gets its columns in the other order; of others each row is read,
 /// and written in the other order to its destination.
 template <lazy_image I>
-class mirrored : public image_expression<mirrored<I>, typename I::value_type, I::channels> {
+class mirrored : public image_over<mirrored<I>, I> {
  public:
   using value_type = typename I::value_type;
 
   mirrored(I image, mirroring how, image_scratch& scratch)
-      : image_(std::move(image)), how_(how), scratch_(&scratch) {}
+      : mirrored::image_over(std::move(image), scratch), how_(how) {}
 
-  [[nodiscard]] image_size size() const { return image_.size(); }
-
-  [[nodiscard]] pixel_view<value_type, I::channels> read(const image_part& part) const {
-    if (how_ == mirroring::none) return image_.read(part);
+  [[nodiscard]] typename mirrored::view_type read(const image_part& part) const {
+    if (how_ == mirroring::none) return this->image_.read(part);
     return this->drawn(part);
   }
 
   void draw(const image_part& part, const destination<value_type>& into) const {
     if (part.width == 0 || part.height == 0) return;
-    if (how_ == mirroring::none) return image_.draw(part, into);
+    if (how_ == mirroring::none) return this->image_.draw(part, into);
     element_strides strides = into.strides();
-    const image_size size = image_.size();
+    const image_size size = this->image_.size();
     image_part inner = part;
     if (how_ == mirroring::vertical) {
       inner.y = size.height - part.y - part.height;
       value_type* const last = into.data() + std::int64_t{part.height - 1} * strides[0];
       strides[0] = -strides[0];
-      return image_.draw(inner, destination<value_type>(last, into.shape(), strides, into.space()));
+      return this->image_.draw(inner, destination<value_type>(last, into.shape(), strides, into.space()));
     }
     inner.x = size.width - part.x - part.width;
-    if constexpr (requires { image_.draw_mirrored(inner, into); }) {
-      if (image_.mirrors()) return image_.draw_mirrored(inner, into);
+    if constexpr (requires { this->image_.draw_mirrored(inner, into); }) {
+      if (this->image_.mirrors()) return this->image_.draw_mirrored(inner, into);
     }
-    const auto pixels = image_.read(inner);
-    if (strides[2] == 1 && strides[1] == std::int64_t{I::channels}) {
+    const auto pixels = this->image_.read(inner);
+    if (this->interleaved(into)) {
       for (std::uint32_t y = 0; y < part.height; ++y)
         detail::reverse_pixels<value_type, I::channels>(pixels.row(y), part.width,
                                                         into.data() + std::int64_t{y} * strides[0]);
@@ -86,21 +77,13 @@ class mirrored : public image_expression<mirrored<I>, typename I::value_type, I:
     }
   }
 
-  [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
-
  private:
-  I image_;
   mirroring how_;
-  image_scratch* scratch_;
 };
 
 /// What `horizontal_flip(p)` and `vertical_flip(p)` make: a function for `map`.
-class flip_operation : public image_operation {
+class flip_operation : public detail::moving_places<image_operation, true> {
  public:
-  using moves_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
   /// Throws `errc::argument` unless p is in [0, 1].
   flip_operation(mirroring how, double p) : how_(how), p_(p) {
     if (!(p >= 0 && p <= 1))

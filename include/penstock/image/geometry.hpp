@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/image/flip.hpp>
-#include <penstock/image/pixels.hpp>
 #include <penstock/image/warp_matrix.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <span>
 
 namespace penstock::inline v0_1 {
 

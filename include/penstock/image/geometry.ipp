@@ -3,10 +3,6 @@
 
 #include <penstock/image/geometry.hpp>
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 namespace penstock::inline v0_1 {
 
 namespace detail {

@@ -4,10 +4,6 @@
 #include <penstock/core/error.hpp>
 #include <penstock/image/pixels.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
 namespace penstock::inline v0_1 {
 
 /// What a codec accepts of an image's header, before it allocates anything: a header of 20 bytes can claim
@@ -22,13 +18,6 @@ namespace detail {
 
 /// Throws `errc::limit` for an image beyond the limits, and `errc::format` for one without pixels; `codec` is
 /// the codec's name.
-void check_image_size(const image_size& size, std::size_t pixel_bytes, const image_limits& limits,
-                      std::string_view codec);
-
-}  // namespace detail
-
-namespace detail {
-
 inline void check_image_size(const image_size& size, std::size_t pixel_bytes, const image_limits& limits,
                              std::string_view codec) {
   if (size.width == 0 || size.height == 0)

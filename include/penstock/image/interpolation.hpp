@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
-
-#include <cstdint>
-#include <string_view>
+#include <penstock/core/message.hpp>
 
 namespace penstock::inline v0_1 {
 
@@ -20,17 +17,25 @@ enum class interpolation : std::uint8_t { nearest, bilinear, bicubic, area };
 
 /// The name of an interpolation, spelled as in the enum.
 [[nodiscard]] constexpr std::string_view to_string(interpolation how) noexcept {
-  switch (how) {
-    case interpolation::nearest:
-      return "nearest";
-    case interpolation::bilinear:
-      return "bilinear";
-    case interpolation::bicubic:
-      return "bicubic";
-    case interpolation::area:
-      return "area";
-  }
-  return "unknown";
+  return detail::enum_name({"nearest", "bilinear", "bicubic", "area"}, how);
 }
+
+namespace detail {
+
+/// The product or quotient `x`, rounded to `float`: keeps compilers from contracting it with a sum, where a
+/// processor has an instruction for both.
+inline float rounded(float x) noexcept {
+#if defined(__x86_64__) && defined(__FMA__)
+  __asm__("" : "+x"(x));
+#elif defined(__aarch64__)
+  __asm__("" : "+w"(x));
+#elif !defined(__x86_64__)
+  volatile float kept = x;
+  x = kept;
+#endif
+  return x;
+}
+
+}  // namespace detail
 
 }  // namespace penstock::inline v0_1

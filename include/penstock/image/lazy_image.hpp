@@ -7,12 +7,8 @@
 #include <penstock/core/tensor.hpp>
 #include <penstock/image/pixels.hpp>
 
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <span>
-#include <type_traits>
+#include <utility>
 #include <vector>
 
 /// Images that are not computed yet. An operation wraps one in another; nothing is decoded until the last
@@ -134,13 +130,35 @@ struct image_expression {
   /// What `draw` writes, in the scratch's `pixels`: for `read`.
   [[nodiscard]] view_type drawn(const image_part& part) const {
     T* const pixels = room_for<T>(self().memory().pixels, std::size_t{part.width} * part.height * Channels);
-    self().draw(part,
-                destination<T>(pixels, extents(std::size_t{part.height}, std::size_t{part.width}, Channels)));
+    self().draw(part, dense_destination(pixels, part));
     return {pixels, part.size()};
+  }
+  /// Memory for a part, row behind row.
+  [[nodiscard]] static destination<T> dense_destination(T* pixels, const image_part& part) {
+    return {pixels, extents(std::size_t{part.height}, std::size_t{part.width}, Channels)};
+  }
+  /// Whether pixels lie one behind the other in a destination.
+  [[nodiscard]] static bool interleaved(const destination<T>& into) noexcept {
+    return into.strides()[2] == 1 && into.strides()[1] == std::int64_t{Channels};
   }
 
  private:
   [[nodiscard]] const Self& self() const noexcept { return static_cast<const Self&>(*this); }
+};
+
+/// The base of lazy images that an operation makes of another one, with the worker's scratch. They have its
+/// size, unless `Self` has another.
+template <class Self, lazy_image I, class T = typename I::value_type, std::size_t Channels = I::channels>
+class image_over : public image_expression<Self, T, Channels> {
+ public:
+  image_over(I image, image_scratch& scratch) : image_(std::move(image)), scratch_(&scratch) {}
+
+  [[nodiscard]] image_size size() const { return image_.size(); }
+  [[nodiscard]] image_scratch& memory() const { return *scratch_; }
+
+ protected:
+  I image_;
+  image_scratch* scratch_;
 };
 
 /// An image whose pixels stay in memory: reading a part of it is free.

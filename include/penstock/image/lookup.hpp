@@ -4,12 +4,7 @@
 #include <penstock/image/detail/row_image.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <numeric>
-#include <string>
-#include <string_view>
-#include <type_traits>
 
 /// Colour operations that look every value up in a table of 256: brightness, contrast, invert, solarize,
 /// posterize, autocontrast, equalize.
@@ -124,43 +119,25 @@ class lookup_image : public row_image<lookup_image<I, Table>, I> {
 
 }  // namespace detail
 
-template <class Table>
-class lookup_operation : public byte_operation {
+/// Looks up the values of every image, or of each with a probability.
+template <class Table, bool Random = false>
+class lookup_operation : public detail::keeping_places<byte_operation, Random> {
  public:
-  using keeps_places = void;
-  constexpr explicit lookup_operation(const Table& table) : table_(table) {}
+  constexpr explicit lookup_operation(const Table& table, double p = 1) : table_(table), p_(p) {}
   template <byte_image I>
   [[nodiscard]] detail::lookup_image<I, Table> operator()(const I& image,
                                                           const call<image_scratch>& c) const {
-    return {image, table_, c.scratch, true};
+    return {image, table_, c.scratch, !Random || c.random().chance(p_)};
   }
-  /// In words: "invert".
-  [[nodiscard]] std::string describe() const { return std::string(Table::name); }
-
- private:
-  Table table_;
-};
-
-template <class Table>
-class random_lookup_operation : public byte_operation {
- public:
-  using keeps_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
-  constexpr random_lookup_operation(const Table& table, double p) : table_(table), p_(p) {}
-  template <byte_image I>
-  [[nodiscard]] detail::lookup_image<I, Table> operator()(const I& image,
-                                                          const call<image_scratch>& c) const {
-    return {image, table_, c.scratch, c.random().chance(p_)};
-  }
-  /// In words: "random_invert".
-  [[nodiscard]] std::string describe() const { return "random_" + std::string(Table::name); }
+  /// In words: "invert", "random_invert".
+  [[nodiscard]] std::string describe() const { return (Random ? "random_" : "") + std::string(Table::name); }
 
  private:
   Table table_;
   double p_;
 };
+template <class Table>
+using random_lookup_operation = lookup_operation<Table, true>;
 
 /// 255 minus each value. torchvision: `functional.invert`.
 ///

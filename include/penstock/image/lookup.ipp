@@ -60,32 +60,40 @@ PENSTOCK_INLINE void equalize_table::operator()(std::uint8_t* table, const std::
   }
 }
 
+/// The operation with this probability, if it is one.
+template <class Table>
+[[nodiscard]] random_lookup_operation<Table> sometimes(const Table& table, const char* operation, double p) {
+  check_range(operation, "the probability", p, 0, 1);
+  return random_lookup_operation<Table>(table, p);
+}
+PENSTOCK_INLINE solarize_table solarizing(const char* operation, double threshold) {
+  check_range(operation, "the threshold", threshold, 0, 256);
+  return {threshold};
+}
+PENSTOCK_INLINE posterize_table posterizing(const char* operation, int bits) {
+  check_range(operation, "the number of bits", bits, 0, 8);
+  return {bits};
+}
+
 }  // namespace detail
 
 PENSTOCK_INLINE lookup_operation<detail::invert_table> invert() {
   return lookup_operation(detail::invert_table{});
 }
 PENSTOCK_INLINE random_lookup_operation<detail::invert_table> random_invert(double p) {
-  detail::check_range("random_invert", "the probability", p, 0, 1);
-  return {detail::invert_table{}, p};
+  return detail::sometimes(detail::invert_table{}, "random_invert", p);
 }
 PENSTOCK_INLINE lookup_operation<detail::solarize_table> solarize(double threshold) {
-  detail::check_range("solarize", "the threshold", threshold, 0, 256);
-  return lookup_operation(detail::solarize_table{threshold});
+  return lookup_operation(detail::solarizing("solarize", threshold));
 }
 PENSTOCK_INLINE random_lookup_operation<detail::solarize_table> random_solarize(double threshold, double p) {
-  detail::check_range("random_solarize", "the threshold", threshold, 0, 256);
-  detail::check_range("random_solarize", "the probability", p, 0, 1);
-  return {detail::solarize_table{threshold}, p};
+  return detail::sometimes(detail::solarizing("random_solarize", threshold), "random_solarize", p);
 }
 PENSTOCK_INLINE lookup_operation<detail::posterize_table> posterize(int bits) {
-  detail::check_range("posterize", "the number of bits", bits, 0, 8);
-  return lookup_operation(detail::posterize_table{bits});
+  return lookup_operation(detail::posterizing("posterize", bits));
 }
 PENSTOCK_INLINE random_lookup_operation<detail::posterize_table> random_posterize(int bits, double p) {
-  detail::check_range("random_posterize", "the number of bits", bits, 0, 8);
-  detail::check_range("random_posterize", "the probability", p, 0, 1);
-  return {detail::posterize_table{bits}, p};
+  return detail::sometimes(detail::posterizing("random_posterize", bits), "random_posterize", p);
 }
 PENSTOCK_INLINE lookup_operation<detail::brightness_table> brightness(double factor) {
   detail::check_range("brightness", "the factor", factor, 0, 1e6);
@@ -99,15 +107,13 @@ PENSTOCK_INLINE lookup_operation<detail::autocontrast_table> autocontrast() {
   return lookup_operation(detail::autocontrast_table{});
 }
 PENSTOCK_INLINE random_lookup_operation<detail::autocontrast_table> random_autocontrast(double p) {
-  detail::check_range("random_autocontrast", "the probability", p, 0, 1);
-  return {detail::autocontrast_table{}, p};
+  return detail::sometimes(detail::autocontrast_table{}, "random_autocontrast", p);
 }
 PENSTOCK_INLINE lookup_operation<detail::equalize_table> equalize() {
   return lookup_operation(detail::equalize_table{});
 }
 PENSTOCK_INLINE random_lookup_operation<detail::equalize_table> random_equalize(double p) {
-  detail::check_range("random_equalize", "the probability", p, 0, 1);
-  return {detail::equalize_table{}, p};
+  return detail::sometimes(detail::equalize_table{}, "random_equalize", p);
 }
 
 }  // namespace penstock::inline v0_1

@@ -5,16 +5,11 @@
 #include <penstock/core/mistake.hpp>
 #include <penstock/image/lazy_image.hpp>
 
-#include <concepts>
-#include <cstdint>
-#include <type_traits>
-
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct operation_wants_image {
-  using penstock_mistake = about_element_tag;
+struct operation_wants_image : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -23,8 +18,7 @@ struct operation_wants_image {
         "decode<field<\"jpg\", jpeg>>, and name their field, as in map<\"jpg\">(resize(256))");
   }
 };
-struct operation_wants_bytes {
-  using penstock_mistake = about_element_tag;
+struct operation_wants_bytes : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -33,8 +27,7 @@ struct operation_wants_bytes {
         "to_float, normalize and to_half");
   }
 };
-struct operation_after_to_chw {
-  using penstock_mistake = about_element_tag;
+struct operation_after_to_chw : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -101,5 +94,24 @@ struct byte_operation : image_operation {
   template <class V>
   using wrong_argument_for = typename detail::byte_image_mistake<V>::type;
 };
+
+namespace detail {
+
+/// What an operation says of itself, see `image_operation`: whether the places in an image stay where they are,
+/// and whether it draws random numbers.
+template <class Operation, bool Draws = false>
+struct keeping_places : Operation {
+  using keeps_places = void;
+  template <class>
+  static constexpr bool uses_random = Draws;
+};
+template <class Operation, bool Draws = false>
+struct moving_places : Operation {
+  using moves_places = void;
+  template <class>
+  static constexpr bool uses_random = Draws;
+};
+
+}  // namespace detail
 
 }  // namespace penstock::inline v0_1

@@ -6,10 +6,6 @@
 #include <penstock/core/destination.hpp>
 #include <penstock/image/pixels.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
 namespace penstock::inline v0_1 {
 
 /// How a stored image is turned to be shown, as EXIF numbers it.
@@ -40,24 +36,10 @@ struct orientation_steps {
   bool flip_x, flip_y, transpose;
 };
 [[nodiscard]] constexpr orientation_steps steps_of(orientation o) noexcept {
-  switch (o) {
-    case orientation::mirrored:
-      return {true, false, false};
-    case orientation::rotated_180:
-      return {true, true, false};
-    case orientation::flipped:
-      return {false, true, false};
-    case orientation::transposed:
-      return {false, false, true};
-    case orientation::rotated_90:
-      return {false, true, true};
-    case orientation::transversed:
-      return {true, true, true};
-    case orientation::rotated_270:
-      return {true, false, true};
-    default:
-      return {false, false, false};
-  }
+  const auto is_one_of = [o](auto... these) { return ((o == these) || ...); };
+  using enum orientation;
+  return {is_one_of(mirrored, rotated_180, transversed, rotated_270),
+          is_one_of(rotated_180, flipped, rotated_90, transversed), turns_sideways(o)};
 }
 
 }  // namespace detail

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/any_count.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/image/detail/sides.hpp>
-#include <penstock/image/lazy_image.hpp>
 #include <penstock/image/operation.hpp>
 #include <penstock/image/padded.hpp>
-
-#include <concepts>
-#include <cstdint>
 
 namespace penstock::inline v0_1 {
 
@@ -40,10 +33,8 @@ struct pad_options {
 };
 
 /// What `pad(...)` makes: a function for `map`.
-class pad_operation : public image_operation {
+class pad_operation : public detail::moving_places<image_operation> {
  public:
-  using moves_places = void;
-
   pad_operation(const image_padding& padding, const pad_options& options)
       : padding_(padding), options_(options) {}
 

@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/any_count.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/image/lazy_image.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
 #include <limits>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -77,6 +72,27 @@ class pixel_fill {
 
 namespace detail {
 
+/// The longest side of an image that an operation may be asked for.
+inline constexpr std::uint32_t longest_side = 1u << 20;
+
+/// A side of an image, or a distance in one. Throws `errc::argument`, naming `operation`, if it is negative,
+/// less than `least`, or more than 2^20.
+[[nodiscard]] inline std::uint32_t side_of(const any_count& n, std::string_view operation,
+                                           std::uint32_t least = 1) {
+  const std::uint64_t value = n.of(operation);
+  if (value < least)
+    throw error(errc::argument, {operation, ": a side of ", value, " pixels; write at least ", least});
+  if (value > longest_side)
+    throw error(errc::argument, {operation, ": ", value, " pixels; write at most ", longest_side});
+  return static_cast<std::uint32_t>(value);
+}
+
+/// A size as an operation is given it: "(224)", or "(height, width)".
+[[nodiscard]] inline std::string sides_text(const image_size& size) {
+  const std::string height = "(" + std::to_string(size.height);
+  return size.height == size.width ? height + ")" : height + ", " + std::to_string(size.width) + ")";
+}
+
 /// The index in [0, n) that stands for `i`, which may be outside. `n` is not 0.
 [[nodiscard]] constexpr std::int64_t padded_index(std::int64_t i, std::int64_t n,
                                                   padding_mode mode) noexcept {
@@ -129,21 +145,20 @@ void fill_pixels(const std::array<T, Channels>& pixel, const destination<T>& int
 /// Reads no more of the image than needed. A part that lies within the image is passed through; so is what
 /// lies in it when it is drawn, straight to its destination, with `padding_mode::constant`.
 template <lazy_image I>
-class padded : public image_expression<padded<I>, typename I::value_type, I::channels> {
+class padded : public image_over<padded<I>, I> {
  public:
   using value_type = typename I::value_type;
 
   /// (x, y) is the rectangle's upper left corner in the image's plane.
   padded(I image, std::int64_t x, std::int64_t y, const image_size& size, const pixel_fill& fill,
          padding_mode mode, image_scratch& scratch)
-      : image_(std::move(image)),
+      : padded::image_over(std::move(image), scratch),
         x_(x),
         y_(y),
         size_(size),
-        inner_(image_.size()),
+        inner_(this->image_.size()),
         fill_(fill.as<value_type, I::channels>()),
-        mode_(mode),
-        scratch_(&scratch) {
+        mode_(mode) {
     if (mode != padding_mode::constant && (inner_.width == 0 || inner_.height == 0) && size.width != 0 &&
         size.height != 0)
       throw error(errc::shape, {"an image of ", inner_.width, " x ", inner_.height,
@@ -152,21 +167,19 @@ class padded : public image_expression<padded<I>, typename I::value_type, I::cha
 
   [[nodiscard]] image_size size() const noexcept { return size_; }
 
-  [[nodiscard]] pixel_view<value_type, I::channels> read(const image_part& part) const {
-    if (within(part)) return image_.read(shifted(part));
+  [[nodiscard]] typename padded::view_type read(const image_part& part) const {
+    if (within(part)) return this->image_.read(shifted(part));
     return this->drawn(part);
   }
 
   void draw(const image_part& part, const destination<value_type>& into) const {
     if (part.width == 0 || part.height == 0) return;
-    if (within(part)) return image_.draw(shifted(part), into);
+    if (within(part)) return this->image_.draw(shifted(part), into);
     if (mode_ == padding_mode::constant)
       draw_filled(part, into);
     else
       draw_repeated(part, into);
   }
-
-  [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
 
  private:
   [[nodiscard]] bool within(const image_part& part) const noexcept {
@@ -197,7 +210,8 @@ class padded : public image_expression<padded<I>, typename I::value_type, I::cha
     fill(right, top, part.width, bottom);
     fill(0, bottom, part.width, part.height);
     const image_part here{left, top, right - left, bottom - top};
-    image_.draw(shifted({part.x + left, part.y + top, here.width, here.height}), detail::part_of(into, here));
+    this->image_.draw(shifted({part.x + left, part.y + top, here.width, here.height}),
+                      detail::part_of(into, here));
   }
 
   /// The indexes that stand for `count` ones from `first` on; and their least one and the end.
@@ -214,11 +228,11 @@ class padded : public image_expression<padded<I>, typename I::value_type, I::cha
 
   void draw_repeated(const image_part& part, const destination<value_type>& into) const {
     std::uint32_t* const columns =
-        room_for<std::uint32_t>(scratch_->tables, std::size_t{part.width} + part.height);
+        room_for<std::uint32_t>(this->scratch_->tables, std::size_t{part.width} + part.height);
     std::uint32_t* const rows = columns + part.width;
     const auto [left, right] = indexes(columns, x_ + part.x, part.width, inner_.width);
     const auto [top, bottom] = indexes(rows, y_ + part.y, part.height, inner_.height);
-    const auto pixels = image_.read({left, top, right - left, bottom - top});
+    const auto pixels = this->image_.read({left, top, right - left, bottom - top});
     const element_strides strides = into.strides();
     for (std::uint32_t y = 0; y < part.height; ++y) {
       const value_type* const input = pixels.row(rows[y] - top);
@@ -229,12 +243,10 @@ class padded : public image_expression<padded<I>, typename I::value_type, I::cha
     }
   }
 
-  I image_;
   std::int64_t x_, y_;
   image_size size_, inner_;
   std::array<value_type, I::channels> fill_;
   padding_mode mode_;
-  image_scratch* scratch_;
 };
 
 }  // namespace penstock::inline v0_1

@@ -4,47 +4,41 @@
 #include <penstock/core/cpp20.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <string_view>
 
 /// Pixels in memory: their formats, sizes, and views of them.
 namespace penstock::inline v0_1 {
 
+namespace detail {
+template <class T, std::size_t Channels>
+struct channels_of {
+  using value_type = T;
+  static constexpr std::size_t channels = Channels;
+};
+}  // namespace detail
+
 /// One channel of 8 bits: luma.
-struct gray8 {
-  using value_type = std::uint8_t;
-  static constexpr std::size_t channels = 1;
+struct gray8 : detail::channels_of<std::uint8_t, 1> {
   static constexpr std::string_view format_name = "gray8";
 };
 /// Red, green and blue, 8 bits each.
-struct rgb8 {
-  using value_type = std::uint8_t;
-  static constexpr std::size_t channels = 3;
+struct rgb8 : detail::channels_of<std::uint8_t, 3> {
   static constexpr std::string_view format_name = "rgb8";
 };
 /// Red, green, blue and alpha, 8 bits each; the colours are not multiplied by alpha.
-struct rgba8 {
-  using value_type = std::uint8_t;
-  static constexpr std::size_t channels = 4;
+struct rgba8 : detail::channels_of<std::uint8_t, 4> {
   static constexpr std::string_view format_name = "rgba8";
 };
 /// One channel of 16 bits, in the order of bytes of this machine.
-struct gray16 {
-  using value_type = std::uint16_t;
-  static constexpr std::size_t channels = 1;
+struct gray16 : detail::channels_of<std::uint16_t, 1> {
   static constexpr std::string_view format_name = "gray16";
 };
 /// Red, green and blue, 16 bits each, in the order of bytes of this machine.
-struct rgb16 {
-  using value_type = std::uint16_t;
-  static constexpr std::size_t channels = 3;
+struct rgb16 : detail::channels_of<std::uint16_t, 3> {
   static constexpr std::string_view format_name = "rgb16";
 };
 /// Red, green, blue and alpha, 16 bits each, in the order of bytes of this machine.
-struct rgba16 {
-  using value_type = std::uint16_t;
-  static constexpr std::size_t channels = 4;
+struct rgba16 : detail::channels_of<std::uint16_t, 4> {
   static constexpr std::string_view format_name = "rgba16";
 };
 

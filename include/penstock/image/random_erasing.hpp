@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
-#include <penstock/core/random.hpp>
 #include <penstock/image/erase.hpp>
-#include <penstock/image/operation.hpp>
-
-#include <array>
 
 namespace penstock::inline v0_1 {
 
@@ -22,20 +17,44 @@ struct random_erasing_options {
 namespace detail {
 
 /// Throws `errc::argument`, with a sentence about the option that is wrong.
-void check_random_erasing(const random_erasing_options& options);
+inline void check_random_erasing(const random_erasing_options& options) {
+  if (!(options.p >= 0 && options.p <= 1))
+    throw error(errc::argument, "random_erasing: p is a probability, from 0 to 1");
+  if (!(options.scale[0] >= 0 && options.scale[0] <= options.scale[1] && options.scale[1] <= 1))
+    throw error(
+        errc::argument,
+        "random_erasing: scale is the least and the most share of the image's area, from 0 to 1, as in "
+        ".scale = {0.02, 0.33}");
+  if (!(options.ratio[0] > 0 && options.ratio[0] <= options.ratio[1] && std::isfinite(options.ratio[1])))
+    throw error(errc::argument,
+                "random_erasing: ratio is the least and the most height by width, above 0, as in "
+                ".ratio = {0.3, 3.3}");
+}
 /// The rectangle to erase; empty if there is none.
-[[nodiscard]] image_part draw_box_to_erase(const random_erasing_options& options, const image_size& image,
-                                           rng& random);
+[[nodiscard]] inline image_part draw_box_to_erase(const random_erasing_options& options,
+                                                  const image_size& image, rng& random) {
+  if (!random.chance(options.p)) return {};
+  const double area = static_cast<double>(image.width) * image.height;
+  const double low = std::log(options.ratio[0]), high = std::log(options.ratio[1]);
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const double erased = area * random.uniform(options.scale[0], options.scale[1]);
+    const double ratio = std::exp(random.uniform(low, high));
+    const double height = std::nearbyint(std::sqrt(erased * ratio));
+    const double width = std::nearbyint(std::sqrt(erased / ratio));
+    if (!(height < image.height && width < image.width)) continue;
+    image_part box{0, 0, static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(height)};
+    box.y = static_cast<std::uint32_t>(random.below(std::uint64_t{image.height} - box.height + 1));
+    box.x = static_cast<std::uint32_t>(random.below(std::uint64_t{image.width} - box.width + 1));
+    return box;
+  }
+  return {};
+}
 
 }  // namespace detail
 
 /// Erases a random rectangle; made by `random_erasing`.
-class random_erasing_operation : public image_operation {
+class random_erasing_operation : public detail::keeping_places<image_operation, true> {
  public:
-  using keeps_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
   explicit random_erasing_operation(const random_erasing_options& options) : options_(options) {
     detail::check_random_erasing(options_);
   }
@@ -73,7 +92,3 @@ class random_erasing_operation : public image_operation {
 }
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/image/random_erasing.ipp>
-#endif

@@ -1,21 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/any_count.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/random.hpp>
 #include <penstock/image/crop.hpp>
-#include <penstock/image/detail/sides.hpp>
-#include <penstock/image/interpolation.hpp>
-#include <penstock/image/lazy_image.hpp>
-#include <penstock/image/operation.hpp>
-#include <penstock/image/padded.hpp>
 #include <penstock/image/resize.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <string>
 
 namespace penstock::inline v0_1 {
 
@@ -34,12 +21,8 @@ struct random_resized_crop_options {
 };
 
 /// What `random_resized_crop(...)` makes: a function for `map`.
-class random_resized_crop_operation : public byte_operation {
+class random_resized_crop_operation : public detail::moving_places<byte_operation, true> {
  public:
-  using moves_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
   random_resized_crop_operation(const image_size& size, const random_resized_crop_options& options)
       : size_(size), options_(options) {
     check(options.scale, "scale");

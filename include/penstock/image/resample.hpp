@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/image/detail/resample_avx2.hpp>
-#include <penstock/image/detail/resample_weights.hpp>
-#include <penstock/image/interpolation.hpp>
+#include <penstock/image/detail/resample_kernels.hpp>
 #include <penstock/image/lazy_image.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
 
 namespace penstock::inline v0_1 {
 

@@ -1,23 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/any_count.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/image/detail/sides.hpp>
-#include <penstock/image/interpolation.hpp>
-#include <penstock/image/lazy_image.hpp>
 #include <penstock/image/operation.hpp>
 #include <penstock/image/padded.hpp>
 #include <penstock/image/resample.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -36,26 +23,22 @@ struct resize_options {
 /// is taken that is not smaller than the result in either direction; what is resized is then the same
 /// rectangle, to fractions of a pixel.
 template <byte_image I>
-class resized : public image_expression<resized<I>, std::uint8_t, I::channels> {
+class resized : public image_over<resized<I>, I> {
  public:
   /// `image` must have pixels, and `to` no side of 0.
   resized(I image, const image_size& to, interpolation how, bool antialias, image_scratch& scratch)
-      : image_(std::move(image)), how_{image_.size(), to, how, antialias}, scratch_(&scratch) {
+      : resized::image_over(std::move(image), scratch), how_{this->image_.size(), to, how, antialias} {
     if constexpr (halvable_image<I>) halve();
   }
 
   [[nodiscard]] image_size size() const noexcept { return how_.to; }
   [[nodiscard]] pixel_view<std::uint8_t, I::channels> read(const image_part& part) const {
-    if (how_.same()) return image_.read(part);
-    std::uint8_t* const pixels =
-        room_for<std::uint8_t>(scratch_->pixels, std::size_t{part.width} * part.height * I::channels);
-    draw(part, destination<std::uint8_t>(
-                   pixels, extents(std::size_t{part.height}, std::size_t{part.width}, I::channels)));
-    return {pixels, part.size()};
+    if (how_.same()) return this->image_.read(part);
+    return this->drawn(part);
   }
   void draw(const image_part& part, const destination<std::uint8_t>& into) const {
-    if (how_.same()) return image_.draw(part, into);
-    resample(image_, how_, part, *scratch_, into);
+    if (how_.same()) return this->image_.draw(part, into);
+    resample(this->image_, how_, part, *this->scratch_, into);
   }
   /// Whether `draw_mirrored` is faster than a mirror behind this image: it costs nothing if columns are
   /// resampled anyway.
@@ -64,14 +47,13 @@ class resized : public image_expression<resized<I>, std::uint8_t, I::channels> {
   void draw_mirrored(const image_part& part, const destination<std::uint8_t>& into) const {
     resampling how = how_;
     how.mirrored = true;
-    resample(image_, how, part, *scratch_, into);
+    resample(this->image_, how, part, *this->scratch_, into);
   }
-  [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
 
  private:
   /// Takes a smaller source, if there is one that is not smaller than the result.
   void halve() {
-    const unsigned maximum = how_.filters_all() ? image_.max_halvings() : 0;
+    const unsigned maximum = how_.filters_all() ? this->image_.max_halvings() : 0;
     unsigned times = 0;
     const image_size whole = how_.from;
     while (times < maximum && whole.width >> (times + 1) >= how_.to.width &&
@@ -79,13 +61,11 @@ class resized : public image_expression<resized<I>, std::uint8_t, I::channels> {
       ++times;
     if (times == 0) return;
     how_.box = {0, 0, static_cast<double>(whole.width), static_cast<double>(whole.height)};
-    image_ = image_.halved(times, how_.box);
-    how_.from = image_.size();
+    this->image_ = this->image_.halved(times, how_.box);
+    how_.from = this->image_.size();
   }
 
-  I image_;
   resampling how_;
-  image_scratch* scratch_;
 };
 
 namespace detail {
@@ -105,10 +85,8 @@ template <byte_image I>
 }  // namespace detail
 
 /// What `resize(...)` makes: a function for `map`.
-class resize_operation : public byte_operation {
+class resize_operation : public detail::moving_places<byte_operation> {
  public:
-  using moves_places = void;
-
   /// To a size, or to a shorter side if `height` is 0.
   resize_operation(std::uint32_t height, std::uint32_t width_or_shorter, const resize_options& options)
       : height_(height), width_(width_or_shorter), options_(options) {

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/image/warp.hpp>
-
-#include <array>
 
 namespace penstock::inline v0_1 {
 
@@ -29,21 +26,46 @@ struct affine_options {
 
 namespace detail {
 
-void check_degrees(std::string_view function, const std::array<double, 2>& degrees);
-void check_affine(const affine_options& options);
+inline void check_degrees(std::string_view function, const std::array<double, 2>& degrees) {
+  if (!(degrees[0] <= degrees[1] && std::isfinite(degrees[0]) && std::isfinite(degrees[1])))
+    throw error(errc::argument, {function, ": angles are finite, the least first, as in {-30, 30}"});
+}
+inline void check_affine(const affine_options& options) {
+  check_warp("affine", options.how);
+  check_degrees("affine", options.degrees);
+  for (const double share : options.translate)
+    if (!(share >= 0 && share <= 1))
+      throw error(errc::argument,
+                  "affine: translate is the most share of the width and of the height, from 0 to 1");
+  const std::array<double, 2>& scale = options.scale;
+  if (!(scale[0] > 0 && std::isfinite(1 / scale[0]) && scale[0] <= scale[1] && std::isfinite(scale[1])))
+    throw error(errc::argument,
+                "affine: scale is the least and the most, above 0, as in .scale = {0.9, 1.1}");
+  for (const auto& shear : {options.shear, options.shear_y})
+    if (!(shear[0] > -90 && shear[0] <= shear[1] && shear[1] < 90))
+      throw error(errc::argument, "affine: a shear is the least and the most, between -90 and 90 degrees");
+}
 /// Drawn in torchvision's order: angle, translation (whole pixels), scale, shears.
-[[nodiscard]] affine_change draw_affine(const affine_options& options, const image_size& size, rng& random);
+[[nodiscard]] inline affine_change draw_affine(const affine_options& options, const image_size& size,
+                                               rng& random) {
+  const auto draw = [&](const std::array<double, 2>& range) { return random.uniform(range[0], range[1]); };
+  affine_change made;
+  made.degrees = draw(options.degrees);
+  const double max_x = options.translate[0] * size.width, max_y = options.translate[1] * size.height;
+  made.translate.x = std::nearbyint(random.uniform(-max_x, max_x));
+  made.translate.y = std::nearbyint(random.uniform(-max_y, max_y));
+  made.scale = draw(options.scale);
+  made.shear[0] = draw(options.shear);
+  made.shear[1] = draw(options.shear_y);
+  return made;
+}
 
 }  // namespace detail
 
 /// Turns images by an angle, or by a random one of a range; made by `rotate` and `rotate_by`.
 template <bool Random>
-class rotate_operation : public image_operation {
+class rotate_operation : public detail::moving_places<image_operation, Random> {
  public:
-  using moves_places = void;
-  template <class>
-  static constexpr bool uses_random = Random;
-
   rotate_operation(const std::array<double, 2>& degrees, const rotate_options& options)
       : degrees_(degrees), options_(options) {
     detail::check_degrees(Random ? "rotate" : "rotate_by", degrees);
@@ -86,12 +108,8 @@ class rotate_operation : public image_operation {
 };
 
 /// Moves, turns, scales and shears images as drawn; made by `affine`.
-class affine_operation : public image_operation {
+class affine_operation : public detail::moving_places<image_operation, true> {
  public:
-  using moves_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
   explicit affine_operation(const affine_options& options) : options_(options) {
     detail::check_affine(options);
   }
@@ -167,7 +185,3 @@ class affine_operation : public image_operation {
 }
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/image/rotate.ipp>
-#endif

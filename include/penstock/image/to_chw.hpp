@@ -4,10 +4,6 @@
 #include <penstock/core/to_size.hpp>
 #include <penstock/image/operation.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
-
 namespace penstock::inline v0_1 {
 
 /// An image as an array of shape (channels, height, width). It is no image any more: operations on images
@@ -46,9 +42,8 @@ class chw_array {
   image_scratch* scratch_;
 };
 
-class to_chw_operation : public image_operation {
+class to_chw_operation : public detail::keeping_places<image_operation> {
  public:
-  using keeps_places = void;
   template <lazy_image I>
   [[nodiscard]] chw_array<std::remove_cvref_t<I>> operator()(const I& image,
                                                              const call<image_scratch>& c) const {

@@ -2,26 +2,17 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/half.hpp>
 #include <penstock/image/detail/convert_pixels.hpp>
-#include <penstock/image/operation.hpp>
 #include <penstock/image/to_chw.hpp>
 
-#include <array>
 #include <cmath>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <type_traits>
 
 /// The last operations on images: their values as real numbers, normalised, of 32 or 16 bits.
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct operation_wants_values {
-  using penstock_mistake = about_element_tag;
+struct operation_wants_values : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -30,8 +21,7 @@ struct operation_wants_values {
         "numbers; write to_half and to_bfloat16 after it");
   }
 };
-struct normalize_of_other_channels {
-  using penstock_mistake = about_element_tag;
+struct normalize_of_other_channels : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -62,10 +52,8 @@ concept value_image =
 /// An image of real numbers: each value of another image, minus a shift, times a scale, both of its channel.
 /// Several such operations are one pass: shifts and scales are combined with 53 bits.
 template <value_image I, class Out>
-class converted_image : public image_expression<converted_image<I, Out>, Out, I::channels> {
+class converted_image : public image_over<converted_image<I, Out>, I, Out> {
  public:
-  using base = image_expression<converted_image<I, Out>, Out, I::channels>;
-  using typename base::view_type;
   using inner = I;
   /// In the order in which they are applied.
   struct channel_values {
@@ -73,19 +61,13 @@ class converted_image : public image_expression<converted_image<I, Out>, Out, I:
   };
 
   converted_image(const I& image, const channel_values& values, image_scratch& scratch)
-      : image_(image), values_(values), scratch_(&scratch) {}
+      : converted_image::image_over(image, scratch), values_(values) {}
 
-  [[nodiscard]] image_size size() const { return image_.size(); }
-  [[nodiscard]] image_scratch& memory() const { return *scratch_; }
-  [[nodiscard]] view_type read(const image_part& part) const {
-    const std::size_t row = std::size_t{part.width} * I::channels;
-    Out* const pixels = room_for<Out>(scratch_->pixels, row * part.height);
-    draw(part,
-         destination<Out>(pixels, extents(std::size_t{part.height}, std::size_t{part.width}, I::channels)));
-    return {pixels, part.size()};
+  [[nodiscard]] typename converted_image::view_type read(const image_part& part) const {
+    return this->drawn(part);
   }
   void draw(const image_part& part, const destination<Out>& into) const {
-    const auto pixels = image_.read(part);
+    const auto pixels = this->image_.read(part);
     const element_strides strides = into.strides();
     detail::channel_map<I::channels> map;
     for (std::size_t c = 0; c < I::channels; ++c) {
@@ -99,7 +81,7 @@ class converted_image : public image_expression<converted_image<I, Out>, Out, I:
                strides, map);
   }
 
-  [[nodiscard]] const I& image() const { return image_; }
+  [[nodiscard]] const I& image() const { return this->image_; }
   [[nodiscard]] const channel_values& values() const { return values_; }
 
  private:
@@ -141,9 +123,7 @@ class converted_image : public image_expression<converted_image<I, Out>, Out, I:
     if constexpr (!std::is_same_v<Out, float>) convert(input, to, count);
   }
 
-  I image_;
   channel_values values_;
-  image_scratch* scratch_;
 };
 
 namespace detail {
@@ -176,14 +156,26 @@ template <class Out, value_image I>
 }
 
 /// Throws `errc::argument` unless the mean is finite, and the deviation is a positive number within reason.
-void check_statistics(const double* mean, const double* std, std::size_t count);
+inline void check_statistics(const double* mean, const double* std, std::size_t count) {
+  for (std::size_t c = 0; c < count; ++c) {
+    // Beyond these the values would be no numbers of 32 bits.
+    if (!(std::fabs(mean[c]) <= 1e9))
+      throw error(errc::argument, {"normalize: the mean of channel ", c,
+                                   " is not a number within 1e9; pass the "
+                                   "mean of values from 0 to 1, as 0.485"});
+    if (!(std[c] >= 1e-9 && std[c] <= 1e9))
+      throw error(errc::argument,
+                  {"normalize: the deviation of channel ", c,
+                   " is not a positive number from "
+                   "1e-9 to 1e9; pass the standard deviation of values from 0 to 1, as 0.229"});
+  }
+}
 
 }  // namespace detail
 
 template <class Out>
-class convert_operation : public image_operation {
+class convert_operation : public detail::keeping_places<image_operation> {
  public:
-  using keeps_places = void;
   template <class V>
   using wrong_argument_for = typename detail::values_mistake<V>::type;
 
@@ -198,9 +190,8 @@ class convert_operation : public image_operation {
 };
 
 template <std::size_t Channels>
-class normalize_operation : public image_operation {
+class normalize_operation : public detail::keeping_places<image_operation> {
  public:
-  using keeps_places = void;
   template <class V>
   using wrong_argument_for = std::conditional_t<value_image<V>, mistakes::normalize_of_other_channels,
                                                 typename detail::values_mistake<V>::type>;
@@ -272,24 +263,5 @@ template <std::size_t Channels>
 [[nodiscard]] inline normalize_operation<1> normalize(double mean, double std) {
   return normalize_operation<1>(channel_statistics<1>{{mean}, {std}});
 }
-
-namespace detail {
-
-inline void check_statistics(const double* mean, const double* std, std::size_t count) {
-  for (std::size_t c = 0; c < count; ++c) {
-    // Beyond these the values would be no numbers of 32 bits.
-    if (!(std::fabs(mean[c]) <= 1e9))
-      throw error(errc::argument, {"normalize: the mean of channel ", c,
-                                   " is not a number within 1e9; pass the "
-                                   "mean of values from 0 to 1, as 0.485"});
-    if (!(std[c] >= 1e-9 && std[c] <= 1e9))
-      throw error(errc::argument,
-                  {"normalize: the deviation of channel ", c,
-                   " is not a positive number from "
-                   "1e-9 to 1e9; pass the standard deviation of values from 0 to 1, as 0.229"});
-  }
-}
-
-}  // namespace detail
 
 }  // namespace penstock::inline v0_1

@@ -1,23 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
 #include <penstock/core/any_seed.hpp>
-#include <penstock/core/compiled.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/random.hpp>
-#include <penstock/order/concepts.hpp>
-#include <penstock/order/detail/arithmetic.hpp>
 #include <penstock/order/detail/classes.hpp>
-#include <penstock/order/detail/position_list.hpp>
 #include <penstock/order/permutation.hpp>
-
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <type_traits>
 
 namespace penstock::inline v0_1 {
 
@@ -47,13 +33,43 @@ class class_balanced_order {
     }
   };
 
-  class_balanced_order(shared<const detail::classes> groups, std::uint64_t seed, per_class how);
+  class_balanced_order(shared<const detail::classes> groups, std::uint64_t seed, per_class how)
+      : groups_(std::move(groups)),
+        seed_(seed),
+        each_(how == per_class::largest ? groups_->largest() : groups_->smallest()) {
+    if (each_ != 0 && groups_->count() > maximum / each_) {
+      throw error(errc::limit, {"an epoch of ", groups_->count(), " classes with ", each_,
+                                " samples each is longer than 2^62 positions; write per_class::smallest"})
+          .in_stage("class_balanced");
+    }
+    size_ = groups_->count() * each_;
+  }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] order_input output() const { return {size_, nullptr}; }
-  [[nodiscard]] bound bind(std::uint64_t epoch) const;
+  [[nodiscard]] bound bind(std::uint64_t epoch) const {
+    if (each_ != 0 && epoch > ~std::uint64_t{0} / each_ - 1) {
+      throw error(errc::argument, {"epoch ", epoch, " of ", each_, " samples per class is beyond 64 bits"})
+          .in_stage("class_balanced");
+    }
+    return {epoch, seed_, each_, mixed(epoch), detail::divider(std::max<std::uint64_t>(1, each_)), groups_};
+  }
   /// A sample's first position in the epoch; empty if the epoch does not contain it.
-  [[nodiscard]] std::optional<position> position_of(position upstream) const;
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    const auto found = groups_->find(upstream.index);
+    if (!found) return std::nullopt;
+    const permutation order_of_all = mixed(upstream.epoch);
+    const std::uint64_t all = groups_->size(found->group), first = upstream.epoch * each_;
+    std::optional<position> lowest;
+    for (std::uint64_t pass = first / all; pass * all < first + each_; ++pass) {
+      const permutation order(all, pass_key(seed_, found->group, pass));
+      const std::uint64_t number = pass * all + order.inverse(found->member);
+      if (number < first || number - first >= each_) continue;
+      const std::uint64_t index = order_of_all.inverse(found->group * each_ + (number - first));
+      if (!lowest || index < lowest->index) lowest = position{upstream.epoch, index};
+    }
+    return lowest;
+  }
 
  private:
   static constexpr std::uint64_t maximum = std::uint64_t{1} << 62;
@@ -99,16 +115,6 @@ struct class_balanced_stage {
   per_class how = per_class::largest;
 };
 
-namespace detail {
-struct class_balanced_fn {
-  template <sample_values Values>
-  [[nodiscard]] class_balanced_stage<Values> operator()(const Values& values, any_seed seed,
-                                                        per_class how = per_class::largest) const {
-    return {values, seed.value(), how};
-  }
-};
-}  // namespace detail
-
 /// Shuffles so that every class appears equally often: `class_balanced(labels, seed(7))`, optionally with
 /// `per_class::smallest`.
 ///
@@ -126,10 +132,10 @@ struct class_balanced_fn {
 /// Throws `error(errc::argument)` as `subset` does. Thread-safe.
 ///
 ///     auto loader = source | class_balanced(label, seed(7)) | shard(rank, world_size) | batch(256);
-inline constexpr detail::class_balanced_fn class_balanced{};
+template <sample_values Values>
+[[nodiscard]] class_balanced_stage<Values> class_balanced(const Values& values, any_seed seed,
+                                                          per_class how = per_class::largest) {
+  return {values, seed.value(), how};
+}
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/order/class_balanced.ipp>
-#endif

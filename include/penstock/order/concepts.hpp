@@ -6,7 +6,6 @@
 #include <penstock/core/position.hpp>
 
 #include <concepts>
-#include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>

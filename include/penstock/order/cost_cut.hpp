@@ -1,27 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/position.hpp>
-#include <penstock/core/to_size.hpp>
-#include <penstock/order/concepts.hpp>
-#include <penstock/order/cut.hpp>
-#include <penstock/order/detail/epoch_tables.hpp>
+#include <penstock/order/detail/position_list.hpp>
 #include <penstock/order/step_cut.hpp>
-#include <penstock/order/tail.hpp>
 
-#include <algorithm>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <exception>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -131,7 +114,14 @@ class dealt_batches {
   [[nodiscard]] std::uint64_t start(std::uint64_t batch) const noexcept {
     return batches_->starts[detail::to_size(batch)];
   }
-  [[noreturn, gnu::cold]] void refuse() const;
+  [[noreturn, gnu::cold]] void refuse() const {
+    if (batches_->failure) std::rethrow_exception(batches_->failure);
+    const detail::costly_sample& found = *batches_->too_costly;
+    throw error(errc::argument, {"sample ", found.sample, " costs ", found.cost, ", but a batch holds ",
+                                 limit_, " at most; raise the limit, or leave the sample out with subset"})
+        .in_stage("batch_by")
+        .add_context(found.at);
+  }
 
   std::shared_ptr<const detail::batch_starts> batches_;
   std::uint64_t limit_, world_, rank_;
@@ -141,13 +131,36 @@ class dealt_batches {
 namespace detail {
 
 /// Throws if such a cut is impossible.
-void check_cost_cut(std::uint64_t positions, std::uint64_t limit);
+inline void check_cost_cut(std::uint64_t positions, std::uint64_t limit) {
+  if (limit == 0)
+    throw error(errc::argument, "batch_by with a limit of 0 holds no sample; give it at least 1")
+        .in_stage("batch_by");
+  if (limit >> 63 != 0)
+    throw error(errc::argument, {"the limit of batch_by is negative or absurd: ", limit,
+                                 " as an unsigned number; it is below 2^63"})
+        .in_stage("batch_by");
+  if (positions >> 40 != 0)
+    throw error(errc::argument, {"batch_by goes through an epoch before its first batch, and this one has ",
+                                 positions, " positions; write repeat(n) or take(n) before it"})
+        .in_stage("batch_by");
+}
 /// Call in a catch handler: adds the sample whose cost failed to the error and rethrows it.
-[[noreturn, gnu::cold]] void rethrow_cost(error& e, position at, std::uint64_t sample);
+[[noreturn, gnu::cold]] inline void rethrow_cost(error& e, position at, std::uint64_t sample) {
+  e.in_part(text({"the cost of sample ", sample})).in_stage("batch_by").add_context(at);
+  throw;
+}
 /// Throws if the values are not the costs of these samples.
-void check_cost_values(const cut_input& in, std::uint64_t values, std::uint64_t dataset,
-                       std::string_view what);
-[[nodiscard]] std::string cost_text(std::string_view costs, std::uint64_t limit, bool padded, tail at_end);
+inline void check_cost_values(const cut_input& in, std::uint64_t values, std::uint64_t dataset,
+                              std::string_view what) {
+  order_input places{in.samples};
+  places.places.reset(new source_places(in.dataset, in.samples));
+  check_places(places, values, dataset, what, "batch_by");
+}
+[[nodiscard]] inline std::string cost_text(std::string_view costs, std::uint64_t limit, bool padded,
+                                           tail at_end) {
+  return text({"batch_by(", costs, costs.empty() ? "" : ", ", "limit ", limit, padded ? " with padding" : "",
+               ", tail ", to_string(at_end), ")"});
+}
 
 }  // namespace detail
 
@@ -298,7 +311,3 @@ struct cost_rule {
 };
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/order/cost_cut.ipp>
-#endif

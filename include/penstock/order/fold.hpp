@@ -1,65 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/any_seed.hpp>
-#include <penstock/core/compiled.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/random.hpp>
-#include <penstock/order/concepts.hpp>
-#include <penstock/order/detail/arithmetic.hpp>
+#include <penstock/order/detail/places.hpp>
 #include <penstock/order/permutation.hpp>
-
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+struct fold_bound {
+  std::uint64_t epoch = 0;
+  detail::divider by;  // the number of positions kept of each group
+  std::uint64_t folds = 1, number = 0, key = 0;
+  bool chosen = true;
+
+  /// Which of a group's positions belongs to this fold.
+  [[nodiscard]] std::uint64_t own(std::uint64_t group) const noexcept {
+    return permutation(folds, mix64(key ^ group))(number);
+  }
+  [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
+    if (chosen) return {epoch, index * folds + own(index)};
+    const auto [group, among] = by(index);
+    return {epoch, group * folds + among + (among >= own(group) ? 1 : 0)};
+  }
+};
+}  // namespace detail
+
 /// The order of `fold(i, folds, seed(7))` and of its `complement()`: one of every `folds` neighbours, or all
 /// the others. The same positions in every epoch, in their original order.
-class fold_order {
+class fold_order : public detail::kept_order<detail::fold_bound> {
  public:
-  struct bound {
-    std::uint64_t epoch = 0;
-    detail::divider by;  // the number of positions kept of each group
-    std::uint64_t folds = 1, number = 0, key = 0;
-    bool chosen = true;
-
-    /// Which of a group's positions belongs to this fold.
-    [[nodiscard]] std::uint64_t own(std::uint64_t group) const noexcept {
-      return permutation(folds, mix64(key ^ group))(number);
-    }
-    [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
-      if (chosen) return {epoch, index * folds + own(index)};
-      const auto [group, among] = by(index);
-      return {epoch, group * folds + among + (among >= own(group) ? 1 : 0)};
-    }
-  };
-
-  fold_order(const order_input& in, std::uint64_t number, std::uint64_t folds, std::uint64_t seed, bool rest);
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
-  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept {
-    bound made = made_;
-    made.epoch = epoch;
-    return made;
+  fold_order(const order_input& in, std::uint64_t number, std::uint64_t folds, std::uint64_t seed, bool rest)
+      : upstream_(in.size) {
+    detail::check_finite(in, "fold");
+    made_ = {0, detail::divider(folds - 1), folds, number, mix64(seed ^ 0x666f6c64u), !rest};
+    size_ = kept_before(upstream_);
+    starts_ = detail::starts_behind(in.starts, [this](std::uint64_t p) { return kept_before(p); });
+    places_ = detail::places_behind(in.places, made_);
   }
-  [[nodiscard]] position_range reach(position_range after) const noexcept;
-  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept;
+
+  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
+    if (upstream.index >= upstream_) return std::nullopt;
+    const bool own = made_.own(upstream.index / made_.folds) == upstream.index % made_.folds;
+    if (own != made_.chosen) return std::nullopt;
+    return position{upstream.epoch, kept_before(upstream.index)};
+  }
 
  private:
-  [[nodiscard]] std::uint64_t kept_before(std::uint64_t p) const noexcept;
+  [[nodiscard]] std::uint64_t kept_before(std::uint64_t p) const noexcept {
+    const std::uint64_t group = p / made_.folds, among = p % made_.folds;
+    const std::uint64_t chosen = group + (among != 0 && made_.own(group) < among ? 1 : 0);
+    return made_.chosen ? chosen : p - chosen;
+  }
 
-  bound made_;
   std::uint64_t upstream_;
-  std::uint64_t size_ = 0;
-  shared<const std::vector<std::uint64_t>> starts_;
-  shared<const source_places> places_;
 };
 
 /// The stage `fold(i, folds, seed(7))`, and that of its `complement()`.
@@ -68,13 +63,22 @@ class fold_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "fold";
 
-  fold_stage(std::uint64_t number, std::uint64_t folds, std::uint64_t seed, bool rest = false);
+  fold_stage(std::uint64_t number, std::uint64_t folds, std::uint64_t seed, bool rest = false)
+      : number_(number), folds_(folds), seed_(seed), rest_(rest) {
+    if (folds < 2 || folds > max_folds || number >= folds) {
+      throw error(errc::argument, {"there is no fold ", number, " of ", folds,
+                                   "; write fold(i, folds, seed(7)) with i below folds, and 2 to 2^32 folds"})
+          .in_stage(stage_name);
+    }
+  }
 
   /// The positions that this stage leaves out: those of all other folds.
   [[nodiscard]] fold_stage complement() const { return {number_, folds_, seed_, !rest_}; }
 
   [[nodiscard]] fold_order make(const order_input& in) const { return {in, number_, folds_, seed_, rest_}; }
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"fold(", number_, " of ", folds_, ", seed ", seed_, rest_ ? ").complement()" : ")"});
+  }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, number_, folds_, seed_, rest_);
@@ -86,14 +90,6 @@ class fold_stage {
   std::uint64_t number_, folds_, seed_;
   bool rest_;
 };
-
-namespace detail {
-struct fold_fn {
-  [[nodiscard]] fold_stage operator()(any_count number, any_count folds, any_seed seed) const {
-    return {number.of("fold"), folds.of("fold"), seed.value()};
-  }
-};
-}  // namespace detail
 
 /// Keeps one of `folds` parts of equal size, for cross-validation. `fold(i, folds, seed(7))` for i from 0 to
 /// folds - 1 are disjoint and together cover every position once; `.complement()` is everything but part i.
@@ -109,10 +105,8 @@ struct fold_fn {
 ///       auto train = source | fold(i, 5, seed(7)).complement() | shuffle(seed(1));
 ///       auto valid = source | fold(i, 5, seed(7));
 ///     }
-inline constexpr detail::fold_fn fold{};
+[[nodiscard]] inline fold_stage fold(any_count number, any_count folds, any_seed seed) {
+  return {number.of("fold"), folds.of("fold"), seed.value()};
+}
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/order/fold.ipp>
-#endif

@@ -2,18 +2,9 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
-#include <penstock/core/compiled.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/position.hpp>
-#include <penstock/order/detail/arithmetic.hpp>
 #include <penstock/order/detail/mixing_rule.hpp>
 #include <penstock/order/permutation.hpp>
-#include <penstock/order/weights.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

@@ -3,11 +3,9 @@
 
 #include <penstock/order/mixture.hpp>
 
-#include <penstock/core/random.hpp>
 #include <penstock/order/detail/mixing_plan.hpp>
 
 #include <algorithm>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 

@@ -2,15 +2,10 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/order/detail/arithmetic.hpp>
 #include <penstock/order/detail/digit_network.hpp>
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string>
 #include <utility>
 
 namespace penstock::inline v0_1 {

@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
 #include <penstock/core/any_count.hpp>
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/arithmetic.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -36,7 +26,19 @@ class repeat_order {
   };
 
   /// Endless if `times` is empty, and also if it would exceed 2^63 positions.
-  repeat_order(order_input in, std::optional<std::uint64_t> times);
+  repeat_order(order_input in, std::optional<std::uint64_t> times)
+      : inner_(in.size), times_(times.value_or(0)), by_(in.size == 0 ? 1 : in.size) {
+    if (inner_ == 0) return;
+    endless_ = !times || *times > endless_size / inner_;
+    size_ = endless_ ? endless_size : inner_ * times_;
+    if (in.starts && !endless_ && (in.starts->size() - 1) <= shards_kept / (times_ == 0 ? 1 : times_)) {
+      shared<std::vector<std::uint64_t>> all(new std::vector<std::uint64_t>(1, 0));
+      for (std::uint64_t time = 0; time < times_; ++time) {
+        for (std::size_t i = 1; i < in.starts->size(); ++i) all->push_back(time * inner_ + (*in.starts)[i]);
+      }
+      starts_ = std::move(all);
+    }
+  }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] bool endless() const noexcept { return endless_; }
@@ -60,7 +62,19 @@ class repeat_order {
   /// Shard boundaries are repeated too, up to this many; beyond that, the stages after it see one shard.
   static constexpr std::uint64_t shards_kept = std::uint64_t{1} << 20;
 
-  [[nodiscard]] std::uint64_t first_epoch(std::uint64_t epoch) const;
+  [[nodiscard]] std::uint64_t first_epoch(std::uint64_t epoch) const {
+    if (epoch == 0 || size_ == 0) return 0;
+    if (endless_) {
+      throw error(errc::argument, {"repeat() without end has only epoch 0, not ", epoch,
+                                   "; write repeat(k) if you need epochs"})
+          .in_stage("repeat");
+    }
+    if (epoch > (std::numeric_limits<std::uint64_t>::max() - (times_ - 1)) / times_) {
+      throw error(errc::argument, {"epoch ", epoch, " of repeat(", times_, ") is beyond 64 bits"})
+          .in_stage("repeat");
+    }
+    return epoch * times_;
+  }
 
   std::uint64_t inner_;
   std::uint64_t times_;
@@ -78,7 +92,9 @@ struct repeat_stage {
   static constexpr bool goes_round = true;
 
   [[nodiscard]] repeat_order make(order_input in) const { return repeat_order(std::move(in), times); }
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const {
+    return times ? detail::text({"repeat(", *times, ")"}) : std::string("repeat()");
+  }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, times.value_or(std::numeric_limits<std::uint64_t>::max()));
@@ -86,13 +102,6 @@ struct repeat_stage {
 
   std::optional<std::uint64_t> times;
 };
-
-namespace detail {
-struct repeat_fn {
-  [[nodiscard]] constexpr repeat_stage operator()() const noexcept { return {std::nullopt}; }
-  [[nodiscard]] constexpr repeat_stage operator()(any_count k) const { return {k.of("repeat")}; }
-};
-}  // namespace detail
 
 /// Combines k epochs into one: `repeat(k)`, or endlessly: `repeat()`.
 ///
@@ -103,10 +112,7 @@ struct repeat_fn {
 /// shards in total. Thread-safe.
 ///
 ///     auto loader = source | shuffle | repeat(90) | batch(256);   // no short batch between epochs
-inline constexpr detail::repeat_fn repeat{};
+[[nodiscard]] constexpr repeat_stage repeat() noexcept { return {std::nullopt}; }
+[[nodiscard]] constexpr repeat_stage repeat(any_count k) { return {k.of("repeat")}; }
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/order/repeat.ipp>
-#endif

@@ -3,12 +3,6 @@
 
 #include <penstock/order/concepts.hpp>
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-
 namespace penstock::inline v0_1 {
 
 /// The order of `sequential`: index i is index i.

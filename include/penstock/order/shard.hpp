@@ -2,23 +2,16 @@
 #pragma once
 
 #include <penstock/core/any_count.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/world.hpp>
 
-#include <concepts>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct two_shards {
-  using penstock_mistake = about_expression_tag;
+struct two_shards : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -26,8 +19,7 @@ struct two_shards {
                   "remove one of them");
   }
 };
-struct shard_after_batch {
-  using penstock_mistake = about_expression_tag;
+struct shard_after_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,

@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/any_seed.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/mistake.hpp>
-#include <penstock/order/concepts.hpp>
 #include <penstock/order/shuffle.hpp>
-
-#include <cstdint>
-#include <string>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct shuffle_batches_before_batch {
-  using penstock_mistake = about_expression_tag;
+struct shuffle_batches_before_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -43,10 +34,7 @@ struct shuffle_batches_stage {
   }
   template <class Context>
   static consteval auto diagnose() {
-    if constexpr (Context::facts.batched)
-      return mistakes::none{};
-    else
-      return mistakes::shuffle_batches_before_batch{};
+    return mistakes::unless<Context::facts.batched, mistakes::shuffle_batches_before_batch>{};
   }
 
   std::uint64_t seed = 0;

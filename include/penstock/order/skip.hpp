@@ -1,65 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
 #include <penstock/core/any_count.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/places.hpp>
 
 #include <algorithm>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
-/// The order of `skip(n)`: all but the first positions of every epoch.
-class skip_order {
- public:
-  struct bound {
-    std::uint64_t epoch = 0, skipped = 0;
-    [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept {
-      return {epoch, index + skipped};
-    }
-  };
+namespace detail {
+struct skip_bound {
+  std::uint64_t epoch = 0, skipped = 0;
+  [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept {
+    return {epoch, index + skipped};
+  }
+};
+}  // namespace detail
 
-  skip_order(order_input in, std::uint64_t count)
-      : skipped_(std::min(in.size, count)),
-        size_(in.size - skipped_),
-        places_(detail::places_behind(in.places, bound{0, skipped_})) {
-    if (!in.starts || skipped_ == 0) {
+/// The order of `skip(n)`: all but the first positions of every epoch.
+class skip_order : public detail::kept_order<detail::skip_bound> {
+ public:
+  skip_order(order_input in, std::uint64_t count) {
+    const std::uint64_t skipped = std::min(in.size, count);
+    made_.skipped = skipped;
+    size_ = in.size - skipped;
+    places_ = detail::places_behind(in.places, made_);
+    if (!in.starts || skipped == 0) {
       starts_ = std::move(in.starts);
       return;
     }
     shared<std::vector<std::uint64_t>> cut(new std::vector<std::uint64_t>(1, 0));
     for (const std::uint64_t start : *in.starts) {
-      if (start > skipped_) cut->push_back(start - skipped_);
+      if (start > skipped) cut->push_back(start - skipped);
     }
     starts_ = std::move(cut);
   }
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
-  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept { return {epoch, skipped_}; }
-  [[nodiscard]] position_range reach(position_range after) const noexcept {
-    after.first.index += skipped_;
-    after.last.index += skipped_;
-    return after;
-  }
   [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
-    if (upstream.index < skipped_ || upstream.index - skipped_ >= size_) return std::nullopt;
-    return position{upstream.epoch, upstream.index - skipped_};
+    if (upstream.index < made_.skipped || upstream.index - made_.skipped >= size_) return std::nullopt;
+    return position{upstream.epoch, upstream.index - made_.skipped};
   }
-
- private:
-  std::uint64_t skipped_;
-  std::uint64_t size_;
-  shared<const std::vector<std::uint64_t>> starts_;
-  shared<const source_places> places_;
 };
 
 /// The stage `skip(n)`.
@@ -80,12 +60,6 @@ struct skip_stage {
   std::uint64_t count = 0;
 };
 
-namespace detail {
-struct skip_fn {
-  [[nodiscard]] constexpr skip_stage operator()(any_count n) const { return {n.of("skip")}; }
-};
-}  // namespace detail
-
 /// Drops the first n positions of every epoch, counted over all ranks; drops all of them if there are no
 /// more. After `shard` and a filter, each rank counts its own samples, because what the other ranks keep
 /// is unknown there.
@@ -96,6 +70,6 @@ struct skip_fn {
 /// the first 5000 stored samples are kept for validation
 ///     auto train = source | skip(5000) | shuffle;
 ///     auto valid = source | take(5000);
-inline constexpr detail::skip_fn skip{};
+[[nodiscard]] constexpr skip_stage skip(any_count n) { return {n.of("skip")}; }
 
 }  // namespace penstock::inline v0_1

@@ -1,52 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/compiled.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/named_split.hpp>
-#include <penstock/order/concepts.hpp>
-#include <penstock/order/detail/fraction.hpp>
+#include <penstock/order/detail/places.hpp>
 #include <penstock/order/detail/spread_choice.hpp>
-
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+struct split_bound {
+  std::uint64_t epoch = 0;
+  detail::spread_choice choice;
+  bool chosen = true;
+
+  [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
+    return {epoch, chosen ? choice.chosen(index) : choice.left(index)};
+  }
+};
+}  // namespace detail
+
 /// The order of `split(fraction, seed(7))` and of its `complement()`: some of the positions, the same in
 /// every epoch, in their original order.
-class split_order {
+class split_order : public detail::kept_order<detail::split_bound> {
  public:
-  struct bound {
-    std::uint64_t epoch = 0;
-    detail::spread_choice choice;
-    bool chosen = true;
+  split_order(const order_input& in, double fraction, std::uint64_t seed, bool rest) {
+    detail::check_finite(in, "split");
+    // The smaller part is the chosen one, so that at most every second position is chosen.
+    const std::uint64_t part = detail::floor_of_product(in.size, fraction);
+    const bool few = part <= in.size / 2;
+    made_ = {0, detail::spread_choice(in.size, few ? part : in.size - part, seed), few != rest};
+    size_ = rest ? in.size - part : part;
+    starts_ = detail::starts_behind(in.starts, [this](std::uint64_t p) { return kept_before(p); });
+    places_ = detail::places_behind(in.places, made_);
+  }
 
-    [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
-      return {epoch, chosen ? choice.chosen(index) : choice.left(index)};
-    }
-  };
-
-  split_order(const order_input& in, double fraction, std::uint64_t seed, bool rest);
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
-  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept { return {epoch, made_.choice, made_.chosen}; }
-  [[nodiscard]] position_range reach(position_range after) const noexcept;
-  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept;
+  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
+    if (upstream.index >= made_.choice.size() || made_.choice.is_chosen(upstream.index) != made_.chosen)
+      return std::nullopt;
+    return position{upstream.epoch, kept_before(upstream.index)};
+  }
 
  private:
-  [[nodiscard]] std::uint64_t kept_before(std::uint64_t p) const noexcept;
-
-  bound made_;
-  std::uint64_t size_ = 0;
-  shared<const std::vector<std::uint64_t>> starts_;
-  shared<const source_places> places_;
+  [[nodiscard]] std::uint64_t kept_before(std::uint64_t p) const noexcept {
+    const std::uint64_t chosen = made_.choice.chosen_before(p);
+    return made_.chosen ? chosen : p - chosen;
+  }
 };
 
 /// The stage `split(fraction, seed(7))`, and that of its `complement()`.
@@ -70,13 +68,17 @@ class split_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "split";
 
-  split_stage(double fraction, std::uint64_t seed, bool rest = false);
+  split_stage(double fraction, std::uint64_t seed, bool rest = false)
+      : fraction_(detail::checked_fraction(fraction, "split")), seed_(seed), rest_(rest) {}
 
   /// The positions that this stage leaves out.
   [[nodiscard]] split_stage complement() const { return {fraction_, seed_, !rest_}; }
 
   [[nodiscard]] split_order make(const order_input& in) const { return {in, fraction_, seed_, rest_}; }
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const {
+    return detail::text(
+        {"split(", detail::fraction_text(fraction_), ", seed ", seed_, rest_ ? ").complement()" : ")"});
+  }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, detail::bits_of(fraction_), seed_, rest_);
@@ -97,7 +99,3 @@ struct split_stage_of<Fraction> {
 }  // namespace detail
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/order/split.ipp>
-#endif

@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
 #include <penstock/core/any_seed.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/fraction.hpp>
 #include <penstock/order/detail/position_list.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -70,12 +60,23 @@ class split_by_key_stage {
   }
 
   /// The groups that this stage leaves out.
-  [[nodiscard]] split_by_key_stage complement() const;
+  [[nodiscard]] split_by_key_stage complement() const {
+    split_by_key_stage made = *this;
+    made.rest_ = !rest_;
+    std::swap(made.kept_, made.others_);
+    return made;
+  }
 
-  [[nodiscard]] detail::listed_order make(const order_input& in) const;
+  [[nodiscard]] detail::listed_order make(const order_input& in) const {
+    detail::check_places(in, kept_->upstream(), dataset_, what_, stage_name);
+    return {in, kept_};
+  }
   /// The number of samples of the dataset that are kept.
   [[nodiscard]] std::uint64_t size() const noexcept { return kept_->size(); }
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"split_by_key(", what_, ", ", detail::fraction_text(fraction_), ", seed ", seed_,
+                         rest_ ? ").complement()" : ")"});
+  }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, detail::bits_of(fraction_), seed_, rest_, mark_);
@@ -88,15 +89,6 @@ class split_by_key_stage {
   std::string what_;
   shared<const detail::position_list> kept_, others_;
 };
-
-namespace detail {
-struct split_by_key_fn {
-  template <sample_values Values>
-  [[nodiscard]] split_by_key_stage operator()(const Values& values, double fraction, any_seed seed) const {
-    return {values, fraction, seed.value()};
-  }
-};
-}  // namespace detail
 
 /// Splits by groups: samples with equal values land on the same side, whichever dataset they are in and
 /// whatever other values there are. `split_by_key(patients, 0.8, seed(7))` keeps about 0.8 of the values, and
@@ -114,23 +106,9 @@ struct split_by_key_fn {
 ///     }, "derived");
 ///     auto train = source | split_by_key(patient, 0.8, seed(7)) | shuffle(seed(1));
 ///     auto valid = source | split_by_key(patient, 0.8, seed(7)).complement();
-inline constexpr detail::split_by_key_fn split_by_key{};
-
-inline split_by_key_stage split_by_key_stage::complement() const {
-  split_by_key_stage made = *this;
-  made.rest_ = !rest_;
-  std::swap(made.kept_, made.others_);
-  return made;
-}
-
-inline detail::listed_order split_by_key_stage::make(const order_input& in) const {
-  detail::check_places(in, kept_->upstream(), dataset_, what_, stage_name);
-  return {in, kept_};
-}
-
-inline std::string split_by_key_stage::describe() const {
-  return detail::text({"split_by_key(", what_, ", ", detail::fraction_text(fraction_), ", seed ", seed_,
-                       rest_ ? ").complement()" : ")"});
+template <sample_values Values>
+[[nodiscard]] split_by_key_stage split_by_key(const Values& values, double fraction, any_seed seed) {
+  return {values, fraction, seed.value()};
 }
 
 }  // namespace penstock::inline v0_1

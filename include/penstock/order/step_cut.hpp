@@ -4,15 +4,10 @@
 #include <penstock/base/shared.hpp>
 #include <penstock/order/cut.hpp>
 #include <penstock/order/detail/epoch_tables.hpp>
-#include <penstock/order/tail.hpp>
 
 #include <atomic>
 #include <concepts>
-#include <cstdint>
-#include <memory>
 #include <type_traits>
-#include <utility>
-#include <vector>
 
 /// The cut as a concept: the rule by which epochs become global steps, and steps become the batches of ranks.
 namespace penstock::inline v0_1 {

@@ -1,22 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/fraction.hpp>
 #include <penstock/order/detail/position_list.hpp>
-
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -154,6 +140,16 @@ class compared_with {
   Operand other_;
 };
 
+namespace detail {
+template <comparison How>
+struct compare_fn {
+  template <operand T>
+  [[nodiscard]] compared_with<How, kept_operand<T>> operator()(const T& value) const {
+    return compared_with<How, kept_operand<T>>(kept_operand<T>(value));
+  }
+};
+}  // namespace detail
+
 /// Predicates for `subset`: `equals(3)`, `one_of({"cat", "dog"})`, `between(0.5, 1)` with both ends included.
 /// Integers are compared as integers, and with a floating-point number as doubles; texts byte by byte. NaN
 /// equals nothing.
@@ -174,27 +170,11 @@ template <detail::operand T, detail::operand U>
                                                                                       const U& high) {
   return {detail::kept_operand<T>(low), detail::kept_operand<U>(high)};
 }
-/// `differs_from(0)`: true of NaN, too.
-template <detail::operand T>
-[[nodiscard]] compared_with<comparison::differ, detail::kept_operand<T>> differs_from(const T& value) {
-  return compared_with<comparison::differ, detail::kept_operand<T>>(detail::kept_operand<T>(value));
-}
-template <detail::operand T>
-[[nodiscard]] compared_with<comparison::less, detail::kept_operand<T>> less_than(const T& value) {
-  return compared_with<comparison::less, detail::kept_operand<T>>(detail::kept_operand<T>(value));
-}
-template <detail::operand T>
-[[nodiscard]] compared_with<comparison::at_most, detail::kept_operand<T>> at_most(const T& value) {
-  return compared_with<comparison::at_most, detail::kept_operand<T>>(detail::kept_operand<T>(value));
-}
-template <detail::operand T>
-[[nodiscard]] compared_with<comparison::greater, detail::kept_operand<T>> greater_than(const T& value) {
-  return compared_with<comparison::greater, detail::kept_operand<T>>(detail::kept_operand<T>(value));
-}
-template <detail::operand T>
-[[nodiscard]] compared_with<comparison::at_least, detail::kept_operand<T>> at_least(const T& value) {
-  return compared_with<comparison::at_least, detail::kept_operand<T>>(detail::kept_operand<T>(value));
-}
+inline constexpr detail::compare_fn<comparison::differ> differs_from{};  ///< true of NaN, too
+inline constexpr detail::compare_fn<comparison::less> less_than{};
+inline constexpr detail::compare_fn<comparison::at_most> at_most{};
+inline constexpr detail::compare_fn<comparison::greater> greater_than{};
+inline constexpr detail::compare_fn<comparison::at_least> at_least{};
 
 /// The stage `subset(values, predicate)`.
 class subset_stage {
@@ -205,9 +185,17 @@ class subset_stage {
 
   /// `says` is the description.
   subset_stage(shared<const detail::position_list> kept, std::uint64_t dataset, std::string what,
-               std::string says);
+               std::string says)
+      : kept_(std::move(kept)),
+        dataset_(dataset),
+        mark_(kept_->fingerprint()),
+        what_(std::move(what)),
+        says_(std::move(says)) {}
 
-  [[nodiscard]] detail::listed_order make(const order_input& in) const;
+  [[nodiscard]] detail::listed_order make(const order_input& in) const {
+    detail::check_places(in, kept_->upstream(), dataset_, what_, stage_name);
+    return {in, kept_};
+  }
   /// The number of samples of the dataset for which the predicate holds.
   [[nodiscard]] std::uint64_t size() const noexcept { return kept_->size(); }
   [[nodiscard]] std::string describe() const { return says_; }
@@ -275,18 +263,5 @@ struct subset_fn {
 ///     auto label = derive(source, "label", [](const auto& s) { return label_of(s); }, "derived");
 ///     auto loader = source | subset(label, one_of({3, 5})) | shuffle(seed(7)) | batch(256);
 inline constexpr detail::subset_fn subset{};
-
-inline subset_stage::subset_stage(shared<const detail::position_list> kept, std::uint64_t dataset,
-                                  std::string what, std::string says)
-    : kept_(std::move(kept)),
-      dataset_(dataset),
-      mark_(kept_->fingerprint()),
-      what_(std::move(what)),
-      says_(std::move(says)) {}
-
-inline detail::listed_order subset_stage::make(const order_input& in) const {
-  detail::check_places(in, kept_->upstream(), dataset_, what_, stage_name);
-  return {in, kept_};
-}
 
 }  // namespace penstock::inline v0_1

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/cpp20.hpp>
-
-#include <cstdint>
-#include <string_view>
+#include <penstock/core/message.hpp>
 
 namespace penstock::inline v0_1 {
 
@@ -17,15 +14,7 @@ enum class tail : std::uint8_t {
 
 /// The name of a policy, spelled as in the enum.
 [[nodiscard]] constexpr std::string_view to_string(tail policy) noexcept {
-  switch (policy) {
-    case tail::drop:
-      return "drop";
-    case tail::pad:
-      return "pad";
-    case tail::keep:
-      return "keep";
-  }
-  return "unknown";
+  return detail::enum_name({"drop", "pad", "keep"}, policy);
 }
 
 }  // namespace penstock::inline v0_1

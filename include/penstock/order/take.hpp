@@ -1,31 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
 #include <penstock/core/any_count.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/order/concepts.hpp>
+#include <penstock/order/detail/places.hpp>
 
 #include <algorithm>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
-/// The order of `take(n)`: the first positions of every epoch.
-class take_order {
- public:
-  struct bound {
-    std::uint64_t epoch = 0;
-    [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept { return {epoch, index}; }
-  };
+namespace detail {
+struct take_bound {
+  std::uint64_t epoch = 0;
+  [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept { return {epoch, index}; }
+};
+}  // namespace detail
 
-  take_order(order_input in, std::uint64_t count)
-      : size_(std::min(in.size, count)), places_(std::move(in.places)) {
+/// The order of `take(n)`: the first positions of every epoch.
+class take_order : public detail::kept_order<detail::take_bound> {
+ public:
+  take_order(order_input in, std::uint64_t count) {
+    size_ = std::min(in.size, count);
+    places_ = std::move(in.places);
     if (!in.starts || size_ == in.size) {
       starts_ = std::move(in.starts);
       return;
@@ -40,19 +35,10 @@ class take_order {
     starts_ = std::move(cut);
   }
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
-  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept { return {epoch}; }
-  [[nodiscard]] position_range reach(position_range after) const noexcept { return after; }
   [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
     if (upstream.index >= size_) return std::nullopt;
     return upstream;
   }
-
- private:
-  std::uint64_t size_;
-  shared<const std::vector<std::uint64_t>> starts_;
-  shared<const source_places> places_;
 };
 
 /// The stage `take(n)`.
@@ -73,12 +59,6 @@ struct take_stage {
   std::uint64_t count = 0;
 };
 
-namespace detail {
-struct take_fn {
-  [[nodiscard]] constexpr take_stage operator()(any_count n) const { return {n.of("take")}; }
-};
-}  // namespace detail
-
 /// Keeps the first n positions of every epoch, counted over all ranks; keeps all of them if there are fewer.
 /// After `shard` and a filter, each rank counts its own samples, because what the other ranks keep is
 /// unknown there.
@@ -87,6 +67,6 @@ struct take_fn {
 /// shuffle the samples differ from epoch to epoch; before it they are the same in each.
 ///
 ///     auto smoke_test = source | shuffle | take(1000) | batch(8);
-inline constexpr detail::take_fn take{};
+[[nodiscard]] constexpr take_stage take(any_count n) { return {n.of("take")}; }
 
 }  // namespace penstock::inline v0_1

@@ -1,23 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
 #include <penstock/core/any_seed.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/order/concepts.hpp>
-#include <penstock/order/detail/position_list.hpp>
 #include <penstock/order/detail/running_weights.hpp>
 #include <penstock/order/sample_list.hpp>
-
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -40,15 +27,27 @@ class weighted_order {
     }
   };
 
-  weighted_order(shared<const detail::running_weights> weights, std::uint64_t seed,
-                 std::uint64_t num_samples);
+  weighted_order(shared<const detail::running_weights> weights, std::uint64_t seed, std::uint64_t num_samples)
+      : seed_(seed), size_(num_samples), weights_(std::move(weights)) {
+    if (size_ > maximum) {
+      throw error(errc::argument,
+                  {size_, " num_samples are more than 2^62; write repeat() for epochs without end"})
+          .in_stage("weighted");
+    }
+  }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] order_input output() const { return {size_, nullptr}; }
   [[nodiscard]] bound bind(std::uint64_t epoch) const { return {epoch, seed_, weights_}; }
   /// The first position at which the epoch num_samples a sample; empty if it does not. Searches the
   /// num_samples.
-  [[nodiscard]] std::optional<position> position_of(position upstream) const;
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    if (upstream.index >= weights_->size()) return std::nullopt;
+    const bound drawn = bind(upstream.epoch);
+    for (std::uint64_t i = 0; i < size_; ++i)
+      if (drawn(i).index == upstream.index) return position{upstream.epoch, i};
+    return std::nullopt;
+  }
 
  private:
   static constexpr std::uint64_t maximum = std::uint64_t{1} << 62;
@@ -86,21 +85,6 @@ struct weighted_stage {
   std::uint64_t num_samples = 0;
 };
 
-namespace detail {
-struct weighted_fn {
-  template <sample_values Values>
-  [[nodiscard]] weighted_stage<Values> operator()(const Values& values, any_seed seed,
-                                                  const weighted_options& options = {}) const {
-    return {values, seed.value(), options.num_samples};
-  }
-  template <class T>
-  [[nodiscard]] weighted_stage<sample_list<T>> operator()(std::vector<T> weights, any_seed seed,
-                                                          const weighted_options& options = {}) const {
-    return {sample_list<T>(std::move(weights)), seed.value(), options.num_samples};
-  }
-};
-}  // namespace detail
-
 /// Draws samples with replacement, in proportion to their weights: `weighted(weights, seed(7))`, or with
 /// `{.num_samples = k}` for an epoch of k positions instead of one per sample.
 ///
@@ -117,24 +101,15 @@ struct weighted_fn {
 /// Thread-safe.
 ///
 ///     auto loader = source | weighted(importance, seed(7), {.num_samples = 100'000}) | shard(rank, world_size) | batch(256);
-inline constexpr detail::weighted_fn weighted{};
-
-inline weighted_order::weighted_order(shared<const detail::running_weights> weights, std::uint64_t seed,
-                                      std::uint64_t num_samples)
-    : seed_(seed), size_(num_samples), weights_(std::move(weights)) {
-  if (size_ > maximum) {
-    throw error(errc::argument,
-                {size_, " num_samples are more than 2^62; write repeat() for epochs without end"})
-        .in_stage("weighted");
-  }
+template <sample_values Values>
+[[nodiscard]] weighted_stage<Values> weighted(const Values& values, any_seed seed,
+                                              const weighted_options& options = {}) {
+  return {values, seed.value(), options.num_samples};
 }
-
-inline std::optional<position> weighted_order::position_of(position upstream) const {
-  if (upstream.index >= weights_->size()) return std::nullopt;
-  const bound drawn = bind(upstream.epoch);
-  for (std::uint64_t i = 0; i < size_; ++i)
-    if (drawn(i).index == upstream.index) return position{upstream.epoch, i};
-  return std::nullopt;
+template <class T>
+[[nodiscard]] weighted_stage<sample_list<T>> weighted(std::vector<T> weights, any_seed seed,
+                                                      const weighted_options& options = {}) {
+  return {sample_list<T>(std::move(weights)), seed.value(), options.num_samples};
 }
 
 }  // namespace penstock::inline v0_1

@@ -3,7 +3,6 @@
 
 #include <penstock/core/any_count.hpp>
 
-#include <cstdint>
 #include <initializer_list>
 #include <utility>
 #include <vector>
@@ -11,16 +10,26 @@
 /// How the sources of a `mix` share the samples of an epoch.
 namespace penstock::inline v0_1 {
 
-/// The weights of the sources: over any long enough stretch, source k gives the fraction weights[k] / sum.
-/// Above 0, in any unit. Decimal fractions (up to 15 digits) are taken as written: 0.7 is 7 / 10.
-class weights {
+namespace detail {
+
+/// Something for each source of a `mix`.
+template <class T>
+class for_each_source {
  public:
-  weights(std::initializer_list<double> each) : values_(each) {}
-  explicit weights(std::vector<double> each) : values_(std::move(each)) {}
-  [[nodiscard]] const std::vector<double>& values() const noexcept { return values_; }
+  for_each_source(std::initializer_list<T> each) : values_(each) {}
+  explicit for_each_source(std::vector<T> each) : values_(std::move(each)) {}
+  [[nodiscard]] const std::vector<T>& values() const noexcept { return values_; }
 
  private:
-  std::vector<double> values_;
+  std::vector<T> values_;
+};
+
+}  // namespace detail
+
+/// The weights of the sources: over any long enough stretch, source k gives the fraction weights[k] / sum.
+/// Above 0, in any unit. Decimal fractions (up to 15 digits) are taken as written: 0.7 is 7 / 10.
+struct weights : detail::for_each_source<double> {
+  using for_each_source::for_each_source;
 };
 
 /// A knot of a `weight_schedule`: the weights at sample `sample`.
@@ -50,37 +59,20 @@ class weight_schedule {
 
 /// Fractions of an epoch: like `weights`, but every epoch has the same number of samples from each source,
 /// and an epoch has as many samples as the sources together, or as `samples_per_epoch` says.
-class proportions {
- public:
-  proportions(std::initializer_list<double> each) : values_(each) {}
-  explicit proportions(std::vector<double> each) : values_(std::move(each)) {}
-  [[nodiscard]] const std::vector<double>& values() const noexcept { return values_; }
-
- private:
-  std::vector<double> values_;
+struct proportions : detail::for_each_source<double> {
+  using for_each_source::for_each_source;
 };
 
 /// How often an epoch passes through each source: 2 gives each sample twice, 0.5 gives each sample every
 /// other epoch. What one epoch leaves out, the next epoch gives.
-class repeats {
- public:
-  repeats(std::initializer_list<double> each) : values_(each) {}
-  explicit repeats(std::vector<double> each) : values_(std::move(each)) {}
-  [[nodiscard]] const std::vector<double>& values() const noexcept { return values_; }
-
- private:
-  std::vector<double> values_;
+struct repeats : detail::for_each_source<double> {
+  using for_each_source::for_each_source;
 };
 
 /// How many samples of each source an epoch has. What one epoch leaves out, the next epoch gives.
-class choose {
- public:
-  choose(std::initializer_list<std::uint64_t> each) : counts_(each) {}
-  explicit choose(std::vector<std::uint64_t> each) : counts_(std::move(each)) {}
-  [[nodiscard]] const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
-
- private:
-  std::vector<std::uint64_t> counts_;
+struct choose : detail::for_each_source<std::uint64_t> {
+  using for_each_source::for_each_source;
+  [[nodiscard]] const std::vector<std::uint64_t>& counts() const noexcept { return values(); }
 };
 
 /// When an epoch of `weights` or of a `weight_schedule` ends.

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 
 #include <concepts>
-#include <cstdint>
 #include <optional>
-#include <string_view>
 
 namespace penstock::inline v0_1 {
 

@@ -4,9 +4,7 @@
 #include <penstock/order/world.hpp>
 
 #include <charconv>
-#include <cstddef>
 #include <cstdlib>
-#include <string>
 #include <system_error>
 
 namespace penstock::inline v0_1 {

@@ -4,7 +4,6 @@
 #include <penstock/core/compiled.hpp>
 
 #include <array>
-#include <cstddef>
 #include <utility>
 
 namespace penstock::inline v0_1::detail {

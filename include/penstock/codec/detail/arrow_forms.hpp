@@ -3,26 +3,10 @@
 
 #include <penstock/codec/detail/arrow_values.hpp>
 #include <penstock/codec/tf_example.hpp>
-#include <penstock/core/arrow_column.hpp>
-#include <penstock/core/arrow_type.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/half.hpp>
-#include <penstock/core/record.hpp>
-#include <penstock/core/to_size.hpp>
 
 #include <algorithm>
-#include <array>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 

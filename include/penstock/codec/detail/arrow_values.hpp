@@ -4,19 +4,13 @@
 #include <penstock/core/arrow_column.hpp>
 #include <penstock/core/arrow_type.hpp>
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/core/to_size.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string_view>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Memory for values that cannot be shown where they lie.
 class arrow_room {
@@ -81,8 +75,7 @@ struct arrow_array_place {
                                                 std::uint64_t wanted);
 [[noreturn, gnu::cold]] void no_arrow_column(std::string_view codec);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/codec/detail/arrow_values.ipp>

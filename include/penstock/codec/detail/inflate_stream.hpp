@@ -6,21 +6,16 @@
 #endif
 
 #include <penstock/codec/concepts.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 
 #include <zlib.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <limits>
 #include <memory>
 #include <new>
-#include <string_view>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A gzip file, whose members are read one after another, or a zlib stream, in pieces; see `unpacker`.
 template <bool Gzip>
@@ -84,5 +79,4 @@ class inflate_stream {
   bool first_ = true;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

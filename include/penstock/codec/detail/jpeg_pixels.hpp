@@ -6,19 +6,7 @@
 #endif
 
 #include <penstock/codec/detail/jpeg_reader.hpp>
-#include <penstock/codec/detail/naming_codec.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/destination.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/image/lazy_image.hpp>
-#include <penstock/image/orientation.hpp>
-#include <penstock/image/pixels.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <span>
+#include <penstock/codec/detail/stored_image.hpp>
 
 namespace penstock::inline v0_1::detail {
 
@@ -27,17 +15,12 @@ namespace penstock::inline v0_1::detail {
 template <std::size_t Channels>
 void convert_cmyk(const std::uint8_t* from, std::size_t pixels, std::uint8_t* to) noexcept {
   for (std::size_t i = 0; i < pixels; ++i, from += 4, to += Channels) {
-    std::array<std::uint32_t, 3> rgb{};
+    std::array<std::uint8_t, 3> rgb{};
     for (std::size_t c = 0; c < 3; ++c) {
       const std::uint32_t product = (255u - from[c]) * from[3] + 128;
-      rgb[c] = from[3] - (((product >> 8) + product) >> 8);
+      rgb[c] = static_cast<std::uint8_t>(from[3] - (((product >> 8) + product) >> 8));
     }
-    if constexpr (Channels == 1) {
-      to[0] = static_cast<std::uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
-    } else {
-      for (std::size_t c = 0; c < 3; ++c) to[c] = static_cast<std::uint8_t>(rgb[c]);
-      if constexpr (Channels == 4) to[3] = 255;
-    }
+    put_pixel<Channels>(rgb[0], rgb[1], rgb[2], std::uint8_t{255}, to);
   }
 }
 

@@ -6,18 +6,7 @@
 #endif
 
 #include <penstock/codec/detail/jpeg_session.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/image/orientation.hpp>
-#include <penstock/image/pixels.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <new>
-#include <span>
 
 namespace penstock::inline v0_1::detail {
 

@@ -12,8 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <csetjmp>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>  // before jpeglib.h, which needs it
 #include <cstring>
 #include <limits>

@@ -2,17 +2,12 @@
 #pragma once
 
 #include <penstock/codec/layouts/quoted.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 
 #include <charconv>
-#include <initializer_list>
-#include <string_view>
 #include <system_error>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A number's text without surrounding white space and without one leading '+', which `std::from_chars`
 /// does not accept.
@@ -50,5 +45,4 @@ template <class T, class Refuse>
   no_number(bytes, expected);
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -5,10 +5,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/image/pixels.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <string_view>
 
 /// The facts in a PNG's chunks that do not need a decoder. Source: Portable Network Graphics (PNG)
 /// Specification, third edition (W3C), clauses 5 and 11.

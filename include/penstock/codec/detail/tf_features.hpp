@@ -4,16 +4,11 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string_view>
 #include <vector>
 
 /// The features of a `tf.train.Example`, found in its bytes without an object for each of them.
 /// Source: tensorflow, core/example/{example,feature}.proto; the protocol buffers' encoding guide.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A feature in the bytes of its example: the entry of the map, of several the last.
 struct tf_feature {
@@ -52,8 +47,7 @@ void check_tf_steps(std::string_view name, std::span<const std::size_t> ends, st
 [[noreturn, gnu::cold]] void other_tf_count(std::string_view name, std::uint64_t found, std::uint64_t wanted);
 [[noreturn, gnu::cold]] void tf_value_out_of_range(std::string_view name);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/codec/detail/tf_features.ipp>

@@ -4,15 +4,12 @@
 #include <penstock/codec/detail/tf_features.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <bit>
-#include <cstddef>
 #include <cstring>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 // One field of a message of protocol buffers: a number, or the bytes of a text, a message or packed values.
 struct proto_field {
@@ -284,5 +281,4 @@ PENSTOCK_INLINE void tf_value_out_of_range(std::string_view name) {
   throw error(errc::format, {"a value of the feature '", name, "' is out of the range of its type"});
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -5,21 +5,16 @@
 #error "penstock/codec/detail/tiff_reader.hpp needs libtiff: link penstock::tiff"
 #endif
 
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/image/lazy_image.hpp>
 #include <penstock/image/orientation.hpp>
-#include <penstock/image/pixels.hpp>
 
 #include <tiffio.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdarg>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <new>
 

@@ -12,8 +12,7 @@
 #include <memory>
 #include <new>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// libdeflate's decompressor, created on first use.
 class inflater {
@@ -31,5 +30,4 @@ class inflater {
   std::unique_ptr<libdeflate_decompressor, closer> made_;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

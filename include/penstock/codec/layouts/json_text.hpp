@@ -4,16 +4,12 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 /// JSON as Python's `json` writes it: RFC 8259, and the numbers NaN, Infinity and -Infinity.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The text of a payload, without a byte order mark. Throws `errc::limit` for more than `limit` bytes.
 [[nodiscard]] std::string_view json_text(bytes_view bytes, std::uint64_t limit);
@@ -42,8 +38,7 @@ json_extras check_json_depth(std::string_view text, std::uint64_t depth);
 /// zeros. Returns which numbers of the text these are, in order, and their values.
 [[nodiscard, gnu::cold]] std::vector<std::pair<std::size_t, double>> to_plain_json(std::string& text);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/codec/layouts/json_text.ipp>

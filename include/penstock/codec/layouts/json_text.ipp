@@ -13,8 +13,7 @@
 #include <cstring>
 #include <limits>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 namespace json_words {
 
@@ -321,5 +320,4 @@ PENSTOCK_INLINE std::vector<std::pair<std::size_t, double>> to_plain_json(std::s
   return special;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -5,12 +5,9 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/tensor.hpp>
 
-#include <cstddef>
 #include <string>
-#include <string_view>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// How LitData stores the arrays of a leaf.
 struct litdata_form {
@@ -35,8 +32,7 @@ struct litdata_place {
 [[nodiscard]] litdata_place find_litdata_array(bytes_view bytes, const litdata_form& form,
                                                std::string_view dtype, std::size_t item);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/codec/layouts/litdata_leaf.ipp>

@@ -4,18 +4,15 @@
 #include <penstock/codec/layouts/litdata_leaf.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <array>
 #include <charconv>
-#include <cstdint>
 #include <optional>
 #include <system_error>
 
 // Source: litdata, constants.py and streaming/serializers.py.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 struct litdata_type {
   std::string_view name;
@@ -138,5 +135,4 @@ PENSTOCK_INLINE litdata_place find_litdata_array(bytes_view bytes, const litdata
   return *found;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

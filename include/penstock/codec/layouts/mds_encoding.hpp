@@ -7,10 +7,7 @@
 #include <penstock/core/tensor.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace penstock::inline v0_1 {

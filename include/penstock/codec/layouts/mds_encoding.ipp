@@ -4,19 +4,15 @@
 #include <penstock/codec/layouts/mds_encoding.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <initializer_list>
-#include <string>
 #include <system_error>
 
 // Source: mosaicml-streaming, streaming/base/format/mds/encodings.py.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 struct mds_number_type {
   std::string_view name;
@@ -262,5 +258,4 @@ PENSTOCK_INLINE void check_pil_encoding(std::string_view encoding) {
     throw error(errc::format, {"the column is of encoding '", encoding, "', not 'pil'"});
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

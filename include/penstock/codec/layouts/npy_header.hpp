@@ -6,14 +6,10 @@
 #include <penstock/core/tensor.hpp>
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <string_view>
 #include <vector>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The header of an npy file. `descr` is a view into the file.
 struct npy_header {
@@ -69,8 +65,7 @@ class npy_memo {
 [[nodiscard]] std::vector<std::byte> npy_file(char kind, std::size_t item_size, const extents& shape,
                                               std::size_t count, bytes_view values);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/codec/layouts/npy_header.ipp>

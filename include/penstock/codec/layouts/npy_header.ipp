@@ -9,8 +9,6 @@
 
 #include <bit>
 #include <charconv>
-#include <cstring>
-#include <string>
 #include <system_error>
 
 namespace penstock::inline v0_1::detail {

@@ -3,11 +3,9 @@
 
 #include <penstock/core/bytes.hpp>
 
-#include <cstddef>
 #include <string>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The first bytes of a field as one readable, quoted word for a message: `"12x
 /// "`; longer ones end in "...".
@@ -36,5 +34,4 @@ inline std::string quoted(bytes_view bytes, std::size_t maximum) {
   return text;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

@@ -4,17 +4,14 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 
-#include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 /// Zip archives, as far as numpy's npz files need them. Archives must be in one piece: nothing in front of
 /// them, nothing between the directory and the end record.
 /// Source: PKWARE's APPNOTE.TXT, version 6.3.10, sections 4.3 and 4.5.3.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A member of a zip archive.
 struct zip_entry {
@@ -72,8 +69,7 @@ class zip_archive {
   std::uint64_t begin_ = 0, size_ = 0, entries_ = 0;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/codec/layouts/zip_archive.ipp>

@@ -5,14 +5,11 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/known_formats.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <algorithm>
-#include <cstddef>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 namespace zips {
 
@@ -217,5 +214,4 @@ PENSTOCK_INLINE zip_entry zip_archive::placed(zip_entry e) const {
   return e;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

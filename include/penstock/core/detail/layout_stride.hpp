@@ -7,8 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Whether `std::layout_stride` takes these strides: all are positive, and no two indexes reach one element.
 /// Strides that reach nothing, because their dimension has one element or the array has none, are replaced by
@@ -39,5 +38,4 @@ namespace detail {
   return true;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

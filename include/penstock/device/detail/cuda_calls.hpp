@@ -9,16 +9,12 @@
 
 #include <cuda_runtime_api.h>
 
-#include <cstddef>
 #include <memory>
-#include <string_view>
 #include <type_traits>
 
 /// What everything that calls the CUDA runtime shares: its errors as sentences, the current device, and
 /// owners of streams, events and device memory.
-namespace penstock::inline v0_1 {
-
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// Whether CUDA repeats an error at every later call of the process, whatever the call.
 [[nodiscard]] constexpr bool cuda_error_stays(cudaError_t code) noexcept {
@@ -144,6 +140,4 @@ using cuda_memory = std::unique_ptr<std::byte, cuda_destroy>;
   return cuda_event(made);
 }
 
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail

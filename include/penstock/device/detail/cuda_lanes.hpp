@@ -12,11 +12,9 @@
 #include <algorithm>
 #include <array>
 #include <condition_variable>
-#include <cstddef>
 #include <deque>
 #include <exception>
 #include <limits>
-#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>

@@ -12,8 +12,6 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include <cstddef>
-#include <string>
 #include <utility>
 
 /// The calls of cuFile, which reads files to device memory.

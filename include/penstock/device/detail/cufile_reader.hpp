@@ -5,11 +5,8 @@
 #error "penstock/device/detail/cufile_reader.hpp needs cuFile: link penstock::cufile"
 #endif
 
-#include <penstock/core/error.hpp>
 #include <penstock/core/file_range.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
-#include <penstock/device/detail/cuda_calls.hpp>
 #include <penstock/device/detail/cuda_lanes.hpp>
 #include <penstock/device/detail/cufile_calls.hpp>
 #include <penstock/storage/local/paths.hpp>
@@ -20,18 +17,10 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <memory>
-#include <mutex>
 #include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 

@@ -5,18 +5,13 @@
 #error "penstock/device/detail/pinned_arena.hpp needs the CUDA toolkit: link penstock::cuda"
 #endif
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/device/detail/cuda_calls.hpp>
 #include <penstock/device/numa.hpp>
 
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <mutex>
-#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
-#include <penstock/core/tensor.hpp>
 #include <penstock/device/image/image_work.hpp>
 #include <penstock/image/flip.hpp>
 #include <penstock/image/padded.hpp>
-#include <penstock/image/pixels.hpp>
-
-#include <cstddef>
-#include <cstdint>
 
 /// Where the pixels of an image come from, after flips and crops.
 namespace penstock::inline v0_1::detail {

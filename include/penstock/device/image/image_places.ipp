@@ -3,12 +3,6 @@
 
 #include <penstock/device/image/image_places.hpp>
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
-
-#include <algorithm>
-#include <utility>
-
 namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE image_places::image_places(const image_size& size) noexcept : size_(size) {

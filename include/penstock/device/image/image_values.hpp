@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
 #include <penstock/device/image/image_work.hpp>
 #include <penstock/image/padded.hpp>
 #include <penstock/image/values.hpp>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
 
 /// What becomes of the values of pixels, after `normalize` and conversions.
 namespace penstock::inline v0_1::detail {

@@ -3,11 +3,6 @@
 
 #include <penstock/device/image/image_values.hpp>
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/half.hpp>
-
-#include <bit>
-
 namespace penstock::inline v0_1::detail {
 
 /// A colour as a pixel of `T`, for a number of channels that is known when it is used.

@@ -5,8 +5,6 @@
 #include <penstock/core/half.hpp>
 
 #include <bit>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <type_traits>
 
@@ -288,14 +286,6 @@ bool with_types_of(const image_work& work, const F& f) {
 }
 
 /// Does the work on the host, whose memory the addresses are: for a device that is the host, and for tests.
-void run_image_work(const image_work& work) noexcept;
-
-/// Puts the kernel on a stream of the current CUDA device. Defined in
-/// `penstock/device/image/kernels.cuh`, which nvcc compiles: link `penstock::cuda_kernels`, or include it in
-/// one .cu file of yours. A launch that
-/// fails shows in cudaGetLastError().
-void launch_image_work(const image_work& work, CUstream_st* stream);
-
 inline void run_image_work(const image_work& work) noexcept {
   const std::uint64_t groups = groups_of(work);
   with_types_of(work, [&]<image_number Number, std::uint32_t Channels, bool Planes>() {
@@ -304,5 +294,11 @@ inline void run_image_work(const image_work& work) noexcept {
         make_pixels<Number, Channels, Planes, host_access>(work, slot, static_cast<std::uint32_t>(group));
   });
 }
+
+/// Puts the kernel on a stream of the current CUDA device. Defined in
+/// `penstock/device/image/kernels.cuh`, which nvcc compiles: link `penstock::cuda_kernels`, or include it in
+/// one .cu file of yours. A launch that
+/// fails shows in cudaGetLastError().
+void launch_image_work(const image_work& work, CUstream_st* stream);
 
 }  // namespace penstock::inline v0_1

@@ -11,8 +11,6 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
-#include <cstdint>
-
 /// The kernels of `on_device` for images: the definition of `launch_image_work`. Include it in one .cu file
 /// of a program that does not link penstock::cuda_kernels.
 namespace penstock::inline v0_1 {

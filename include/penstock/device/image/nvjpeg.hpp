@@ -5,33 +5,15 @@
 #error "penstock/device/image/nvjpeg.hpp needs nvJPEG: link penstock::nvjpeg"
 #endif
 
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/message.hpp>
-#include <penstock/core/mistake.hpp>
-#include <penstock/core/random.hpp>
-#include <penstock/core/tensor.hpp>
 #include <penstock/device/concepts.hpp>
-#include <penstock/device/detail/cuda_lanes.hpp>
 #include <penstock/device/image/detail/nvjpeg_decoder.hpp>
 #include <penstock/image/crop.hpp>
-#include <penstock/image/image_limits.hpp>
-#include <penstock/image/pixels.hpp>
-
-#include <atomic>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <type_traits>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct nvjpeg_wants_files {
-  using penstock_mistake = about_element_tag;
+struct nvjpeg_wants_files : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(

@@ -1,42 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/call.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/half.hpp>
-#include <penstock/core/mistake.hpp>
-#include <penstock/core/strided_view.hpp>
-#include <penstock/core/tensor.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/device/concepts.hpp>
 #include <penstock/device/image/image_places.hpp>
 #include <penstock/device/image/image_values.hpp>
-#include <penstock/device/image/image_work.hpp>
 #include <penstock/image/crop.hpp>
-#include <penstock/image/flip.hpp>
-#include <penstock/image/lazy_image.hpp>
-#include <penstock/image/operation.hpp>
-#include <penstock/image/pad.hpp>
-#include <penstock/image/to_chw.hpp>
-#include <penstock/image/values.hpp>
 
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <span>
 #include <tuple>
-#include <type_traits>
-#include <utility>
 
 /// The host's operations on images as one operation of a device.
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct image_operation_on_host_only {
-  using penstock_mistake = about_expression_tag;
+struct image_operation_on_host_only : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -45,8 +22,7 @@ struct image_operation_on_host_only {
         "and in on_device flips, crops, pad, normalize, to_float, to_half, to_bfloat16 and to_chw");
   }
 };
-struct device_image_of_other_numbers {
-  using penstock_mistake = about_element_tag;
+struct device_image_of_other_numbers : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -56,8 +32,7 @@ struct device_image_of_other_numbers {
         "on_device");
   }
 };
-struct device_image_of_uneven_column {
-  using penstock_mistake = about_element_tag;
+struct device_image_of_uneven_column : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -81,20 +56,11 @@ class image_in_slot : public image_expression<image_in_slot<Channels>, std::uint
   [[nodiscard]] image_scratch& memory() const;
 };
 
+template <class Op, class... These>
+inline constexpr bool is_one_of = (std::is_same_v<Op, These> || ...);
 template <class Op>
-inline constexpr bool runs_on_device = false;
-template <>
-inline constexpr bool runs_on_device<flip_operation> = true;
-template <>
-inline constexpr bool runs_on_device<crop_operation> = true;
-template <>
-inline constexpr bool runs_on_device<center_crop_operation> = true;
-template <>
-inline constexpr bool runs_on_device<random_crop_operation> = true;
-template <>
-inline constexpr bool runs_on_device<pad_operation> = true;
-template <>
-inline constexpr bool runs_on_device<to_chw_operation> = true;
+inline constexpr bool runs_on_device = is_one_of<Op, flip_operation, crop_operation, center_crop_operation,
+                                                 random_crop_operation, pad_operation, to_chw_operation>;
 template <class Out>
 inline constexpr bool runs_on_device<convert_operation<Out>> = true;
 template <std::size_t Channels>

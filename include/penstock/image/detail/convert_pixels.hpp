@@ -5,8 +5,6 @@
 #include <penstock/core/half.hpp>
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 
 /// Turns pixels of whole numbers into real numbers, interleaved or plane by plane.
 ///

@@ -3,7 +3,6 @@
 
 #include <penstock/image/detail/convert_pixels.hpp>
 
-#include <array>
 #include <cstring>
 
 namespace penstock::inline v0_1::detail {

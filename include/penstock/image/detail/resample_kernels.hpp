@@ -3,10 +3,6 @@
 
 #include <penstock/image/detail/resample_weights.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
 /// The inner loops of the resampler, in portable C++.
 namespace penstock::inline v0_1::detail {
 
@@ -43,6 +39,15 @@ struct resample_kernels {
 void across_rows(const resample_kernels& kernels, std::size_t channels, const resample_rows& rows,
                  std::size_t row_bytes, const weight_table& table, std::uint8_t* out, std::size_t out_pitch,
                  std::uint8_t* spare, std::size_t spare_pitch);
+
+/// For processors with AVX2, whose bytes are those of the portable ones. Null if this processor has no AVX2.
+[[nodiscard]] const resample_kernels* avx2_kernels();
+
+/// The fastest ones that this processor has.
+[[nodiscard]] inline const resample_kernels& best_kernels() {
+  const resample_kernels* const wide = avx2_kernels();
+  return wide != nullptr ? *wide : portable_kernels();
+}
 
 }  // namespace penstock::inline v0_1::detail
 

@@ -4,9 +4,6 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/image/interpolation.hpp>
 
-#include <cstddef>
-#include <cstdint>
-
 /// The weights of a resampler, for one direction of an image.
 namespace penstock::inline v0_1::detail {
 

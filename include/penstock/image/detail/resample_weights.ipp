@@ -3,8 +3,6 @@
 
 #include <penstock/image/detail/resample_weights.hpp>
 
-#include <penstock/image/detail/rounded.hpp>
-
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -2,12 +2,10 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
-#include <penstock/image/detail/rounded.hpp>
+#include <penstock/image/interpolation.hpp>
 #include <penstock/image/operation.hpp>
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 
 namespace penstock::inline v0_1::detail {
@@ -18,34 +16,32 @@ namespace penstock::inline v0_1::detail {
 ///   look_at(pixels)              sees them
 /// With `changes` false it is the other image.
 template <class Self, byte_image I, std::size_t Out = I::channels>
-class row_image : public image_expression<Self, std::uint8_t, Out> {
+class row_image : public image_over<Self, I, std::uint8_t, Out> {
  public:
-  using view_type = pixel_view<std::uint8_t, Out>;
+  using typename row_image::image_expression::view_type;
 
   row_image(const I& image, image_scratch& scratch, bool changes)
-      : image_(image), scratch_(&scratch), changes_(changes) {}
+      : row_image::image_over(image, scratch), changes_(changes) {}
 
-  [[nodiscard]] image_size size() const { return image_.size(); }
-  [[nodiscard]] image_scratch& memory() const { return *scratch_; }
   [[nodiscard]] view_type read(const image_part& part) const {
     if constexpr (Out == I::channels) {
-      if (!changes_) return image_.read(part);
+      if (!changes_) return this->image_.read(part);
     }
     const auto pixels = seen(part);
     const std::size_t row = part.width * Out;
-    std::uint8_t* const to = room_for<std::uint8_t>(scratch_->pixels, row * part.height);
+    std::uint8_t* const to = room_for<std::uint8_t>(this->scratch_->pixels, row * part.height);
     for (std::size_t y = 0; y < part.height; ++y) self().write_row(pixels.row(y), to + y * row, part.width);
     return {to, part.size()};
   }
   void draw(const image_part& part, const destination<std::uint8_t>& into) const {
     if constexpr (Out == I::channels) {
-      if (!changes_) return image_.draw(part, into);
+      if (!changes_) return this->image_.draw(part, into);
     }
     const auto pixels = seen(part);
     const element_strides strides = into.strides();
-    const bool interleaved = strides[2] == 1 && strides[1] == std::int64_t{Out};
+    const bool interleaved = this->interleaved(into);
     std::uint8_t* const row =
-        interleaved ? nullptr : room_for<std::uint8_t>(scratch_->pixels, part.width * Out);
+        interleaved ? nullptr : room_for<std::uint8_t>(this->scratch_->pixels, part.width * Out);
     for (std::size_t y = 0; y < part.height; ++y) {
       std::uint8_t* const to = into.data() + static_cast<std::int64_t>(y) * strides[0];
       self().write_row(pixels.row(y), interleaved ? to : row, part.width);
@@ -62,14 +58,12 @@ class row_image : public image_expression<Self, std::uint8_t, Out> {
  private:
   [[nodiscard]] const Self& self() const { return static_cast<const Self&>(*this); }
   [[nodiscard]] auto seen(const image_part& part) const {
-    if (!self().needs_all()) return image_.read(part);
-    const auto all = image_.read(whole_of(image_.size()));
+    if (!self().needs_all()) return this->image_.read(part);
+    const auto all = this->image_.read(whole_of(this->image_.size()));
     self().look_at(all);
     return all.part(part);
   }
 
-  I image_;
-  image_scratch* scratch_;
   bool changes_;
 };
 
@@ -104,8 +98,6 @@ inline std::uint8_t to_byte(float value) noexcept {
 }
 
 /// Throws `errc::argument` unless `value` is a number from `low` to `high`.
-void check_range(const char* operation, const char* what, double value, double low, double high);
-
 inline void check_range(const char* operation, const char* what, double value, double low, double high) {
   if (value >= low && value <= high) return;
   char given[40], from[40], to[40];

@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/to_size.hpp>
+#include <penstock/order/compat/detail/torch_randperm.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/epoch_tables.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -70,20 +60,58 @@ class distributed_sampler_order {
   };
 
   distributed_sampler_order(const order_input& in, const distributed_sampler_options& options,
-                            std::uint64_t narrow_up_to = max_narrow);
+                            std::uint64_t narrow_up_to = max_narrow)
+      : samples_(in.size), narrow_up_to_(narrow_up_to), options_(options) {
+    const auto refuse = [](std::initializer_list<detail::piece> why) {
+      throw error(errc::argument, why).in_stage("distributed_sampler");
+    };
+    const std::uint64_t ranks = options_.num_replicas;
+    if (ranks == 0) {
+      refuse(
+          {"num_replicas is not given; write distributed_sampler({.num_replicas = n}) with the number of "
+           "ranks that PyTorch had"});
+    }
+    if (ranks > max_replicas) refuse({"num_replicas ", ranks, " is not in [1, 2^24]"});
+    if (samples_ >= std::uint64_t{1} << 63)
+      refuse({"an endless order cannot be sampled; write distributed_sampler before repeat()"});
+    size_ = samples_ / ranks * ranks;
+    if (size_ != samples_ && !options_.drop_last) size_ += ranks;
+  }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] std::uint64_t lanes() const noexcept { return options_.num_replicas; }
   [[nodiscard]] order_input output() const { return {size_, nullptr}; }
-  [[nodiscard]] bound bind(std::uint64_t epoch) const;
+  [[nodiscard]] bound bind(std::uint64_t epoch) const {
+    return {epoch, samples_, options_.shuffle ? shuffled(epoch) : nullptr};
+  }
 
   /// A sample's first position. With `shuffle`, searches the epoch's table.
-  [[nodiscard]] std::optional<position> position_of(position upstream) const;
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    if (upstream.index >= samples_) return std::nullopt;
+    std::uint64_t found = upstream.index;
+    if (options_.shuffle) {
+      const shared_table order = shuffled(upstream.epoch);
+      found = 0;
+      while ((*order)[found] != upstream.index) ++found;
+    }
+    if (found >= size_) return std::nullopt;
+    return position{upstream.epoch, found};
+  }
 
  private:
   static constexpr std::uint64_t max_replicas = std::uint64_t{1} << 24;
 
-  [[nodiscard]] shared_table shuffled(std::uint64_t epoch) const;
+  [[nodiscard]] shared_table shuffled(std::uint64_t epoch) const {
+    return tables_.get(epoch, [&] {
+      const std::uint64_t seed = options_.seed + options_.epoch + epoch;
+      table made;
+      if (samples_ <= narrow_up_to_)
+        made.narrow = detail::torch_randperm<std::uint32_t>(samples_, seed);
+      else
+        made.wide = detail::torch_randperm<std::uint64_t>(samples_, seed);
+      return made;
+    });
+  }
 
   std::uint64_t samples_, size_ = 0, narrow_up_to_;
   distributed_sampler_options options_;
@@ -97,7 +125,12 @@ struct distributed_sampler_stage {
   static constexpr bool varies_by_epoch = true;
 
   [[nodiscard]] distributed_sampler_order make(const order_input& in) const { return {in, options}; }
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"distributed_sampler(", options.num_replicas, " replicas",
+                         options.shuffle ? ", seed " + std::to_string(options.seed) : ", in order",
+                         options.drop_last ? ", drop_last" : "",
+                         options.epoch == 0 ? "" : ", epochs from " + std::to_string(options.epoch), ")"});
+  }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, options.num_replicas, std::uint64_t{options.shuffle}, options.seed + options.epoch,
@@ -106,15 +139,6 @@ struct distributed_sampler_stage {
 
   distributed_sampler_options options;
 };
-
-namespace detail {
-struct distributed_sampler_fn {
-  [[nodiscard]] constexpr distributed_sampler_stage operator()(
-      const distributed_sampler_options& options) const noexcept {
-    return {options};
-  }
-};
-}  // namespace detail
 
 /// The order of PyTorch's `DistributedSampler`, sample for sample, so that you can resume a run that started
 /// in PyTorch: `distributed_sampler({.num_replicas = W, .seed = s})`, then `shard(rank, W)` for the rank.
@@ -139,10 +163,9 @@ struct distributed_sampler_fn {
 /// samples, the `randperm` of those PyTorch versions that draw 64 bits there.
 ///
 ///     auto loader = source | distributed_sampler({.num_replicas = 8, .seed = 7}) | shard(rank, 8) | batch(32);
-inline constexpr detail::distributed_sampler_fn distributed_sampler{};
+[[nodiscard]] constexpr distributed_sampler_stage distributed_sampler(
+    const distributed_sampler_options& options) noexcept {
+  return {options};
+}
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/order/compat/distributed_sampler.ipp>
-#endif

@@ -1,22 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/order/compat/mosaic_options.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/epoch_tables.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -146,14 +134,6 @@ struct mosaic_stage {
   mosaic_options options;
 };
 
-namespace detail {
-struct mosaic_fn {
-  [[nodiscard]] constexpr mosaic_stage operator()(const mosaic_options& options) const noexcept {
-    return {options};
-  }
-};
-}  // namespace detail
-
 /// The order of MosaicML Streaming over the shards of the source, sample for sample, so that you can resume a
 /// run that started in Streaming: its shuffles `py1e`, `py1br`, `py1s`, `py2s` and `naive`, and its partition
 /// over ranks.
@@ -186,7 +166,7 @@ struct mosaic_fn {
 ///
 ///     auto loader = source | mosaic({.num_canonical_nodes = 2, .physical_nodes = 2, .ranks_per_node = 8,
 ///                                    .shuffle = true}) | shard(rank, 16) | batch(32);
-inline constexpr detail::mosaic_fn mosaic{};
+[[nodiscard]] constexpr mosaic_stage mosaic(const mosaic_options& options) noexcept { return {options}; }
 
 }  // namespace penstock::inline v0_1
 

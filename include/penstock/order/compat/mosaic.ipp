@@ -5,8 +5,6 @@
 
 #include <penstock/order/compat/detail/mosaic_shuffle.hpp>
 
-#include <algorithm>
-
 namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE mosaic_partition::mosaic_partition(std::uint64_t samples, const mosaic_options& options)

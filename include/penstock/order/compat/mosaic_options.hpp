@@ -3,8 +3,6 @@
 
 #include <penstock/core/cpp20.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <vector>

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
 #include <penstock/order/compat/detail/mosaic_draw.hpp>
+#include <penstock/order/compat/detail/mosaic_shuffle.hpp>
 #include <penstock/order/compat/mosaic.hpp>
-#include <penstock/order/compat/mosaic_options.hpp>
-#include <penstock/order/concepts.hpp>
-#include <penstock/order/detail/epoch_tables.hpp>
 
 #include <bit>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -26,19 +18,39 @@ class mosaic_resampled_order {
   using bound = detail::mosaic_bound;
   static constexpr bool repeats = true;
 
-  mosaic_resampled_order(order_input in, const mosaic_options& options, const mosaic_sampling& sampling);
+  mosaic_resampled_order(order_input in, const mosaic_options& options, const mosaic_sampling& sampling)
+      : draw_(detail::mosaic_shards(std::move(in)), sampling, options.shuffle, options.shuffle_seed),
+        options_(detail::checked_mosaic(draw_.size(), options)),
+        partition_(draw_.size(), options_) {
+    detail::check_enough(draw_.size(), partition_, options_);
+  }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return partition_.size(); }
   [[nodiscard]] std::uint64_t lanes() const noexcept {
     return options_.physical_nodes * options_.ranks_per_node;
   }
   [[nodiscard]] order_input output() const { return {size(), nullptr}; }
-  [[nodiscard]] bound bind(std::uint64_t epoch) const;
+  [[nodiscard]] bound bind(std::uint64_t epoch) const {
+    return {epoch, partition_, tables_.get(epoch, [&] { return made(options_.epoch + epoch); })};
+  }
   /// A sample's first position; empty if the epoch does not contain it. Searches the epoch.
-  [[nodiscard]] std::optional<position> position_of(position upstream) const;
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    const bound all = bind(upstream.epoch);
+    for (std::uint64_t at = 0; at < size(); ++at)
+      if (all(at).index == upstream.index) return position{upstream.epoch, at};
+    return std::nullopt;
+  }
 
  private:
-  [[nodiscard]] table made(std::uint64_t epoch) const;
+  [[nodiscard]] table made(std::uint64_t epoch) const {
+    detail::mosaic_drawn drawn = draw_.of(epoch);
+    if (!options_.shuffle) return std::move(drawn.samples);
+    table ids = detail::mosaic_shuffle(drawn.starts, options_.num_canonical_nodes, options_.shuffle_seed,
+                                       epoch, options_.shuffle_block_size)
+                    .make(options_.shuffle_algo);
+    for (std::uint32_t& id : ids) id = drawn.samples[id];
+    return ids;
+  }
 
   detail::mosaic_draw draw_;
   mosaic_options options_;
@@ -55,7 +67,13 @@ struct mosaic_resampled_stage {
   [[nodiscard]] mosaic_resampled_order make(order_input in) const {
     return {std::move(in), options, sampling};
   }
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const {
+    const std::string whole = mosaic_stage{options}.describe();
+    std::string what = "mosaic_resampled(";
+    if (sampling.epoch_size != 0) detail::append(what, {"epoch_size ", sampling.epoch_size, ", "});
+    if (!sampling.streams.empty()) detail::append(what, {sampling.streams.size(), " streams, "});
+    return what + whole.substr(whole.find('(') + 1);
+  }
   template <class Hash>
   void fingerprint(Hash& h) const {
     mosaic_stage{options}.fingerprint(h);
@@ -70,15 +88,6 @@ struct mosaic_resampled_stage {
   mosaic_options options;
   mosaic_sampling sampling;
 };
-
-namespace detail {
-struct mosaic_resampled_fn {
-  [[nodiscard]] mosaic_resampled_stage operator()(const mosaic_options& options,
-                                                  mosaic_sampling sampling) const {
-    return {options, std::move(sampling)};
-  }
-};
-}  // namespace detail
 
 /// `mosaic` with the sampling of MosaicML Streaming: epochs of a different size (`epoch_size`), and streams
 /// that give a `proportion` of an epoch, are taken `repeat` times, or give `choose` samples.
@@ -98,10 +107,9 @@ struct mosaic_resampled_fn {
 ///     auto loader = source | mosaic_resampled({.num_canonical_nodes = 1, .ranks_per_node = 8, .shuffle = true},
 ///                                             {.streams = {{.shards = 96, .proportion = 0.8},
 ///                                                          {.shards = 32, .proportion = 0.2}}});
-inline constexpr detail::mosaic_resampled_fn mosaic_resampled{};
+[[nodiscard]] inline mosaic_resampled_stage mosaic_resampled(const mosaic_options& options,
+                                                             mosaic_sampling sampling) {
+  return {options, std::move(sampling)};
+}
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/order/compat/mosaic_resampled.ipp>
-#endif

@@ -3,8 +3,6 @@
 
 #include <penstock/core/cpp20.hpp>
 
-#include <cstdint>
-
 namespace penstock::inline v0_1::detail {
 
 #if defined(__SIZEOF_INT128__)

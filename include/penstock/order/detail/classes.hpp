@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/compiled.hpp>
-#include <penstock/core/to_size.hpp>
-#include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/position_list.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
 #include <unordered_map>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 
@@ -55,17 +46,40 @@ class classes {
   [[nodiscard]] std::uint64_t member(std::uint64_t group, std::uint64_t i) const noexcept {
     return members_[starts_[detail::to_size(group)] + i];
   }
-  [[nodiscard]] std::uint64_t largest() const noexcept;
-  [[nodiscard]] std::uint64_t smallest() const noexcept;
+  [[nodiscard]] std::uint64_t largest() const noexcept {
+    std::uint64_t maximum = 0;
+    for (std::uint64_t g = 0; g < count(); ++g) maximum = std::max(maximum, size(g));
+    return maximum;
+  }
+  [[nodiscard]] std::uint64_t smallest() const noexcept {
+    std::uint64_t least = count() == 0 ? 0 : size(0);
+    for (std::uint64_t g = 1; g < count(); ++g) least = std::min(least, size(g));
+    return least;
+  }
   /// The class of a position; takes logarithmic time per class.
-  [[nodiscard]] std::optional<place> find(std::uint64_t at) const noexcept;
+  [[nodiscard]] std::optional<place> find(std::uint64_t at) const noexcept {
+    for (std::uint64_t g = 0; g < count(); ++g) {
+      const std::uint64_t first = starts_[detail::to_size(g)];
+      const std::uint64_t last = starts_[detail::to_size(g) + 1];
+      const std::uint64_t i = members_.below(first, last, at);
+      if (first + i < last && members_[first + i] == at) return place{g, i};
+    }
+    return std::nullopt;
+  }
 
  private:
   explicit classes(std::uint64_t size) : members_(size) {}
 
   /// `met` is the class number of each position; `rank` gives the place of each class number in the sorted
   /// classes.
-  void fill(const std::vector<std::uint32_t>& met, const std::vector<std::uint32_t>& rank);
+  void fill(const std::vector<std::uint32_t>& met, const std::vector<std::uint32_t>& rank) {
+    starts_.assign(rank.size() + 1, 0);
+    for (const std::uint32_t v : met) ++starts_[rank[v] + 1];
+    for (std::size_t g = 1; g < starts_.size(); ++g) starts_[g] += starts_[g - 1];
+    members_.resize(met.size());
+    std::vector<std::uint64_t> next(starts_.begin(), starts_.end() - 1);
+    for (std::size_t i = 0; i < met.size(); ++i) members_.set(next[rank[met[i]]]++, i);
+  }
 
   std::vector<std::uint64_t> starts_;
   packed_numbers members_;
@@ -79,7 +93,3 @@ template <sample_values Values>
 }
 
 }  // namespace penstock::inline v0_1::detail
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/order/detail/classes.ipp>
-#endif

@@ -5,8 +5,6 @@
 
 #include <array>
 #include <bit>
-#include <cstddef>
-#include <cstdint>
 
 namespace penstock::inline v0_1::detail {
 

@@ -3,7 +3,6 @@
 
 #include <penstock/core/cpp20.hpp>
 
-#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <utility>

@@ -1,20 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
 
 #include <bit>
-#include <cstdint>
-#include <string>
-#include <string_view>
+#include <cstdio>
 
 /// Fractions given by the user: strictly between 0 and 1.
 namespace penstock::inline v0_1::detail {
 
 /// A number for people, with as many digits as are needed to tell it from plausible neighbours.
-[[nodiscard]] std::string fraction_text(double value);
+[[nodiscard]] inline std::string fraction_text(double value) {
+  char digits[32];
+  std::snprintf(digits, sizeof(digits), "%.12g", value);
+  std::string line(digits);
+  for (char& c : line)
+    if (c == ',') c = '.';  // independent of the process's locale
+  return line;
+}
 
-[[nodiscard]] double checked_fraction(double fraction, std::string_view stage);
+[[nodiscard]] inline double checked_fraction(double fraction, std::string_view stage) {
+  if (!(fraction > 0 && fraction < 1)) {
+    throw error(errc::argument, {"the fraction ", fraction_text(fraction),
+                                 " is not between 0 and 1; write 0.9 to keep nine of ten"})
+        .in_stage(stage);
+  }
+  return fraction;
+}
 
 [[nodiscard]] inline std::uint64_t bits_of(double value) noexcept {
   return std::bit_cast<std::uint64_t>(value);
@@ -22,7 +34,24 @@ namespace penstock::inline v0_1::detail {
 
 /// floor(n * fraction) for a fraction strictly between 0 and 1, taken as written: 0.7 of 10 is 7, although
 /// the double nearest to 0.7 is below it. Half a unit in the last place is added; the rest is exact.
-[[nodiscard]] std::uint64_t floor_of_product(std::uint64_t n, double fraction) noexcept;
+[[nodiscard]] inline std::uint64_t floor_of_product(std::uint64_t n, double fraction) noexcept {
+  const std::uint64_t bits = bits_of(fraction);
+  const std::uint64_t exponent = bits >> 52 & 2047;
+  std::uint64_t digits = (bits & ((std::uint64_t{1} << 52) - 1)) << 1 | 1;
+  if (exponent != 0) digits |= std::uint64_t{1} << 53;
+  // fraction = digits / 2^down, where down is at least 54; the product has 118 bits
+  const std::uint64_t down = 1076 - (exponent == 0 ? 1 : exponent);
+  if (down >= 118) return 0;
+  std::uint64_t high = 0, low = 0;  // the product, accumulated bit by bit
+  for (int bit = 53; bit >= 0; --bit) {
+    high = high << 1 | low >> 63;
+    low <<= 1;
+    if ((digits >> bit & 1) == 0) continue;
+    low += n;
+    if (low < n) ++high;
+  }
+  return down >= 64 ? high >> (down - 64) : high << (64 - down) | low >> down;
+}
 
 /// floor(2^64 * a / b) for a < b <= 2^63.
 [[nodiscard]] constexpr std::uint64_t binary_fraction(std::uint64_t a, std::uint64_t b) noexcept {
@@ -39,7 +68,3 @@ namespace penstock::inline v0_1::detail {
 }
 
 }  // namespace penstock::inline v0_1::detail
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/order/detail/fraction.ipp>
-#endif

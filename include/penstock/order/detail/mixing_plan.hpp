@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
 #include <penstock/order/detail/mixing_rule.hpp>
-#include <penstock/order/detail/whole_weights.hpp>
-#include <penstock/order/weights.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/compiled.hpp>
+#include <penstock/order/detail/whole_weights.hpp>
 #include <penstock/order/weights.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
+#include <type_traits>
 
 namespace penstock::inline v0_1::detail {
 
@@ -29,7 +25,26 @@ struct mixing_rule {
   }
 
   /// The rule as a user would write it: "weights{0.7, 0.3}".
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const {
+    const auto list = [](const auto& numbers) {
+      std::string line = "{";
+      for (const auto n : numbers) {
+        if (line.size() != 1) line += ", ";
+        if constexpr (std::is_floating_point_v<decltype(n)>)
+          line += text_of_number(n);
+        else
+          append(line, {n});
+      }
+      return line + "}";
+    };
+    std::string line(name());
+    if (what == kind::choose) return line + list(counts);
+    if (what != kind::schedule) return line + list(values);
+    line += "{";
+    for (const weight_knot& knot : knots)
+      append(line, {(&knot == knots.data() ? "{" : ", {"), knot.sample, ", ", list(knot.weights), "}"});
+    return line + "}";
+  }
 
   kind what;
   std::vector<double> values;
@@ -42,11 +57,14 @@ struct mixing_options {
   std::optional<std::uint64_t> samples;  // per epoch
   std::uint64_t seed = 0;
 
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const {
+    constexpr std::string_view names[] = {"first_exhausted", "all_exhausted", "cycle"};
+    std::string line;
+    if (stop) append(line, {", ", names[static_cast<std::size_t>(*stop)]});
+    if (samples) append(line, {", samples_per_epoch(", *samples, ")"});
+    if (seed != 0) append(line, {", seed(", seed, ")"});
+    return line;
+  }
 };
 
 }  // namespace penstock::inline v0_1::detail
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/order/detail/mixing_rule.ipp>
-#endif

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/order/concepts.hpp>
-
-#include <cstdint>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 /// Shared parts of the orders that are the same in every epoch.
 namespace penstock::inline v0_1::detail {
@@ -47,13 +41,36 @@ template <class KeptBefore>
 }
 
 /// Throws if the positions are endless.
-void check_finite(const order_input& in, std::string_view stage);
-
 inline void check_finite(const order_input& in, std::string_view stage) {
   if (in.size >= std::uint64_t{1} << 63) {
     throw error(errc::argument, {"an endless order has no parts; write ", stage, " before repeat()"})
         .in_stage(stage);
   }
 }
+
+/// The base of orders that keep some positions, the same ones in every epoch, in their original order. `Bound`
+/// is such an order bound to its member `epoch`.
+template <class Bound>
+class kept_order {
+ public:
+  using bound = Bound;
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept {
+    bound made = made_;
+    made.epoch = epoch;
+    return made;
+  }
+  [[nodiscard]] position_range reach(position_range after) const noexcept {
+    return {bind(after.first.epoch)(after.first.index), bind(after.last.epoch)(after.last.index)};
+  }
+
+ protected:
+  bound made_{};
+  std::uint64_t size_ = 0;
+  shared<const std::vector<std::uint64_t>> starts_;
+  shared<const source_places> places_;
+};
 
 }  // namespace penstock::inline v0_1::detail

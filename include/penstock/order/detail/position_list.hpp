@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/to_size.hpp>
@@ -9,12 +8,6 @@
 #include <penstock/order/detail/arithmetic.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <optional>
-#include <string_view>
-#include <vector>
 
 /// Ascending lists of positions, and the order defined by such a list.
 namespace penstock::inline v0_1::detail {

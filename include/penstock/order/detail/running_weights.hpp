@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/shared.hpp>
-#include <penstock/core/compiled.hpp>
-#include <penstock/order/concepts.hpp>
-#include <penstock/order/detail/arithmetic.hpp>
 #include <penstock/order/detail/fraction.hpp>
 #include <penstock/order/detail/position_list.hpp>
-
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 
@@ -22,7 +11,15 @@ namespace penstock::inline v0_1::detail {
 /// memory.
 class running_weights {
  public:
-  explicit running_weights(std::vector<std::uint64_t> before, std::uint64_t total);
+  explicit running_weights(std::vector<std::uint64_t> before, std::uint64_t total)
+      : before_(std::move(before)), total_(total), firsts_(before_.size()) {
+    while (total_ >> shift_ > before_.size()) ++shift_;
+    std::uint64_t at = 0;
+    for (std::uint64_t stretch = 0; stretch <= ((total_ - 1) >> shift_) + 1; ++stretch) {
+      while (at + 1 < before_.size() && before_[detail::to_size(at + 1)] <= stretch << shift_) ++at;
+      firsts_.add(at);
+    }
+  }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return before_.size(); }
   [[nodiscard]] std::uint64_t total() const noexcept { return total_; }
@@ -44,15 +41,56 @@ class running_weights {
 class weight_summing {
  public:
   /// `what` names the weights in messages.
-  weight_summing(std::uint64_t count, std::string what);
+  weight_summing(std::uint64_t count, std::string what) : what_(std::move(what)), count_(count) {
+    before_.reserve(detail::to_size(count));
+  }
 
   /// Chooses the scale of floating-point weights by their sum.
-  void scale_by(double sum);
-  void add(double weight);
-  void add(std::uint64_t weight);
-  [[nodiscard]] shared<const running_weights> made() &&;
+  void scale_by(double sum) {
+    if (!(sum - sum == 0)) {
+      throw error(errc::argument, {"the weights of ", what_,
+                                   " add up to more than a double holds; divide them all by a constant"})
+          .in_stage("weighted");
+    }
+    const auto power_of_two = [](int e) {
+      double value = 1;
+      for (; e > 0; --e) value *= 2;
+      for (; e < 0; ++e) value /= 2;
+      return value;
+    };
+    // Multiplying by a power of two loses no digits except those below 1.
+    const int exponent = static_cast<int>(bits_of(sum) >> 52 & 2047) - 1022;  // sum < 2^exponent
+    first_ = power_of_two((62 - exponent) / 2);
+    second_ = power_of_two(62 - exponent - (62 - exponent) / 2);
+  }
+  void add(double weight) {
+    const auto whole = static_cast<std::uint64_t>(weight * first_ * second_);
+    add(weight > 0 && whole == 0 ? 1 : whole);
+  }
+  void add(std::uint64_t weight) {
+    if (weight >= (std::uint64_t{1} << 63) - total_) {
+      throw error(errc::argument,
+                  {"the weights of ", what_, " add up to 2^63 or more; divide them all by a constant"})
+          .in_stage("weighted");
+    }
+    before_.push_back(total_);
+    total_ += weight;
+  }
+  [[nodiscard]] shared<const running_weights> made() && {
+    if (total_ == 0 && count_ != 0) {
+      throw error(errc::argument, {"the weights of ", what_,
+                                   " are all 0, so there is nothing to draw; give at least one that is not"})
+          .in_stage("weighted");
+    }
+    return shared<const running_weights>(
+        new const running_weights(std::move(before_), std::max<std::uint64_t>(1, total_)));
+  }
 
-  [[noreturn]] void refuse(std::uint64_t sample, std::string_view weight) const;
+  [[noreturn]] void refuse(std::uint64_t sample, std::string_view weight) const {
+    throw error(errc::argument, {"the weight of sample ", sample, " of ", what_, " is ", weight,
+                                 "; weights are 0 or positive numbers"})
+        .in_stage("weighted");
+  }
 
  private:
   std::string what_;
@@ -85,7 +123,3 @@ template <sample_values Values>
 }
 
 }  // namespace penstock::inline v0_1::detail
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/order/detail/running_weights.ipp>
-#endif

@@ -6,8 +6,6 @@
 #include <penstock/order/detail/fraction.hpp>
 
 #include <algorithm>
-#include <bit>
-#include <cstdint>
 
 namespace penstock::inline v0_1::detail {
 

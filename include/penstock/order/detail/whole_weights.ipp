@@ -4,7 +4,6 @@
 #include <penstock/order/detail/whole_weights.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 #include <cmath>
 #include <utility>

@@ -4,7 +4,6 @@
 #include <penstock/order/detail/arithmetic.hpp>
 
 #include <bit>
-#include <cstdint>
 
 namespace penstock::inline v0_1::detail {
 

@@ -10,38 +10,25 @@
 #include <nvjpeg.h>
 
 #include <memory>
-#include <string_view>
 #include <type_traits>
 
 /// The calls of nvJPEG: its errors as sentences, and owners of what it makes.
 namespace penstock::inline v0_1::detail {
 
 [[nodiscard]] inline std::string_view nvjpeg_status_name(nvjpegStatus_t code) noexcept {
-  switch (code) {
-    case NVJPEG_STATUS_SUCCESS:
-      return "NVJPEG_STATUS_SUCCESS";
-    case NVJPEG_STATUS_NOT_INITIALIZED:
-      return "NVJPEG_STATUS_NOT_INITIALIZED";
-    case NVJPEG_STATUS_INVALID_PARAMETER:
-      return "NVJPEG_STATUS_INVALID_PARAMETER";
-    case NVJPEG_STATUS_BAD_JPEG:
-      return "NVJPEG_STATUS_BAD_JPEG";
-    case NVJPEG_STATUS_JPEG_NOT_SUPPORTED:
-      return "NVJPEG_STATUS_JPEG_NOT_SUPPORTED";
-    case NVJPEG_STATUS_ALLOCATOR_FAILURE:
-      return "NVJPEG_STATUS_ALLOCATOR_FAILURE";
-    case NVJPEG_STATUS_EXECUTION_FAILED:
-      return "NVJPEG_STATUS_EXECUTION_FAILED";
-    case NVJPEG_STATUS_ARCH_MISMATCH:
-      return "NVJPEG_STATUS_ARCH_MISMATCH";
-    case NVJPEG_STATUS_INTERNAL_ERROR:
-      return "NVJPEG_STATUS_INTERNAL_ERROR";
-    case NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED:
-      return "NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED";
-    case NVJPEG_STATUS_INCOMPLETE_BITSTREAM:
-      return "NVJPEG_STATUS_INCOMPLETE_BITSTREAM";
-  }
-  return "a status that this version does not know";
+  constexpr std::string_view names[] = {"NVJPEG_STATUS_SUCCESS",
+                                        "NVJPEG_STATUS_NOT_INITIALIZED",
+                                        "NVJPEG_STATUS_INVALID_PARAMETER",
+                                        "NVJPEG_STATUS_BAD_JPEG",
+                                        "NVJPEG_STATUS_JPEG_NOT_SUPPORTED",
+                                        "NVJPEG_STATUS_ALLOCATOR_FAILURE",
+                                        "NVJPEG_STATUS_EXECUTION_FAILED",
+                                        "NVJPEG_STATUS_ARCH_MISMATCH",
+                                        "NVJPEG_STATUS_INTERNAL_ERROR",
+                                        "NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED",
+                                        "NVJPEG_STATUS_INCOMPLETE_BITSTREAM"};
+  const auto i = static_cast<std::size_t>(code);
+  return i < std::size(names) ? names[i] : "a status that this version does not know";
 }
 
 /// The remedy for an error, phrased as the end of a sentence.

@@ -6,29 +6,13 @@
 #endif
 
 #include <penstock/codec/jpeg.hpp>
-#include <penstock/core/bytes.hpp>
-#include <penstock/core/destination.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/tensor.hpp>
-#include <penstock/device/detail/cuda_calls.hpp>
 #include <penstock/device/detail/cuda_lanes.hpp>
-#include <penstock/device/image/detail/nvjpeg_calls.hpp>
 #include <penstock/device/image/detail/nvjpeg_lane.hpp>
-#include <penstock/image/image_limits.hpp>
-#include <penstock/image/orientation.hpp>
 #include <penstock/image/padded.hpp>
-#include <penstock/image/pixels.hpp>
 
 #include <nvjpeg.h>
 
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <memory>
-#include <string_view>
-#include <type_traits>
-#include <vector>
 
 namespace penstock::inline v0_1::detail {
 

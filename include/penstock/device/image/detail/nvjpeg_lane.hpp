@@ -13,7 +13,6 @@
 #include <nvjpeg.h>
 
 #include <array>
-#include <cstddef>
 
 namespace penstock::inline v0_1::detail {
 

@@ -2,19 +2,12 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/order/compat/mosaic_options.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
 #include <span>
-#include <vector>
 
-namespace penstock::inline v0_1 {
-
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 class numpy_generator;
 
@@ -68,9 +61,7 @@ class mosaic_draw {
   std::vector<std::uint64_t> first_{0}, choose_;
 };
 
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/order/compat/detail/mosaic_draw.ipp>

@@ -4,12 +4,7 @@
 #include <penstock/order/compat/detail/mosaic_draw.hpp>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/order/compat/detail/numpy_generator.hpp>
-
-#include <algorithm>
-#include <array>
-#include <utility>
 
 namespace penstock::inline v0_1::detail {
 

@@ -5,13 +5,7 @@
 #include <penstock/order/compat/detail/numpy_generator.hpp>
 #include <penstock/order/compat/mosaic_options.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// One epoch's shuffle, by the rules of `streaming/base/shuffle/` of MosaicML Streaming: the sample ids, by
 /// position, that its functions return for shards that start at `starts`.
@@ -53,9 +47,7 @@ class mosaic_shuffle {
   numpy_generator fixed_, draw_;
 };
 
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 #ifndef PENSTOCK_COMPILED
 #include <penstock/order/compat/detail/mosaic_shuffle.ipp>

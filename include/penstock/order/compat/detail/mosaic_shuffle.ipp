@@ -3,10 +3,6 @@
 
 #include <penstock/order/compat/detail/mosaic_shuffle.hpp>
 
-#include <penstock/core/to_size.hpp>
-
-#include <algorithm>
-
 namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE mosaic_shuffle::mosaic_shuffle(const std::vector<std::uint64_t>& starts, std::uint64_t nodes,

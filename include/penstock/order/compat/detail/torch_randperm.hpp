@@ -5,8 +5,6 @@
 #include <penstock/core/to_size.hpp>
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <utility>
 #include <vector>
 

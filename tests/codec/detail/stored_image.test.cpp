@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include <penstock/codec/detail/damage_count.hpp>
+#include <penstock/codec/detail/stored_image.hpp>
 
 #include <penstock/codec/image_of.hpp>
 #include <penstock/codec/jpeg.hpp>
