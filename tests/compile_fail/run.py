@@ -4,8 +4,8 @@
 
 Without it must compile. With it there must be one error whose line holds the sentence that the file's
 `// expect: <sentence>` states, in at most 15 lines of output from GCC and 20 from Clang: as much as a reader
-takes in at once. Lines that only list the way to a header do not count. A case that is wrong only with a flag says `// wrong with: <flags>`. With `// expect beside the error:`
-the sentence may stand in the lines that follow the error.
+takes in at once. Lines that only list the way to a header do not count. A case that is wrong only with a flag says
+`// wrong with: <flags>`. With `// expect beside the error:` the sentence may stand in the lines that follow the error.
 
 --precompile writes precompiled headers of the whole library, and of the standard headers that it includes; with
 --precompiled the first of the two compilations uses the one, the second the other: it reads the library's headers
