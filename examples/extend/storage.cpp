@@ -31,7 +31,6 @@ struct counted {
   struct session {
     typename Inner::session inner;
     std::shared_ptr<std::atomic<std::uint64_t>> bytes;
-    static constexpr bool views = false;
 
     [[nodiscard]] std::uint64_t size(ps::object_id id) { return inner.size(id); }
     [[nodiscard]] ps::object_version version(ps::object_id id) { return inner.version(id); }

@@ -24,14 +24,16 @@ struct sidecar {
   friend bool operator==(const sidecar&, const sidecar&) = default;
 };
 
-/// A storage that can name the files beside its objects.
+/// Whether a storage can name the files beside its objects.
 ///   sidecars(which)                   a storage of the same kind and with the same options, whose object i is the sidecar of
 ///                                   object i. Sends nothing; an object that is not there is an error that recurs, as in any
 ///                                   storage
-template <class S>
-concept sidecar_storage = storage<S> && requires(const S& s, sidecar which) {
-  { s.sidecars(which) } -> std::same_as<S>;
-};
+template <storage S>
+[[nodiscard]] constexpr bool has_sidecars() noexcept {
+  return requires(const S& s, sidecar which) {
+    { s.sidecars(which) } -> std::same_as<S>;
+  };
+}
 
 inline std::string sidecar::of(std::string_view name) const {
   if (instead) {

@@ -27,13 +27,12 @@ class plain_http {
  public:
   class session {
    public:
-    static constexpr bool views = false;
-    static constexpr bool has_latency = true;
+    static constexpr session_traits traits = {.latency = true};
 
     [[nodiscard]] std::uint64_t size(object_id id) const { return version(id).size; }
     /// The object's size, and a hash of its ETag, or of Last-Modified without one. Asked for once.
     [[nodiscard]] object_version version(object_id id) const { return objects_->version(id); }
-    /// See `tagging_session`: not for ETags that a server makes of the time and the size, as nginx and Apache
+    /// See `is_tagged`: not for ETags that a server makes of the time and the size, as nginx and Apache
     /// do.
     [[nodiscard]] bool tagged(object_id id) const { return objects_->tagged(id); }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
@@ -48,7 +47,6 @@ class plain_http {
     void abandon(std::uint64_t tag) const noexcept { objects_->abandon(tag); }
     /// As `cancel`, and lets reads that begin later end at once with errc::stopped.
     void end_reads() const noexcept { objects_->end_reads(); }
-    void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
 
     /// Requests sent, those answered by an error or a redirect included; bytes of objects; answers 429 and
     /// 503.
@@ -86,8 +84,7 @@ class plain_http {
   http_options options_;
 };
 
-static_assert(storage<plain_http> && abandoning_session<plain_http::session> &&
-                  latent_session<plain_http::session> && reports<plain_http::session>,
+static_assert(storage<plain_http> && abandons<plain_http::session>(),
               "plain_http is a storage that reads in the background");
 
 }  // namespace detail

@@ -28,15 +28,14 @@ class plain_s3 {
  public:
   class session {
    public:
-    static constexpr bool views = false;
-    static constexpr bool has_latency = true;
+    static constexpr session_traits traits = {.latency = true};
 
     [[nodiscard]] std::uint64_t size(object_id id) const { return version(id).size; }
     /// The object's size, and a hash of its ETag. Asked for once.
     [[nodiscard]] object_version version(object_id id) const { return objects_->version(id); }
-    /// See `expecting_session`.
+    /// See `expect_version`.
     [[nodiscard]] bool expect(object_id id, object_version what) const { return objects_->expect(id, what); }
-    /// See `tagging_session`.
+    /// See `is_tagged`.
     [[nodiscard]] bool tagged(object_id id) const { return objects_->tagged(id); }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       objects_->read(id, offset, into);
@@ -50,7 +49,6 @@ class plain_s3 {
     void abandon(std::uint64_t tag) const noexcept { objects_->abandon(tag); }
     /// As `cancel`, and lets reads that begin later end at once with errc::stopped.
     void end_reads() const noexcept { objects_->end_reads(); }
-    void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
 
     /// Requests sent, those answered by an error or a redirect included; bytes of objects; answers that asked
     /// for fewer requests. Of at most as many requests in flight as there may be connections.
@@ -80,8 +78,7 @@ class plain_s3 {
   s3_options options_;
 };
 
-static_assert(storage<plain_s3> && abandoning_session<plain_s3::session> &&
-                  latent_session<plain_s3::session> && reports<plain_s3::session>,
+static_assert(storage<plain_s3> && abandons<plain_s3::session>(),
               "plain_s3 is a storage that reads in the background");
 
 }  // namespace detail
