@@ -38,9 +38,6 @@ struct counted {
       *bytes += into.size();
       inner.read(id, offset, into);
     }
-    void will_need(ps::object_id id, std::uint64_t offset, std::uint64_t size) noexcept {
-      inner.will_need(id, offset, size);
-    }
   };
 
   [[nodiscard]] std::span<const std::string> names() const { return inner.names(); }

@@ -42,7 +42,6 @@ namespace ps = penstock;
 using namespace penstock_test;
 using namespace std::chrono_literals;
 
-
 namespace {
 
 constexpr int s3_many = 25;

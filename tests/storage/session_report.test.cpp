@@ -16,7 +16,6 @@ namespace session_report_test {
 
 namespace ps = penstock;
 
-
 TEST_CASE("storage/session_report: a session that does not report has an empty report") {
   const auto session = ps::memory_files().add("a", "bytes").connect();
   const ps::session_report nothing = ps::report_of(session);

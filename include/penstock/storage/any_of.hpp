@@ -69,7 +69,8 @@ template <class... Storages>
 /// In: storages that say which URLs are theirs, no two with the same scheme, as in
 /// `static constexpr std::string_view schemes[] = {"http", "https"}`, in lower case; "file" is also for texts
 /// that are no URLs. They are made of a URL or a pattern of URLs, one whose names are paths of the path of a
-/// file:// URL, and, if they can, of a `std::vector<std::string>`, taken literally. A URL or pattern, whose text before `://` is the scheme;
+/// file:// URL, and, if they can, of a `std::vector<std::string>`, taken literally. A URL or pattern, whose
+/// text before `://` is the scheme;
 /// any other text is a path, for the storage with the scheme "file". A list, whose URLs must have one scheme.
 /// Or one of the storages itself, with options of its own. A path in a file:// URL is taken as it is,
 /// without percent-encoding.

@@ -112,11 +112,7 @@ class arrow_files {
   [[nodiscard]] std::span<const std::string> names() const noexcept { return *names_; }
   [[nodiscard]] session connect() const { return {names_, file_system_, options_}; }
   /// See `has_sidecars`.
-  [[nodiscard]] arrow_files sidecars(sidecar which) const {
-    std::vector<std::string> sidecar_names;
-    for (const std::string& one : *names_) sidecar_names.push_back(which.of(one));
-    return with_names(std::move(sidecar_names));
-  }
+  [[nodiscard]] arrow_files sidecars(sidecar which) const { return with_names(which.of_each(*names_)); }
   /// See `renaming_storage`.
   [[nodiscard]] arrow_files with_names(std::vector<std::string> names) const {
     return arrow_files(file_system_, std::move(names), options_);

@@ -77,9 +77,7 @@ class checked {
     if constexpr (has_sidecars<Far>()) {
       return checked(far_.sidecars(which), check_.list(), options_);
     } else {
-      std::vector<std::string> sidecar_names;
-      for (const std::string& name : names()) sidecar_names.push_back(which.of(name));
-      return with_names(std::move(sidecar_names));
+      return with_names(which.of_each(names()));
     }
   }
   /// See `renaming_storage`.

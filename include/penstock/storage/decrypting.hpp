@@ -57,9 +57,7 @@ class decrypting_storage {
     if constexpr (has_sidecars<Storage>()) {
       return decrypting_storage(*this, inner_.sidecars(which));
     } else {
-      std::vector<std::string> sidecar_names;
-      for (const std::string& name : names()) sidecar_names.push_back(which.of(name));
-      return with_names(std::move(sidecar_names));
+      return with_names(which.of_each(names()));
     }
   }
   /// See `renaming_storage`.

@@ -83,7 +83,7 @@ class memory_files {
   [[nodiscard]] std::span<const std::string> names() const noexcept { return table_->names; }
   [[nodiscard]] session connect() const { return session(table_); }
   /// See `has_sidecars`: those that were added under their names.
-  [[nodiscard]] memory_files sidecars(sidecar which) const;
+  [[nodiscard]] memory_files sidecars(sidecar which) const { return with_names(which.of_each(names())); }
   /// See `renaming_storage`: those that were added under these names.
   [[nodiscard]] memory_files with_names(std::vector<std::string> names) const;
   [[nodiscard]] std::string describe() const;

@@ -105,11 +105,7 @@ class s3 {
     return {detail::plain_s3(list_, options_), detail::policy_of(options_.connection)};
   }
   /// See `has_sidecars`.
-  [[nodiscard]] s3 sidecars(sidecar which) const {
-    std::vector<std::string> sidecar_names;
-    for (const std::string& one : list_->names) sidecar_names.push_back(which.of(one));
-    return with_names(std::move(sidecar_names));
-  }
+  [[nodiscard]] s3 sidecars(sidecar which) const { return with_names(which.of_each(names())); }
   /// See `renaming_storage`.
   [[nodiscard]] s3 with_names(std::vector<std::string> names) const {
     return s3(std::move(names), {}, options_);

@@ -90,7 +90,8 @@ class session_adaptor {
   void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
     pass([&](auto& s) { penstock::will_need(s, id, offset, size); });
   }
-  [[gnu::always_inline]] void prefetch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept {
+  [[gnu::always_inline]] void prefetch(object_id id, std::uint64_t offset,
+                                       std::uint64_t size) const noexcept {
     pass([&](auto& s) { s.prefetch(id, offset, size); });
   }
   [[nodiscard]] bool mapped(object_id id) const {

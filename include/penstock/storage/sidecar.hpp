@@ -5,8 +5,10 @@
 
 #include <concepts>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -21,6 +23,7 @@ struct sidecar {
   bool instead = false;
 
   [[nodiscard]] std::string of(std::string_view name) const;
+  [[nodiscard]] std::vector<std::string> of_each(std::span<const std::string> names) const;
   friend bool operator==(const sidecar&, const sidecar&) = default;
 };
 
@@ -42,6 +45,12 @@ inline std::string sidecar::of(std::string_view name) const {
     name = name.substr(0, name.find('.', second));
   }
   return std::string(name).append(suffix);
+}
+
+inline std::vector<std::string> sidecar::of_each(std::span<const std::string> names) const {
+  std::vector<std::string> made;
+  for (const std::string& name : names) made.push_back(of(name));
+  return made;
 }
 
 }  // namespace penstock::inline v0_1

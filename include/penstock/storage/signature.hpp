@@ -81,9 +81,7 @@ template <storage Storage>
   } else {
     if constexpr (has_sidecars<Storage>())
       if (!is_local(where)) return where.sidecars(which);
-    std::vector<std::string> names;
-    for (const std::string& name : where.names()) names.push_back(which.of(name));
-    return where.with_names(std::move(names));
+    return where.with_names(which.of_each(where.names()));
   }
 }
 

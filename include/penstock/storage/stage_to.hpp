@@ -22,8 +22,8 @@ namespace penstock::inline v0_1 {
 ///                                [](const stage_progress& now) { return now.bytes_done; });
 ///
 /// In: any storage, a folder, which is made if it is not there, and after the options perhaps a
-/// function that is told how far it is, and an `object_check`. An object's file has the part of its name that follows the folder
-/// which all names have in common; of a URL neither scheme nor query is part of it.
+/// function that is told how far it is, and an `object_check`. An object's file has the part of its name that
+/// follows the folder which all names have in common; of a URL neither scheme nor query is part of it.
 /// A file appears under its name when all of its bytes are on the disk, with a record of its object's name,
 /// size and stamp in the folder `.penstock-staged`. A later call fetches what is not there, what has another
 /// size or stamp by now, and what was changed in the folder. An object without a stamp is the same as long as

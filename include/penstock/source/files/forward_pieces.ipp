@@ -11,8 +11,7 @@
 
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE forward_pieces::forward_pieces(session_view session, std::size_t objects,
-                                               std::uint64_t ahead)
+PENSTOCK_INLINE forward_pieces::forward_pieces(session_view session, std::size_t objects, std::uint64_t ahead)
     : session_(session),
       objects_(objects),
       slots_(session.in_background() ? std::max<std::size_t>(2, to_size(ahead / piece)) : 1) {
@@ -28,9 +27,8 @@ PENSTOCK_INLINE forward_pieces::~forward_pieces() {
 PENSTOCK_INLINE void forward_pieces::open(std::size_t object) {
   bool follows = open_ && object == object_ + 1;
   const auto known = follows && sizes_ ? sizes_->answer(object) : size_requests::answer_type{};
-  const std::uint64_t size = known.is == size_requests::state::known
-                                 ? known.size
-                                 : session_.size(static_cast<object_id>(object));
+  const std::uint64_t size =
+      known.is == size_requests::state::known ? known.size : session_.size(static_cast<object_id>(object));
   while (follows && count_ != 0 && at(0).object < object) drop_first();
   if (follows && count_ == 0 && next_object_ < object) {  // all that was asked for has been read
     next_object_ = object;

@@ -53,7 +53,6 @@ class arrow_session {
   };
 
  public:
-
   arrow_session(std::shared_ptr<arrow::fs::FileSystem> where, std::span<const std::string> names,
                 std::size_t max_open)
       : file_system_(std::move(where)), names_(names), max_open_(max_open), facts_(names.size()) {}

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
-#include <penstock/storage/session_view.hpp>
 #include <penstock/run/engine/read_ahead/request_limit.hpp>
 #include <penstock/run/engine/workers/observers.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/range_store.hpp>
+#include <penstock/storage/session_view.hpp>
 #include <penstock/storage/threaded_reads.hpp>
 
 #include <cstddef>
