@@ -68,12 +68,11 @@ template <class... Storages>
 /// A program that takes its URLs from a configuration writes `webdataset(any_of<file, http, s3>(url))`.
 /// In: storages that say which URLs are theirs, no two with the same scheme, as in
 /// `static constexpr std::string_view schemes[] = {"http", "https"}`, in lower case; "file" is also for texts
-/// that are no URLs. They are made of a URL or a pattern of URLs, one whose names are paths of the path of a
-/// file:// URL, and, if they can, of a `std::vector<std::string>`, taken literally. A URL or pattern, whose
-/// text before `://` is the scheme;
-/// any other text is a path, for the storage with the scheme "file". A list, whose URLs must have one scheme.
-/// Or one of the storages itself, with options of its own. A path in a file:// URL is taken as it is,
-/// without percent-encoding.
+/// that are no URLs. They are made of a URL or a pattern of URLs, those whose names are paths of the path in
+/// a file:// URL, and, if they can, of a `std::vector<std::string>`, taken literally.
+/// And a URL or pattern, whose text before `://` is the scheme; any other text is a path, for the storage
+/// with the scheme "file". Or a list, whose URLs must have one scheme. Or one of the storages itself, with
+/// options of its own. A path in a file:// URL is taken as it is, without percent-encoding.
 /// The names, the bytes, the errors and the guarantees are those of the storage that was chosen. What its
 /// session can do depends on the list: it reads in the background if one of them does (the others do it with
 /// eight threads), has latency if one of them has, and shows in place what the chosen one shows, every object

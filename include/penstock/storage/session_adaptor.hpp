@@ -71,7 +71,7 @@ class session_adaptor {
   void read_many(std::span<const read_request> requests, read_listener listener) const noexcept
     requires in_background
   {
-    pass([&](auto& s) {
+    pass([&]([[maybe_unused]] auto& s) {
       if constexpr (background_session<inner<decltype(s)>>) s.read_many(requests, listener);
     });
   }
@@ -98,7 +98,7 @@ class session_adaptor {
     return pass([&](auto& s) { return is_mapped(s, id); });
   }
   [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
-    return pass([&](auto& s) -> bytes_view {
+    return pass([&]([[maybe_unused]] auto& s) -> bytes_view {
       if constexpr (mapped_session<inner<decltype(s)>>)
         return s.view(id, offset, size);
       else
@@ -120,13 +120,13 @@ class session_adaptor {
   [[nodiscard]] access_plan_sink access_plan() const
     requires plans
   {
-    return pass([](auto& s) -> access_plan_sink {
+    return pass([]([[maybe_unused]] auto& s) -> access_plan_sink {
       if constexpr (planning_session<inner<decltype(s)>>) return s.access_plan();
       return {};
     });
   }
   void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const {
-    pass([&](auto& s) {
+    pass([&]([[maybe_unused]] auto& s) {
       if constexpr (planning_session<inner<decltype(s)>>) s.plan_read(id, offset, size, row);
     });
   }
