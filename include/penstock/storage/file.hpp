@@ -173,7 +173,7 @@ class file {
 
     [[nodiscard]] const std::string& path(object_id id) const { return state_->names->names[id]; }
     [[noreturn, gnu::cold]] void throw_not_mapped(object_id id) const;
-    [[nodiscard]] const mapping* mapping_of(object_id id) const noexcept {
+    [[nodiscard, gnu::always_inline]] const mapping* mapping_of(object_id id) const noexcept {
       return id < state_->names->names.size() ? state_->choices[id].mapped.load(std::memory_order_acquire)
                                               : nullptr;
     }
