@@ -31,16 +31,12 @@ struct counted {
   struct session {
     typename Inner::session inner;
     std::shared_ptr<std::atomic<std::uint64_t>> bytes;
-    static constexpr bool views = false;
 
     [[nodiscard]] std::uint64_t size(ps::object_id id) { return inner.size(id); }
     [[nodiscard]] ps::object_version version(ps::object_id id) { return inner.version(id); }
     void read(ps::object_id id, std::uint64_t offset, ps::mutable_bytes into) {
       *bytes += into.size();
       inner.read(id, offset, into);
-    }
-    void will_need(ps::object_id id, std::uint64_t offset, std::uint64_t size) noexcept {
-      inner.will_need(id, offset, size);
     }
   };
 

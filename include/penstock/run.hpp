@@ -22,7 +22,6 @@
 #include <penstock/run/delivery/delivery_shell.hpp>
 #include <penstock/run/engine/engine.hpp>
 #include <penstock/run/engine/engine_shell.hpp>
-#include <penstock/run/engine/read_ahead/fetched_session.hpp>
 #include <penstock/run/engine/read_ahead/fetcher.hpp>
 #include <penstock/run/engine/read_ahead/planned_reads.hpp>
 #include <penstock/run/engine/read_ahead/range_list.hpp>

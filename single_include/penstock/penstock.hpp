@@ -15190,21 +15190,60 @@ struct read_listener {
   void (*done)(void* self, std::uint64_t tag, std::exception_ptr error) noexcept = nullptr;
 };
 
+/// How many of its objects a session shows in place; see `mapped_session`.
+enum class mapped_objects : std::uint8_t { none, some, all };
+
+/// What is a fact of a session's type. A session for which the defaults do not hold declares it:
+///
+///     struct distant_session {
+///       static constexpr session_traits traits = {.latency = true};
+///     };
+struct session_traits {
+  bool latency = false;  ///< its reads are so slow that starting them early pays
+  mapped_objects mapped = mapped_objects::none;
+  /// Whether `prefetch(id, offset, size)`, which is noexcept, fetches a range that will be read soon into the
+  /// processor's cache; it does nothing for what is not in memory.
+  bool prefetches = false;
+};
+
+/// The facts of a session's type.
+template <class S>
+[[nodiscard]] constexpr session_traits traits_of() noexcept {
+  if constexpr (requires {
+                  { S::traits } -> std::convertible_to<session_traits>;
+                })
+    return S::traits;
+  else
+    return {};
+}
+
 /// What a run reads through. Any number of threads may call all members at once.
 ///   size(id)                        bytes in the object; errc::io names the object when it cannot be opened
 ///   version(id)                     its size and stamp
 ///   read(id, offset, into)          blocks until all of `into` is filled, or throws; a range beyond the end is errc::format
 ///                                   that names object and offset
-///   will_need(id, offset, size)     a hint: these bytes will be read soon; never throws, may do nothing
-///   confirm(id)                     only if views may turn out to be invalid; see `confirm`
-///   views                           whether `view(id, offset, size)` returns bytes that live as long as the session
+///   traits                          `static constexpr session_traits`, unless the defaults hold
+/// A session may have more. Nobody calls these members but the functions in brackets, which do without them:
+///   will_need(id, offset, size)     a hint: these bytes will be read soon; never throws [`will_need`]
+///   confirm(id)                     throws if bytes shown in place may not have been the object's [`confirm`]
+///   resident(id)                    whether an object's bytes are in memory, or seem to be, so that fetching them ahead
+///                                   would only make another copy; checks now and then, and otherwise costs almost
+///                                   nothing [`is_resident`]
+///   tagged(id)                      whether objects with equal versions have equal bytes, as with the ETags of object
+///                                   stores. A size and a time are no such tag: a file may be replaced by another one that
+///                                   has both. After `version` or `expect`; sends nothing [`is_tagged`]
+///   expect(id, version)             true: from now on its reads fail if the object has another version. False: it
+///                                   cannot tell by that, or knows the object with another one; ask `version`. Sends
+///                                   nothing [`expect_version`]
+///   cancel()                        ends the reads in progress and what they wait for, as soon as possible, with
+///                                   errc::stopped; noexcept. The session stays usable [`cancel_reads`]
+///   end_reads()                     as `cancel`, and reads that begin later do not wait; noexcept [`end_reads`]
+///   report(), limits()              what it shows of itself, a `session_report` [`report_of`, `limits_of`]
 template <class S>
 concept storage_session = requires(S& s, object_id id, std::uint64_t n, mutable_bytes into) {
   { s.size(id) } -> std::same_as<std::uint64_t>;
   { s.version(id) } -> std::same_as<object_version>;
   s.read(id, n, into);
-  s.will_need(id, n, n);
-  { S::views } -> std::convertible_to<bool>;
 };
 
 /// A session that can read many ranges at once while the calling threads do other work.
@@ -15212,9 +15251,10 @@ concept storage_session = requires(S& s, object_id id, std::uint64_t n, mutable_
 ///                                   throw: the listener gets what `read` would have thrown, also for a request that
 ///                                   could not start. The span need not outlive the call. Called by one thread at a
 ///                                   time, while others call the other members
-///   cancel()                        ends the reads in progress as soon as possible; those that did not happen are
-///                                   reported as errc::stopped. The session stays usable. Destroying it cancels too,
-///                                   and waits until the last read has been reported
+///   cancel()                        reads that did not happen are reported as errc::stopped. Destroying the session
+///                                   cancels too, and waits until the last read has been reported
+///   abandon(tag)                    optional, noexcept: ends the reads with that tag as `cancel` ends all of them; does
+///                                   nothing if there are none. Any thread. See `abandons`
 template <class S>
 concept background_session =
     storage_session<S> && requires(S& s, std::span<const read_request> requests, read_listener listener) {
@@ -15222,36 +15262,29 @@ concept background_session =
       { s.cancel() } noexcept;
     };
 
-/// A background session that can end one of its reads.
-///   abandon(tag)                    ends the reads with that tag as `cancel` ends all of them; does nothing if there are
-///                                   none. Any thread
+/// Whether a session can end one of its reads in the background. Where it cannot, the read runs to its end.
 template <class S>
-concept abandoning_session = background_session<S> && requires(S& s, std::uint64_t tag) {
-  { s.abandon(tag) } noexcept;
-};
-
-/// Cancels the reads of a session that will not be used again. `session.end_reads()`, if there is one, also
-/// keeps reads that begin later from waiting.
-template <storage_session S>
-void end_reads(S& session) noexcept {
-  if constexpr (requires { session.end_reads(); })
-    session.end_reads();
-  else if constexpr (background_session<S>)
-    session.cancel();
+[[nodiscard]] constexpr bool abandons() noexcept {
+  return background_session<S> && requires(S& s, std::uint64_t tag) { s.abandon(tag); };
 }
 
-/// A session whose reads are so slow that starting them early pays; it declares
-/// `static constexpr bool has_latency = true`.
+/// A session that shows objects in place: memory, mapped files, and `file`, which decides while it is in use.
+///   view(id, offset, size)          bytes that live as long as the session
+///   mapped(id)                      if its traits say `mapped_objects::some`: whether `view` may be called for this
+///                                   object; once true it stays so. See `is_mapped`
+///   confirm(id)                     if views may turn out to be invalid; see `confirm`
+///   read(id, offset, into, copy)    optional: as `read`, where bytes in place are copied by `copy(into, from)`
 template <class S>
-concept latent_session = storage_session<S> && requires { requires bool(S::has_latency); };
+concept mapped_session = storage_session<S> && traits_of<S>().mapped != mapped_objects::none &&
+                         requires(S& s, object_id id, std::uint64_t n) {
+                           { s.view(id, n, n) } -> std::same_as<bytes_view>;
+                         };
 
-/// A session that knows when an object's bytes are already in memory, so that fetching them ahead would only
-/// make another copy: `file`.
-///   resident(id)                    whether they are, or seem to be; checks now and then, and otherwise costs almost nothing
+/// Whether a session shows every object in place, always.
 template <class S>
-concept residency_session = storage_session<S> && requires(S& s, object_id id) {
-  { s.resident(id) } -> std::same_as<bool>;
-};
+[[nodiscard]] constexpr bool all_mapped() noexcept {
+  return traits_of<S>().mapped == mapped_objects::all;
+}
 
 /// How a session is told what a run will read, far ahead. The run's rows are numbered on through its epochs.
 /// Called by one thread at a time, while others read.
@@ -15276,37 +15309,14 @@ concept planning_session = storage_session<S> && requires(S& s, object_id id, st
   s.plan_read(id, n, n, n);
 };
 
-/// Receives the ranges of samples, and wants nothing to be read for that: a reader that must read an index
-/// first calls `unknown()` instead.
-template <class Sink>
-concept unknown_range_sink = requires(Sink& sink) { sink.unknown(); };
-
-/// A session that can show bytes in place: mapped files, memory.
-template <class S>
-concept viewing_session = storage_session<S> && S::views && requires(S& s, object_id id, std::uint64_t n) {
-  { s.view(id, n, n) } -> std::same_as<bytes_view>;
-};
-
-/// A session that can show some of its objects in place, decided while it is in use: `file`.
-///   mapped(id)                      whether `view(id, offset, size)` may be called; once true it stays so
-///   view(id, offset, size)          bytes that live as long as the session
-///   confirm(id)                     when they have been used; see `confirm`
-///   read(id, offset, into, copy)    optional: as `read`, where bytes in place are copied by `copy(into, from)`
-template <class S>
-concept mapped_session =
-    storage_session<S> && !S::views && requires(const S& s, object_id id, std::uint64_t n) {
-      { s.mapped(id) } -> std::same_as<bool>;
-      { s.view(id, n, n) } -> std::same_as<bytes_view>;
-      s.confirm(id);
-    };
-
-/// A session that can prefetch bytes into the processor's cache: `mapped_file`, `file`, and storages around
-/// them.
-///   prefetch(id, offset, size)      a range that will be read soon; does nothing for what is not in memory
-template <class S>
-concept prefetching_session = storage_session<S> && requires(const S& s, object_id id, std::uint64_t n) {
-  { s.prefetch(id, n, n) } noexcept;
-};
+/// Whether `view` may be called for an object; once true it stays so.
+template <storage_session S>
+[[nodiscard]] bool is_mapped([[maybe_unused]] S& session, [[maybe_unused]] object_id id) {
+  if constexpr (traits_of<S>().mapped == mapped_objects::some)
+    return session.mapped(id);
+  else
+    return all_mapped<S>();
+}
 
 /// For a session whose views may turn out to be invalid, such as `mapped_file` with `guarded`: throws if an
 /// object's views were. Does nothing for other sessions. Sources call it after using views of a sample, even
@@ -15316,50 +15326,71 @@ void confirm(const S& session, object_id id) {
   if constexpr (requires { session.confirm(id); }) session.confirm(id);
 }
 
-/// A session that can check by the answers to its reads that an object is a certain one, so that nobody need
-/// ask for its version first.
-///   expect(id, version)             true: from now on its reads fail if the object has another version. False: it
-///                                   cannot tell by that, or knows the object with another one; ask `version`. Sends
-///                                   nothing; any thread
-template <class S>
-concept expecting_session = storage_session<S> && requires(S& s, object_id id, object_version what) {
-  { s.expect(id, what) } -> std::same_as<bool>;
-};
-
-/// A session that knows which versions are tags of an object's bytes.
-///   tagged(id)                      whether objects with equal versions have equal bytes, as with the ETags of object
-///                                   stores. A size and a time are no such tag: a file may be replaced by another one that
-///                                   has both. After `version` or `expect`; sends nothing; any thread
-template <class S>
-concept tagging_session = storage_session<S> && requires(const S& s, object_id id) {
-  { s.tagged(id) } -> std::same_as<bool>;
-};
-
-/// Whether an object's version is a tag of its bytes; see `tagging_session`.
+/// Tells a session that bytes will be read soon.
 template <storage_session S>
-[[nodiscard]] bool is_tagged([[maybe_unused]] const S& session, [[maybe_unused]] object_id id) {
-  if constexpr (tagging_session<S>)
+void will_need(S& session, object_id id, std::uint64_t offset, std::uint64_t size) {
+  if constexpr (requires { session.will_need(id, offset, size); }) session.will_need(id, offset, size);
+}
+
+/// Whether an object's bytes are in memory, so that fetching them ahead would only make another copy.
+template <storage_session S>
+[[nodiscard]] bool is_resident(S& session, object_id id) {
+  if constexpr (requires { session.resident(id); })
+    return session.resident(id);
+  else
+    return all_mapped<S>();
+}
+
+/// Whether an object's version is a tag of its bytes: if it is equal, so are they.
+template <storage_session S>
+[[nodiscard]] bool is_tagged(const S& session, object_id id) {
+  if constexpr (requires { session.tagged(id); })
     return session.tagged(id);
   else
     return false;
 }
 
-/// Whether an object has this version. An `expecting_session` need not be asked: if it is another object,
+/// Whether a session checks by the answers to its reads that an object has this version, so that nobody need
+/// ask for it first.
+template <storage_session S>
+[[nodiscard]] bool expect_version(S& session, object_id id, object_version what) {
+  if constexpr (requires { session.expect(id, what); })
+    return session.expect(id, what);
+  else
+    return false;
+}
+
+/// Whether an object has this version. A session that expects it need not be asked: if it is another object,
 /// its reads will fail.
 template <storage_session S>
 [[nodiscard]] bool has_version(S& session, object_id id, object_version what) {
-  if constexpr (expecting_session<S>)
-    if (session.expect(id, what)) return true;
-  return session.version(id) == what;
+  return expect_version(session, id, what) || session.version(id) == what;
+}
+
+/// Ends the reads in progress, and their waits.
+template <storage_session S>
+void cancel_reads(S& session) noexcept {
+  if constexpr (requires { session.cancel(); }) session.cancel();
+}
+
+/// Cancels the reads of a session that will not be used again. `session.end_reads()`, if there is one, also
+/// keeps reads that begin later from waiting.
+template <storage_session S>
+void end_reads(S& session) noexcept {
+  if constexpr (requires { session.end_reads(); })
+    session.end_reads();
+  else
+    cancel_reads(session);
 }
 
 /// A named place that holds objects, as part of a plan: cheap to copy, with nothing open.
-///   names()      the objects, in order; brace patterns are expanded
-///   connect()    a session for them
+///   names()            the objects, in order; brace patterns are expanded
+///   connect()          a session for them, of the type `session`
+///   names_are_paths    optional: true if names are paths in the local file system, so that files that belong to an
+///                      object may be kept beside it; see `is_local`
+///   with_names(names), sidecars(which), schemes    optional; see `renaming_storage`, `has_sidecars` and `any_of`
 template <class S>
-concept storage = std::copy_constructible<S> && requires(const S& s) {
-  typename S::session;
-  requires storage_session<typename S::session>;
+concept storage = std::copy_constructible<S> && storage_session<typename S::session> && requires(const S& s) {
   { s.names() } -> std::convertible_to<std::span<const std::string>>;
   { s.connect() } -> std::same_as<typename S::session>;
 };
@@ -15372,11 +15403,6 @@ template <class S>
 concept renaming_storage = storage<S> && requires(const S& s, std::vector<std::string> names) {
   { s.with_names(std::move(names)) } -> std::same_as<S>;
 };
-
-/// A storage whose names are paths in the local file system: files that belong to an object may be kept
-/// beside it.
-template <class S>
-concept local_storage = storage<S> && requires { requires bool(S::names_are_paths); };
 
 /// Writes objects into a store, one after another, such as `s3_writer`.
 ///   open(name)      begins an object; one that is unfinished is given up
@@ -15391,8 +15417,13 @@ concept object_writer = std::movable<W> && requires(W& w, std::string_view name,
   { w.abort() } noexcept;
 };
 
-/// Whether the names of a storage are paths: it is a `local_storage`, or a storage that is chosen at run time
-/// says so with `local()`.
+/// Whether the names of all storages of a type are paths: it says so with `names_are_paths`.
+template <storage S>
+[[nodiscard]] constexpr bool is_local() noexcept {
+  return requires { requires bool(S::names_are_paths); };
+}
+
+/// Whether the names of a storage are paths. One that is chosen at run time says so with `local()`.
 template <storage S>
 [[nodiscard]] bool is_local(const S& where) {
   if constexpr (requires {
@@ -15400,7 +15431,7 @@ template <storage S>
                 })
     return where.local();
   else
-    return local_storage<S>;
+    return is_local<S>();
 }
 
 }  // namespace penstock::inline v0_1
@@ -15851,7 +15882,8 @@ struct fetch_link {
     return fetched == nullptr ? bytes_view{} : fetched->find(&session, object, offset, size);
   }
 };
-template <viewing_session Session>
+template <class Session>
+  requires(all_mapped<Session>())
 struct fetch_link<Session> {
   [[nodiscard]] static bytes_view find(const Session&, object_id, std::uint64_t, std::uint64_t) noexcept {
     return {};
@@ -15984,20 +16016,16 @@ struct session_report {
   }
 };
 
-/// A session, or a reader, that reports.
-///   report()                        a copy of what it knows now; any thread. A session that counts the reads that go to
-///                                   its store says so with `counted`
-template <class S>
-concept reports = requires(const S& s) {
-  { s.report() } -> std::same_as<session_report>;
-};
-
 /// The report of a session or a reader, with the name of the oldest read's object; an empty one if it gives
-/// none.
+/// none. `report()` returns a copy of what it knows now, in any thread; a session that counts the reads that
+/// go to its store says so with `counted`.
 template <class S>
-[[nodiscard]] session_report report_of(const S& session) {
+[[nodiscard]] session_report report_of([[maybe_unused]] const S& session) {
   session_report made;
-  if constexpr (reports<S>) made = session.report();
+  if constexpr (requires {
+                  { session.report() } -> std::same_as<session_report>;
+                })
+    made = session.report();
   if (made.oldest && made.oldest->name.empty() && made.oldest->object < made.names.size())
     made.oldest->name = made.names[made.oldest->object];
   return made;
@@ -16118,7 +16146,7 @@ namespace detail {
 struct hint_sink {
   template <class Session>
   void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) const {
-    session.will_need(object, offset, size);
+    penstock::will_need(session, object, offset, size);
   }
 };
 }  // namespace detail
@@ -26333,15 +26361,17 @@ class object_bytes {
   bytes_view seen_;  // of `room_`, or shown in place
 };
 
-/// A type-erased session of any storage, for work done once per object: listing, scanning, checking and
-/// building indexes need not be templates over the storage.
+/// A type-erased session of any storage, for work done once per object or per request: listing, scanning,
+/// checking, fetching and building indexes need not be templates over the storage.
 ///
 ///     std::ofstream("one.bin") << "four";
 ///     auto session = file("one.bin").connect();
 ///     const session_view same = session;  // what takes a session_view is compiled once
 ///     const std::uint64_t four = same.size(0);
 ///
-/// In: any `storage_session`, which must outlive the view. Copies refer to the same session.
+/// In: any `storage_session`, which must outlive the view. Copies refer to the same session. `confirm`,
+/// `has_version`, `tagged`, `cancel`, `end_reads`, `report` and `limits` are the functions of the library
+/// that do without what a session lacks.
 /// Cost: two pointers; each call goes through a function pointer. Work done per sample takes the session
 /// itself. Threads and errors: those of the session.
 class session_view {
@@ -26350,24 +26380,24 @@ class session_view {
     requires(!std::same_as<std::remove_const_t<S>, session_view> && storage_session<S>)
   session_view(S& session) noexcept : session_(&session), calls_(&calls_of<S>) {}
 
+  /// The session, which tells it from others.
+  [[nodiscard]] const void* self() const noexcept { return session_; }
+  [[nodiscard]] session_traits traits() const noexcept { return calls_->traits; }
   [[nodiscard]] std::uint64_t size(object_id id) const { return calls_->size(session_, id); }
   [[nodiscard]] object_version version(object_id id) const { return calls_->version(session_, id); }
   void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
     calls_->read(session_, id, offset, into);
   }
-  /// Whether the session shows its bytes in place.
-  [[nodiscard]] bool views() const noexcept { return calls_->view != nullptr; }
+  /// Whether the session shows every object in place.
+  [[nodiscard]] bool views() const noexcept { return traits().mapped == mapped_objects::all; }
   /// Bytes in place; requires `views()`.
   [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
     return calls_->view(session_, id, offset, size);
   }
-  /// Like `penstock::confirm`.
   void confirm(object_id id) const { calls_->confirm(session_, id); }
-  /// Like `penstock::has_version`.
   [[nodiscard]] bool has_version(object_id id, object_version what) const {
     return calls_->has_version(session_, id, what);
   }
-  /// Like `penstock::is_tagged`.
   [[nodiscard]] bool tagged(object_id id) const { return calls_->tagged(session_, id); }
   /// A range: in place if the session has views, otherwise read into memory of its own. `reused` gives that
   /// memory, so that a loop allocates once: what it held is gone.
@@ -26384,15 +26414,35 @@ class session_view {
     return reused;
   }
 
+  /// Whether it is a `background_session`; only those may use `read_many`.
+  [[nodiscard]] bool in_background() const noexcept { return calls_->read_many != nullptr; }
+  void read_many(std::span<const read_request> requests, read_listener listener) const {
+    calls_->read_many(session_, requests, listener);
+  }
+  /// Like `penstock::abandons`; only then may `abandon` be called.
+  [[nodiscard]] bool abandons() const noexcept { return calls_->abandon != nullptr; }
+  void abandon(std::uint64_t tag) const noexcept { calls_->abandon(session_, tag); }
+  void cancel() const noexcept { calls_->cancel(session_); }
+  void end_reads() const noexcept { calls_->end_reads(session_); }
+  [[nodiscard]] session_report report() const { return calls_->report(session_); }
+  [[nodiscard]] session_report limits() const { return calls_->limits(session_); }
+
  private:
   struct calls {
-    std::uint64_t (*size)(const void*, object_id);
-    object_version (*version)(const void*, object_id);
-    void (*read)(const void*, object_id, std::uint64_t, mutable_bytes);
-    bytes_view (*view)(const void*, object_id, std::uint64_t, std::uint64_t);
-    void (*confirm)(const void*, object_id);
-    bool (*has_version)(const void*, object_id, object_version);
-    bool (*tagged)(const void*, object_id);
+    session_traits traits;
+    std::uint64_t (*size)(const void*, object_id) = nullptr;
+    object_version (*version)(const void*, object_id) = nullptr;
+    void (*read)(const void*, object_id, std::uint64_t, mutable_bytes) = nullptr;
+    bytes_view (*view)(const void*, object_id, std::uint64_t, std::uint64_t) = nullptr;
+    void (*confirm)(const void*, object_id) = nullptr;
+    bool (*has_version)(const void*, object_id, object_version) = nullptr;
+    bool (*tagged)(const void*, object_id) = nullptr;
+    void (*read_many)(const void*, std::span<const read_request>, read_listener) = nullptr;
+    void (*abandon)(const void*, std::uint64_t tag) noexcept = nullptr;
+    void (*cancel)(const void*) noexcept = nullptr;
+    void (*end_reads)(const void*) noexcept = nullptr;
+    session_report (*report)(const void*) = nullptr;
+    session_report (*limits)(const void*) = nullptr;
   };
 
   template <class S>
@@ -26400,23 +26450,33 @@ class session_view {
     return *static_cast<S*>(const_cast<void*>(session));
   }
   template <class S>
-  static bytes_view view_of(const void* session, object_id id, std::uint64_t offset, std::uint64_t size) {
-    return at<S>(session).view(id, offset, size);
-  }
-  template <class S>
   [[nodiscard]] static constexpr calls made_for() noexcept {
-    calls made{[](const void* session, object_id id) { return at<S>(session).size(id); },
-               [](const void* session, object_id id) { return at<S>(session).version(id); },
-               [](const void* session, object_id id, std::uint64_t offset, mutable_bytes into) {
-                 at<S>(session).read(id, offset, into);
-               },
-               nullptr,
-               [](const void* session, object_id id) { penstock::confirm(at<S>(session), id); },
-               [](const void* session, object_id id, object_version what) {
-                 return penstock::has_version(at<S>(session), id, what);
-               },
-               [](const void* session, object_id id) { return penstock::is_tagged(at<S>(session), id); }};
-    if constexpr (viewing_session<S>) made.view = &view_of<S>;
+    calls made;
+    made.traits = traits_of<S>();
+    made.size = [](const void* session, object_id id) { return at<S>(session).size(id); };
+    made.version = [](const void* session, object_id id) { return at<S>(session).version(id); };
+    made.read = [](const void* session, object_id id, std::uint64_t offset, mutable_bytes into) {
+      at<S>(session).read(id, offset, into);
+    };
+    made.confirm = [](const void* session, object_id id) { penstock::confirm(at<S>(session), id); };
+    made.has_version = [](const void* session, object_id id, object_version what) {
+      return penstock::has_version(at<S>(session), id, what);
+    };
+    made.tagged = [](const void* session, object_id id) { return is_tagged(at<S>(session), id); };
+    made.cancel = [](const void* session) noexcept { cancel_reads(at<S>(session)); };
+    made.end_reads = [](const void* session) noexcept { penstock::end_reads(at<S>(session)); };
+    made.report = [](const void* session) { return report_of(at<S>(session)); };
+    made.limits = [](const void* session) { return limits_of(std::as_const(at<S>(session))); };
+    if constexpr (all_mapped<S>())
+      made.view = [](const void* session, object_id id, std::uint64_t offset, std::uint64_t size) {
+        return at<S>(session).view(id, offset, size);
+      };
+    if constexpr (background_session<S>)
+      made.read_many = [](const void* session, std::span<const read_request> requests, read_listener who) {
+        at<S>(session).read_many(requests, who);
+      };
+    if constexpr (penstock::abandons<S>())
+      made.abandon = [](const void* session, std::uint64_t tag) noexcept { at<S>(session).abandon(tag); };
     return made;
   }
   template <class S>
@@ -26440,69 +26500,6 @@ template <storage Storage>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/read_ahead/fetched_session.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A session to fetch bytes from, type-erased.
-class fetched_session {
- public:
-  template <storage_session S>
-  explicit fetched_session(S& session) noexcept : self_(&session), view_(session), calls_(&calls_of<S>) {}
-
-  [[nodiscard]] const void* self() const noexcept { return self_; }
-  [[nodiscard]] session_view view() const noexcept { return view_; }
-  /// Whether it is a `latent_session`.
-  [[nodiscard]] bool has_latency() const noexcept { return calls_->has_latency; }
-  [[nodiscard]] session_report report() const { return calls_->report(self_); }
-  [[nodiscard]] session_report limits() const { return calls_->limits(self_); }
-  /// Whether it is a `background_session`; only those may use `read_many`.
-  [[nodiscard]] bool in_background() const noexcept { return calls_->read_many != nullptr; }
-  void read_many(std::span<const read_request> requests, read_listener listener) const {
-    calls_->read_many(self_, requests, listener);
-  }
-  /// Ends its reads; where they run in the calling threads, their waits for another attempt, if there are
-  /// any.
-  void cancel() const noexcept { calls_->cancel(self_); }
-
- private:
-  struct calls {
-    bool has_latency = false;
-    session_report (*report)(const void*) = nullptr;
-    session_report (*limits)(const void*) = nullptr;
-    void (*read_many)(const void*, std::span<const read_request>, read_listener) = nullptr;
-    void (*cancel)(const void*) noexcept = [](const void*) noexcept {};
-  };
-  template <class S>
-  [[nodiscard]] static S& at(const void* session) noexcept {
-    return *static_cast<S*>(const_cast<void*>(session));
-  }
-  template <class S>
-  [[nodiscard]] static constexpr calls made_for() noexcept {
-    calls made;
-    made.has_latency = latent_session<S>;
-    made.report = [](const void* s) { return report_of(at<S>(s)); };
-    made.limits = [](const void* s) { return limits_of(std::as_const(at<S>(s))); };
-    if constexpr (background_session<S>) {
-      made.read_many = [](const void* s, std::span<const read_request> requests, read_listener listener) {
-        at<S>(s).read_many(requests, listener);
-      };
-      made.cancel = [](const void* s) noexcept { at<S>(s).cancel(); };
-    } else if constexpr (requires(S& s) { s.cancel_waits(); }) {
-      made.cancel = [](const void* s) noexcept { at<S>(s).cancel_waits(); };
-    }
-    return made;
-  }
-  template <class S>
-  static constexpr calls calls_of = made_for<S>();
-
-  const void* self_;
-  session_view view_;
-  const calls* calls_;
-};
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/run/engine/read_ahead/range_list.hpp
 
 namespace penstock::inline v0_1 {
@@ -26518,7 +26515,7 @@ class range_list {
  public:
   /// A range, and the row of the sample that is read from it.
   struct entry {
-    fetched_session from;
+    session_view from;
     std::uint64_t offset, size, row;
     object_id object;
   };
@@ -26530,19 +26527,12 @@ class range_list {
   template <class Session>
   void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) {
     if constexpr (planning_session<Session>) planned_ = planned_ || session.access_plan().self != nullptr;
-    if constexpr (viewing_session<Session>) {
-      session.will_need(object, offset, size);
-    } else if (hints_) {
-      session.will_need(object, offset, size);
-    } else {
-      if constexpr (residency_session<Session>) {
-        if (session.resident(object)) {
-          ++resident_;
-          return;
-        }
-      }
-      add({fetched_session(session), offset, size, row_, object});
-    }
+    if (all_mapped<Session>() || hints_)
+      will_need(session, object, offset, size);
+    else if (is_resident(session, object))
+      ++resident_;
+    else
+      add({session, offset, size, row_, object});
   }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   /// How many ranges were left out because they are already in memory.
@@ -28950,7 +28940,7 @@ class request_queue {
   /// A session, with threads if it does not read in the background.
   class target {
    public:
-    explicit target(const fetched_session& session);
+    explicit target(const session_view& session);
     void read_many(std::span<const read_request> requests, read_listener listener);
     void cancel() noexcept;
 
@@ -28958,7 +28948,7 @@ class request_queue {
     friend request_queue;
     static constexpr std::size_t threads = 8;
 
-    fetched_session session_;
+    session_view session_;
     std::unique_ptr<threaded_reads> threads_;
     std::uint64_t slow_downs_ = 0;  // that it had counted when we last looked
   };
@@ -28973,7 +28963,7 @@ class request_queue {
   /// Reports each request to the observers of a run.
   void observe(const run_watch& watch) noexcept { watch_ = &watch; }
   /// The target for a session; null if memory is short.
-  [[nodiscard]] target* target_of(const fetched_session& session) noexcept;
+  [[nodiscard]] target* target_of(const session_view& session) noexcept;
   /// Makes room for so many more requests. May throw std::bad_alloc.
   void make_room(std::size_t requests);
   /// Adds a request for this row and later ones, which is none before that of the last one; it begins at the
@@ -29051,9 +29041,9 @@ namespace detail {
 
 }  // namespace detail
 
-PENSTOCK_INLINE request_queue::target::target(const fetched_session& session) : session_(session) {
+PENSTOCK_INLINE request_queue::target::target(const session_view& session) : session_(session) {
   if (!session.in_background())
-    threads_ = std::make_unique<threaded_reads>(session.view(), std::span<const std::string>(), threads);
+    threads_ = std::make_unique<threaded_reads>(session, std::span<const std::string>(), threads);
   slow_downs_ = session.limits().counters.slow_downs;
 }
 
@@ -29070,7 +29060,7 @@ PENSTOCK_INLINE void request_queue::target::cancel() noexcept {
   session_.cancel();
 }
 
-PENSTOCK_INLINE request_queue::target* request_queue::target_of(const fetched_session& session) noexcept {
+PENSTOCK_INLINE request_queue::target* request_queue::target_of(const session_view& session) noexcept {
   for (target& one : targets_)
     if (one.session_.self() == session.self()) return &one;
   try {
@@ -29128,7 +29118,7 @@ PENSTOCK_INLINE void request_queue::unlink(item& one) noexcept {
 }
 
 PENSTOCK_INLINE bool request_queue::may_begin(const item& one) {
-  if (!one.to->session_.has_latency()) return true;
+  if (!one.to->session_.traits().latency) return true;
   const std::size_t allowed = one.to->session_.limits().max_in_flight;
   limit_.bound(allowed == 0 ? maximum_.value_or(usual) : std::min(maximum_.value_or(allowed), allowed));
   return in_flight_ < limit_.now();
@@ -29154,7 +29144,7 @@ PENSTOCK_INLINE void request_queue::pass_on(std::unique_lock<std::mutex>& held) 
       to = one.to;
       link(one);
       one.begun_ns = now;
-      if (to->session_.has_latency()) {
+      if (to->session_.traits().latency) {
         ++in_flight_;
         limit_.begun(now);
       }
@@ -29181,7 +29171,7 @@ PENSTOCK_INLINE void request_queue::ended(item& one, const std::exception_ptr& f
     std::unique_lock held(lock_);
     unlink(one);
     target& to = *one.to;
-    if (to.session_.has_latency()) {
+    if (to.session_.traits().latency) {
       --in_flight_;
       const std::uint64_t now = detail::now_ns(), before = to.slow_downs_;
       to.slow_downs_ = to.session_.limits().counters.slow_downs;
@@ -29324,7 +29314,7 @@ PENSTOCK_INLINE void fetcher::leave_out_taken(std::vector<range_list::entry>& wa
 PENSTOCK_INLINE bool fetcher::joins(const piece& before, const range_list::entry& first,
                                     const range_list::entry& one) const noexcept {
   if (first.from.self() != one.from.self() || first.object != one.object) return false;
-  const bool far = one.from.has_latency();
+  const bool far = one.from.traits().latency;
   return one.offset <= before.end + options_.coalesce_gap_with(far) &&
          one.offset + one.size - before.begin <= std::min(options_.max_coalesced_with(far), store_.largest());
 }
@@ -29434,7 +29424,7 @@ PENSTOCK_INLINE bool fetcher::fetch(const piece& one, const std::vector<range_li
 PENSTOCK_INLINE std::uint32_t fetcher::requests_for(const piece& one,
                                                     const range_list::entry& first) const noexcept {
   const std::uint64_t part = options_.part_size;
-  if (part == 0 || !first.from.has_latency()) return 1;
+  if (part == 0 || !first.from.traits().latency) return 1;
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(1, (one.end - one.begin + part - 1) / part));
 }
 
@@ -32254,7 +32244,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
       at.listed.push_back(at.bound(samples.index(slot)));
     // With `workers(0)` this is the consumer's thread, and there are no others.
-    if constexpr (gets_ready<reader_type> && !unknown_range_sink<List>) {
+    if constexpr (gets_ready<reader_type> && !requires { into.unknown(); }) {
       if (limits().workers && !this->reader_->is_ready())
         this->reader_->get_ready({at.listed.data(), at.listed.size()});
     }
@@ -32269,7 +32259,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       }
     }
     // Nobody waits for a sample that is far ahead, so nobody slows down who asks for them.
-    if constexpr (unknown_range_sink<List>)
+    if constexpr (requires { into.unknown(); })
       if (failure) std::rethrow_exception(failure);
   }
 
@@ -47187,7 +47177,7 @@ struct file_options {
 /// session checks 16 of its pages, and maps the file once at least 15 of them are in memory; from then on a
 /// read is only the copy, and a look at the file's last page, which tells whether the file was cut off; in
 /// that page the size is asked for. The choice is final: a file that leaves memory later comes back page by
-/// page. Set `file_options::access` to choose by hand; `session::shows` tells which choice was made. Files
+/// page. Set `file_options::access` to choose by hand; `session::mapped` tells which choice was made. Files
 /// below 1 MiB, files on file systems that cannot tell without waiting (mostly network file systems), and all
 /// files beyond the first 16,384 in a session are read with pread.
 /// The first mapping installs a handler for SIGBUS in the process, which passes on every fault that is not
@@ -47223,12 +47213,12 @@ class file {
 
  public:
   static constexpr bool names_are_paths = true;
-  static constexpr std::string_view schemes[] = {"file"};  ///< see `url_storage`
+  static constexpr std::string_view schemes[] = {"file"};  ///< see `any_of`
 
-  /// What a run reads through; see `storage_session` and `mapped_session`.
+  /// What a run reads through; see `mapped_session`.
   class session {
    public:
-    static constexpr bool views = false;
+    static constexpr session_traits traits = {.mapped = mapped_objects::some, .prefetches = true};
 
     [[nodiscard]] std::uint64_t size(object_id id) const {
       const mapping* const there = mapping_of(id);
@@ -47298,7 +47288,7 @@ class file {
 
     [[nodiscard]] const std::string& path(object_id id) const { return state_->names->names[id]; }
     [[noreturn, gnu::cold]] void throw_not_mapped(object_id id) const;
-    [[nodiscard]] const mapping* mapping_of(object_id id) const noexcept {
+    [[nodiscard, gnu::always_inline]] const mapping* mapping_of(object_id id) const noexcept {
       return id < state_->names->names.size() ? state_->choices[id].mapped.load(std::memory_order_acquire)
                                               : nullptr;
     }
@@ -48056,52 +48046,6 @@ PENSTOCK_INLINE void size_requests::work() noexcept {
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// What reading forward needs of a session, type-erased. The session must outlive it.
-class forward_session {
- public:
-  template <storage_session S>
-  explicit forward_session(S& session) noexcept : view_(session), session_(&session), calls_(calls_of<S>()) {}
-
-  [[nodiscard]] const session_view& view() const noexcept { return view_; }
-  /// Whether it reads in the background; only then may `read_many` and `cancel` be called.
-  [[nodiscard]] bool reads_ahead() const noexcept { return calls_->read_many != nullptr; }
-  /// Whether it is a `latent_session`.
-  [[nodiscard]] bool has_latency() const noexcept { return calls_->has_latency; }
-  void read_many(std::span<const read_request> requests, read_listener listener) const {
-    calls_->read_many(session_, requests, listener);
-  }
-  void cancel() const noexcept { calls_->cancel(session_); }
-  void end_reads() const noexcept { calls_->end(session_); }
-
- private:
-  struct calls {
-    void (*read_many)(void*, std::span<const read_request>, read_listener) = nullptr;
-    void (*cancel)(void*) noexcept = nullptr;
-    void (*end)(void*) noexcept = nullptr;
-    bool has_latency = false;
-  };
-  template <class S>
-  [[nodiscard]] static const calls* calls_of() noexcept {
-    if constexpr (background_session<S>) {
-      static constexpr calls made{
-          [](void* s, std::span<const read_request> requests, read_listener listener) {
-            static_cast<S*>(s)->read_many(requests, listener);
-          },
-          [](void* s) noexcept { static_cast<S*>(s)->cancel(); },
-          [](void* s) noexcept { penstock::end_reads(*static_cast<S*>(s)); }, latent_session<S>};
-      return &made;
-    } else {
-      static constexpr calls made{nullptr, nullptr,
-                                  [](void* s) noexcept { penstock::end_reads(*static_cast<S*>(s)); }};
-      return &made;
-    }
-  }
-
-  session_view view_;
-  void* session_;
-  const calls* calls_;
-};
-
 /// The bytes of objects, each from its beginning to its end, in pieces. If the session reads in the
 /// background, the pieces after the one that is being used are read ahead, also those of the next object; a
 /// piece that fails is an error when its turn comes. If the session has latency, sizes of objects are asked
@@ -48114,7 +48058,7 @@ class forward_pieces {
   static constexpr std::size_t piece = 1_MiB;
 
   /// Of `objects` objects; the session must outlive this.
-  forward_pieces(forward_session session, std::size_t objects, std::uint64_t ahead);
+  forward_pieces(session_view session, std::size_t objects, std::uint64_t ahead);
   forward_pieces(const forward_pieces&) = delete;
   forward_pieces& operator=(const forward_pieces&) = delete;
   /// Ends the reads in progress, and waits until they have been reported.
@@ -48150,7 +48094,7 @@ class forward_pieces {
   [[nodiscard]] std::optional<std::uint64_t> size_ahead(std::size_t object);
   static void done(void* self, std::uint64_t tag, std::exception_ptr failed) noexcept;
 
-  forward_session session_;
+  session_view session_;
   std::size_t objects_;
   std::vector<slot> slots_;  // a ring: `count_` pieces from `first_` on were requested
   std::size_t first_ = 0, count_ = 0;
@@ -48176,13 +48120,12 @@ class forward_pieces {
 
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE forward_pieces::forward_pieces(forward_session session, std::size_t objects,
-                                               std::uint64_t ahead)
+PENSTOCK_INLINE forward_pieces::forward_pieces(session_view session, std::size_t objects, std::uint64_t ahead)
     : session_(session),
       objects_(objects),
-      slots_(session.reads_ahead() ? std::max<std::size_t>(2, to_size(ahead / piece)) : 1) {
+      slots_(session.in_background() ? std::max<std::size_t>(2, to_size(ahead / piece)) : 1) {
   requests_.reserve(slots_.size());
-  if (session.reads_ahead() && session.has_latency()) sizes_.emplace(session.view(), objects);
+  if (session.in_background() && session.traits().latency) sizes_.emplace(session, objects);
 }
 
 PENSTOCK_INLINE forward_pieces::~forward_pieces() {
@@ -48193,9 +48136,8 @@ PENSTOCK_INLINE forward_pieces::~forward_pieces() {
 PENSTOCK_INLINE void forward_pieces::open(std::size_t object) {
   bool follows = open_ && object == object_ + 1;
   const auto known = follows && sizes_ ? sizes_->answer(object) : size_requests::answer_type{};
-  const std::uint64_t size = known.is == size_requests::state::known
-                                 ? known.size
-                                 : session_.view().size(static_cast<object_id>(object));
+  const std::uint64_t size =
+      known.is == size_requests::state::known ? known.size : session_.size(static_cast<object_id>(object));
   while (follows && count_ != 0 && at(0).object < object) drop_first();
   if (follows && count_ == 0 && next_object_ < object) {  // all that was asked for has been read
     next_object_ = object;
@@ -48217,14 +48159,14 @@ PENSTOCK_INLINE void forward_pieces::open(std::size_t object) {
 
 PENSTOCK_INLINE bytes_view forward_pieces::next() {
   if (used_) drop_first();
-  if (left_ == 0 && !session_.reads_ahead()) return {};
+  if (left_ == 0 && !session_.in_background()) return {};
   read_ahead();
   if (left_ == 0) return {};
   slot& one = at(0);
-  if (session_.reads_ahead())
+  if (session_.in_background())
     wait_for(one);
   else
-    session_.view().read(static_cast<object_id>(one.object), one.offset, one.bytes.span());
+    session_.read(static_cast<object_id>(one.object), one.offset, one.bytes.span());
   if (one.failed) std::rethrow_exception(one.failed);
   left_ -= one.bytes.size();
   used_ = true;
@@ -48263,7 +48205,7 @@ PENSTOCK_INLINE void forward_pieces::drop_first() {
 }
 
 PENSTOCK_INLINE void forward_pieces::restart(std::size_t object) {
-  if (count_ != 0 && session_.reads_ahead()) {
+  if (count_ != 0 && session_.in_background()) {
     session_.cancel();
     wait_for_all();
   }
@@ -48287,7 +48229,7 @@ PENSTOCK_INLINE void forward_pieces::read_ahead() {
       requests_.push_back({static_cast<object_id>(one.object), one.offset, one.bytes.span(),
                            static_cast<std::uint64_t>(&one - slots_.data())});
     }
-    if (!session_.reads_ahead()) return;
+    if (!session_.in_background()) return;
     {
       const std::scoped_lock held(mutex_);
       if (ended_) throw error(errc::stopped, "the run was stopped");
@@ -48311,7 +48253,7 @@ PENSTOCK_INLINE bool forward_pieces::next_object() {
 
 PENSTOCK_INLINE std::optional<std::uint64_t> forward_pieces::size_ahead(std::size_t object) {
   try {
-    if (!sizes_) return session_.view().size(static_cast<object_id>(object));
+    if (!sizes_) return session_.size(static_cast<object_id>(object));
     sizes_->ask_from(object);
     const auto answer = sizes_->answer(object);
     if (answer.is == size_requests::state::known) return answer.size;
@@ -52431,12 +52373,12 @@ class mapped_file {
 
  public:
   static constexpr bool names_are_paths = true;
-  static constexpr std::string_view schemes[] = {"file"};  ///< see `url_storage`
+  static constexpr std::string_view schemes[] = {"file"};  ///< see `any_of`
 
-  /// What a run reads through; see `storage_session` and `viewing_session`.
+  /// What a run reads through; see `mapped_session`.
   class session {
    public:
-    static constexpr bool views = true;
+    static constexpr session_traits traits = {.mapped = mapped_objects::all, .prefetches = true};
 
     [[nodiscard]] std::uint64_t size(object_id id) const { return get(id).size(); }
     [[nodiscard]] object_version version(object_id id) const { return get(id).version(); }
@@ -55324,7 +55266,7 @@ class stored_array : public Shape {
   /// A view of the values: in place if the session has views and the values are aligned and in this
   /// machine's byte order, otherwise of a copy in the worker's scratch.
   [[nodiscard]] tensor_view<const T> finish() const {
-    if constexpr (viewing_session<Session> && !std::same_as<T, bool>) {
+    if constexpr (all_mapped<Session>() && !std::same_as<T, bool>) {
       const std::byte* const data = session_->view(object_, offset_, bytes()).data();
       if (!swapped_ && reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0)
         return {reinterpret_cast<const T*>(data), this->shape()};
@@ -55398,7 +55340,7 @@ class record_worker : public fetch_link<Session> {
 
  public:
   using place_type = typename detail::place_type<index_type>::type;
-  static constexpr bool views = viewing_session<Session>;
+  static constexpr bool views = all_mapped<Session>();
 
   /// Moves to another file.
   void enter(const Files& files, std::size_t shard, const index_type& index) {
@@ -55543,16 +55485,12 @@ class record_worker : public fetch_link<Session> {
       return in_session(where.begin, where.size);
   }
   [[nodiscard]] bytes_view in_session(std::uint64_t begin, std::uint64_t size) {
-    if constexpr (views) {
-      return session_->view(object(), begin, size);
-    } else {
-      if constexpr (mapped_session<Session>)
-        if (session_->mapped(object())) {
-          needs_confirm_ = true;
-          return session_->view(object(), begin, size);
-        }
-      return this->find(*session_, object(), begin, size);
-    }
+    if constexpr (mapped_session<Session>)
+      if (is_mapped(*session_, object())) {
+        if constexpr (!views) needs_confirm_ = true;
+        return session_->view(object(), begin, size);
+      }
+    return this->find(*session_, object(), begin, size);
   }
 
   Session* session_ = nullptr;
@@ -55801,7 +55739,7 @@ class open_records {
   template <class Sink>
   void ranges(Session& session, object_id object, const manifest::place& at, Sink&& sink) const {
     if (unread_) return;
-    if constexpr (unknown_range_sink<Sink>)
+    if constexpr (requires { sink.unknown(); })
       if (indexes_.find(at.shard) == nullptr) return sink.unknown();
     const index_type& index = indexes_.get(session, at.shard);
     const extent all = extent_of(index, at.sample);
@@ -55914,7 +55852,7 @@ class record_files : public opens_as_plan<
   /// A run's reader: a session, and what the format keeps for a run.
   class reader {
     static constexpr bool loads = requires(const opened& kept) { kept.indexes().are_ready(); };
-    static constexpr bool glances = prefetching_session<session_type> &&
+    static constexpr bool glances = traits_of<session_type>().prefetches &&
                                     requires(const opened& kept, manifest::place at) { kept.glance(at); };
     static constexpr bool enters =
         requires(const opened& kept, session_type& session, typename opened::worker& w) {
@@ -55936,7 +55874,7 @@ class record_files : public opens_as_plan<
       std::uint64_t samples = 0;  // of its file
       [[no_unique_address]] std::conditional_t<glances, coming_samples, no_samples> coming;
     };
-    static constexpr bool has_latency = latent_session<session_type>;
+    static constexpr bool has_latency = traits_of<session_type>().latency;
 
     reader(shared<const files> known, const projection& used)
         : files_(std::move(known)),
@@ -57000,7 +56938,7 @@ namespace detail {
 /// What a run keeps for files of lines: nothing.
 template <class Session>
 class open_lines {
-  static_assert(viewing_session<Session>,
+  static_assert(all_mapped<Session>(),
                 "penstock: lines are views of their files, which mapped_file and memory_files give");
 
  public:
@@ -58576,17 +58514,20 @@ struct sidecar {
   bool instead = false;
 
   [[nodiscard]] std::string of(std::string_view name) const;
+  [[nodiscard]] std::vector<std::string> of_each(std::span<const std::string> names) const;
   friend bool operator==(const sidecar&, const sidecar&) = default;
 };
 
-/// A storage that can name the files beside its objects.
+/// Whether a storage can name the files beside its objects.
 ///   sidecars(which)                   a storage of the same kind and with the same options, whose object i is the sidecar of
 ///                                   object i. Sends nothing; an object that is not there is an error that recurs, as in any
 ///                                   storage
-template <class S>
-concept sidecar_storage = storage<S> && requires(const S& s, sidecar which) {
-  { s.sidecars(which) } -> std::same_as<S>;
-};
+template <storage S>
+[[nodiscard]] constexpr bool has_sidecars() noexcept {
+  return requires(const S& s, sidecar which) {
+    { s.sidecars(which) } -> std::same_as<S>;
+  };
+}
 
 inline std::string sidecar::of(std::string_view name) const {
   if (instead) {
@@ -58595,6 +58536,12 @@ inline std::string sidecar::of(std::string_view name) const {
     name = name.substr(0, name.find('.', second));
   }
   return std::string(name).append(suffix);
+}
+
+inline std::vector<std::string> sidecar::of_each(std::span<const std::string> names) const {
+  std::vector<std::string> made;
+  for (const std::string& name : names) made.push_back(of(name));
+  return made;
 }
 
 }  // namespace penstock::inline v0_1
@@ -58612,7 +58559,7 @@ class sidecar_objects {
   sidecar_objects() = default;
   template <storage Storage>
   explicit sidecar_objects([[maybe_unused]] const Storage& where) {
-    if constexpr (sidecar_storage<Storage>) {
+    if constexpr (has_sidecars<Storage>()) {
       if (is_local(where)) return;
       storage_ = &where;
       connect_ = connected_to<Storage>;
@@ -58636,7 +58583,6 @@ class sidecar_objects {
   struct connection {
     sidecar which;
     session_view session;
-    void (*end)(void* owner) noexcept;
     shared<void> owner;
   };
   template <class Storage>
@@ -58649,9 +58595,7 @@ class sidecar_objects {
   [[nodiscard]] static connection connected_to(const void* where, sidecar which) {
     shared<opened<Storage>> made(new opened<Storage>(static_cast<const Storage*>(where)->sidecars(which)));
     const session_view session(made->session);
-    return {which, session,
-            [](void* owner) noexcept { penstock::end_reads(static_cast<opened<Storage>*>(owner)->session); },
-            std::move(made)};
+    return {which, session, std::move(made)};
   }
   [[nodiscard]] session_view session_of(sidecar which);
 
@@ -58705,7 +58649,7 @@ PENSTOCK_INLINE session_view sidecar_objects::session_of(sidecar which) {
 PENSTOCK_INLINE void sidecar_objects::end_reads() noexcept {
   const std::scoped_lock held(mutex_);
   ended_ = true;
-  for (const connection& one : open_) one.end(one.owner.get());
+  for (const connection& one : open_) one.session.end_reads();
 }
 
 }  // namespace penstock::inline v0_1::detail
@@ -61106,12 +61050,7 @@ class copying_worker : public fetch_link<Session> {
   };
 
   /// Whether the session shows the shard in place; then nothing goes through the window.
-  [[nodiscard]] bool mapped() const {
-    if constexpr (mapped_session<Session>)
-      return session_->mapped(at.shard);
-    else
-      return false;
-  }
+  [[nodiscard]] bool mapped() const { return is_mapped(*session_, at.shard); }
   void copy_shown([[maybe_unused]] std::uint64_t offset, [[maybe_unused]] mutable_bytes into) {
     if constexpr (!mapped_session<Session>) {
       return;  // shows nothing
@@ -61184,7 +61123,8 @@ class copying_worker : public fetch_link<Session> {
 };
 
 /// The state of one worker whose session shows bytes in place.
-template <viewing_session Session>
+template <class Session>
+  requires(all_mapped<Session>())
 class viewing_worker {
  public:
   static constexpr bool views = true;
@@ -61220,7 +61160,8 @@ template <class Session>
 struct worker_for {
   using type = copying_worker<Session>;
 };
-template <viewing_session Session>
+template <class Session>
+  requires(all_mapped<Session>())
 struct worker_for<Session> {
   using type = viewing_worker<Session>;
 };
@@ -61436,7 +61377,7 @@ template <storage Storage>
 struct shard_set : known_shards {
   Storage where;
 
-  static constexpr bool latent = latent_session<typename Storage::session>;
+  static constexpr bool latent = traits_of<typename Storage::session>().latency;
 
   shard_set(Storage given, index_rules chosen)
       : known_shards(std::move(chosen), latent && !is_local(given)), where(std::move(given)) {
@@ -61837,7 +61778,7 @@ class shard_reader {
 
   using worker = typename worker_for<session_type>::type;
   using element = typename Show::template element<worker>;
-  static constexpr bool has_latency = latent_session<session_type>;
+  static constexpr bool has_latency = traits_of<session_type>().latency;
   static constexpr bool plans_reads = planning_session<session_type>;
 
   template <class Sink>
@@ -61855,7 +61796,7 @@ class shard_reader {
 
   /// Finds the index entries of the samples that come next, up to 64, and prefetches them.
   void look_ahead(std::span<const position> next, worker& w) const noexcept
-    requires prefetching_session<session_type>
+    requires(traits_of<session_type>().prefetches)
   {
     w.at.coming.clear();
     for (const position p : next) {
@@ -61868,7 +61809,7 @@ class shard_reader {
   /// Prefetches the first `maximum` bytes of one of these samples, if its shard is mapped.
   [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
                                              std::uint64_t maximum) const noexcept
-    requires prefetching_session<session_type>
+    requires(traits_of<session_type>().prefetches)
   {
     const bytes_in_shard found = w.at.coming.bytes_of(i);
     if (found.size != 0) session_.prefetch(found.shard, found.begin, std::min(maximum, found.size));
@@ -61894,7 +61835,7 @@ class shard_reader {
   void ranges(std::uint64_t index, std::uint64_t count, Sink&& sink) const {
     while (count != 0) {
       const manifest::place place = set_->locate(index);
-      if constexpr (unknown_range_sink<Sink>)
+      if constexpr (requires { sink.unknown(); })
         if (indexes_.find(place.shard) == nullptr) return sink.unknown();
       const auto& tables = indexes_.get(session_, place.shard);
       const std::uint64_t here = std::min(count, tables.header().samples - place.sample);
@@ -62355,7 +62296,7 @@ struct lines_format {
   static constexpr std::string_view name = "lines";
   using sources = std::variant<line_source<mapped_file>>;
   template <storage Storage>
-    requires viewing_session<typename Storage::session>
+    requires(all_mapped<typename Storage::session>())
   using stored_sources = std::variant<line_source<Storage>>;
 
   lines_options options = {};
@@ -62365,7 +62306,7 @@ struct lines_format {
     return lines(detail::paths_of_lines(there), detail::options_of_lines(there, options));
   }
   template <storage Storage>
-    requires viewing_session<typename Storage::session>
+    requires(all_mapped<typename Storage::session>())
   [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing& there) const {
     return lines(std::move(where), detail::options_of_lines(there, options));
   }
@@ -63264,7 +63205,7 @@ indexed_shards index_shards(const Storage& where, Put&& put, index_shards_option
   detail::sidecar_objects near(where);
   auto session = where.connect();
   return detail::index_all(facts_of(where), session, near,
-                           latent_session<typename Storage::session> && !is_local(where), options,
+                           traits_of<typename Storage::session>().latency && !is_local(where), options,
                            {const_cast<std::remove_const_t<put_type>*>(&put),
                             [](void* self, std::size_t number, const std::string& name, bytes_view index) {
                               (*static_cast<put_type*>(self))(number, name, index);
@@ -64720,7 +64661,7 @@ struct stored_shards {
   static constexpr bool stored = true, seekable = true;
   struct session {
     session(const stored_shards& shards, std::size_t count)
-        : opened(shards.where.connect()), pieces(forward_session(opened), count, shards.ahead) {}
+        : opened(shards.where.connect()), pieces(opened, count, shards.ahead) {}
     [[nodiscard]] forward_pieces* objects() noexcept { return &pieces; }
 
     typename Storage::session opened;
@@ -69206,8 +69147,9 @@ namespace penstock::inline v0_1 {
 /// ranges longer than 16 MiB several, which are in flight together. Keeps 1.25 times what so many samples
 /// take on average, 8 to 256 MiB, or five of the largest, up to 1 GiB. `prefetch(64_MiB)`, before `batch`,
 /// keeps that many bytes, for as many samples as fit on average. A sample larger than a quarter of the bytes
-/// kept is read by its worker, in its turn. A storage with latency (`latent_session`) fetches 256 samples or
-/// 32 MiB ahead by default, whichever are more samples, but at most 4096; `prefetch(0)` turns that off.
+/// kept is read by its worker, in its turn. A storage with latency (`session_traits::latency`) fetches 256
+/// samples or 32 MiB ahead by default, whichever are more samples, but at most 4096; `prefetch(0)` turns that
+/// off.
 /// As many requests are in flight as the store gets faster by, up to what the storage lets through (`http`:
 /// 64 `connections`). All of these sizes are `request_options`, which you can give as well.
 struct prefetch_stage {
@@ -69820,24 +69762,163 @@ PENSTOCK_INLINE void refuse_list(std::string_view scheme) {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/storage/session_adaptor.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The facts of a session around one of several.
+template <class... Inner>
+[[nodiscard]] constexpr session_traits traits_of_one_of() noexcept {
+  using enum mapped_objects;
+  const auto each_shows = [](mapped_objects which) { return ((traits_of<Inner>().mapped == which) && ...); };
+  return {.latency = (traits_of<Inner>().latency || ...),
+          .mapped = each_shows(none)  ? none
+                    : each_shows(all) ? all
+                                      : some,
+          .prefetches = (traits_of<Inner>().prefetches && ...)};
+}
+
+}  // namespace detail
+
+/// A session around another one, or around one of several, which passes everything to it: derive from it,
+/// and declare what changes.
+///
+///     struct traced_session : session_adaptor<traced_session, memory_files::session> {
+///       memory_files::session& inner;
+///       explicit traced_session(memory_files::session& around) : inner(around) {}
+///       memory_files::session& inside() const { return inner; }
+///       object_version version(object_id id) const {
+///         std::clog << "asks for the version of object " << id << '\n';
+///         return inner.version(id);
+///       }
+///     };
+///
+/// In: `Derived` has `inside()`, which returns the session that is around; around one of several,
+/// `inside(f)`, which calls `f` with that one. What it cannot do, this one cannot, either; around one of
+/// several it can what any of them can, and does nothing where the chosen one cannot. What must not be passed
+/// on, `Derived` deletes: `abandon` where reads get other tags. Bytes are read in several ways: a session
+/// that changes them declares `read` and, over a `background_session`, `read_many`, and `traits` that show
+/// nothing in place and prefetch nothing; where it changes sizes or offsets, `size`, `version`, `expect`,
+/// `will_need` and `plan_read` as well.
+/// Not passed on: `read` with a function that copies, so that all bytes go through `read` or `view`.
+/// Cost: none; each call is the call of the session inside. Threads and errors: those of that session.
+template <class Derived, storage_session... Inner>
+class session_adaptor {
+  static constexpr bool in_background = (background_session<Inner> || ...);
+  static constexpr bool can_abandon = (penstock::abandons<Inner>() && ...);
+  static constexpr bool plans = (planning_session<Inner> || ...);
+
+ public:
+  static constexpr session_traits traits = detail::traits_of_one_of<Inner...>();
+
+  [[nodiscard]] std::uint64_t size(object_id id) const {
+    return pass([&](auto& s) { return s.size(id); });
+  }
+  [[nodiscard]] object_version version(object_id id) const {
+    return pass([&](auto& s) { return s.version(id); });
+  }
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+    pass([&](auto& s) { s.read(id, offset, into); });
+  }
+  void read_many(std::span<const read_request> requests, read_listener listener) const noexcept
+    requires in_background
+  {
+    pass([&]([[maybe_unused]] auto& s) {
+      if constexpr (background_session<inner<decltype(s)>>) s.read_many(requests, listener);
+    });
+  }
+  void abandon(std::uint64_t tag) const noexcept
+    requires can_abandon
+  {
+    pass([&](auto& s) { s.abandon(tag); });
+  }
+  void cancel() const noexcept {
+    pass([](auto& s) { cancel_reads(s); });
+  }
+  void end_reads() const noexcept {
+    pass([](auto& s) { penstock::end_reads(s); });
+  }
+
+  void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
+    pass([&](auto& s) { penstock::will_need(s, id, offset, size); });
+  }
+  [[gnu::always_inline]] void prefetch(object_id id, std::uint64_t offset,
+                                       std::uint64_t size) const noexcept {
+    pass([&](auto& s) { s.prefetch(id, offset, size); });
+  }
+  [[nodiscard]] bool mapped(object_id id) const {
+    return pass([&](auto& s) { return is_mapped(s, id); });
+  }
+  [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
+    return pass([&]([[maybe_unused]] auto& s) -> bytes_view {
+      if constexpr (mapped_session<inner<decltype(s)>>)
+        return s.view(id, offset, size);
+      else
+        throw error(errc::argument, {"object ", id, " is not shown in place; read it"});
+    });
+  }
+  void confirm(object_id id) const {
+    pass([&](auto& s) { penstock::confirm(s, id); });
+  }
+  [[nodiscard]] bool resident(object_id id) const {
+    return pass([&](auto& s) { return is_resident(s, id); });
+  }
+  [[nodiscard]] bool tagged(object_id id) const {
+    return pass([&](auto& s) { return is_tagged(s, id); });
+  }
+  [[nodiscard]] bool expect(object_id id, object_version what) const {
+    return pass([&](auto& s) { return expect_version(s, id, what); });
+  }
+  [[nodiscard]] access_plan_sink access_plan() const
+    requires plans
+  {
+    return pass([]([[maybe_unused]] auto& s) -> access_plan_sink {
+      if constexpr (planning_session<inner<decltype(s)>>) return s.access_plan();
+      return {};
+    });
+  }
+  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const {
+    pass([&]([[maybe_unused]] auto& s) {
+      if constexpr (planning_session<inner<decltype(s)>>) s.plan_read(id, offset, size, row);
+    });
+  }
+  [[nodiscard]] session_report report() const {
+    return pass([](auto& s) { return report_of(s); });
+  }
+
+ private:
+  template <class Reference>
+  using inner = std::remove_reference_t<Reference>;
+
+  template <class F>
+  [[gnu::always_inline]] decltype(auto) pass(F&& f) const {
+    const Derived& self = static_cast<const Derived&>(*this);
+    if constexpr (requires { self.inside(); })
+      return f(self.inside());
+    else
+      return self.inside(f);
+  }
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/storage/any_of.hpp
 
 namespace penstock::inline v0_1 {
 
-/// A storage that `any_of` can choose: it says which URLs are its own, and is made of one.
-///   schemes      `static constexpr std::string_view schemes[] = {"http", "https"};`, in lower case; "file" is also
-///                for texts that are no URLs
-///   S(text)      from a URL or a pattern of URLs; a `local_storage` gets the path of a file:// URL
-///   S(vector)    optional: from a `std::vector<std::string>` of them, taken literally
-template <class S>
-concept url_storage = storage<S> && requires { std::span<const std::string_view>(S::schemes); } &&
-                      std::constructible_from<S, const std::string&>;
-
 namespace detail {
 
+/// Whether `any_of` can choose a storage: it says which URLs are its own, and is made of one.
+template <class S>
+[[nodiscard]] constexpr bool takes_urls() noexcept {
+  return storage<S> && requires { std::span<const std::string_view>(S::schemes); } &&
+         std::constructible_from<S, const std::string&>;
+}
 template <class S>
 [[nodiscard]] constexpr std::span<const std::string_view> schemes_of() noexcept {
-  if constexpr (url_storage<S>)
+  if constexpr (takes_urls<S>())
     return S::schemes;
   else
     return {};
@@ -69865,15 +69946,17 @@ template <class... Storages>
 ///     const std::uint64_t four = by_path.connect().size(0);
 ///
 /// A program that takes its URLs from a configuration writes `webdataset(any_of<file, http, s3>(url))`.
-/// In: `url_storage`s, no two with the same scheme. A URL or pattern, whose text before `://` is the scheme;
-/// any other text is a path, for the storage with the scheme "file". A list, whose URLs must have one scheme.
-/// Or one of the storages itself, with options of its own. A path in a file:// URL is taken as it is,
-/// without percent-encoding.
+/// In: storages that say which URLs are theirs, no two with the same scheme, as in
+/// `static constexpr std::string_view schemes[] = {"http", "https"}`, in lower case; "file" is also for texts
+/// that are no URLs. They are made of a URL or a pattern of URLs, those whose names are paths of the path in
+/// a file:// URL, and, if they can, of a `std::vector<std::string>`, taken literally.
+/// And a URL or pattern, whose text before `://` is the scheme; any other text is a path, for the storage
+/// with the scheme "file". Or a list, whose URLs must have one scheme. Or one of the storages itself, with
+/// options of its own. A path in a file:// URL is taken as it is, without percent-encoding.
 /// The names, the bytes, the errors and the guarantees are those of the storage that was chosen. What its
 /// session can do depends on the list: it reads in the background if one of them does (the others do it with
-/// eight threads), has latency if one of them has, and shows in place what the chosen one shows. It is a
-/// `viewing_session` only if all of them are. Bytes that are shown in place count as resident, and get no
-/// hint.
+/// eight threads), has latency if one of them has, and shows in place what the chosen one shows, every object
+/// only if all of them do. Hints for the processor's cache are for lists of storages that all take them.
 /// Errors: errc::argument for a scheme that none of the storages has, with the header and the component to
 /// add, and for URLs of different schemes in one list. No message shows more of a URL than its scheme.
 /// Threads: as for the storages.
@@ -69882,7 +69965,7 @@ class any_of {
   static_assert(sizeof...(Storages) != 0,
                 "any_of<...> needs the storages to choose from: any_of<file, http>(url)");
   static_assert(
-      (url_storage<Storages> && ...),
+      (detail::takes_urls<Storages>() && ...),
       "each storage of any_of<...> needs static constexpr std::string_view schemes[], which says which "
       "URLs are its own, and a constructor from a URL");
   static_assert(
@@ -69910,13 +69993,6 @@ class any_of {
 
   template <class S>
   static constexpr bool reads_ahead = background_session<typename S::session>;
-  template <class S>
-  static constexpr bool always_mapped = viewing_session<typename S::session>;
-  template <class S>
-  static constexpr bool sometimes_mapped = always_mapped<S> || mapped_session<typename S::session>;
-  template <class S>
-  static constexpr bool knows_residency = always_mapped<S> || residency_session<typename S::session>;
-
   struct state {
     explicit state(const chosen& given) : where(given) { open<0>(); }
 
@@ -69939,145 +70015,49 @@ class any_of {
   };
 
  public:
-  static constexpr bool names_are_paths = (local_storage<Storages> && ...);
+  static constexpr bool names_are_paths = (is_local<Storages>() && ...);
 
-  /// What a run reads through; see `storage_session`.
-  class session {
+  /// What a run reads through; see `session_adaptor`.
+  class session : public session_adaptor<session, typename Storages::session...> {
+    using chosen_session = session_adaptor<session, typename Storages::session...>;
+
    public:
-    static constexpr bool views = (always_mapped<Storages> && ...);
-    static constexpr bool has_latency = (latent_session<typename Storages::session> || ...);
-
-    [[nodiscard]] std::uint64_t size(object_id id) const {
-      return call([&](auto& s) -> std::uint64_t { return s.size(id); });
-    }
-    [[nodiscard]] object_version version(object_id id) const {
-      return call([&](auto& s) -> object_version { return s.version(id); });
-    }
-    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
-      call([&](auto& s) { s.read(id, offset, into); });
-    }
-    void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
-      call([&](auto& s) { s.will_need(id, offset, size); });
-    }
-    void confirm(object_id id) const {
-      call([&](auto& s) { penstock::confirm(s, id); });
-    }
-    /// Empty if the chosen one does not plan.
-    [[nodiscard]] access_plan_sink access_plan() const
-      requires((planning_session<typename Storages::session> || ...))
-    {
-      return call([&]([[maybe_unused]] auto& s) -> access_plan_sink {
-        if constexpr (planning_session<std::remove_reference_t<decltype(s)>>) return s.access_plan();
-        return {};
-      });
-    }
-    void plan_read([[maybe_unused]] object_id id, [[maybe_unused]] std::uint64_t offset,
-                   [[maybe_unused]] std::uint64_t size, [[maybe_unused]] std::uint64_t row) const
-      requires((planning_session<typename Storages::session> || ...))
-    {
-      call([&]([[maybe_unused]] auto& s) {
-        if constexpr (planning_session<std::remove_reference_t<decltype(s)>>)
-          s.plan_read(id, offset, size, row);
-      });
-    }
-
-    [[nodiscard]] bool tagged(object_id id) const {
-      return call([&](auto& s) -> bool { return penstock::is_tagged(s, id); });
-    }
-    /// False if the chosen one does not expect.
-    [[nodiscard]] bool expect(object_id id, object_version what) const
-      requires((expecting_session<typename Storages::session> || ...))
-    {
-      return call([&]([[maybe_unused]] auto& s) -> bool {
-        if constexpr (expecting_session<std::remove_reference_t<decltype(s)>>) return s.expect(id, what);
-        return false;
-      });
-    }
-
-    void read_many(std::span<const read_request> requests, read_listener listener) const
+    void read_many(std::span<const read_request> requests, read_listener listener) const noexcept
       requires((reads_ahead<Storages> || ...))
     {
-      call([&]([[maybe_unused]] auto& s) {
-        if constexpr (background_session<std::remove_reference_t<decltype(s)>>)
-          s.read_many(requests, listener);
-        else
-          state_->threads->read_many(requests, listener);
-      });
+      if (state_->threads)
+        state_->threads->read_many(requests, listener);
+      else
+        chosen_session::read_many(requests, listener);
     }
-    void cancel() const noexcept
-      requires((reads_ahead<Storages> || ...))
-    {
-      call([&]([[maybe_unused]] auto& s) {
-        if constexpr (background_session<std::remove_reference_t<decltype(s)>>)
-          s.cancel();
-        else
-          state_->threads->cancel();
-      });
+    void cancel() const noexcept {
+      if (state_->threads) state_->threads->cancel();
+      chosen_session::cancel();
     }
-
-    void end_reads() const noexcept
-      requires((reads_ahead<Storages> || ...))
-    {
-      call([&]([[maybe_unused]] auto& s) {
-        if constexpr (background_session<std::remove_reference_t<decltype(s)>>)
-          penstock::end_reads(s);
-        else
-          state_->threads->cancel();
-      });
+    void end_reads() const noexcept {
+      if (state_->threads) state_->threads->cancel();
+      chosen_session::end_reads();
     }
 
     /// That of the chosen one.
     [[nodiscard]] session_report report() const {
-      session_report all = call([&](auto& s) -> session_report { return report_of(s); });
+      session_report all = chosen_session::report();
       all.names =
           with<0>(std::as_const(state_->where),
                   [](const auto& storage) -> std::span<const std::string> { return storage.names(); });
       return all;
     }
-
     [[nodiscard]] session_report limits() const {
-      return call([&](auto& s) -> session_report { return limits_of(s); });
-    }
-
-    /// Whether an object is shown in place now; once true, it stays true.
-    [[nodiscard]] bool mapped(object_id id) const
-      requires(!views && (sometimes_mapped<Storages> || ...))
-    {
-      return call([&]([[maybe_unused]] auto& s) -> bool {
-        using type = std::remove_reference_t<decltype(s)>;
-        if constexpr (mapped_session<type>) return s.mapped(id);
-        return viewing_session<type>;
-      });
-    }
-    /// A range in place, of an object that is shown.
-    [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const
-      requires((sometimes_mapped<Storages> || ...))
-    {
-      return call([&]([[maybe_unused]] auto& s) -> bytes_view {
-        using type = std::remove_reference_t<decltype(s)>;
-        if constexpr (viewing_session<type> || mapped_session<type>)
-          return s.view(id, offset, size);
-        else
-          throw error(errc::argument, {"object ", id, " is not shown in place; read it"});
-      });
-    }
-    /// Whether the bytes are in memory, so that fetching them ahead would only make another copy.
-    [[nodiscard]] bool resident(object_id id) const
-      requires(!views && (knows_residency<Storages> || ...))
-    {
-      return call([&]([[maybe_unused]] auto& s) -> bool {
-        using type = std::remove_reference_t<decltype(s)>;
-        if constexpr (residency_session<type>) return s.resident(id);
-        return viewing_session<type>;
-      });
+      return inside([](auto& s) { return limits_of(s); });
     }
 
    private:
     friend any_of;
+    friend chosen_session;
     explicit session(const chosen& where) : state_(std::make_unique<state>(where)) {}
 
     template <class F>
-    decltype(auto) call(F&& f) const {
+    decltype(auto) inside(F&& f) const {
       return with<1>(state_->session, [&](auto& one) -> decltype(auto) { return f(one.session); });
     }
 
@@ -70097,12 +70077,12 @@ class any_of {
     return with<0>(storage_, [](const auto& s) -> std::span<const std::string> { return s.names(); });
   }
   [[nodiscard]] session connect() const { return session(storage_); }
-  /// See `sidecar_storage`. Local files have none: what belongs to them is found by their paths.
+  /// See `has_sidecars`. Local files have none: what belongs to them is found by their paths.
   [[nodiscard]] any_of sidecars(sidecar which) const
-    requires((sidecar_storage<Storages> || local_storage<Storages>) && ...)
+    requires((has_sidecars<Storages>() || is_local<Storages>()) && ...)
   {
     return with<0>(storage_, [&](const auto& s) -> any_of {
-      if constexpr (sidecar_storage<std::remove_cvref_t<decltype(s)>>)
+      if constexpr (has_sidecars<std::remove_cvref_t<decltype(s)>>())
         return any_of(s.sidecars(which));
       else
         throw error(errc::argument, "the files beside local files are found by their paths");
@@ -70145,7 +70125,7 @@ class any_of {
   }
   template <class S>
   [[nodiscard]] static std::string argument(std::string_view url) {
-    return local_storage<S> ? detail::path_of(url) : detail::with_lower_scheme(url);
+    return is_local<S>() ? detail::path_of(url) : detail::with_lower_scheme(url);
   }
   template <std::size_t I>
   [[nodiscard]] static chosen of_url(std::string_view url, const std::string& scheme) {
@@ -71037,62 +71017,6 @@ PENSTOCK_INLINE void file_writer::opened() const {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/reads/background_view.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The background reads of a session, type-erased; empty for a session that has none. The session must
-/// outlive it.
-class background_view {
- public:
-  background_view() = default;
-  template <storage_session S>
-  explicit background_view(S& session) noexcept : session_(&session), calls_(calls_of<S>()) {}
-
-  [[nodiscard]] explicit operator bool() const noexcept { return calls_ != nullptr; }
-  void read_many(std::span<const read_request> requests, read_listener listener) const {
-    calls_->read_many(session_, requests, listener);
-  }
-  void cancel() const noexcept { calls_->cancel(session_); }
-  /// Whether it is an `abandoning_session`; only those may use `abandon`.
-  [[nodiscard]] bool abandons() const noexcept { return calls_->abandon != nullptr; }
-  void abandon(std::uint64_t tag) const noexcept { calls_->abandon(session_, tag); }
-
- private:
-  struct calls {
-    void (*read_many)(void*, std::span<const read_request>, read_listener);
-    void (*cancel)(void*) noexcept;
-    void (*abandon)(void*, std::uint64_t tag) noexcept;
-  };
-  template <class S>
-  [[nodiscard]] static constexpr auto abandon_of() noexcept -> void (*)(void*, std::uint64_t) noexcept {
-    if constexpr (abandoning_session<S>)
-      return [](void* s, std::uint64_t tag) noexcept { static_cast<S*>(s)->abandon(tag); };
-    else
-      return nullptr;
-  }
-  template <class S>
-  [[nodiscard]] static const calls* calls_of() noexcept {
-    if constexpr (background_session<S>) {
-      static constexpr calls made{
-          [](void* s, std::span<const read_request> requests, read_listener listener) {
-            static_cast<S*>(s)->read_many(requests, listener);
-          },
-          [](void* s) noexcept { static_cast<S*>(s)->cancel(); }, abandon_of<S>()};
-      return &made;
-    } else {
-      return nullptr;
-    }
-  }
-
-  void* session_ = nullptr;
-  const calls* calls_ = nullptr;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/storage/resilience/retry_policy.hpp
 
 namespace penstock::inline v0_1 {
@@ -71573,7 +71497,7 @@ class retry_queue {
   ~retry_queue() = default;
 
   /// Sets the session that reads are passed to.
-  void use(session_view session, background_view background) noexcept;
+  void use(session_view session) noexcept { session_ = session; }
 
   [[nodiscard]] std::uint64_t size(object_id id);
   [[nodiscard]] object_version version(object_id id);
@@ -71650,7 +71574,6 @@ class retry_queue {
   const retry_policy& policy_ = retries_.policy();
   std::span<const std::string> names_;
   std::optional<session_view> session_;
-  background_view background_;
 
   mutable std::mutex lock_;
   std::condition_variable changed_, room_;      // for the retry_queue's thread and `stop`; for blocking reads
@@ -71815,11 +71738,6 @@ PENSTOCK_INLINE retry_queue::retry_queue(const retry_policy& policy, std::span<c
       late_(policy.hedges ? new late_reads(*policy.hedges) : nullptr),
       limit_(policy.max_in_flight) {}
 
-PENSTOCK_INLINE void retry_queue::use(session_view session, background_view background) noexcept {
-  session_ = session;
-  background_ = background;
-}
-
 PENSTOCK_INLINE std::uint64_t retry_queue::size(object_id id) {
   std::uint64_t found = 0;
   const auto ask = [](const session_view& session, const read_request& what, void* result) {
@@ -71837,7 +71755,7 @@ PENSTOCK_INLINE object_version retry_queue::version(object_id id) {
   return found;
 }
 PENSTOCK_INLINE void retry_queue::read(object_id id, std::uint64_t offset, mutable_bytes into) {
-  if (background_ && (hedges() || into.size() > part_reads::longest)) {
+  if (session_->in_background() && (hedges() || into.size() > part_reads::longest)) {
     urgent line{*this};
     return read_by_parts(line, id, offset, into);
   }
@@ -72090,9 +72008,9 @@ PENSTOCK_INLINE std::size_t retry_queue::take_ready(std::span<read_request> into
     request = one.what.request;
     request.tag = reinterpret_cast<std::uintptr_t>(&one.first);
     if (!hedges()) continue;
-    one.buffered = !background_.abandons() && hold(one.first_bytes, request.into.size());
+    one.buffered = !session_->abandons() && hold(one.first_bytes, request.into.size());
     if (one.buffered) request.into = one.first_bytes.span();
-    if (late_->begun(one, request.into.size(), now, one.buffered || background_.abandons()))
+    if (late_->begun(one, request.into.size(), now, one.buffered || session_->abandons()))
       changed_.notify_all();  // the thread watches the oldest of each size
   }
   requests_.fetch_add(count, std::memory_order_relaxed);
@@ -72128,11 +72046,11 @@ PENSTOCK_INLINE void retry_queue::pass_on(std::unique_lock<std::mutex>& held) no
                                }};
   while (const std::size_t count = take_ready(together)) {
     held.unlock();
-    background_.read_many({together.data(), count}, listener);
+    session_->read_many({together.data(), count}, listener);
     held.lock();
     if (!repeats_cancel_) continue;
     held.unlock();  // the cancellation may have come before these reads
-    background_.cancel();
+    session_->cancel();
     held.lock();
     repeats_cancel_ = false;
     room_.notify_all();
@@ -72143,7 +72061,7 @@ PENSTOCK_INLINE void retry_queue::pass_on(std::unique_lock<std::mutex>& held) no
 
 PENSTOCK_INLINE void retry_queue::ended(link& which, std::exception_ptr failed) noexcept {
   item& one = *which.of;
-  const bool second = &which == &one.second, abandons = background_.abandons();
+  const bool second = &which == &one.second, abandons = session_->abandons();
   read_failure why = failed ? read_failure::of(failed) : read_failure{};
   bool won = second && !failed;  // the bytes are those of the second read
   buffers unused;
@@ -72155,7 +72073,7 @@ PENSTOCK_INLINE void retry_queue::ended(link& which, std::exception_ptr failed) 
   const auto abandon = [&](const link& loser) {
     ++one.pins;
     held.unlock();
-    background_.abandon(reinterpret_cast<std::uintptr_t>(&loser));
+    session_->abandon(reinterpret_cast<std::uintptr_t>(&loser));
     held.lock();
     --one.pins;
   };
@@ -72250,7 +72168,7 @@ PENSTOCK_INLINE void retry_queue::cancel() noexcept {
   }
   changed_.notify_all();
   room_.notify_all();
-  if (background_) background_.cancel();
+  if (session_) session_->cancel();
 }
 
 PENSTOCK_INLINE void retry_queue::stop() noexcept {
@@ -72332,117 +72250,6 @@ PENSTOCK_INLINE session_report retry_queue::report() const {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/session_adaptor.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A session around another one, which passes everything to it: derive from it, and declare what changes.
-///
-///     struct traced_session : session_adaptor<traced_session, memory_files::session> {
-///       memory_files::session& inner;
-///       explicit traced_session(memory_files::session& around) : inner(around) {}
-///       memory_files::session& inside() const { return inner; }
-///       object_version version(object_id id) const {
-///         std::clog << "asks for the version of object " << id << '\n';
-///         return inner.version(id);
-///       }
-///     };
-///
-/// In: `Derived` has `inside()`, which returns the session that is around. What that one cannot do, this one
-/// cannot, either: each member asks the type, and calls it. What must not be passed on, `Derived` deletes:
-/// `abandon` where reads get other tags. Bytes are read in several ways: a session that changes them declares
-/// `read` and, over a `background_session`, `read_many`, sets `views` to false, and deletes `mapped`, `view`
-/// and `prefetch`; where it changes sizes or offsets, `size`, `version`, `expect`, `will_need` and
-/// `plan_read` as well.
-/// Not passed on: `read` with a function that copies, so that all bytes go through `read` or `view`.
-/// Cost: none; each call is the call of the session inside. Threads and errors: those of that session.
-template <class Derived, storage_session Inner>
-class session_adaptor {
- public:
-  static constexpr bool views = Inner::views;
-  static constexpr bool has_latency = latent_session<Inner>;
-
-  [[nodiscard]] std::uint64_t size(object_id id) const { return inner().size(id); }
-  [[nodiscard]] object_version version(object_id id) const { return inner().version(id); }
-  void read(object_id id, std::uint64_t offset, mutable_bytes into) const { inner().read(id, offset, into); }
-  void read_many(std::span<const read_request> requests, read_listener listener) const noexcept
-    requires background_session<Inner>
-  {
-    inner().read_many(requests, listener);
-  }
-  void cancel() const noexcept
-    requires background_session<Inner>
-  {
-    inner().cancel();
-  }
-  void abandon(std::uint64_t tag) const noexcept
-    requires abandoning_session<Inner>
-  {
-    inner().abandon(tag);
-  }
-  /// Ends the waits of reads in the calling threads, with errc::stopped.
-  void cancel_waits() const noexcept
-    requires(!background_session<Inner> && requires(Inner& s) { s.cancel_waits(); })
-  {
-    inner().cancel_waits();
-  }
-  void end_reads() const noexcept { penstock::end_reads(inner()); }
-
-  void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
-    inner().will_need(id, offset, size);
-  }
-  [[gnu::always_inline]] void prefetch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept
-    requires prefetching_session<Inner>
-  {
-    inner().prefetch(id, offset, size);
-  }
-  [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const
-    requires viewing_session<Inner> || mapped_session<Inner>
-  {
-    return inner().view(id, offset, size);
-  }
-  [[nodiscard]] bool mapped(object_id id) const
-    requires mapped_session<Inner>
-  {
-    return inner().mapped(id);
-  }
-  void confirm(object_id id) const
-    requires requires(const Inner& s) { s.confirm(id); }
-  {
-    inner().confirm(id);
-  }
-  [[nodiscard]] bool resident(object_id id) const
-    requires residency_session<Inner>
-  {
-    return inner().resident(id);
-  }
-
-  [[nodiscard]] bool tagged(object_id id) const { return is_tagged(inner(), id); }
-  [[nodiscard]] bool expect(object_id id, object_version what) const
-    requires expecting_session<Inner>
-  {
-    return inner().expect(id, what);
-  }
-  [[nodiscard]] access_plan_sink access_plan() const
-    requires planning_session<Inner>
-  {
-    return inner().access_plan();
-  }
-  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const
-    requires planning_session<Inner>
-  {
-    inner().plan_read(id, offset, size, row);
-  }
-  [[nodiscard]] session_report report() const { return report_of(inner()); }
-
- private:
-  [[nodiscard, gnu::always_inline]] Inner& inner() const {
-    return static_cast<const Derived*>(this)->inside();
-  }
-};
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/storage/resilience/retried_session.hpp
 
 namespace penstock::inline v0_1 {
@@ -72463,7 +72270,7 @@ class retried_session : public session_adaptor<retried_session<Storage>, typenam
   struct state {
     state(const Storage& given, const retry_policy& policy)
         : where(given), line(policy, where.names()), session(where.connect()) {
-      line.use(session_view(session), background_view(session));
+      line.use(session);
       if (policy.stop.stop_possible()) stops.emplace(policy.stop, stop_line{&line});
     }
     state(const state&) = delete;
@@ -72493,20 +72300,10 @@ class retried_session : public session_adaptor<retried_session<Storage>, typenam
   {
     state_->line.read_many(requests, listener);
   }
-  void cancel() const noexcept
-    requires background_session<inner>
-  {
-    state_->line.cancel();
-  }
+  /// Ends waits for room and for another attempt, too.
+  void cancel() const noexcept { state_->line.cancel(); }
   // The line gives its reads tags of its own.
   void abandon(std::uint64_t) const = delete;
-  /// Ends the waits for room and for another attempt, of reads that block, with errc::stopped.
-  void cancel_waits() const noexcept
-    requires(!background_session<inner>)
-  {
-    state_->line.cancel();
-    if constexpr (requires(inner& s) { s.cancel_waits(); }) state_->session.cancel_waits();
-  }
   /// As `cancel`; and from now on no read waits for room or for another attempt.
   void end_reads() const noexcept {
     state_->line.end_waits();
@@ -72551,16 +72348,16 @@ template <storage Storage>
 template <class Derived, storage Storage>
 class retried_storage {
  public:
-  static constexpr bool names_are_paths = local_storage<Storage>;
+  static constexpr bool names_are_paths = is_local<Storage>();
   using session = retried_session<Storage>;
 
   [[nodiscard]] std::span<const std::string> names() const { return inner_.names(); }
   /// Whether the names are paths in the local file system.
   [[nodiscard]] bool local() const { return is_local(inner_); }
   [[nodiscard]] session connect() const { return session(inner_, policy_); }
-  /// See `sidecar_storage`.
+  /// See `has_sidecars`.
   [[nodiscard]] Derived sidecars(sidecar which) const
-    requires sidecar_storage<Storage>
+    requires(has_sidecars<Storage>())
   {
     return Derived(static_cast<const Derived&>(*this), inner_.sidecars(which));
   }
@@ -72621,7 +72418,7 @@ namespace detail {
 /// Put `retrying` and `throttled` around it: inside, their waits would count as late reads.
 /// Blocking reads go through `read_many` of the storage, too.
 /// Memory: each second read has a buffer of its own until both reads have ended, and its bytes are copied if
-/// it wins. If the session inside is an `abandoning_session`, nothing else is copied: the late read is
+/// it wins. If the session inside can `abandon` a read, nothing else is copied: the late read is
 /// abandoned, and its caller gets the bytes when it has ended. Otherwise first reads have buffers, too, and
 /// are copied once. All buffers together are at most `bytes`, which `memory(bytes)` of a run does not bound;
 /// `storage_counters::held` says how many are in use.
@@ -73828,10 +73625,10 @@ class memory_files {
   };
 
  public:
-  /// What a run reads through; see `storage_session`.
+  /// What a run reads through; see `mapped_session`.
   class session {
    public:
-    static constexpr bool views = true;
+    static constexpr session_traits traits = {.mapped = mapped_objects::all};
 
     [[nodiscard]] std::uint64_t size(object_id id) const { return content(id).size(); }
     [[nodiscard]] object_version version(object_id id) const { return {size(id), 0}; }
@@ -73847,7 +73644,6 @@ class memory_files {
       const bytes_view found = view(id, offset, into.size());
       if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
     }
-    void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
 
    private:
     friend memory_files;
@@ -73877,8 +73673,8 @@ class memory_files {
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return table_->names; }
   [[nodiscard]] session connect() const { return session(table_); }
-  /// See `sidecar_storage`: those that were added under their names.
-  [[nodiscard]] memory_files sidecars(sidecar which) const;
+  /// See `has_sidecars`: those that were added under their names.
+  [[nodiscard]] memory_files sidecars(sidecar which) const { return with_names(which.of_each(names())); }
   /// See `renaming_storage`: those that were added under these names.
   [[nodiscard]] memory_files with_names(std::vector<std::string> names) const;
   [[nodiscard]] std::string describe() const;
@@ -73920,11 +73716,6 @@ PENSTOCK_INLINE memory_files& memory_files::add_view(std::string_view name, byte
   return *this;
 }
 
-PENSTOCK_INLINE memory_files memory_files::sidecars(sidecar which) const {
-  std::vector<std::string> sidecar_names;
-  for (const std::string& name : table_->names) sidecar_names.push_back(which.of(name));
-  return with_names(std::move(sidecar_names));
-}
 PENSTOCK_INLINE memory_files memory_files::with_names(std::vector<std::string> names) const {
   std::unordered_map<std::string_view, std::size_t> places;
   for (std::size_t i = 0; i < table_->names.size(); ++i) places.emplace(table_->names[i], i);
@@ -74796,13 +74587,12 @@ class simulated_storage {
   };
 
  public:
-  static constexpr bool names_are_paths = local_storage<Storage>;
+  static constexpr bool names_are_paths = is_local<Storage>();
 
-  /// What a run reads through; see `background_session` and `latent_session`.
+  /// What a run reads through; see `background_session`.
   class session {
    public:
-    static constexpr bool views = false;
-    static constexpr bool has_latency = true;
+    static constexpr session_traits traits = {.latency = true};
 
     [[nodiscard]] std::uint64_t size(object_id id) const { return state_->line.size(id); }
     [[nodiscard]] object_version version(object_id id) const { return state_->line.version(id); }
@@ -74815,7 +74605,6 @@ class simulated_storage {
     }
     void cancel() const noexcept { state_->line.cancel(); }
     void abandon(std::uint64_t tag) const noexcept { state_->line.abandon(tag); }
-    void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
     /// The session's reads, the bytes received, and the answers that asked for fewer.
     [[nodiscard]] session_report report() const noexcept {
       return {.counters = state_->line.counters(), .counted = true, .names = state_->where.names()};
@@ -74838,9 +74627,9 @@ class simulated_storage {
   [[nodiscard]] session connect() const {
     return session(std::make_unique<state>(inner_, options_, account_));
   }
-  /// See `sidecar_storage`. The sidecars share the account, and none of them is in `faults`.
+  /// See `has_sidecars`. The sidecars share the account, and none of them is in `faults`.
   [[nodiscard]] simulated_storage sidecars(sidecar which) const
-    requires sidecar_storage<Storage>
+    requires(has_sidecars<Storage>())
   {
     return simulated_storage(*this, inner_.sidecars(which));
   }
@@ -74898,10 +74687,6 @@ struct stage_progress {
   std::uint64_t fetched = 0;     ///< that this call read from the storage
 };
 
-/// What is told how far a call of `stage_to` is: `watch(stage_progress)`.
-template <class F>
-concept stage_watcher = std::invocable<F&, const stage_progress&>;
-
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/cache/far_storage.hpp
@@ -74911,24 +74696,10 @@ namespace detail::staging {
 
 /// A storage whose type is erased, connected. All of it must outlive the staging.
 struct far_storage {
-  template <class Session>
-  far_storage(Session& connected, std::span<const std::string> its_names, bool are_paths,
-              bool are_files) noexcept
-      : session(connected),
-        background(connected),
-        names(its_names),
-        paths(are_paths),
-        files(are_files),
-        self(&connected),
-        end_reads([](void* s) noexcept { penstock::end_reads(*static_cast<Session*>(s)); }) {}
-
   session_view session;
-  background_view background;
   std::span<const std::string> names;
   bool paths;  ///< whether the names are paths
   bool files;  ///< whether the objects are the files of these paths
-  void* self;
-  void (*end_reads)(void* self) noexcept;
 };
 
 }  // namespace detail::staging
@@ -75665,7 +75436,6 @@ class staging_reads {
   /// Throws errc::stopped once `stop` was called.
   void begin(const read_request& request, read_listener listener, std::string_view name);
 
-  background_view background_;
   std::optional<threaded_reads> threads_;  // of a session that has no reads in the background
   const far_storage& far_;
   std::size_t max_in_flight_, part_;
@@ -75737,8 +75507,8 @@ namespace detail::staging {
 
 PENSTOCK_INLINE staging_reads::staging_reads(const far_storage& far, std::size_t max_in_flight,
                                              std::size_t part)
-    : background_(far.background), far_(far), max_in_flight_(max_in_flight), part_(part) {
-  if (!background_) threads_.emplace(far.session, far.names, max_in_flight);
+    : far_(far), max_in_flight_(max_in_flight), part_(part) {
+  if (!far.session.in_background()) threads_.emplace(far.session, far.names, max_in_flight);
 }
 
 PENSTOCK_INLINE void staging_reads::stop() noexcept { fail(nullptr); }
@@ -75749,7 +75519,7 @@ PENSTOCK_INLINE void staging_reads::fail(std::exception_ptr why) noexcept {
     failed_ = std::move(why);
   }
   if (threads_) threads_->cancel();
-  far_.end_reads(far_.self);
+  far_.session.end_reads();
 }
 PENSTOCK_INLINE void staging_reads::check_stop(std::string_view name) const {
   if (stopped_) throw error(errc::stopped, "staging was stopped").in_file(name);
@@ -75796,7 +75566,7 @@ PENSTOCK_INLINE void staging_reads::begin(const read_request& request, read_list
   if (threads_)
     threads_->read_many({&request, 1}, listener);
   else
-    background_.read_many({&request, 1}, listener);
+    far_.session.read_many({&request, 1}, listener);
 }
 
 PENSTOCK_INLINE reads_in_order::~reads_in_order() {
@@ -76184,8 +75954,8 @@ namespace penstock::inline v0_1 {
 ///                                [](const stage_progress& now) { return now.bytes_done; });
 ///
 /// In: any storage, a folder, which is made if it is not there, and after the options perhaps a
-/// `stage_watcher` and an `object_check`. An object's file has the part of its name that follows the folder
-/// which all names have in common; of a URL neither scheme nor query is part of it.
+/// function that is told how far it is, and an `object_check`. An object's file has the part of its name that
+/// follows the folder which all names have in common; of a URL neither scheme nor query is part of it.
 /// A file appears under its name when all of its bytes are on the disk, with a record of its object's name,
 /// size and stamp in the folder `.penstock-staged`. A later call fetches what is not there, what has another
 /// size or stamp by now, and what was changed in the folder. An object without a stamp is the same as long as
@@ -76209,7 +75979,7 @@ namespace penstock::inline v0_1 {
 /// background, and a record of a few hundred bytes per object.
 /// Threads: any number may call it. A child after `fork` has no part in a call that is going on.
 template <storage Far, class... More>
-  requires((object_check<More> || stage_watcher<More>) && ...)
+  requires((object_check<More> || std::invocable<More&, const stage_progress&>) && ...)
 [[nodiscard]] file stage_to(const Far& far, const std::string& folder, const stage_options& options = {},
                             More... more) {
   static_assert((0 + ... + int{object_check<More>}) <= 1 && (0 + ... + int{!object_check<More>}) <= 1,

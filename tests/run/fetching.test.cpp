@@ -155,7 +155,7 @@ struct stuck_storage {
   std::shared_ptr<reads> stuck = std::make_shared<reads>();
 
   struct session : ps::memory_files::session {
-    static constexpr bool views = false;
+    static constexpr ps::session_traits traits = {};  // shows nothing in place
     std::shared_ptr<reads> stuck;
     session(ps::memory_files::session files, std::shared_ptr<reads> kept)
         : ps::memory_files::session(std::move(files)), stuck(std::move(kept)) {}

@@ -82,7 +82,7 @@ struct silent_storage {
   std::shared_ptr<reads> kept = std::make_shared<reads>();
 
   struct session : ps::memory_files::session {
-    static constexpr bool views = false, has_latency = true;
+    static constexpr ps::session_traits traits = {.latency = true};
     std::shared_ptr<reads> kept;
     session(ps::memory_files::session good, std::shared_ptr<reads> all)
         : ps::memory_files::session(std::move(good)), kept(std::move(all)) {}

@@ -31,7 +31,6 @@ struct stamped_files {
 
   class session {
    public:
-    static constexpr bool views = false;
     session(ps::memory_files::session made, std::uint64_t stamp) : made_(std::move(made)), stamp_(stamp) {}
     [[nodiscard]] std::uint64_t size(ps::object_id id) const { return made_.size(id); }
     [[nodiscard]] ps::object_version version(ps::object_id id) const { return {size(id), stamp_}; }
@@ -48,7 +47,7 @@ struct stamped_files {
   [[nodiscard]] session connect() const { return {files.connect(), stamp}; }
   [[nodiscard]] stamped_files sidecars(ps::sidecar which) const { return {files.sidecars(which), stamp}; }
 };
-static_assert(ps::sidecar_storage<stamped_files>);
+static_assert(ps::has_sidecars<stamped_files>());
 
 ps::memory_files two_shards() {
   return ps::memory_files()

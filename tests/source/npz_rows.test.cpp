@@ -71,7 +71,7 @@ struct worn_storage {
   ps::memory_files files;
 
   struct session : ps::memory_files::session {
-    static constexpr bool views = false;
+    static constexpr ps::session_traits traits = {};  // shows nothing in place
     explicit session(ps::memory_files::session good) : ps::memory_files::session(std::move(good)) {}
     void read(ps::object_id id, std::uint64_t offset, ps::mutable_bytes into) const {
       if (offset == 35) throw ps::error(ps::errc::io, "worn out").in_file("disk.npz").at_offset(offset);

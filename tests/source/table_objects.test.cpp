@@ -95,9 +95,9 @@ struct counts {
 class counting_storage {
  public:
   struct session : penstock::memory_files::session {
+    static constexpr penstock::session_traits traits = {};  // shows nothing in place
     counts* seen;
 
-    static constexpr bool views = false;
     void read(penstock::object_id id, std::uint64_t offset, penstock::mutable_bytes into) const {
       seen->begin(into.size());
       penstock::memory_files::session::read(id, offset, into);

@@ -49,7 +49,7 @@ struct noting_store {
 
   class session {
    public:
-    static constexpr bool views = false, has_latency = Latency;
+    static constexpr ps::session_traits traits = {.latency = Latency};
     session(const stored& where, std::shared_ptr<penstock_test::storage_notes> kept)
         : inside_(where.connect()), notes_(std::move(kept)) {}
     [[nodiscard]] std::uint64_t size(ps::object_id id) const { return inside_.size(id); }

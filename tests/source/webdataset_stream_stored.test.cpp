@@ -144,7 +144,7 @@ struct shy_storage {
   std::shared_ptr<size_gate> gate = std::make_shared<size_gate>();
 
   struct session : ps::memory_files::session {
-    static constexpr bool views = false, has_latency = true;
+    static constexpr ps::session_traits traits = {.latency = true};
     std::shared_ptr<size_gate> gate;
     session(ps::memory_files::session good, std::shared_ptr<size_gate> kept)
         : ps::memory_files::session(std::move(good)), gate(std::move(kept)) {}

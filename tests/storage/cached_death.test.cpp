@@ -58,7 +58,6 @@ struct counted_store {
   bool forks = false;
 
   struct session {
-    static constexpr bool views = false;
     shared_counts* counts;
     bool forks = false;
     [[nodiscard]] std::uint64_t size(ps::object_id) const { return blocks * block - 77; }

@@ -119,7 +119,6 @@ struct counting_store {
   std::vector<std::string> list{"object"};
 
   struct session {
-    static constexpr bool views = false;
     std::shared_ptr<counts> seen;
     [[nodiscard]] std::uint64_t size(ps::object_id) const { return 40 * block - 77; }
     [[nodiscard]] ps::object_version version(ps::object_id id) const { return {size(id), 5}; }
@@ -159,9 +158,7 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 
 using memory_session = ps::cached<ps::memory_cache, stamped_files>::session;
 static_assert(ps::background_session<memory_session>);
-static_assert(ps::latent_session<memory_session>);
-static_assert(ps::residency_session<memory_session>);
-static_assert(ps::reports<memory_session>);
+static_assert(ps::traits_of<memory_session>().latency);
 
 TEST_CASE("storage/cached_memory: any range has its bytes, and each block is fetched once for all storages") {
   const objects all;

@@ -30,6 +30,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -45,18 +46,16 @@ constexpr std::size_t piece = std::size_t{4} << 20;
 
 using far_memory = ps::simulated_storage<ps::memory_files>;
 static_assert(ps::storage<ps::checked<ps::memory_files>> &&
-              ps::sidecar_storage<ps::checked<ps::memory_files>>);
+              ps::has_sidecars<ps::checked<ps::memory_files>>());
 static_assert(ps::renaming_storage<ps::checked<ps::memory_files>>);
-static_assert(ps::viewing_session<ps::checked<ps::memory_files>::session>);
-static_assert(ps::viewing_session<ps::checked<ps::mapped_file>::session>);
+static_assert(ps::all_mapped<ps::checked<ps::memory_files>::session>());
+static_assert(ps::all_mapped<ps::checked<ps::mapped_file>::session>());
 static_assert(ps::mapped_session<ps::checked<ps::file>::session>);
-static_assert(ps::prefetching_session<ps::checked<ps::file>::session>);
-static_assert(!ps::local_storage<ps::checked<ps::file>>, "an index beside a file would not be compared");
+static_assert(ps::traits_of<ps::checked<ps::file>::session>().prefetches);
+static_assert(!ps::is_local<ps::checked<ps::file>>(), "an index beside a file would not be compared");
 static_assert(ps::background_session<ps::checked<far_memory>::session>);
-static_assert(ps::latent_session<ps::checked<far_memory>::session>);
-static_assert(ps::reports<ps::checked<far_memory>::session>);
-static_assert(!ps::abandoning_session<ps::checked<far_memory>::session>);
-static_assert(ps::reports<ps::checked<ps::retrying<far_memory>>::session>);
+static_assert(ps::traits_of<ps::checked<far_memory>::session>().latency);
+static_assert(!ps::abandons<ps::checked<far_memory>::session>());
 static_assert(ps::storage<ps::checked<ps::checked<far_memory>>>, "one may be in another");
 
 std::string noise(std::size_t size, unsigned seed = 1) {
@@ -114,7 +113,6 @@ struct gated_storage {
     at->files = files;
   }
   struct session {
-    static constexpr bool views = false;
     std::shared_ptr<gate> at;
 
     [[nodiscard]] std::uint64_t size(ps::object_id id) const { return version(id).size; }
@@ -198,9 +196,8 @@ TEST_CASE("storage/checked: files, mapped files and memory give the same, or the
     const ps::error e = error_in([&] { (void)read_of(other, 0, 1000, 10); });
     CHECK(e.code() == ps::errc::io);
     CHECK(std::string(e.file()).ends_with("a.tar"));
-    if constexpr (requires { session.view(0, 1, 2); }) {
-      if constexpr (requires { session.mapped(0); })
-        if (!session.mapped(0)) return;
+    if constexpr (ps::mapped_session<std::remove_const_t<decltype(session)>>) {
+      if (!ps::is_mapped(session, 0)) return;
       CHECK(ps::text_of(session.view(0, 7, 100)) == std::string_view(text).substr(7, 100));
       CHECK(error_in([&] { (void)other.view(0, 7, 100); }).code() == ps::errc::io);
     }
@@ -342,7 +339,7 @@ TEST_CASE("storage/checked: cancelling ends a comparison, and the waits for it, 
   eventually([&] { return gated.at->waits() == 1; });
   for (int i = 0; i < 3; ++i) threads.emplace_back(read);
   while (stopped != 3) {  // all but the one whose read is in progress, as soon as they wait
-    session.cancel_waits();
+    session.cancel();
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   CHECK(gated.at->waits() == 1);

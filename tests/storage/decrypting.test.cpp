@@ -64,14 +64,13 @@ using in_memory = decltype(decrypted(ps::memory_files()));
 using far_memory = ps::simulated_storage<ps::memory_files>;
 template <class Storage>
 using around = ps::decrypting_storage<ps::aes_256_gcm, Storage, ps::one_key>;
-static_assert(ps::storage<in_memory> && ps::renaming_storage<in_memory> && ps::sidecar_storage<in_memory>);
-static_assert(!in_memory::session::views && !ps::mapped_session<around<ps::file>::session>);
-static_assert(!ps::background_session<in_memory::session> && !ps::latent_session<in_memory::session>);
+static_assert(ps::storage<in_memory> && ps::renaming_storage<in_memory> && ps::has_sidecars<in_memory>());
+static_assert(!ps::mapped_session<in_memory::session> && !ps::mapped_session<around<ps::file>::session>);
+static_assert(!ps::background_session<in_memory::session> && !ps::traits_of<in_memory::session>().latency);
 static_assert(ps::background_session<around<far_memory>::session> &&
-              ps::latent_session<around<far_memory>::session>);
-static_assert(ps::reports<around<far_memory>::session> && ps::reports<in_memory::session>);
-static_assert(ps::residency_session<around<ps::file>::session> && ps::sidecar_storage<around<ps::file>>);
-static_assert(!ps::local_storage<around<ps::file>>, "plaintext must not be kept beside the files");
+              ps::traits_of<around<far_memory>::session>().latency);
+static_assert(ps::has_sidecars<around<ps::file>>());
+static_assert(!ps::is_local<around<ps::file>>(), "plaintext must not be kept beside the files");
 static_assert(ps::storage<around<around<ps::memory_files>>>, "one may be in another");
 
 template <class Session>
@@ -125,7 +124,7 @@ std::uint64_t place_of_harm(const std::string& bytes, const std::string& text) {
 /// Files in memory that are read by copying.
 struct copied_files : ps::memory_files {
   struct session : ps::memory_files::session {
-    static constexpr bool views = false;
+    static constexpr ps::session_traits traits = {};  // shows nothing in place
     explicit session(ps::memory_files::session all) : ps::memory_files::session(std::move(all)) {}
   };
   explicit copied_files(const ps::memory_files& files) : ps::memory_files(files) {}

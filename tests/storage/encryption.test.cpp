@@ -25,7 +25,6 @@ concept printable = requires(std::ostream& out, const T& value) { out << value; 
 static_assert(!printable<ps::encryption_key> && !std::equality_comparable<ps::encryption_key>);
 static_assert(!std::convertible_to<ps::bytes_view, ps::encryption_key>, "keys are made on purpose");
 static_assert(ps::key_provider<ps::one_key> && !ps::key_provider<ps::encryption_key>);
-static_assert(ps::segment_cipher<ps::aes_256_gcm> && !ps::segment_cipher<int>);
 
 TEST_CASE("storage/encryption: a key has 32 bytes, which no error shows") {
   const std::string text = "take the bytes from your vault!!";

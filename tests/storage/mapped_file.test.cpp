@@ -25,7 +25,7 @@
 #include <vector>
 
 static_assert(penstock::storage<penstock::mapped_file> &&
-              penstock::viewing_session<penstock::mapped_file::session>);
+              penstock::all_mapped<penstock::mapped_file::session>());
 
 using penstock::text_of;
 

@@ -8,7 +8,7 @@
 #include <string>
 
 static_assert(penstock::storage<penstock::memory_files> &&
-              penstock::viewing_session<penstock::memory_files::session>);
+              penstock::all_mapped<penstock::memory_files::session>());
 
 using penstock::bytes_of;
 using penstock::memory_files;

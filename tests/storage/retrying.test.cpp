@@ -42,14 +42,13 @@ using retrying_far = ps::retrying<far_memory>;
 using retrying_files = ps::retrying<ps::file>;
 using retrying_memory = ps::retrying<ps::memory_files>;
 static_assert(ps::storage<retrying_far> && ps::background_session<retrying_far::session>);
-static_assert(ps::latent_session<retrying_far::session> && ps::reports<retrying_far::session>);
-static_assert(!ps::local_storage<retrying_far> && ps::local_storage<retrying_files>);
+static_assert(ps::traits_of<retrying_far::session>().latency);
+static_assert(!ps::is_local<retrying_far>() && ps::is_local<retrying_files>());
 static_assert(!ps::background_session<retrying_files::session> &&
-              !ps::latent_session<retrying_files::session>);
-static_assert(!ps::abandoning_session<retrying_far::session>, "its reads have other tags inside");
-static_assert(ps::mapped_session<retrying_files::session> && ps::residency_session<retrying_files::session>);
-static_assert(ps::viewing_session<retrying_memory::session> &&
-              !ps::residency_session<retrying_memory::session>);
+              !ps::traits_of<retrying_files::session>().latency);
+static_assert(!ps::abandons<retrying_far::session>(), "its reads have other tags inside");
+static_assert(ps::mapped_session<retrying_files::session>);
+static_assert(ps::all_mapped<retrying_memory::session>());
 static_assert(!std::is_copy_constructible_v<retrying_far::session>, "only one session may end its reads");
 
 namespace {
@@ -83,7 +82,7 @@ std::string failure_of(const Session& session, ps::errc code = ps::errc::io) {
 /// Files whose reads throw what is no error of this library.
 struct foreign_storage : ps::memory_files {
   struct session : ps::memory_files::session {
-    static constexpr bool views = false;
+    static constexpr ps::session_traits traits = {};  // shows nothing in place
     std::atomic<int>* reads;
     session(ps::memory_files::session good, std::atomic<int>* count)
         : ps::memory_files::session(std::move(good)), reads(count) {}
@@ -101,7 +100,7 @@ struct foreign_storage : ps::memory_files {
 /// Files in memory that cannot be read while `*broken`.
 struct breaking_storage : ps::memory_files {
   struct session : ps::memory_files::session {
-    static constexpr bool views = false;
+    static constexpr ps::session_traits traits = {};  // shows nothing in place
     const std::atomic<bool>* broken;
     session(ps::memory_files::session good, const std::atomic<bool>* flag)
         : ps::memory_files::session(std::move(good)), broken(flag) {}

@@ -31,8 +31,8 @@ namespace ps = penstock;
 using namespace penstock_test;
 using namespace std::chrono_literals;
 
-static_assert(ps::url_storage<ps::s3> && ps::background_session<ps::s3::session>);
-static_assert(!ps::local_storage<ps::s3> && !std::is_copy_constructible_v<ps::s3::session>);
+static_assert(ps::background_session<ps::s3::session>);
+static_assert(!ps::is_local<ps::s3>() && !std::is_copy_constructible_v<ps::s3::session>);
 
 namespace {
 

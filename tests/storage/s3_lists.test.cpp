@@ -42,11 +42,6 @@ namespace ps = penstock;
 using namespace penstock_test;
 using namespace std::chrono_literals;
 
-static_assert(ps::expecting_session<ps::s3::session>);
-static_assert(!ps::expecting_session<ps::http::session>);
-static_assert(ps::expecting_session<ps::retrying<ps::s3>::session>);
-static_assert(ps::expecting_session<ps::any_of<ps::s3, ps::http>::session>);
-
 namespace {
 
 constexpr int s3_many = 25;

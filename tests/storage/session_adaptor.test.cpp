@@ -28,7 +28,8 @@ struct around : ps::session_adaptor<around<Inner>, Inner> {
 
 /// Has every optional member, and notes which was called.
 struct everything {
-  static constexpr bool views = false, has_latency = true;
+  static constexpr ps::session_traits traits = {
+      .latency = true, .mapped = ps::mapped_objects::some, .prefetches = true};
   std::vector<std::string> called;
   std::array<std::byte, 4> bytes{};
 
@@ -69,18 +70,18 @@ struct everything {
   }
 };
 
-static_assert(ps::abandoning_session<around<everything>> && ps::mapped_session<around<everything>>);
-static_assert(ps::prefetching_session<around<everything>> && ps::residency_session<around<everything>>);
-static_assert(ps::expecting_session<around<everything>> && ps::planning_session<around<everything>>);
-static_assert(ps::tagging_session<around<everything>> && ps::latent_session<around<everything>>);
+static_assert(ps::abandons<around<everything>>() && ps::mapped_session<around<everything>>);
+static_assert(ps::traits_of<around<everything>>().prefetches);
+static_assert(ps::planning_session<around<everything>>);
+static_assert(ps::traits_of<around<everything>>().latency);
 
 using in_memory = ps::memory_files::session;
-static_assert(ps::viewing_session<around<in_memory>> && !ps::background_session<around<in_memory>>);
-static_assert(!ps::residency_session<around<in_memory>> && !ps::planning_session<around<in_memory>>);
+static_assert(ps::all_mapped<around<in_memory>>() && !ps::background_session<around<in_memory>>);
+static_assert(!ps::planning_session<around<in_memory>>);
 using files = ps::file::session;
-static_assert(ps::mapped_session<around<files>> && ps::residency_session<around<files>>);
+static_assert(ps::mapped_session<around<files>>);
 using far_away = ps::simulated_storage<ps::memory_files>::session;
-static_assert(ps::abandoning_session<around<far_away>> && !ps::mapped_session<around<far_away>>);
+static_assert(ps::abandons<around<far_away>>() && !ps::mapped_session<around<far_away>>);
 
 TEST_CASE("storage/session_adaptor: passes on every member that the session inside has") {
   everything inner;
@@ -111,7 +112,7 @@ TEST_CASE("storage/session_adaptor: passes on every member that the session insi
 
 /// Changes what is read, so it shows nothing in place.
 struct inverted : ps::session_adaptor<inverted, in_memory> {
-  static constexpr bool views = false;
+  static constexpr ps::session_traits traits = {};
   void view(ps::object_id, std::uint64_t, std::uint64_t) const = delete;
   in_memory& inner;
   explicit inverted(in_memory& session) : inner(session) {}
@@ -121,7 +122,7 @@ struct inverted : ps::session_adaptor<inverted, in_memory> {
     for (std::byte& b : into) b = ~b;
   }
 };
-static_assert(ps::storage_session<inverted> && !ps::viewing_session<inverted>);
+static_assert(ps::storage_session<inverted> && !ps::all_mapped<inverted>());
 
 TEST_CASE("storage/session_adaptor: what is declared anew, or deleted, is not passed on") {
   auto inner = ps::memory_files().add("a", std::string("\x01\x02", 2)).connect();

@@ -16,10 +16,6 @@ namespace session_report_test {
 
 namespace ps = penstock;
 
-static_assert(ps::reports<ps::simulated_storage<ps::memory_files>::session>);
-static_assert(ps::reports<ps::retrying<ps::file>::session>);
-static_assert(!ps::reports<ps::file::session>);
-
 TEST_CASE("storage/session_report: a session that does not report has an empty report") {
   const auto session = ps::memory_files().add("a", "bytes").connect();
   const ps::session_report nothing = ps::report_of(session);

@@ -18,7 +18,6 @@ namespace {
 
 /// Counts its calls; its bytes are their offsets.
 struct recording_session {
-  static constexpr bool views = false;
   mutable int read_calls = 0;
 
   [[nodiscard]] std::uint64_t size(object_id id) const { return 100 + id; }
@@ -111,7 +110,6 @@ TEST_CASE("session_view: whether an object has a version is asked for, unless th
     }
     [[nodiscard]] bool expect(object_id, object_version what) const { return what.stamp < 10; }
   };
-  static_assert(expecting_session<expecting> && !expecting_session<recording_session>);
   const expecting session;
   CHECK(session_view(session).has_version(1, {101, 9}));  // its reads would fail
   CHECK(session.questions == 0);
@@ -130,7 +128,6 @@ TEST_CASE("session_view: whether a version is a tag of the bytes") {
   const file local("a");
   const auto paths = simulated_storage(local).connect();
   CHECK_FALSE(session_view(paths).tagged(0));
-  static_assert(tagging_session<memory_files::session> && !tagging_session<file::session>);
 }
 
 TEST_CASE("session_view: copies view one session") {

@@ -29,10 +29,10 @@ namespace {
 using penstock::sidecar;
 using far_files = penstock::simulated_storage<penstock::memory_files>;
 
-static_assert(penstock::sidecar_storage<penstock::http> && penstock::sidecar_storage<far_files> &&
-              penstock::sidecar_storage<penstock::any_of<penstock::file, penstock::http>>);
-static_assert(!penstock::sidecar_storage<penstock::file> &&
-              !penstock::sidecar_storage<penstock::retrying<penstock::file>>);
+static_assert(penstock::has_sidecars<penstock::http>() && penstock::has_sidecars<far_files>() &&
+              penstock::has_sidecars<penstock::any_of<penstock::file, penstock::http>>());
+static_assert(!penstock::has_sidecars<penstock::file>() &&
+              !penstock::has_sidecars<penstock::retrying<penstock::file>>());
 
 static_assert(penstock::renaming_storage<penstock::file> &&
               penstock::renaming_storage<penstock::mapped_file> &&

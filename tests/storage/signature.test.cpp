@@ -41,9 +41,6 @@ struct store {
     return made;
   }
 };
-static_assert(ps::signed_storage<store> && ps::signed_storage<ps::file> &&
-              ps::signed_storage<ps::mapped_file>);
-static_assert(ps::signed_storage<ps::retrying<store>> && ps::signed_storage<ps::retrying<ps::file>>);
 
 store signed_list(std::string_view text, std::string_view signature) {
   return {ps::memory_files().add("d/train.sha256", text).add("d/train.sha256.sig", signature),

@@ -32,9 +32,9 @@ using penstock_test::read_outcomes;
 
 using far_memory = ps::simulated_storage<ps::memory_files>;
 static_assert(ps::storage<far_memory> && ps::background_session<far_memory::session>);
-static_assert(ps::latent_session<far_memory::session> && !ps::latent_session<ps::file::session>);
+static_assert(ps::traits_of<far_memory::session>().latency && !ps::traits_of<ps::file::session>().latency);
 static_assert(!ps::background_session<ps::file::session>, "file reads in the calling thread");
-static_assert(ps::local_storage<ps::simulated_storage<ps::file>> && !ps::local_storage<far_memory>);
+static_assert(ps::is_local<ps::simulated_storage<ps::file>>() && !ps::is_local<far_memory>());
 static_assert(!std::is_copy_constructible_v<far_memory::session>, "only one session may end its reads");
 
 namespace {
@@ -306,7 +306,7 @@ TEST_CASE("storage/simulated_storage: cancel ends pending reads, and the session
 TEST_CASE("storage/simulated_storage: one read can be abandoned") {
   const deadline limit("a read that is abandoned");
   const ps::simulated_storage far(two_files(), {.latency = 1h});
-  static_assert(ps::abandoning_session<far_memory::session> && !ps::abandoning_session<ps::file::session>);
+  static_assert(ps::abandons<far_memory::session>() && !ps::abandons<ps::file::session>());
   many_ranges ranges(3, 10);
   read_outcomes outcomes(3);
   auto session = far.connect();

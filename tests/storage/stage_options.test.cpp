@@ -25,8 +25,11 @@ struct watcher {
 struct other {
   void operator()(int);
 };
-static_assert(ps::stage_watcher<watcher> && ps::stage_watcher<int (*)(ps::stage_progress)>);
-static_assert(!ps::stage_watcher<other> && !ps::stage_watcher<void (*)(ps::stage_progress&)>);
+template <class Watcher>
+constexpr bool watches =
+    requires(Watcher watch) { ps::stage_to(ps::memory_files(), "folder", ps::stage_options{}, watch); };
+static_assert(watches<watcher> && watches<int (*)(ps::stage_progress)>);
+static_assert(!watches<other> && !watches<void (*)(ps::stage_progress&)>);
 
 TEST_CASE("storage/stage_options: so many requests are in flight, of one object or of several") {
   const penstock_test::deadline guard("stage_to, requests in flight");

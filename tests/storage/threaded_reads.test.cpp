@@ -22,7 +22,7 @@ namespace {
 
 /// A session whose reads wait for a gate.
 struct gated_session : ps::memory_files::session {
-  static constexpr bool views = false;
+  static constexpr ps::session_traits traits = {};  // shows nothing in place
   std::atomic<bool>* open;
   gated_session(ps::memory_files::session files, std::atomic<bool>& gate)
       : ps::memory_files::session(std::move(files)), open(&gate) {}

@@ -38,8 +38,8 @@ using penstock_test::read_outcomes;
 using far_memory = ps::simulated_storage<ps::memory_files>;
 using gentle_far = ps::throttled<far_memory>;
 static_assert(ps::storage<gentle_far> && ps::background_session<gentle_far::session>);
-static_assert(ps::latent_session<gentle_far::session> && ps::reports<gentle_far::session>);
-static_assert(ps::local_storage<ps::throttled<ps::file>>);
+static_assert(ps::traits_of<gentle_far::session>().latency);
+static_assert(ps::is_local<ps::throttled<ps::file>>());
 static_assert(ps::mapped_session<ps::throttled<ps::file>::session>);
 static_assert(!ps::background_session<ps::throttled<ps::file>::session>);
 
@@ -317,7 +317,6 @@ namespace {
 struct busy_storage {
   std::vector<std::string> list{"x"};
   struct session {
-    static constexpr bool views = false;
     mutable std::atomic<int> reads{0};
 
     [[nodiscard]] std::uint64_t size(ps::object_id) const { return 8; }
@@ -326,7 +325,7 @@ struct busy_storage {
       if (reads++ % 2 == 0) std::rethrow_exception(slow_down(1));
     }
     void will_need(ps::object_id, std::uint64_t, std::uint64_t) const {}
-    void cancel_waits() const noexcept {}
+    void cancel() const noexcept {}
   };
   [[nodiscard]] std::span<const std::string> names() const { return list; }
   [[nodiscard]] session connect() const { return {}; }

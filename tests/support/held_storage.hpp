@@ -121,7 +121,6 @@ struct basic_held_storage {
 
   class session {
    public:
-    static constexpr bool views = false;
     explicit session(const basic_held_storage& of) : files_(of.files.connect()), reads_(of.reads) {}
     session(session&&) = default;
     ~session() {

@@ -47,7 +47,7 @@ struct noting_storage {
   std::shared_ptr<storage_notes> notes = std::make_shared<storage_notes>();
 
   struct session : penstock::memory_files::session {
-    static constexpr bool views = false;
+    static constexpr penstock::session_traits traits = {};  // shows nothing in place
     std::shared_ptr<storage_notes> notes;
 
     session(penstock::memory_files::session good, std::shared_ptr<storage_notes> kept)

@@ -29,7 +29,7 @@ inline std::string letters(std::size_t n) {
 
 /// A session with latency, whose reads wait until they are let through.
 struct slow_session {
-  static constexpr bool views = false, has_latency = true;
+  static constexpr penstock::session_traits traits = {.latency = true};
   std::string text;
   std::size_t allows = 0;
   penstock::storage_counters counted{};
@@ -80,7 +80,7 @@ struct slow_session {
     return all;
   }
 };
-static_assert(penstock::background_session<slow_session> && penstock::latent_session<slow_session>);
+static_assert(penstock::background_session<slow_session> && penstock::traits_of<slow_session>().latency);
 
 /// A fetcher over such a session.
 struct slow_fetching {

@@ -68,7 +68,6 @@ struct staged_store {
   }
 
   struct session {
-    static constexpr bool views = false;
     const staged_store* store;
     [[nodiscard]] std::uint64_t size(penstock::object_id id) const { return store->sizes[id]; }
     [[nodiscard]] penstock::object_version version(penstock::object_id id) const {

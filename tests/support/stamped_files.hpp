@@ -16,7 +16,7 @@ struct stamped_files {
   std::uint64_t stamp = 7;
 
   struct session : penstock::memory_files::session {
-    static constexpr bool views = false;
+    static constexpr penstock::session_traits traits = {};  // shows nothing in place
     std::uint64_t stamp;
     session(const penstock::memory_files& of, std::uint64_t given)
         : penstock::memory_files::session(of.connect()), stamp(given) {}

@@ -75,7 +75,7 @@ class stored {
     bool local() const override { return penstock::is_local(where); }
     std::unique_ptr<any_session> connect() const override { return std::make_unique<session_of<S>>(where); }
     stored sidecars(penstock::sidecar which) const override {
-      if constexpr (penstock::sidecar_storage<S>) {
+      if constexpr (penstock::has_sidecars<S>()) {
         return stored(where.sidecars(which));
       } else {
         std::vector<std::string> paths;
@@ -89,8 +89,7 @@ class stored {
  public:
   class session {
    public:
-    static constexpr bool views = false;
-    static constexpr bool has_latency = true;
+    static constexpr penstock::session_traits traits = {.latency = true};
     explicit session(std::unique_ptr<any_session> made) : made_(std::move(made)) {}
     [[nodiscard]] std::uint64_t size(penstock::object_id id) const { return made_->view().size(id); }
     [[nodiscard]] penstock::object_version version(penstock::object_id id) const {
@@ -123,7 +122,7 @@ class stored {
  private:
   std::shared_ptr<const any_storage> where_;
 };
-static_assert(penstock::sidecar_storage<stored> && penstock::background_session<stored::session>);
+static_assert(penstock::has_sidecars<stored>() && penstock::background_session<stored::session>);
 
 /// A server of objects that a test has for itself, so that it may be killed.
 class store_server {

@@ -116,7 +116,7 @@ namespace detail {
 struct hint_sink {
   template <class Session>
   void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) const {
-    session.will_need(object, offset, size);
+    penstock::will_need(session, object, offset, size);
   }
 };
 }  // namespace detail

@@ -259,7 +259,7 @@ struct lines_format {
   static constexpr std::string_view name = "lines";
   using sources = std::variant<line_source<mapped_file>>;
   template <storage Storage>
-    requires viewing_session<typename Storage::session>
+    requires(all_mapped<typename Storage::session>())
   using stored_sources = std::variant<line_source<Storage>>;
 
   lines_options options = {};
@@ -269,7 +269,7 @@ struct lines_format {
     return lines(detail::paths_of_lines(there), detail::options_of_lines(there, options));
   }
   template <storage Storage>
-    requires viewing_session<typename Storage::session>
+    requires(all_mapped<typename Storage::session>())
   [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing& there) const {
     return lines(std::move(where), detail::options_of_lines(there, options));
   }

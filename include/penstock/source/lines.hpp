@@ -26,7 +26,7 @@ namespace detail {
 /// What a run keeps for files of lines: nothing.
 template <class Session>
 class open_lines {
-  static_assert(viewing_session<Session>,
+  static_assert(all_mapped<Session>(),
                 "penstock: lines are views of their files, which mapped_file and memory_files give");
 
  public:

@@ -72,7 +72,7 @@ class record_files : public opens_as_plan<
   /// A run's reader: a session, and what the format keeps for a run.
   class reader {
     static constexpr bool loads = requires(const opened& kept) { kept.indexes().are_ready(); };
-    static constexpr bool glances = prefetching_session<session_type> &&
+    static constexpr bool glances = traits_of<session_type>().prefetches &&
                                     requires(const opened& kept, manifest::place at) { kept.glance(at); };
     static constexpr bool enters =
         requires(const opened& kept, session_type& session, typename opened::worker& w) {
@@ -94,7 +94,7 @@ class record_files : public opens_as_plan<
       std::uint64_t samples = 0;  // of its file
       [[no_unique_address]] std::conditional_t<glances, coming_samples, no_samples> coming;
     };
-    static constexpr bool has_latency = latent_session<session_type>;
+    static constexpr bool has_latency = traits_of<session_type>().latency;
 
     reader(shared<const files> known, const projection& used)
         : files_(std::move(known)),

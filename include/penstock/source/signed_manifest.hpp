@@ -22,7 +22,7 @@ namespace penstock::inline v0_1 {
 /// In: a storage of one object, beside which its signature lies; see `require_signature`.
 /// Errors: those of `require_signature` and of `read_manifest` without it. A manifest knows the sizes of its
 /// shards, and the places and keys of their samples, but no hash of their bytes: `checked` compares those.
-template <signed_storage Storage>
+template <storage Storage>
 [[nodiscard]] manifest read_manifest(const Storage& where, const required_signature& rule) {
   const buffer text = detail::signed_bytes_in(where, rule, "a manifest");
   return detail::in_file(where.names()[0], [&] { return manifest_from_string(text_of(text.view())); });

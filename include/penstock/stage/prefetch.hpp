@@ -29,8 +29,9 @@ namespace penstock::inline v0_1 {
 /// ranges longer than 16 MiB several, which are in flight together. Keeps 1.25 times what so many samples
 /// take on average, 8 to 256 MiB, or five of the largest, up to 1 GiB. `prefetch(64_MiB)`, before `batch`,
 /// keeps that many bytes, for as many samples as fit on average. A sample larger than a quarter of the bytes
-/// kept is read by its worker, in its turn. A storage with latency (`latent_session`) fetches 256 samples or
-/// 32 MiB ahead by default, whichever are more samples, but at most 4096; `prefetch(0)` turns that off.
+/// kept is read by its worker, in its turn. A storage with latency (`session_traits::latency`) fetches 256
+/// samples or 32 MiB ahead by default, whichever are more samples, but at most 4096; `prefetch(0)` turns that
+/// off.
 /// As many requests are in flight as the store gets faster by, up to what the storage lets through (`http`:
 /// 64 `connections`). All of these sizes are `request_options`, which you can give as well.
 struct prefetch_stage {

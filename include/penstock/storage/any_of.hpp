@@ -6,6 +6,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/url_scheme.hpp>
+#include <penstock/storage/session_adaptor.hpp>
 #include <penstock/storage/session_report.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/sidecar.hpp>
@@ -27,20 +28,17 @@
 
 namespace penstock::inline v0_1 {
 
-/// A storage that `any_of` can choose: it says which URLs are its own, and is made of one.
-///   schemes      `static constexpr std::string_view schemes[] = {"http", "https"};`, in lower case; "file" is also
-///                for texts that are no URLs
-///   S(text)      from a URL or a pattern of URLs; a `local_storage` gets the path of a file:// URL
-///   S(vector)    optional: from a `std::vector<std::string>` of them, taken literally
-template <class S>
-concept url_storage = storage<S> && requires { std::span<const std::string_view>(S::schemes); } &&
-                      std::constructible_from<S, const std::string&>;
-
 namespace detail {
 
+/// Whether `any_of` can choose a storage: it says which URLs are its own, and is made of one.
+template <class S>
+[[nodiscard]] constexpr bool takes_urls() noexcept {
+  return storage<S> && requires { std::span<const std::string_view>(S::schemes); } &&
+         std::constructible_from<S, const std::string&>;
+}
 template <class S>
 [[nodiscard]] constexpr std::span<const std::string_view> schemes_of() noexcept {
-  if constexpr (url_storage<S>)
+  if constexpr (takes_urls<S>())
     return S::schemes;
   else
     return {};
@@ -68,15 +66,17 @@ template <class... Storages>
 ///     const std::uint64_t four = by_path.connect().size(0);
 ///
 /// A program that takes its URLs from a configuration writes `webdataset(any_of<file, http, s3>(url))`.
-/// In: `url_storage`s, no two with the same scheme. A URL or pattern, whose text before `://` is the scheme;
-/// any other text is a path, for the storage with the scheme "file". A list, whose URLs must have one scheme.
-/// Or one of the storages itself, with options of its own. A path in a file:// URL is taken as it is,
-/// without percent-encoding.
+/// In: storages that say which URLs are theirs, no two with the same scheme, as in
+/// `static constexpr std::string_view schemes[] = {"http", "https"}`, in lower case; "file" is also for texts
+/// that are no URLs. They are made of a URL or a pattern of URLs, those whose names are paths of the path in
+/// a file:// URL, and, if they can, of a `std::vector<std::string>`, taken literally.
+/// And a URL or pattern, whose text before `://` is the scheme; any other text is a path, for the storage
+/// with the scheme "file". Or a list, whose URLs must have one scheme. Or one of the storages itself, with
+/// options of its own. A path in a file:// URL is taken as it is, without percent-encoding.
 /// The names, the bytes, the errors and the guarantees are those of the storage that was chosen. What its
 /// session can do depends on the list: it reads in the background if one of them does (the others do it with
-/// eight threads), has latency if one of them has, and shows in place what the chosen one shows. It is a
-/// `viewing_session` only if all of them are. Bytes that are shown in place count as resident, and get no
-/// hint.
+/// eight threads), has latency if one of them has, and shows in place what the chosen one shows, every object
+/// only if all of them do. Hints for the processor's cache are for lists of storages that all take them.
 /// Errors: errc::argument for a scheme that none of the storages has, with the header and the component to
 /// add, and for URLs of different schemes in one list. No message shows more of a URL than its scheme.
 /// Threads: as for the storages.
@@ -85,7 +85,7 @@ class any_of {
   static_assert(sizeof...(Storages) != 0,
                 "any_of<...> needs the storages to choose from: any_of<file, http>(url)");
   static_assert(
-      (url_storage<Storages> && ...),
+      (detail::takes_urls<Storages>() && ...),
       "each storage of any_of<...> needs static constexpr std::string_view schemes[], which says which "
       "URLs are its own, and a constructor from a URL");
   static_assert(
@@ -113,13 +113,6 @@ class any_of {
 
   template <class S>
   static constexpr bool reads_ahead = background_session<typename S::session>;
-  template <class S>
-  static constexpr bool always_mapped = viewing_session<typename S::session>;
-  template <class S>
-  static constexpr bool sometimes_mapped = always_mapped<S> || mapped_session<typename S::session>;
-  template <class S>
-  static constexpr bool knows_residency = always_mapped<S> || residency_session<typename S::session>;
-
   struct state {
     explicit state(const chosen& given) : where(given) { open<0>(); }
 
@@ -142,145 +135,49 @@ class any_of {
   };
 
  public:
-  static constexpr bool names_are_paths = (local_storage<Storages> && ...);
+  static constexpr bool names_are_paths = (is_local<Storages>() && ...);
 
-  /// What a run reads through; see `storage_session`.
-  class session {
+  /// What a run reads through; see `session_adaptor`.
+  class session : public session_adaptor<session, typename Storages::session...> {
+    using chosen_session = session_adaptor<session, typename Storages::session...>;
+
    public:
-    static constexpr bool views = (always_mapped<Storages> && ...);
-    static constexpr bool has_latency = (latent_session<typename Storages::session> || ...);
-
-    [[nodiscard]] std::uint64_t size(object_id id) const {
-      return call([&](auto& s) -> std::uint64_t { return s.size(id); });
-    }
-    [[nodiscard]] object_version version(object_id id) const {
-      return call([&](auto& s) -> object_version { return s.version(id); });
-    }
-    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
-      call([&](auto& s) { s.read(id, offset, into); });
-    }
-    void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
-      call([&](auto& s) { s.will_need(id, offset, size); });
-    }
-    void confirm(object_id id) const {
-      call([&](auto& s) { penstock::confirm(s, id); });
-    }
-    /// Empty if the chosen one does not plan.
-    [[nodiscard]] access_plan_sink access_plan() const
-      requires((planning_session<typename Storages::session> || ...))
-    {
-      return call([&]([[maybe_unused]] auto& s) -> access_plan_sink {
-        if constexpr (planning_session<std::remove_reference_t<decltype(s)>>) return s.access_plan();
-        return {};
-      });
-    }
-    void plan_read([[maybe_unused]] object_id id, [[maybe_unused]] std::uint64_t offset,
-                   [[maybe_unused]] std::uint64_t size, [[maybe_unused]] std::uint64_t row) const
-      requires((planning_session<typename Storages::session> || ...))
-    {
-      call([&]([[maybe_unused]] auto& s) {
-        if constexpr (planning_session<std::remove_reference_t<decltype(s)>>)
-          s.plan_read(id, offset, size, row);
-      });
-    }
-
-    [[nodiscard]] bool tagged(object_id id) const {
-      return call([&](auto& s) -> bool { return penstock::is_tagged(s, id); });
-    }
-    /// False if the chosen one does not expect.
-    [[nodiscard]] bool expect(object_id id, object_version what) const
-      requires((expecting_session<typename Storages::session> || ...))
-    {
-      return call([&]([[maybe_unused]] auto& s) -> bool {
-        if constexpr (expecting_session<std::remove_reference_t<decltype(s)>>) return s.expect(id, what);
-        return false;
-      });
-    }
-
-    void read_many(std::span<const read_request> requests, read_listener listener) const
+    void read_many(std::span<const read_request> requests, read_listener listener) const noexcept
       requires((reads_ahead<Storages> || ...))
     {
-      call([&]([[maybe_unused]] auto& s) {
-        if constexpr (background_session<std::remove_reference_t<decltype(s)>>)
-          s.read_many(requests, listener);
-        else
-          state_->threads->read_many(requests, listener);
-      });
+      if (state_->threads)
+        state_->threads->read_many(requests, listener);
+      else
+        chosen_session::read_many(requests, listener);
     }
-    void cancel() const noexcept
-      requires((reads_ahead<Storages> || ...))
-    {
-      call([&]([[maybe_unused]] auto& s) {
-        if constexpr (background_session<std::remove_reference_t<decltype(s)>>)
-          s.cancel();
-        else
-          state_->threads->cancel();
-      });
+    void cancel() const noexcept {
+      if (state_->threads) state_->threads->cancel();
+      chosen_session::cancel();
     }
-
-    void end_reads() const noexcept
-      requires((reads_ahead<Storages> || ...))
-    {
-      call([&]([[maybe_unused]] auto& s) {
-        if constexpr (background_session<std::remove_reference_t<decltype(s)>>)
-          penstock::end_reads(s);
-        else
-          state_->threads->cancel();
-      });
+    void end_reads() const noexcept {
+      if (state_->threads) state_->threads->cancel();
+      chosen_session::end_reads();
     }
 
     /// That of the chosen one.
     [[nodiscard]] session_report report() const {
-      session_report all = call([&](auto& s) -> session_report { return report_of(s); });
+      session_report all = chosen_session::report();
       all.names =
           with<0>(std::as_const(state_->where),
                   [](const auto& storage) -> std::span<const std::string> { return storage.names(); });
       return all;
     }
-
     [[nodiscard]] session_report limits() const {
-      return call([&](auto& s) -> session_report { return limits_of(s); });
-    }
-
-    /// Whether an object is shown in place now; once true, it stays true.
-    [[nodiscard]] bool mapped(object_id id) const
-      requires(!views && (sometimes_mapped<Storages> || ...))
-    {
-      return call([&]([[maybe_unused]] auto& s) -> bool {
-        using type = std::remove_reference_t<decltype(s)>;
-        if constexpr (mapped_session<type>) return s.mapped(id);
-        return viewing_session<type>;
-      });
-    }
-    /// A range in place, of an object that is shown.
-    [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const
-      requires((sometimes_mapped<Storages> || ...))
-    {
-      return call([&]([[maybe_unused]] auto& s) -> bytes_view {
-        using type = std::remove_reference_t<decltype(s)>;
-        if constexpr (viewing_session<type> || mapped_session<type>)
-          return s.view(id, offset, size);
-        else
-          throw error(errc::argument, {"object ", id, " is not shown in place; read it"});
-      });
-    }
-    /// Whether the bytes are in memory, so that fetching them ahead would only make another copy.
-    [[nodiscard]] bool resident(object_id id) const
-      requires(!views && (knows_residency<Storages> || ...))
-    {
-      return call([&]([[maybe_unused]] auto& s) -> bool {
-        using type = std::remove_reference_t<decltype(s)>;
-        if constexpr (residency_session<type>) return s.resident(id);
-        return viewing_session<type>;
-      });
+      return inside([](auto& s) { return limits_of(s); });
     }
 
    private:
     friend any_of;
+    friend chosen_session;
     explicit session(const chosen& where) : state_(std::make_unique<state>(where)) {}
 
     template <class F>
-    decltype(auto) call(F&& f) const {
+    decltype(auto) inside(F&& f) const {
       return with<1>(state_->session, [&](auto& one) -> decltype(auto) { return f(one.session); });
     }
 
@@ -300,12 +197,12 @@ class any_of {
     return with<0>(storage_, [](const auto& s) -> std::span<const std::string> { return s.names(); });
   }
   [[nodiscard]] session connect() const { return session(storage_); }
-  /// See `sidecar_storage`. Local files have none: what belongs to them is found by their paths.
+  /// See `has_sidecars`. Local files have none: what belongs to them is found by their paths.
   [[nodiscard]] any_of sidecars(sidecar which) const
-    requires((sidecar_storage<Storages> || local_storage<Storages>) && ...)
+    requires((has_sidecars<Storages>() || is_local<Storages>()) && ...)
   {
     return with<0>(storage_, [&](const auto& s) -> any_of {
-      if constexpr (sidecar_storage<std::remove_cvref_t<decltype(s)>>)
+      if constexpr (has_sidecars<std::remove_cvref_t<decltype(s)>>())
         return any_of(s.sidecars(which));
       else
         throw error(errc::argument, "the files beside local files are found by their paths");
@@ -348,7 +245,7 @@ class any_of {
   }
   template <class S>
   [[nodiscard]] static std::string argument(std::string_view url) {
-    return local_storage<S> ? detail::path_of(url) : detail::with_lower_scheme(url);
+    return is_local<S>() ? detail::path_of(url) : detail::with_lower_scheme(url);
   }
   template <std::size_t I>
   [[nodiscard]] static chosen of_url(std::string_view url, const std::string& scheme) {

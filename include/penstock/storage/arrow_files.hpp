@@ -60,11 +60,10 @@ struct arrow_files_options {
 /// Cost: one virtual call per read; no copy.
 class arrow_files {
  public:
-  /// What a run reads through; see `background_session` and `latent_session`.
+  /// What a run reads through; see `background_session`.
   class session {
    public:
-    static constexpr bool views = false;
-    static constexpr bool has_latency = true;
+    static constexpr session_traits traits = {.latency = true};
 
     [[nodiscard]] std::uint64_t size(object_id id) const { return version(id).size; }
     /// Size, and time of change in nanoseconds, 0 where the file system knows none.
@@ -77,7 +76,6 @@ class arrow_files {
     }
     /// Reads in progress run to their ends.
     void cancel() const noexcept { state_->threads.cancel(); }
-    void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
     /// Reads, and their bytes.
     [[nodiscard]] session_report report() const noexcept {
       return {.counters = state_->files.counters(), .counted = true};
@@ -113,12 +111,8 @@ class arrow_files {
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return *names_; }
   [[nodiscard]] session connect() const { return {names_, file_system_, options_}; }
-  /// See `sidecar_storage`.
-  [[nodiscard]] arrow_files sidecars(sidecar which) const {
-    std::vector<std::string> sidecar_names;
-    for (const std::string& one : *names_) sidecar_names.push_back(which.of(one));
-    return with_names(std::move(sidecar_names));
-  }
+  /// See `has_sidecars`.
+  [[nodiscard]] arrow_files sidecars(sidecar which) const { return with_names(which.of_each(*names_)); }
   /// See `renaming_storage`.
   [[nodiscard]] arrow_files with_names(std::vector<std::string> names) const {
     return arrow_files(file_system_, std::move(names), options_);
@@ -167,8 +161,7 @@ class arrow_files {
   arrow_files_options options_;
 };
 
-static_assert(sidecar_storage<arrow_files> && background_session<arrow_files::session> &&
-                  latent_session<arrow_files::session> && reports<arrow_files::session>,
+static_assert(has_sidecars<arrow_files>() && background_session<arrow_files::session>,
               "arrow_files is a storage that reads in the background");
 
 }  // namespace penstock::inline v0_1

@@ -105,13 +105,12 @@ class cached {
   };
 
  public:
-  static constexpr bool names_are_paths = local_storage<Far>;
+  static constexpr bool names_are_paths = is_local<Far>();
 
-  /// What a run reads through; see `background_session` and `latent_session`.
+  /// What a run reads through; see `background_session`.
   class session {
    public:
-    static constexpr bool views = false;
-    static constexpr bool has_latency = true;
+    static constexpr session_traits traits = {.latency = true};
 
     [[nodiscard]] std::uint64_t size(object_id id) const { return state_->session.size(id); }
     [[nodiscard]] object_version version(object_id id) const { return state_->session.version(id); }
@@ -119,7 +118,6 @@ class cached {
       state_->session.read(id, offset, into);
     }
     [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(state_->session.far(), id); }
-    void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
     void confirm(object_id id) const { state_->session.confirm(id); }
     [[nodiscard]] access_plan_sink access_plan() const noexcept { return state_->session.access_plan(); }
     void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const {
@@ -132,7 +130,7 @@ class cached {
     }
     void cancel() const noexcept {
       state_->cancel();
-      if constexpr (background_session<typename Far::session>) state_->session.far().cancel();
+      cancel_reads(state_->session.far());
     }
     void end_reads() const noexcept { state_->end(); }
     /// What the cache did, and what the other storage did.
@@ -164,9 +162,9 @@ class cached {
   /// Whether the names are paths in the local file system.
   [[nodiscard]] bool local() const { return is_local(far_); }
   [[nodiscard]] session connect() const { return session(far_, near_); }
-  /// See `sidecar_storage`.
+  /// See `has_sidecars`.
   [[nodiscard]] cached sidecars(sidecar which) const
-    requires sidecar_storage<Far>
+    requires(has_sidecars<Far>())
   {
     return cached(far_.sidecars(which), near_);
   }

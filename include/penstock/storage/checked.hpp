@@ -70,16 +70,14 @@ class checked {
 
   [[nodiscard]] std::span<const std::string> names() const { return far_.names(); }
   [[nodiscard]] session connect() const { return session(far_, check_, options_.max_checks_in_flight); }
-  /// See `sidecar_storage`.
+  /// See `has_sidecars`.
   [[nodiscard]] checked sidecars(sidecar which) const
-    requires(sidecar_storage<Far> || renaming_storage<Far>)
+    requires(has_sidecars<Far>() || renaming_storage<Far>)
   {
-    if constexpr (sidecar_storage<Far>) {
+    if constexpr (has_sidecars<Far>()) {
       return checked(far_.sidecars(which), check_.list(), options_);
     } else {
-      std::vector<std::string> sidecar_names;
-      for (const std::string& name : names()) sidecar_names.push_back(which.of(name));
-      return with_names(std::move(sidecar_names));
+      return with_names(which.of_each(names()));
     }
   }
   /// See `renaming_storage`.

@@ -48,21 +48,60 @@ struct read_listener {
   void (*done)(void* self, std::uint64_t tag, std::exception_ptr error) noexcept = nullptr;
 };
 
+/// How many of its objects a session shows in place; see `mapped_session`.
+enum class mapped_objects : std::uint8_t { none, some, all };
+
+/// What is a fact of a session's type. A session for which the defaults do not hold declares it:
+///
+///     struct distant_session {
+///       static constexpr session_traits traits = {.latency = true};
+///     };
+struct session_traits {
+  bool latency = false;  ///< its reads are so slow that starting them early pays
+  mapped_objects mapped = mapped_objects::none;
+  /// Whether `prefetch(id, offset, size)`, which is noexcept, fetches a range that will be read soon into the
+  /// processor's cache; it does nothing for what is not in memory.
+  bool prefetches = false;
+};
+
+/// The facts of a session's type.
+template <class S>
+[[nodiscard]] constexpr session_traits traits_of() noexcept {
+  if constexpr (requires {
+                  { S::traits } -> std::convertible_to<session_traits>;
+                })
+    return S::traits;
+  else
+    return {};
+}
+
 /// What a run reads through. Any number of threads may call all members at once.
 ///   size(id)                        bytes in the object; errc::io names the object when it cannot be opened
 ///   version(id)                     its size and stamp
 ///   read(id, offset, into)          blocks until all of `into` is filled, or throws; a range beyond the end is errc::format
 ///                                   that names object and offset
-///   will_need(id, offset, size)     a hint: these bytes will be read soon; never throws, may do nothing
-///   confirm(id)                     only if views may turn out to be invalid; see `confirm`
-///   views                           whether `view(id, offset, size)` returns bytes that live as long as the session
+///   traits                          `static constexpr session_traits`, unless the defaults hold
+/// A session may have more. Nobody calls these members but the functions in brackets, which do without them:
+///   will_need(id, offset, size)     a hint: these bytes will be read soon; never throws [`will_need`]
+///   confirm(id)                     throws if bytes shown in place may not have been the object's [`confirm`]
+///   resident(id)                    whether an object's bytes are in memory, or seem to be, so that fetching them ahead
+///                                   would only make another copy; checks now and then, and otherwise costs almost
+///                                   nothing [`is_resident`]
+///   tagged(id)                      whether objects with equal versions have equal bytes, as with the ETags of object
+///                                   stores. A size and a time are no such tag: a file may be replaced by another one that
+///                                   has both. After `version` or `expect`; sends nothing [`is_tagged`]
+///   expect(id, version)             true: from now on its reads fail if the object has another version. False: it
+///                                   cannot tell by that, or knows the object with another one; ask `version`. Sends
+///                                   nothing [`expect_version`]
+///   cancel()                        ends the reads in progress and what they wait for, as soon as possible, with
+///                                   errc::stopped; noexcept. The session stays usable [`cancel_reads`]
+///   end_reads()                     as `cancel`, and reads that begin later do not wait; noexcept [`end_reads`]
+///   report(), limits()              what it shows of itself, a `session_report` [`report_of`, `limits_of`]
 template <class S>
 concept storage_session = requires(S& s, object_id id, std::uint64_t n, mutable_bytes into) {
   { s.size(id) } -> std::same_as<std::uint64_t>;
   { s.version(id) } -> std::same_as<object_version>;
   s.read(id, n, into);
-  s.will_need(id, n, n);
-  { S::views } -> std::convertible_to<bool>;
 };
 
 /// A session that can read many ranges at once while the calling threads do other work.
@@ -70,9 +109,10 @@ concept storage_session = requires(S& s, object_id id, std::uint64_t n, mutable_
 ///                                   throw: the listener gets what `read` would have thrown, also for a request that
 ///                                   could not start. The span need not outlive the call. Called by one thread at a
 ///                                   time, while others call the other members
-///   cancel()                        ends the reads in progress as soon as possible; those that did not happen are
-///                                   reported as errc::stopped. The session stays usable. Destroying it cancels too,
-///                                   and waits until the last read has been reported
+///   cancel()                        reads that did not happen are reported as errc::stopped. Destroying the session
+///                                   cancels too, and waits until the last read has been reported
+///   abandon(tag)                    optional, noexcept: ends the reads with that tag as `cancel` ends all of them; does
+///                                   nothing if there are none. Any thread. See `abandons`
 template <class S>
 concept background_session =
     storage_session<S> && requires(S& s, std::span<const read_request> requests, read_listener listener) {
@@ -80,36 +120,29 @@ concept background_session =
       { s.cancel() } noexcept;
     };
 
-/// A background session that can end one of its reads.
-///   abandon(tag)                    ends the reads with that tag as `cancel` ends all of them; does nothing if there are
-///                                   none. Any thread
+/// Whether a session can end one of its reads in the background. Where it cannot, the read runs to its end.
 template <class S>
-concept abandoning_session = background_session<S> && requires(S& s, std::uint64_t tag) {
-  { s.abandon(tag) } noexcept;
-};
-
-/// Cancels the reads of a session that will not be used again. `session.end_reads()`, if there is one, also
-/// keeps reads that begin later from waiting.
-template <storage_session S>
-void end_reads(S& session) noexcept {
-  if constexpr (requires { session.end_reads(); })
-    session.end_reads();
-  else if constexpr (background_session<S>)
-    session.cancel();
+[[nodiscard]] constexpr bool abandons() noexcept {
+  return background_session<S> && requires(S& s, std::uint64_t tag) { s.abandon(tag); };
 }
 
-/// A session whose reads are so slow that starting them early pays; it declares
-/// `static constexpr bool has_latency = true`.
+/// A session that shows objects in place: memory, mapped files, and `file`, which decides while it is in use.
+///   view(id, offset, size)          bytes that live as long as the session
+///   mapped(id)                      if its traits say `mapped_objects::some`: whether `view` may be called for this
+///                                   object; once true it stays so. See `is_mapped`
+///   confirm(id)                     if views may turn out to be invalid; see `confirm`
+///   read(id, offset, into, copy)    optional: as `read`, where bytes in place are copied by `copy(into, from)`
 template <class S>
-concept latent_session = storage_session<S> && requires { requires bool(S::has_latency); };
+concept mapped_session = storage_session<S> && traits_of<S>().mapped != mapped_objects::none &&
+                         requires(S& s, object_id id, std::uint64_t n) {
+                           { s.view(id, n, n) } -> std::same_as<bytes_view>;
+                         };
 
-/// A session that knows when an object's bytes are already in memory, so that fetching them ahead would only
-/// make another copy: `file`.
-///   resident(id)                    whether they are, or seem to be; checks now and then, and otherwise costs almost nothing
+/// Whether a session shows every object in place, always.
 template <class S>
-concept residency_session = storage_session<S> && requires(S& s, object_id id) {
-  { s.resident(id) } -> std::same_as<bool>;
-};
+[[nodiscard]] constexpr bool all_mapped() noexcept {
+  return traits_of<S>().mapped == mapped_objects::all;
+}
 
 /// How a session is told what a run will read, far ahead. The run's rows are numbered on through its epochs.
 /// Called by one thread at a time, while others read.
@@ -134,37 +167,14 @@ concept planning_session = storage_session<S> && requires(S& s, object_id id, st
   s.plan_read(id, n, n, n);
 };
 
-/// Receives the ranges of samples, and wants nothing to be read for that: a reader that must read an index
-/// first calls `unknown()` instead.
-template <class Sink>
-concept unknown_range_sink = requires(Sink& sink) { sink.unknown(); };
-
-/// A session that can show bytes in place: mapped files, memory.
-template <class S>
-concept viewing_session = storage_session<S> && S::views && requires(S& s, object_id id, std::uint64_t n) {
-  { s.view(id, n, n) } -> std::same_as<bytes_view>;
-};
-
-/// A session that can show some of its objects in place, decided while it is in use: `file`.
-///   mapped(id)                      whether `view(id, offset, size)` may be called; once true it stays so
-///   view(id, offset, size)          bytes that live as long as the session
-///   confirm(id)                     when they have been used; see `confirm`
-///   read(id, offset, into, copy)    optional: as `read`, where bytes in place are copied by `copy(into, from)`
-template <class S>
-concept mapped_session =
-    storage_session<S> && !S::views && requires(const S& s, object_id id, std::uint64_t n) {
-      { s.mapped(id) } -> std::same_as<bool>;
-      { s.view(id, n, n) } -> std::same_as<bytes_view>;
-      s.confirm(id);
-    };
-
-/// A session that can prefetch bytes into the processor's cache: `mapped_file`, `file`, and storages around
-/// them.
-///   prefetch(id, offset, size)      a range that will be read soon; does nothing for what is not in memory
-template <class S>
-concept prefetching_session = storage_session<S> && requires(const S& s, object_id id, std::uint64_t n) {
-  { s.prefetch(id, n, n) } noexcept;
-};
+/// Whether `view` may be called for an object; once true it stays so.
+template <storage_session S>
+[[nodiscard]] bool is_mapped([[maybe_unused]] S& session, [[maybe_unused]] object_id id) {
+  if constexpr (traits_of<S>().mapped == mapped_objects::some)
+    return session.mapped(id);
+  else
+    return all_mapped<S>();
+}
 
 /// For a session whose views may turn out to be invalid, such as `mapped_file` with `guarded`: throws if an
 /// object's views were. Does nothing for other sessions. Sources call it after using views of a sample, even
@@ -174,50 +184,71 @@ void confirm(const S& session, object_id id) {
   if constexpr (requires { session.confirm(id); }) session.confirm(id);
 }
 
-/// A session that can check by the answers to its reads that an object is a certain one, so that nobody need
-/// ask for its version first.
-///   expect(id, version)             true: from now on its reads fail if the object has another version. False: it
-///                                   cannot tell by that, or knows the object with another one; ask `version`. Sends
-///                                   nothing; any thread
-template <class S>
-concept expecting_session = storage_session<S> && requires(S& s, object_id id, object_version what) {
-  { s.expect(id, what) } -> std::same_as<bool>;
-};
-
-/// A session that knows which versions are tags of an object's bytes.
-///   tagged(id)                      whether objects with equal versions have equal bytes, as with the ETags of object
-///                                   stores. A size and a time are no such tag: a file may be replaced by another one that
-///                                   has both. After `version` or `expect`; sends nothing; any thread
-template <class S>
-concept tagging_session = storage_session<S> && requires(const S& s, object_id id) {
-  { s.tagged(id) } -> std::same_as<bool>;
-};
-
-/// Whether an object's version is a tag of its bytes; see `tagging_session`.
+/// Tells a session that bytes will be read soon.
 template <storage_session S>
-[[nodiscard]] bool is_tagged([[maybe_unused]] const S& session, [[maybe_unused]] object_id id) {
-  if constexpr (tagging_session<S>)
+void will_need(S& session, object_id id, std::uint64_t offset, std::uint64_t size) {
+  if constexpr (requires { session.will_need(id, offset, size); }) session.will_need(id, offset, size);
+}
+
+/// Whether an object's bytes are in memory, so that fetching them ahead would only make another copy.
+template <storage_session S>
+[[nodiscard]] bool is_resident(S& session, object_id id) {
+  if constexpr (requires { session.resident(id); })
+    return session.resident(id);
+  else
+    return all_mapped<S>();
+}
+
+/// Whether an object's version is a tag of its bytes: if it is equal, so are they.
+template <storage_session S>
+[[nodiscard]] bool is_tagged(const S& session, object_id id) {
+  if constexpr (requires { session.tagged(id); })
     return session.tagged(id);
   else
     return false;
 }
 
-/// Whether an object has this version. An `expecting_session` need not be asked: if it is another object,
+/// Whether a session checks by the answers to its reads that an object has this version, so that nobody need
+/// ask for it first.
+template <storage_session S>
+[[nodiscard]] bool expect_version(S& session, object_id id, object_version what) {
+  if constexpr (requires { session.expect(id, what); })
+    return session.expect(id, what);
+  else
+    return false;
+}
+
+/// Whether an object has this version. A session that expects it need not be asked: if it is another object,
 /// its reads will fail.
 template <storage_session S>
 [[nodiscard]] bool has_version(S& session, object_id id, object_version what) {
-  if constexpr (expecting_session<S>)
-    if (session.expect(id, what)) return true;
-  return session.version(id) == what;
+  return expect_version(session, id, what) || session.version(id) == what;
+}
+
+/// Ends the reads in progress, and their waits.
+template <storage_session S>
+void cancel_reads(S& session) noexcept {
+  if constexpr (requires { session.cancel(); }) session.cancel();
+}
+
+/// Cancels the reads of a session that will not be used again. `session.end_reads()`, if there is one, also
+/// keeps reads that begin later from waiting.
+template <storage_session S>
+void end_reads(S& session) noexcept {
+  if constexpr (requires { session.end_reads(); })
+    session.end_reads();
+  else
+    cancel_reads(session);
 }
 
 /// A named place that holds objects, as part of a plan: cheap to copy, with nothing open.
-///   names()      the objects, in order; brace patterns are expanded
-///   connect()    a session for them
+///   names()            the objects, in order; brace patterns are expanded
+///   connect()          a session for them, of the type `session`
+///   names_are_paths    optional: true if names are paths in the local file system, so that files that belong to an
+///                      object may be kept beside it; see `is_local`
+///   with_names(names), sidecars(which), schemes    optional; see `renaming_storage`, `has_sidecars` and `any_of`
 template <class S>
-concept storage = std::copy_constructible<S> && requires(const S& s) {
-  typename S::session;
-  requires storage_session<typename S::session>;
+concept storage = std::copy_constructible<S> && storage_session<typename S::session> && requires(const S& s) {
   { s.names() } -> std::convertible_to<std::span<const std::string>>;
   { s.connect() } -> std::same_as<typename S::session>;
 };
@@ -230,11 +261,6 @@ template <class S>
 concept renaming_storage = storage<S> && requires(const S& s, std::vector<std::string> names) {
   { s.with_names(std::move(names)) } -> std::same_as<S>;
 };
-
-/// A storage whose names are paths in the local file system: files that belong to an object may be kept
-/// beside it.
-template <class S>
-concept local_storage = storage<S> && requires { requires bool(S::names_are_paths); };
 
 /// Writes objects into a store, one after another, such as `s3_writer`.
 ///   open(name)      begins an object; one that is unfinished is given up
@@ -249,8 +275,13 @@ concept object_writer = std::movable<W> && requires(W& w, std::string_view name,
   { w.abort() } noexcept;
 };
 
-/// Whether the names of a storage are paths: it is a `local_storage`, or a storage that is chosen at run time
-/// says so with `local()`.
+/// Whether the names of all storages of a type are paths: it says so with `names_are_paths`.
+template <storage S>
+[[nodiscard]] constexpr bool is_local() noexcept {
+  return requires { requires bool(S::names_are_paths); };
+}
+
+/// Whether the names of a storage are paths. One that is chosen at run time says so with `local()`.
 template <storage S>
 [[nodiscard]] bool is_local(const S& where) {
   if constexpr (requires {
@@ -258,7 +289,7 @@ template <storage S>
                 })
     return where.local();
   else
-    return local_storage<S>;
+    return is_local<S>();
 }
 
 }  // namespace penstock::inline v0_1

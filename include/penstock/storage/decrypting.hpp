@@ -32,7 +32,7 @@ struct decrypting_options {
 };
 
 /// See `decrypting`.
-template <segment_cipher Cipher, storage Storage, key_provider Keys>
+template <class Cipher, storage Storage, key_provider Keys>
 class decrypting_storage {
  public:
   /// Not even if those inside are paths: then nothing is kept beside the files in plaintext.
@@ -50,16 +50,14 @@ class decrypting_storage {
 
   [[nodiscard]] std::span<const std::string> names() const { return inner_.names(); }
   [[nodiscard]] session connect() const { return session(inner_, keys_, rules_); }
-  /// See `sidecar_storage`: sidecars are encrypted as well.
+  /// See `has_sidecars`: sidecars are encrypted as well.
   [[nodiscard]] decrypting_storage sidecars(sidecar which) const
-    requires(sidecar_storage<Storage> || renaming_storage<Storage>)
+    requires(has_sidecars<Storage>() || renaming_storage<Storage>)
   {
-    if constexpr (sidecar_storage<Storage>) {
+    if constexpr (has_sidecars<Storage>()) {
       return decrypting_storage(*this, inner_.sidecars(which));
     } else {
-      std::vector<std::string> sidecar_names;
-      for (const std::string& name : names()) sidecar_names.push_back(which.of(name));
-      return with_names(std::move(sidecar_names));
+      return with_names(which.of_each(names()));
     }
   }
   /// See `renaming_storage`.
@@ -108,12 +106,12 @@ class decrypting_storage {
 /// A read in flight has a buffer: of its part of the object, and at most 8 MiB, or 256 KiB if the storage is
 /// near. No allocation in the steady state.
 /// Source: Google Tink, "AES-GCM-HKDF Streaming AEAD".
-template <segment_cipher Cipher = aes_256_gcm, storage Storage, key_provider Keys>
+template <class Cipher = aes_256_gcm, storage Storage, key_provider Keys>
 [[nodiscard]] decrypting_storage<Cipher, Storage, Keys> decrypting(Storage where, Keys keys,
                                                                    decrypting_options options = {}) {
   return {std::move(where), std::move(keys), std::move(options)};
 }
-template <segment_cipher Cipher = aes_256_gcm, storage Storage>
+template <class Cipher = aes_256_gcm, storage Storage>
 [[nodiscard]] decrypting_storage<Cipher, Storage, one_key> decrypting(Storage where,
                                                                       const encryption_key& key,
                                                                       decrypting_options options = {}) {

@@ -160,7 +160,7 @@ class segment_writing {
 }  // namespace detail
 
 /// See `encrypting`.
-template <segment_cipher Cipher, object_writer Writer, key_provider Keys>
+template <class Cipher, object_writer Writer, key_provider Keys>
 class encrypting_writer {
  public:
   encrypting_writer(Writer to, Keys keys, encrypting_options options = {})
@@ -204,12 +204,12 @@ class encrypting_writer {
 /// Cost: a pass of AES-GCM, and a copy of what is written in parts of less than a segment; 40 bytes for each
 /// object and 16 for each segment.
 /// Source: Google Tink, "AES-GCM-HKDF Streaming AEAD".
-template <segment_cipher Cipher = aes_256_gcm, object_writer Writer, key_provider Keys>
+template <class Cipher = aes_256_gcm, object_writer Writer, key_provider Keys>
 [[nodiscard]] encrypting_writer<Cipher, Writer, Keys> encrypting(Writer to, Keys keys,
                                                                  encrypting_options options = {}) {
   return {std::move(to), std::move(keys), std::move(options)};
 }
-template <segment_cipher Cipher = aes_256_gcm, object_writer Writer>
+template <class Cipher = aes_256_gcm, object_writer Writer>
 [[nodiscard]] encrypting_writer<Cipher, Writer, one_key> encrypting(Writer to, const encryption_key& key,
                                                                     encrypting_options options = {}) {
   return {std::move(to), one_key(key), std::move(options)};

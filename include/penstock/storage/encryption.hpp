@@ -60,16 +60,10 @@ class one_key {
   encryption_key key_;
 };
 
-/// AES with a key of 256 bits in Galois/counter mode, as a policy of `decrypting` and `encrypting`.
+/// AES with a key of 256 bits in Galois/counter mode, as the cipher of `decrypting` and `encrypting`: an
+/// authenticated one with keys of 32 bytes, nonces of 12 and tags of 16, of which OpenSSL knows the `name`.
 struct aes_256_gcm {
   static constexpr const char* name = "AES-256-GCM";  ///< what OpenSSL calls it
-};
-
-/// The cipher of `decrypting` and `encrypting`: an authenticated one with keys of 32 bytes, nonces of 12 and
-/// tags of 16.
-template <class C>
-concept segment_cipher = requires {
-  { C::name } -> std::convertible_to<const char*>;
 };
 
 }  // namespace penstock::inline v0_1

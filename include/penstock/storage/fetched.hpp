@@ -73,7 +73,8 @@ struct fetch_link {
     return fetched == nullptr ? bytes_view{} : fetched->find(&session, object, offset, size);
   }
 };
-template <viewing_session Session>
+template <class Session>
+  requires(all_mapped<Session>())
 struct fetch_link<Session> {
   [[nodiscard]] static bytes_view find(const Session&, object_id, std::uint64_t, std::uint64_t) noexcept {
     return {};

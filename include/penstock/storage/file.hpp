@@ -62,7 +62,7 @@ struct file_options {
 /// session checks 16 of its pages, and maps the file once at least 15 of them are in memory; from then on a
 /// read is only the copy, and a look at the file's last page, which tells whether the file was cut off; in
 /// that page the size is asked for. The choice is final: a file that leaves memory later comes back page by
-/// page. Set `file_options::access` to choose by hand; `session::shows` tells which choice was made. Files
+/// page. Set `file_options::access` to choose by hand; `session::mapped` tells which choice was made. Files
 /// below 1 MiB, files on file systems that cannot tell without waiting (mostly network file systems), and all
 /// files beyond the first 16,384 in a session are read with pread.
 /// The first mapping installs a handler for SIGBUS in the process, which passes on every fault that is not
@@ -98,12 +98,12 @@ class file {
 
  public:
   static constexpr bool names_are_paths = true;
-  static constexpr std::string_view schemes[] = {"file"};  ///< see `url_storage`
+  static constexpr std::string_view schemes[] = {"file"};  ///< see `any_of`
 
-  /// What a run reads through; see `storage_session` and `mapped_session`.
+  /// What a run reads through; see `mapped_session`.
   class session {
    public:
-    static constexpr bool views = false;
+    static constexpr session_traits traits = {.mapped = mapped_objects::some, .prefetches = true};
 
     [[nodiscard]] std::uint64_t size(object_id id) const {
       const mapping* const there = mapping_of(id);
@@ -173,7 +173,7 @@ class file {
 
     [[nodiscard]] const std::string& path(object_id id) const { return state_->names->names[id]; }
     [[noreturn, gnu::cold]] void throw_not_mapped(object_id id) const;
-    [[nodiscard]] const mapping* mapping_of(object_id id) const noexcept {
+    [[nodiscard, gnu::always_inline]] const mapping* mapping_of(object_id id) const noexcept {
       return id < state_->names->names.size() ? state_->choices[id].mapped.load(std::memory_order_acquire)
                                               : nullptr;
     }

@@ -45,7 +45,7 @@ namespace detail {
 /// Put `retrying` and `throttled` around it: inside, their waits would count as late reads.
 /// Blocking reads go through `read_many` of the storage, too.
 /// Memory: each second read has a buffer of its own until both reads have ended, and its bytes are copied if
-/// it wins. If the session inside is an `abandoning_session`, nothing else is copied: the late read is
+/// it wins. If the session inside can `abandon` a read, nothing else is copied: the late read is
 /// abandoned, and its caller gets the bytes when it has ended. Otherwise first reads have buffers, too, and
 /// are copied once. All buffers together are at most `bytes`, which `memory(bytes)` of a run does not bound;
 /// `storage_counters::held` says how many are in use.

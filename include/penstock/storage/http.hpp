@@ -60,7 +60,7 @@ class http {
  public:
   static constexpr std::string_view schemes[] = {"http", "https"};
 
-  /// What a run reads through; see `background_session` and `latent_session`.
+  /// What a run reads through; see `background_session`.
   class session : public detail::retried_session<detail::plain_http> {
    public:
     /// Connections opened so far.
@@ -85,7 +85,7 @@ class http {
   [[nodiscard]] session connect() const {
     return {detail::plain_http(list_, options_), detail::policy_of(options_)};
   }
-  /// See `sidecar_storage`; queries stay as they are.
+  /// See `has_sidecars`; queries stay as they are.
   [[nodiscard]] http sidecars(sidecar which) const {
     std::vector<std::string> urls;
     for (url one : list_->urls) {
@@ -139,8 +139,7 @@ class http {
   http_options options_;
 };
 
-static_assert(sidecar_storage<http> && background_session<http::session> && latent_session<http::session> &&
-                  reports<http::session>,
+static_assert(has_sidecars<http>() && background_session<http::session>,
               "http is a storage that reads in the background");
 
 }  // namespace penstock::inline v0_1

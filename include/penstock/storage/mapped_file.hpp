@@ -73,12 +73,12 @@ class mapped_file {
 
  public:
   static constexpr bool names_are_paths = true;
-  static constexpr std::string_view schemes[] = {"file"};  ///< see `url_storage`
+  static constexpr std::string_view schemes[] = {"file"};  ///< see `any_of`
 
-  /// What a run reads through; see `storage_session` and `viewing_session`.
+  /// What a run reads through; see `mapped_session`.
   class session {
    public:
-    static constexpr bool views = true;
+    static constexpr session_traits traits = {.mapped = mapped_objects::all, .prefetches = true};
 
     [[nodiscard]] std::uint64_t size(object_id id) const { return get(id).size(); }
     [[nodiscard]] object_version version(object_id id) const { return get(id).version(); }

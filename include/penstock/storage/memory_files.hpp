@@ -34,10 +34,10 @@ class memory_files {
   };
 
  public:
-  /// What a run reads through; see `storage_session`.
+  /// What a run reads through; see `mapped_session`.
   class session {
    public:
-    static constexpr bool views = true;
+    static constexpr session_traits traits = {.mapped = mapped_objects::all};
 
     [[nodiscard]] std::uint64_t size(object_id id) const { return content(id).size(); }
     [[nodiscard]] object_version version(object_id id) const { return {size(id), 0}; }
@@ -53,7 +53,6 @@ class memory_files {
       const bytes_view found = view(id, offset, into.size());
       if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
     }
-    void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
 
    private:
     friend memory_files;
@@ -83,8 +82,8 @@ class memory_files {
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return table_->names; }
   [[nodiscard]] session connect() const { return session(table_); }
-  /// See `sidecar_storage`: those that were added under their names.
-  [[nodiscard]] memory_files sidecars(sidecar which) const;
+  /// See `has_sidecars`: those that were added under their names.
+  [[nodiscard]] memory_files sidecars(sidecar which) const { return with_names(which.of_each(names())); }
   /// See `renaming_storage`: those that were added under these names.
   [[nodiscard]] memory_files with_names(std::vector<std::string> names) const;
   [[nodiscard]] std::string describe() const;

@@ -35,11 +35,6 @@ PENSTOCK_INLINE memory_files& memory_files::add_view(std::string_view name, byte
   return *this;
 }
 
-PENSTOCK_INLINE memory_files memory_files::sidecars(sidecar which) const {
-  std::vector<std::string> sidecar_names;
-  for (const std::string& name : table_->names) sidecar_names.push_back(which.of(name));
-  return with_names(std::move(sidecar_names));
-}
 PENSTOCK_INLINE memory_files memory_files::with_names(std::vector<std::string> names) const {
   std::unordered_map<std::string_view, std::size_t> places;
   for (std::size_t i = 0; i < table_->names.size(); ++i) places.emplace(table_->names[i], i);

@@ -47,7 +47,7 @@ class s3 {
  public:
   static constexpr std::string_view schemes[] = {"s3"};
 
-  /// What a run reads through; see `background_session` and `latent_session`.
+  /// What a run reads through; see `background_session`.
   class session : public detail::retried_session<detail::plain_s3> {
    public:
     /// Connections opened so far.
@@ -83,12 +83,8 @@ class s3 {
   [[nodiscard]] session connect() const {
     return {detail::plain_s3(list_, options_), detail::policy_of(options_.connection)};
   }
-  /// See `sidecar_storage`.
-  [[nodiscard]] s3 sidecars(sidecar which) const {
-    std::vector<std::string> sidecar_names;
-    for (const std::string& one : list_->names) sidecar_names.push_back(which.of(one));
-    return with_names(std::move(sidecar_names));
-  }
+  /// See `has_sidecars`.
+  [[nodiscard]] s3 sidecars(sidecar which) const { return with_names(which.of_each(names())); }
   /// See `renaming_storage`.
   [[nodiscard]] s3 with_names(std::vector<std::string> names) const {
     return s3(std::move(names), {}, options_);
@@ -139,8 +135,7 @@ class s3 {
   s3_options options_;
 };
 
-static_assert(sidecar_storage<s3> && background_session<s3::session> && latent_session<s3::session> &&
-                  reports<s3::session>,
+static_assert(has_sidecars<s3>() && background_session<s3::session>,
               "s3 is a storage that reads in the background");
 
 }  // namespace penstock::inline v0_1

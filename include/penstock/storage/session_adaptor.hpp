@@ -2,15 +2,34 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_report.hpp>
 
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 namespace penstock::inline v0_1 {
 
-/// A session around another one, which passes everything to it: derive from it, and declare what changes.
+namespace detail {
+
+/// The facts of a session around one of several.
+template <class... Inner>
+[[nodiscard]] constexpr session_traits traits_of_one_of() noexcept {
+  using enum mapped_objects;
+  const auto each_shows = [](mapped_objects which) { return ((traits_of<Inner>().mapped == which) && ...); };
+  return {.latency = (traits_of<Inner>().latency || ...),
+          .mapped = each_shows(none)  ? none
+                    : each_shows(all) ? all
+                                      : some,
+          .prefetches = (traits_of<Inner>().prefetches && ...)};
+}
+
+}  // namespace detail
+
+/// A session around another one, or around one of several, which passes everything to it: derive from it,
+/// and declare what changes.
 ///
 ///     struct traced_session : session_adaptor<traced_session, memory_files::session> {
 ///       memory_files::session& inner;
@@ -22,96 +41,110 @@ namespace penstock::inline v0_1 {
 ///       }
 ///     };
 ///
-/// In: `Derived` has `inside()`, which returns the session that is around. What that one cannot do, this one
-/// cannot, either: each member asks the type, and calls it. What must not be passed on, `Derived` deletes:
-/// `abandon` where reads get other tags. Bytes are read in several ways: a session that changes them declares
-/// `read` and, over a `background_session`, `read_many`, sets `views` to false, and deletes `mapped`, `view`
-/// and `prefetch`; where it changes sizes or offsets, `size`, `version`, `expect`, `will_need` and
-/// `plan_read` as well.
+/// In: `Derived` has `inside()`, which returns the session that is around; around one of several,
+/// `inside(f)`, which calls `f` with that one. What it cannot do, this one cannot, either; around one of
+/// several it can what any of them can, and does nothing where the chosen one cannot. What must not be passed
+/// on, `Derived` deletes: `abandon` where reads get other tags. Bytes are read in several ways: a session
+/// that changes them declares `read` and, over a `background_session`, `read_many`, and `traits` that show
+/// nothing in place and prefetch nothing; where it changes sizes or offsets, `size`, `version`, `expect`,
+/// `will_need` and `plan_read` as well.
 /// Not passed on: `read` with a function that copies, so that all bytes go through `read` or `view`.
 /// Cost: none; each call is the call of the session inside. Threads and errors: those of that session.
-template <class Derived, storage_session Inner>
+template <class Derived, storage_session... Inner>
 class session_adaptor {
- public:
-  static constexpr bool views = Inner::views;
-  static constexpr bool has_latency = latent_session<Inner>;
+  static constexpr bool in_background = (background_session<Inner> || ...);
+  static constexpr bool can_abandon = (penstock::abandons<Inner>() && ...);
+  static constexpr bool plans = (planning_session<Inner> || ...);
 
-  [[nodiscard]] std::uint64_t size(object_id id) const { return inner().size(id); }
-  [[nodiscard]] object_version version(object_id id) const { return inner().version(id); }
-  void read(object_id id, std::uint64_t offset, mutable_bytes into) const { inner().read(id, offset, into); }
-  void read_many(std::span<const read_request> requests, read_listener listener) const noexcept
-    requires background_session<Inner>
-  {
-    inner().read_many(requests, listener);
+ public:
+  static constexpr session_traits traits = detail::traits_of_one_of<Inner...>();
+
+  [[nodiscard]] std::uint64_t size(object_id id) const {
+    return pass([&](auto& s) { return s.size(id); });
   }
-  void cancel() const noexcept
-    requires background_session<Inner>
+  [[nodiscard]] object_version version(object_id id) const {
+    return pass([&](auto& s) { return s.version(id); });
+  }
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+    pass([&](auto& s) { s.read(id, offset, into); });
+  }
+  void read_many(std::span<const read_request> requests, read_listener listener) const noexcept
+    requires in_background
   {
-    inner().cancel();
+    pass([&]([[maybe_unused]] auto& s) {
+      if constexpr (background_session<inner<decltype(s)>>) s.read_many(requests, listener);
+    });
   }
   void abandon(std::uint64_t tag) const noexcept
-    requires abandoning_session<Inner>
+    requires can_abandon
   {
-    inner().abandon(tag);
+    pass([&](auto& s) { s.abandon(tag); });
   }
-  /// Ends the waits of reads in the calling threads, with errc::stopped.
-  void cancel_waits() const noexcept
-    requires(!background_session<Inner> && requires(Inner& s) { s.cancel_waits(); })
-  {
-    inner().cancel_waits();
+  void cancel() const noexcept {
+    pass([](auto& s) { cancel_reads(s); });
   }
-  void end_reads() const noexcept { penstock::end_reads(inner()); }
+  void end_reads() const noexcept {
+    pass([](auto& s) { penstock::end_reads(s); });
+  }
 
   void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
-    inner().will_need(id, offset, size);
+    pass([&](auto& s) { penstock::will_need(s, id, offset, size); });
   }
-  [[gnu::always_inline]] void prefetch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept
-    requires prefetching_session<Inner>
-  {
-    inner().prefetch(id, offset, size);
+  [[gnu::always_inline]] void prefetch(object_id id, std::uint64_t offset,
+                                       std::uint64_t size) const noexcept {
+    pass([&](auto& s) { s.prefetch(id, offset, size); });
   }
-  [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const
-    requires viewing_session<Inner> || mapped_session<Inner>
-  {
-    return inner().view(id, offset, size);
+  [[nodiscard]] bool mapped(object_id id) const {
+    return pass([&](auto& s) { return is_mapped(s, id); });
   }
-  [[nodiscard]] bool mapped(object_id id) const
-    requires mapped_session<Inner>
-  {
-    return inner().mapped(id);
+  [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
+    return pass([&]([[maybe_unused]] auto& s) -> bytes_view {
+      if constexpr (mapped_session<inner<decltype(s)>>)
+        return s.view(id, offset, size);
+      else
+        throw error(errc::argument, {"object ", id, " is not shown in place; read it"});
+    });
   }
-  void confirm(object_id id) const
-    requires requires(const Inner& s) { s.confirm(id); }
-  {
-    inner().confirm(id);
+  void confirm(object_id id) const {
+    pass([&](auto& s) { penstock::confirm(s, id); });
   }
-  [[nodiscard]] bool resident(object_id id) const
-    requires residency_session<Inner>
-  {
-    return inner().resident(id);
+  [[nodiscard]] bool resident(object_id id) const {
+    return pass([&](auto& s) { return is_resident(s, id); });
   }
-
-  [[nodiscard]] bool tagged(object_id id) const { return is_tagged(inner(), id); }
-  [[nodiscard]] bool expect(object_id id, object_version what) const
-    requires expecting_session<Inner>
-  {
-    return inner().expect(id, what);
+  [[nodiscard]] bool tagged(object_id id) const {
+    return pass([&](auto& s) { return is_tagged(s, id); });
+  }
+  [[nodiscard]] bool expect(object_id id, object_version what) const {
+    return pass([&](auto& s) { return expect_version(s, id, what); });
   }
   [[nodiscard]] access_plan_sink access_plan() const
-    requires planning_session<Inner>
+    requires plans
   {
-    return inner().access_plan();
+    return pass([]([[maybe_unused]] auto& s) -> access_plan_sink {
+      if constexpr (planning_session<inner<decltype(s)>>) return s.access_plan();
+      return {};
+    });
   }
-  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const
-    requires planning_session<Inner>
-  {
-    inner().plan_read(id, offset, size, row);
+  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const {
+    pass([&]([[maybe_unused]] auto& s) {
+      if constexpr (planning_session<inner<decltype(s)>>) s.plan_read(id, offset, size, row);
+    });
   }
-  [[nodiscard]] session_report report() const { return report_of(inner()); }
+  [[nodiscard]] session_report report() const {
+    return pass([](auto& s) { return report_of(s); });
+  }
 
  private:
-  [[nodiscard, gnu::always_inline]] Inner& inner() const {
-    return static_cast<const Derived*>(this)->inside();
+  template <class Reference>
+  using inner = std::remove_reference_t<Reference>;
+
+  template <class F>
+  [[gnu::always_inline]] decltype(auto) pass(F&& f) const {
+    const Derived& self = static_cast<const Derived&>(*this);
+    if constexpr (requires { self.inside(); })
+      return f(self.inside());
+    else
+      return self.inside(f);
   }
 };
 

@@ -69,20 +69,16 @@ struct session_report {
   }
 };
 
-/// A session, or a reader, that reports.
-///   report()                        a copy of what it knows now; any thread. A session that counts the reads that go to
-///                                   its store says so with `counted`
-template <class S>
-concept reports = requires(const S& s) {
-  { s.report() } -> std::same_as<session_report>;
-};
-
 /// The report of a session or a reader, with the name of the oldest read's object; an empty one if it gives
-/// none.
+/// none. `report()` returns a copy of what it knows now, in any thread; a session that counts the reads that
+/// go to its store says so with `counted`.
 template <class S>
-[[nodiscard]] session_report report_of(const S& session) {
+[[nodiscard]] session_report report_of([[maybe_unused]] const S& session) {
   session_report made;
-  if constexpr (reports<S>) made = session.report();
+  if constexpr (requires {
+                  { session.report() } -> std::same_as<session_report>;
+                })
+    made = session.report();
   if (made.oldest && made.oldest->name.empty() && made.oldest->object < made.names.size())
     made.oldest->name = made.names[made.oldest->object];
   return made;

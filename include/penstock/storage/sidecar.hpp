@@ -5,8 +5,10 @@
 
 #include <concepts>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -21,17 +23,20 @@ struct sidecar {
   bool instead = false;
 
   [[nodiscard]] std::string of(std::string_view name) const;
+  [[nodiscard]] std::vector<std::string> of_each(std::span<const std::string> names) const;
   friend bool operator==(const sidecar&, const sidecar&) = default;
 };
 
-/// A storage that can name the files beside its objects.
+/// Whether a storage can name the files beside its objects.
 ///   sidecars(which)                   a storage of the same kind and with the same options, whose object i is the sidecar of
 ///                                   object i. Sends nothing; an object that is not there is an error that recurs, as in any
 ///                                   storage
-template <class S>
-concept sidecar_storage = storage<S> && requires(const S& s, sidecar which) {
-  { s.sidecars(which) } -> std::same_as<S>;
-};
+template <storage S>
+[[nodiscard]] constexpr bool has_sidecars() noexcept {
+  return requires(const S& s, sidecar which) {
+    { s.sidecars(which) } -> std::same_as<S>;
+  };
+}
 
 inline std::string sidecar::of(std::string_view name) const {
   if (instead) {
@@ -40,6 +45,12 @@ inline std::string sidecar::of(std::string_view name) const {
     name = name.substr(0, name.find('.', second));
   }
   return std::string(name).append(suffix);
+}
+
+inline std::vector<std::string> sidecar::of_each(std::span<const std::string> names) const {
+  std::vector<std::string> made;
+  for (const std::string& name : names) made.push_back(of(name));
+  return made;
 }
 
 }  // namespace penstock::inline v0_1

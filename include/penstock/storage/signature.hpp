@@ -42,10 +42,6 @@ struct required_signature {
 /// file's bytes with this key; both say what to do. Nothing of the file is used then.
 [[nodiscard]] inline required_signature require_signature(verifying_key key) { return {std::move(key)}; }
 
-/// A storage whose objects' signatures can be found: beside them, or by other names.
-template <class S>
-concept signed_storage = sidecar_storage<S> || renaming_storage<S>;
-
 namespace detail {
 
 /// The bytes of the one object of a storage, read through both sessions, if they were signed.
@@ -74,21 +70,22 @@ namespace detail {
 }
 
 /// The storage of the signature.
-template <signed_storage Storage>
+template <storage Storage>
 [[nodiscard]] Storage signature_of(const Storage& where) {
+  static_assert(has_sidecars<Storage>() || renaming_storage<Storage>,
+                "penstock: a signature lies beside its object, which a storage with sidecars(which) or "
+                "with_names(names) finds");
   const sidecar which{".sig"};
   if constexpr (!renaming_storage<Storage>) {
     return where.sidecars(which);
   } else {
-    if constexpr (sidecar_storage<Storage>)
+    if constexpr (has_sidecars<Storage>())
       if (!is_local(where)) return where.sidecars(which);
-    std::vector<std::string> names;
-    for (const std::string& name : where.names()) names.push_back(which.of(name));
-    return where.with_names(std::move(names));
+    return where.with_names(which.of_each(where.names()));
   }
 }
 
-template <signed_storage Storage>
+template <storage Storage>
 [[nodiscard]] buffer signed_bytes_in(const Storage& where, const required_signature& rule,
                                      std::string_view called) {
   const Storage signature = signature_of(where);
@@ -100,7 +97,7 @@ template <signed_storage Storage>
 }  // namespace detail
 
 /// Reads a signed list of hashes; see `require_signature`.
-template <signed_storage Storage>
+template <storage Storage>
 [[nodiscard]] sha256_list read_sha256_list(const Storage& where, const required_signature& rule) {
   const buffer text = detail::signed_bytes_in(where, rule, "a list of hashes");
   return detail::sha256_list_of(text.view(), where.names()[0]);

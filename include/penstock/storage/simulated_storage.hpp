@@ -58,13 +58,12 @@ class simulated_storage {
   };
 
  public:
-  static constexpr bool names_are_paths = local_storage<Storage>;
+  static constexpr bool names_are_paths = is_local<Storage>();
 
-  /// What a run reads through; see `background_session` and `latent_session`.
+  /// What a run reads through; see `background_session`.
   class session {
    public:
-    static constexpr bool views = false;
-    static constexpr bool has_latency = true;
+    static constexpr session_traits traits = {.latency = true};
 
     [[nodiscard]] std::uint64_t size(object_id id) const { return state_->line.size(id); }
     [[nodiscard]] object_version version(object_id id) const { return state_->line.version(id); }
@@ -77,7 +76,6 @@ class simulated_storage {
     }
     void cancel() const noexcept { state_->line.cancel(); }
     void abandon(std::uint64_t tag) const noexcept { state_->line.abandon(tag); }
-    void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
     /// The session's reads, the bytes received, and the answers that asked for fewer.
     [[nodiscard]] session_report report() const noexcept {
       return {.counters = state_->line.counters(), .counted = true, .names = state_->where.names()};
@@ -100,9 +98,9 @@ class simulated_storage {
   [[nodiscard]] session connect() const {
     return session(std::make_unique<state>(inner_, options_, account_));
   }
-  /// See `sidecar_storage`. The sidecars share the account, and none of them is in `faults`.
+  /// See `has_sidecars`. The sidecars share the account, and none of them is in `faults`.
   [[nodiscard]] simulated_storage sidecars(sidecar which) const
-    requires sidecar_storage<Storage>
+    requires(has_sidecars<Storage>())
   {
     return simulated_storage(*this, inner_.sidecars(which));
   }

@@ -3,7 +3,6 @@
 
 #include <penstock/core/bytes.hpp>
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <stop_token>
@@ -25,9 +24,5 @@ struct stage_progress {
   std::uint64_t bytes = 0;       ///< of all objects that were asked for their size so far
   std::uint64_t fetched = 0;     ///< that this call read from the storage
 };
-
-/// What is told how far a call of `stage_to` is: `watch(stage_progress)`.
-template <class F>
-concept stage_watcher = std::invocable<F&, const stage_progress&>;
 
 }  // namespace penstock::inline v0_1

@@ -22,8 +22,8 @@ namespace penstock::inline v0_1 {
 ///                                [](const stage_progress& now) { return now.bytes_done; });
 ///
 /// In: any storage, a folder, which is made if it is not there, and after the options perhaps a
-/// `stage_watcher` and an `object_check`. An object's file has the part of its name that follows the folder
-/// which all names have in common; of a URL neither scheme nor query is part of it.
+/// function that is told how far it is, and an `object_check`. An object's file has the part of its name that
+/// follows the folder which all names have in common; of a URL neither scheme nor query is part of it.
 /// A file appears under its name when all of its bytes are on the disk, with a record of its object's name,
 /// size and stamp in the folder `.penstock-staged`. A later call fetches what is not there, what has another
 /// size or stamp by now, and what was changed in the folder. An object without a stamp is the same as long as
@@ -47,7 +47,7 @@ namespace penstock::inline v0_1 {
 /// background, and a record of a few hundred bytes per object.
 /// Threads: any number may call it. A child after `fork` has no part in a call that is going on.
 template <storage Far, class... More>
-  requires((object_check<More> || stage_watcher<More>) && ...)
+  requires((object_check<More> || std::invocable<More&, const stage_progress&>) && ...)
 [[nodiscard]] file stage_to(const Far& far, const std::string& folder, const stage_options& options = {},
                             More... more) {
   static_assert((0 + ... + int{object_check<More>}) <= 1 && (0 + ... + int{!object_check<More>}) <= 1,

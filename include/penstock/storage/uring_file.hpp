@@ -50,7 +50,7 @@ struct uring_file_options {
 class uring_file {
  public:
   static constexpr bool names_are_paths = true;
-  static constexpr std::string_view schemes[] = {"file"};  ///< see `url_storage`
+  static constexpr std::string_view schemes[] = {"file"};  ///< see `any_of`
 
   /// What a run reads through; see `background_session` and `mapped_session`.
   class session : public file::session {

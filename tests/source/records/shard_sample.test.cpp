@@ -13,7 +13,7 @@ namespace shard_sample_test {
 
 /// Shows its only object in place, and has no `read` that is told how to copy.
 struct showing {
-  static constexpr bool views = false;
+  static constexpr ps::session_traits traits = {.mapped = ps::mapped_objects::some};
   std::vector<std::byte> bytes = std::vector<std::byte>(5000, std::byte{7});
   mutable int reads = 0;
 

@@ -48,7 +48,6 @@ struct slow_start {
     std::atomic<int> cancels{0}, early{0}, blocking{0};
   };
   struct session {
-    static constexpr bool views = false;
     std::shared_ptr<facts> shared;
 
     [[nodiscard]] std::uint64_t size(ps::object_id) const {
@@ -120,7 +119,6 @@ namespace {
 /// Whose first reads fail.
 struct down_at_first {
   struct session {
-    static constexpr bool views = false;
     std::shared_ptr<std::atomic<int>> failures, asked;
 
     [[nodiscard]] std::uint64_t size(ps::object_id) const { return 1'000'000; }

@@ -320,7 +320,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
       at.listed.push_back(at.bound(samples.index(slot)));
     // With `workers(0)` this is the consumer's thread, and there are no others.
-    if constexpr (gets_ready<reader_type> && !unknown_range_sink<List>) {
+    if constexpr (gets_ready<reader_type> && !requires { into.unknown(); }) {
       if (limits().workers && !this->reader_->is_ready())
         this->reader_->get_ready({at.listed.data(), at.listed.size()});
     }
@@ -335,7 +335,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       }
     }
     // Nobody waits for a sample that is far ahead, so nobody slows down who asks for them.
-    if constexpr (unknown_range_sink<List>)
+    if constexpr (requires { into.unknown(); })
       if (failure) std::rethrow_exception(failure);
   }
 

@@ -19,52 +19,6 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// What reading forward needs of a session, type-erased. The session must outlive it.
-class forward_session {
- public:
-  template <storage_session S>
-  explicit forward_session(S& session) noexcept : view_(session), session_(&session), calls_(calls_of<S>()) {}
-
-  [[nodiscard]] const session_view& view() const noexcept { return view_; }
-  /// Whether it reads in the background; only then may `read_many` and `cancel` be called.
-  [[nodiscard]] bool reads_ahead() const noexcept { return calls_->read_many != nullptr; }
-  /// Whether it is a `latent_session`.
-  [[nodiscard]] bool has_latency() const noexcept { return calls_->has_latency; }
-  void read_many(std::span<const read_request> requests, read_listener listener) const {
-    calls_->read_many(session_, requests, listener);
-  }
-  void cancel() const noexcept { calls_->cancel(session_); }
-  void end_reads() const noexcept { calls_->end(session_); }
-
- private:
-  struct calls {
-    void (*read_many)(void*, std::span<const read_request>, read_listener) = nullptr;
-    void (*cancel)(void*) noexcept = nullptr;
-    void (*end)(void*) noexcept = nullptr;
-    bool has_latency = false;
-  };
-  template <class S>
-  [[nodiscard]] static const calls* calls_of() noexcept {
-    if constexpr (background_session<S>) {
-      static constexpr calls made{
-          [](void* s, std::span<const read_request> requests, read_listener listener) {
-            static_cast<S*>(s)->read_many(requests, listener);
-          },
-          [](void* s) noexcept { static_cast<S*>(s)->cancel(); },
-          [](void* s) noexcept { penstock::end_reads(*static_cast<S*>(s)); }, latent_session<S>};
-      return &made;
-    } else {
-      static constexpr calls made{nullptr, nullptr,
-                                  [](void* s) noexcept { penstock::end_reads(*static_cast<S*>(s)); }};
-      return &made;
-    }
-  }
-
-  session_view view_;
-  void* session_;
-  const calls* calls_;
-};
-
 /// The bytes of objects, each from its beginning to its end, in pieces. If the session reads in the
 /// background, the pieces after the one that is being used are read ahead, also those of the next object; a
 /// piece that fails is an error when its turn comes. If the session has latency, sizes of objects are asked
@@ -77,7 +31,7 @@ class forward_pieces {
   static constexpr std::size_t piece = 1_MiB;
 
   /// Of `objects` objects; the session must outlive this.
-  forward_pieces(forward_session session, std::size_t objects, std::uint64_t ahead);
+  forward_pieces(session_view session, std::size_t objects, std::uint64_t ahead);
   forward_pieces(const forward_pieces&) = delete;
   forward_pieces& operator=(const forward_pieces&) = delete;
   /// Ends the reads in progress, and waits until they have been reported.
@@ -113,7 +67,7 @@ class forward_pieces {
   [[nodiscard]] std::optional<std::uint64_t> size_ahead(std::size_t object);
   static void done(void* self, std::uint64_t tag, std::exception_ptr failed) noexcept;
 
-  forward_session session_;
+  session_view session_;
   std::size_t objects_;
   std::vector<slot> slots_;  // a ring: `count_` pieces from `first_` on were requested
   std::size_t first_ = 0, count_ = 0;

@@ -11,13 +11,12 @@
 
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE forward_pieces::forward_pieces(forward_session session, std::size_t objects,
-                                               std::uint64_t ahead)
+PENSTOCK_INLINE forward_pieces::forward_pieces(session_view session, std::size_t objects, std::uint64_t ahead)
     : session_(session),
       objects_(objects),
-      slots_(session.reads_ahead() ? std::max<std::size_t>(2, to_size(ahead / piece)) : 1) {
+      slots_(session.in_background() ? std::max<std::size_t>(2, to_size(ahead / piece)) : 1) {
   requests_.reserve(slots_.size());
-  if (session.reads_ahead() && session.has_latency()) sizes_.emplace(session.view(), objects);
+  if (session.in_background() && session.traits().latency) sizes_.emplace(session, objects);
 }
 
 PENSTOCK_INLINE forward_pieces::~forward_pieces() {
@@ -28,9 +27,8 @@ PENSTOCK_INLINE forward_pieces::~forward_pieces() {
 PENSTOCK_INLINE void forward_pieces::open(std::size_t object) {
   bool follows = open_ && object == object_ + 1;
   const auto known = follows && sizes_ ? sizes_->answer(object) : size_requests::answer_type{};
-  const std::uint64_t size = known.is == size_requests::state::known
-                                 ? known.size
-                                 : session_.view().size(static_cast<object_id>(object));
+  const std::uint64_t size =
+      known.is == size_requests::state::known ? known.size : session_.size(static_cast<object_id>(object));
   while (follows && count_ != 0 && at(0).object < object) drop_first();
   if (follows && count_ == 0 && next_object_ < object) {  // all that was asked for has been read
     next_object_ = object;
@@ -52,14 +50,14 @@ PENSTOCK_INLINE void forward_pieces::open(std::size_t object) {
 
 PENSTOCK_INLINE bytes_view forward_pieces::next() {
   if (used_) drop_first();
-  if (left_ == 0 && !session_.reads_ahead()) return {};
+  if (left_ == 0 && !session_.in_background()) return {};
   read_ahead();
   if (left_ == 0) return {};
   slot& one = at(0);
-  if (session_.reads_ahead())
+  if (session_.in_background())
     wait_for(one);
   else
-    session_.view().read(static_cast<object_id>(one.object), one.offset, one.bytes.span());
+    session_.read(static_cast<object_id>(one.object), one.offset, one.bytes.span());
   if (one.failed) std::rethrow_exception(one.failed);
   left_ -= one.bytes.size();
   used_ = true;
@@ -98,7 +96,7 @@ PENSTOCK_INLINE void forward_pieces::drop_first() {
 }
 
 PENSTOCK_INLINE void forward_pieces::restart(std::size_t object) {
-  if (count_ != 0 && session_.reads_ahead()) {
+  if (count_ != 0 && session_.in_background()) {
     session_.cancel();
     wait_for_all();
   }
@@ -122,7 +120,7 @@ PENSTOCK_INLINE void forward_pieces::read_ahead() {
       requests_.push_back({static_cast<object_id>(one.object), one.offset, one.bytes.span(),
                            static_cast<std::uint64_t>(&one - slots_.data())});
     }
-    if (!session_.reads_ahead()) return;
+    if (!session_.in_background()) return;
     {
       const std::scoped_lock held(mutex_);
       if (ended_) throw error(errc::stopped, "the run was stopped");
@@ -146,7 +144,7 @@ PENSTOCK_INLINE bool forward_pieces::next_object() {
 
 PENSTOCK_INLINE std::optional<std::uint64_t> forward_pieces::size_ahead(std::size_t object) {
   try {
-    if (!sizes_) return session_.view().size(static_cast<object_id>(object));
+    if (!sizes_) return session_.size(static_cast<object_id>(object));
     sizes_->ask_from(object);
     const auto answer = sizes_->answer(object);
     if (answer.is == size_requests::state::known) return answer.size;

@@ -28,7 +28,7 @@ class sidecar_objects {
   sidecar_objects() = default;
   template <storage Storage>
   explicit sidecar_objects([[maybe_unused]] const Storage& where) {
-    if constexpr (sidecar_storage<Storage>) {
+    if constexpr (has_sidecars<Storage>()) {
       if (is_local(where)) return;
       storage_ = &where;
       connect_ = connected_to<Storage>;
@@ -52,7 +52,6 @@ class sidecar_objects {
   struct connection {
     sidecar which;
     session_view session;
-    void (*end)(void* owner) noexcept;
     shared<void> owner;
   };
   template <class Storage>
@@ -65,9 +64,7 @@ class sidecar_objects {
   [[nodiscard]] static connection connected_to(const void* where, sidecar which) {
     shared<opened<Storage>> made(new opened<Storage>(static_cast<const Storage*>(where)->sidecars(which)));
     const session_view session(made->session);
-    return {which, session,
-            [](void* owner) noexcept { penstock::end_reads(static_cast<opened<Storage>*>(owner)->session); },
-            std::move(made)};
+    return {which, session, std::move(made)};
   }
   [[nodiscard]] session_view session_of(sidecar which);
 

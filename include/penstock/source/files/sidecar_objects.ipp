@@ -45,7 +45,7 @@ PENSTOCK_INLINE session_view sidecar_objects::session_of(sidecar which) {
 PENSTOCK_INLINE void sidecar_objects::end_reads() noexcept {
   const std::scoped_lock held(mutex_);
   ended_ = true;
-  for (const connection& one : open_) one.end(one.owner.get());
+  for (const connection& one : open_) one.session.end_reads();
 }
 
 }  // namespace penstock::inline v0_1::detail

@@ -107,7 +107,7 @@ class stored_array : public Shape {
   /// A view of the values: in place if the session has views and the values are aligned and in this
   /// machine's byte order, otherwise of a copy in the worker's scratch.
   [[nodiscard]] tensor_view<const T> finish() const {
-    if constexpr (viewing_session<Session> && !std::same_as<T, bool>) {
+    if constexpr (all_mapped<Session>() && !std::same_as<T, bool>) {
       const std::byte* const data = session_->view(object_, offset_, bytes()).data();
       if (!swapped_ && reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0)
         return {reinterpret_cast<const T*>(data), this->shape()};

@@ -198,7 +198,7 @@ class open_records {
   template <class Sink>
   void ranges(Session& session, object_id object, const manifest::place& at, Sink&& sink) const {
     if (unread_) return;
-    if constexpr (unknown_range_sink<Sink>)
+    if constexpr (requires { sink.unknown(); })
       if (indexes_.find(at.shard) == nullptr) return sink.unknown();
     const index_type& index = indexes_.get(session, at.shard);
     const extent all = extent_of(index, at.sample);

@@ -49,7 +49,7 @@ class record_worker : public fetch_link<Session> {
 
  public:
   using place_type = typename detail::place_type<index_type>::type;
-  static constexpr bool views = viewing_session<Session>;
+  static constexpr bool views = all_mapped<Session>();
 
   /// Moves to another file.
   void enter(const Files& files, std::size_t shard, const index_type& index) {
@@ -194,16 +194,12 @@ class record_worker : public fetch_link<Session> {
       return in_session(where.begin, where.size);
   }
   [[nodiscard]] bytes_view in_session(std::uint64_t begin, std::uint64_t size) {
-    if constexpr (views) {
-      return session_->view(object(), begin, size);
-    } else {
-      if constexpr (mapped_session<Session>)
-        if (session_->mapped(object())) {
-          needs_confirm_ = true;
-          return session_->view(object(), begin, size);
-        }
-      return this->find(*session_, object(), begin, size);
-    }
+    if constexpr (mapped_session<Session>)
+      if (is_mapped(*session_, object())) {
+        if constexpr (!views) needs_confirm_ = true;
+        return session_->view(object(), begin, size);
+      }
+    return this->find(*session_, object(), begin, size);
   }
 
   Session* session_ = nullptr;

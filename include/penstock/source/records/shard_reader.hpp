@@ -52,7 +52,7 @@ class shard_reader {
 
   using worker = typename worker_for<session_type>::type;
   using element = typename Show::template element<worker>;
-  static constexpr bool has_latency = latent_session<session_type>;
+  static constexpr bool has_latency = traits_of<session_type>().latency;
   static constexpr bool plans_reads = planning_session<session_type>;
 
   template <class Sink>
@@ -70,7 +70,7 @@ class shard_reader {
 
   /// Finds the index entries of the samples that come next, up to 64, and prefetches them.
   void look_ahead(std::span<const position> next, worker& w) const noexcept
-    requires prefetching_session<session_type>
+    requires(traits_of<session_type>().prefetches)
   {
     w.at.coming.clear();
     for (const position p : next) {
@@ -83,7 +83,7 @@ class shard_reader {
   /// Prefetches the first `maximum` bytes of one of these samples, if its shard is mapped.
   [[gnu::always_inline]] void prefetch_ahead(std::size_t i, const worker& w,
                                              std::uint64_t maximum) const noexcept
-    requires prefetching_session<session_type>
+    requires(traits_of<session_type>().prefetches)
   {
     const bytes_in_shard found = w.at.coming.bytes_of(i);
     if (found.size != 0) session_.prefetch(found.shard, found.begin, std::min(maximum, found.size));
@@ -109,7 +109,7 @@ class shard_reader {
   void ranges(std::uint64_t index, std::uint64_t count, Sink&& sink) const {
     while (count != 0) {
       const manifest::place place = set_->locate(index);
-      if constexpr (unknown_range_sink<Sink>)
+      if constexpr (requires { sink.unknown(); })
         if (indexes_.find(place.shard) == nullptr) return sink.unknown();
       const auto& tables = indexes_.get(session_, place.shard);
       const std::uint64_t here = std::min(count, tables.header().samples - place.sample);

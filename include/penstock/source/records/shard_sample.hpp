@@ -148,12 +148,7 @@ class copying_worker : public fetch_link<Session> {
   };
 
   /// Whether the session shows the shard in place; then nothing goes through the window.
-  [[nodiscard]] bool mapped() const {
-    if constexpr (mapped_session<Session>)
-      return session_->mapped(at.shard);
-    else
-      return false;
-  }
+  [[nodiscard]] bool mapped() const { return is_mapped(*session_, at.shard); }
   void copy_shown([[maybe_unused]] std::uint64_t offset, [[maybe_unused]] mutable_bytes into) {
     if constexpr (!mapped_session<Session>) {
       return;  // shows nothing
@@ -226,7 +221,8 @@ class copying_worker : public fetch_link<Session> {
 };
 
 /// The state of one worker whose session shows bytes in place.
-template <viewing_session Session>
+template <class Session>
+  requires(all_mapped<Session>())
 class viewing_worker {
  public:
   static constexpr bool views = true;
@@ -262,7 +258,8 @@ template <class Session>
 struct worker_for {
   using type = copying_worker<Session>;
 };
-template <viewing_session Session>
+template <class Session>
+  requires(all_mapped<Session>())
 struct worker_for<Session> {
   using type = viewing_worker<Session>;
 };

@@ -93,7 +93,7 @@ template <storage Storage>
 struct shard_set : known_shards {
   Storage where;
 
-  static constexpr bool latent = latent_session<typename Storage::session>;
+  static constexpr bool latent = traits_of<typename Storage::session>().latency;
 
   shard_set(Storage given, index_rules chosen)
       : known_shards(std::move(chosen), latent && !is_local(given)), where(std::move(given)) {

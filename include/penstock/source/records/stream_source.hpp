@@ -36,7 +36,7 @@ struct stored_shards {
   static constexpr bool stored = true, seekable = true;
   struct session {
     session(const stored_shards& shards, std::size_t count)
-        : opened(shards.where.connect()), pieces(forward_session(opened), count, shards.ahead) {}
+        : opened(shards.where.connect()), pieces(opened, count, shards.ahead) {}
     [[nodiscard]] forward_pieces* objects() noexcept { return &pieces; }
 
     typename Storage::session opened;

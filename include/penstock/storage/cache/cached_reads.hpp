@@ -52,7 +52,6 @@ namespace detail::blocks {
 template <class Far>
 class cached_reads {
  public:
-  static constexpr bool views = false;
   using far_session = typename Far::session;
 
   cached_reads(const Far& far, const disk_cache& near)
@@ -66,7 +65,6 @@ class cached_reads {
 
   [[nodiscard]] std::uint64_t size(object_id id) { return objects_.at(id).version.size; }
   [[nodiscard]] object_version version(object_id id) { return objects_.at(id).version; }
-  void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
   void confirm(object_id id) const { penstock::confirm(far_, id); }
 
   /// Whether all blocks of an object are in the cache, and the cache in memory. Calls 1, 2, 4, 8 and so on

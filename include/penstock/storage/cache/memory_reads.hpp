@@ -58,7 +58,6 @@ class own_fill {
 template <class Far>
 class memory_reads {
  public:
-  static constexpr bool views = false;
   using far_session = typename Far::session;
 
   memory_reads(const Far& far, const memory_cache& near)
@@ -75,7 +74,6 @@ class memory_reads {
 
   [[nodiscard]] std::uint64_t size(object_id id) { return objects_.at(id).version.size; }
   [[nodiscard]] object_version version(object_id id) { return objects_.at(id).version; }
-  void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
   void confirm(object_id id) const { penstock::confirm(far_, id); }
 
   /// Whether all blocks of an object are here. Calls 1, 2, 4, 8 and so on look, until it is so; after a read

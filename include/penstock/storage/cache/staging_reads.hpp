@@ -55,7 +55,6 @@ class staging_reads {
   /// Throws errc::stopped once `stop` was called.
   void begin(const read_request& request, read_listener listener, std::string_view name);
 
-  background_view background_;
   std::optional<threaded_reads> threads_;  // of a session that has no reads in the background
   const far_storage& far_;
   std::size_t max_in_flight_, part_;

@@ -14,8 +14,8 @@ namespace detail::staging {
 
 PENSTOCK_INLINE staging_reads::staging_reads(const far_storage& far, std::size_t max_in_flight,
                                              std::size_t part)
-    : background_(far.background), far_(far), max_in_flight_(max_in_flight), part_(part) {
-  if (!background_) threads_.emplace(far.session, far.names, max_in_flight);
+    : far_(far), max_in_flight_(max_in_flight), part_(part) {
+  if (!far.session.in_background()) threads_.emplace(far.session, far.names, max_in_flight);
 }
 
 PENSTOCK_INLINE void staging_reads::stop() noexcept { fail(nullptr); }
@@ -26,7 +26,7 @@ PENSTOCK_INLINE void staging_reads::fail(std::exception_ptr why) noexcept {
     failed_ = std::move(why);
   }
   if (threads_) threads_->cancel();
-  far_.end_reads(far_.self);
+  far_.session.end_reads();
 }
 PENSTOCK_INLINE void staging_reads::check_stop(std::string_view name) const {
   if (stopped_) throw error(errc::stopped, "staging was stopped").in_file(name);
@@ -73,7 +73,7 @@ PENSTOCK_INLINE void staging_reads::begin(const read_request& request, read_list
   if (threads_)
     threads_->read_many({&request, 1}, listener);
   else
-    background_.read_many({&request, 1}, listener);
+    far_.session.read_many({&request, 1}, listener);
 }
 
 PENSTOCK_INLINE reads_in_order::~reads_in_order() {

@@ -52,12 +52,10 @@ class checked_session : public session_adaptor<checked_session<Far>, typename Fa
 
     /// What `threads` read from.
     struct blocking_reader {
-      static constexpr bool views = false;
       state& of;
       [[nodiscard]] std::uint64_t size(object_id id) const { return of.session.size(id); }
       [[nodiscard]] object_version version(object_id id) const { return of.session.version(id); }
       void read(object_id id, std::uint64_t offset, mutable_bytes into) const { of.read(id, offset, into); }
-      static void will_need(object_id, std::uint64_t, std::uint64_t) noexcept {}
     };
 
     Far where;  // whose names the others refer to
@@ -98,26 +96,16 @@ class checked_session : public session_adaptor<checked_session<Far>, typename Fa
   }
   // A read that waits for a comparison is not the session's inside.
   void abandon(std::uint64_t) const = delete;
-  void cancel() const noexcept
-    requires in_background
-  {
+  /// Ends comparisons and the waits for them, too.
+  void cancel() const noexcept {
     state_->cancel();
-    state_->session.cancel();
-  }
-  /// Ends comparisons and the waits for them, with errc::stopped.
-  void cancel_waits() const noexcept
-    requires(!in_background)
-  {
-    state_->cancel();
-    if constexpr (requires(inner& s) { s.cancel_waits(); }) state_->session.cancel_waits();
+    cancel_reads(state_->session);
   }
   void end_reads() const noexcept { state_->end(); }
 
-  [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const
-    requires viewing_session<inner> || mapped_session<inner>
-  {
+  [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
     state_->checks.pass(state_->session, id);
-    return state_->session.view(id, offset, size);
+    return session_adaptor<checked_session<Far>, inner>::view(id, offset, size);
   }
 
   /// That of the session inside, such as for a comparison, and the memory of comparisons.

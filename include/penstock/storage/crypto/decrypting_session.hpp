@@ -39,7 +39,7 @@ class decrypting_session
   static constexpr bool in_background = background_session<inner>;
   /// The most ciphertext that is read at once: of what is near, as much as stays in the processor's cache.
   static constexpr std::uint64_t maximum =
-      latent_session<inner> ? std::uint64_t{8} << 20 : std::uint64_t{256} << 10;
+      traits_of<inner>().latency ? std::uint64_t{8} << 20 : std::uint64_t{256} << 10;
 
   struct state {
     state(const Storage& given, const Keys& all_keys, const decrypting_rules& chosen)
@@ -139,15 +139,11 @@ class decrypting_session
     template <bool Waiting>
     [[nodiscard]] bytes_view stored(object_id id, std::uint64_t offset, std::uint64_t size,
                                     decryption_room& room) {
-      if constexpr (viewing_session<inner>) {
-        return session.view(id, offset, size);
-      } else {
-        if constexpr (mapped_session<inner>)
-          if (std::as_const(session).mapped(id)) return std::as_const(session).view(id, offset, size);
-        room.sealed.resize_for_overwrite(to_size(size));
-        load<Waiting>(id, offset, room.sealed.span());
-        return room.sealed.view();
-      }
+      if constexpr (mapped_session<inner>)
+        if (is_mapped(session, id)) return session.view(id, offset, size);
+      room.sealed.resize_for_overwrite(to_size(size));
+      load<Waiting>(id, offset, room.sealed.span());
+      return room.sealed.view();
     }
     /// A thread of `threads` waits for a read in the background, so that `cancel` ends it.
     template <bool Waiting>
@@ -213,14 +209,12 @@ class decrypting_session
 
     /// What `threads` read from.
     struct waiting_reader {
-      static constexpr bool views = false;
       state& of;
       [[nodiscard]] std::uint64_t size(object_id id) const { return of.size(id); }
       [[nodiscard]] object_version version(object_id id) const { return of.version(id); }
       void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
         of.template read<in_background>(id, offset, into);
       }
-      static void will_need(object_id, std::uint64_t, std::uint64_t) noexcept {}
     };
 
     Storage where;
@@ -235,8 +229,8 @@ class decrypting_session
   };
 
  public:
-  static constexpr bool views = false;
-  // Nobody gets what is stored.
+  /// Nobody gets what is stored.
+  static constexpr session_traits traits = {.latency = traits_of<inner>().latency};
   void mapped(object_id) const = delete;
   void view(object_id, std::uint64_t, std::uint64_t) const = delete;
   void prefetch(object_id, std::uint64_t, std::uint64_t) const = delete;
@@ -257,11 +251,9 @@ class decrypting_session
   {
     state_->threads->read_many(requests, listener);
   }
-  void cancel() const noexcept
-    requires in_background
-  {
-    state_->threads->cancel();
-    state_->session.cancel();
+  void cancel() const noexcept {
+    if constexpr (in_background) state_->threads->cancel();
+    cancel_reads(state_->session);
   }
   void end_reads() const noexcept {
     if constexpr (in_background) state_->threads->cancel();
@@ -269,20 +261,16 @@ class decrypting_session
   }
   void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
     const auto [begin, end] = in_file(id, offset, size);
-    if (begin < end) state_->session.will_need(id, begin, end - begin);
+    if (begin < end) penstock::will_need(state_->session, id, begin, end - begin);
   }
-  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const
-    requires planning_session<inner>
-  {
+  void plan_read(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t row) const {
     const auto [begin, end] = in_file(id, offset, size);
     if (begin < end) state_->session.plan_read(id, begin, end - begin, row);
   }
 
-  /// True if the session inside can tell by its answers; see `expecting_session`.
-  [[nodiscard]] bool expect(object_id id, object_version what) const
-    requires expecting_session<inner>
-  {
-    return state_->session.expect(id, {state_->rules.layout.file_size(what.size), what.stamp});
+  /// True if the session inside can tell by its answers.
+  [[nodiscard]] bool expect(object_id id, object_version what) const {
+    return expect_version(state_->session, id, {state_->rules.layout.file_size(what.size), what.stamp});
   }
 
   /// That of the session inside, which counts what is stored; of its reads in the background as many as are

@@ -52,8 +52,6 @@ class arrow_session {
   };
 
  public:
-  static constexpr bool views = false;
-
   arrow_session(std::shared_ptr<arrow::fs::FileSystem> where, std::span<const std::string> names,
                 std::size_t max_open)
       : file_system_(std::move(where)), names_(names), max_open_(max_open), facts_(names.size()) {}
@@ -93,7 +91,6 @@ class arrow_session {
           .at_offset(offset);
     bytes_.fetch_add(into.size(), std::memory_order_relaxed);
   }
-  void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
   [[nodiscard]] storage_counters counters() const noexcept {
     return {.requests = requests_.load(std::memory_order_relaxed),
             .bytes = bytes_.load(std::memory_order_relaxed)};

@@ -4,7 +4,6 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/reads/background_view.hpp>
 #include <penstock/storage/resilience/retry_policy.hpp>
 #include <penstock/storage/resilience/retry_queue.hpp>
 #include <penstock/storage/session_adaptor.hpp>
@@ -41,7 +40,7 @@ class retried_session : public session_adaptor<retried_session<Storage>, typenam
   struct state {
     state(const Storage& given, const retry_policy& policy)
         : where(given), line(policy, where.names()), session(where.connect()) {
-      line.use(session_view(session), background_view(session));
+      line.use(session);
       if (policy.stop.stop_possible()) stops.emplace(policy.stop, stop_line{&line});
     }
     state(const state&) = delete;
@@ -71,20 +70,10 @@ class retried_session : public session_adaptor<retried_session<Storage>, typenam
   {
     state_->line.read_many(requests, listener);
   }
-  void cancel() const noexcept
-    requires background_session<inner>
-  {
-    state_->line.cancel();
-  }
+  /// Ends waits for room and for another attempt, too.
+  void cancel() const noexcept { state_->line.cancel(); }
   // The line gives its reads tags of its own.
   void abandon(std::uint64_t) const = delete;
-  /// Ends the waits for room and for another attempt, of reads that block, with errc::stopped.
-  void cancel_waits() const noexcept
-    requires(!background_session<inner>)
-  {
-    state_->line.cancel();
-    if constexpr (requires(inner& s) { s.cancel_waits(); }) state_->session.cancel_waits();
-  }
   /// As `cancel`; and from now on no read waits for room or for another attempt.
   void end_reads() const noexcept {
     state_->line.end_waits();
@@ -129,16 +118,16 @@ template <storage Storage>
 template <class Derived, storage Storage>
 class retried_storage {
  public:
-  static constexpr bool names_are_paths = local_storage<Storage>;
+  static constexpr bool names_are_paths = is_local<Storage>();
   using session = retried_session<Storage>;
 
   [[nodiscard]] std::span<const std::string> names() const { return inner_.names(); }
   /// Whether the names are paths in the local file system.
   [[nodiscard]] bool local() const { return is_local(inner_); }
   [[nodiscard]] session connect() const { return session(inner_, policy_); }
-  /// See `sidecar_storage`.
+  /// See `has_sidecars`.
   [[nodiscard]] Derived sidecars(sidecar which) const
-    requires sidecar_storage<Storage>
+    requires(has_sidecars<Storage>())
   {
     return Derived(static_cast<const Derived&>(*this), inner_.sidecars(which));
   }

@@ -6,7 +6,6 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/reads/background_view.hpp>
 #include <penstock/storage/reads/waiting_reads.hpp>
 #include <penstock/storage/resilience/late_reads.hpp>
 #include <penstock/storage/resilience/retry_policy.hpp>
@@ -117,7 +116,7 @@ class retry_queue {
   ~retry_queue() = default;
 
   /// Sets the session that reads are passed to.
-  void use(session_view session, background_view background) noexcept;
+  void use(session_view session) noexcept { session_ = session; }
 
   [[nodiscard]] std::uint64_t size(object_id id);
   [[nodiscard]] object_version version(object_id id);
@@ -194,7 +193,6 @@ class retry_queue {
   const retry_policy& policy_ = retries_.policy();
   std::span<const std::string> names_;
   std::optional<session_view> session_;
-  background_view background_;
 
   mutable std::mutex lock_;
   std::condition_variable changed_, room_;      // for the retry_queue's thread and `stop`; for blocking reads

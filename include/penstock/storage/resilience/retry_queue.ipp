@@ -31,11 +31,6 @@ PENSTOCK_INLINE retry_queue::retry_queue(const retry_policy& policy, std::span<c
       late_(policy.hedges ? new late_reads(*policy.hedges) : nullptr),
       limit_(policy.max_in_flight) {}
 
-PENSTOCK_INLINE void retry_queue::use(session_view session, background_view background) noexcept {
-  session_ = session;
-  background_ = background;
-}
-
 PENSTOCK_INLINE std::uint64_t retry_queue::size(object_id id) {
   std::uint64_t found = 0;
   const auto ask = [](const session_view& session, const read_request& what, void* result) {
@@ -53,7 +48,7 @@ PENSTOCK_INLINE object_version retry_queue::version(object_id id) {
   return found;
 }
 PENSTOCK_INLINE void retry_queue::read(object_id id, std::uint64_t offset, mutable_bytes into) {
-  if (background_ && (hedges() || into.size() > part_reads::longest)) {
+  if (session_->in_background() && (hedges() || into.size() > part_reads::longest)) {
     urgent line{*this};
     return read_by_parts(line, id, offset, into);
   }
@@ -306,9 +301,9 @@ PENSTOCK_INLINE std::size_t retry_queue::take_ready(std::span<read_request> into
     request = one.what.request;
     request.tag = reinterpret_cast<std::uintptr_t>(&one.first);
     if (!hedges()) continue;
-    one.buffered = !background_.abandons() && hold(one.first_bytes, request.into.size());
+    one.buffered = !session_->abandons() && hold(one.first_bytes, request.into.size());
     if (one.buffered) request.into = one.first_bytes.span();
-    if (late_->begun(one, request.into.size(), now, one.buffered || background_.abandons()))
+    if (late_->begun(one, request.into.size(), now, one.buffered || session_->abandons()))
       changed_.notify_all();  // the thread watches the oldest of each size
   }
   requests_.fetch_add(count, std::memory_order_relaxed);
@@ -344,11 +339,11 @@ PENSTOCK_INLINE void retry_queue::pass_on(std::unique_lock<std::mutex>& held) no
                                }};
   while (const std::size_t count = take_ready(together)) {
     held.unlock();
-    background_.read_many({together.data(), count}, listener);
+    session_->read_many({together.data(), count}, listener);
     held.lock();
     if (!repeats_cancel_) continue;
     held.unlock();  // the cancellation may have come before these reads
-    background_.cancel();
+    session_->cancel();
     held.lock();
     repeats_cancel_ = false;
     room_.notify_all();
@@ -359,7 +354,7 @@ PENSTOCK_INLINE void retry_queue::pass_on(std::unique_lock<std::mutex>& held) no
 
 PENSTOCK_INLINE void retry_queue::ended(link& which, std::exception_ptr failed) noexcept {
   item& one = *which.of;
-  const bool second = &which == &one.second, abandons = background_.abandons();
+  const bool second = &which == &one.second, abandons = session_->abandons();
   read_failure why = failed ? read_failure::of(failed) : read_failure{};
   bool won = second && !failed;  // the bytes are those of the second read
   buffers unused;
@@ -371,7 +366,7 @@ PENSTOCK_INLINE void retry_queue::ended(link& which, std::exception_ptr failed) 
   const auto abandon = [&](const link& loser) {
     ++one.pins;
     held.unlock();
-    background_.abandon(reinterpret_cast<std::uintptr_t>(&loser));
+    session_->abandon(reinterpret_cast<std::uintptr_t>(&loser));
     held.lock();
     --one.pins;
   };
@@ -466,7 +461,7 @@ PENSTOCK_INLINE void retry_queue::cancel() noexcept {
   }
   changed_.notify_all();
   room_.notify_all();
-  if (background_) background_.cancel();
+  if (session_) session_->cancel();
 }
 
 PENSTOCK_INLINE void retry_queue::stop() noexcept {

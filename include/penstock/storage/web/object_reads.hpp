@@ -118,20 +118,19 @@ class plain_objects {
  public:
   class session {
    public:
-    static constexpr bool views = false;
-    static constexpr bool has_latency = true;
+    static constexpr session_traits traits = {.latency = true};
 
     [[nodiscard]] std::uint64_t size(object_id id) const { return version(id).size; }
     /// The object's size, and a hash of its ETag, or, over HTTP, of Last-Modified without one. Asked for
     /// once.
     [[nodiscard]] object_version version(object_id id) const { return objects_->version(id); }
-    /// See `expecting_session`.
+    /// See `expect_version`.
     [[nodiscard]] bool expect(object_id id, object_version what) const
       requires requires(Objects& them) { them.expect(id, what); }
     {
       return objects_->expect(id, what);
     }
-    /// See `tagging_session`: not for ETags that a server makes of the time and the size, as nginx and Apache
+    /// See `is_tagged`: not for ETags that a server makes of the time and the size, as nginx and Apache
     /// do.
     [[nodiscard]] bool tagged(object_id id) const { return objects_->tagged(id); }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
@@ -146,7 +145,6 @@ class plain_objects {
     void abandon(std::uint64_t tag) const noexcept { objects_->abandon(tag); }
     /// As `cancel`, and lets reads that begin later end at once with errc::stopped.
     void end_reads() const noexcept { objects_->end_reads(); }
-    void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
 
     /// Requests sent, those answered by an error or a redirect included; bytes of objects; answers that asked
     /// for fewer requests. Of at most as many requests in flight as there may be connections.

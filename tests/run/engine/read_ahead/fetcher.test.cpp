@@ -290,7 +290,7 @@ namespace {
 /// Whose every read fails, in the calling thread.
 struct failing_files : ps::memory_files {
   struct session : ps::memory_files::session {
-    static constexpr bool views = false;
+    static constexpr ps::session_traits traits = {};  // shows nothing in place
     std::shared_ptr<std::atomic<int>> asked;
     void read(ps::object_id, std::uint64_t, ps::mutable_bytes) const {
       ++*asked;

@@ -18,7 +18,7 @@ struct half_resident : penstock_test::slow_session {
   [[nodiscard]] static bool resident(ps::object_id id) noexcept { return id == 1; }
 };
 struct shown : half_resident {
-  static constexpr bool views = true;
+  static constexpr ps::session_traits traits = {.mapped = ps::mapped_objects::all};
   std::uint64_t hints = 0;
   [[nodiscard]] ps::bytes_view view(ps::object_id, std::uint64_t, std::uint64_t) const { return {}; }
   void confirm(ps::object_id) const {}

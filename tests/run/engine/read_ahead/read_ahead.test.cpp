@@ -66,7 +66,6 @@ struct slow_cut {
 
 /// A session whose bytes are in memory while `in_memory` says so, and how often a block was looked at.
 struct warming {
-  static constexpr bool views = false;
   std::atomic<bool> in_memory{true};
   std::atomic<std::uint64_t> looks{0}, reads{0};
   std::vector<std::uint64_t> hinted;
@@ -86,7 +85,6 @@ struct warming {
             }};
   }
 };
-static_assert(ps::residency_session<warming>);
 
 std::vector<std::uint64_t> numbers_below(std::uint64_t end) {
   std::vector<std::uint64_t> all;

@@ -69,7 +69,7 @@ struct planning_files {
   std::shared_ptr<told> what = std::make_shared<told>();
 
   struct session : ps::file::session {
-    static constexpr bool views = false, has_latency = true;
+    static constexpr ps::session_traits traits = {.latency = true};
     std::shared_ptr<told> what;
     session(const ps::file& of, std::shared_ptr<told> given)
         : ps::file::session(of.connect()), what(std::move(given)) {}

@@ -19,7 +19,7 @@ PENSTOCK_INLINE void fetcher::leave_out_taken(std::vector<range_list::entry>& wa
 PENSTOCK_INLINE bool fetcher::joins(const piece& before, const range_list::entry& first,
                                     const range_list::entry& one) const noexcept {
   if (first.from.self() != one.from.self() || first.object != one.object) return false;
-  const bool far = one.from.has_latency();
+  const bool far = one.from.traits().latency;
   return one.offset <= before.end + options_.coalesce_gap_with(far) &&
          one.offset + one.size - before.begin <= std::min(options_.max_coalesced_with(far), store_.largest());
 }
@@ -129,7 +129,7 @@ PENSTOCK_INLINE bool fetcher::fetch(const piece& one, const std::vector<range_li
 PENSTOCK_INLINE std::uint32_t fetcher::requests_for(const piece& one,
                                                     const range_list::entry& first) const noexcept {
   const std::uint64_t part = options_.part_size;
-  if (part == 0 || !first.from.has_latency()) return 1;
+  if (part == 0 || !first.from.traits().latency) return 1;
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(1, (one.end - one.begin + part - 1) / part));
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/run/engine/read_ahead/fetched_session.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_report.hpp>
+#include <penstock/storage/session_view.hpp>
 
 #include <cstdint>
 #include <vector>
@@ -21,7 +21,7 @@ class range_list {
  public:
   /// A range, and the row of the sample that is read from it.
   struct entry {
-    fetched_session from;
+    session_view from;
     std::uint64_t offset, size, row;
     object_id object;
   };
@@ -33,19 +33,12 @@ class range_list {
   template <class Session>
   void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) {
     if constexpr (planning_session<Session>) planned_ = planned_ || session.access_plan().self != nullptr;
-    if constexpr (viewing_session<Session>) {
-      session.will_need(object, offset, size);
-    } else if (hints_) {
-      session.will_need(object, offset, size);
-    } else {
-      if constexpr (residency_session<Session>) {
-        if (session.resident(object)) {
-          ++resident_;
-          return;
-        }
-      }
-      add({fetched_session(session), offset, size, row_, object});
-    }
+    if (all_mapped<Session>() || hints_)
+      will_need(session, object, offset, size);
+    else if (is_resident(session, object))
+      ++resident_;
+    else
+      add({session, offset, size, row_, object});
   }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   /// How many ranges were left out because they are already in memory.

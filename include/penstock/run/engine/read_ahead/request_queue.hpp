@@ -2,11 +2,11 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
-#include <penstock/run/engine/read_ahead/fetched_session.hpp>
 #include <penstock/run/engine/read_ahead/request_limit.hpp>
 #include <penstock/run/engine/workers/observers.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/range_store.hpp>
+#include <penstock/storage/session_view.hpp>
 #include <penstock/storage/threaded_reads.hpp>
 
 #include <cstddef>
@@ -33,7 +33,7 @@ class request_queue {
   /// A session, with threads if it does not read in the background.
   class target {
    public:
-    explicit target(const fetched_session& session);
+    explicit target(const session_view& session);
     void read_many(std::span<const read_request> requests, read_listener listener);
     void cancel() noexcept;
 
@@ -41,7 +41,7 @@ class request_queue {
     friend request_queue;
     static constexpr std::size_t threads = 8;
 
-    fetched_session session_;
+    session_view session_;
     std::unique_ptr<threaded_reads> threads_;
     std::uint64_t slow_downs_ = 0;  // that it had counted when we last looked
   };
@@ -56,7 +56,7 @@ class request_queue {
   /// Reports each request to the observers of a run.
   void observe(const run_watch& watch) noexcept { watch_ = &watch; }
   /// The target for a session; null if memory is short.
-  [[nodiscard]] target* target_of(const fetched_session& session) noexcept;
+  [[nodiscard]] target* target_of(const session_view& session) noexcept;
   /// Makes room for so many more requests. May throw std::bad_alloc.
   void make_room(std::size_t requests);
   /// Adds a request for this row and later ones, which is none before that of the last one; it begins at the

@@ -30,9 +30,9 @@ namespace detail {
 
 }  // namespace detail
 
-PENSTOCK_INLINE request_queue::target::target(const fetched_session& session) : session_(session) {
+PENSTOCK_INLINE request_queue::target::target(const session_view& session) : session_(session) {
   if (!session.in_background())
-    threads_ = std::make_unique<threaded_reads>(session.view(), std::span<const std::string>(), threads);
+    threads_ = std::make_unique<threaded_reads>(session, std::span<const std::string>(), threads);
   slow_downs_ = session.limits().counters.slow_downs;
 }
 
@@ -49,7 +49,7 @@ PENSTOCK_INLINE void request_queue::target::cancel() noexcept {
   session_.cancel();
 }
 
-PENSTOCK_INLINE request_queue::target* request_queue::target_of(const fetched_session& session) noexcept {
+PENSTOCK_INLINE request_queue::target* request_queue::target_of(const session_view& session) noexcept {
   for (target& one : targets_)
     if (one.session_.self() == session.self()) return &one;
   try {
@@ -107,7 +107,7 @@ PENSTOCK_INLINE void request_queue::unlink(item& one) noexcept {
 }
 
 PENSTOCK_INLINE bool request_queue::may_begin(const item& one) {
-  if (!one.to->session_.has_latency()) return true;
+  if (!one.to->session_.traits().latency) return true;
   const std::size_t allowed = one.to->session_.limits().max_in_flight;
   limit_.bound(allowed == 0 ? maximum_.value_or(usual) : std::min(maximum_.value_or(allowed), allowed));
   return in_flight_ < limit_.now();
@@ -133,7 +133,7 @@ PENSTOCK_INLINE void request_queue::pass_on(std::unique_lock<std::mutex>& held) 
       to = one.to;
       link(one);
       one.begun_ns = now;
-      if (to->session_.has_latency()) {
+      if (to->session_.traits().latency) {
         ++in_flight_;
         limit_.begun(now);
       }
@@ -160,7 +160,7 @@ PENSTOCK_INLINE void request_queue::ended(item& one, const std::exception_ptr& f
     std::unique_lock held(lock_);
     unlink(one);
     target& to = *one.to;
-    if (to.session_.has_latency()) {
+    if (to.session_.traits().latency) {
       --in_flight_;
       const std::uint64_t now = detail::now_ns(), before = to.slow_downs_;
       to.slow_downs_ = to.session_.limits().counters.slow_downs;

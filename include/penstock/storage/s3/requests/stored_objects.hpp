@@ -136,7 +136,7 @@ class stored_objects : web::object_reads<stored_objects, store_call> {
     const object_facts& found = find(id);
     return {found.size, found.stamp};
   }
-  /// See `expecting_session`.
+  /// See `expect_version`.
   [[nodiscard]] bool expect(object_id id, object_version what) {
     return id < list_->names.size() && objects_.expect(id, what);
   }

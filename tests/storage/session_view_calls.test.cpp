@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/run/engine/read_ahead/fetched_session.hpp>
-
 #include <penstock/core/bytes.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/memory_files.hpp>
 #include <penstock/storage/retrying.hpp>
 #include <penstock/storage/session_report.hpp>
+#include <penstock/storage/session_view.hpp>
 #include <penstock/storage/simulated_storage.hpp>
 #include <penstock/storage/throttled.hpp>
 
@@ -17,34 +16,34 @@
 #include <cstdint>
 #include <string>
 
-namespace fetched_session_test {
+namespace session_view_calls_test {
 
 namespace ps = penstock;
 
-TEST_CASE("run/fetched_session: what a session can do, type-erased; defaults for what it cannot") {
+TEST_CASE("session_view: what a session can do, type-erased; defaults for what it cannot") {
   const auto files = ps::memory_files().add("a", "text").add("b", "more");
   auto plain = files.connect();
-  const ps::fetched_session near(plain);
+  const ps::session_view near(plain);
   CHECK(near.self() == &plain);
-  CHECK_FALSE(near.has_latency());
+  CHECK_FALSE(near.traits().latency);
   CHECK_FALSE(near.in_background());
   CHECK(near.report().max_in_flight == 0);
   CHECK(near.report().counters == ps::storage_counters{});
   CHECK_FALSE(near.report().oldest.has_value());
   CHECK(near.report().names.empty());
-  CHECK(near.view().size(1) == 4);
+  CHECK(near.size(1) == 4);
 
   auto session =
       ps::retrying(ps::throttled(ps::simulated_storage(files, {.latency = std::chrono::microseconds(0)}),
                                  {.max_in_flight = 7}))
           .connect();
-  const ps::fetched_session far(session);
-  CHECK(far.has_latency());
+  const ps::session_view far(session);
+  CHECK(far.traits().latency);
   CHECK(far.in_background());
   CHECK(far.report().max_in_flight == 7);
   CHECK(far.report().names[1] == "b");
   std::array<std::byte, 2> two{};
-  far.view().read(1, 2, two);
+  far.read(1, 2, two);
   CHECK(ps::text_of(two) == "re");
   CHECK(far.report().counters.requests == 1);
   CHECK_FALSE(far.report().oldest.has_value());
@@ -53,7 +52,6 @@ TEST_CASE("run/fetched_session: what a session can do, type-erased; defaults for
 namespace {
 
 struct counted_looks {
-  static constexpr bool views = false;
   mutable int looks = 0;
   [[nodiscard]] static std::uint64_t size(ps::object_id) { return 0; }
   [[nodiscard]] static ps::object_version version(ps::object_id) { return {}; }
@@ -72,12 +70,12 @@ struct with_limits : counted_looks {
 
 }  // namespace
 
-TEST_CASE("run/fetched_session: a session that tells its limits is not asked for a report") {
+TEST_CASE("session_view: a session that tells its limits is not asked for a report") {
   counted_looks plain;
-  CHECK(ps::fetched_session(plain).limits().max_in_flight == 3);
-  CHECK(ps::fetched_session(plain).limits().counters.slow_downs == 2);
+  CHECK(ps::session_view(plain).limits().max_in_flight == 3);
+  CHECK(ps::session_view(plain).limits().counters.slow_downs == 2);
   with_limits told;
-  const ps::session_report seen = ps::fetched_session(told).limits();
+  const ps::session_report seen = ps::session_view(told).limits();
   CHECK(seen.max_in_flight == 5);
   CHECK(seen.counters.slow_downs == 4);
   CHECK(told.looks == 0);
@@ -89,4 +87,4 @@ TEST_CASE("run/fetched_session: a session that tells its limits is not asked for
   CHECK(ps::limits_of(files.connect()).max_in_flight == 0);
 }
 
-}  // namespace fetched_session_test
+}  // namespace session_view_calls_test
