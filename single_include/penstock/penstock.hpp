@@ -80,19 +80,13 @@
 #if __cplusplus < 202002L && (!defined(_MSVC_LANG) || _MSVC_LANG < 202002L)
 #include <penstock needs C++20: compile with -std=c++20>
 #endif
-
-/// Every header reaches this one before anything else. It declares nothing. A compiler stops at an include
-/// that it cannot find and prints it; after an `#error` it would continue, through thousands of lines that it
-/// cannot parse.
-namespace penstock::inline v0_1 {}
-
-// ---- penstock/core/detail/exceptions.hpp
-
 #if !defined(__cpp_exceptions)
 #error "penstock reports errors with exceptions, which -fno-exceptions disables: compile without it"
 #endif
 
-/// Include this before anything that throws, so that its #error comes first. It declares nothing.
+/// Every header reaches this one before anything else, so that none needs to include what is here. A compiler
+/// stops at an include that it cannot find and prints it; after an `#error` it would continue, through
+/// thousands of lines that it cannot parse.
 namespace penstock::inline v0_1 {}
 
 // ---- penstock/core/compiled.hpp
@@ -141,6 +135,14 @@ class piece {
 [[nodiscard, gnu::cold]] std::string list_text(std::string_view head,
                                                std::initializer_list<std::string_view> items,
                                                std::string_view between, std::string_view tail);
+
+/// The name of an enumerator: the names of all of them, in the order of their values from 0.
+template <class Enum>
+[[nodiscard]] constexpr std::string_view enum_name(std::initializer_list<std::string_view> names,
+                                                   Enum value) noexcept {
+  const auto i = static_cast<std::size_t>(value);
+  return i < names.size() ? names.begin()[i] : "unknown";
+}
 
 }  // namespace penstock::inline v0_1::detail
 
@@ -226,29 +228,9 @@ enum class errc { format, checksum, missing, limit, shape, io, argument, state, 
 
 /// The name of a kind, spelled as in the enum.
 [[nodiscard]] constexpr std::string_view to_string(errc code) noexcept {
-  switch (code) {
-    case errc::format:
-      return "format";
-    case errc::checksum:
-      return "checksum";
-    case errc::missing:
-      return "missing";
-    case errc::limit:
-      return "limit";
-    case errc::shape:
-      return "shape";
-    case errc::io:
-      return "io";
-    case errc::argument:
-      return "argument";
-    case errc::state:
-      return "state";
-    case errc::stopped:
-      return "stopped";
-    case errc::exception:
-      return "exception";
-  }
-  return "unknown";
+  return detail::enum_name(
+      {"format", "checksum", "missing", "limit", "shape", "io", "argument", "state", "stopped", "exception"},
+      code);
 }
 
 /// Whether a failure of this kind depends only on the bytes. Only such samples may be skipped or replaced: a
@@ -657,12 +639,34 @@ class buffer {
 
   /// Appends a copy of `bytes`, which may be part of this buffer, and keeps the existing contents. Amortised
   /// constant time per byte.
-  void append(bytes_view bytes);
+  void append(bytes_view bytes) {
+    const std::size_t before = size_;
+    buffer grown;  // frees the old memory once everything is copied
+    if (before + bytes.size() > capacity_) {
+      grown.resize_for_overwrite((before + bytes.size()) * 2);
+      if (before != 0) std::memcpy(grown.data_, data_, before);
+      std::swap(data_, grown.data_);
+      std::swap(capacity_, grown.capacity_);
+    }
+    if (!bytes.empty()) std::memcpy(data_ + before, bytes.data(), bytes.size());
+    size_ = before + bytes.size();
+  }
 
   void clear() noexcept { size_ = 0; }
 
  private:
-  [[gnu::cold]] void reserve(std::size_t size);
+  [[gnu::cold]] void reserve(std::size_t size) {
+    constexpr std::size_t largest = static_cast<std::size_t>(-1) / 4;  // so that no sum of sizes overflows
+    const std::size_t wanted = size > largest ? size : size + size / 4;
+    void* const fresh =
+        size > largest ? nullptr : ::operator new(wanted, std::align_val_t{alignment}, std::nothrow);
+    if (fresh == nullptr)
+      throw out_of_memory(size, "a buffer",
+                          "if the file says that a sample is so large, it may be damaged: see bad_samples");
+    release();
+    data_ = static_cast<std::byte*>(fresh);
+    capacity_ = wanted;
+  }
   void release() noexcept {
     if (data_ != nullptr) ::operator delete(data_, std::align_val_t{alignment});
   }
@@ -671,32 +675,6 @@ class buffer {
   std::size_t size_ = 0;
   std::size_t capacity_ = 0;
 };
-
-inline void buffer::reserve(std::size_t size) {
-  constexpr std::size_t largest = static_cast<std::size_t>(-1) / 4;  // so that no sum of sizes overflows
-  const std::size_t wanted = size > largest ? size : size + size / 4;
-  void* const fresh =
-      size > largest ? nullptr : ::operator new(wanted, std::align_val_t{alignment}, std::nothrow);
-  if (fresh == nullptr)
-    throw out_of_memory(size, "a buffer",
-                        "if the file says that a sample is so large, it may be damaged: see bad_samples");
-  release();
-  data_ = static_cast<std::byte*>(fresh);
-  capacity_ = wanted;
-}
-
-inline void buffer::append(bytes_view bytes) {
-  const std::size_t before = size_;
-  buffer grown;  // frees the old memory once everything is copied
-  if (before + bytes.size() > capacity_) {
-    grown.resize_for_overwrite((before + bytes.size()) * 2);
-    if (before != 0) std::memcpy(grown.data_, data_, before);
-    std::swap(data_, grown.data_);
-    std::swap(capacity_, grown.capacity_);
-  }
-  if (!bytes.empty()) std::memcpy(data_ + before, bytes.data(), bytes.size());
-  size_ = before + bytes.size();
-}
 
 }  // namespace penstock::inline v0_1
 
@@ -1178,1831 +1156,6 @@ inline void shared_owner::let_go() noexcept { kept_.~shared_ptr(); }
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/core/name.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A string literal as a template argument: the `"jpg"` of `get<"jpg">(s)`. It is converted to a `name`
-/// immediately.
-template <std::size_t N>
-struct fixed_string {
-  char text[N]{};
-
-  consteval fixed_string(const char (&source)[N]) {  // NOLINT: implicit, so that a literal will do
-    for (std::size_t i = 0; i < N; ++i) text[i] = source[i];
-  }
-  static constexpr std::size_t length = N - 1;
-};
-
-/// A field's name as a type. A pack of characters, because compilers print those readably.
-template <char... Cs>
-struct name {
-  static constexpr char text[sizeof...(Cs) + 1] = {Cs..., '\0'};
-  static constexpr std::string_view value{text, sizeof...(Cs)};
-};
-
-namespace detail {
-template <fixed_string S, std::size_t... Is>
-constexpr auto spell(std::index_sequence<Is...>) -> name<S.text[Is]...> {
-  return {};
-}
-}  // namespace detail
-
-/// The name type for a literal: `name_of<"jpg">` is `name<'j', 'p', 'g'>`.
-template <fixed_string S>
-using name_of = decltype(detail::spell<S>(std::make_index_sequence<decltype(S)::length>{}));
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/image/pixels.hpp
-
-/// Pixels in memory: their formats, sizes, and views of them.
-namespace penstock::inline v0_1 {
-
-/// One channel of 8 bits: luma.
-struct gray8 {
-  using value_type = std::uint8_t;
-  static constexpr std::size_t channels = 1;
-  static constexpr std::string_view format_name = "gray8";
-};
-/// Red, green and blue, 8 bits each.
-struct rgb8 {
-  using value_type = std::uint8_t;
-  static constexpr std::size_t channels = 3;
-  static constexpr std::string_view format_name = "rgb8";
-};
-/// Red, green, blue and alpha, 8 bits each; the colours are not multiplied by alpha.
-struct rgba8 {
-  using value_type = std::uint8_t;
-  static constexpr std::size_t channels = 4;
-  static constexpr std::string_view format_name = "rgba8";
-};
-/// One channel of 16 bits, in the order of bytes of this machine.
-struct gray16 {
-  using value_type = std::uint16_t;
-  static constexpr std::size_t channels = 1;
-  static constexpr std::string_view format_name = "gray16";
-};
-/// Red, green and blue, 16 bits each, in the order of bytes of this machine.
-struct rgb16 {
-  using value_type = std::uint16_t;
-  static constexpr std::size_t channels = 3;
-  static constexpr std::string_view format_name = "rgb16";
-};
-/// Red, green, blue and alpha, 16 bits each, in the order of bytes of this machine.
-struct rgba16 {
-  using value_type = std::uint16_t;
-  static constexpr std::size_t channels = 4;
-  static constexpr std::string_view format_name = "rgba16";
-};
-
-/// How the pixels of an image are stored: the type of a channel's value, and the number of channels.
-template <class F>
-concept pixel_format = requires {
-  typename F::value_type;
-  requires std::same_as<const std::size_t, decltype(F::channels)>;
-  { F::format_name } -> std::convertible_to<std::string_view>;
-};
-
-/// In pixels.
-struct image_size {
-  std::uint32_t width = 0;
-  std::uint32_t height = 0;
-
-  friend constexpr bool operator==(const image_size&, const image_size&) = default;
-};
-
-/// A rectangle of an image whose edges need not lie between pixels.
-struct real_part {
-  double x = 0;
-  double y = 0;
-  double width = 0;
-  double height = 0;
-
-  friend constexpr bool operator==(const real_part&, const real_part&) = default;
-};
-
-/// A rectangle of an image, in pixels: (x, y) is its upper left corner.
-struct image_part {
-  std::uint32_t x = 0;
-  std::uint32_t y = 0;
-  std::uint32_t width = 0;
-  std::uint32_t height = 0;
-
-  [[nodiscard]] constexpr image_size size() const noexcept { return {width, height}; }
-  /// Whether it lies within an image of this size.
-  [[nodiscard]] constexpr bool within(const image_size& image) const noexcept {
-    return std::uint64_t{x} + width <= image.width && std::uint64_t{y} + height <= image.height;
-  }
-  friend constexpr bool operator==(const image_part&, const image_part&) = default;
-};
-
-/// All of an image.
-[[nodiscard]] constexpr image_part whole_of(const image_size& image) noexcept {
-  return {0, 0, image.width, image.height};
-}
-
-/// Interleaved pixels in memory, not owned: `height` rows of `width` pixels of `Channels` values. From one
-/// row to the next it is `pitch` values, at least `width * Channels`.
-template <class T, std::size_t Channels>
-class pixel_view {
- public:
-  using value_type = T;
-  using is_view = void;
-  static constexpr std::size_t channels = Channels;
-
-  constexpr pixel_view() = default;
-  /// Rows without gaps.
-  constexpr pixel_view(const T* data, const image_size& size) noexcept
-      : pixel_view(data, size, std::size_t{size.width} * Channels) {}
-  constexpr pixel_view(const T* data, const image_size& size, std::size_t pitch) noexcept
-      : data_(data), size_(size), pitch_(pitch) {}
-
-  [[nodiscard]] constexpr const T* data() const noexcept { return data_; }
-  [[nodiscard]] constexpr const image_size& size() const noexcept { return size_; }
-  [[nodiscard]] constexpr std::size_t width() const noexcept { return size_.width; }
-  [[nodiscard]] constexpr std::size_t height() const noexcept { return size_.height; }
-  [[nodiscard]] constexpr std::size_t pitch() const noexcept { return pitch_; }
-  /// The values of a row.
-  [[nodiscard]] constexpr std::size_t row_values() const noexcept { return width() * Channels; }
-  [[nodiscard]] constexpr const T* row(std::size_t y) const noexcept { return data_ + y * pitch_; }
-  [[nodiscard]] constexpr const T* at(std::size_t x, std::size_t y) const noexcept {
-    return row(y) + x * Channels;
-  }
-  /// Whether row follows row without a gap.
-  [[nodiscard]] constexpr bool dense() const noexcept { return pitch_ == row_values() || height() <= 1; }
-  /// A rectangle of these pixels, which must lie within them.
-  [[nodiscard]] constexpr pixel_view part(const image_part& p) const noexcept {
-    return {data_ + p.y * pitch_ + p.x * Channels, p.size(), pitch_};
-  }
-
- private:
-  const T* data_ = nullptr;
-  image_size size_;
-  std::size_t pitch_ = 0;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/codec/components.hpp
-
-/// Declares the codecs of optional components. A program that names one without its header has an incomplete
-/// type, and its compiler shows the line from here.
-namespace penstock::inline v0_1 {
-
-struct zstd;  // penstock: write #include <penstock/codec/zstd.hpp>, and link penstock::zstd
-struct gzip;  // penstock: write #include <penstock/codec/gzip.hpp>, and link penstock::gzip
-struct lz4;   // penstock: write #include <penstock/codec/lz4.hpp>, and link penstock::lz4
-struct json;  // penstock: write #include <penstock/codec/json.hpp>, and link penstock::json
-template <fixed_string Name, class T>
-struct json_field;  // penstock: write #include <penstock/codec/json_field.hpp>, and link penstock::simdjson
-template <class T>
-struct npz;  // penstock: write #include <penstock/codec/npz.hpp>, and link penstock::gzip
-template <pixel_format Format>
-struct jpeg_as;  // penstock: write #include <penstock/codec/jpeg.hpp>, and link penstock::jpeg
-template <pixel_format Format>
-struct png_as;  // penstock: write #include <penstock/codec/png.hpp>, and link penstock::png
-template <pixel_format Format>
-struct webp_as;  // penstock: write #include <penstock/codec/webp.hpp>, and link penstock::webp
-template <pixel_format Format>
-struct gif_as;  // penstock: write #include <penstock/codec/gif.hpp>, and link penstock::gif
-template <pixel_format Format>
-struct avif_as;  // penstock: write #include <penstock/codec/avif.hpp>, and link penstock::avif
-template <pixel_format Format>
-struct tiff_as;  // penstock: write #include <penstock/codec/tiff.hpp>, and link penstock::tiff
-using jpeg = jpeg_as<rgb8>;
-using png = png_as<rgb8>;
-using webp = webp_as<rgb8>;
-using gif = gif_as<rgb8>;
-using avif = avif_as<rgb8>;
-using tiff = tiff_as<rgb8>;
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/detail/index_range.hpp
-
-/// Iteration over anything with `view[i]`.
-namespace penstock::inline v0_1::detail {
-
-/// An iterator over `view[i]`. Holds the view itself, so it may outlive a temporary view.
-template <class View>
-class index_iterator {
- public:
-  using iterator_concept = std::random_access_iterator_tag;
-  using iterator_category = std::input_iterator_tag;  // `*it` is not a reference
-  using reference = decltype(std::declval<const View&>()[std::size_t{0}]);
-  using value_type = std::remove_cvref_t<reference>;
-  using difference_type = std::ptrdiff_t;
-  using pointer = void;
-
-  constexpr index_iterator() = default;
-  constexpr index_iterator(const View& view, std::size_t at) noexcept
-      : view_(view), at_(static_cast<difference_type>(at)) {}
-
-  [[nodiscard]] constexpr reference operator*() const noexcept { return (*this)[0]; }
-  [[nodiscard]] constexpr reference operator[](difference_type n) const noexcept {
-    return view_[static_cast<std::size_t>(at_ + n)];
-  }
-  constexpr index_iterator& operator+=(difference_type n) noexcept {
-    at_ += n;
-    return *this;
-  }
-  constexpr index_iterator& operator-=(difference_type n) noexcept { return *this += -n; }
-  constexpr index_iterator& operator++() noexcept { return *this += 1; }
-  constexpr index_iterator& operator--() noexcept { return *this -= 1; }
-  constexpr index_iterator operator++(int) noexcept {
-    auto before = *this;
-    ++at_;
-    return before;
-  }
-  constexpr index_iterator operator--(int) noexcept {
-    auto before = *this;
-    --at_;
-    return before;
-  }
-  [[nodiscard]] friend constexpr index_iterator operator+(index_iterator it, difference_type n) noexcept {
-    return it += n;
-  }
-  [[nodiscard]] friend constexpr index_iterator operator+(difference_type n, index_iterator it) noexcept {
-    return it += n;
-  }
-  [[nodiscard]] friend constexpr index_iterator operator-(index_iterator it, difference_type n) noexcept {
-    return it -= n;
-  }
-  [[nodiscard]] friend constexpr difference_type operator-(const index_iterator& a,
-                                                           const index_iterator& b) noexcept {
-    return a.at_ - b.at_;
-  }
-  [[nodiscard]] friend constexpr bool operator==(const index_iterator& a, const index_iterator& b) noexcept {
-    return a.at_ == b.at_;
-  }
-  [[nodiscard]] friend constexpr auto operator<=>(const index_iterator& a, const index_iterator& b) noexcept {
-    return a.at_ <=> b.at_;
-  }
-
- private:
-  View view_{};
-  difference_type at_ = 0;
-};
-
-/// The elements `view[i]` as a sized range.
-template <class View>
-class index_range {
- public:
-  constexpr index_range() = default;
-  constexpr explicit index_range(const View& view) noexcept : view_(view) {}
-
-  [[nodiscard]] constexpr auto begin() const noexcept { return view_.begin(); }
-  [[nodiscard]] constexpr auto end() const noexcept { return view_.end(); }
-  [[nodiscard]] constexpr std::size_t size() const noexcept {
-    return static_cast<std::size_t>(end() - begin());
-  }
-  [[nodiscard]] constexpr auto operator[](std::size_t i) const noexcept { return view_[i]; }
-
- private:
-  View view_{};
-};
-
-}  // namespace penstock::inline v0_1::detail
-
-template <class T>
-constexpr bool std::ranges::enable_borrowed_range<penstock::detail::index_range<T>> = true;
-template <class T>
-constexpr bool std::ranges::enable_view<penstock::detail::index_range<T>> = true;
-
-// ---- penstock/core/mistake.hpp
-
-/// What can be wrong with an expression made with `|`. Each mistake is a type with one sentence that says
-/// what to write instead, and is defined next to the stage that can be misused.
-namespace penstock::inline v0_1 {
-
-struct about_expression_tag {};  ///< a mistake about where something was written
-struct about_element_tag {};     ///< a mistake about the element: the compiler's message names its type
-
-/// What a mistake is: it declares what its sentence is about, and its `explain` does not compile. Your own
-/// stage can have mistakes: return them from its `diagnose`:
-///
-///     struct needs_a_number {
-///       using penstock_mistake = about_element_tag;
-///       template <class Reached>
-///       static consteval void explain() {
-///         static_assert(never<Reached>, "halve: the element is no number; write map(f) before it");
-///       }
-///     };
-///     struct halve_stage {
-///       using penstock_part = pointwise_tag;
-///       template <class Call>
-///       double apply(double value, const Call&) const { return value / 2; }
-///       template <class Context>
-///       static consteval auto diagnose() {
-///         if constexpr (std::convertible_to<typename Context::element, double>)
-///           return mistakes::none{};
-///         else
-///           return needs_a_number{};
-///       }
-///     };
-template <class M>
-concept mistake = requires { typename M::penstock_mistake; };
-
-/// Always false, whatever the type. The `static_assert` of a mistake tests it, so that it fails where the
-/// mistake is made and not where it is defined.
-template <class>
-inline constexpr bool never = false;
-
-/// Shows in a compiler's message the type of the element that arrives at the misused stage.
-template <class Element>
-struct arrives_here {};
-
-/// Shows in a compiler's message the source or stage that lost a guarantee.
-template <class Part>
-struct lost_by {};
-
-namespace mistakes {
-
-/// Nothing is wrong.
-struct none {};
-
-struct not_a_part {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: the right side of | is not a stage; write map(f), batch(n) or another stage, or "
-                  "give your type `using penstock_part = pointwise_tag;`");
-  }
-};
-struct not_a_source {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: the left side of | is not a source; wrap a container in from(...), or give your "
-                  "type `using penstock_part = source_tag;`");
-  }
-};
-struct source_with_open {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: a source is connected, and only a plan is opened; call the source's open() "
-                  "connect()");
-  }
-};
-struct source_without_element {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(
-        never<Reached>,
-        "penstock: this source does not say what its samples are; give it `using element = ...`, see "
-        "<penstock/source/concepts.hpp>");
-  }
-};
-struct source_without_reader {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(
-        never<Reached>,
-        "penstock: a source has a class `reader`, and connect() returns one; its evaluate(position, "
-        "worker&, sink) gives a sample, or next(element&) if it is read forward, see "
-        "<penstock/source/concepts.hpp>");
-  }
-};
-struct source_without_names {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: a source with size() is read in any order, and also has starts(), describe(), "
-                  "fingerprint() and a source_name, see <penstock/source/concepts.hpp>");
-  }
-};
-struct no_source {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: this chain has no source; begin it with one, as in from(samples) | ... or "
-                  "webdataset(path) | ...");
-  }
-};
-struct two_sources {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: a pipeline has one source, and this is a second one; join datasets with "
-                  "mix(...) or concat(...)");
-  }
-};
-struct value_after_batch {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(
-        never<Reached>,
-        "penstock: this stage works on samples but comes after batch; move it before batch(n), or write "
-        "map_batch(f) for a function of whole batches");
-  }
-};
-struct stage_after_copy {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: this stage comes after pin_and_copy, where batches have left the host; move "
-                  "it before batch(n)");
-  }
-};
-struct order_on_forward {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: random access to a source that can only be read forward; use "
-                  "shuffle_buffer(k), or a source with an index");
-  }
-};
-struct order_after_filter {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: this stage needs to know how many samples there are, which is unknown after "
-                  "filter or unbatch, and after batch over a forward source; move it before");
-  }
-};
-struct order_after_cursor {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: this stage computes positions but comes after shuffle_buffer, where positions "
-                  "come from a cursor; move it before");
-  }
-};
-struct order_after_batch {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: this stage chooses or reorders samples but comes after batch, where it would "
-                  "choose or reorder whole batches; write it before batch(n)");
-  }
-};
-struct order_after_uneven_steps {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(
-        never<Reached>,
-        "penstock: this stage counts batches but comes after batch_by, where the number of batches "
-        "may differ from epoch to epoch; write take, skip and repeat before it, and leave steps(n) out");
-  }
-};
-struct wrong_argument {
-  using penstock_mistake = about_element_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(
-        never<Reached>,
-        "penstock: this stage's function cannot be called with what arrives here; this error names its "
-        "type, in arrives_here<...>");
-  }
-};
-struct lost_by_a_stage {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: require: the guarantee is lost by a stage of this chain, see its `loses`; "
-                  "remove that stage or the require");
-  }
-};
-struct lost_by_filter {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: require: the guarantee is lost by filter or unbatch (they lose indexed and "
-                  "lockstep, and after shard also elastic); lockstep comes back with steps(n), elastic by "
-                  "filtering before shard");
-  }
-};
-struct lost_by_forward {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: require: the guarantee is lost by a source that can only be read forward; use "
-                  "a source with an index");
-  }
-};
-
-}  // namespace mistakes
-
-namespace detail {
-
-/// The first of these that is a mistake.
-template <class... Ms>
-struct first_mistake {
-  using type = mistakes::none;
-};
-template <class M, class... Rest>
-struct first_mistake<M, Rest...> {
-  using type = M;
-};
-template <class... Rest>
-struct first_mistake<mistakes::none, Rest...> : first_mistake<Rest...> {};
-
-/// Whether `M` means that nothing is wrong.
-template <class M>
-inline constexpr bool is_right = false;
-template <>
-inline constexpr bool is_right<mistakes::none> = true;
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/to_size.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// A 64-bit count as a `std::size_t`, for a container. Where that is the same type it is no cast, so that
-/// `-Wuseless-cast` has nothing to say; elsewhere the caller knows that the count fits in memory.
-template <std::unsigned_integral T>
-[[nodiscard]] constexpr std::size_t to_size(T count) noexcept {
-  if constexpr (std::same_as<T, std::size_t>)
-    return count;
-  else
-    return static_cast<std::size_t>(count);
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/core/tensor.hpp
-
-#ifdef __cpp_lib_mdspan
-#include <mdspan>
-#endif
-
-namespace penstock::inline v0_1 {
-
-/// The shape of an array: up to eight dimensions, outermost first, without an allocation. A scalar has none.
-class extents {
- public:
-  static constexpr std::size_t max_rank = 8;
-
-  constexpr extents() = default;
-  template <std::integral... Ns>
-    requires(sizeof...(Ns) > 0 && sizeof...(Ns) <= max_rank)
-  constexpr explicit extents(Ns... lengths)
-      : lengths_{static_cast<std::uint64_t>(lengths)...}, rank_(static_cast<std::uint32_t>(sizeof...(Ns))) {}
-
-  [[nodiscard]] constexpr std::size_t rank() const noexcept { return rank_; }
-  [[nodiscard]] constexpr std::uint64_t operator[](std::size_t i) const noexcept { return lengths_[i]; }
-  [[nodiscard]] constexpr const std::uint64_t* begin() const noexcept { return lengths_.data(); }
-  [[nodiscard]] constexpr const std::uint64_t* end() const noexcept { return lengths_.data() + rank_; }
-  /// The number of elements. If you fill the extents from untrusted bytes, check that it does not overflow.
-  [[nodiscard]] constexpr std::uint64_t elements() const noexcept {
-    std::uint64_t product = 1;
-    for (std::size_t i = 0; i < rank_; ++i) product *= lengths_[i];
-    return product;
-  }
-  /// Appends a dimension; returns false if there is no room.
-  constexpr bool push_back(std::uint64_t length) noexcept {
-    if (rank_ == max_rank) return false;
-    lengths_[rank_++] = length;
-    return true;
-  }
-  /// This shape with a new leading dimension: the shape of a batch of such arrays.
-  [[nodiscard]] constexpr extents prepend(std::uint64_t length) const noexcept {
-    extents result;
-    result.push_back(length);
-    for (std::size_t i = 0; i < rank_; ++i) result.push_back(lengths_[i]);
-    return result;
-  }
-  /// This shape without its first dimension: the shape of one row.
-  [[nodiscard]] constexpr extents drop_front() const noexcept {
-    extents result;
-    for (std::size_t i = 1; i < rank_; ++i) result.push_back(lengths_[i]);
-    return result;
-  }
-  friend constexpr bool operator==(const extents& a, const extents& b) noexcept {
-    if (a.rank_ != b.rank_) return false;
-    for (std::size_t i = 0; i < a.rank_; ++i)
-      if (a.lengths_[i] != b.lengths_[i]) return false;
-    return true;
-  }
-
- private:
-  std::array<std::uint64_t, max_rank> lengths_{};
-  std::uint32_t rank_ = 0;
-};
-
-/// "(3, 224, 224)", as numpy prints a shape.
-[[nodiscard]] std::string to_string(const extents& shape);
-
-namespace detail {
-/// The first dimension of an array. Rows without elements take no bytes, so a small file can claim any number
-/// of them: throws `errc::limit` for more than 2^16.
-[[nodiscard]] std::uint64_t rows_of(const extents& shape);
-}  // namespace detail
-
-/// The distance between neighbours along each dimension of an array, outermost first: in elements, not in
-/// bytes, as in DLPack. Entries beyond the rank are zero.
-using element_strides = std::array<std::int64_t, extents::max_rank>;
-
-/// The strides of a row-major array without gaps.
-[[nodiscard]] constexpr element_strides dense_strides(const extents& shape) noexcept {
-  element_strides strides{};
-  std::uint64_t step = 1;
-  for (std::size_t i = shape.rank(); i-- > 0; step *= shape[i]) strides[i] = static_cast<std::int64_t>(step);
-  return strides;
-}
-
-namespace detail {
-
-/// Throws `errc::shape`: a row of this shape was used as an element.
-[[noreturn]] void refuse_element(const extents& shape);
-/// Throws `errc::shape`: the requested mdspan does not match an array of this shape.
-[[noreturn]] void refuse_mdspan(const extents& shape, std::string_view fault);
-
-}  // namespace detail
-
-template <class T>
-class tensor_part;
-
-/// A non-owning view of elements of one type with a shape, row-major and dense. `get<"name">(batch)` returns
-/// one for a field of arrays; its first dimension is the batch's slots.
-///
-/// `v(i, j)` is an element. `v[i]` and a loop run along the first dimension: they give rows, which are views
-/// themselves, or elements if there is no other dimension. `flat()` gives all elements as one span. Only
-/// `assert` checks that there are as many indexes as dimensions and that they are within the shape.
-///
-///     std::vector<float> memory{0, 1, 2, 3, 4, 5};
-///     const tensor_view<float> v(memory.data(), extents(2, 3));
-///     v(1, 2) = 7;                                             // an element
-///     v[1][2] = 8;                                             // the same one
-///     for (const auto row : v) row[0] = 0;                     // rows of shape (3,)
-///     float sum = 0;
-///     for (const float x : v.flat()) sum += x;                 // all six
-template <class T>
-class tensor_view {
- public:
-  using value_type = std::remove_cv_t<T>;
-  using iterator = detail::index_iterator<tensor_view>;
-
-  constexpr tensor_view() = default;
-  constexpr tensor_view(T* data, extents shape) noexcept : data_(data), shape_(shape) {}
-  /// A mutable view converts to a const one.
-  template <class U>
-    requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
-  constexpr tensor_view(const tensor_view<U>& other) noexcept : tensor_view(other.data(), other.shape()) {}
-
-  [[nodiscard]] constexpr T* data() const noexcept { return data_; }
-  [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
-  [[nodiscard]] constexpr std::size_t rank() const noexcept { return shape_.rank(); }
-  /// The distance between neighbours along each dimension, in elements.
-  [[nodiscard]] constexpr element_strides strides() const noexcept { return dense_strides(shape_); }
-  /// The number of elements; the number of rows is `shape()[0]`.
-  [[nodiscard]] constexpr std::size_t size() const noexcept { return detail::to_size(shape_.elements()); }
-  /// All elements, one after another; `values()` returns the same span.
-  [[nodiscard]] constexpr std::span<T> flat() const noexcept { return {data_, size()}; }
-  [[nodiscard]] constexpr std::span<T> values() const noexcept { return flat(); }
-  /// Converts to a span of all elements, for functions that take one.
-  template <class U>
-    requires(std::is_same_v<U, T> || std::is_same_v<U, const T>)
-  [[nodiscard]] constexpr operator std::span<U>() const noexcept {
-    return flat();
-  }
-
-  /// A mistake: no view copies its values by itself.
-  template <class Container>
-    requires requires { typename Container::allocator_type; }
-  constexpr operator Container() const {  // NOLINT(google-explicit-constructor)
-    static_assert(never<Container>,
-                  "penstock: a view does not copy its values into a container; write "
-                  "std::vector<float> v(view.flat().begin(), view.flat().end())");
-    return {};
-  }
-
-  /// The element at these indexes, one per dimension.
-  template <std::integral... Is>
-  [[nodiscard]] constexpr T& operator()(Is... indexes) const noexcept {
-    assert(sizeof...(Is) == rank() && "penstock: a view is called with one index for each length");
-    std::size_t k = 0, offset = 0;
-    ((offset = offset * detail::to_size(shape_[k++]) + static_cast<std::size_t>(indexes)), ...);
-    return data_[offset];
-  }
-  /// Row `i` along the first dimension, or element `i` if that is the only one. The view must have at least
-  /// one dimension.
-  [[nodiscard]] constexpr tensor_part<T> operator[](std::size_t i) const noexcept {
-    const extents row = shape_.drop_front();
-    return {data_ + i * detail::to_size(row.elements()), row};
-  }
-  /// Iterates over the rows along the first dimension. A scalar has none.
-  [[nodiscard]] constexpr iterator begin() const noexcept { return {*this, 0}; }
-  [[nodiscard]] constexpr iterator end() const noexcept { return {*this, detail::to_size(shape_[0])}; }
-  /// The rows along the first dimension, as a range whose `size()` is the number of rows.
-  [[nodiscard]] constexpr detail::index_range<tensor_view> rows() const noexcept {
-    return detail::index_range<tensor_view>(*this);
-  }
-
-#ifdef __cpp_lib_mdspan
-  /// The view as a `std::mdspan` with `Rank` dimensions. Throws `errc::shape` if the view's rank differs.
-  template <std::size_t Rank>
-  [[nodiscard]] constexpr auto mdspan() const {
-    return static_cast<std::mdspan<T, std::dextents<std::size_t, Rank>>>(*this);
-  }
-  /// The view as a `std::mdspan`. Throws `errc::shape` if its rank differs, or if a static extent of the
-  /// mdspan's type does, or if its index type is too small.
-  template <class U, class Index, std::size_t... Lengths>
-    requires(std::is_same_v<U, T> || std::is_same_v<U, const T>)
-  [[nodiscard]] constexpr operator std::mdspan<U, std::extents<Index, Lengths...>>() const {
-    using lengths = std::extents<Index, Lengths...>;
-    if (lengths::rank() != rank()) detail::refuse_mdspan(shape_, "a different rank");
-    std::array<Index, lengths::rank()> given{};
-    bool small = !std::in_range<Index>(shape_.elements());
-    for (std::size_t i = 0; i < lengths::rank(); ++i) {
-      given[i] = static_cast<Index>(shape_[i]);
-      small = small || !std::in_range<Index>(shape_[i]);
-      if (lengths::static_extent(i) != std::dynamic_extent && lengths::static_extent(i) != shape_[i])
-        detail::refuse_mdspan(shape_, "different extents");
-    }
-    if (small) detail::refuse_mdspan(shape_, "too many elements for its index type");
-    return std::mdspan<U, lengths>(data_, lengths(given));
-  }
-#endif
-
- private:
-  T* data_ = nullptr;
-  extents shape_;
-};
-
-/// The result of `v[i]` and of a loop over `v`: a row, which is a `tensor_view` with one dimension less. If
-/// the view has only one dimension, it is an element and works like a `T&`. `v(i)` is a `T&`.
-template <class T>
-class tensor_part : public tensor_view<T> {
- public:
-  using tensor_view<T>::tensor_view;
-  constexpr tensor_part() = default;
-  constexpr tensor_part(const tensor_part&) = default;
-  /// Assigning to a named one makes it view another part.
-  constexpr tensor_part& operator=(const tensor_part&) & = default;
-
-  /// The element. Throws `errc::shape` if this is a row: a loop that mistakes rows of images for numbers must
-  /// not continue.
-  constexpr operator T&() const {  // NOLINT: it stands for an element
-    if (this->rank() != 0) [[unlikely]]
-      detail::refuse_element(this->shape());
-    return *this->data();
-  }
-  /// Writes the element: `v[i] = x`.
-  constexpr const tensor_part& operator=(const std::remove_cv_t<T>& value) const&&
-    requires(!std::is_const_v<T>)
-  {
-    element() = value;
-    return *this;
-  }
-  constexpr T& operator+=(const std::remove_cv_t<T>& value) const
-    requires(!std::is_const_v<T>)
-  {
-    return element() = static_cast<T>(element() + value);
-  }
-  constexpr T& operator-=(const std::remove_cv_t<T>& value) const
-    requires(!std::is_const_v<T>)
-  {
-    return element() = static_cast<T>(element() - value);
-  }
-  constexpr T& operator*=(const std::remove_cv_t<T>& value) const
-    requires(!std::is_const_v<T>)
-  {
-    return element() = static_cast<T>(element() * value);
-  }
-  constexpr T& operator/=(const std::remove_cv_t<T>& value) const
-    requires(!std::is_const_v<T>)
-  {
-    return element() = static_cast<T>(element() / value);
-  }
-
- private:
-  [[nodiscard]] constexpr T& element() const { return *this; }
-};
-
-}  // namespace penstock::inline v0_1
-
-/// A loop visits rows, which are fewer than elements: `size()` is not the length of the range.
-template <class T>
-constexpr bool std::ranges::disable_sized_range<penstock::tensor_view<T>> = true;
-template <class T>
-constexpr bool std::ranges::disable_sized_range<penstock::tensor_part<T>> = true;
-template <class T>
-constexpr bool std::ranges::enable_borrowed_range<penstock::tensor_view<T>> = true;
-template <class T>
-constexpr bool std::ranges::enable_view<penstock::tensor_view<T>> = true;
-template <class T>
-constexpr bool std::ranges::enable_borrowed_range<penstock::tensor_part<T>> = true;
-template <class T>
-constexpr bool std::ranges::enable_view<penstock::tensor_part<T>> = true;
-
-// ---- penstock/core/tensor.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE std::string to_string(const extents& shape) {
-  std::string text = "(";
-  for (std::size_t i = 0; i < shape.rank(); ++i) {
-    detail::append(text, {shape[i]});
-    text += i + 1 < shape.rank() ? ", " : (shape.rank() == 1 ? "," : "");
-  }
-  return text + ")";
-}
-
-namespace detail {
-
-PENSTOCK_INLINE std::uint64_t rows_of(const extents& shape) {
-  constexpr std::uint64_t max_empty_rows = 65'536;
-  if (shape[0] > max_empty_rows && shape.elements() == 0)
-    throw error(errc::limit, {"an array of shape ", to_string(shape), " has no elements, and more than ",
-                              max_empty_rows, " rows"});
-  return shape[0];
-}
-
-PENSTOCK_INLINE void refuse_element(const extents& shape) {
-  throw error(errc::shape, {"a row of shape ", to_string(shape),
-                            " was used as an element; write v(i, j) for an element, or loop over v.flat()"});
-}
-
-PENSTOCK_INLINE void refuse_mdspan(const extents& shape, std::string_view fault) {
-  throw error(errc::shape,
-              {"an array of shape ", to_string(shape), " does not fit this std::mdspan: it has ", fault});
-}
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/detail/layout_stride.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// Whether `std::layout_stride` takes these strides: all are positive, and no two indexes reach one element.
-/// Strides that reach nothing, because their dimension has one element or the array has none, are replaced by
-/// ones that it takes.
-/// Source: ISO C++23, [mdspan.layout.stride.cons], preconditions.
-[[nodiscard]] constexpr bool fit_layout_stride(const extents& shape, element_strides& strides) noexcept {
-  if (shape.elements() == 0) {
-    std::uint64_t step = 1;
-    for (std::size_t i = shape.rank(); i-- > 0; step *= shape[i] == 0 ? 1 : shape[i])
-      strides[i] = static_cast<std::int64_t>(step);
-    return true;
-  }
-  for (std::size_t i = 0; i < shape.rank(); ++i)
-    if (shape[i] == 1) strides[i] = 1;
-  // From the smallest stride to the largest, each must step over everything that those before it reach.
-  std::array<bool, extents::max_rank> done{};
-  std::uint64_t reached = 1;
-  for (std::size_t k = 0; k < shape.rank(); ++k) {
-    std::size_t next = shape.rank();
-    for (std::size_t i = 0; i < shape.rank(); ++i)
-      if (!done[i] && (next == shape.rank() || strides[i] < strides[next] ||
-                       (strides[i] == strides[next] && shape[i] < shape[next])))
-        next = i;
-    if (strides[next] <= 0 || static_cast<std::uint64_t>(strides[next]) < reached) return false;
-    done[next] = true;
-    reached = static_cast<std::uint64_t>(strides[next]) * shape[next];
-  }
-  return true;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/strided_view.hpp
-
-#ifdef __cpp_lib_mdspan
-#include <mdspan>
-#endif
-
-namespace penstock::inline v0_1 {
-
-/// Whether an array with these strides is row-major without gaps, so that its elements form one span. An
-/// array without elements is dense.
-[[nodiscard]] constexpr bool is_dense(const extents& shape, const element_strides& strides) noexcept {
-  bool dense = true;
-  std::uint64_t step = 1;
-  for (std::size_t i = shape.rank(); i-- > 0; step *= shape[i]) {
-    if (shape[i] == 0) return true;
-    if (shape[i] != 1 && strides[i] != static_cast<std::int64_t>(step)) dense = false;
-  }
-  return dense;
-}
-
-/// A non-owning view of elements of one type with a shape and strides: the elements may have gaps between
-/// them or be stored in an order other than row-major. `get<"name">(batch)` returns one for a field collated
-/// with `pitched`.
-///
-/// It has no `values()`, `begin()` or `size()`, so that nobody reads gaps by mistake: access elements by
-/// index or by row. Indexes are not checked; they must be within the shape.
-template <class T>
-class strided_view {
- public:
-  using value_type = std::remove_cv_t<T>;
-
-  constexpr strided_view() = default;
-  constexpr strided_view(T* data, const extents& shape, const element_strides& strides) noexcept
-      : data_(data), shape_(shape), strides_(strides) {}
-  /// A dense view converts to a strided one, and a mutable view to a const one.
-  template <class U>
-    requires(std::is_same_v<U, T> || std::is_same_v<const U, T>)
-  constexpr strided_view(const tensor_view<U>& dense) noexcept
-      : data_(dense.data()), shape_(dense.shape()), strides_(dense_strides(dense.shape())) {}
-  template <class U>
-    requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
-  constexpr strided_view(const strided_view<U>& other) noexcept
-      : strided_view(other.data(), other.shape(), other.strides()) {}
-
-  /// The element whose indexes are all 0.
-  [[nodiscard]] constexpr T* data() const noexcept { return data_; }
-  [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
-  [[nodiscard]] constexpr std::size_t rank() const noexcept { return shape_.rank(); }
-  [[nodiscard]] constexpr const element_strides& strides() const noexcept { return strides_; }
-  /// Whether the view is row-major and has no gaps.
-  [[nodiscard]] constexpr bool dense() const noexcept { return is_dense(shape_, strides_); }
-
-  /// Part `i` along the first dimension. The view must have at least one dimension.
-  [[nodiscard]] constexpr strided_view operator[](std::size_t i) const noexcept {
-    strided_view part(data_ + static_cast<std::int64_t>(i) * strides_[0], shape_.drop_front(), {});
-    for (std::size_t k = 1; k < shape_.rank(); ++k) part.strides_[k - 1] = strides_[k];
-    return part;
-  }
-  /// The element at these indexes, one per dimension.
-  template <std::integral... Is>
-  [[nodiscard]] constexpr T& operator()(Is... indexes) const noexcept {
-    std::size_t k = 0;
-    std::int64_t offset = 0;
-    ((offset += static_cast<std::int64_t>(indexes) * strides_[k++]), ...);
-    return data_[offset];
-  }
-
-  /// The number of rows: a row is all elements that differ only in the last index. A scalar is one row.
-  [[nodiscard]] constexpr std::size_t rows() const noexcept {
-    std::uint64_t rows = 1;
-    for (std::size_t i = 0; i + 1 < shape_.rank(); ++i) rows *= shape_[i];
-    return detail::to_size(rows);
-  }
-  /// Row `i`, counted row-major. The view must have at least one dimension and a last stride of 1.
-  [[nodiscard]] constexpr std::span<T> row(std::size_t i) const noexcept {
-    const std::size_t last = shape_.rank() - 1;
-    std::int64_t offset = 0;
-    for (std::size_t k = last; k-- > 0; i /= detail::to_size(shape_[k]))
-      offset += static_cast<std::int64_t>(i % detail::to_size(shape_[k])) * strides_[k];
-    return {data_ + offset, detail::to_size(shape_[last])};
-  }
-  /// Bytes from one row to the next, as image libraries and graphics devices expect them; 0 if the shape has
-  /// fewer than two dimensions.
-  [[nodiscard]] constexpr std::int64_t row_pitch() const noexcept {
-    return shape_.rank() < 2 ? 0 : strides_[shape_.rank() - 2] * static_cast<std::int64_t>(sizeof(T));
-  }
-
-#ifdef __cpp_lib_mdspan
-  /// The view as a `std::mdspan` with `Rank` dimensions and the view's strides. Throws `errc::shape` if the
-  /// view's rank differs, or if a stride is not positive or several indexes reach one element, which
-  /// `std::layout_stride` does not allow.
-  template <std::size_t Rank>
-  [[nodiscard]] constexpr auto mdspan() const {
-    if (Rank != rank()) detail::refuse_mdspan(shape_, "a different rank");
-    element_strides fitted = strides_;
-    if (!detail::fit_layout_stride(shape_, fitted))
-      detail::refuse_mdspan(shape_,
-                            "strides that are not positive, or lead from several indexes to one element");
-    std::array<std::size_t, Rank> lengths{}, steps{};
-    for (std::size_t i = 0; i < Rank; ++i) {
-      lengths[i] = detail::to_size(shape_[i]);
-      steps[i] = static_cast<std::size_t>(fitted[i]);
-    }
-    using mapping = std::layout_stride::mapping<std::dextents<std::size_t, Rank>>;
-    return std::mdspan<T, std::dextents<std::size_t, Rank>, std::layout_stride>(
-        data_, mapping(std::dextents<std::size_t, Rank>(lengths), steps));
-  }
-#endif
-
- private:
-  T* data_ = nullptr;
-  extents shape_;
-  element_strides strides_{};
-};
-
-namespace detail {
-
-/// A value whose elements may have gaps: a type with strides, other than the views that are always dense.
-template <class V>
-inline constexpr bool tells_strides = requires(const V& v) { v.strides(); };
-template <class T>
-inline constexpr bool tells_strides<tensor_view<T>> = false;
-template <class T>
-inline constexpr bool tells_strides<tensor_part<T>> = false;
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/destination.hpp
-
-/// The place where a value that is not computed yet is to be written.
-namespace penstock::inline v0_1 {
-
-/// The kinds of memory, as DLPack distinguishes devices.
-///   host      memory of this process (kDLCPU)
-///   pinned    host memory that a device reads directly (kDLCUDAHost, kDLROCMHost)
-///   shared    host memory that other processes also map (kDLCPU)
-///   managed   memory that both host and device can address (kDLCUDAManaged)
-///   device    memory that the host cannot write (kDLCUDA, kDLROCM)
-enum class memory_space : std::uint8_t { host, pinned, shared, managed, device };
-
-/// Whether the host can write to this memory.
-[[nodiscard]] constexpr bool host_writes(memory_space space) noexcept {
-  return space != memory_space::device;
-}
-
-namespace detail {
-
-/// Copies elements between two arrays of equal shape that do not overlap. Copies whole runs at once; where
-/// the element orders differ, copies in blocks that fit the nearest cache.
-void copy_strided(std::byte* into, const element_strides& into_strides, const std::byte* from,
-                  const element_strides& from_strides, const extents& shape,
-                  std::size_t element_bytes) noexcept;
-/// Throws `errc::shape`: the number of values does not match the array's number of elements.
-[[noreturn]] void refuse_count(const extents& shape, std::size_t given);
-
-}  // namespace detail
-
-/// Where an array is to be written: a pointer, the array's shape, its strides, and the kind of memory. The
-/// argument of an array expression's `write_to`; a value type, best passed by reference.
-///
-/// The shape is the array's own, regardless of the order of elements in memory: for a (height, width,
-/// channels) picture that is stored in its slot as (channels, height, width), the strides are (width, 1,
-/// height * width). Most destinations are `dense()`. Only then is `values()` a single span of all elements,
-/// and only then may you write them one after another from `data()`: check first, or write with `copy_from`,
-/// `fill_from` or by index. Never write to the gaps between elements.
-///
-/// The caller of `write_to` must provide memory that the host can write, unless the expression is known to
-/// write elsewhere. Cost: no allocation; copying to a dense destination is a memcpy.
-///
-///     struct ramp {
-///       using unfinished = void;
-///       using value_type = float;
-///       extents size;
-///       [[nodiscard]] extents shape() const { return size; }
-///       void write_to(const destination<float>& into) const {
-///         into.fill_from([next = 0.0f]() mutable { return next++; });
-///       }
-///     };
-template <class T>
-class destination {
-  static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
-                "penstock: a destination holds numbers, or other trivially copyable values, and they are "
-                "not const");
-
- public:
-  using value_type = T;
-
-  constexpr destination() = default;
-  /// A dense destination.
-  constexpr destination(T* data, const extents& shape, memory_space space = memory_space::host) noexcept
-      : data_(data), shape_(shape), space_(space) {}
-  constexpr destination(T* data, const extents& shape, const element_strides& strides,
-                        memory_space space = memory_space::host) noexcept
-      : data_(data), shape_(shape), strides_(strides), space_(space), dense_(is_dense(shape, strides)) {}
-
-  /// The element whose indexes are all 0; if `dense()`, the other elements follow it.
-  [[nodiscard]] constexpr T* data() const noexcept { return data_; }
-  [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
-  [[nodiscard]] constexpr std::size_t rank() const noexcept { return shape_.rank(); }
-  /// In elements.
-  [[nodiscard]] constexpr element_strides strides() const noexcept {
-    return dense_ ? dense_strides(shape_) : strides_;
-  }
-  [[nodiscard]] constexpr memory_space space() const noexcept { return space_; }
-  /// Whether the destination is row-major and has no gaps.
-  [[nodiscard]] constexpr bool dense() const noexcept { return dense_; }
-  /// All elements. The destination must be `dense()`.
-  [[nodiscard]] constexpr std::span<T> values() const noexcept {
-    assert(dense_ && "penstock: values() of a destination that is not dense");
-    return {data_, detail::to_size(shape_.elements())};
-  }
-  [[nodiscard]] constexpr strided_view<T> view() const noexcept { return {data_, shape_, strides()}; }
-  /// Part `i` along the first dimension. The destination must have at least one dimension.
-  [[nodiscard]] constexpr destination operator[](std::size_t i) const noexcept {
-    const strided_view<T> part = view()[i];
-    return {part.data(), part.shape(), part.strides(), space_};
-  }
-  /// The element at these indexes, one per dimension.
-  template <std::integral... Is>
-  [[nodiscard]] constexpr T& operator()(Is... indexes) const noexcept {
-    return view()(indexes...);
-  }
-
-  /// Copies values that are stored row-major without gaps. Throws `errc::shape` unless their number matches
-  /// the shape.
-  void copy_from(std::span<const T> values) const {
-    if (values.size() != shape_.elements()) [[unlikely]]
-      detail::refuse_count(shape_, values.size());
-    if (dense_) [[likely]] {
-      if (!values.empty()) std::memcpy(static_cast<void*>(data_), values.data(), values.size_bytes());
-    } else {
-      copy_from(strided_view<const T>(values.data(), shape_, dense_strides(shape_)));
-    }
-  }
-  template <class U>
-    requires std::is_same_v<std::remove_const_t<U>, T>
-  void copy_from(const tensor_view<U>& values) const {
-    copy_from(std::span<const T>(values.values()));
-  }
-  /// Copies an array of the same shape.
-  void copy_from(const strided_view<const T>& values) const noexcept {
-    detail::copy_strided(reinterpret_cast<std::byte*>(data_), strides(),
-                         reinterpret_cast<const std::byte*>(values.data()), values.strides(), shape_,
-                         sizeof(T));
-  }
-  /// Fills the elements in row-major order with the results of `next()`.
-  template <class F>
-    requires std::convertible_to<decltype(std::declval<F&>()()), T>
-  constexpr void fill_from(F&& next) const {
-    if (dense_) {
-      for (T& value : values()) value = static_cast<T>(next());
-    } else if (rank() == 1) {
-      for (std::uint64_t i = 0; i < shape_[0]; ++i)
-        data_[static_cast<std::int64_t>(i) * strides_[0]] = static_cast<T>(next());
-    } else {
-      for (std::uint64_t i = 0; i < shape_[0]; ++i) (*this)[detail::to_size(i)].fill_from(next);
-    }
-  }
-
- private:
-  T* data_ = nullptr;
-  extents shape_;
-  element_strides strides_{};  // used only if not dense
-  memory_space space_ = memory_space::host;
-  bool dense_ = true;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/destination.ipp
-
-namespace penstock::inline v0_1::detail {
-
-/// One dimension of two arrays: its length, and the distance in bytes between neighbours in each array.
-struct copied_length {
-  std::uint64_t length = 1;
-  std::int64_t into = 0, from = 0;
-};
-
-/// The dimensions of two arrays, sorted by decreasing stride in the destination; elements may be copied in
-/// any order.
-struct copied_lengths {
-  copied_length all[extents::max_rank];
-  std::size_t count = 0;
-
-  static constexpr std::int64_t apart(std::int64_t step) noexcept { return step < 0 ? -step : step; }
-  void add(const copied_length& one) noexcept {
-    std::size_t i = count++;
-    for (; i > 0 && apart(all[i - 1].into) < apart(one.into); --i) all[i] = all[i - 1];
-    all[i] = one;
-  }
-  /// Merges dimensions that follow each other in both arrays without gaps.
-  void merge() noexcept {
-    std::size_t kept = 0;
-    for (std::size_t i = 1; i < count; ++i) {
-      const auto length = static_cast<std::int64_t>(all[i].length);
-      if (all[kept].into == all[i].into * length && all[kept].from == all[i].from * length)
-        all[kept] = {all[kept].length * all[i].length, all[i].into, all[i].from};
-      else
-        all[++kept] = all[i];
-    }
-    if (count != 0) count = kept + 1;
-  }
-  /// Moves the dimension with the smallest source stride, other than the last, to second-to-last place.
-  void turn_to_source() noexcept {
-    if (count < 2) return;
-    std::size_t nearest = count - 2;
-    for (std::size_t i = nearest; i-- > 0;)
-      if (apart(all[i].from) < apart(all[nearest].from)) nearest = i;
-    const copied_length one = all[nearest];
-    for (; nearest < count - 2; ++nearest) all[nearest] = all[nearest + 1];
-    all[nearest] = one;
-  }
-  /// Calls `f(into, from)` for each index combination of all dimensions but the last `inner`.
-  template <class F>
-  void walk(std::size_t inner, std::byte* into, const std::byte* from, F f) const {
-    std::uint64_t at[extents::max_rank] = {};
-    while (true) {
-      f(into, from);
-      std::size_t i = count - inner;
-      while (true) {
-        if (i == 0) return;
-        --i;
-        into += all[i].into;
-        from += all[i].from;
-        if (++at[i] < all[i].length) break;
-        const auto length = static_cast<std::int64_t>(all[i].length);
-        into -= all[i].into * length;
-        from -= all[i].from * length;
-        at[i] = 0;
-      }
-    }
-  }
-};
-
-/// Splits pixels into planes: copies `Channels` adjacent elements of each pixel to one plane each.
-template <std::size_t Size, std::size_t Channels>
-void copy_channels(std::byte* into, std::int64_t plane, const std::byte* from, std::int64_t pixel,
-                   std::uint64_t pixels) noexcept {
-  for (std::uint64_t i = 0; i < pixels; ++i, into += Size, from += pixel)
-    for (std::size_t c = 0; c < Channels; ++c)
-      std::memcpy(into + static_cast<std::int64_t>(c) * plane, from + c * Size, Size);
-}
-template <std::size_t Size>
-void copy_channels(std::byte* into, std::int64_t plane, const std::byte* from, std::int64_t pixel,
-                   std::uint64_t pixels, std::uint64_t channels) noexcept {
-  constexpr auto step = static_cast<std::int64_t>(Size);
-  for (; channels > 4; channels -= 4, into += 4 * plane, from += 4 * step)
-    copy_channels<Size, 4>(into, plane, from, pixel, pixels);
-  if (channels == 4)  // compilers optimise better if they know that this is the whole pixel
-    pixel == 4 * step ? copy_channels<Size, 4>(into, plane, from, 4 * step, pixels)
-                      : copy_channels<Size, 4>(into, plane, from, pixel, pixels);
-  else if (channels == 3)
-    pixel == 3 * step ? copy_channels<Size, 3>(into, plane, from, 3 * step, pixels)
-                      : copy_channels<Size, 3>(into, plane, from, pixel, pixels);
-  else if (channels == 2)
-    copy_channels<Size, 2>(into, plane, from, pixel, pixels);
-  else
-    copy_channels<Size, 1>(into, plane, from, pixel, pixels);
-}
-
-/// Copies elements of `Size` bytes (of `size` bytes if `Size` is 0) along two dimensions.
-template <std::size_t Size>
-void copy_plane(std::byte* into, const std::byte* from, const copied_length& outer,
-                const copied_length& inner, std::size_t size) noexcept {
-  constexpr std::uint64_t high = 16, wide = 256;  // what one block reads stays in the nearest cache
-  constexpr auto step = static_cast<std::int64_t>(Size);
-  const bool pixels = Size != 0 && inner.into == step && outer.from == step;
-  for (std::uint64_t top = 0; top < outer.length; top += high)
-    for (std::uint64_t left = 0; left < inner.length; left += wide) {
-      const std::uint64_t rows = outer.length - top < high ? outer.length - top : high;
-      const std::uint64_t columns = inner.length - left < wide ? inner.length - left : wide;
-      const auto y = static_cast<std::int64_t>(top), x = static_cast<std::int64_t>(left);
-      std::byte* to = into + y * outer.into + x * inner.into;
-      const std::byte* at = from + y * outer.from + x * inner.from;
-      if constexpr (Size != 0) {
-        if (pixels) {
-          copy_channels<Size>(to, outer.into, at, inner.from, columns, rows);
-          continue;
-        }
-      }
-      for (std::uint64_t i = 0; i < rows; ++i, to += outer.into, at += outer.from) {
-        std::byte* one = to;
-        const std::byte* other = at;
-        for (std::uint64_t k = 0; k < columns; ++k, one += inner.into, other += inner.from)
-          std::memcpy(one, other, Size != 0 ? Size : size);
-      }
-    }
-}
-
-PENSTOCK_INLINE void copy_strided(std::byte* into, const element_strides& into_strides, const std::byte* from,
-                                  const element_strides& from_strides, const extents& shape,
-                                  std::size_t element_bytes) noexcept {
-  const auto step = static_cast<std::int64_t>(element_bytes);
-  copied_lengths lengths;
-  for (std::size_t i = 0; i < shape.rank(); ++i) {
-    if (shape[i] == 0) return;
-    if (shape[i] != 1) lengths.add({shape[i], into_strides[i] * step, from_strides[i] * step});
-  }
-  lengths.merge();
-  if (lengths.count == 0) {
-    std::memcpy(into, from, element_bytes);
-    return;
-  }
-  const copied_length& inner = lengths.all[lengths.count - 1];
-  if (inner.into == step && inner.from == step) {
-    const std::size_t run = static_cast<std::size_t>(inner.length) * element_bytes;
-    lengths.walk(1, into, from, [&](std::byte* to, const std::byte* at) { std::memcpy(to, at, run); });
-    return;
-  }
-  lengths.turn_to_source();
-  const bool flat = lengths.count == 1;
-  const copied_length outer = flat ? copied_length{} : lengths.all[lengths.count - 2];
-  const auto plane = element_bytes == 1   ? &copy_plane<1>
-                     : element_bytes == 2 ? &copy_plane<2>
-                     : element_bytes == 4 ? &copy_plane<4>
-                     : element_bytes == 8 ? &copy_plane<8>
-                                          : &copy_plane<0>;
-  lengths.walk(flat ? 1 : 2, into, from,
-               [&](std::byte* to, const std::byte* at) { plane(to, at, outer, inner, element_bytes); });
-}
-
-PENSTOCK_INLINE void refuse_count(const extents& shape, std::size_t given) {
-  throw error(errc::shape, {"a destination of shape ", to_string(shape), " takes ", shape.elements(),
-                            " values, and ", given, " were given; pass as many as its shape has"});
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/core/record.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace mistakes {
-
-struct no_such_field {
-  using penstock_mistake = about_element_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: no field of that name reaches this stage; this error names those that do, in "
-                  "arrives_here<...>");
-  }
-};
-struct field_before_decode {
-  using penstock_mistake = about_element_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(
-        never<Reached>,
-        "penstock: the members of this sample are not decoded yet, and its type does not name them; "
-        "write decode<field<\"jpg\", jpeg>, ...> or fields<\"jpg\", ...> before this stage, with the "
-        "names of your members");
-  }
-};
-struct field_twice {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>, "penstock: the same field is named twice; name each field once");
-  }
-};
-
-}  // namespace mistakes
-
-/// One field of a record: a name (as a type) and the value's type. Written `field<"jpg", T>`.
-template <class Name, class T>
-struct basic_field {
-  using name_type = Name;
-  using type = T;
-  static constexpr std::string_view name = Name::value;
-};
-
-/// A field's name and its type: `field<"cls", int>` in a record, `field<"jpg", jpeg>` in a list of codecs.
-template <fixed_string Name, class T>
-using field = basic_field<name_of<Name>, T>;
-
-namespace detail {
-
-inline constexpr std::size_t not_found = static_cast<std::size_t>(-1);
-
-template <class Name, class... Fields>
-consteval std::size_t index_of_field() {
-  std::size_t found = not_found, i = 0;
-  ((std::is_same_v<Name, typename Fields::name_type> ? (found = i, ++i) : ++i), ...);
-  return found;
-}
-
-template <class... Fields>
-consteval bool names_differ() {
-  std::size_t i = 0;
-  bool differ = true;
-  ((differ = differ && index_of_field<typename Fields::name_type, Fields...>() == i++), ...);
-  return differ;
-}
-
-/// Says that values are given by functions that make them.
-struct made_by {};
-
-/// One value of a record. Not a std::tuple, because that is not trivially copyable in every standard library.
-template <std::size_t I, class T>
-struct record_value {
-  T value;
-
-  constexpr record_value()
-    requires std::default_initializable<T>
-      : value() {}
-  template <class U>
-  constexpr record_value(std::in_place_t, U&& given) : value(static_cast<T>(std::forward<U>(given))) {}
-  template <class Make>
-  constexpr record_value(made_by, const Make& make) : value(make()) {}
-  friend bool operator==(const record_value&, const record_value&) = default;
-};
-
-template <class Indices, class... Ts>
-struct record_values;
-template <std::size_t... Is, class... Ts>
-struct record_values<std::index_sequence<Is...>, Ts...> : record_value<Is, Ts>... {
-  constexpr record_values() = default;
-  template <class... Us>
-  constexpr explicit record_values(std::in_place_t, Us&&... given)
-      : record_value<Is, Ts>(std::in_place, std::forward<Us>(given))... {}
-  template <class... Makes>
-  constexpr explicit record_values(made_by how, const Makes&... makes)
-      : record_value<Is, Ts>(how, makes)... {}
-  friend bool operator==(const record_values&, const record_values&) = default;
-};
-
-template <std::size_t I, class T>
-constexpr T& value_at(record_value<I, T>& v) noexcept {
-  return v.value;
-}
-template <std::size_t I, class T>
-constexpr const T& value_at(const record_value<I, T>& v) noexcept {
-  return v.value;
-}
-template <std::size_t I, class T>
-constexpr T&& value_at(record_value<I, T>&& v) noexcept {
-  return static_cast<T&&>(v.value);
-}
-
-}  // namespace detail
-
-/// A sample: values whose names are known at compile time. `get<"jpg">(r)` reads one; structured bindings
-/// read all of them in order.
-///
-/// Stores its values one after another: no allocation, and trivially copyable if its values are.
-template <class... Fields>
-class record {
-  using storage_type =
-      detail::record_values<std::make_index_sequence<sizeof...(Fields)>, typename Fields::type...>;
-
- public:
-  static_assert(
-      detail::names_differ<Fields...>() || sizeof...(Fields) == 0,
-      "penstock: a record needs a different name for each field; with equal names the last one would "
-      "win");
-
-  using is_record = void;
-  static constexpr std::size_t size = sizeof...(Fields);
-  template <std::size_t I>
-  using field_at = std::tuple_element_t<I, std::tuple<Fields...>>;
-  template <class Name>
-  static constexpr std::size_t index_of = detail::index_of_field<Name, Fields...>();
-
-  constexpr record() = default;
-  template <class... Us>
-    requires(sizeof...(Us) == sizeof...(Fields) && sizeof...(Us) > 0 &&
-             (std::is_constructible_v<typename Fields::type, Us&&> && ...))
-  constexpr explicit record(Us&&... values) : storage_(std::in_place, std::forward<Us>(values)...) {}
-  // Each value is what a function returns, in the order of the fields, and is made where it stays.
-  template <class... Makes>
-    requires(sizeof...(Makes) == sizeof...(Fields))
-  constexpr explicit record(detail::made_by how, const Makes&... makes) : storage_(how, makes...) {}
-
-  /// The value at index `I`; `get` calls it.
-  template <std::size_t I>
-  [[nodiscard]] constexpr auto& at() & noexcept {
-    return detail::value_at<I>(storage_);
-  }
-  template <std::size_t I>
-  [[nodiscard]] constexpr const auto& at() const& noexcept {
-    return detail::value_at<I>(storage_);
-  }
-  template <std::size_t I>
-  [[nodiscard]] constexpr auto&& at() && noexcept {
-    return detail::value_at<I>(std::move(storage_));
-  }
-  /// All values, as a tuple of references.
-  [[nodiscard]] constexpr std::tuple<typename Fields::type&...> values() & noexcept {
-    return refer(*this, indices{});
-  }
-  [[nodiscard]] constexpr std::tuple<const typename Fields::type&...> values() const& noexcept {
-    return refer(*this, indices{});
-  }
-
-  friend bool operator==(const record&, const record&) = default;
-
- private:
-  using indices = std::make_index_sequence<sizeof...(Fields)>;
-  template <class Self, std::size_t... Is>
-  static constexpr auto refer(Self& self, std::index_sequence<Is...>) noexcept {
-    return std::tie(self.template at<Is>()...);
-  }
-
-  [[no_unique_address]] storage_type storage_;
-};
-
-/// Any record, or a reference to one.
-template <class T>
-concept any_record = requires { typename std::remove_cvref_t<T>::is_record; };
-
-/// Whether record `R` has a field named `Name`.
-template <class R, class Name>
-concept has_field = any_record<R> && (std::remove_cvref_t<R>::template index_of<Name> != detail::not_found);
-
-/// Shows in a compiler's message the fields that there are.
-template <class... Names>
-struct fields_are {};
-
-namespace mistakes {
-
-struct no_such_field_in_batch {
-  using penstock_mistake = about_element_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: the batch has no field of that name; this error names those that it has, in "
-                  "fields_are<...>");
-  }
-};
-
-}  // namespace mistakes
-
-namespace detail {
-
-template <class Record>
-struct names_of_record {
-  using type = fields_are<>;
-};
-template <class... Fields>
-struct names_of_record<record<Fields...>> {
-  using type = fields_are<typename Fields::name_type...>;
-};
-
-}  // namespace detail
-
-/// The value of the field `Name` of a record: `get<"jpg">(sample)`. Costs nothing.
-template <fixed_string Name, any_record R>
-[[nodiscard]] constexpr decltype(auto) get(R&& r) noexcept {
-  constexpr std::size_t i = std::remove_cvref_t<R>::template index_of<name_of<Name>>;
-  static_assert(
-      i != detail::not_found,
-      "penstock: get: this record has no field of that name; see the record's type for those it has");
-  if constexpr (i != detail::not_found)
-    return (std::forward<R>(r).template at<i>());
-  else
-    return 0;  // so that this is the only error
-}
-
-/// The value of the field at index `I`, in the order of the record's type.
-template <std::size_t I, any_record R>
-[[nodiscard]] constexpr decltype(auto) get(R&& r) noexcept {
-  return (std::forward<R>(r).template at<I>());
-}
-
-}  // namespace penstock::inline v0_1
-
-template <class... Fields>
-struct std::tuple_size<penstock::record<Fields...>> : std::integral_constant<std::size_t, sizeof...(Fields)> {
-};
-
-template <std::size_t I, class... Fields>
-struct std::tuple_element<I, penstock::record<Fields...>> {
-  using type = typename penstock::record<Fields...>::template field_at<I>::type;
-};
-
-// ---- penstock/core/element.hpp
-
-/// What travels between two stages of a pipeline: values, and *unfinished* values that know how to write
-/// themselves to a destination and live only during the call that passes them on.
-namespace penstock::inline v0_1 {
-
-/// A value that is not computed yet: it must be finished, or written to its destination, before the call
-/// returns.
-template <class T>
-concept unfinished = requires { typename std::remove_cvref_t<T>::unfinished; };
-
-/// Bytes that have not been read yet. `read_into` writes exactly `size()` bytes to its destination; `finish`
-/// returns a view that is valid as long as the blob (in a mapping or in the worker's scratch).
-template <class T>
-concept blob = unfinished<T> && requires(const std::remove_cvref_t<T>& b, mutable_bytes into) {
-  { b.size() } -> std::convertible_to<std::uint64_t>;
-  b.read_into(into);
-  { b.finish() } -> std::convertible_to<bytes_view>;
-};
-
-/// What a codec accepts: a blob, or bytes already in memory (spans of bytes, texts).
-template <class T>
-concept byte_element = blob<T> || std::convertible_to<const std::remove_cvref_t<T>&, bytes_view> ||
-                       std::convertible_to<const std::remove_cvref_t<T>&, std::string_view>;
-
-namespace detail {
-
-template <class T>
-concept has_array = unfinished<T> && requires(const std::remove_cvref_t<T>& a) {
-  typename std::remove_cvref_t<T>::value_type;
-  { a.shape() } -> std::convertible_to<extents>;
-};
-
-}  // namespace detail
-
-/// An array that is not computed yet and can write itself anywhere: `write_to` takes a `destination` of shape
-/// `shape()`.
-template <class T>
-concept placed_expression =
-    detail::has_array<T> &&
-    requires(const std::remove_cvref_t<T>& a,
-             const destination<typename std::remove_cvref_t<T>::value_type>& into) { a.write_to(into); };
-
-/// An array that is not computed yet: `write_to` writes its values to a `destination`. If the shape is known
-/// at compile time, declare it as `static constexpr extents static_shape`.
-///
-/// The simple form, `write_to(T*)`, writes `shape().elements()` values to a pointer in row-major order. It is
-/// enough for most expressions and costs nothing extra where slots are dense. With `channels_first` or
-/// `pitched` slots are not dense: the values are then written to thread-local memory and copied from there.
-template <class T>
-concept array_expression =
-    placed_expression<T> || (detail::has_array<T> && requires(const std::remove_cvref_t<T>& a) {
-      a.write_to(static_cast<typename std::remove_cvref_t<T>::value_type*>(nullptr));
-    });
-
-/// An array expression whose type knows its shape; even the first batch is written in place.
-template <class T>
-concept static_array_expression = array_expression<T> && requires {
-  { std::remove_cvref_t<T>::static_shape } -> std::convertible_to<extents>;
-};
-
-/// Makes an array expression of either form write itself; for expressions composed of others. An expression
-/// of the simple form reaches a destination that is not dense through thread-local memory, which keeps its
-/// capacity.
-template <array_expression V, class T>
-void write_array(const V& array, const destination<T>& into) {
-  if constexpr (placed_expression<V>) {
-    array.write_to(into);
-  } else if (into.dense()) {
-    array.write_to(into.data());
-  } else {
-    thread_local buffer kept;
-    buffer dense = std::move(kept);  // `array` may itself be made of such expressions
-    const auto count = static_cast<std::size_t>(into.shape().elements());
-    dense.resize_for_overwrite(count * sizeof(T));
-    T* const values = reinterpret_cast<T*>(dense.data());
-    array.write_to(values);
-    into.copy_from(std::span<const T>(values, count));
-    kept = std::move(dense);
-  }
-}
-
-/// The bytes of a byte element. Reads a blob, into the worker's scratch unless it is mapped.
-template <byte_element T>
-[[nodiscard]] bytes_view as_bytes(const T& element) {
-  if constexpr (blob<T>)
-    return element.finish();
-  else if constexpr (std::convertible_to<const T&, bytes_view>)
-    return element;
-  else
-    return bytes_of(element);
-}
-
-namespace detail {
-
-template <class T>
-struct has_unfinished : std::bool_constant<unfinished<T>> {};
-template <class... Fields>
-struct has_unfinished<record<Fields...>>
-    : std::bool_constant<(has_unfinished<std::remove_cvref_t<typename Fields::type>>::value || ...)> {};
-
-template <class T>
-struct finished_type {
-  using type = T;
-};
-template <unfinished T>
-struct finished_type<T> {
-  using type = decltype(std::declval<const std::remove_cvref_t<T>&>().finish());
-};
-template <class... Fields>
-  requires(has_unfinished<record<Fields...>>::value)
-struct finished_type<record<Fields...>> {
-  using type =
-      record<basic_field<typename Fields::name_type, typename finished_type<typename Fields::type>::type>...>;
-};
-
-}  // namespace detail
-
-/// The finished form of a value. Returns the value itself unless it is unfinished or a record with unfinished
-/// fields; for those, returns views of the results, valid as long as the value.
-template <class T>
-[[nodiscard]] constexpr decltype(auto) finish(T&& value) {
-  using value_type = std::remove_cvref_t<T>;
-  if constexpr (unfinished<value_type>) {
-    return value.finish();
-  } else if constexpr (detail::has_unfinished<value_type>::value) {
-    return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      return typename detail::finished_type<value_type>::type(
-          penstock::finish(get<Is>(static_cast<T&&>(value)))...);
-    }(std::make_index_sequence<value_type::size>{});
-  } else {
-    return static_cast<T&&>(value);
-  }
-}
-
-/// The return type of `finish` for a value of type `T`.
-template <class T>
-using finished = decltype(penstock::finish(std::declval<T>()));
-
-/// How elements of type `T` are kept in memory, where a specialisation says so: `type` is a class with
-/// `assign(element)`, which copies one; `bytes()`, what that takes; and `shown()`, a view of it that is valid
-/// as long as the object. Other elements are kept as `whole<T>`.
-template <class T>
-struct kept_as {};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/codec/concepts.hpp
-
-/// How bytes become values. A codec is a small value type: its options are its members, and its per-worker
-/// memory is its `scratch`.
-namespace penstock::inline v0_1 {
-
-/// The scratch of codecs and stages that need none.
-struct no_scratch {};
-
-namespace detail {
-template <class T>
-struct scratch_of {
-  using type = no_scratch;
-};
-template <class T>
-  requires requires { typename T::scratch; }
-struct scratch_of<T> {
-  using type = typename T::scratch;
-};
-}  // namespace detail
-
-/// The per-worker memory of a codec or stage `T`: `T::scratch`, or nothing by default.
-template <class T>
-using scratch_of = typename detail::scratch_of<std::remove_cvref_t<T>>::type;
-
-/// A codec: `decode(bytes, scratch)` returns a value, a view into the scratch, or an unfinished expression.
-/// It is const and is called from many threads, each with its own scratch. Bad bytes throw
-/// `error(errc::format, ...)`.
-///
-/// The concept tests finished bytes; make `decode` a template over `byte_element`, so that it can also take
-/// blobs and read them to wherever it needs them.
-template <class C>
-concept codec = std::default_initializable<C> && std::copy_constructible<C> &&
-                requires(const C& c, const bytes_view& in, scratch_of<C>& s) {
-                  c.decode(in, s);
-                  { C::codec_name } -> std::convertible_to<std::string_view>;
-                };
-
-/// A codec whose values take far longer to make than their bytes say, as those of images do; it declares
-/// `static constexpr bool one_at_a_time = true`. Workers take such samples one by one, whatever their size,
-/// so that none waits behind a large one that its worker took before it.
-template <class C>
-concept lone_codec = requires { requires bool(std::remove_cvref_t<C>::one_at_a_time); };
-
-/// A codec that declares the file extensions it is meant for, in a `static constexpr` `extensions`.
-template <class C>
-concept extension_codec = requires { std::begin(C::extensions); };
-
-/// A codec that reads values of columns as what they are, not as bytes, and looks at their types itself; it
-/// declares `static constexpr bool reads_columns = true`.
-template <class C>
-concept column_codec = requires { requires bool(std::remove_cvref_t<C>::reads_columns); };
-
-namespace detail {
-/// Bytes that know how they are encoded, as those of a column, refuse a codec that cannot read them.
-template <class C, class In>
-[[gnu::always_inline]] inline void check_codec(const In& in) {
-  if constexpr (requires { in.check_codec(std::string_view()); })
-    if constexpr (!column_codec<C> || !requires { in.cell(); }) in.check_codec(C::codec_name);
-}
-}  // namespace detail
-
-/// The result of codec `C` for bytes of type `In`.
-template <class C, class In>
-using decoded = decltype(std::declval<const C&>().decode(std::declval<const std::remove_cvref_t<In>&>(),
-                                                         std::declval<scratch_of<C>&>()));
-
-/// The progress of one step of an unpacker.
-struct unpack_step {
-  std::size_t taken = 0;  ///< bytes of input consumed
-  std::size_t made = 0;   ///< bytes of output produced
-  bool whole = false;     ///< the input may end here: nothing is unfinished
-};
-
-/// A decompressor of files that are read forward, in pieces and with bounded memory.
-///   unpacker_format          the format's name: "gzip", "zlib", "zstd", "lz4", "bzip2", "xz", "brotli" or "snappy"
-///   stream                   its state: default-constructible, movable, used by one thread at a time
-///   stream.begin()           starts another file
-///   stream.step(in, out, last) -> unpack_step
-///                            consumes some of `in` and writes bytes to `out`, which is not empty; `last` means that
-///                            nothing follows `in`. A step with input consumes or produces something; a step without
-///                            input may produce what was held back. Several streams in one file are read one after
-///                            another. Damage throws errc::format or errc::checksum; excessive memory needs throw
-///                            errc::limit
-template <class U>
-concept unpacker = std::default_initializable<typename U::stream> && std::movable<typename U::stream> &&
-                   requires(typename U::stream& s, bytes_view in, mutable_bytes out, bool last) {
-                     s.begin();
-                     { s.step(in, out, last) } -> std::same_as<unpack_step>;
-                     { U::unpacker_format } -> std::convertible_to<std::string_view>;
-                   };
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/core/half.hpp
 
 /// Real numbers of 16 bits for batches: an accelerator computes with them, the host only stores them.
@@ -3453,6 +1606,22 @@ PENSTOCK_INLINE std::string arrow_type::text() const {
 }
 
 }  // namespace penstock::inline v0_1
+
+// ---- penstock/core/to_size.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// A 64-bit count as a `std::size_t`, for a container. Where that is the same type it is no cast, so that
+/// `-Wuseless-cast` has nothing to say; elsewhere the caller knows that the count fits in memory.
+template <std::unsigned_integral T>
+[[nodiscard]] constexpr std::size_t to_size(T count) noexcept {
+  if constexpr (std::same_as<T, std::size_t>)
+    return count;
+  else
+    return static_cast<std::size_t>(count);
+}
+
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/core/arrow_column.hpp
 
@@ -3985,10 +2154,651 @@ PENSTOCK_INLINE arrow_leaf arrow_leaf_of(const arrow_column& column, const arrow
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/codec/detail/arrow_values.hpp
+// ---- penstock/core/detail/index_range.hpp
+
+/// Iteration over anything with `view[i]`.
+namespace penstock::inline v0_1::detail {
+
+/// An iterator over `view[i]`. Holds the view itself, so it may outlive a temporary view.
+template <class View>
+class index_iterator {
+ public:
+  using iterator_concept = std::random_access_iterator_tag;
+  using iterator_category = std::input_iterator_tag;  // `*it` is not a reference
+  using reference = decltype(std::declval<const View&>()[std::size_t{0}]);
+  using value_type = std::remove_cvref_t<reference>;
+  using difference_type = std::ptrdiff_t;
+  using pointer = void;
+
+  constexpr index_iterator() = default;
+  constexpr index_iterator(const View& view, std::size_t at) noexcept
+      : view_(view), at_(static_cast<difference_type>(at)) {}
+
+  [[nodiscard]] constexpr reference operator*() const noexcept { return (*this)[0]; }
+  [[nodiscard]] constexpr reference operator[](difference_type n) const noexcept {
+    return view_[static_cast<std::size_t>(at_ + n)];
+  }
+  constexpr index_iterator& operator+=(difference_type n) noexcept {
+    at_ += n;
+    return *this;
+  }
+  constexpr index_iterator& operator-=(difference_type n) noexcept { return *this += -n; }
+  constexpr index_iterator& operator++() noexcept { return *this += 1; }
+  constexpr index_iterator& operator--() noexcept { return *this -= 1; }
+  constexpr index_iterator operator++(int) noexcept {
+    auto before = *this;
+    ++at_;
+    return before;
+  }
+  constexpr index_iterator operator--(int) noexcept {
+    auto before = *this;
+    --at_;
+    return before;
+  }
+  [[nodiscard]] friend constexpr index_iterator operator+(index_iterator it, difference_type n) noexcept {
+    return it += n;
+  }
+  [[nodiscard]] friend constexpr index_iterator operator+(difference_type n, index_iterator it) noexcept {
+    return it += n;
+  }
+  [[nodiscard]] friend constexpr index_iterator operator-(index_iterator it, difference_type n) noexcept {
+    return it -= n;
+  }
+  [[nodiscard]] friend constexpr difference_type operator-(const index_iterator& a,
+                                                           const index_iterator& b) noexcept {
+    return a.at_ - b.at_;
+  }
+  [[nodiscard]] friend constexpr bool operator==(const index_iterator& a, const index_iterator& b) noexcept {
+    return a.at_ == b.at_;
+  }
+  [[nodiscard]] friend constexpr auto operator<=>(const index_iterator& a, const index_iterator& b) noexcept {
+    return a.at_ <=> b.at_;
+  }
+
+ private:
+  View view_{};
+  difference_type at_ = 0;
+};
+
+/// The elements `view[i]` as a sized range.
+template <class View>
+class index_range {
+ public:
+  constexpr index_range() = default;
+  constexpr explicit index_range(const View& view) noexcept : view_(view) {}
+
+  [[nodiscard]] constexpr auto begin() const noexcept { return view_.begin(); }
+  [[nodiscard]] constexpr auto end() const noexcept { return view_.end(); }
+  [[nodiscard]] constexpr std::size_t size() const noexcept {
+    return static_cast<std::size_t>(end() - begin());
+  }
+  [[nodiscard]] constexpr auto operator[](std::size_t i) const noexcept { return view_[i]; }
+
+ private:
+  View view_{};
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+template <class T>
+constexpr bool std::ranges::enable_borrowed_range<penstock::detail::index_range<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_view<penstock::detail::index_range<T>> = true;
+
+// ---- penstock/core/mistake.hpp
+
+/// What can be wrong with an expression made with `|`. Each mistake is a type with one sentence that says
+/// what to write instead, and is defined next to the stage that can be misused.
+namespace penstock::inline v0_1 {
+
+struct about_expression_tag {};  ///< a mistake about where something was written
+struct about_element_tag {};     ///< a mistake about the element: the compiler's message names its type
+/// Bases of mistakes.
+struct about_expression {
+  using penstock_mistake = about_expression_tag;
+};
+struct about_element {
+  using penstock_mistake = about_element_tag;
+};
+
+/// What a mistake is: it declares what its sentence is about, and its `explain` does not compile. Your own
+/// stage can have mistakes: return them from its `diagnose`:
+///
+///     struct needs_a_number : about_element {
+///       template <class Reached>
+///       static consteval void explain() {
+///         static_assert(never<Reached>, "halve: the element is no number; write map(f) before it");
+///       }
+///     };
+///     struct halve_stage {
+///       using penstock_part = pointwise_tag;
+///       template <class Call>
+///       double apply(double value, const Call&) const { return value / 2; }
+///       template <class Context>
+///       static consteval auto diagnose() {
+///         if constexpr (std::convertible_to<typename Context::element, double>)
+///           return mistakes::none{};
+///         else
+///           return needs_a_number{};
+///       }
+///     };
+template <class M>
+concept mistake = requires { typename M::penstock_mistake; };
+
+/// Always false, whatever the type. The `static_assert` of a mistake tests it, so that it fails where the
+/// mistake is made and not where it is defined.
+template <class>
+inline constexpr bool never = false;
+
+/// Shows in a compiler's message the type of the element that arrives at the misused stage.
+template <class Element>
+struct arrives_here {};
+
+/// Shows in a compiler's message the source or stage that lost a guarantee.
+template <class Part>
+struct lost_by {};
+
+namespace mistakes {
+
+/// Nothing is wrong.
+struct none {};
+
+/// What `diagnose` returns if a mistake is made unless something holds.
+template <bool Holds, class Mistake>
+using unless = std::conditional_t<Holds, none, Mistake>;
+
+struct not_a_part : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: the right side of | is not a stage; write map(f), batch(n) or another stage, or "
+                  "give your type `using penstock_part = pointwise_tag;`");
+  }
+};
+struct not_a_source : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: the left side of | is not a source; wrap a container in from(...), or give your "
+                  "type `using penstock_part = source_tag;`");
+  }
+};
+struct source_with_open : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: a source is connected, and only a plan is opened; call the source's open() "
+                  "connect()");
+  }
+};
+struct source_without_element : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: this source does not say what its samples are; give it `using element = ...`, see "
+        "<penstock/source/concepts.hpp>");
+  }
+};
+struct source_without_reader : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: a source has a class `reader`, and connect() returns one; its evaluate(position, "
+        "worker&, sink) gives a sample, or next(element&) if it is read forward, see "
+        "<penstock/source/concepts.hpp>");
+  }
+};
+struct source_without_names : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: a source with size() is read in any order, and also has starts(), describe(), "
+                  "fingerprint() and a source_name, see <penstock/source/concepts.hpp>");
+  }
+};
+struct no_source : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: this chain has no source; begin it with one, as in from(samples) | ... or "
+                  "webdataset(path) | ...");
+  }
+};
+struct two_sources : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: a pipeline has one source, and this is a second one; join datasets with "
+                  "mix(...) or concat(...)");
+  }
+};
+struct value_after_batch : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: this stage works on samples but comes after batch; move it before batch(n), or write "
+        "map_batch(f) for a function of whole batches");
+  }
+};
+struct stage_after_copy : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: this stage comes after pin_and_copy, where batches have left the host; move "
+                  "it before batch(n)");
+  }
+};
+struct order_on_forward : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: random access to a source that can only be read forward; use "
+                  "shuffle_buffer(k), or a source with an index");
+  }
+};
+struct order_after_filter : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: this stage needs to know how many samples there are, which is unknown after "
+                  "filter or unbatch, and after batch over a forward source; move it before");
+  }
+};
+struct order_after_cursor : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: this stage computes positions but comes after shuffle_buffer, where positions "
+                  "come from a cursor; move it before");
+  }
+};
+struct order_after_batch : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: this stage chooses or reorders samples but comes after batch, where it would "
+                  "choose or reorder whole batches; write it before batch(n)");
+  }
+};
+struct order_after_uneven_steps : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: this stage counts batches but comes after batch_by, where the number of batches "
+        "may differ from epoch to epoch; write take, skip and repeat before it, and leave steps(n) out");
+  }
+};
+struct wrong_argument : about_element {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: this stage's function cannot be called with what arrives here; this error names its "
+        "type, in arrives_here<...>");
+  }
+};
+struct lost_by_a_stage : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: require: the guarantee is lost by a stage of this chain, see its `loses`; "
+                  "remove that stage or the require");
+  }
+};
+struct lost_by_filter : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: require: the guarantee is lost by filter or unbatch (they lose indexed and "
+                  "lockstep, and after shard also elastic); lockstep comes back with steps(n), elastic by "
+                  "filtering before shard");
+  }
+};
+struct lost_by_forward : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: require: the guarantee is lost by a source that can only be read forward; use "
+                  "a source with an index");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+/// The first of these that is a mistake.
+template <class... Ms>
+struct first_mistake {
+  using type = mistakes::none;
+};
+template <class M, class... Rest>
+struct first_mistake<M, Rest...> {
+  using type = M;
+};
+template <class... Rest>
+struct first_mistake<mistakes::none, Rest...> : first_mistake<Rest...> {};
+
+/// Whether `M` means that nothing is wrong.
+template <class M>
+inline constexpr bool is_right = false;
+template <>
+inline constexpr bool is_right<mistakes::none> = true;
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/tensor.hpp
+
+#ifdef __cpp_lib_mdspan
+#include <mdspan>
+#endif
 
 namespace penstock::inline v0_1 {
+
+/// The shape of an array: up to eight dimensions, outermost first, without an allocation. A scalar has none.
+class extents {
+ public:
+  static constexpr std::size_t max_rank = 8;
+
+  constexpr extents() = default;
+  template <std::integral... Ns>
+    requires(sizeof...(Ns) > 0 && sizeof...(Ns) <= max_rank)
+  constexpr explicit extents(Ns... lengths)
+      : lengths_{static_cast<std::uint64_t>(lengths)...}, rank_(static_cast<std::uint32_t>(sizeof...(Ns))) {}
+
+  [[nodiscard]] constexpr std::size_t rank() const noexcept { return rank_; }
+  [[nodiscard]] constexpr std::uint64_t operator[](std::size_t i) const noexcept { return lengths_[i]; }
+  [[nodiscard]] constexpr const std::uint64_t* begin() const noexcept { return lengths_.data(); }
+  [[nodiscard]] constexpr const std::uint64_t* end() const noexcept { return lengths_.data() + rank_; }
+  /// The number of elements. If you fill the extents from untrusted bytes, check that it does not overflow.
+  [[nodiscard]] constexpr std::uint64_t elements() const noexcept {
+    std::uint64_t product = 1;
+    for (std::size_t i = 0; i < rank_; ++i) product *= lengths_[i];
+    return product;
+  }
+  /// Appends a dimension; returns false if there is no room.
+  constexpr bool push_back(std::uint64_t length) noexcept {
+    if (rank_ == max_rank) return false;
+    lengths_[rank_++] = length;
+    return true;
+  }
+  /// This shape with a new leading dimension: the shape of a batch of such arrays.
+  [[nodiscard]] constexpr extents prepend(std::uint64_t length) const noexcept {
+    extents result;
+    result.push_back(length);
+    for (std::size_t i = 0; i < rank_; ++i) result.push_back(lengths_[i]);
+    return result;
+  }
+  /// This shape without its first dimension: the shape of one row.
+  [[nodiscard]] constexpr extents drop_front() const noexcept {
+    extents result;
+    for (std::size_t i = 1; i < rank_; ++i) result.push_back(lengths_[i]);
+    return result;
+  }
+  friend constexpr bool operator==(const extents& a, const extents& b) noexcept {
+    if (a.rank_ != b.rank_) return false;
+    for (std::size_t i = 0; i < a.rank_; ++i)
+      if (a.lengths_[i] != b.lengths_[i]) return false;
+    return true;
+  }
+
+ private:
+  std::array<std::uint64_t, max_rank> lengths_{};
+  std::uint32_t rank_ = 0;
+};
+
+/// "(3, 224, 224)", as numpy prints a shape.
+[[nodiscard]] std::string to_string(const extents& shape);
+
 namespace detail {
+/// The first dimension of an array. Rows without elements take no bytes, so a small file can claim any number
+/// of them: throws `errc::limit` for more than 2^16.
+[[nodiscard]] std::uint64_t rows_of(const extents& shape);
+}  // namespace detail
+
+/// The distance between neighbours along each dimension of an array, outermost first: in elements, not in
+/// bytes, as in DLPack. Entries beyond the rank are zero.
+using element_strides = std::array<std::int64_t, extents::max_rank>;
+
+/// The strides of a row-major array without gaps.
+[[nodiscard]] constexpr element_strides dense_strides(const extents& shape) noexcept {
+  element_strides strides{};
+  std::uint64_t step = 1;
+  for (std::size_t i = shape.rank(); i-- > 0; step *= shape[i]) strides[i] = static_cast<std::int64_t>(step);
+  return strides;
+}
+
+namespace detail {
+
+/// Throws `errc::shape`: a row of this shape was used as an element.
+[[noreturn]] void refuse_element(const extents& shape);
+/// Throws `errc::shape`: the requested mdspan does not match an array of this shape.
+[[noreturn]] void refuse_mdspan(const extents& shape, std::string_view fault);
+
+}  // namespace detail
+
+template <class T>
+class tensor_part;
+
+/// A non-owning view of elements of one type with a shape, row-major and dense. `get<"name">(batch)` returns
+/// one for a field of arrays; its first dimension is the batch's slots.
+///
+/// `v(i, j)` is an element. `v[i]` and a loop run along the first dimension: they give rows, which are views
+/// themselves, or elements if there is no other dimension. `flat()` gives all elements as one span. Only
+/// `assert` checks that there are as many indexes as dimensions and that they are within the shape.
+///
+///     std::vector<float> memory{0, 1, 2, 3, 4, 5};
+///     const tensor_view<float> v(memory.data(), extents(2, 3));
+///     v(1, 2) = 7;                                             // an element
+///     v[1][2] = 8;                                             // the same one
+///     for (const auto row : v) row[0] = 0;                     // rows of shape (3,)
+///     float sum = 0;
+///     for (const float x : v.flat()) sum += x;                 // all six
+template <class T>
+class tensor_view {
+ public:
+  using value_type = std::remove_cv_t<T>;
+  using iterator = detail::index_iterator<tensor_view>;
+
+  constexpr tensor_view() = default;
+  constexpr tensor_view(T* data, extents shape) noexcept : data_(data), shape_(shape) {}
+  /// A mutable view converts to a const one.
+  template <class U>
+    requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
+  constexpr tensor_view(const tensor_view<U>& other) noexcept : tensor_view(other.data(), other.shape()) {}
+
+  [[nodiscard]] constexpr T* data() const noexcept { return data_; }
+  [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
+  [[nodiscard]] constexpr std::size_t rank() const noexcept { return shape_.rank(); }
+  /// The distance between neighbours along each dimension, in elements.
+  [[nodiscard]] constexpr element_strides strides() const noexcept { return dense_strides(shape_); }
+  /// The number of elements; the number of rows is `shape()[0]`.
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return detail::to_size(shape_.elements()); }
+  /// All elements, one after another; `values()` returns the same span.
+  [[nodiscard]] constexpr std::span<T> flat() const noexcept { return {data_, size()}; }
+  [[nodiscard]] constexpr std::span<T> values() const noexcept { return flat(); }
+  /// Converts to a span of all elements, for functions that take one.
+  template <class U>
+    requires(std::is_same_v<U, T> || std::is_same_v<U, const T>)
+  [[nodiscard]] constexpr operator std::span<U>() const noexcept {
+    return flat();
+  }
+
+  /// A mistake: no view copies its values by itself.
+  template <class Container>
+    requires requires { typename Container::allocator_type; }
+  constexpr operator Container() const {  // NOLINT(google-explicit-constructor)
+    static_assert(never<Container>,
+                  "penstock: a view does not copy its values into a container; write "
+                  "std::vector<float> v(view.flat().begin(), view.flat().end())");
+    return {};
+  }
+
+  /// The element at these indexes, one per dimension.
+  template <std::integral... Is>
+  [[nodiscard]] constexpr T& operator()(Is... indexes) const noexcept {
+    assert(sizeof...(Is) == rank() && "penstock: a view is called with one index for each length");
+    std::size_t k = 0, offset = 0;
+    ((offset = offset * detail::to_size(shape_[k++]) + static_cast<std::size_t>(indexes)), ...);
+    return data_[offset];
+  }
+  /// Row `i` along the first dimension, or element `i` if that is the only one. The view must have at least
+  /// one dimension.
+  [[nodiscard]] constexpr tensor_part<T> operator[](std::size_t i) const noexcept {
+    const extents row = shape_.drop_front();
+    return {data_ + i * detail::to_size(row.elements()), row};
+  }
+  /// Iterates over the rows along the first dimension. A scalar has none.
+  [[nodiscard]] constexpr iterator begin() const noexcept { return {*this, 0}; }
+  [[nodiscard]] constexpr iterator end() const noexcept { return {*this, detail::to_size(shape_[0])}; }
+  /// The rows along the first dimension, as a range whose `size()` is the number of rows.
+  [[nodiscard]] constexpr detail::index_range<tensor_view> rows() const noexcept {
+    return detail::index_range<tensor_view>(*this);
+  }
+
+#ifdef __cpp_lib_mdspan
+  /// The view as a `std::mdspan` with `Rank` dimensions. Throws `errc::shape` if the view's rank differs.
+  template <std::size_t Rank>
+  [[nodiscard]] constexpr auto mdspan() const {
+    return static_cast<std::mdspan<T, std::dextents<std::size_t, Rank>>>(*this);
+  }
+  /// The view as a `std::mdspan`. Throws `errc::shape` if its rank differs, or if a static extent of the
+  /// mdspan's type does, or if its index type is too small.
+  template <class U, class Index, std::size_t... Lengths>
+    requires(std::is_same_v<U, T> || std::is_same_v<U, const T>)
+  [[nodiscard]] constexpr operator std::mdspan<U, std::extents<Index, Lengths...>>() const {
+    using lengths = std::extents<Index, Lengths...>;
+    if (lengths::rank() != rank()) detail::refuse_mdspan(shape_, "a different rank");
+    std::array<Index, lengths::rank()> given{};
+    bool small = !std::in_range<Index>(shape_.elements());
+    for (std::size_t i = 0; i < lengths::rank(); ++i) {
+      given[i] = static_cast<Index>(shape_[i]);
+      small = small || !std::in_range<Index>(shape_[i]);
+      if (lengths::static_extent(i) != std::dynamic_extent && lengths::static_extent(i) != shape_[i])
+        detail::refuse_mdspan(shape_, "different extents");
+    }
+    if (small) detail::refuse_mdspan(shape_, "too many elements for its index type");
+    return std::mdspan<U, lengths>(data_, lengths(given));
+  }
+#endif
+
+ private:
+  T* data_ = nullptr;
+  extents shape_;
+};
+
+/// The result of `v[i]` and of a loop over `v`: a row, which is a `tensor_view` with one dimension less. If
+/// the view has only one dimension, it is an element and works like a `T&`. `v(i)` is a `T&`.
+template <class T>
+class tensor_part : public tensor_view<T> {
+ public:
+  using tensor_view<T>::tensor_view;
+  constexpr tensor_part() = default;
+  constexpr tensor_part(const tensor_part&) = default;
+  /// Assigning to a named one makes it view another part.
+  constexpr tensor_part& operator=(const tensor_part&) & = default;
+
+  /// The element. Throws `errc::shape` if this is a row: a loop that mistakes rows of images for numbers must
+  /// not continue.
+  constexpr operator T&() const {  // NOLINT: it stands for an element
+    if (this->rank() != 0) [[unlikely]]
+      detail::refuse_element(this->shape());
+    return *this->data();
+  }
+  /// Writes the element: `v[i] = x`.
+  constexpr const tensor_part& operator=(const std::remove_cv_t<T>& value) const&&
+    requires(!std::is_const_v<T>)
+  {
+    element() = value;
+    return *this;
+  }
+  constexpr T& operator+=(const std::remove_cv_t<T>& value) const
+    requires(!std::is_const_v<T>)
+  {
+    return element() = static_cast<T>(element() + value);
+  }
+  constexpr T& operator-=(const std::remove_cv_t<T>& value) const
+    requires(!std::is_const_v<T>)
+  {
+    return element() = static_cast<T>(element() - value);
+  }
+  constexpr T& operator*=(const std::remove_cv_t<T>& value) const
+    requires(!std::is_const_v<T>)
+  {
+    return element() = static_cast<T>(element() * value);
+  }
+  constexpr T& operator/=(const std::remove_cv_t<T>& value) const
+    requires(!std::is_const_v<T>)
+  {
+    return element() = static_cast<T>(element() / value);
+  }
+
+ private:
+  [[nodiscard]] constexpr T& element() const { return *this; }
+};
+
+}  // namespace penstock::inline v0_1
+
+/// A loop visits rows, which are fewer than elements: `size()` is not the length of the range.
+template <class T>
+constexpr bool std::ranges::disable_sized_range<penstock::tensor_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::disable_sized_range<penstock::tensor_part<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_borrowed_range<penstock::tensor_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_view<penstock::tensor_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_borrowed_range<penstock::tensor_part<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_view<penstock::tensor_part<T>> = true;
+
+// ---- penstock/core/tensor.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE std::string to_string(const extents& shape) {
+  std::string text = "(";
+  for (std::size_t i = 0; i < shape.rank(); ++i) {
+    detail::append(text, {shape[i]});
+    text += i + 1 < shape.rank() ? ", " : (shape.rank() == 1 ? "," : "");
+  }
+  return text + ")";
+}
+
+namespace detail {
+
+PENSTOCK_INLINE std::uint64_t rows_of(const extents& shape) {
+  constexpr std::uint64_t max_empty_rows = 65'536;
+  if (shape[0] > max_empty_rows && shape.elements() == 0)
+    throw error(errc::limit, {"an array of shape ", to_string(shape), " has no elements, and more than ",
+                              max_empty_rows, " rows"});
+  return shape[0];
+}
+
+PENSTOCK_INLINE void refuse_element(const extents& shape) {
+  throw error(errc::shape, {"a row of shape ", to_string(shape),
+                            " was used as an element; write v(i, j) for an element, or loop over v.flat()"});
+}
+
+PENSTOCK_INLINE void refuse_mdspan(const extents& shape, std::string_view fault) {
+  throw error(errc::shape,
+              {"an array of shape ", to_string(shape), " does not fit this std::mdspan: it has ", fault});
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/arrow_values.hpp
+
+namespace penstock::inline v0_1::detail {
 
 /// Memory for values that cannot be shown where they lie.
 class arrow_room {
@@ -4053,13 +2863,11 @@ struct arrow_array_place {
                                                 std::uint64_t wanted);
 [[noreturn, gnu::cold]] void no_arrow_column(std::string_view codec);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/codec/detail/arrow_values.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE void null_arrow_value(const arrow_type& type) {
   throw error(
@@ -4237,15 +3045,1161 @@ PENSTOCK_INLINE arrow_array_place find_arrow_array(const arrow_cell& cell, arrow
   return found;
 }
 
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/core/name.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A string literal as a template argument: the `"jpg"` of `get<"jpg">(s)`. It is converted to a `name`
+/// immediately.
+template <std::size_t N>
+struct fixed_string {
+  char text[N]{};
+
+  consteval fixed_string(const char (&source)[N]) {  // NOLINT: implicit, so that a literal will do
+    for (std::size_t i = 0; i < N; ++i) text[i] = source[i];
+  }
+  static constexpr std::size_t length = N - 1;
+};
+
+/// A field's name as a type. A pack of characters, because compilers print those readably.
+template <char... Cs>
+struct name {
+  static constexpr char text[sizeof...(Cs) + 1] = {Cs..., '\0'};
+  static constexpr std::string_view value{text, sizeof...(Cs)};
+};
+
+namespace detail {
+template <fixed_string S, std::size_t... Is>
+constexpr auto spell(std::index_sequence<Is...>) -> name<S.text[Is]...> {
+  return {};
+}
 }  // namespace detail
+
+/// The name type for a literal: `name_of<"jpg">` is `name<'j', 'p', 'g'>`.
+template <fixed_string S>
+using name_of = decltype(detail::spell<S>(std::make_index_sequence<decltype(S)::length>{}));
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/image/pixels.hpp
+
+/// Pixels in memory: their formats, sizes, and views of them.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+template <class T, std::size_t Channels>
+struct channels_of {
+  using value_type = T;
+  static constexpr std::size_t channels = Channels;
+};
+}  // namespace detail
+
+/// One channel of 8 bits: luma.
+struct gray8 : detail::channels_of<std::uint8_t, 1> {
+  static constexpr std::string_view format_name = "gray8";
+};
+/// Red, green and blue, 8 bits each.
+struct rgb8 : detail::channels_of<std::uint8_t, 3> {
+  static constexpr std::string_view format_name = "rgb8";
+};
+/// Red, green, blue and alpha, 8 bits each; the colours are not multiplied by alpha.
+struct rgba8 : detail::channels_of<std::uint8_t, 4> {
+  static constexpr std::string_view format_name = "rgba8";
+};
+/// One channel of 16 bits, in the order of bytes of this machine.
+struct gray16 : detail::channels_of<std::uint16_t, 1> {
+  static constexpr std::string_view format_name = "gray16";
+};
+/// Red, green and blue, 16 bits each, in the order of bytes of this machine.
+struct rgb16 : detail::channels_of<std::uint16_t, 3> {
+  static constexpr std::string_view format_name = "rgb16";
+};
+/// Red, green, blue and alpha, 16 bits each, in the order of bytes of this machine.
+struct rgba16 : detail::channels_of<std::uint16_t, 4> {
+  static constexpr std::string_view format_name = "rgba16";
+};
+
+/// How the pixels of an image are stored: the type of a channel's value, and the number of channels.
+template <class F>
+concept pixel_format = requires {
+  typename F::value_type;
+  requires std::same_as<const std::size_t, decltype(F::channels)>;
+  { F::format_name } -> std::convertible_to<std::string_view>;
+};
+
+/// In pixels.
+struct image_size {
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+
+  friend constexpr bool operator==(const image_size&, const image_size&) = default;
+};
+
+/// A rectangle of an image whose edges need not lie between pixels.
+struct real_part {
+  double x = 0;
+  double y = 0;
+  double width = 0;
+  double height = 0;
+
+  friend constexpr bool operator==(const real_part&, const real_part&) = default;
+};
+
+/// A rectangle of an image, in pixels: (x, y) is its upper left corner.
+struct image_part {
+  std::uint32_t x = 0;
+  std::uint32_t y = 0;
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+
+  [[nodiscard]] constexpr image_size size() const noexcept { return {width, height}; }
+  /// Whether it lies within an image of this size.
+  [[nodiscard]] constexpr bool within(const image_size& image) const noexcept {
+    return std::uint64_t{x} + width <= image.width && std::uint64_t{y} + height <= image.height;
+  }
+  friend constexpr bool operator==(const image_part&, const image_part&) = default;
+};
+
+/// All of an image.
+[[nodiscard]] constexpr image_part whole_of(const image_size& image) noexcept {
+  return {0, 0, image.width, image.height};
+}
+
+/// Interleaved pixels in memory, not owned: `height` rows of `width` pixels of `Channels` values. From one
+/// row to the next it is `pitch` values, at least `width * Channels`.
+template <class T, std::size_t Channels>
+class pixel_view {
+ public:
+  using value_type = T;
+  using is_view = void;
+  static constexpr std::size_t channels = Channels;
+
+  constexpr pixel_view() = default;
+  /// Rows without gaps.
+  constexpr pixel_view(const T* data, const image_size& size) noexcept
+      : pixel_view(data, size, std::size_t{size.width} * Channels) {}
+  constexpr pixel_view(const T* data, const image_size& size, std::size_t pitch) noexcept
+      : data_(data), size_(size), pitch_(pitch) {}
+
+  [[nodiscard]] constexpr const T* data() const noexcept { return data_; }
+  [[nodiscard]] constexpr const image_size& size() const noexcept { return size_; }
+  [[nodiscard]] constexpr std::size_t width() const noexcept { return size_.width; }
+  [[nodiscard]] constexpr std::size_t height() const noexcept { return size_.height; }
+  [[nodiscard]] constexpr std::size_t pitch() const noexcept { return pitch_; }
+  /// The values of a row.
+  [[nodiscard]] constexpr std::size_t row_values() const noexcept { return width() * Channels; }
+  [[nodiscard]] constexpr const T* row(std::size_t y) const noexcept { return data_ + y * pitch_; }
+  [[nodiscard]] constexpr const T* at(std::size_t x, std::size_t y) const noexcept {
+    return row(y) + x * Channels;
+  }
+  /// Whether row follows row without a gap.
+  [[nodiscard]] constexpr bool dense() const noexcept { return pitch_ == row_values() || height() <= 1; }
+  /// A rectangle of these pixels, which must lie within them.
+  [[nodiscard]] constexpr pixel_view part(const image_part& p) const noexcept {
+    return {data_ + p.y * pitch_ + p.x * Channels, p.size(), pitch_};
+  }
+
+ private:
+  const T* data_ = nullptr;
+  image_size size_;
+  std::size_t pitch_ = 0;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/components.hpp
+
+/// Declares the codecs of optional components. A program that names one without its header has an incomplete
+/// type, and its compiler shows the line from here.
+namespace penstock::inline v0_1 {
+
+struct zstd;  // penstock: write #include <penstock/codec/zstd.hpp>, and link penstock::zstd
+struct gzip;  // penstock: write #include <penstock/codec/gzip.hpp>, and link penstock::gzip
+struct lz4;   // penstock: write #include <penstock/codec/lz4.hpp>, and link penstock::lz4
+struct json;  // penstock: write #include <penstock/codec/json.hpp>, and link penstock::json
+template <fixed_string Name, class T>
+struct json_field;  // penstock: write #include <penstock/codec/json_field.hpp>, and link penstock::simdjson
+template <class T>
+struct npz;  // penstock: write #include <penstock/codec/npz.hpp>, and link penstock::gzip
+template <pixel_format Format>
+struct jpeg_as;  // penstock: write #include <penstock/codec/jpeg.hpp>, and link penstock::jpeg
+template <pixel_format Format>
+struct png_as;  // penstock: write #include <penstock/codec/png.hpp>, and link penstock::png
+template <pixel_format Format>
+struct webp_as;  // penstock: write #include <penstock/codec/webp.hpp>, and link penstock::webp
+template <pixel_format Format>
+struct gif_as;  // penstock: write #include <penstock/codec/gif.hpp>, and link penstock::gif
+template <pixel_format Format>
+struct avif_as;  // penstock: write #include <penstock/codec/avif.hpp>, and link penstock::avif
+template <pixel_format Format>
+struct tiff_as;  // penstock: write #include <penstock/codec/tiff.hpp>, and link penstock::tiff
+using jpeg = jpeg_as<rgb8>;
+using png = png_as<rgb8>;
+using webp = webp_as<rgb8>;
+using gif = gif_as<rgb8>;
+using avif = avif_as<rgb8>;
+using tiff = tiff_as<rgb8>;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/detail/layout_stride.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Whether `std::layout_stride` takes these strides: all are positive, and no two indexes reach one element.
+/// Strides that reach nothing, because their dimension has one element or the array has none, are replaced by
+/// ones that it takes.
+/// Source: ISO C++23, [mdspan.layout.stride.cons], preconditions.
+[[nodiscard]] constexpr bool fit_layout_stride(const extents& shape, element_strides& strides) noexcept {
+  if (shape.elements() == 0) {
+    std::uint64_t step = 1;
+    for (std::size_t i = shape.rank(); i-- > 0; step *= shape[i] == 0 ? 1 : shape[i])
+      strides[i] = static_cast<std::int64_t>(step);
+    return true;
+  }
+  for (std::size_t i = 0; i < shape.rank(); ++i)
+    if (shape[i] == 1) strides[i] = 1;
+  // From the smallest stride to the largest, each must step over everything that those before it reach.
+  std::array<bool, extents::max_rank> done{};
+  std::uint64_t reached = 1;
+  for (std::size_t k = 0; k < shape.rank(); ++k) {
+    std::size_t next = shape.rank();
+    for (std::size_t i = 0; i < shape.rank(); ++i)
+      if (!done[i] && (next == shape.rank() || strides[i] < strides[next] ||
+                       (strides[i] == strides[next] && shape[i] < shape[next])))
+        next = i;
+    if (strides[next] <= 0 || static_cast<std::uint64_t>(strides[next]) < reached) return false;
+    done[next] = true;
+    reached = static_cast<std::uint64_t>(strides[next]) * shape[next];
+  }
+  return true;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/core/strided_view.hpp
+
+#ifdef __cpp_lib_mdspan
+#include <mdspan>
+#endif
+
+namespace penstock::inline v0_1 {
+
+/// Whether an array with these strides is row-major without gaps, so that its elements form one span. An
+/// array without elements is dense.
+[[nodiscard]] constexpr bool is_dense(const extents& shape, const element_strides& strides) noexcept {
+  bool dense = true;
+  std::uint64_t step = 1;
+  for (std::size_t i = shape.rank(); i-- > 0; step *= shape[i]) {
+    if (shape[i] == 0) return true;
+    if (shape[i] != 1 && strides[i] != static_cast<std::int64_t>(step)) dense = false;
+  }
+  return dense;
+}
+
+/// A non-owning view of elements of one type with a shape and strides: the elements may have gaps between
+/// them or be stored in an order other than row-major. `get<"name">(batch)` returns one for a field collated
+/// with `pitched`.
+///
+/// It has no `values()`, `begin()` or `size()`, so that nobody reads gaps by mistake: access elements by
+/// index or by row. Indexes are not checked; they must be within the shape.
+template <class T>
+class strided_view {
+ public:
+  using value_type = std::remove_cv_t<T>;
+
+  constexpr strided_view() = default;
+  constexpr strided_view(T* data, const extents& shape, const element_strides& strides) noexcept
+      : data_(data), shape_(shape), strides_(strides) {}
+  /// A dense view converts to a strided one, and a mutable view to a const one.
+  template <class U>
+    requires(std::is_same_v<U, T> || std::is_same_v<const U, T>)
+  constexpr strided_view(const tensor_view<U>& dense) noexcept
+      : data_(dense.data()), shape_(dense.shape()), strides_(dense_strides(dense.shape())) {}
+  template <class U>
+    requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
+  constexpr strided_view(const strided_view<U>& other) noexcept
+      : strided_view(other.data(), other.shape(), other.strides()) {}
+
+  /// The element whose indexes are all 0.
+  [[nodiscard]] constexpr T* data() const noexcept { return data_; }
+  [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
+  [[nodiscard]] constexpr std::size_t rank() const noexcept { return shape_.rank(); }
+  [[nodiscard]] constexpr const element_strides& strides() const noexcept { return strides_; }
+  /// Whether the view is row-major and has no gaps.
+  [[nodiscard]] constexpr bool dense() const noexcept { return is_dense(shape_, strides_); }
+
+  /// Part `i` along the first dimension. The view must have at least one dimension.
+  [[nodiscard]] constexpr strided_view operator[](std::size_t i) const noexcept {
+    strided_view part(data_ + static_cast<std::int64_t>(i) * strides_[0], shape_.drop_front(), {});
+    for (std::size_t k = 1; k < shape_.rank(); ++k) part.strides_[k - 1] = strides_[k];
+    return part;
+  }
+  /// The element at these indexes, one per dimension.
+  template <std::integral... Is>
+  [[nodiscard]] constexpr T& operator()(Is... indexes) const noexcept {
+    std::size_t k = 0;
+    std::int64_t offset = 0;
+    ((offset += static_cast<std::int64_t>(indexes) * strides_[k++]), ...);
+    return data_[offset];
+  }
+
+  /// The number of rows: a row is all elements that differ only in the last index. A scalar is one row.
+  [[nodiscard]] constexpr std::size_t rows() const noexcept {
+    std::uint64_t rows = 1;
+    for (std::size_t i = 0; i + 1 < shape_.rank(); ++i) rows *= shape_[i];
+    return detail::to_size(rows);
+  }
+  /// Row `i`, counted row-major. The view must have at least one dimension and a last stride of 1.
+  [[nodiscard]] constexpr std::span<T> row(std::size_t i) const noexcept {
+    const std::size_t last = shape_.rank() - 1;
+    std::int64_t offset = 0;
+    for (std::size_t k = last; k-- > 0; i /= detail::to_size(shape_[k]))
+      offset += static_cast<std::int64_t>(i % detail::to_size(shape_[k])) * strides_[k];
+    return {data_ + offset, detail::to_size(shape_[last])};
+  }
+  /// Bytes from one row to the next, as image libraries and graphics devices expect them; 0 if the shape has
+  /// fewer than two dimensions.
+  [[nodiscard]] constexpr std::int64_t row_pitch() const noexcept {
+    return shape_.rank() < 2 ? 0 : strides_[shape_.rank() - 2] * static_cast<std::int64_t>(sizeof(T));
+  }
+
+#ifdef __cpp_lib_mdspan
+  /// The view as a `std::mdspan` with `Rank` dimensions and the view's strides. Throws `errc::shape` if the
+  /// view's rank differs, or if a stride is not positive or several indexes reach one element, which
+  /// `std::layout_stride` does not allow.
+  template <std::size_t Rank>
+  [[nodiscard]] constexpr auto mdspan() const {
+    if (Rank != rank()) detail::refuse_mdspan(shape_, "a different rank");
+    element_strides fitted = strides_;
+    if (!detail::fit_layout_stride(shape_, fitted))
+      detail::refuse_mdspan(shape_,
+                            "strides that are not positive, or lead from several indexes to one element");
+    std::array<std::size_t, Rank> lengths{}, steps{};
+    for (std::size_t i = 0; i < Rank; ++i) {
+      lengths[i] = detail::to_size(shape_[i]);
+      steps[i] = static_cast<std::size_t>(fitted[i]);
+    }
+    using mapping = std::layout_stride::mapping<std::dextents<std::size_t, Rank>>;
+    return std::mdspan<T, std::dextents<std::size_t, Rank>, std::layout_stride>(
+        data_, mapping(std::dextents<std::size_t, Rank>(lengths), steps));
+  }
+#endif
+
+ private:
+  T* data_ = nullptr;
+  extents shape_;
+  element_strides strides_{};
+};
+
+namespace detail {
+
+/// A value whose elements may have gaps: a type with strides, other than the views that are always dense.
+template <class V>
+inline constexpr bool tells_strides = requires(const V& v) { v.strides(); };
+template <class T>
+inline constexpr bool tells_strides<tensor_view<T>> = false;
+template <class T>
+inline constexpr bool tells_strides<tensor_part<T>> = false;
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/destination.hpp
+
+/// The place where a value that is not computed yet is to be written.
+namespace penstock::inline v0_1 {
+
+/// The kinds of memory, as DLPack distinguishes devices.
+///   host      memory of this process (kDLCPU)
+///   pinned    host memory that a device reads directly (kDLCUDAHost, kDLROCMHost)
+///   shared    host memory that other processes also map (kDLCPU)
+///   managed   memory that both host and device can address (kDLCUDAManaged)
+///   device    memory that the host cannot write (kDLCUDA, kDLROCM)
+enum class memory_space : std::uint8_t { host, pinned, shared, managed, device };
+
+/// Whether the host can write to this memory.
+[[nodiscard]] constexpr bool host_writes(memory_space space) noexcept {
+  return space != memory_space::device;
+}
+
+namespace detail {
+
+/// Copies elements between two arrays of equal shape that do not overlap. Copies whole runs at once; where
+/// the element orders differ, copies in blocks that fit the nearest cache.
+void copy_strided(std::byte* into, const element_strides& into_strides, const std::byte* from,
+                  const element_strides& from_strides, const extents& shape,
+                  std::size_t element_bytes) noexcept;
+/// Throws `errc::shape`: the number of values does not match the array's number of elements.
+[[noreturn]] void refuse_count(const extents& shape, std::size_t given);
+
+}  // namespace detail
+
+/// Where an array is to be written: a pointer, the array's shape, its strides, and the kind of memory. The
+/// argument of an array expression's `write_to`; a value type, best passed by reference.
+///
+/// The shape is the array's own, regardless of the order of elements in memory: for a (height, width,
+/// channels) picture that is stored in its slot as (channels, height, width), the strides are (width, 1,
+/// height * width). Most destinations are `dense()`. Only then is `values()` a single span of all elements,
+/// and only then may you write them one after another from `data()`: check first, or write with `copy_from`,
+/// `fill_from` or by index. Never write to the gaps between elements.
+///
+/// The caller of `write_to` must provide memory that the host can write, unless the expression is known to
+/// write elsewhere. Cost: no allocation; copying to a dense destination is a memcpy.
+///
+///     struct ramp {
+///       using unfinished = void;
+///       using value_type = float;
+///       extents size;
+///       [[nodiscard]] extents shape() const { return size; }
+///       void write_to(const destination<float>& into) const {
+///         into.fill_from([next = 0.0f]() mutable { return next++; });
+///       }
+///     };
+template <class T>
+class destination {
+  static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
+                "penstock: a destination holds numbers, or other trivially copyable values, and they are "
+                "not const");
+
+ public:
+  using value_type = T;
+
+  constexpr destination() = default;
+  /// A dense destination.
+  constexpr destination(T* data, const extents& shape, memory_space space = memory_space::host) noexcept
+      : data_(data), shape_(shape), space_(space) {}
+  constexpr destination(T* data, const extents& shape, const element_strides& strides,
+                        memory_space space = memory_space::host) noexcept
+      : data_(data), shape_(shape), strides_(strides), space_(space), dense_(is_dense(shape, strides)) {}
+
+  /// The element whose indexes are all 0; if `dense()`, the other elements follow it.
+  [[nodiscard]] constexpr T* data() const noexcept { return data_; }
+  [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
+  [[nodiscard]] constexpr std::size_t rank() const noexcept { return shape_.rank(); }
+  /// In elements.
+  [[nodiscard]] constexpr element_strides strides() const noexcept {
+    return dense_ ? dense_strides(shape_) : strides_;
+  }
+  [[nodiscard]] constexpr memory_space space() const noexcept { return space_; }
+  /// Whether the destination is row-major and has no gaps.
+  [[nodiscard]] constexpr bool dense() const noexcept { return dense_; }
+  /// All elements. The destination must be `dense()`.
+  [[nodiscard]] constexpr std::span<T> values() const noexcept {
+    assert(dense_ && "penstock: values() of a destination that is not dense");
+    return {data_, detail::to_size(shape_.elements())};
+  }
+  [[nodiscard]] constexpr strided_view<T> view() const noexcept { return {data_, shape_, strides()}; }
+  /// Part `i` along the first dimension. The destination must have at least one dimension.
+  [[nodiscard]] constexpr destination operator[](std::size_t i) const noexcept {
+    const strided_view<T> part = view()[i];
+    return {part.data(), part.shape(), part.strides(), space_};
+  }
+  /// The element at these indexes, one per dimension.
+  template <std::integral... Is>
+  [[nodiscard]] constexpr T& operator()(Is... indexes) const noexcept {
+    return view()(indexes...);
+  }
+
+  /// Copies values that are stored row-major without gaps. Throws `errc::shape` unless their number matches
+  /// the shape.
+  void copy_from(std::span<const T> values) const {
+    if (values.size() != shape_.elements()) [[unlikely]]
+      detail::refuse_count(shape_, values.size());
+    if (dense_) [[likely]] {
+      if (!values.empty()) std::memcpy(static_cast<void*>(data_), values.data(), values.size_bytes());
+    } else {
+      copy_from(strided_view<const T>(values.data(), shape_, dense_strides(shape_)));
+    }
+  }
+  template <class U>
+    requires std::is_same_v<std::remove_const_t<U>, T>
+  void copy_from(const tensor_view<U>& values) const {
+    copy_from(std::span<const T>(values.values()));
+  }
+  /// Copies an array of the same shape.
+  void copy_from(const strided_view<const T>& values) const noexcept {
+    detail::copy_strided(reinterpret_cast<std::byte*>(data_), strides(),
+                         reinterpret_cast<const std::byte*>(values.data()), values.strides(), shape_,
+                         sizeof(T));
+  }
+  /// Fills the elements in row-major order with the results of `next()`.
+  template <class F>
+    requires std::convertible_to<decltype(std::declval<F&>()()), T>
+  constexpr void fill_from(F&& next) const {
+    if (dense_) {
+      for (T& value : values()) value = static_cast<T>(next());
+    } else if (rank() == 1) {
+      for (std::uint64_t i = 0; i < shape_[0]; ++i)
+        data_[static_cast<std::int64_t>(i) * strides_[0]] = static_cast<T>(next());
+    } else {
+      for (std::uint64_t i = 0; i < shape_[0]; ++i) (*this)[detail::to_size(i)].fill_from(next);
+    }
+  }
+
+ private:
+  T* data_ = nullptr;
+  extents shape_;
+  element_strides strides_{};  // used only if not dense
+  memory_space space_ = memory_space::host;
+  bool dense_ = true;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/destination.ipp
+
+namespace penstock::inline v0_1::detail {
+
+/// One dimension of two arrays: its length, and the distance in bytes between neighbours in each array.
+struct copied_length {
+  std::uint64_t length = 1;
+  std::int64_t into = 0, from = 0;
+};
+
+/// The dimensions of two arrays, sorted by decreasing stride in the destination; elements may be copied in
+/// any order.
+struct copied_lengths {
+  copied_length all[extents::max_rank];
+  std::size_t count = 0;
+
+  static constexpr std::int64_t apart(std::int64_t step) noexcept { return step < 0 ? -step : step; }
+  void add(const copied_length& one) noexcept {
+    std::size_t i = count++;
+    for (; i > 0 && apart(all[i - 1].into) < apart(one.into); --i) all[i] = all[i - 1];
+    all[i] = one;
+  }
+  /// Merges dimensions that follow each other in both arrays without gaps.
+  void merge() noexcept {
+    std::size_t kept = 0;
+    for (std::size_t i = 1; i < count; ++i) {
+      const auto length = static_cast<std::int64_t>(all[i].length);
+      if (all[kept].into == all[i].into * length && all[kept].from == all[i].from * length)
+        all[kept] = {all[kept].length * all[i].length, all[i].into, all[i].from};
+      else
+        all[++kept] = all[i];
+    }
+    if (count != 0) count = kept + 1;
+  }
+  /// Moves the dimension with the smallest source stride, other than the last, to second-to-last place.
+  void turn_to_source() noexcept {
+    if (count < 2) return;
+    std::size_t nearest = count - 2;
+    for (std::size_t i = nearest; i-- > 0;)
+      if (apart(all[i].from) < apart(all[nearest].from)) nearest = i;
+    const copied_length one = all[nearest];
+    for (; nearest < count - 2; ++nearest) all[nearest] = all[nearest + 1];
+    all[nearest] = one;
+  }
+  /// Calls `f(into, from)` for each index combination of all dimensions but the last `inner`.
+  template <class F>
+  void walk(std::size_t inner, std::byte* into, const std::byte* from, F f) const {
+    std::uint64_t at[extents::max_rank] = {};
+    while (true) {
+      f(into, from);
+      std::size_t i = count - inner;
+      while (true) {
+        if (i == 0) return;
+        --i;
+        into += all[i].into;
+        from += all[i].from;
+        if (++at[i] < all[i].length) break;
+        const auto length = static_cast<std::int64_t>(all[i].length);
+        into -= all[i].into * length;
+        from -= all[i].from * length;
+        at[i] = 0;
+      }
+    }
+  }
+};
+
+/// Splits pixels into planes: copies `Channels` adjacent elements of each pixel to one plane each.
+template <std::size_t Size, std::size_t Channels>
+void copy_channels(std::byte* into, std::int64_t plane, const std::byte* from, std::int64_t pixel,
+                   std::uint64_t pixels) noexcept {
+  for (std::uint64_t i = 0; i < pixels; ++i, into += Size, from += pixel)
+    for (std::size_t c = 0; c < Channels; ++c)
+      std::memcpy(into + static_cast<std::int64_t>(c) * plane, from + c * Size, Size);
+}
+template <std::size_t Size>
+void copy_channels(std::byte* into, std::int64_t plane, const std::byte* from, std::int64_t pixel,
+                   std::uint64_t pixels, std::uint64_t channels) noexcept {
+  constexpr auto step = static_cast<std::int64_t>(Size);
+  for (; channels > 4; channels -= 4, into += 4 * plane, from += 4 * step)
+    copy_channels<Size, 4>(into, plane, from, pixel, pixels);
+  if (channels == 4)  // compilers optimise better if they know that this is the whole pixel
+    pixel == 4 * step ? copy_channels<Size, 4>(into, plane, from, 4 * step, pixels)
+                      : copy_channels<Size, 4>(into, plane, from, pixel, pixels);
+  else if (channels == 3)
+    pixel == 3 * step ? copy_channels<Size, 3>(into, plane, from, 3 * step, pixels)
+                      : copy_channels<Size, 3>(into, plane, from, pixel, pixels);
+  else if (channels == 2)
+    copy_channels<Size, 2>(into, plane, from, pixel, pixels);
+  else
+    copy_channels<Size, 1>(into, plane, from, pixel, pixels);
+}
+
+/// Copies elements of `Size` bytes (of `size` bytes if `Size` is 0) along two dimensions.
+template <std::size_t Size>
+void copy_plane(std::byte* into, const std::byte* from, const copied_length& outer,
+                const copied_length& inner, std::size_t size) noexcept {
+  constexpr std::uint64_t high = 16, wide = 256;  // what one block reads stays in the nearest cache
+  constexpr auto step = static_cast<std::int64_t>(Size);
+  const bool pixels = Size != 0 && inner.into == step && outer.from == step;
+  for (std::uint64_t top = 0; top < outer.length; top += high)
+    for (std::uint64_t left = 0; left < inner.length; left += wide) {
+      const std::uint64_t rows = outer.length - top < high ? outer.length - top : high;
+      const std::uint64_t columns = inner.length - left < wide ? inner.length - left : wide;
+      const auto y = static_cast<std::int64_t>(top), x = static_cast<std::int64_t>(left);
+      std::byte* to = into + y * outer.into + x * inner.into;
+      const std::byte* at = from + y * outer.from + x * inner.from;
+      if constexpr (Size != 0) {
+        if (pixels) {
+          copy_channels<Size>(to, outer.into, at, inner.from, columns, rows);
+          continue;
+        }
+      }
+      for (std::uint64_t i = 0; i < rows; ++i, to += outer.into, at += outer.from) {
+        std::byte* one = to;
+        const std::byte* other = at;
+        for (std::uint64_t k = 0; k < columns; ++k, one += inner.into, other += inner.from)
+          std::memcpy(one, other, Size != 0 ? Size : size);
+      }
+    }
+}
+
+PENSTOCK_INLINE void copy_strided(std::byte* into, const element_strides& into_strides, const std::byte* from,
+                                  const element_strides& from_strides, const extents& shape,
+                                  std::size_t element_bytes) noexcept {
+  const auto step = static_cast<std::int64_t>(element_bytes);
+  copied_lengths lengths;
+  for (std::size_t i = 0; i < shape.rank(); ++i) {
+    if (shape[i] == 0) return;
+    if (shape[i] != 1) lengths.add({shape[i], into_strides[i] * step, from_strides[i] * step});
+  }
+  lengths.merge();
+  if (lengths.count == 0) {
+    std::memcpy(into, from, element_bytes);
+    return;
+  }
+  const copied_length& inner = lengths.all[lengths.count - 1];
+  if (inner.into == step && inner.from == step) {
+    const std::size_t run = static_cast<std::size_t>(inner.length) * element_bytes;
+    lengths.walk(1, into, from, [&](std::byte* to, const std::byte* at) { std::memcpy(to, at, run); });
+    return;
+  }
+  lengths.turn_to_source();
+  const bool flat = lengths.count == 1;
+  const copied_length outer = flat ? copied_length{} : lengths.all[lengths.count - 2];
+  const auto plane = element_bytes == 1   ? &copy_plane<1>
+                     : element_bytes == 2 ? &copy_plane<2>
+                     : element_bytes == 4 ? &copy_plane<4>
+                     : element_bytes == 8 ? &copy_plane<8>
+                                          : &copy_plane<0>;
+  lengths.walk(flat ? 1 : 2, into, from,
+               [&](std::byte* to, const std::byte* at) { plane(to, at, outer, inner, element_bytes); });
+}
+
+PENSTOCK_INLINE void refuse_count(const extents& shape, std::size_t given) {
+  throw error(errc::shape, {"a destination of shape ", to_string(shape), " takes ", shape.elements(),
+                            " values, and ", given, " were given; pass as many as its shape has"});
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/core/record.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct no_such_field : about_element {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: no field of that name reaches this stage; this error names those that do, in "
+                  "arrives_here<...>");
+  }
+};
+struct field_before_decode : about_element {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: the members of this sample are not decoded yet, and its type does not name them; "
+        "write decode<field<\"jpg\", jpeg>, ...> or fields<\"jpg\", ...> before this stage, with the "
+        "names of your members");
+  }
+};
+struct field_twice : about_expression {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>, "penstock: the same field is named twice; name each field once");
+  }
+};
+
+}  // namespace mistakes
+
+/// One field of a record: a name (as a type) and the value's type. Written `field<"jpg", T>`.
+template <class Name, class T>
+struct basic_field {
+  using name_type = Name;
+  using type = T;
+  static constexpr std::string_view name = Name::value;
+};
+
+/// A field's name and its type: `field<"cls", int>` in a record, `field<"jpg", jpeg>` in a list of codecs.
+template <fixed_string Name, class T>
+using field = basic_field<name_of<Name>, T>;
+
+namespace detail {
+
+inline constexpr std::size_t not_found = static_cast<std::size_t>(-1);
+
+template <class Name, class... Fields>
+consteval std::size_t index_of_field() {
+  std::size_t found = not_found, i = 0;
+  ((std::is_same_v<Name, typename Fields::name_type> ? (found = i, ++i) : ++i), ...);
+  return found;
+}
+
+template <class... Fields>
+consteval bool names_differ() {
+  std::size_t i = 0;
+  bool differ = true;
+  ((differ = differ && index_of_field<typename Fields::name_type, Fields...>() == i++), ...);
+  return differ;
+}
+
+/// Says that values are given by functions that make them.
+struct made_by {};
+
+/// One value of a record. Not a std::tuple, because that is not trivially copyable in every standard library.
+template <std::size_t I, class T>
+struct record_value {
+  T value;
+
+  constexpr record_value()
+    requires std::default_initializable<T>
+      : value() {}
+  template <class U>
+  constexpr record_value(std::in_place_t, U&& given) : value(static_cast<T>(std::forward<U>(given))) {}
+  template <class Make>
+  constexpr record_value(made_by, const Make& make) : value(make()) {}
+  friend bool operator==(const record_value&, const record_value&) = default;
+};
+
+template <class Indices, class... Ts>
+struct record_values;
+template <std::size_t... Is, class... Ts>
+struct record_values<std::index_sequence<Is...>, Ts...> : record_value<Is, Ts>... {
+  constexpr record_values() = default;
+  template <class... Us>
+  constexpr explicit record_values(std::in_place_t, Us&&... given)
+      : record_value<Is, Ts>(std::in_place, std::forward<Us>(given))... {}
+  template <class... Makes>
+  constexpr explicit record_values(made_by how, const Makes&... makes)
+      : record_value<Is, Ts>(how, makes)... {}
+  friend bool operator==(const record_values&, const record_values&) = default;
+};
+
+template <std::size_t I, class T>
+constexpr T& value_at(record_value<I, T>& v) noexcept {
+  return v.value;
+}
+template <std::size_t I, class T>
+constexpr const T& value_at(const record_value<I, T>& v) noexcept {
+  return v.value;
+}
+template <std::size_t I, class T>
+constexpr T&& value_at(record_value<I, T>&& v) noexcept {
+  return static_cast<T&&>(v.value);
+}
+
+}  // namespace detail
+
+/// A sample: values whose names are known at compile time. `get<"jpg">(r)` reads one; structured bindings
+/// read all of them in order.
+///
+/// Stores its values one after another: no allocation, and trivially copyable if its values are.
+template <class... Fields>
+class record {
+  using storage_type =
+      detail::record_values<std::make_index_sequence<sizeof...(Fields)>, typename Fields::type...>;
+
+ public:
+  static_assert(
+      detail::names_differ<Fields...>() || sizeof...(Fields) == 0,
+      "penstock: a record needs a different name for each field; with equal names the last one would "
+      "win");
+
+  using is_record = void;
+  static constexpr std::size_t size = sizeof...(Fields);
+  template <std::size_t I>
+  using field_at = std::tuple_element_t<I, std::tuple<Fields...>>;
+  template <class Name>
+  static constexpr std::size_t index_of = detail::index_of_field<Name, Fields...>();
+
+  constexpr record() = default;
+  template <class... Us>
+    requires(sizeof...(Us) == sizeof...(Fields) && sizeof...(Us) > 0 &&
+             (std::is_constructible_v<typename Fields::type, Us&&> && ...))
+  constexpr explicit record(Us&&... values) : storage_(std::in_place, std::forward<Us>(values)...) {}
+  // Each value is what a function returns, in the order of the fields, and is made where it stays.
+  template <class... Makes>
+    requires(sizeof...(Makes) == sizeof...(Fields))
+  constexpr explicit record(detail::made_by how, const Makes&... makes) : storage_(how, makes...) {}
+
+  /// The value at index `I`; `get` calls it.
+  template <std::size_t I>
+  [[nodiscard]] constexpr auto& at() & noexcept {
+    return detail::value_at<I>(storage_);
+  }
+  template <std::size_t I>
+  [[nodiscard]] constexpr const auto& at() const& noexcept {
+    return detail::value_at<I>(storage_);
+  }
+  template <std::size_t I>
+  [[nodiscard]] constexpr auto&& at() && noexcept {
+    return detail::value_at<I>(std::move(storage_));
+  }
+  /// All values, as a tuple of references.
+  [[nodiscard]] constexpr std::tuple<typename Fields::type&...> values() & noexcept {
+    return refer(*this, indices{});
+  }
+  [[nodiscard]] constexpr std::tuple<const typename Fields::type&...> values() const& noexcept {
+    return refer(*this, indices{});
+  }
+
+  friend bool operator==(const record&, const record&) = default;
+
+ private:
+  using indices = std::make_index_sequence<sizeof...(Fields)>;
+  template <class Self, std::size_t... Is>
+  static constexpr auto refer(Self& self, std::index_sequence<Is...>) noexcept {
+    return std::tie(self.template at<Is>()...);
+  }
+
+  [[no_unique_address]] storage_type storage_;
+};
+
+/// Any record, or a reference to one.
+template <class T>
+concept any_record = requires { typename std::remove_cvref_t<T>::is_record; };
+
+/// Whether record `R` has a field named `Name`.
+template <class R, class Name>
+concept has_field = any_record<R> && (std::remove_cvref_t<R>::template index_of<Name> != detail::not_found);
+
+/// Shows in a compiler's message the fields that there are.
+template <class... Names>
+struct fields_are {};
+
+namespace mistakes {
+
+struct no_such_field_in_batch : about_element {
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: the batch has no field of that name; this error names those that it has, in "
+                  "fields_are<...>");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+template <class Record>
+struct names_of_record {
+  using type = fields_are<>;
+};
+template <class... Fields>
+struct names_of_record<record<Fields...>> {
+  using type = fields_are<typename Fields::name_type...>;
+};
+
+}  // namespace detail
+
+/// The value of the field `Name` of a record: `get<"jpg">(sample)`. Costs nothing.
+template <fixed_string Name, any_record R>
+[[nodiscard]] constexpr decltype(auto) get(R&& r) noexcept {
+  constexpr std::size_t i = std::remove_cvref_t<R>::template index_of<name_of<Name>>;
+  static_assert(
+      i != detail::not_found,
+      "penstock: get: this record has no field of that name; see the record's type for those it has");
+  if constexpr (i != detail::not_found)
+    return (std::forward<R>(r).template at<i>());
+  else
+    return 0;  // so that this is the only error
+}
+
+/// The value of the field at index `I`, in the order of the record's type.
+template <std::size_t I, any_record R>
+[[nodiscard]] constexpr decltype(auto) get(R&& r) noexcept {
+  return (std::forward<R>(r).template at<I>());
+}
+
+}  // namespace penstock::inline v0_1
+
+template <class... Fields>
+struct std::tuple_size<penstock::record<Fields...>> : std::integral_constant<std::size_t, sizeof...(Fields)> {
+};
+
+template <std::size_t I, class... Fields>
+struct std::tuple_element<I, penstock::record<Fields...>> {
+  using type = typename penstock::record<Fields...>::template field_at<I>::type;
+};
+
+// ---- penstock/core/element.hpp
+
+/// What travels between two stages of a pipeline: values, and *unfinished* values that know how to write
+/// themselves to a destination and live only during the call that passes them on.
+namespace penstock::inline v0_1 {
+
+/// A value that is not computed yet: it must be finished, or written to its destination, before the call
+/// returns.
+template <class T>
+concept unfinished = requires { typename std::remove_cvref_t<T>::unfinished; };
+
+/// Bytes that have not been read yet. `read_into` writes exactly `size()` bytes to its destination; `finish`
+/// returns a view that is valid as long as the blob (in a mapping or in the worker's scratch).
+template <class T>
+concept blob = unfinished<T> && requires(const std::remove_cvref_t<T>& b, mutable_bytes into) {
+  { b.size() } -> std::convertible_to<std::uint64_t>;
+  b.read_into(into);
+  { b.finish() } -> std::convertible_to<bytes_view>;
+};
+
+/// What a codec accepts: a blob, or bytes already in memory (spans of bytes, texts).
+template <class T>
+concept byte_element = blob<T> || std::convertible_to<const std::remove_cvref_t<T>&, bytes_view> ||
+                       std::convertible_to<const std::remove_cvref_t<T>&, std::string_view>;
+
+namespace detail {
+
+template <class T>
+concept has_array = unfinished<T> && requires(const std::remove_cvref_t<T>& a) {
+  typename std::remove_cvref_t<T>::value_type;
+  { a.shape() } -> std::convertible_to<extents>;
+};
+
+}  // namespace detail
+
+/// An array that is not computed yet and can write itself anywhere: `write_to` takes a `destination` of shape
+/// `shape()`.
+template <class T>
+concept placed_expression =
+    detail::has_array<T> &&
+    requires(const std::remove_cvref_t<T>& a,
+             const destination<typename std::remove_cvref_t<T>::value_type>& into) { a.write_to(into); };
+
+/// An array that is not computed yet: `write_to` writes its values to a `destination`. If the shape is known
+/// at compile time, declare it as `static constexpr extents static_shape`.
+///
+/// The simple form, `write_to(T*)`, writes `shape().elements()` values to a pointer in row-major order. It is
+/// enough for most expressions and costs nothing extra where slots are dense. With `channels_first` or
+/// `pitched` slots are not dense: the values are then written to thread-local memory and copied from there.
+template <class T>
+concept array_expression =
+    placed_expression<T> || (detail::has_array<T> && requires(const std::remove_cvref_t<T>& a) {
+      a.write_to(static_cast<typename std::remove_cvref_t<T>::value_type*>(nullptr));
+    });
+
+/// An array expression whose type knows its shape; even the first batch is written in place.
+template <class T>
+concept static_array_expression = array_expression<T> && requires {
+  { std::remove_cvref_t<T>::static_shape } -> std::convertible_to<extents>;
+};
+
+/// Makes an array expression of either form write itself; for expressions composed of others. An expression
+/// of the simple form reaches a destination that is not dense through thread-local memory, which keeps its
+/// capacity.
+template <array_expression V, class T>
+void write_array(const V& array, const destination<T>& into) {
+  if constexpr (placed_expression<V>) {
+    array.write_to(into);
+  } else if (into.dense()) {
+    array.write_to(into.data());
+  } else {
+    thread_local buffer kept;
+    buffer dense = std::move(kept);  // `array` may itself be made of such expressions
+    const auto count = static_cast<std::size_t>(into.shape().elements());
+    dense.resize_for_overwrite(count * sizeof(T));
+    T* const values = reinterpret_cast<T*>(dense.data());
+    array.write_to(values);
+    into.copy_from(std::span<const T>(values, count));
+    kept = std::move(dense);
+  }
+}
+
+/// The bytes of a byte element. Reads a blob, into the worker's scratch unless it is mapped.
+template <byte_element T>
+[[nodiscard]] bytes_view as_bytes(const T& element) {
+  if constexpr (blob<T>)
+    return element.finish();
+  else if constexpr (std::convertible_to<const T&, bytes_view>)
+    return element;
+  else
+    return bytes_of(element);
+}
+
+namespace detail {
+
+template <class T>
+struct has_unfinished : std::bool_constant<unfinished<T>> {};
+template <class... Fields>
+struct has_unfinished<record<Fields...>>
+    : std::bool_constant<(has_unfinished<std::remove_cvref_t<typename Fields::type>>::value || ...)> {};
+
+template <class T>
+struct finished_type {
+  using type = T;
+};
+template <unfinished T>
+struct finished_type<T> {
+  using type = decltype(std::declval<const std::remove_cvref_t<T>&>().finish());
+};
+template <class... Fields>
+  requires(has_unfinished<record<Fields...>>::value)
+struct finished_type<record<Fields...>> {
+  using type =
+      record<basic_field<typename Fields::name_type, typename finished_type<typename Fields::type>::type>...>;
+};
+
+}  // namespace detail
+
+/// The finished form of a value. Returns the value itself unless it is unfinished or a record with unfinished
+/// fields; for those, returns views of the results, valid as long as the value.
+template <class T>
+[[nodiscard]] constexpr decltype(auto) finish(T&& value) {
+  using value_type = std::remove_cvref_t<T>;
+  if constexpr (unfinished<value_type>) {
+    return value.finish();
+  } else if constexpr (detail::has_unfinished<value_type>::value) {
+    return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      return typename detail::finished_type<value_type>::type(
+          penstock::finish(get<Is>(static_cast<T&&>(value)))...);
+    }(std::make_index_sequence<value_type::size>{});
+  } else {
+    return static_cast<T&&>(value);
+  }
+}
+
+/// The return type of `finish` for a value of type `T`.
+template <class T>
+using finished = decltype(penstock::finish(std::declval<T>()));
+
+/// How elements of type `T` are kept in memory, where a specialisation says so: `type` is a class with
+/// `assign(element)`, which copies one; `bytes()`, what that takes; and `shown()`, a view of it that is valid
+/// as long as the object. Other elements are kept as `whole<T>`.
+template <class T>
+struct kept_as {};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/concepts.hpp
+
+/// How bytes become values. A codec is a small value type: its options are its members, and its per-worker
+/// memory is its `scratch`.
+namespace penstock::inline v0_1 {
+
+/// The scratch of codecs and stages that need none.
+struct no_scratch {};
+
+namespace detail {
+template <class T>
+struct scratch_of {
+  using type = no_scratch;
+};
+template <class T>
+  requires requires { typename T::scratch; }
+struct scratch_of<T> {
+  using type = typename T::scratch;
+};
+}  // namespace detail
+
+/// The per-worker memory of a codec or stage `T`: `T::scratch`, or nothing by default.
+template <class T>
+using scratch_of = typename detail::scratch_of<std::remove_cvref_t<T>>::type;
+
+/// A codec: `decode(bytes, scratch)` returns a value, a view into the scratch, or an unfinished expression.
+/// It is const and is called from many threads, each with its own scratch. Bad bytes throw
+/// `error(errc::format, ...)`.
+///
+/// The concept tests finished bytes; make `decode` a template over `byte_element`, so that it can also take
+/// blobs and read them to wherever it needs them.
+template <class C>
+concept codec = std::default_initializable<C> && std::copy_constructible<C> &&
+                requires(const C& c, const bytes_view& in, scratch_of<C>& s) {
+                  c.decode(in, s);
+                  { C::codec_name } -> std::convertible_to<std::string_view>;
+                };
+
+/// A codec whose values take far longer to make than their bytes say, as those of images do; it declares
+/// `static constexpr bool one_at_a_time = true`. Workers take such samples one by one, whatever their size,
+/// so that none waits behind a large one that its worker took before it.
+template <class C>
+concept lone_codec = requires { requires bool(std::remove_cvref_t<C>::one_at_a_time); };
+
+/// A codec that declares the file extensions it is meant for, in a `static constexpr` `extensions`.
+template <class C>
+concept extension_codec = requires { std::begin(C::extensions); };
+
+/// A codec that reads values of columns as what they are, not as bytes, and looks at their types itself; it
+/// declares `static constexpr bool reads_columns = true`.
+template <class C>
+concept column_codec = requires { requires bool(std::remove_cvref_t<C>::reads_columns); };
+
+namespace detail {
+/// Bytes that know how they are encoded, as those of a column, refuse a codec that cannot read them.
+template <class C, class In>
+[[gnu::always_inline]] inline void check_codec(const In& in) {
+  if constexpr (requires { in.check_codec(std::string_view()); })
+    if constexpr (!column_codec<C> || !requires { in.cell(); }) in.check_codec(C::codec_name);
+}
+}  // namespace detail
+
+/// The result of codec `C` for bytes of type `In`.
+template <class C, class In>
+using decoded = decltype(std::declval<const C&>().decode(std::declval<const std::remove_cvref_t<In>&>(),
+                                                         std::declval<scratch_of<C>&>()));
+
+/// The progress of one step of an unpacker.
+struct unpack_step {
+  std::size_t taken = 0;  ///< bytes of input consumed
+  std::size_t made = 0;   ///< bytes of output produced
+  bool whole = false;     ///< the input may end here: nothing is unfinished
+};
+
+/// A decompressor of files that are read forward, in pieces and with bounded memory.
+///   unpacker_format          the format's name: "gzip", "zlib", "zstd", "lz4", "bzip2", "xz", "brotli" or "snappy"
+///   stream                   its state: default-constructible, movable, used by one thread at a time
+///   stream.begin()           starts another file
+///   stream.step(in, out, last) -> unpack_step
+///                            consumes some of `in` and writes bytes to `out`, which is not empty; `last` means that
+///                            nothing follows `in`. A step with input consumes or produces something; a step without
+///                            input may produce what was held back. Several streams in one file are read one after
+///                            another. Damage throws errc::format or errc::checksum; excessive memory needs throw
+///                            errc::limit
+template <class U>
+concept unpacker = std::default_initializable<typename U::stream> && std::movable<typename U::stream> &&
+                   requires(typename U::stream& s, bytes_view in, mutable_bytes out, bool last) {
+                     s.begin();
+                     { s.step(in, out, last) } -> std::same_as<unpack_step>;
+                     { U::unpacker_format } -> std::convertible_to<std::string_view>;
+                   };
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/codec/detail/tf_features.hpp
 
 /// The features of a `tf.train.Example`, found in its bytes without an object for each of them.
 /// Source: tensorflow, core/example/{example,feature}.proto; the protocol buffers' encoding guide.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A feature in the bytes of its example: the entry of the map, of several the last.
 struct tf_feature {
@@ -4284,13 +4238,11 @@ void check_tf_steps(std::string_view name, std::span<const std::size_t> ends, st
 [[noreturn, gnu::cold]] void other_tf_count(std::string_view name, std::uint64_t found, std::uint64_t wanted);
 [[noreturn, gnu::cold]] void tf_value_out_of_range(std::string_view name);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/codec/detail/tf_features.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 // One field of a message of protocol buffers: a number, or the bytes of a text, a message or packed values.
 struct proto_field {
@@ -4562,8 +4514,7 @@ PENSTOCK_INLINE void tf_value_out_of_range(std::string_view name) {
   throw error(errc::format, {"a value of the feature '", name, "' is out of the range of its type"});
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/codec/tf_example.hpp
 
@@ -5013,8 +4964,7 @@ struct arrow_form<M> {
 
 // ---- penstock/codec/layouts/npy_header.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The header of an npy file. `descr` is a view into the file.
 struct npy_header {
@@ -5070,13 +5020,11 @@ class npy_memo {
 [[nodiscard]] std::vector<std::byte> npy_file(char kind, std::size_t item_size, const extents& shape,
                                               std::size_t count, bytes_view values);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/codec/layouts/quoted.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The first bytes of a field as one readable, quoted word for a message: `"12x
 /// "`; longer ones end in "...".
@@ -5105,13 +5053,11 @@ inline std::string quoted(bytes_view bytes, std::size_t maximum) {
   return text;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/core/known_formats.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// What a file is by its first bytes, with an article: "a GIF image"; empty if they are not known. 512 bytes
 /// are enough for all that is known.
@@ -5122,13 +5068,11 @@ namespace detail {
 [[nodiscard, gnu::cold]] error not_a(std::string_view wanted, bytes_view head,
                                      std::initializer_list<piece> why);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/core/known_formats.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
   struct known {
@@ -5215,8 +5159,7 @@ PENSTOCK_INLINE error not_a(std::string_view wanted, bytes_view head, std::initi
   return error(errc::format, {"this is not ", wanted, reason.empty() ? "" : ": ", reason}).at_offset(0);
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/codec/layouts/npy_header.ipp
 
@@ -6049,53 +5992,41 @@ PENSTOCK_INLINE bool png_filter::read(mutable_bytes into) noexcept {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/codec/detail/known_formats.hpp
+// ---- penstock/image/image_limits.hpp
 
-namespace penstock::inline v0_1::detail {
+namespace penstock::inline v0_1 {
 
-/// Throws `errc::format`: the bytes are of none of the formats of these codecs. Says of which they are, or
-/// how they begin.
-[[noreturn, gnu::cold]] void refuse_image_format(bytes_view bytes,
-                                                 std::initializer_list<std::string_view> codecs);
+/// What a codec accepts of an image's header, before it allocates anything: a header of 20 bytes can claim
+/// gigabytes. The defaults admit what cameras make.
+struct image_limits {
+  std::uint32_t width = 32'768;                  ///< in pixels
+  std::uint32_t height = 32'768;                 ///< in pixels
+  std::uint64_t bytes = std::uint64_t{1} << 30;  ///< of all decoded pixels, in the format asked for
+};
 
-inline void refuse_image_format(bytes_view bytes, std::initializer_list<std::string_view> codecs) {
-  if (bytes.empty()) throw error(errc::format, "the image is empty: it has no bytes");
-  refuse_png_as_text(bytes);
-  const std::string names = list_text("", codecs, ", ", "");
-  if (const std::string_view known = known_format(bytes); !known.empty())
-    throw error(errc::format, {"this is ", known, ", and the formats that are decoded here are: ", names})
-        .at_offset(0);
-  std::string begin;
-  constexpr std::string_view digits = "0123456789abcdef";
-  for (const std::byte b : bytes.first(std::min<std::size_t>(bytes.size(), 8))) {
-    begin += ' ';
-    begin += digits[std::to_integer<unsigned>(b) >> 4];
-    begin += digits[std::to_integer<unsigned>(b) & 15];
-  }
-  throw error(errc::format, {"this is no image of a known format: it begins with the bytes", begin,
-                             ", and the formats that are decoded here are: ", names})
-      .at_offset(0);
+namespace detail {
+
+/// Throws `errc::limit` for an image beyond the limits, and `errc::format` for one without pixels; `codec` is
+/// the codec's name.
+inline void check_image_size(const image_size& size, std::size_t pixel_bytes, const image_limits& limits,
+                             std::string_view codec) {
+  if (size.width == 0 || size.height == 0)
+    throw error(errc::format,
+                {"the ", codec, " image has no pixels: it is ", size.width, " x ", size.height});
+  if (size.width > limits.width || size.height > limits.height)
+    throw error(errc::limit, {"the ", codec, " image is ", size.width, " x ", size.height,
+                              " pixels, and the limit is ", limits.width, " x ", limits.height,
+                              "; to allow it, set .limits = {.width = ..., .height = ...} of the codec"});
+  const std::uint64_t pixels = std::uint64_t{size.width} * size.height;  // their bytes may need more bits
+  if (pixels > limits.bytes / pixel_bytes)
+    throw error(errc::limit, {"the ", codec, " image consists of ", size.width, " x ", size.height,
+                              " pixels of ", pixel_bytes, " bytes, and the limit is ", limits.bytes,
+                              " bytes; to allow it, set .limits = {.bytes = ...} of the codec"});
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
 
-// ---- penstock/codec/detail/naming_codec.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// Calls `f`; its errors carry the stage as those of `decode` do. For what a codec does later than its
-/// `decode`, in the lazy image that it returned.
-template <class F>
-decltype(auto) naming_codec(std::string_view codec, F&& f) {
-  try {
-    return f();
-  } catch (error& e) {
-    e.in_stage(text({"decode<", codec, ">"}));
-    throw;
-  }
-}
-
-}  // namespace penstock::inline v0_1::detail
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/image/lazy_image.hpp
 
@@ -6218,13 +6149,35 @@ struct image_expression {
   /// What `draw` writes, in the scratch's `pixels`: for `read`.
   [[nodiscard]] view_type drawn(const image_part& part) const {
     T* const pixels = room_for<T>(self().memory().pixels, std::size_t{part.width} * part.height * Channels);
-    self().draw(part,
-                destination<T>(pixels, extents(std::size_t{part.height}, std::size_t{part.width}, Channels)));
+    self().draw(part, dense_destination(pixels, part));
     return {pixels, part.size()};
+  }
+  /// Memory for a part, row behind row.
+  [[nodiscard]] static destination<T> dense_destination(T* pixels, const image_part& part) {
+    return {pixels, extents(std::size_t{part.height}, std::size_t{part.width}, Channels)};
+  }
+  /// Whether pixels lie one behind the other in a destination.
+  [[nodiscard]] static bool interleaved(const destination<T>& into) noexcept {
+    return into.strides()[2] == 1 && into.strides()[1] == std::int64_t{Channels};
   }
 
  private:
   [[nodiscard]] const Self& self() const noexcept { return static_cast<const Self&>(*this); }
+};
+
+/// The base of lazy images that an operation makes of another one, with the worker's scratch. They have its
+/// size, unless `Self` has another.
+template <class Self, lazy_image I, class T = typename I::value_type, std::size_t Channels = I::channels>
+class image_over : public image_expression<Self, T, Channels> {
+ public:
+  image_over(I image, image_scratch& scratch) : image_(std::move(image)), scratch_(&scratch) {}
+
+  [[nodiscard]] image_size size() const { return image_.size(); }
+  [[nodiscard]] image_scratch& memory() const { return *scratch_; }
+
+ protected:
+  I image_;
+  image_scratch* scratch_;
 };
 
 /// An image whose pixels stay in memory: reading a part of it is free.
@@ -6274,6 +6227,327 @@ struct kept_as<I> {
 };
 
 }  // namespace penstock::inline v0_1
+
+// ---- penstock/image/orientation.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How a stored image is turned to be shown, as EXIF numbers it.
+/// Source: Exif 2.32, 4.6.4, tag 274 (CIPA DC-008-2019).
+enum class orientation : std::uint8_t {
+  upright = 1,
+  mirrored = 2,     ///< left and right change places
+  rotated_180 = 3,  ///< shown after half a turn
+  flipped = 4,      ///< top and bottom change places
+  transposed = 5,   ///< rows become columns
+  rotated_90 = 6,   ///< shown after a quarter turn clockwise
+  transversed = 7,  ///< transposed, and half a turn
+  rotated_270 = 8,  ///< shown after a quarter turn counter-clockwise
+};
+
+/// Whether width and height change places.
+[[nodiscard]] constexpr bool turns_sideways(orientation o) noexcept { return o >= orientation::transposed; }
+
+/// The size of a shown image whose stored size this is; and the other way round.
+[[nodiscard]] constexpr image_size oriented(const image_size& stored, orientation o) noexcept {
+  return turns_sideways(o) ? image_size{stored.height, stored.width} : stored;
+}
+
+namespace detail {
+
+/// What leads from a shown pixel to its stored one: first rows and columns change places, then the axes turn.
+struct orientation_steps {
+  bool flip_x, flip_y, transpose;
+};
+[[nodiscard]] constexpr orientation_steps steps_of(orientation o) noexcept {
+  const auto is_one_of = [o](auto... these) { return ((o == these) || ...); };
+  using enum orientation;
+  return {is_one_of(mirrored, rotated_180, transversed, rotated_270),
+          is_one_of(rotated_180, flipped, rotated_90, transversed), turns_sideways(o)};
+}
+
+}  // namespace detail
+
+/// The rectangle of the stored image that holds a rectangle of the shown one. `stored`: the stored size.
+[[nodiscard]] constexpr image_part stored_part(const image_part& shown, const image_size& stored,
+                                               orientation o) noexcept {
+  const detail::orientation_steps s = detail::steps_of(o);
+  image_part part = s.transpose ? image_part{shown.y, shown.x, shown.height, shown.width} : shown;
+  if (s.flip_x) part.x = stored.width - part.x - part.width;
+  if (s.flip_y) part.y = stored.height - part.y - part.height;
+  return part;
+}
+
+/// Writes stored pixels to a destination of the shown shape, (height, width, channels) with any strides.
+template <class T, std::size_t Channels>
+void orient_pixels(const pixel_view<T, Channels>& stored, orientation o, const destination<T>& into) {
+  const detail::orientation_steps s = detail::steps_of(o);
+  const element_strides strides = into.strides();
+  // The distances in the destination from one stored pixel, and row, to the next.
+  std::int64_t step_x = s.transpose ? strides[0] : strides[1];
+  std::int64_t step_y = s.transpose ? strides[1] : strides[0];
+  T* first = into.data();
+  if (s.flip_x && stored.width() != 0) {
+    first += static_cast<std::int64_t>(stored.width() - 1) * step_x;
+    step_x = -step_x;
+  }
+  if (s.flip_y && stored.height() != 0) {
+    first += static_cast<std::int64_t>(stored.height() - 1) * step_y;
+    step_y = -step_y;
+  }
+  for (std::size_t y = 0; y < stored.height(); ++y) {
+    const T* pixel = stored.row(y);
+    T* to = first + static_cast<std::int64_t>(y) * step_y;
+    for (std::size_t x = 0; x < stored.width(); ++x, pixel += Channels, to += step_x)
+      for (std::size_t c = 0; c < Channels; ++c) to[static_cast<std::int64_t>(c) * strides[2]] = pixel[c];
+  }
+}
+
+/// The orientation in a TIFF header: in JPEG the EXIF block after `Exif\0\0`, in PNG the eXIf chunk, in WebP
+/// the EXIF chunk. `upright` if there is none, if it is no number from 1 to 8, or if the block is damaged: an
+/// orientation that cannot be read is not worth an image. Reads the first directory only.
+[[nodiscard]] orientation exif_orientation(bytes_view exif) noexcept;
+
+/// The orientation in a packet of XMP: the number behind the first `tiff:Orientation`, as an attribute or an
+/// element. `upright` without one.
+[[nodiscard]] orientation xmp_orientation(std::string_view packet) noexcept;
+
+/// What the metadata in a file say of its orientation: EXIF's tag, if EXIF has one, even if its value is none
+/// of the eight; otherwise XMP's. Source: Pillow 13, `Image.getexif` and `ImageOps.exif_transpose`.
+class metadata_orientation {
+ public:
+  /// A block of EXIF, with or without the `Exif\0\0` in front of the TIFF header. The first one that has the
+  /// tag counts.
+  void exif(bytes_view block) noexcept;
+  /// A packet of XMP. The first one that turns the image counts.
+  void xmp(std::string_view packet) noexcept;
+
+  /// Whether EXIF has said it, so that XMP does not count.
+  [[nodiscard]] bool tagged() const noexcept { return tagged_; }
+  [[nodiscard]] orientation found() const noexcept { return tagged_ ? exif_ : xmp_; }
+
+ private:
+  orientation exif_ = orientation::upright, xmp_ = orientation::upright;
+  bool tagged_ = false;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/image/orientation.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+[[nodiscard]] constexpr orientation orientation_of_number(std::uint32_t value) noexcept {
+  return value >= 1 && value <= 8 ? static_cast<orientation>(value) : orientation::upright;
+}
+
+/// The value of the tag in the first directory of a TIFF header; false if there is none.
+[[nodiscard]] PENSTOCK_INLINE bool find_exif_orientation(bytes_view exif, orientation& found) noexcept {
+  constexpr std::size_t header_bytes = 8, entry_bytes = 12;
+  if (exif.size() < header_bytes) return false;
+  const bool little = exif[0] == std::byte{'I'} && exif[1] == std::byte{'I'};
+  if (!little && !(exif[0] == std::byte{'M'} && exif[1] == std::byte{'M'})) return false;
+  const auto number = [&](std::size_t at, std::size_t bytes) {
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < bytes; ++i)
+      value = value << 8 | std::to_integer<std::uint32_t>(exif[little ? at + bytes - 1 - i : at + i]);
+    return value;
+  };
+  if (number(2, 2) != 42) return false;
+  const std::size_t directory = number(4, 4);
+  if (directory > exif.size() - 2) return false;
+  const std::size_t entries = number(directory, 2);
+  for (std::size_t i = 0; i < entries; ++i) {
+    const std::size_t at = directory + 2 + i * entry_bytes;
+    if (at > exif.size() || exif.size() - at < entry_bytes) break;
+    if (number(at, 2) != 0x0112) continue;
+    constexpr std::uint32_t short_type = 3, long_type = 4;
+    const std::uint32_t type = number(at + 2, 2);
+    const std::uint32_t value = type == short_type  ? number(at + 8, 2)
+                                : type == long_type ? number(at + 8, 4)
+                                                    : 0;
+    found = orientation_of_number(value);
+    return true;
+  }
+  return false;
+}
+/// The value behind the first `tiff:Orientation` that has one; false if there is none.
+[[nodiscard]] PENSTOCK_INLINE bool find_xmp_orientation(std::string_view packet,
+                                                        orientation& found) noexcept {
+  constexpr std::string_view property = "tiff:Orientation";
+  while (true) {
+    const std::size_t at = packet.find(property);
+    if (at == packet.npos) return false;
+    packet.remove_prefix(at + property.size());
+    std::string_view value = packet;
+    if (value.starts_with("=\"") || value.starts_with("='"))
+      value.remove_prefix(2);
+    else if (value.starts_with(">"))
+      value.remove_prefix(1);
+    else
+      continue;
+    if (value.empty() || value.front() < '0' || value.front() > '9') continue;
+    found = orientation_of_number(static_cast<std::uint32_t>(value.front() - '0'));
+    return true;
+  }
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE orientation exif_orientation(bytes_view exif) noexcept {
+  orientation found = orientation::upright;
+  return detail::find_exif_orientation(exif, found) ? found : orientation::upright;
+}
+
+PENSTOCK_INLINE orientation xmp_orientation(std::string_view packet) noexcept {
+  orientation found = orientation::upright;
+  return detail::find_xmp_orientation(packet, found) ? found : orientation::upright;
+}
+
+PENSTOCK_INLINE void metadata_orientation::exif(bytes_view block) noexcept {
+  constexpr std::string_view prefix("Exif\0\0", 6);
+  if (tagged_ || block.empty()) return;
+  if (text_of(block).starts_with(prefix)) block = block.subspan(prefix.size());
+  tagged_ = detail::find_exif_orientation(block, exif_);
+}
+
+PENSTOCK_INLINE void metadata_orientation::xmp(std::string_view packet) noexcept {
+  if (xmp_ == orientation::upright) xmp_ = xmp_orientation(packet);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/stored_image.hpp
+
+/// What the codecs of image files share.
+namespace penstock::inline v0_1::detail {
+
+/// Calls `f`; its errors carry the stage as those of `decode` do. For what a codec does later than its
+/// `decode`, in the lazy image that it returned.
+template <class F>
+decltype(auto) naming_codec(std::string_view codec, F&& f) {
+  try {
+    return f();
+  } catch (error& e) {
+    e.in_stage(text({"decode<", codec, ">"}));
+    throw;
+  }
+}
+
+/// Counts the damaged images that a codec's scratch has met and made do with, each of them once, however many
+/// of its parts are read.
+class damage_count {
+ public:
+  /// Damaged images of which pixels were delivered, because of `recover`; the run's counters add them up.
+  std::uint64_t warnings = 0;
+
+  /// Another image begins.
+  void next_image() noexcept { damaged_ = false; }
+  /// The image is damaged.
+  void damage() noexcept { warnings += std::exchange(damaged_, true) ? 0 : 1; }
+
+ private:
+  bool damaged_ = false;
+};
+
+/// Begins another image, and refuses bytes that are none of the codec's.
+template <class Codec>
+void begin_image(bytes_view file, damage_count& counts) {
+  counts.next_image();
+  if (file.empty())
+    throw error(errc::format, {"the ", Codec::codec_name, " image is empty: it has no bytes"});
+  if (!Codec::recognises(file))
+    throw error(errc::format, {"this is no ", Codec::codec_name, " image: it does not begin as one"})
+        .at_offset(0);
+}
+[[noreturn, gnu::cold]] inline void refuse_animation(std::string_view codec) {
+  throw error(errc::format,
+              {"the ", codec, " image is animated; write {.first_frame = true} for its first frame"});
+}
+[[noreturn, gnu::cold]] inline void refuse_truncated(std::string_view codec) {
+  throw error(errc::format, {"the ", codec, " image is truncated: it ends before its last pixel"});
+}
+
+/// The luma of a colour of 8 or 16 bits a channel: ITU-R BT.601's weights of 0.299, 0.587 and 0.114 in 16
+/// bits, rounded. Source: Pillow 9.4, src/libImaging/Convert.c, L24.
+[[nodiscard]] constexpr std::uint32_t luma(std::uint32_t red, std::uint32_t green,
+                                           std::uint32_t blue) noexcept {
+  return (red * 19'595u + green * 38'470u + blue * 7'471u + 0x8000u) >> 16;
+}
+/// Writes a pixel of 1, 3 or 4 channels.
+template <std::size_t Channels, class T>
+constexpr void put_pixel(T red, T green, T blue, T alpha, T* to) noexcept {
+  if constexpr (Channels == 1) {
+    to[0] = static_cast<T>(luma(red, green, blue));
+  } else {
+    to[0] = red, to[1] = green, to[2] = blue;
+    if constexpr (Channels == 4) to[3] = alpha;
+  }
+}
+
+/// A file whose image is to be decoded, and how.
+struct image_job {
+  bytes_view file;
+  image_size stored;
+  orientation turn = orientation::upright;
+  bool recover = false;
+};
+
+/// A lazy image of stored pixels that are turned when they are shown. `Scratch` is a codec's:
+///   codec                          the codec's name
+///   image                          an `image_scratch`
+///   job_type                       an `image_job`, or what is derived from one
+///   decode<Format>(job, part)      a view of a part of the stored image, valid until the next call, which may lie in
+///                                  `image.pixels`
+///   draw<Format>(job, part, into)  optional: decodes a part straight to its place, or returns false
+template <class Scratch, pixel_format Format>
+class stored_image
+    : public image_expression<stored_image<Scratch, Format>, typename Format::value_type, Format::channels> {
+  using base = image_expression<stored_image, typename Format::value_type, Format::channels>;
+  using job = typename Scratch::job_type;
+
+ public:
+  using typename base::value_type;
+  using typename base::view_type;
+
+  stored_image(Scratch& scratch, const job& what) noexcept : scratch_(&scratch), job_(what) {}
+
+  /// As shown: after the orientation.
+  [[nodiscard]] image_size size() const noexcept { return oriented(job_.stored, job_.turn); }
+  [[nodiscard]] image_scratch& memory() const noexcept { return scratch_->image; }
+
+  [[nodiscard]] view_type read(const image_part& part) const {
+    if (part.width == 0 || part.height == 0) return {};
+    const view_type view = decode(part);
+    if (job_.turn == orientation::upright) return view;
+    const extents shape(std::size_t{part.height}, std::size_t{part.width}, Format::channels);
+    value_type* const turned =
+        room_for<value_type>(memory().work, std::size_t{part.width} * part.height * Format::channels);
+    orient_pixels(view, job_.turn, destination<value_type>(turned, shape));
+    return {turned, part.size()};
+  }
+  void draw(const image_part& part, const destination<value_type>& into) const {
+    if (part.width == 0 || part.height == 0) return;
+    if (job_.turn != orientation::upright) return orient_pixels(decode(part), job_.turn, into);
+    if constexpr (requires { scratch_->template draw<Format>(job_, part, into); })
+      if (naming_codec(Scratch::codec, [&] { return scratch_->template draw<Format>(job_, part, into); }))
+        return;
+    copy_pixels(decode(part), into);
+  }
+
+ private:
+  [[nodiscard]] view_type decode(const image_part& shown) const {
+    const image_part part = stored_part(shown, job_.stored, job_.turn);
+    return naming_codec(Scratch::codec, [&] { return scratch_->template decode<Format>(job_, part); });
+  }
+
+  Scratch* scratch_;
+  job job_;
+};
+
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/codec/image_of.hpp
 
@@ -6351,6 +6625,32 @@ class one_of_images
 
   std::variant<First, More...> image_;
 };
+
+namespace detail {
+
+/// Throws `errc::format`: the bytes are of none of the formats of these codecs. Says of which they are, or
+/// how they begin.
+[[noreturn, gnu::cold]] inline void refuse_image_format(bytes_view bytes,
+                                                        std::initializer_list<std::string_view> codecs) {
+  if (bytes.empty()) throw error(errc::format, "the image is empty: it has no bytes");
+  refuse_png_as_text(bytes);
+  const std::string names = list_text("", codecs, ", ", "");
+  if (const std::string_view known = known_format(bytes); !known.empty())
+    throw error(errc::format, {"this is ", known, ", and the formats that are decoded here are: ", names})
+        .at_offset(0);
+  std::string begin;
+  constexpr std::string_view digits = "0123456789abcdef";
+  for (const std::byte b : bytes.first(std::min<std::size_t>(bytes.size(), 8))) {
+    begin += ' ';
+    begin += digits[std::to_integer<unsigned>(b) >> 4];
+    begin += digits[std::to_integer<unsigned>(b) & 15];
+  }
+  throw error(errc::format, {"this is no image of a known format: it begins with the bytes", begin,
+                             ", and the formats that are decoded here are: ", names})
+      .at_offset(0);
+}
+
+}  // namespace detail
 
 /// The codec for images of several formats: each image is decoded by the one that recognises its first bytes.
 /// File names do not count.
@@ -6586,8 +6886,7 @@ class ffcv_image {
 
 // ---- penstock/codec/detail/number_text.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A number's text without surrounding white space and without one leading '+', which `std::from_chars`
 /// does not accept.
@@ -6625,8 +6924,7 @@ template <class T, class Refuse>
   no_number(bytes, expected);
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/codec/floating.hpp
 
@@ -6735,8 +7033,7 @@ using integer = integer_as<std::int64_t>;
 
 // ---- penstock/codec/layouts/litdata_leaf.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// How LitData stores the arrays of a leaf.
 struct litdata_form {
@@ -6761,14 +7058,12 @@ struct litdata_place {
 [[nodiscard]] litdata_place find_litdata_array(bytes_view bytes, const litdata_form& form,
                                                std::string_view dtype, std::size_t item);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/codec/layouts/litdata_leaf.ipp
 
 // Source: litdata, constants.py and streaming/serializers.py.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 struct litdata_type {
   std::string_view name;
@@ -6891,8 +7186,7 @@ PENSTOCK_INLINE litdata_place find_litdata_array(bytes_view bytes, const litdata
   return *found;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/codec/layouts/mds_encoding.hpp
 
@@ -6974,8 +7268,7 @@ void check_pil_encoding(std::string_view encoding);
 // ---- penstock/codec/layouts/mds_encoding.ipp
 
 // Source: mosaicml-streaming, streaming/base/format/mds/encodings.py.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 struct mds_number_type {
   std::string_view name;
@@ -7221,8 +7514,7 @@ PENSTOCK_INLINE void check_pil_encoding(std::string_view encoding) {
     throw error(errc::format, {"the column is of encoding '", encoding, "', not 'pil'"});
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/codec/litdata_array.hpp
 
@@ -7381,49 +7673,6 @@ struct mds_list {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/image/image_limits.hpp
-
-namespace penstock::inline v0_1 {
-
-/// What a codec accepts of an image's header, before it allocates anything: a header of 20 bytes can claim
-/// gigabytes. The defaults admit what cameras make.
-struct image_limits {
-  std::uint32_t width = 32'768;                  ///< in pixels
-  std::uint32_t height = 32'768;                 ///< in pixels
-  std::uint64_t bytes = std::uint64_t{1} << 30;  ///< of all decoded pixels, in the format asked for
-};
-
-namespace detail {
-
-/// Throws `errc::limit` for an image beyond the limits, and `errc::format` for one without pixels; `codec` is
-/// the codec's name.
-void check_image_size(const image_size& size, std::size_t pixel_bytes, const image_limits& limits,
-                      std::string_view codec);
-
-}  // namespace detail
-
-namespace detail {
-
-inline void check_image_size(const image_size& size, std::size_t pixel_bytes, const image_limits& limits,
-                             std::string_view codec) {
-  if (size.width == 0 || size.height == 0)
-    throw error(errc::format,
-                {"the ", codec, " image has no pixels: it is ", size.width, " x ", size.height});
-  if (size.width > limits.width || size.height > limits.height)
-    throw error(errc::limit, {"the ", codec, " image is ", size.width, " x ", size.height,
-                              " pixels, and the limit is ", limits.width, " x ", limits.height,
-                              "; to allow it, set .limits = {.width = ..., .height = ...} of the codec"});
-  const std::uint64_t pixels = std::uint64_t{size.width} * size.height;  // their bytes may need more bits
-  if (pixels > limits.bytes / pixel_bytes)
-    throw error(errc::limit, {"the ", codec, " image consists of ", size.width, " x ", size.height,
-                              " pixels of ", pixel_bytes, " bytes, and the limit is ", limits.bytes,
-                              " bytes; to allow it, set .limits = {.bytes = ...} of the codec"});
-}
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/codec/npy_image.hpp
 
 namespace penstock::inline v0_1 {
@@ -7438,11 +7687,35 @@ struct npy_pixels {
 
 /// Reads and checks the header of an npy file that is to be an image of this many channels of unsigned
 /// numbers.
-[[nodiscard]] npy_pixels read_npy_pixels(bytes_view file, std::size_t item_size, std::size_t channels,
-                                         const image_limits& limits);
+[[nodiscard]] inline npy_pixels read_npy_pixels(bytes_view file, std::size_t item_size, std::size_t channels,
+                                                const image_limits& limits) {
+  const npy_header header = whole_npy(file, 'u', item_size);
+  constexpr char foreign = std::endian::native == std::endian::little ? '>' : '<';
+  if (item_size > 1 && header.order == foreign)
+    throw error(errc::format, {"the npy image has dtype '", header.descr,
+                               "', which is not the order of bytes of this machine: save it with "
+                               "array.astype('u",
+                               item_size, "')"})
+        .at_offset(8);
+  const extents& shape = header.shape;
+  const bool flat = channels == 1 && shape.rank() == 2;
+  if (!flat && (shape.rank() != 3 || shape[2] != channels))
+    throw error(errc::shape,
+                {"the npy file has shape ", to_string(shape), ", and an image has (height, width, ", channels,
+                 channels == 1 ? ") or (height, width)" : ")"});
+  constexpr std::uint64_t maximum = std::numeric_limits<std::uint32_t>::max();
+  if (std::max(shape[0], shape[1]) > maximum)
+    throw error(errc::limit,
+                {"the npy image has shape ", to_string(shape), ", and no side may exceed ", maximum});
+  const image_size size{static_cast<std::uint32_t>(shape[1]), static_cast<std::uint32_t>(shape[0])};
+  check_image_size(size, item_size * channels, limits, "npy");
+  return {size, header.data_offset};
+}
 
 /// Whether these are the first bytes of an npy file.
-[[nodiscard]] bool begins_as_npy(bytes_view bytes) noexcept;
+[[nodiscard]] inline bool begins_as_npy(bytes_view bytes) noexcept {
+  return text_of(bytes).starts_with("\x93NUMPY");
+}
 
 }  // namespace detail
 
@@ -7486,41 +7759,6 @@ struct npy_image_as {
 using npy_image = npy_image_as<rgb8>;
 
 }  // namespace penstock::inline v0_1
-
-// ---- penstock/codec/npy_image.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE bool begins_as_npy(bytes_view bytes) noexcept {
-  return text_of(bytes).starts_with("\x93NUMPY");
-}
-
-PENSTOCK_INLINE npy_pixels read_npy_pixels(bytes_view file, std::size_t item_size, std::size_t channels,
-                                           const image_limits& limits) {
-  const npy_header header = whole_npy(file, 'u', item_size);
-  constexpr char foreign = std::endian::native == std::endian::little ? '>' : '<';
-  if (item_size > 1 && header.order == foreign)
-    throw error(errc::format, {"the npy image has dtype '", header.descr,
-                               "', which is not the order of bytes of this machine: save it with "
-                               "array.astype('u",
-                               item_size, "')"})
-        .at_offset(8);
-  const extents& shape = header.shape;
-  const bool flat = channels == 1 && shape.rank() == 2;
-  if (!flat && (shape.rank() != 3 || shape[2] != channels))
-    throw error(errc::shape,
-                {"the npy file has shape ", to_string(shape), ", and an image has (height, width, ", channels,
-                 channels == 1 ? ") or (height, width)" : ")"});
-  constexpr std::uint64_t maximum = std::numeric_limits<std::uint32_t>::max();
-  if (std::max(shape[0], shape[1]) > maximum)
-    throw error(errc::limit,
-                {"the npy image has shape ", to_string(shape), ", and no side may exceed ", maximum});
-  const image_size size{static_cast<std::uint32_t>(shape[1]), static_cast<std::uint32_t>(shape[0])};
-  check_image_size(size, item_size * channels, limits, "npy");
-  return {size, header.data_offset};
-}
-
-}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/codec/raw_number.hpp
 
@@ -7569,45 +7807,7 @@ namespace detail {
 
 /// The length of the longest prefix of well-formed UTF-8: all bytes, or the offset of the first bad one.
 /// Source: table 3-7 of the Unicode standard (no overlong forms, no surrogates, nothing beyond U+10FFFF).
-[[nodiscard]] std::size_t valid_utf8_prefix(bytes_view bytes) noexcept;
-/// Throws `errc::format` with the offset of the first bad byte if the bytes are not UTF-8.
-void check_utf8(bytes_view bytes);
-
-}  // namespace detail
-
-/// Text: a view of the bytes, without a copy.
-///
-/// In: any byte element. Out: a `std::string_view` on those bytes (for a blob: on the result of its
-/// `finish`). Its length is not known in advance, so `batch` needs a collate policy for it.
-/// Kind: pointwise, keeps all guarantees. Cost per sample: a scan, less than 0.1 ns per byte of ASCII and 1
-/// ns per byte of other scripts; no allocation. Thread-safe.
-/// Throws `errc::format` with the offset of the first byte that is not UTF-8; `text{.check = false}`
-/// accepts any bytes.
-///
-///     no_scratch none;
-///     std::string_view caption = text{}.decode(std::string_view("a dog"), none);
-struct text {
-  /// Whether the bytes must be well-formed UTF-8.
-  bool check = true;
-
-  static constexpr std::string_view codec_name = "text";
-  static constexpr std::string_view extensions[] = {"txt", "text", "transcript"};
-
-  template <byte_element Bytes>
-  [[nodiscard]] std::string_view decode(const Bytes& in, no_scratch&) const {
-    const bytes_view bytes = as_bytes(in);
-    if (check) detail::check_utf8(bytes);
-    return text_of(bytes);
-  }
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/codec/text.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE std::size_t valid_utf8_prefix(bytes_view bytes) noexcept {
+[[nodiscard]] inline std::size_t valid_utf8_prefix(bytes_view bytes) noexcept {
   const auto at = [&](std::size_t i) { return std::to_integer<unsigned>(bytes[i]); };
   const std::size_t size = bytes.size();
   std::size_t i = 0;
@@ -7641,8 +7841,8 @@ PENSTOCK_INLINE std::size_t valid_utf8_prefix(bytes_view bytes) noexcept {
   }
   return size;
 }
-
-PENSTOCK_INLINE void check_utf8(bytes_view bytes) {
+/// Throws `errc::format` with the offset of the first bad byte if the bytes are not UTF-8.
+inline void check_utf8(bytes_view bytes) {
   const std::size_t good = valid_utf8_prefix(bytes);
   if (good != bytes.size())
     throw error(errc::format, {"the text is not UTF-8: found ", quoted(bytes.subspan(good), 4),
@@ -7650,7 +7850,35 @@ PENSTOCK_INLINE void check_utf8(bytes_view bytes) {
         .at_offset(good);
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+
+/// Text: a view of the bytes, without a copy.
+///
+/// In: any byte element. Out: a `std::string_view` on those bytes (for a blob: on the result of its
+/// `finish`). Its length is not known in advance, so `batch` needs a collate policy for it.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: a scan, less than 0.1 ns per byte of ASCII and 1
+/// ns per byte of other scripts; no allocation. Thread-safe.
+/// Throws `errc::format` with the offset of the first byte that is not UTF-8; `text{.check = false}`
+/// accepts any bytes.
+///
+///     no_scratch none;
+///     std::string_view caption = text{}.decode(std::string_view("a dog"), none);
+struct text {
+  /// Whether the bytes must be well-formed UTF-8.
+  bool check = true;
+
+  static constexpr std::string_view codec_name = "text";
+  static constexpr std::string_view extensions[] = {"txt", "text", "transcript"};
+
+  template <byte_element Bytes>
+  [[nodiscard]] std::string_view decode(const Bytes& in, no_scratch&) const {
+    const bytes_view bytes = as_bytes(in);
+    if (check) detail::check_utf8(bytes);
+    return text_of(bytes);
+  }
+};
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/codec/tf_example_bytes.hpp
 
@@ -7926,7 +8154,10 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 /// Throws errc::argument, saying that `stage` was given `-magnitude`.
-[[noreturn, gnu::cold]] void refuse_negative(std::uint64_t magnitude, std::string_view stage);
+[[noreturn, gnu::cold]] inline void refuse_negative(std::uint64_t magnitude, std::string_view stage) {
+  throw error(errc::argument, {stage, "(-", magnitude, "): the number is negative; give it 0 or more"})
+      .in_stage(stage);
+}
 
 template <class>
 inline constexpr bool is_a_count = false;
@@ -7972,15 +8203,6 @@ class any_count {
   std::uint64_t value_ = 0;
   bool negative_ = false;
 };
-
-namespace detail {
-
-inline void refuse_negative(std::uint64_t magnitude, std::string_view stage) {
-  throw error(errc::argument, {stage, "(-", magnitude, "): the number is negative; give it 0 or more"})
-      .in_stage(stage);
-}
-
-}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 
@@ -8579,7 +8801,11 @@ class whole_sample {
   [[nodiscard]] std::string_view name(std::size_t i) const { return items_[i].name; }
   [[nodiscard]] bytes_view member(std::size_t i) const { return items_[i].bytes.view(); }
   /// The bytes of the member with that name; throws errc::missing if there is none.
-  [[nodiscard]] bytes_view operator[](std::string_view name) const;
+  [[nodiscard]] bytes_view operator[](std::string_view name) const {
+    for (std::size_t i = 0; i < size_; ++i)
+      if (items_[i].name == name) return items_[i].bytes.view();
+    throw error(errc::missing, {"the sample has no member '", name, "'"}).for_key(key_);
+  }
   template <open_sample S>
   void assign(const S& sample) {
     key_ = sample.key();
@@ -8595,7 +8821,9 @@ class whole_sample {
   }
 
  private:
-  void make_items(std::size_t count);
+  void make_items(std::size_t count) {
+    if (items_.size() < count) items_.resize(count);
+  }
 
   std::string key_;
   std::vector<item> items_;
@@ -8736,16 +8964,6 @@ std::uint64_t whole_size(const W& value) {
 }
 
 }  // namespace detail
-
-inline void whole_sample::make_items(std::size_t count) {
-  if (items_.size() < count) items_.resize(count);
-}
-
-inline bytes_view whole_sample::operator[](std::string_view name) const {
-  for (std::size_t i = 0; i < size_; ++i)
-    if (items_[i].name == name) return items_[i].bytes.view();
-  throw error(errc::missing, {"the sample has no member '", name, "'"}).for_key(key_);
-}
 
 }  // namespace penstock::inline v0_1
 
@@ -9152,6 +9370,15 @@ constexpr decltype(auto) call_member(M T::*member, V&& value, More&&... more) {
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+/// The base of policies.
+struct policy {
+  using policy_tag = void;
+};
+template <class T>
+inline constexpr bool is_policy = requires { typename T::policy_tag; };
+}  // namespace detail
+
 /// How `batch` combines the values of one field.
 ///   stack            equal shapes, one array with a new first dimension; other shapes are errors at their position
 ///   pad_to_longest   arrays zero-padded along their first dimension to the longest in the batch, with a mask
@@ -9159,16 +9386,16 @@ namespace penstock::inline v0_1 {
 ///   ragged           all values one after another, with offsets
 ///   channels_first   as stack, but (height, width, channels) pictures are stored (channels, height, width)
 ///   pitched<bytes>   as stack, but each row starts at a multiple of that many bytes; a `strided_view`
-struct stack_policy {};
+struct stack_policy : detail::policy {};
 /// Pads a field's values with zeros to the longest of the batch: a `padded_view`.
-struct pad_policy {};
+struct pad_policy : detail::policy {};
 /// Stores a field's values one after another, with their offsets: a `ragged_view`.
-struct ragged_policy {};
+struct ragged_policy : detail::policy {};
 /// Stacks a field's (height, width, channels) values as (channels, height, width).
-struct channels_first_policy {};
+struct channels_first_policy : detail::policy {};
 /// Stacks a field's values and starts each row at a multiple of `Alignment` bytes: a `strided_view`.
 template <std::size_t Alignment>
-struct pitched_policy {
+struct pitched_policy : detail::policy {
   static_assert(Alignment != 0 && (Alignment & (Alignment - 1)) == 0 && Alignment <= 65'536,
                 "penstock: pitched<bytes> needs a power of two up to 65536: the row alignment that a device "
                 "wants, such as 256");
@@ -9177,7 +9404,7 @@ struct pitched_policy {
 /// Pads a field's values along every dimension to the largest of the batch: a `padded_arrays_view`. `Fill` is
 /// the value beside them; `Order` arranges them in their slots, as `stack_policy` or `channels_first_policy`.
 template <auto Fill = 0, class Order = stack_policy>
-struct pad_all_policy {
+struct pad_all_policy : detail::policy {
   static constexpr auto fill = Fill;
   /// `pad_to_largest(channels_first)`: values of (height, width, channels) are stored (channels, height,
   /// width).
@@ -9226,21 +9453,6 @@ template <fixed_string Name, class Policy>
 }
 
 namespace detail {
-
-template <class T>
-inline constexpr bool is_policy = false;
-template <>
-inline constexpr bool is_policy<stack_policy> = true;
-template <>
-inline constexpr bool is_policy<pad_policy> = true;
-template <>
-inline constexpr bool is_policy<ragged_policy> = true;
-template <>
-inline constexpr bool is_policy<channels_first_policy> = true;
-template <std::size_t Alignment>
-inline constexpr bool is_policy<pitched_policy<Alignment>> = true;
-template <auto Fill, class Order>
-inline constexpr bool is_policy<pad_all_policy<Fill, Order>> = true;
 
 template <class Policy>
 inline constexpr bool pads_all = false;
@@ -9428,19 +9640,8 @@ enum class guarantee : std::uint8_t {
 
 /// The name of a guarantee, spelled as in the enum.
 [[nodiscard]] constexpr std::string_view to_string(guarantee g) noexcept {
-  switch (g) {
-    case guarantee::indexed:
-      return "indexed";
-    case guarantee::deterministic:
-      return "deterministic";
-    case guarantee::resumable:
-      return "resumable";
-    case guarantee::elastic:
-      return "elastic";
-    case guarantee::lockstep:
-      return "lockstep";
-  }
-  return "unknown";
+  return detail::enum_name({"indexed", "deterministic", "resumable", "elastic", "lockstep"},
+                           std::countr_zero(static_cast<std::uint8_t>(g)));
 }
 
 inline constexpr guarantee all_guarantees[] = {guarantee::indexed, guarantee::deterministic,
@@ -9753,13 +9954,10 @@ namespace mistakes {
 /// The mistake of `require` if the guarantee is lost: `|` finds the part that lost it and reports that part's
 /// mistake.
 template <guarantee G>
-struct not_kept {
-  using penstock_mistake = about_expression_tag;
-};
+struct not_kept : about_expression {};
 
 /// `open` and loops need a header that a plan alone does not.
-struct run_not_included {
-  using penstock_mistake = about_expression_tag;
+struct run_not_included : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -9769,8 +9967,7 @@ struct run_not_included {
 };
 
 /// Only `any_loader` can be one of several plans.
-struct plan_of_another_type {
-  using penstock_mistake = about_expression_tag;
+struct plan_of_another_type : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -9994,10 +10191,6 @@ struct varies<Context, Part, Rest...> {
       return varies<typename fold_context<Context, Part>::type, Rest...>::value;
   }();
 };
-
-}  // namespace detail
-
-namespace detail {
 
 /// Whether run/run.hpp is included.
 template <class Plan>
@@ -11032,6 +11225,10 @@ struct connected_operation<Op> {
 
 // ---- penstock/device/host.hpp
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 namespace penstock::inline v0_1 {
 
 /// The host as the device where batches end up: nothing is copied, and a batch is used in the slots it was
@@ -11045,7 +11242,16 @@ struct host {
     /// Memory at a multiple of 64. For 4 MiB and more, Linux is asked for huge pages, as NumPy asks for its
     /// arrays: a slot's first batch then waits for 500 times fewer page faults. They come where
     /// /sys/kernel/mm/transparent_hugepage/enabled says `madvise` or `always`.
-    [[nodiscard]] void* allocate(std::size_t bytes);
+    [[nodiscard]] void* allocate(std::size_t bytes) {
+      const std::align_val_t alignment = alignment_of(bytes);
+      void* const memory = ::operator new(bytes, alignment);
+#if defined(__linux__)
+      // A refusal leaves memory in small pages.
+      if (alignment == std::align_val_t{huge_page})
+        ::madvise(memory, bytes / huge_page * huge_page, MADV_HUGEPAGE);
+#endif
+      return memory;
+    }
     void deallocate(void* p, std::size_t bytes) noexcept { ::operator delete(p, alignment_of(bytes)); }
     void start(transfer&, std::span<const bytes_view>) {}
     void wait(transfer&) {}
@@ -11061,27 +11267,6 @@ struct host {
   [[nodiscard]] session connect() const { return {}; }
   [[nodiscard]] std::string describe() const { return "host"; }
 };
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/device/host.ipp
-
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE void* host::session::allocate(std::size_t bytes) {
-  const std::align_val_t alignment = alignment_of(bytes);
-  void* const memory = ::operator new(bytes, alignment);
-#if defined(__linux__)
-  // A refusal leaves memory in small pages.
-  if (alignment == std::align_val_t{huge_page})
-    ::madvise(memory, bytes / huge_page * huge_page, MADV_HUGEPAGE);
-#endif
-  return memory;
-}
 
 }  // namespace penstock::inline v0_1
 
@@ -11365,14 +11550,6 @@ bool with_types_of(const image_work& work, const F& f) {
 }
 
 /// Does the work on the host, whose memory the addresses are: for a device that is the host, and for tests.
-void run_image_work(const image_work& work) noexcept;
-
-/// Puts the kernel on a stream of the current CUDA device. Defined in
-/// `penstock/device/image/kernels.cuh`, which nvcc compiles: link `penstock::cuda_kernels`, or include it in
-/// one .cu file of yours. A launch that
-/// fails shows in cudaGetLastError().
-void launch_image_work(const image_work& work, CUstream_st* stream);
-
 inline void run_image_work(const image_work& work) noexcept {
   const std::uint64_t groups = groups_of(work);
   with_types_of(work, [&]<image_number Number, std::uint32_t Channels, bool Planes>() {
@@ -11382,6 +11559,12 @@ inline void run_image_work(const image_work& work) noexcept {
   });
 }
 
+/// Puts the kernel on a stream of the current CUDA device. Defined in
+/// `penstock/device/image/kernels.cuh`, which nvcc compiles: link `penstock::cuda_kernels`, or include it in
+/// one .cu file of yours. A launch that
+/// fails shows in cudaGetLastError().
+void launch_image_work(const image_work& work, CUstream_st* stream);
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/image/operation.hpp
@@ -11390,8 +11573,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct operation_wants_image {
-  using penstock_mistake = about_element_tag;
+struct operation_wants_image : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -11400,8 +11582,7 @@ struct operation_wants_image {
         "decode<field<\"jpg\", jpeg>>, and name their field, as in map<\"jpg\">(resize(256))");
   }
 };
-struct operation_wants_bytes {
-  using penstock_mistake = about_element_tag;
+struct operation_wants_bytes : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -11410,8 +11591,7 @@ struct operation_wants_bytes {
         "to_float, normalize and to_half");
   }
 };
-struct operation_after_to_chw {
-  using penstock_mistake = about_element_tag;
+struct operation_after_to_chw : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -11479,6 +11659,25 @@ struct byte_operation : image_operation {
   using wrong_argument_for = typename detail::byte_image_mistake<V>::type;
 };
 
+namespace detail {
+
+/// What an operation says of itself, see `image_operation`: whether the places in an image stay where they
+/// are, and whether it draws random numbers.
+template <class Operation, bool Draws = false>
+struct keeping_places : Operation {
+  using keeps_places = void;
+  template <class>
+  static constexpr bool uses_random = Draws;
+};
+template <class Operation, bool Draws = false>
+struct moving_places : Operation {
+  using moves_places = void;
+  template <class>
+  static constexpr bool uses_random = Draws;
+};
+
+}  // namespace detail
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/image/flip.hpp
@@ -11515,38 +11714,36 @@ void reverse_pixels(const T* from, std::size_t pixels, T* out) noexcept {
 /// Horizontally an image that is resampled gets its columns in the other order; of others each row is read,
 /// and written in the other order to its destination.
 template <lazy_image I>
-class mirrored : public image_expression<mirrored<I>, typename I::value_type, I::channels> {
+class mirrored : public image_over<mirrored<I>, I> {
  public:
   using value_type = typename I::value_type;
 
   mirrored(I image, mirroring how, image_scratch& scratch)
-      : image_(std::move(image)), how_(how), scratch_(&scratch) {}
+      : mirrored::image_over(std::move(image), scratch), how_(how) {}
 
-  [[nodiscard]] image_size size() const { return image_.size(); }
-
-  [[nodiscard]] pixel_view<value_type, I::channels> read(const image_part& part) const {
-    if (how_ == mirroring::none) return image_.read(part);
+  [[nodiscard]] typename mirrored::view_type read(const image_part& part) const {
+    if (how_ == mirroring::none) return this->image_.read(part);
     return this->drawn(part);
   }
 
   void draw(const image_part& part, const destination<value_type>& into) const {
     if (part.width == 0 || part.height == 0) return;
-    if (how_ == mirroring::none) return image_.draw(part, into);
+    if (how_ == mirroring::none) return this->image_.draw(part, into);
     element_strides strides = into.strides();
-    const image_size size = image_.size();
+    const image_size size = this->image_.size();
     image_part inner = part;
     if (how_ == mirroring::vertical) {
       inner.y = size.height - part.y - part.height;
       value_type* const last = into.data() + std::int64_t{part.height - 1} * strides[0];
       strides[0] = -strides[0];
-      return image_.draw(inner, destination<value_type>(last, into.shape(), strides, into.space()));
+      return this->image_.draw(inner, destination<value_type>(last, into.shape(), strides, into.space()));
     }
     inner.x = size.width - part.x - part.width;
-    if constexpr (requires { image_.draw_mirrored(inner, into); }) {
-      if (image_.mirrors()) return image_.draw_mirrored(inner, into);
+    if constexpr (requires { this->image_.draw_mirrored(inner, into); }) {
+      if (this->image_.mirrors()) return this->image_.draw_mirrored(inner, into);
     }
-    const auto pixels = image_.read(inner);
-    if (strides[2] == 1 && strides[1] == std::int64_t{I::channels}) {
+    const auto pixels = this->image_.read(inner);
+    if (this->interleaved(into)) {
       for (std::uint32_t y = 0; y < part.height; ++y)
         detail::reverse_pixels<value_type, I::channels>(pixels.row(y), part.width,
                                                         into.data() + std::int64_t{y} * strides[0]);
@@ -11557,21 +11754,13 @@ class mirrored : public image_expression<mirrored<I>, typename I::value_type, I:
     }
   }
 
-  [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
-
  private:
-  I image_;
   mirroring how_;
-  image_scratch* scratch_;
 };
 
 /// What `horizontal_flip(p)` and `vertical_flip(p)` make: a function for `map`.
-class flip_operation : public image_operation {
+class flip_operation : public detail::moving_places<image_operation, true> {
  public:
-  using moves_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
   /// Throws `errc::argument` unless p is in [0, 1].
   flip_operation(mirroring how, double p) : how_(how), p_(p) {
     if (!(p >= 0 && p <= 1))
@@ -11685,6 +11874,27 @@ class pixel_fill {
 
 namespace detail {
 
+/// The longest side of an image that an operation may be asked for.
+inline constexpr std::uint32_t longest_side = 1u << 20;
+
+/// A side of an image, or a distance in one. Throws `errc::argument`, naming `operation`, if it is negative,
+/// less than `least`, or more than 2^20.
+[[nodiscard]] inline std::uint32_t side_of(const any_count& n, std::string_view operation,
+                                           std::uint32_t least = 1) {
+  const std::uint64_t value = n.of(operation);
+  if (value < least)
+    throw error(errc::argument, {operation, ": a side of ", value, " pixels; write at least ", least});
+  if (value > longest_side)
+    throw error(errc::argument, {operation, ": ", value, " pixels; write at most ", longest_side});
+  return static_cast<std::uint32_t>(value);
+}
+
+/// A size as an operation is given it: "(224)", or "(height, width)".
+[[nodiscard]] inline std::string sides_text(const image_size& size) {
+  const std::string height = "(" + std::to_string(size.height);
+  return size.height == size.width ? height + ")" : height + ", " + std::to_string(size.width) + ")";
+}
+
 /// The index in [0, n) that stands for `i`, which may be outside. `n` is not 0.
 [[nodiscard]] constexpr std::int64_t padded_index(std::int64_t i, std::int64_t n,
                                                   padding_mode mode) noexcept {
@@ -11737,21 +11947,20 @@ void fill_pixels(const std::array<T, Channels>& pixel, const destination<T>& int
 /// Reads no more of the image than needed. A part that lies within the image is passed through; so is what
 /// lies in it when it is drawn, straight to its destination, with `padding_mode::constant`.
 template <lazy_image I>
-class padded : public image_expression<padded<I>, typename I::value_type, I::channels> {
+class padded : public image_over<padded<I>, I> {
  public:
   using value_type = typename I::value_type;
 
   /// (x, y) is the rectangle's upper left corner in the image's plane.
   padded(I image, std::int64_t x, std::int64_t y, const image_size& size, const pixel_fill& fill,
          padding_mode mode, image_scratch& scratch)
-      : image_(std::move(image)),
+      : padded::image_over(std::move(image), scratch),
         x_(x),
         y_(y),
         size_(size),
-        inner_(image_.size()),
+        inner_(this->image_.size()),
         fill_(fill.as<value_type, I::channels>()),
-        mode_(mode),
-        scratch_(&scratch) {
+        mode_(mode) {
     if (mode != padding_mode::constant && (inner_.width == 0 || inner_.height == 0) && size.width != 0 &&
         size.height != 0)
       throw error(errc::shape, {"an image of ", inner_.width, " x ", inner_.height,
@@ -11760,21 +11969,19 @@ class padded : public image_expression<padded<I>, typename I::value_type, I::cha
 
   [[nodiscard]] image_size size() const noexcept { return size_; }
 
-  [[nodiscard]] pixel_view<value_type, I::channels> read(const image_part& part) const {
-    if (within(part)) return image_.read(shifted(part));
+  [[nodiscard]] typename padded::view_type read(const image_part& part) const {
+    if (within(part)) return this->image_.read(shifted(part));
     return this->drawn(part);
   }
 
   void draw(const image_part& part, const destination<value_type>& into) const {
     if (part.width == 0 || part.height == 0) return;
-    if (within(part)) return image_.draw(shifted(part), into);
+    if (within(part)) return this->image_.draw(shifted(part), into);
     if (mode_ == padding_mode::constant)
       draw_filled(part, into);
     else
       draw_repeated(part, into);
   }
-
-  [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
 
  private:
   [[nodiscard]] bool within(const image_part& part) const noexcept {
@@ -11805,7 +12012,8 @@ class padded : public image_expression<padded<I>, typename I::value_type, I::cha
     fill(right, top, part.width, bottom);
     fill(0, bottom, part.width, part.height);
     const image_part here{left, top, right - left, bottom - top};
-    image_.draw(shifted({part.x + left, part.y + top, here.width, here.height}), detail::part_of(into, here));
+    this->image_.draw(shifted({part.x + left, part.y + top, here.width, here.height}),
+                      detail::part_of(into, here));
   }
 
   /// The indexes that stand for `count` ones from `first` on; and their least one and the end.
@@ -11822,11 +12030,11 @@ class padded : public image_expression<padded<I>, typename I::value_type, I::cha
 
   void draw_repeated(const image_part& part, const destination<value_type>& into) const {
     std::uint32_t* const columns =
-        room_for<std::uint32_t>(scratch_->tables, std::size_t{part.width} + part.height);
+        room_for<std::uint32_t>(this->scratch_->tables, std::size_t{part.width} + part.height);
     std::uint32_t* const rows = columns + part.width;
     const auto [left, right] = indexes(columns, x_ + part.x, part.width, inner_.width);
     const auto [top, bottom] = indexes(rows, y_ + part.y, part.height, inner_.height);
-    const auto pixels = image_.read({left, top, right - left, bottom - top});
+    const auto pixels = this->image_.read({left, top, right - left, bottom - top});
     const element_strides strides = into.strides();
     for (std::uint32_t y = 0; y < part.height; ++y) {
       const value_type* const input = pixels.row(rows[y] - top);
@@ -11837,12 +12045,10 @@ class padded : public image_expression<padded<I>, typename I::value_type, I::cha
     }
   }
 
-  I image_;
   std::int64_t x_, y_;
   image_size size_, inner_;
   std::array<value_type, I::channels> fill_;
   padding_mode mode_;
-  image_scratch* scratch_;
 };
 
 }  // namespace penstock::inline v0_1
@@ -12265,9 +12471,8 @@ class chw_array {
   image_scratch* scratch_;
 };
 
-class to_chw_operation : public image_operation {
+class to_chw_operation : public detail::keeping_places<image_operation> {
  public:
-  using keeps_places = void;
   template <lazy_image I>
   [[nodiscard]] chw_array<std::remove_cvref_t<I>> operator()(const I& image,
                                                              const call<image_scratch>& c) const {
@@ -12291,8 +12496,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct operation_wants_values {
-  using penstock_mistake = about_element_tag;
+struct operation_wants_values : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -12301,8 +12505,7 @@ struct operation_wants_values {
         "numbers; write to_half and to_bfloat16 after it");
   }
 };
-struct normalize_of_other_channels {
-  using penstock_mistake = about_element_tag;
+struct normalize_of_other_channels : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -12333,10 +12536,8 @@ concept value_image =
 /// An image of real numbers: each value of another image, minus a shift, times a scale, both of its channel.
 /// Several such operations are one pass: shifts and scales are combined with 53 bits.
 template <value_image I, class Out>
-class converted_image : public image_expression<converted_image<I, Out>, Out, I::channels> {
+class converted_image : public image_over<converted_image<I, Out>, I, Out> {
  public:
-  using base = image_expression<converted_image<I, Out>, Out, I::channels>;
-  using typename base::view_type;
   using inner = I;
   /// In the order in which they are applied.
   struct channel_values {
@@ -12344,19 +12545,13 @@ class converted_image : public image_expression<converted_image<I, Out>, Out, I:
   };
 
   converted_image(const I& image, const channel_values& values, image_scratch& scratch)
-      : image_(image), values_(values), scratch_(&scratch) {}
+      : converted_image::image_over(image, scratch), values_(values) {}
 
-  [[nodiscard]] image_size size() const { return image_.size(); }
-  [[nodiscard]] image_scratch& memory() const { return *scratch_; }
-  [[nodiscard]] view_type read(const image_part& part) const {
-    const std::size_t row = std::size_t{part.width} * I::channels;
-    Out* const pixels = room_for<Out>(scratch_->pixels, row * part.height);
-    draw(part,
-         destination<Out>(pixels, extents(std::size_t{part.height}, std::size_t{part.width}, I::channels)));
-    return {pixels, part.size()};
+  [[nodiscard]] typename converted_image::view_type read(const image_part& part) const {
+    return this->drawn(part);
   }
   void draw(const image_part& part, const destination<Out>& into) const {
-    const auto pixels = image_.read(part);
+    const auto pixels = this->image_.read(part);
     const element_strides strides = into.strides();
     detail::channel_map<I::channels> map;
     for (std::size_t c = 0; c < I::channels; ++c) {
@@ -12370,7 +12565,7 @@ class converted_image : public image_expression<converted_image<I, Out>, Out, I:
                strides, map);
   }
 
-  [[nodiscard]] const I& image() const { return image_; }
+  [[nodiscard]] const I& image() const { return this->image_; }
   [[nodiscard]] const channel_values& values() const { return values_; }
 
  private:
@@ -12412,9 +12607,7 @@ class converted_image : public image_expression<converted_image<I, Out>, Out, I:
     if constexpr (!std::is_same_v<Out, float>) convert(input, to, count);
   }
 
-  I image_;
   channel_values values_;
-  image_scratch* scratch_;
 };
 
 namespace detail {
@@ -12447,14 +12640,26 @@ template <class Out, value_image I>
 }
 
 /// Throws `errc::argument` unless the mean is finite, and the deviation is a positive number within reason.
-void check_statistics(const double* mean, const double* std, std::size_t count);
+inline void check_statistics(const double* mean, const double* std, std::size_t count) {
+  for (std::size_t c = 0; c < count; ++c) {
+    // Beyond these the values would be no numbers of 32 bits.
+    if (!(std::fabs(mean[c]) <= 1e9))
+      throw error(errc::argument, {"normalize: the mean of channel ", c,
+                                   " is not a number within 1e9; pass the "
+                                   "mean of values from 0 to 1, as 0.485"});
+    if (!(std[c] >= 1e-9 && std[c] <= 1e9))
+      throw error(errc::argument,
+                  {"normalize: the deviation of channel ", c,
+                   " is not a positive number from "
+                   "1e-9 to 1e9; pass the standard deviation of values from 0 to 1, as 0.229"});
+  }
+}
 
 }  // namespace detail
 
 template <class Out>
-class convert_operation : public image_operation {
+class convert_operation : public detail::keeping_places<image_operation> {
  public:
-  using keeps_places = void;
   template <class V>
   using wrong_argument_for = typename detail::values_mistake<V>::type;
 
@@ -12469,9 +12674,8 @@ class convert_operation : public image_operation {
 };
 
 template <std::size_t Channels>
-class normalize_operation : public image_operation {
+class normalize_operation : public detail::keeping_places<image_operation> {
  public:
-  using keeps_places = void;
   template <class V>
   using wrong_argument_for = std::conditional_t<value_image<V>, mistakes::normalize_of_other_channels,
                                                 typename detail::values_mistake<V>::type>;
@@ -12543,25 +12747,6 @@ template <std::size_t Channels>
 [[nodiscard]] inline normalize_operation<1> normalize(double mean, double std) {
   return normalize_operation<1>(channel_statistics<1>{{mean}, {std}});
 }
-
-namespace detail {
-
-inline void check_statistics(const double* mean, const double* std, std::size_t count) {
-  for (std::size_t c = 0; c < count; ++c) {
-    // Beyond these the values would be no numbers of 32 bits.
-    if (!(std::fabs(mean[c]) <= 1e9))
-      throw error(errc::argument, {"normalize: the mean of channel ", c,
-                                   " is not a number within 1e9; pass the "
-                                   "mean of values from 0 to 1, as 0.485"});
-    if (!(std[c] >= 1e-9 && std[c] <= 1e9))
-      throw error(errc::argument,
-                  {"normalize: the deviation of channel ", c,
-                   " is not a positive number from "
-                   "1e-9 to 1e9; pass the standard deviation of values from 0 to 1, as 0.229"});
-  }
-}
-
-}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 
@@ -12689,34 +12874,6 @@ PENSTOCK_INLINE void image_values::write(image_work& work) const noexcept {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/image/detail/sides.hpp
-
-/// Sizes that operations on images are given.
-namespace penstock::inline v0_1::detail {
-
-/// The longest side of an image that an operation may be asked for.
-inline constexpr std::uint32_t longest_side = 1u << 20;
-
-/// A side of an image, or a distance in one. Throws `errc::argument`, naming `operation`, if it is negative,
-/// less than `least`, or more than 2^20.
-[[nodiscard]] inline std::uint32_t side_of(const any_count& n, std::string_view operation,
-                                           std::uint32_t least = 1) {
-  const std::uint64_t value = n.of(operation);
-  if (value < least)
-    throw error(errc::argument, {operation, ": a side of ", value, " pixels; write at least ", least});
-  if (value > longest_side)
-    throw error(errc::argument, {operation, ": ", value, " pixels; write at most ", longest_side});
-  return static_cast<std::uint32_t>(value);
-}
-
-/// A size as an operation is given it: "(224)", or "(height, width)".
-[[nodiscard]] inline std::string sides_text(const image_size& size) {
-  const std::string height = "(" + std::to_string(size.height);
-  return size.height == size.width ? height + ")" : height + ", " + std::to_string(size.width) + ")";
-}
-
-}  // namespace penstock::inline v0_1::detail
-
 // ---- penstock/image/pad.hpp
 
 namespace penstock::inline v0_1 {
@@ -12747,10 +12904,8 @@ struct pad_options {
 };
 
 /// What `pad(...)` makes: a function for `map`.
-class pad_operation : public image_operation {
+class pad_operation : public detail::moving_places<image_operation> {
  public:
-  using moves_places = void;
-
   pad_operation(const image_padding& padding, const pad_options& options)
       : padding_(padding), options_(options) {}
 
@@ -12819,25 +12974,23 @@ namespace penstock::inline v0_1 {
 
 /// A rectangle of a lazy image. Reads and draws that rectangle of the inner image: costs nothing by itself.
 template <lazy_image I>
-class cropped : public image_expression<cropped<I>, typename I::value_type, I::channels> {
+class cropped : public image_over<cropped<I>, I> {
  public:
   /// `part` lies within the image.
   cropped(I image, const image_part& part, image_scratch& scratch)
-      : image_(std::move(image)), part_(part), scratch_(&scratch) {}
+      : cropped::image_over(std::move(image), scratch), part_(part) {}
 
   [[nodiscard]] image_size size() const noexcept { return part_.size(); }
   [[nodiscard]] pixel_view<typename I::value_type, I::channels> read(const image_part& part) const {
-    return image_.read(shifted(part));
+    return this->image_.read(shifted(part));
   }
   void draw(const image_part& part, const destination<typename I::value_type>& into) const {
-    image_.draw(shifted(part), into);
+    this->image_.draw(shifted(part), into);
   }
-  [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
-
   [[nodiscard]] unsigned max_halvings() const
     requires halvable_image<I>
   {
-    return image_.max_halvings();
+    return this->image_.max_halvings();
   }
   /// The rectangle may end within pixels of the smaller image, which then are all there.
   [[nodiscard]] cropped halved(unsigned times, real_part& where) const
@@ -12846,7 +12999,7 @@ class cropped : public image_expression<cropped<I>, typename I::value_type, I::c
     real_part all{static_cast<double>(part_.x), static_cast<double>(part_.y),
                   static_cast<double>(part_.width), static_cast<double>(part_.height)};
     const double x = where.x, y = where.y;
-    I smaller = image_.halved(times, all);
+    I smaller = this->image_.halved(times, all);
     const double scale = 1.0 / (1u << times);
     const auto first = [](double at) { return static_cast<std::uint32_t>(at); };
     const auto last = [](double at, std::uint32_t maximum) {
@@ -12857,7 +13010,7 @@ class cropped : public image_expression<cropped<I>, typename I::value_type, I::c
     const image_part part{left, top, last(all.x + all.width, size.width) - left,
                           last(all.y + all.height, size.height) - top};
     where = {all.x - left + x * scale, all.y - top + y * scale, where.width * scale, where.height * scale};
-    return {std::move(smaller), part, *scratch_};
+    return {std::move(smaller), part, this->memory()};
   }
 
  private:
@@ -12865,9 +13018,7 @@ class cropped : public image_expression<cropped<I>, typename I::value_type, I::c
     return {part_.x + part.x, part_.y + part.y, part.width, part.height};
   }
 
-  I image_;
   image_part part_;
-  image_scratch* scratch_;
 };
 
 namespace detail {
@@ -12891,10 +13042,8 @@ namespace detail {
 }  // namespace detail
 
 /// What `crop(...)` makes: a function for `map`.
-class crop_operation : public image_operation {
+class crop_operation : public detail::moving_places<image_operation> {
  public:
-  using moves_places = void;
-
   explicit crop_operation(const image_part& part) : part_(part) {}
 
   template <lazy_image I>
@@ -12916,10 +13065,8 @@ class crop_operation : public image_operation {
 };
 
 /// What `center_crop(...)` makes: a function for `map`.
-class center_crop_operation : public image_operation {
+class center_crop_operation : public detail::moving_places<image_operation> {
  public:
-  using moves_places = void;
-
   explicit center_crop_operation(const image_size& size) : size_(size) {}
 
   /// Of the result.
@@ -12973,12 +13120,8 @@ struct random_crop_options {
 };
 
 /// What `random_crop(...)` makes: a function for `map`.
-class random_crop_operation : public image_operation {
+class random_crop_operation : public detail::moving_places<image_operation, true> {
  public:
-  using moves_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
   random_crop_operation(const image_size& size, const random_crop_options& options)
       : size_(size), options_(options) {}
 
@@ -13103,8 +13246,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct image_operation_on_host_only {
-  using penstock_mistake = about_expression_tag;
+struct image_operation_on_host_only : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -13113,8 +13255,7 @@ struct image_operation_on_host_only {
         "and in on_device flips, crops, pad, normalize, to_float, to_half, to_bfloat16 and to_chw");
   }
 };
-struct device_image_of_other_numbers {
-  using penstock_mistake = about_element_tag;
+struct device_image_of_other_numbers : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -13124,8 +13265,7 @@ struct device_image_of_other_numbers {
         "on_device");
   }
 };
-struct device_image_of_uneven_column {
-  using penstock_mistake = about_element_tag;
+struct device_image_of_uneven_column : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -13149,20 +13289,11 @@ class image_in_slot : public image_expression<image_in_slot<Channels>, std::uint
   [[nodiscard]] image_scratch& memory() const;
 };
 
+template <class Op, class... These>
+inline constexpr bool is_one_of = (std::is_same_v<Op, These> || ...);
 template <class Op>
-inline constexpr bool runs_on_device = false;
-template <>
-inline constexpr bool runs_on_device<flip_operation> = true;
-template <>
-inline constexpr bool runs_on_device<crop_operation> = true;
-template <>
-inline constexpr bool runs_on_device<center_crop_operation> = true;
-template <>
-inline constexpr bool runs_on_device<random_crop_operation> = true;
-template <>
-inline constexpr bool runs_on_device<pad_operation> = true;
-template <>
-inline constexpr bool runs_on_device<to_chw_operation> = true;
+inline constexpr bool runs_on_device = is_one_of<Op, flip_operation, crop_operation, center_crop_operation,
+                                                 random_crop_operation, pad_operation, to_chw_operation>;
 template <class Out>
 inline constexpr bool runs_on_device<convert_operation<Out>> = true;
 template <std::size_t Channels>
@@ -13548,8 +13679,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct copy_without_batch {
-  using penstock_mistake = about_expression_tag;
+struct copy_without_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>, "penstock: pin_and_copy copies batches; write batch(n) before it");
@@ -13591,10 +13721,7 @@ struct pin_and_copy_stage {
   }
   template <class Context>
   static consteval auto diagnose() {
-    if constexpr (Context::facts.batched)
-      return mistakes::none{};
-    else
-      return mistakes::copy_without_batch{};
+    return mistakes::unless<Context::facts.batched, mistakes::copy_without_batch>{};
   }
 };
 
@@ -13626,7 +13753,7 @@ class simulated {
   };
 
   simulated() : simulated(options{}) {}
-  explicit simulated(options given);
+  explicit simulated(options given) : options_(given), account_(new account()) {}
 
   class session {
    public:
@@ -13643,7 +13770,21 @@ class simulated {
     void deallocate(void* p, std::size_t /*bytes*/) noexcept { ::operator delete(p, std::align_val_t{64}); }
     /// Copies immediately (this thread is the simulated copy engine); counts as done after the time that the
     /// given bandwidth takes.
-    void start(transfer& t, std::span<const bytes_view> columns);
+    void start(transfer& t, std::span<const bytes_view> columns) {
+      const auto begin = std::max(clock::now(), link_free_);
+      if (t.columns.size() < columns.size()) t.columns.resize(columns.size());
+      double bytes = 0;
+      for (std::size_t i = 0; i < columns.size(); ++i) {
+        t.columns[i].resize_for_overwrite(whole_lines(columns[i].size()));
+        if (!columns[i].empty()) std::memcpy(t.columns[i].data(), columns[i].data(), columns[i].size());
+        bytes += static_cast<double>(columns[i].size());
+      }
+      t.done = begin;
+      if (options_.bytes_per_second > 0)
+        t.done += std::chrono::duration_cast<clock::duration>(
+            std::chrono::duration<double>(bytes / options_.bytes_per_second));
+      link_free_ = t.done;
+    }
     /// Does the work as soon as the copy is made.
     template <class Work>
     void start(transfer& t, std::span<const bytes_view> columns, std::span<const std::size_t> rooms,
@@ -13652,7 +13793,7 @@ class simulated {
       make_room(t, columns.size(), rooms);
       work(host_stream{});
     }
-    void wait(transfer& t);
+    void wait(transfer& t) { std::this_thread::sleep_until(t.done); }
     [[nodiscard]] const void* data(transfer& t, std::size_t i) { return t.columns[i].data(); }
 
    private:
@@ -13660,78 +13801,43 @@ class simulated {
     [[nodiscard]] static constexpr std::size_t whole_lines(std::size_t bytes) noexcept {
       return (bytes + 63) / 64 * 64;
     }
-    static void make_room(transfer& t, std::size_t columns, std::span<const std::size_t> rooms);
+    static void make_room(transfer& t, std::size_t columns, std::span<const std::size_t> rooms) {
+      if (t.columns.size() < columns + rooms.size()) t.columns.resize(columns + rooms.size());
+      for (std::size_t i = 0; i < rooms.size(); ++i)
+        t.columns[columns + i].resize_for_overwrite(whole_lines(rooms[i]));
+    }
 
     options options_;
     clock::time_point link_free_{};
   };
 
   [[nodiscard]] session connect() const { return session(options_); }
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"simulated accelerator (", options_.step.count(), " us a step)"});
+  }
 
   /// Takes the time of one training step.
-  void step() const;
+  void step() const {
+    const auto now = clock::now();
+    if (account_->steps++ == 0) account_->first = now;
+    account_->busy += options_.step;
+    account_->free_at = now + options_.step;
+    std::this_thread::sleep_until(account_->free_at);
+  }
   [[nodiscard]] std::size_t steps() const { return account_->steps; }
   /// The fraction of the time from the first step to the end of the last during which the device waited; 0
   /// before the first.
-  [[nodiscard]] double stall() const;
+  [[nodiscard]] double stall() const {
+    if (account_->steps == 0) return 0;
+    const auto whole_time = account_->free_at - account_->first;
+    if (whole_time <= clock::duration::zero()) return 0;
+    return 1.0 - std::chrono::duration<double>(account_->busy) / std::chrono::duration<double>(whole_time);
+  }
 
  private:
   options options_;
   std::shared_ptr<account> account_;
 };
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/device/simulated.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE simulated::simulated(options given) : options_(given), account_(new account()) {}
-
-PENSTOCK_INLINE void simulated::session::start(transfer& t, std::span<const bytes_view> columns) {
-  const auto begin = std::max(clock::now(), link_free_);
-  if (t.columns.size() < columns.size()) t.columns.resize(columns.size());
-  double bytes = 0;
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    t.columns[i].resize_for_overwrite(whole_lines(columns[i].size()));
-    if (!columns[i].empty()) std::memcpy(t.columns[i].data(), columns[i].data(), columns[i].size());
-    bytes += static_cast<double>(columns[i].size());
-  }
-  t.done = begin;
-  if (options_.bytes_per_second > 0)
-    t.done += std::chrono::duration_cast<clock::duration>(
-        std::chrono::duration<double>(bytes / options_.bytes_per_second));
-  link_free_ = t.done;
-}
-
-PENSTOCK_INLINE void simulated::session::make_room(transfer& t, std::size_t columns,
-                                                   std::span<const std::size_t> rooms) {
-  if (t.columns.size() < columns + rooms.size()) t.columns.resize(columns + rooms.size());
-  for (std::size_t i = 0; i < rooms.size(); ++i)
-    t.columns[columns + i].resize_for_overwrite(whole_lines(rooms[i]));
-}
-
-PENSTOCK_INLINE void simulated::session::wait(transfer& t) { std::this_thread::sleep_until(t.done); }
-
-PENSTOCK_INLINE std::string simulated::describe() const {
-  return detail::text({"simulated accelerator (", options_.step.count(), " us a step)"});
-}
-
-PENSTOCK_INLINE void simulated::step() const {
-  const auto now = clock::now();
-  if (account_->steps++ == 0) account_->first = now;
-  account_->busy += options_.step;
-  account_->free_at = now + options_.step;
-  std::this_thread::sleep_until(account_->free_at);
-}
-
-PENSTOCK_INLINE double simulated::stall() const {
-  if (account_->steps == 0) return 0;
-  const auto whole_time = account_->free_at - account_->first;
-  if (whole_time <= clock::duration::zero()) return 0;
-  return 1.0 - std::chrono::duration<double>(account_->busy) / std::chrono::duration<double>(whole_time);
-}
 
 }  // namespace penstock::inline v0_1
 
@@ -17046,9 +17152,26 @@ template <class Worker>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/image/detail/rounded.hpp
+// ---- penstock/image/interpolation.hpp
 
-namespace penstock::inline v0_1::detail {
+namespace penstock::inline v0_1 {
+
+/// How an operation computes pixels between pixels. torchvision's `InterpolationMode`.
+///   nearest    the nearest pixel: keeps the labels of a mask
+///   bilinear   a triangle over 2 x 2 pixels; the default of all operations
+///   bicubic    a cubic over 4 x 4 pixels; its results can be beyond those around it, and are clipped
+///   area       the mean of the pixels that fall on the new one (torchvision: BOX); only where an image
+///              becomes smaller or larger, not where it is turned
+/// With antialias, where an image becomes smaller, the triangle and the cubic grow by the factor of the
+/// reduction, so that each pixel counts.
+enum class interpolation : std::uint8_t { nearest, bilinear, bicubic, area };
+
+/// The name of an interpolation, spelled as in the enum.
+[[nodiscard]] constexpr std::string_view to_string(interpolation how) noexcept {
+  return detail::enum_name({"nearest", "bilinear", "bicubic", "area"}, how);
+}
+
+namespace detail {
 
 /// The product or quotient `x`, rounded to `float`: keeps compilers from contracting it with a sum, where a
 /// processor has an instruction for both.
@@ -17064,7 +17187,9 @@ inline float rounded(float x) noexcept {
   return x;
 }
 
-}  // namespace penstock::inline v0_1::detail
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/image/detail/row_image.hpp
 
@@ -17076,34 +17201,32 @@ namespace penstock::inline v0_1::detail {
 ///   look_at(pixels)              sees them
 /// With `changes` false it is the other image.
 template <class Self, byte_image I, std::size_t Out = I::channels>
-class row_image : public image_expression<Self, std::uint8_t, Out> {
+class row_image : public image_over<Self, I, std::uint8_t, Out> {
  public:
-  using view_type = pixel_view<std::uint8_t, Out>;
+  using typename row_image::image_expression::view_type;
 
   row_image(const I& image, image_scratch& scratch, bool changes)
-      : image_(image), scratch_(&scratch), changes_(changes) {}
+      : row_image::image_over(image, scratch), changes_(changes) {}
 
-  [[nodiscard]] image_size size() const { return image_.size(); }
-  [[nodiscard]] image_scratch& memory() const { return *scratch_; }
   [[nodiscard]] view_type read(const image_part& part) const {
     if constexpr (Out == I::channels) {
-      if (!changes_) return image_.read(part);
+      if (!changes_) return this->image_.read(part);
     }
     const auto pixels = seen(part);
     const std::size_t row = part.width * Out;
-    std::uint8_t* const to = room_for<std::uint8_t>(scratch_->pixels, row * part.height);
+    std::uint8_t* const to = room_for<std::uint8_t>(this->scratch_->pixels, row * part.height);
     for (std::size_t y = 0; y < part.height; ++y) self().write_row(pixels.row(y), to + y * row, part.width);
     return {to, part.size()};
   }
   void draw(const image_part& part, const destination<std::uint8_t>& into) const {
     if constexpr (Out == I::channels) {
-      if (!changes_) return image_.draw(part, into);
+      if (!changes_) return this->image_.draw(part, into);
     }
     const auto pixels = seen(part);
     const element_strides strides = into.strides();
-    const bool interleaved = strides[2] == 1 && strides[1] == std::int64_t{Out};
+    const bool interleaved = this->interleaved(into);
     std::uint8_t* const row =
-        interleaved ? nullptr : room_for<std::uint8_t>(scratch_->pixels, part.width * Out);
+        interleaved ? nullptr : room_for<std::uint8_t>(this->scratch_->pixels, part.width * Out);
     for (std::size_t y = 0; y < part.height; ++y) {
       std::uint8_t* const to = into.data() + static_cast<std::int64_t>(y) * strides[0];
       self().write_row(pixels.row(y), interleaved ? to : row, part.width);
@@ -17120,14 +17243,12 @@ class row_image : public image_expression<Self, std::uint8_t, Out> {
  private:
   [[nodiscard]] const Self& self() const { return static_cast<const Self&>(*this); }
   [[nodiscard]] auto seen(const image_part& part) const {
-    if (!self().needs_all()) return image_.read(part);
-    const auto all = image_.read(whole_of(image_.size()));
+    if (!self().needs_all()) return this->image_.read(part);
+    const auto all = this->image_.read(whole_of(this->image_.size()));
     self().look_at(all);
     return all.part(part);
   }
 
-  I image_;
-  image_scratch* scratch_;
   bool changes_;
 };
 
@@ -17162,8 +17283,6 @@ inline std::uint8_t to_byte(float value) noexcept {
 }
 
 /// Throws `errc::argument` unless `value` is a number from `low` to `high`.
-void check_range(const char* operation, const char* what, double value, double low, double high);
-
 inline void check_range(const char* operation, const char* what, double value, double low, double high) {
   if (value >= low && value <= high) return;
   char given[40], from[40], to[40];
@@ -17214,41 +17333,39 @@ void blur_column(const std::int16_t* const* rows, std::uint8_t* to, std::size_t 
 inline constexpr std::size_t blur_block = 32;
 
 template <byte_image I>
-class blurred_image : public image_expression<blurred_image<I>, std::uint8_t, I::channels> {
+class blurred_image : public image_over<blurred_image<I>, I> {
  public:
-  using view_type = pixel_view<std::uint8_t, I::channels>;
-  static constexpr std::size_t channels = I::channels;
+  using typename blurred_image::image_expression::view_type;
 
   blurred_image(const I& image, std::uint32_t kernel, double sigma, image_scratch& scratch)
-      : image_(image), kernel_(kernel), scratch_(&scratch) {
+      : blurred_image::image_over(image, scratch), kernel_(kernel) {
     fill_bell(room_for<std::int16_t>(scratch.tables, kernel), kernel, sigma);
   }
 
-  [[nodiscard]] image_size size() const { return image_.size(); }
-  [[nodiscard]] image_scratch& memory() const { return *scratch_; }
   [[nodiscard]] view_type read(const image_part& part) const {
-    const image_size all = size();
+    const image_size all = this->image_.size();
     const std::uint32_t half_kernel = kernel_ / 2;
     const image_part wide = with_margin(part, all, half_kernel);
-    const view_type from = image_.read(wide);
-    const auto* const weights = reinterpret_cast<const std::int16_t*>(scratch_->tables.data());
+    const view_type from = this->image_.read(wide);
+    const auto* const weights = reinterpret_cast<const std::int16_t*>(this->scratch_->tables.data());
 
-    const std::size_t blocks = (part.width * channels + blur_block - 1) / blur_block;
-    const std::size_t row = blocks * blur_block, padded = row + (kernel_ - 1) * channels;
+    const std::size_t blocks = (part.width * I::channels + blur_block - 1) / blur_block;
+    const std::size_t row = blocks * blur_block, padded = row + (kernel_ - 1) * I::channels;
     // Kept: a row with its margins, all rows blurred along the row, pointers to those under the kernel.
     const std::size_t values = padded + row * wide.height;
     const std::size_t before = (values * sizeof(std::int16_t) + 15) / 16 * 16;
-    std::byte* const work = room_for<std::byte>(scratch_->work, before + kernel_ * sizeof(std::int16_t*));
+    std::byte* const work =
+        room_for<std::byte>(this->scratch_->work, before + kernel_ * sizeof(std::int16_t*));
     auto* const line = reinterpret_cast<std::int16_t*>(work);
     std::int16_t* const blurred = line + padded;
     auto* const under = reinterpret_cast<const std::int16_t**>(work + before);
     std::fill_n(line, padded, std::int16_t{0});
     for (std::size_t y = 0; y < wide.height; ++y) {
       fill_line(line, from.row(y), part, wide, all.width, half_kernel);
-      blur_row(line, blurred + y * row, blocks, channels, weights, kernel_);
+      blur_row(line, blurred + y * row, blocks, I::channels, weights, kernel_);
     }
 
-    std::uint8_t* const to = room_for<std::uint8_t>(scratch_->pixels, row * part.height);
+    std::uint8_t* const to = room_for<std::uint8_t>(this->scratch_->pixels, row * part.height);
     for (std::size_t y = 0; y < part.height; ++y) {
       for (std::size_t k = 0; k < kernel_; ++k) {
         const std::int64_t at = std::int64_t{part.y} + static_cast<std::int64_t>(y + k) - half_kernel;
@@ -17256,7 +17373,7 @@ class blurred_image : public image_expression<blurred_image<I>, std::uint8_t, I:
       }
       std::uint8_t* const out = to + y * row;
       blur_column(under, out, blocks, weights, kernel_);
-      if constexpr (channels == 4) {
+      if constexpr (I::channels == 4) {
         const std::uint8_t* const own = from.at(part.x - wide.x, part.y - wide.y + y);
         for (std::size_t x = 0; x < part.width; ++x) out[4 * x + 3] = own[4 * x + 3];
       }
@@ -17272,52 +17389,47 @@ class blurred_image : public image_expression<blurred_image<I>, std::uint8_t, I:
     const std::int64_t first = std::int64_t{part.x} - half_kernel;
     const auto copy = [&](std::size_t i) {
       const std::size_t x = mirrored(first + static_cast<std::int64_t>(i), width) - wide.x;
-      for (std::size_t c = 0; c < channels; ++c) line[i * channels + c] = from[x * channels + c];
+      for (std::size_t c = 0; c < I::channels; ++c) line[i * I::channels + c] = from[x * I::channels + c];
     };
     const auto left = static_cast<std::size_t>(std::int64_t{wide.x} - first);
     for (std::size_t i = 0; i < left; ++i) copy(i);
-    for (std::size_t i = 0; i < wide.width * channels; ++i) line[left * channels + i] = from[i];
+    for (std::size_t i = 0; i < wide.width * I::channels; ++i) line[left * I::channels + i] = from[i];
     for (std::size_t i = left + wide.width; i < count; ++i) copy(i);
   }
 
-  I image_;
   std::uint32_t kernel_;
-  image_scratch* scratch_;
 };
 
 template <byte_image I>
-class sharpened_image : public image_expression<sharpened_image<I>, std::uint8_t, I::channels> {
+class sharpened_image : public image_over<sharpened_image<I>, I> {
  public:
-  using view_type = pixel_view<std::uint8_t, I::channels>;
-  static constexpr std::size_t channels = I::channels;
+  using typename sharpened_image::image_expression::view_type;
 
   sharpened_image(const I& image, double factor, image_scratch& scratch, bool changes)
-      : image_(image), factor_(factor), scratch_(&scratch), changes_(changes) {}
+      : sharpened_image::image_over(image, scratch), factor_(factor), changes_(changes) {}
 
-  [[nodiscard]] image_size size() const { return image_.size(); }
-  [[nodiscard]] image_scratch& memory() const { return *scratch_; }
   [[nodiscard]] view_type read(const image_part& part) const {
-    const image_size all = size();
-    if (!changes_ || all.width <= 2 || all.height <= 2) return image_.read(part);
+    const image_size all = this->image_.size();
+    if (!changes_ || all.width <= 2 || all.height <= 2) return this->image_.read(part);
     const image_part wide = with_margin(part, all, 1);
-    const view_type from = image_.read(wide);
-    float* const products = room_for<float>(scratch_->tables, 512);
+    const view_type from = this->image_.read(wide);
+    float* const products = room_for<float>(this->scratch_->tables, 512);
     fill_products(products, static_cast<float>(factor_));
     fill_products(products + 256, static_cast<float>(1.0 - factor_));
-    const std::size_t row = part.width * channels;
-    std::uint8_t* const to = room_for<std::uint8_t>(scratch_->pixels, row * part.height);
+    const std::size_t row = part.width * I::channels;
+    std::uint8_t* const to = room_for<std::uint8_t>(this->scratch_->pixels, row * part.height);
     for (std::uint32_t y = 0; y < part.height; ++y)
       for (std::uint32_t x = 0; x < part.width; ++x) {
         const std::uint32_t image_x = part.x + x, image_y = part.y + y;
         const bool edge =
             image_x == 0 || image_y == 0 || image_x + 1 == all.width || image_y + 1 == all.height;
         const std::uint8_t* const own = from.at(image_x - wide.x, image_y - wide.y);
-        std::uint8_t* const out = to + y * row + x * channels;
-        for (std::size_t c = 0; c < colours_of<channels>; ++c) {
+        std::uint8_t* const out = to + y * row + x * I::channels;
+        for (std::size_t c = 0; c < colours_of<I::channels>; ++c) {
           const std::uint8_t soft = edge ? own[c] : softened(own + c, from.pitch());
           out[c] = to_byte(products[own[c]] + products[256 + soft]);
         }
-        if constexpr (channels == 4) out[3] = own[3];
+        if constexpr (I::channels == 4) out[3] = own[3];
       }
     return {to, part.size()};
   }
@@ -17330,25 +17442,19 @@ class sharpened_image : public image_expression<sharpened_image<I>, std::uint8_t
     const std::uint8_t* const above = value - pitch;
     const std::uint8_t* const below = value + pitch;
     for (const std::uint8_t* const row : {above, below})
-      sum += unsigned{*(row - channels)} + *row + *(row + channels);
-    sum += unsigned{*(value - channels)} + *(value + channels);
+      sum += unsigned{*(row - I::channels)} + *row + *(row + I::channels);
+    sum += unsigned{*(value - I::channels)} + *(value + I::channels);
     return static_cast<std::uint8_t>((2 * sum + 13) / 26);
   }
 
-  I image_;
   double factor_;
-  image_scratch* scratch_;
   bool changes_;
 };
 
 }  // namespace detail
 
-class gaussian_blur_operation : public byte_operation {
+class gaussian_blur_operation : public detail::keeping_places<byte_operation, true> {
  public:
-  using keeps_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
   gaussian_blur_operation(int kernel, double lowest, double highest);
   template <byte_image I>
   [[nodiscard]] detail::blurred_image<I> operator()(const I& image, const call<image_scratch>& c) const {
@@ -17360,29 +17466,18 @@ class gaussian_blur_operation : public byte_operation {
   double lowest_, highest_;
 };
 
-class sharpness_operation : public byte_operation {
+/// Sharpens every image, or each with a probability; made by `sharpness` and `random_sharpness`.
+template <bool Random>
+class sharpness_operation : public detail::keeping_places<byte_operation, Random> {
  public:
-  using keeps_places = void;
-  explicit sharpness_operation(double factor);
-  template <byte_image I>
-  [[nodiscard]] detail::sharpened_image<I> operator()(const I& image, const call<image_scratch>& c) const {
-    return {image, factor_, c.scratch, true};
+  explicit sharpness_operation(double factor, double p = 1) : factor_(factor), p_(p) {
+    constexpr const char* name = Random ? "random_sharpness" : "sharpness";
+    detail::check_range(name, "the factor", factor, 0, 1e6);
+    detail::check_range(name, "the probability", p, 0, 1);
   }
-
- private:
-  double factor_;
-};
-
-class random_sharpness_operation : public byte_operation {
- public:
-  using keeps_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
-  random_sharpness_operation(double factor, double p);
   template <byte_image I>
   [[nodiscard]] detail::sharpened_image<I> operator()(const I& image, const call<image_scratch>& c) const {
-    return {image, factor_, c.scratch, c.random().chance(p_)};
+    return {image, factor_, c.scratch, !Random || c.random().chance(p_)};
   }
 
  private:
@@ -17410,10 +17505,12 @@ class random_sharpness_operation : public byte_operation {
 /// `errc::argument` unless the factor is from 0 to 1e6.
 ///
 ///     const auto sharper = sharpness(2.0);
-[[nodiscard]] inline sharpness_operation sharpness(double factor) { return sharpness_operation(factor); }
+[[nodiscard]] inline sharpness_operation<false> sharpness(double factor) {
+  return sharpness_operation<false>(factor);
+}
 /// `sharpness` with probability `p`. torchvision: `RandomAdjustSharpness`.
-[[nodiscard]] inline random_sharpness_operation random_sharpness(double factor, double p = 0.5) {
-  return {factor, p};
+[[nodiscard]] inline sharpness_operation<true> random_sharpness(double factor, double p = 0.5) {
+  return sharpness_operation<true>(factor, p);
 }
 
 }  // namespace penstock::inline v0_1
@@ -17488,15 +17585,6 @@ PENSTOCK_INLINE gaussian_blur_operation::gaussian_blur_operation(int kernel, dou
                 {"gaussian_blur: the kernel is ", kernel, " pixels wide; pass an odd number from 1 to 1023"});
   detail::check_range("gaussian_blur", "the lowest deviation", lowest, 0.01, 1e4);
   detail::check_range("gaussian_blur", "the highest deviation", highest, lowest, 1e4);
-}
-
-PENSTOCK_INLINE sharpness_operation::sharpness_operation(double factor) : factor_(factor) {
-  detail::check_range("sharpness", "the factor", factor, 0, 1e6);
-}
-PENSTOCK_INLINE random_sharpness_operation::random_sharpness_operation(double factor, double p)
-    : factor_(factor), p_(p) {
-  detail::check_range("random_sharpness", "the factor", factor, 0, 1e6);
-  detail::check_range("random_sharpness", "the probability", p, 0, 1);
 }
 
 }  // namespace penstock::inline v0_1
@@ -17616,43 +17704,25 @@ class lookup_image : public row_image<lookup_image<I, Table>, I> {
 
 }  // namespace detail
 
-template <class Table>
-class lookup_operation : public byte_operation {
+/// Looks up the values of every image, or of each with a probability.
+template <class Table, bool Random = false>
+class lookup_operation : public detail::keeping_places<byte_operation, Random> {
  public:
-  using keeps_places = void;
-  constexpr explicit lookup_operation(const Table& table) : table_(table) {}
+  constexpr explicit lookup_operation(const Table& table, double p = 1) : table_(table), p_(p) {}
   template <byte_image I>
   [[nodiscard]] detail::lookup_image<I, Table> operator()(const I& image,
                                                           const call<image_scratch>& c) const {
-    return {image, table_, c.scratch, true};
+    return {image, table_, c.scratch, !Random || c.random().chance(p_)};
   }
-  /// In words: "invert".
-  [[nodiscard]] std::string describe() const { return std::string(Table::name); }
-
- private:
-  Table table_;
-};
-
-template <class Table>
-class random_lookup_operation : public byte_operation {
- public:
-  using keeps_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
-  constexpr random_lookup_operation(const Table& table, double p) : table_(table), p_(p) {}
-  template <byte_image I>
-  [[nodiscard]] detail::lookup_image<I, Table> operator()(const I& image,
-                                                          const call<image_scratch>& c) const {
-    return {image, table_, c.scratch, c.random().chance(p_)};
-  }
-  /// In words: "random_invert".
-  [[nodiscard]] std::string describe() const { return "random_" + std::string(Table::name); }
+  /// In words: "invert", "random_invert".
+  [[nodiscard]] std::string describe() const { return (Random ? "random_" : "") + std::string(Table::name); }
 
  private:
   Table table_;
   double p_;
 };
+template <class Table>
+using random_lookup_operation = lookup_operation<Table, true>;
 
 /// 255 minus each value. torchvision: `functional.invert`.
 ///
@@ -17768,32 +17838,40 @@ PENSTOCK_INLINE void equalize_table::operator()(std::uint8_t* table, const std::
   }
 }
 
+/// The operation with this probability, if it is one.
+template <class Table>
+[[nodiscard]] random_lookup_operation<Table> sometimes(const Table& table, const char* operation, double p) {
+  check_range(operation, "the probability", p, 0, 1);
+  return random_lookup_operation<Table>(table, p);
+}
+PENSTOCK_INLINE solarize_table solarizing(const char* operation, double threshold) {
+  check_range(operation, "the threshold", threshold, 0, 256);
+  return {threshold};
+}
+PENSTOCK_INLINE posterize_table posterizing(const char* operation, int bits) {
+  check_range(operation, "the number of bits", bits, 0, 8);
+  return {bits};
+}
+
 }  // namespace detail
 
 PENSTOCK_INLINE lookup_operation<detail::invert_table> invert() {
   return lookup_operation(detail::invert_table{});
 }
 PENSTOCK_INLINE random_lookup_operation<detail::invert_table> random_invert(double p) {
-  detail::check_range("random_invert", "the probability", p, 0, 1);
-  return {detail::invert_table{}, p};
+  return detail::sometimes(detail::invert_table{}, "random_invert", p);
 }
 PENSTOCK_INLINE lookup_operation<detail::solarize_table> solarize(double threshold) {
-  detail::check_range("solarize", "the threshold", threshold, 0, 256);
-  return lookup_operation(detail::solarize_table{threshold});
+  return lookup_operation(detail::solarizing("solarize", threshold));
 }
 PENSTOCK_INLINE random_lookup_operation<detail::solarize_table> random_solarize(double threshold, double p) {
-  detail::check_range("random_solarize", "the threshold", threshold, 0, 256);
-  detail::check_range("random_solarize", "the probability", p, 0, 1);
-  return {detail::solarize_table{threshold}, p};
+  return detail::sometimes(detail::solarizing("random_solarize", threshold), "random_solarize", p);
 }
 PENSTOCK_INLINE lookup_operation<detail::posterize_table> posterize(int bits) {
-  detail::check_range("posterize", "the number of bits", bits, 0, 8);
-  return lookup_operation(detail::posterize_table{bits});
+  return lookup_operation(detail::posterizing("posterize", bits));
 }
 PENSTOCK_INLINE random_lookup_operation<detail::posterize_table> random_posterize(int bits, double p) {
-  detail::check_range("random_posterize", "the number of bits", bits, 0, 8);
-  detail::check_range("random_posterize", "the probability", p, 0, 1);
-  return {detail::posterize_table{bits}, p};
+  return detail::sometimes(detail::posterizing("random_posterize", bits), "random_posterize", p);
 }
 PENSTOCK_INLINE lookup_operation<detail::brightness_table> brightness(double factor) {
   detail::check_range("brightness", "the factor", factor, 0, 1e6);
@@ -17807,15 +17885,13 @@ PENSTOCK_INLINE lookup_operation<detail::autocontrast_table> autocontrast() {
   return lookup_operation(detail::autocontrast_table{});
 }
 PENSTOCK_INLINE random_lookup_operation<detail::autocontrast_table> random_autocontrast(double p) {
-  detail::check_range("random_autocontrast", "the probability", p, 0, 1);
-  return {detail::autocontrast_table{}, p};
+  return detail::sometimes(detail::autocontrast_table{}, "random_autocontrast", p);
 }
 PENSTOCK_INLINE lookup_operation<detail::equalize_table> equalize() {
   return lookup_operation(detail::equalize_table{});
 }
 PENSTOCK_INLINE random_lookup_operation<detail::equalize_table> random_equalize(double p) {
-  detail::check_range("random_equalize", "the probability", p, 0, 1);
-  return {detail::equalize_table{}, p};
+  return detail::sometimes(detail::equalize_table{}, "random_equalize", p);
 }
 
 }  // namespace penstock::inline v0_1
@@ -17857,7 +17933,12 @@ struct blend_tables {
   }
 };
 /// Source: torchvision 0.14, functional_tensor.py, `_blend`.
-[[nodiscard]] blend_tables make_blend(image_scratch& scratch, double factor);
+[[nodiscard]] inline blend_tables make_blend(image_scratch& scratch, double factor) {
+  float* const products = room_for<float>(scratch.tables, 512);
+  fill_products(products, static_cast<float>(factor));
+  fill_products(products + 256, static_cast<float>(1.0 - factor));
+  return {products, products + 256};
+}
 
 template <std::size_t Channels>
 void saturate_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width, const blend_tables& blend) {
@@ -17868,7 +17949,41 @@ void saturate_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width,
   }
 }
 /// Turns the hue of one pixel. Source: torchvision 0.14, functional_tensor.py, `adjust_hue`.
-void turn_hue(const std::uint8_t* from, std::uint8_t* to, float by) noexcept;
+inline void turn_hue(const std::uint8_t* from, std::uint8_t* to, float by) noexcept {
+  // Each line is one operation of torchvision's, so that each result is rounded as there.
+  const float r = static_cast<float>(from[0]) / 255.0f;
+  const float g = static_cast<float>(from[1]) / 255.0f;
+  const float b = static_cast<float>(from[2]) / 255.0f;
+  const float maximum = r > g ? (r > b ? r : b) : (g > b ? g : b);
+  const float least = r < g ? (r < b ? r : b) : (g < b ? g : b);
+  const bool gray = maximum == least;
+  const float range = maximum - least;
+  const float s = rounded(range / (gray ? 1.0f : maximum));
+  const float divisor = gray ? 1.0f : range;
+  const float rc = rounded((maximum - r) / divisor);
+  const float gc = rounded((maximum - g) / divisor);
+  const float bc = rounded((maximum - b) / divisor);
+  float h = maximum == r ? bc - gc : maximum == g ? 2.0f + rc - bc : 4.0f + gc - rc;
+  h = rounded(h / 6.0f) + 1.0f;
+  h -= static_cast<float>(static_cast<int>(h));
+  h += by;
+  h -= static_cast<float>(static_cast<int>(h));
+  if (h < 0.0f) h += 1.0f;
+
+  const float six = rounded(h * 6.0f);
+  const int sector = static_cast<int>(six);
+  const float f = six - static_cast<float>(sector);
+  const float v = maximum;
+  const auto clamped = [](float x) { return x < 0.0f ? 0.0f : x > 1.0f ? 1.0f : x; };
+  const float p = clamped(v * (1.0f - s));
+  const float q = clamped(v * (1.0f - rounded(s * f)));
+  const float t = clamped(v * (1.0f - rounded(s * (1.0f - f))));
+  const float red[] = {v, q, p, p, t, v}, green[] = {t, v, v, q, p, p}, blue[] = {p, p, t, v, v, q};
+  const int i = sector % 6;
+  to[0] = static_cast<std::uint8_t>(red[i] * 255.0f);
+  to[1] = static_cast<std::uint8_t>(green[i] * 255.0f);
+  to[2] = static_cast<std::uint8_t>(blue[i] * 255.0f);
+}
 template <std::size_t Channels>
 void hue_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width, float by) {
   for (std::size_t x = 0; x < width; ++x, from += Channels, to += Channels) {
@@ -17916,22 +18031,20 @@ struct color_steps {
 };
 
 template <byte_image I>
-class jittered_image : public image_expression<jittered_image<I>, std::uint8_t, I::channels> {
+class jittered_image : public image_over<jittered_image<I>, I> {
  public:
-  using view_type = pixel_view<std::uint8_t, I::channels>;
-  static constexpr std::size_t channels = I::channels;
+  using typename jittered_image::image_expression::view_type;
 
   jittered_image(const I& image, const color_steps& steps, image_scratch& scratch)
-      : image_(image), steps_(steps), scratch_(&scratch) {}
+      : jittered_image::image_over(image, scratch), steps_(steps) {}
 
-  [[nodiscard]] image_size size() const { return image_.size(); }
-  [[nodiscard]] image_scratch& memory() const { return *scratch_; }
   [[nodiscard]] view_type read(const image_part& part) const {
-    if (steps_.count == 0) return image_.read(part);
+    if (steps_.count == 0) return this->image_.read(part);
     bool all = false;  // contrast needs the mean of the whole image
     for (std::size_t i = 0; i < steps_.count; ++i) all = all || steps_.all[i].kind == color_step::contrast;
-    const view_type from = image_.read(all ? whole_of(size()) : part);
-    std::uint8_t* const to = room_for<std::uint8_t>(scratch_->pixels, from.row_values() * from.height());
+    const view_type from = this->image_.read(all ? whole_of(this->image_.size()) : part);
+    std::uint8_t* const to =
+        room_for<std::uint8_t>(this->scratch_->pixels, from.row_values() * from.height());
     view_type at = from;
     for (std::size_t i = 0; i < steps_.count; ++i) {
       apply(steps_.all[i], at, to);
@@ -17947,44 +18060,41 @@ class jittered_image : public image_expression<jittered_image<I>, std::uint8_t, 
     };
     const std::size_t width = from.width();
     if (step.kind == color_step::brightness || step.kind == color_step::contrast) {
-      std::uint8_t* const table = room_for<std::uint8_t>(scratch_->tables, 256);
+      std::uint8_t* const table = room_for<std::uint8_t>(this->scratch_->tables, 256);
       if (step.kind == color_step::brightness)
         brightness_table{step.factor}(table);
       else
         contrast_table{step.factor}(table, luma_sum(from), std::uint64_t{width} * from.height());
       rows([&](const std::uint8_t* in, std::uint8_t* out) {
         for (std::size_t x = 0; x < width; ++x) {
-          for (std::size_t c = 0; c < colours_of<channels>; ++c)
-            out[x * channels + c] = table[in[x * channels + c]];
-          if constexpr (channels == 4) out[x * channels + 3] = in[x * channels + 3];
+          for (std::size_t c = 0; c < colours_of<I::channels>; ++c)
+            out[x * I::channels + c] = table[in[x * I::channels + c]];
+          if constexpr (I::channels == 4) out[x * I::channels + 3] = in[x * I::channels + 3];
         }
       });
-    } else if constexpr (channels >= 3) {
+    } else if constexpr (I::channels >= 3) {
       if (step.kind == color_step::saturation) {
-        const blend_tables blend = make_blend(*scratch_, step.factor);
+        const blend_tables blend = make_blend(*this->scratch_, step.factor);
         rows([&](const std::uint8_t* in, std::uint8_t* out) {
-          saturate_row<channels>(in, out, width, blend);
+          saturate_row<I::channels>(in, out, width, blend);
         });
       } else {
         const auto by = static_cast<float>(step.factor);
-        rows([&](const std::uint8_t* in, std::uint8_t* out) { hue_row<channels>(in, out, width, by); });
+        rows([&](const std::uint8_t* in, std::uint8_t* out) { hue_row<I::channels>(in, out, width, by); });
       }
     }
   }
 
-  I image_;
   color_steps steps_;
-  image_scratch* scratch_;
 };
 
 }  // namespace detail
 
 template <std::size_t Channels>
-class grayscale_operation : public byte_operation {
+class grayscale_operation : public detail::keeping_places<byte_operation> {
   static_assert(Channels == 1 || Channels == 3, "penstock: grayscale makes images of 1 or of 3 channels");
 
  public:
-  using keeps_places = void;
   template <byte_image I>
   [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
     if constexpr (Channels == 1 && I::channels == 1)
@@ -17995,12 +18105,8 @@ class grayscale_operation : public byte_operation {
   }
 };
 
-class random_grayscale_operation : public byte_operation {
+class random_grayscale_operation : public detail::keeping_places<byte_operation, true> {
  public:
-  using keeps_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
   explicit random_grayscale_operation(double p) : p_(p) {
     detail::check_range("random_grayscale", "the probability", p, 0, 1);
   }
@@ -18016,53 +18122,54 @@ class random_grayscale_operation : public byte_operation {
   double p_;
 };
 
-class saturation_operation : public byte_operation {
+/// Changes the colours of images by a number, as `Changed<I>` does; made by `saturation` and `hue`.
+template <template <class> class Changed>
+class color_operation : public detail::keeping_places<byte_operation> {
  public:
-  using keeps_places = void;
-  explicit saturation_operation(double factor) : factor_(factor) {
-    detail::check_range("saturation", "the factor", factor, 0, 1e6);
-  }
+  explicit color_operation(double by) : by_(by) {}
   template <byte_image I>
   [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
     if constexpr (I::channels == 1)
       return I(image);
     else
-      return detail::saturated_image<I>(image, factor_, c.scratch);
-  }
-
- private:
-  double factor_;
-};
-
-class hue_operation : public byte_operation {
- public:
-  using keeps_places = void;
-  explicit hue_operation(double by) : by_(by) { detail::check_range("hue", "the turn", by, -0.5, 0.5); }
-  template <byte_image I>
-  [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
-    if constexpr (I::channels == 1)
-      return I(image);
-    else
-      return detail::hued_image<I>(image, by_, c.scratch);
+      return Changed<I>(image, by_, c.scratch);
   }
 
  private:
   double by_;
 };
+using saturation_operation = color_operation<detail::saturated_image>;
+using hue_operation = color_operation<detail::hued_image>;
 
-class color_jitter_operation : public byte_operation {
+class color_jitter_operation : public detail::keeping_places<byte_operation, true> {
  public:
-  using keeps_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
-  color_jitter_operation(double brightness, double contrast, double saturation, double hue);
+  color_jitter_operation(double brightness, double contrast, double saturation, double hue)
+      : ranges_{brightness, contrast, saturation, hue} {
+    detail::check_range("color_jitter", "brightness", brightness, 0, 1e5);
+    detail::check_range("color_jitter", "contrast", contrast, 0, 1e5);
+    detail::check_range("color_jitter", "saturation", saturation, 0, 1e5);
+    detail::check_range("color_jitter", "hue", hue, 0, 0.5);
+  }
   template <byte_image I>
   [[nodiscard]] detail::jittered_image<I> operator()(const I& image, const call<image_scratch>& c) const {
     return {image, draw_steps(c.random(), I::channels >= 3), c.scratch};
   }
   /// The order and the factors that are drawn from these numbers.
-  [[nodiscard]] detail::color_steps draw_steps(rng random, bool colours) const;
+  [[nodiscard]] detail::color_steps draw_steps(rng random, bool colours) const {
+    std::array<std::size_t, 4> order = {0, 1, 2, 3};
+    for (std::size_t i = 3; i > 0; --i) std::swap(order[i], order[detail::to_size(random.below(i + 1))]);
+    detail::color_steps steps;
+    for (const std::size_t i : order) {
+      const auto kind = static_cast<detail::color_step>(i);
+      const bool hue = kind == detail::color_step::hue;
+      const double range = ranges_[i];
+      const double low = hue ? -range : range < 1 ? 1 - range : 0;
+      const double factor = random.uniform(low, hue ? range : 1 + range);
+      const bool changes_colour = hue || kind == detail::color_step::saturation;
+      if (range > 0 && (colours || !changes_colour)) steps.all[steps.count++] = {kind, factor};
+    }
+    return steps;
+  }
 
  private:
   std::array<double, 4> ranges_;  // as in color_step
@@ -18090,14 +18197,20 @@ template <std::size_t Channels = 1>
 /// `functional.adjust_saturation`. Throws `errc::argument` unless the factor is from 0 to 1e6.
 ///
 ///     const auto paler = saturation(0.5);
-[[nodiscard]] inline saturation_operation saturation(double factor) { return saturation_operation(factor); }
+[[nodiscard]] inline saturation_operation saturation(double factor) {
+  detail::check_range("saturation", "the factor", factor, 0, 1e6);
+  return saturation_operation(factor);
+}
 
 /// Turns the hue by a part of the circle, -0.5 to 0.5; 0.5 and -0.5 give the opposite colours. torchvision:
 /// `functional.adjust_hue`. Throws `errc::argument` for other numbers. Cost: some 40 operations and three
 /// divisions per pixel, the slowest of the colour operations.
 ///
 ///     const auto turned = hue(0.1);
-[[nodiscard]] inline hue_operation hue(double turn) { return hue_operation(turn); }
+[[nodiscard]] inline hue_operation hue(double turn) {
+  detail::check_range("hue", "the turn", turn, -0.5, 0.5);
+  return hue_operation(turn);
+}
 
 /// Brightness, contrast, saturation and hue changed at random, in random order. The first three factors are
 /// from max(0, 1 - x) to 1 + x, the hue turns by -x to x; 0 leaves out. torchvision: `ColorJitter`; its draws
@@ -18108,115 +18221,6 @@ template <std::size_t Channels = 1>
 [[nodiscard]] inline color_jitter_operation color_jitter(double brightness, double contrast = 0,
                                                          double saturation = 0, double hue = 0) {
   return {brightness, contrast, saturation, hue};
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/image/color.ipp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-PENSTOCK_INLINE blend_tables make_blend(image_scratch& scratch, double factor) {
-  float* const products = room_for<float>(scratch.tables, 512);
-  fill_products(products, static_cast<float>(factor));
-  fill_products(products + 256, static_cast<float>(1.0 - factor));
-  return {products, products + 256};
-}
-
-PENSTOCK_INLINE void turn_hue(const std::uint8_t* from, std::uint8_t* to, float by) noexcept {
-  // Each line is one operation of torchvision's, so that each result is rounded as there.
-  const float r = static_cast<float>(from[0]) / 255.0f;
-  const float g = static_cast<float>(from[1]) / 255.0f;
-  const float b = static_cast<float>(from[2]) / 255.0f;
-  const float maximum = r > g ? (r > b ? r : b) : (g > b ? g : b);
-  const float least = r < g ? (r < b ? r : b) : (g < b ? g : b);
-  const bool gray = maximum == least;
-  const float range = maximum - least;
-  const float s = rounded(range / (gray ? 1.0f : maximum));
-  const float divisor = gray ? 1.0f : range;
-  const float rc = rounded((maximum - r) / divisor);
-  const float gc = rounded((maximum - g) / divisor);
-  const float bc = rounded((maximum - b) / divisor);
-  float h = maximum == r ? bc - gc : maximum == g ? 2.0f + rc - bc : 4.0f + gc - rc;
-  h = rounded(h / 6.0f) + 1.0f;
-  h -= static_cast<float>(static_cast<int>(h));
-  h += by;
-  h -= static_cast<float>(static_cast<int>(h));
-  if (h < 0.0f) h += 1.0f;
-
-  const float six = rounded(h * 6.0f);
-  const int sector = static_cast<int>(six);
-  const float f = six - static_cast<float>(sector);
-  const float v = maximum;
-  const auto clamped = [](float x) { return x < 0.0f ? 0.0f : x > 1.0f ? 1.0f : x; };
-  const float p = clamped(v * (1.0f - s));
-  const float q = clamped(v * (1.0f - rounded(s * f)));
-  const float t = clamped(v * (1.0f - rounded(s * (1.0f - f))));
-  const float red[] = {v, q, p, p, t, v}, green[] = {t, v, v, q, p, p}, blue[] = {p, p, t, v, v, q};
-  const int i = sector % 6;
-  to[0] = static_cast<std::uint8_t>(red[i] * 255.0f);
-  to[1] = static_cast<std::uint8_t>(green[i] * 255.0f);
-  to[2] = static_cast<std::uint8_t>(blue[i] * 255.0f);
-}
-
-}  // namespace detail
-
-PENSTOCK_INLINE color_jitter_operation::color_jitter_operation(double brightness, double contrast,
-                                                               double saturation, double hue)
-    : ranges_{brightness, contrast, saturation, hue} {
-  detail::check_range("color_jitter", "brightness", brightness, 0, 1e5);
-  detail::check_range("color_jitter", "contrast", contrast, 0, 1e5);
-  detail::check_range("color_jitter", "saturation", saturation, 0, 1e5);
-  detail::check_range("color_jitter", "hue", hue, 0, 0.5);
-}
-
-PENSTOCK_INLINE detail::color_steps color_jitter_operation::draw_steps(rng random, bool colours) const {
-  std::array<std::size_t, 4> order = {0, 1, 2, 3};
-  for (std::size_t i = 3; i > 0; --i) std::swap(order[i], order[detail::to_size(random.below(i + 1))]);
-  detail::color_steps steps;
-  for (const std::size_t i : order) {
-    const auto kind = static_cast<detail::color_step>(i);
-    const bool hue = kind == detail::color_step::hue;
-    const double range = ranges_[i];
-    const double low = hue ? -range : range < 1 ? 1 - range : 0;
-    const double factor = random.uniform(low, hue ? range : 1 + range);
-    const bool changes_colour = hue || kind == detail::color_step::saturation;
-    if (range > 0 && (colours || !changes_colour)) steps.all[steps.count++] = {kind, factor};
-  }
-  return steps;
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/image/interpolation.hpp
-
-namespace penstock::inline v0_1 {
-
-/// How an operation computes pixels between pixels. torchvision's `InterpolationMode`.
-///   nearest    the nearest pixel: keeps the labels of a mask
-///   bilinear   a triangle over 2 x 2 pixels; the default of all operations
-///   bicubic    a cubic over 4 x 4 pixels; its results can be beyond those around it, and are clipped
-///   area       the mean of the pixels that fall on the new one (torchvision: BOX); only where an image
-///              becomes smaller or larger, not where it is turned
-/// With antialias, where an image becomes smaller, the triangle and the cubic grow by the factor of the
-/// reduction, so that each pixel counts.
-enum class interpolation : std::uint8_t { nearest, bilinear, bicubic, area };
-
-/// The name of an interpolation, spelled as in the enum.
-[[nodiscard]] constexpr std::string_view to_string(interpolation how) noexcept {
-  switch (how) {
-    case interpolation::nearest:
-      return "nearest";
-    case interpolation::bilinear:
-      return "bilinear";
-    case interpolation::bicubic:
-      return "bicubic";
-    case interpolation::area:
-      return "area";
-  }
-  return "unknown";
 }
 
 }  // namespace penstock::inline v0_1
@@ -18247,7 +18251,13 @@ struct warp_matrix {
   }
   /// The map in the other direction: where pixels of the image below go. Throws `errc::argument` if it has
   /// none, because the map makes a line of the plane.
-  [[nodiscard]] warp_matrix inverse() const;
+  [[nodiscard]] warp_matrix inverse() const {
+    const double det = a * e - b * d;
+    if (!(std::isnormal(det)))
+      throw error(errc::argument, "this map of an image has no inverse: it makes a line of the plane");
+    const warp_matrix back{e / det, -b / det, 0, -d / det, a / det, 0};
+    return {back.a, back.b, -(back.a * c + back.b * f), back.d, back.e, -(back.d * c + back.e * f)};
+  }
   friend constexpr bool operator==(const warp_matrix&, const warp_matrix&) = default;
 };
 
@@ -18264,26 +18274,7 @@ struct affine_change {
 /// The matrix of a change. Throws `errc::argument` for numbers that are not finite, a scale that is not
 /// positive and a shear of 90 degrees or more.
 /// Source: torchvision 0.14, functional._get_inverse_affine_matrix (its derivation is in the comment there).
-[[nodiscard]] warp_matrix matrix_of(const affine_change& change);
-
-/// The size that holds all of an image of this size after a map without translation; torchvision's `expand`.
-[[nodiscard]] image_size expanded_size(const warp_matrix& matrix, const image_size& size);
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/image/warp_matrix.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE warp_matrix warp_matrix::inverse() const {
-  const double det = a * e - b * d;
-  if (!(std::isnormal(det)))
-    throw error(errc::argument, "this map of an image has no inverse: it makes a line of the plane");
-  const warp_matrix back{e / det, -b / det, 0, -d / det, a / det, 0};
-  return {back.a, back.b, -(back.a * c + back.b * f), back.d, back.e, -(back.d * c + back.e * f)};
-}
-
-PENSTOCK_INLINE warp_matrix matrix_of(const affine_change& change) {
+[[nodiscard]] inline warp_matrix matrix_of(const affine_change& change) {
   const double numbers[] = {change.degrees,  change.translate.x, change.translate.y, change.scale,
                             change.shear[0], change.shear[1],    change.center.x,    change.center.y};
   for (const double x : numbers)
@@ -18311,7 +18302,8 @@ PENSTOCK_INLINE warp_matrix matrix_of(const affine_change& change) {
   return made;
 }
 
-PENSTOCK_INLINE image_size expanded_size(const warp_matrix& matrix, const image_size& size) {
+/// The size that holds all of an image of this size after a map without translation; torchvision's `expand`.
+[[nodiscard]] inline image_size expanded_size(const warp_matrix& matrix, const image_size& size) {
   const float a = static_cast<float>(matrix.a), b = static_cast<float>(matrix.b);
   const float d = static_cast<float>(matrix.d), e = static_cast<float>(matrix.e);
   const float half_width = 0.5f * static_cast<float>(size.width);
@@ -18344,10 +18336,34 @@ struct warp_options {
 namespace detail {
 
 /// Throws `errc::argument`, in the name of `function`, unless images can be warped like this.
-void check_warp(std::string_view function, interpolation how);
+inline void check_warp(std::string_view function, interpolation how) {
+  if (how != interpolation::nearest && how != interpolation::bilinear)
+    throw error(errc::argument, {function, " interpolates nearest or bilinear, and not ", to_string(how)});
+}
 /// The part of an image that the pixels of `part` need; empty if they are all outside.
-[[nodiscard]] image_part warp_source(const warp_matrix& matrix, const image_size& input, const image_size& to,
-                                     const image_part& part);
+[[nodiscard]] inline image_part warp_source(const warp_matrix& matrix, const image_size& from,
+                                            const image_size& to, const image_part& part) {
+  if (part.width == 0 || part.height == 0 || from.width == 0 || from.height == 0) return {};
+  const double left = part.x + 0.5 - 0.5 * to.width, right = left + part.width - 1;
+  const double top = part.y + 0.5 - 0.5 * to.height, bottom = top + part.height - 1;
+  // the pixels from one that is below all places to one that is above, and one more for rounding
+  const auto range = [](double a, double b, double shift, double x0, double x1, double y0, double y1,
+                        std::uint32_t length, std::uint32_t& first, std::uint32_t& count) {
+    const double middle = shift + 0.5 * length - 0.5;
+    const double low = std::fmin(a * x0, a * x1) + std::fmin(b * y0, b * y1) + middle - 2;
+    const double high = std::fmax(a * x0, a * x1) + std::fmax(b * y0, b * y1) + middle + 2;
+    if (!(high >= 0 && low <= length - 1.0)) return false;
+    first = low > 0 ? static_cast<std::uint32_t>(low) : 0;
+    const std::uint32_t last = high < length - 1.0 ? static_cast<std::uint32_t>(high) : length - 1;
+    count = last - first + 1;
+    return true;
+  };
+  image_part needed;
+  if (!range(matrix.a, matrix.b, matrix.c, left, right, top, bottom, from.width, needed.x, needed.width) ||
+      !range(matrix.d, matrix.e, matrix.f, left, right, top, bottom, from.height, needed.y, needed.height))
+    return {};
+  return needed;
+}
 
 /// The nearest integer, ties to even, of a number below 2^51: without a call, which `std::nearbyint` is.
 [[nodiscard]] inline std::int64_t nearest_integer(double x) noexcept {
@@ -18359,30 +18375,25 @@ void check_warp(std::string_view function, interpolation how);
 /// An image whose pixels come from elsewhere in the one below, by a `warp_matrix`; made by `warp`, `rotate`
 /// and `affine`. Reads the bounding box of what the part needs, once, and computes row by row.
 template <lazy_image I>
-class warped_image : public image_expression<warped_image<I>, typename I::value_type, I::channels> {
-  using base = image_expression<warped_image, typename I::value_type, I::channels>;
-
+class warped_image : public image_over<warped_image<I>, I> {
  public:
-  using typename base::value_type;
-  using typename base::view_type;
-  static constexpr std::size_t channels = I::channels;
+  using value_type = typename I::value_type;
+  using typename warped_image::image_expression::view_type;
 
   warped_image(I image, const warp_matrix& matrix, const image_size& size, const warp_options& options,
                image_scratch& memory)
-      : image_(std::move(image)),
+      : warped_image::image_over(std::move(image), memory),
         matrix_(matrix),
         size_(size),
         bilinear_(options.how == interpolation::bilinear),
-        fill_(options.fill.template as<value_type, channels>()),
-        memory_(&memory) {}
+        fill_(options.fill.template as<value_type, I::channels>()) {}
 
   [[nodiscard]] image_size size() const { return size_; }
-  [[nodiscard]] image_scratch& memory() const { return *memory_; }
   /// Where pixels come from.
   [[nodiscard]] const warp_matrix& matrix() const noexcept { return matrix_; }
   [[nodiscard]] view_type read(const image_part& part) const {
-    const std::size_t row = std::size_t{part.width} * channels;
-    value_type* const own = room_for<value_type>(memory_->pixels, row * part.height);
+    const std::size_t row = std::size_t{part.width} * I::channels;
+    value_type* const own = room_for<value_type>(this->scratch_->pixels, row * part.height);
     const source input = source_of(part);
     for (std::uint32_t y = 0; y < part.height; ++y)
       write_row(input, part.x, part.y + y, part.width, own + y * row);
@@ -18391,17 +18402,17 @@ class warped_image : public image_expression<warped_image<I>, typename I::value_
   void draw(const image_part& part, const destination<value_type>& into) const {
     const element_strides strides = into.strides();
     const source input = source_of(part);
-    if (strides[2] == 1 && strides[1] == std::int64_t{channels}) {
+    if (this->interleaved(into)) {
       for (std::uint32_t y = 0; y < part.height; ++y)
         write_row(input, part.x, part.y + y, part.width, into.data() + std::int64_t{y} * strides[0]);
       return;
     }
-    value_type* const row = room_for<value_type>(memory_->work, std::size_t{part.width} * channels);
+    value_type* const row = room_for<value_type>(this->scratch_->work, std::size_t{part.width} * I::channels);
     for (std::uint32_t y = 0; y < part.height; ++y) {
       write_row(input, part.x, part.y + y, part.width, row);
       copy_pixels(view_type(row, {part.width, 1}),
                   destination<value_type>(into.data() + std::int64_t{y} * strides[0],
-                                          extents(1, part.width, channels), strides));
+                                          extents(1, part.width, I::channels), strides));
     }
   }
 
@@ -18420,36 +18431,36 @@ class warped_image : public image_expression<warped_image<I>, typename I::value_
   };
 
   [[nodiscard]] source source_of(const image_part& part) const {
-    source input{detail::warp_source(matrix_, image_.size(), size_, part), {}};
-    if (input.part.width != 0) input.pixels = image_.read(input.part);
+    source input{detail::warp_source(matrix_, this->image_.size(), size_, part), {}};
+    if (input.part.width != 0) input.pixels = this->image_.read(input.part);
     return input;
   }
   void write_row(const source& given, std::uint32_t first, std::uint32_t y, std::uint32_t width,
                  value_type* to) const {
     // by value: what is written are bytes, which could otherwise be any of these
     const source input = given;
-    const std::array<value_type, channels> fill = fill_;
+    const std::array<value_type, I::channels> fill = fill_;
     const double a = matrix_.a, d = matrix_.d;
     const bool bilinear = bilinear_;
     if (input.part.width == 0) {
-      for (std::uint32_t x = 0; x < width; ++x, to += channels) std::copy_n(fill.data(), channels, to);
+      for (std::uint32_t x = 0; x < width; ++x, to += I::channels) std::copy_n(fill.data(), I::channels, to);
       return;
     }
-    const image_size below = image_.size();
+    const image_size below = this->image_.size();
     const double across = 0.5 - 0.5 * size_.width, down = y + 0.5 - 0.5 * size_.height;
     const double u0 = matrix_.b * down + matrix_.c + 0.5 * below.width - 0.5;
     const double v0 = matrix_.e * down + matrix_.f + 0.5 * below.height - 0.5;
-    for (std::uint32_t x = 0; x < width; ++x, to += channels) {
+    for (std::uint32_t x = 0; x < width; ++x, to += I::channels) {
       const double offset = first + x + across;
       const double u = a * offset + u0, v = d * offset + v0;
       // not within a pixel of the image; also what is no number
       if (!(u > -1 && v > -1 && u < below.width && v < below.height)) {
-        std::copy_n(fill.data(), channels, to);
+        std::copy_n(fill.data(), I::channels, to);
       } else if (bilinear) {
         blend(input, u, v, to);
       } else {
         const std::int64_t nx = detail::nearest_integer(u), ny = detail::nearest_integer(v);
-        std::copy_n(input.holds(nx, ny) ? input.at(nx, ny) : fill.data(), channels, to);
+        std::copy_n(input.holds(nx, ny) ? input.at(nx, ny) : fill.data(), I::channels, to);
       }
     }
   }
@@ -18458,12 +18469,12 @@ class warped_image : public image_expression<warped_image<I>, typename I::value_
     const std::int64_t x = static_cast<std::int64_t>(u + 1) - 1, y = static_cast<std::int64_t>(v + 1) - 1;
     const float right = static_cast<float>(u - static_cast<double>(x)), left = 1 - right;
     const float low = static_cast<float>(v - static_cast<double>(y)), high = 1 - low;
-    std::array<float, channels> sum{};
+    std::array<float, I::channels> sum{};
     float inside = 0;
     const auto add = [&](std::int64_t px, std::int64_t py, float weight) {
       if (!input.holds(px, py)) return;
       const value_type* const pixel = input.at(px, py);
-      for (std::size_t c = 0; c < channels; ++c) sum[c] += static_cast<float>(pixel[c]) * weight;
+      for (std::size_t c = 0; c < I::channels; ++c) sum[c] += static_cast<float>(pixel[c]) * weight;
       inside += weight;
     };
     if (input.holds(x, y) && input.holds(x + 1, y + 1)) [[likely]] {
@@ -18472,22 +18483,22 @@ class warped_image : public image_expression<warped_image<I>, typename I::value_
       if constexpr (sizeof(value_type) == 1 && std::is_integral_v<value_type>) {
         // weights in 2048ths: exact to an eighth of a level
         const int wx = static_cast<int>(right * 2048 + 0.5f), wy = static_cast<int>(low * 2048 + 0.5f);
-        for (std::size_t c = 0; c < channels; ++c) {
-          const int top = above[c] * (2048 - wx) + above[channels + c] * wx;
-          const int bottom = under[c] * (2048 - wx) + under[channels + c] * wx;
+        for (std::size_t c = 0; c < I::channels; ++c) {
+          const int top = above[c] * (2048 - wx) + above[I::channels + c] * wx;
+          const int bottom = under[c] * (2048 - wx) + under[I::channels + c] * wx;
           to[c] = static_cast<value_type>((top * (2048 - wy) + bottom * wy + (1 << 21)) >> 22);
         }
         return;
       }
       const float w0 = left * high, w1 = right * high, w2 = left * low, w3 = right * low;
-      for (std::size_t c = 0; c < channels; ++c)
-        to[c] = rounded(static_cast<float>(above[c]) * w0 + static_cast<float>(above[channels + c]) * w1 +
-                        static_cast<float>(under[c]) * w2 + static_cast<float>(under[channels + c]) * w3);
+      for (std::size_t c = 0; c < I::channels; ++c)
+        to[c] = rounded(static_cast<float>(above[c]) * w0 + static_cast<float>(above[I::channels + c]) * w1 +
+                        static_cast<float>(under[c]) * w2 + static_cast<float>(under[I::channels + c]) * w3);
       return;
     }
     add(x, y, left * high), add(x + 1, y, right * high);
     add(x, y + 1, left * low), add(x + 1, y + 1, right * low);
-    for (std::size_t c = 0; c < channels; ++c)
+    for (std::size_t c = 0; c < I::channels; ++c)
       to[c] = rounded(sum[c] * inside + (1 - inside) * static_cast<float>(fill_[c]));
   }
   [[nodiscard]] static value_type rounded(float x) noexcept {
@@ -18497,20 +18508,21 @@ class warped_image : public image_expression<warped_image<I>, typename I::value_
       return static_cast<value_type>(x);
   }
 
-  I image_;
   warp_matrix matrix_;
   image_size size_;
   bool bilinear_;
-  std::array<value_type, channels> fill_;
-  image_scratch* memory_;
+  std::array<value_type, I::channels> fill_;
 };
 
 /// Takes the pixels of an image from elsewhere; made by `warp`.
-class warp_operation : public image_operation {
+class warp_operation : public detail::moving_places<image_operation> {
  public:
-  using moves_places = void;
-
-  warp_operation(const warp_matrix& matrix, const warp_options& options);
+  warp_operation(const warp_matrix& matrix, const warp_options& options)
+      : matrix_(matrix), options_(options) {
+    detail::check_warp("warp", options.how);
+    for (const double x : {matrix.a, matrix.b, matrix.c, matrix.d, matrix.e, matrix.f})
+      if (!std::isfinite(x)) throw error(errc::argument, "warp: the numbers of a matrix must be finite");
+  }
 
   template <lazy_image I>
   [[nodiscard]] warped_image<I> operator()(const I& image, const call<image_scratch>& c) const {
@@ -18545,52 +18557,6 @@ class warp_operation : public image_operation {
 ///     const auto shifted = warp({.c = 4, .f = -2}, {.how = interpolation::bilinear, .fill = 127});
 [[nodiscard]] inline warp_operation warp(const warp_matrix& matrix, const warp_options& options = {}) {
   return {matrix, options};
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/image/warp.ipp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-PENSTOCK_INLINE void check_warp(std::string_view function, interpolation how) {
-  if (how != interpolation::nearest && how != interpolation::bilinear)
-    throw error(errc::argument, {function, " interpolates nearest or bilinear, and not ", to_string(how)});
-}
-
-PENSTOCK_INLINE image_part warp_source(const warp_matrix& matrix, const image_size& from,
-                                       const image_size& to, const image_part& part) {
-  if (part.width == 0 || part.height == 0 || from.width == 0 || from.height == 0) return {};
-  const double left = part.x + 0.5 - 0.5 * to.width, right = left + part.width - 1;
-  const double top = part.y + 0.5 - 0.5 * to.height, bottom = top + part.height - 1;
-  // the pixels from one that is below all places to one that is above, and one more for rounding
-  const auto range = [](double a, double b, double shift, double x0, double x1, double y0, double y1,
-                        std::uint32_t length, std::uint32_t& first, std::uint32_t& count) {
-    const double middle = shift + 0.5 * length - 0.5;
-    const double low = std::fmin(a * x0, a * x1) + std::fmin(b * y0, b * y1) + middle - 2;
-    const double high = std::fmax(a * x0, a * x1) + std::fmax(b * y0, b * y1) + middle + 2;
-    if (!(high >= 0 && low <= length - 1.0)) return false;
-    first = low > 0 ? static_cast<std::uint32_t>(low) : 0;
-    const std::uint32_t last = high < length - 1.0 ? static_cast<std::uint32_t>(high) : length - 1;
-    count = last - first + 1;
-    return true;
-  };
-  image_part needed;
-  if (!range(matrix.a, matrix.b, matrix.c, left, right, top, bottom, from.width, needed.x, needed.width) ||
-      !range(matrix.d, matrix.e, matrix.f, left, right, top, bottom, from.height, needed.y, needed.height))
-    return {};
-  return needed;
-}
-
-}  // namespace detail
-
-PENSTOCK_INLINE warp_operation::warp_operation(const warp_matrix& matrix, const warp_options& options)
-    : matrix_(matrix), options_(options) {
-  detail::check_warp("warp", options.how);
-  for (const double x : {matrix.a, matrix.b, matrix.c, matrix.d, matrix.e, matrix.f})
-    if (!std::isfinite(x)) throw error(errc::argument, "warp: the numbers of a matrix must be finite");
 }
 
 }  // namespace penstock::inline v0_1
@@ -18660,9 +18626,10 @@ struct augmentation_steps {
 
 void check_augment(const trivial_augment_options& options);
 void check_augment(const rand_augment_options& options);
-[[nodiscard]] augmentation_steps draw_trivial(const trivial_augment_options& options, rng random);
-[[nodiscard]] augmentation_steps draw_rand(const rand_augment_options& options, const image_size& size,
-                                           rng random);
+[[nodiscard]] augmentation_steps draw(const trivial_augment_options& options, const image_size& size,
+                                      rng random);
+[[nodiscard]] augmentation_steps draw(const rand_augment_options& options, const image_size& size,
+                                      rng random);
 /// The matrix of a step that moves pixels.
 [[nodiscard]] warp_matrix matrix_of(const augmentation_step& step, const image_size& size);
 
@@ -18790,46 +18757,26 @@ class augmented_image : public image_expression<augmented_image<I>, std::uint8_t
   augment_scratch* scratch_;
 };
 
-/// Applies one random operation; made by `trivial_augment`.
-class trivial_augment_operation : public byte_operation {
+/// Applies random operations: one, made by `trivial_augment`, or several, made by `rand_augment`.
+template <class Options>
+class augment_operation : public byte_operation {
  public:
   using scratch = augment_scratch;
   template <class>
   static constexpr bool uses_random = true;
 
-  explicit trivial_augment_operation(const trivial_augment_options& options) : options_(options) {
-    detail::check_augment(options);
-  }
+  explicit augment_operation(const Options& options) : options_(options) { detail::check_augment(options); }
   template <byte_image I>
   [[nodiscard]] augmented_image<I> operator()(const I& image, const call<augment_scratch>& c) const {
-    return {image, detail::draw_trivial(options_, c.random()), {options_.how, options_.fill}, c.scratch};
+    return {
+        image, detail::draw(options_, image.size(), c.random()), {options_.how, options_.fill}, c.scratch};
   }
 
  private:
-  trivial_augment_options options_;
+  Options options_;
 };
-
-/// Applies several random operations; made by `rand_augment`.
-class rand_augment_operation : public byte_operation {
- public:
-  using scratch = augment_scratch;
-  template <class>
-  static constexpr bool uses_random = true;
-
-  explicit rand_augment_operation(const rand_augment_options& options) : options_(options) {
-    detail::check_augment(options);
-  }
-  template <byte_image I>
-  [[nodiscard]] augmented_image<I> operator()(const I& image, const call<augment_scratch>& c) const {
-    return {image,
-            detail::draw_rand(options_, image.size(), c.random()),
-            {options_.how, options_.fill},
-            c.scratch};
-  }
-
- private:
-  rand_augment_options options_;
-};
+using trivial_augment_operation = augment_operation<trivial_augment_options>;
+using rand_augment_operation = augment_operation<rand_augment_options>;
 
 /// One operation of fourteen at random, with a random magnitude. torchvision: TrivialAugmentWide, with its
 /// operations, ranges and order; its draws are different.
@@ -18869,11 +18816,10 @@ class rand_augment_operation : public byte_operation {
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE std::string_view to_string(augmentation what) noexcept {
-  constexpr std::string_view names[] = {
-      "identity", "shear_x",  "shear_y",   "translate_x", "translate_y", "rotate",       "brightness",
-      "color",    "contrast", "sharpness", "posterize",   "solarize",    "autocontrast", "equalize"};
-  const auto i = static_cast<std::size_t>(what);
-  return i < augmentation_count ? names[i] : "unknown";
+  return detail::enum_name(
+      {"identity", "shear_x", "shear_y", "translate_x", "translate_y", "rotate", "brightness", "color",
+       "contrast", "sharpness", "posterize", "solarize", "autocontrast", "equalize"},
+      what);
 }
 
 namespace detail {
@@ -18951,7 +18897,8 @@ PENSTOCK_INLINE void check_augment(const rand_augment_options& options) {
                                  " is not below the number of ", "bins, ", options.bins});
 }
 
-PENSTOCK_INLINE augmentation_steps draw_trivial(const trivial_augment_options& options, rng random) {
+PENSTOCK_INLINE augmentation_steps draw(const trivial_augment_options& options, const image_size&,
+                                        rng random) {
   constexpr augmenting::space wide{0.99, 32, 32, 135, 0.99, 6};
   const augmentation what = augmenting::draw_operation(random);
   const auto bin = static_cast<std::uint32_t>(random.below(options.bins));
@@ -18960,8 +18907,8 @@ PENSTOCK_INLINE augmentation_steps draw_trivial(const trivial_augment_options& o
   return steps;
 }
 
-PENSTOCK_INLINE augmentation_steps draw_rand(const rand_augment_options& options, const image_size& size,
-                                             rng random) {
+PENSTOCK_INLINE augmentation_steps draw(const rand_augment_options& options, const image_size& size,
+                                        rng random) {
   const augmenting::space space{0.3, 150.0 / 331 * size.width, 150.0 / 331 * size.height, 30, 0.9, 4};
   augmentation_steps steps;
   for (std::uint32_t i = 0; i < options.operations; ++i) {
@@ -19194,8 +19141,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct places_of_other {
-  using penstock_mistake = about_element_tag;
+struct places_of_other : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -19204,8 +19150,7 @@ struct places_of_other {
   }
 };
 
-struct mask_of_many_bits {
-  using penstock_mistake = about_element_tag;
+struct mask_of_many_bits : about_element {
   template <class Reached>
   static consteval void explain() {
     static_assert(
@@ -19459,46 +19404,38 @@ template <class T, std::size_t Channels>
 
 /// An image of which a rectangle is painted over; made by `erase` and `random_erasing`.
 template <lazy_image I>
-class erased_image : public image_expression<erased_image<I>, typename I::value_type, I::channels> {
+class erased_image : public image_over<erased_image<I>, I> {
  public:
-  using typename image_expression<erased_image, typename I::value_type, I::channels>::view_type;
-  using typename image_expression<erased_image, typename I::value_type, I::channels>::value_type;
+  using value_type = typename I::value_type;
+  using typename erased_image::image_expression::view_type;
 
   erased_image(I image, const detail::painted_box<value_type, I::channels>& painted, image_scratch& memory)
-      : image_(std::move(image)), painted_(painted), memory_(&memory) {}
+      : erased_image::image_over(std::move(image), memory), painted_(painted) {}
 
-  [[nodiscard]] image_size size() const { return image_.size(); }
-  [[nodiscard]] image_scratch& memory() const { return *memory_; }
   /// The rectangle that is painted; empty if there is none.
   [[nodiscard]] image_part box() const noexcept { return painted_.box; }
   [[nodiscard]] view_type read(const image_part& part) const {
-    const view_type pixels = image_.read(part);
+    const view_type pixels = this->image_.read(part);
     if (detail::common_part(part, painted_.box).width == 0) return pixels;
     value_type* const own =
-        room_for<value_type>(memory_->pixels, std::size_t{part.width} * part.height * I::channels);
-    const destination<value_type> into(own, extents(part.height, part.width, I::channels));
+        room_for<value_type>(this->memory().pixels, std::size_t{part.width} * part.height * I::channels);
+    const destination<value_type> into = this->dense_destination(own, part);
     copy_pixels(pixels, into);
     painted_.paint(part, own, into.strides());
     return {own, part.size()};
   }
   void draw(const image_part& part, const destination<value_type>& into) const {
-    image_.draw(part, into);
+    this->image_.draw(part, into);
     painted_.paint(part, into.data(), into.strides());
   }
 
  private:
-  I image_;
   detail::painted_box<value_type, I::channels> painted_;
-  image_scratch* memory_;
 };
 
 /// Paints a rectangle over; made by `erase(box, value)`.
-class erase_operation : public image_operation {
+class erase_operation : public detail::keeping_places<image_operation, true> {
  public:
-  using keeps_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
   constexpr erase_operation(const image_part& box, const erase_value& value) : box_(box), value_(value) {}
 
   template <lazy_image I>
@@ -19531,211 +19468,6 @@ class erase_operation : public image_operation {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/image/orientation.hpp
-
-namespace penstock::inline v0_1 {
-
-/// How a stored image is turned to be shown, as EXIF numbers it.
-/// Source: Exif 2.32, 4.6.4, tag 274 (CIPA DC-008-2019).
-enum class orientation : std::uint8_t {
-  upright = 1,
-  mirrored = 2,     ///< left and right change places
-  rotated_180 = 3,  ///< shown after half a turn
-  flipped = 4,      ///< top and bottom change places
-  transposed = 5,   ///< rows become columns
-  rotated_90 = 6,   ///< shown after a quarter turn clockwise
-  transversed = 7,  ///< transposed, and half a turn
-  rotated_270 = 8,  ///< shown after a quarter turn counter-clockwise
-};
-
-/// Whether width and height change places.
-[[nodiscard]] constexpr bool turns_sideways(orientation o) noexcept { return o >= orientation::transposed; }
-
-/// The size of a shown image whose stored size this is; and the other way round.
-[[nodiscard]] constexpr image_size oriented(const image_size& stored, orientation o) noexcept {
-  return turns_sideways(o) ? image_size{stored.height, stored.width} : stored;
-}
-
-namespace detail {
-
-/// What leads from a shown pixel to its stored one: first rows and columns change places, then the axes turn.
-struct orientation_steps {
-  bool flip_x, flip_y, transpose;
-};
-[[nodiscard]] constexpr orientation_steps steps_of(orientation o) noexcept {
-  switch (o) {
-    case orientation::mirrored:
-      return {true, false, false};
-    case orientation::rotated_180:
-      return {true, true, false};
-    case orientation::flipped:
-      return {false, true, false};
-    case orientation::transposed:
-      return {false, false, true};
-    case orientation::rotated_90:
-      return {false, true, true};
-    case orientation::transversed:
-      return {true, true, true};
-    case orientation::rotated_270:
-      return {true, false, true};
-    default:
-      return {false, false, false};
-  }
-}
-
-}  // namespace detail
-
-/// The rectangle of the stored image that holds a rectangle of the shown one. `stored`: the stored size.
-[[nodiscard]] constexpr image_part stored_part(const image_part& shown, const image_size& stored,
-                                               orientation o) noexcept {
-  const detail::orientation_steps s = detail::steps_of(o);
-  image_part part = s.transpose ? image_part{shown.y, shown.x, shown.height, shown.width} : shown;
-  if (s.flip_x) part.x = stored.width - part.x - part.width;
-  if (s.flip_y) part.y = stored.height - part.y - part.height;
-  return part;
-}
-
-/// Writes stored pixels to a destination of the shown shape, (height, width, channels) with any strides.
-template <class T, std::size_t Channels>
-void orient_pixels(const pixel_view<T, Channels>& stored, orientation o, const destination<T>& into) {
-  const detail::orientation_steps s = detail::steps_of(o);
-  const element_strides strides = into.strides();
-  // The distances in the destination from one stored pixel, and row, to the next.
-  std::int64_t step_x = s.transpose ? strides[0] : strides[1];
-  std::int64_t step_y = s.transpose ? strides[1] : strides[0];
-  T* first = into.data();
-  if (s.flip_x && stored.width() != 0) {
-    first += static_cast<std::int64_t>(stored.width() - 1) * step_x;
-    step_x = -step_x;
-  }
-  if (s.flip_y && stored.height() != 0) {
-    first += static_cast<std::int64_t>(stored.height() - 1) * step_y;
-    step_y = -step_y;
-  }
-  for (std::size_t y = 0; y < stored.height(); ++y) {
-    const T* pixel = stored.row(y);
-    T* to = first + static_cast<std::int64_t>(y) * step_y;
-    for (std::size_t x = 0; x < stored.width(); ++x, pixel += Channels, to += step_x)
-      for (std::size_t c = 0; c < Channels; ++c) to[static_cast<std::int64_t>(c) * strides[2]] = pixel[c];
-  }
-}
-
-/// The orientation in a TIFF header: in JPEG the EXIF block after `Exif\0\0`, in PNG the eXIf chunk, in WebP
-/// the EXIF chunk. `upright` if there is none, if it is no number from 1 to 8, or if the block is damaged: an
-/// orientation that cannot be read is not worth an image. Reads the first directory only.
-[[nodiscard]] orientation exif_orientation(bytes_view exif) noexcept;
-
-/// The orientation in a packet of XMP: the number behind the first `tiff:Orientation`, as an attribute or an
-/// element. `upright` without one.
-[[nodiscard]] orientation xmp_orientation(std::string_view packet) noexcept;
-
-/// What the metadata in a file say of its orientation: EXIF's tag, if EXIF has one, even if its value is none
-/// of the eight; otherwise XMP's. Source: Pillow 13, `Image.getexif` and `ImageOps.exif_transpose`.
-class metadata_orientation {
- public:
-  /// A block of EXIF, with or without the `Exif\0\0` in front of the TIFF header. The first one that has the
-  /// tag counts.
-  void exif(bytes_view block) noexcept;
-  /// A packet of XMP. The first one that turns the image counts.
-  void xmp(std::string_view packet) noexcept;
-
-  /// Whether EXIF has said it, so that XMP does not count.
-  [[nodiscard]] bool tagged() const noexcept { return tagged_; }
-  [[nodiscard]] orientation found() const noexcept { return tagged_ ? exif_ : xmp_; }
-
- private:
-  orientation exif_ = orientation::upright, xmp_ = orientation::upright;
-  bool tagged_ = false;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/image/orientation.ipp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-[[nodiscard]] constexpr orientation orientation_of_number(std::uint32_t value) noexcept {
-  return value >= 1 && value <= 8 ? static_cast<orientation>(value) : orientation::upright;
-}
-
-/// The value of the tag in the first directory of a TIFF header; false if there is none.
-[[nodiscard]] PENSTOCK_INLINE bool find_exif_orientation(bytes_view exif, orientation& found) noexcept {
-  constexpr std::size_t header_bytes = 8, entry_bytes = 12;
-  if (exif.size() < header_bytes) return false;
-  const bool little = exif[0] == std::byte{'I'} && exif[1] == std::byte{'I'};
-  if (!little && !(exif[0] == std::byte{'M'} && exif[1] == std::byte{'M'})) return false;
-  const auto number = [&](std::size_t at, std::size_t bytes) {
-    std::uint32_t value = 0;
-    for (std::size_t i = 0; i < bytes; ++i)
-      value = value << 8 | std::to_integer<std::uint32_t>(exif[little ? at + bytes - 1 - i : at + i]);
-    return value;
-  };
-  if (number(2, 2) != 42) return false;
-  const std::size_t directory = number(4, 4);
-  if (directory > exif.size() - 2) return false;
-  const std::size_t entries = number(directory, 2);
-  for (std::size_t i = 0; i < entries; ++i) {
-    const std::size_t at = directory + 2 + i * entry_bytes;
-    if (at > exif.size() || exif.size() - at < entry_bytes) break;
-    if (number(at, 2) != 0x0112) continue;
-    constexpr std::uint32_t short_type = 3, long_type = 4;
-    const std::uint32_t type = number(at + 2, 2);
-    const std::uint32_t value = type == short_type  ? number(at + 8, 2)
-                                : type == long_type ? number(at + 8, 4)
-                                                    : 0;
-    found = orientation_of_number(value);
-    return true;
-  }
-  return false;
-}
-/// The value behind the first `tiff:Orientation` that has one; false if there is none.
-[[nodiscard]] PENSTOCK_INLINE bool find_xmp_orientation(std::string_view packet,
-                                                        orientation& found) noexcept {
-  constexpr std::string_view property = "tiff:Orientation";
-  while (true) {
-    const std::size_t at = packet.find(property);
-    if (at == packet.npos) return false;
-    packet.remove_prefix(at + property.size());
-    std::string_view value = packet;
-    if (value.starts_with("=\"") || value.starts_with("='"))
-      value.remove_prefix(2);
-    else if (value.starts_with(">"))
-      value.remove_prefix(1);
-    else
-      continue;
-    if (value.empty() || value.front() < '0' || value.front() > '9') continue;
-    found = orientation_of_number(static_cast<std::uint32_t>(value.front() - '0'));
-    return true;
-  }
-}
-
-}  // namespace detail
-
-PENSTOCK_INLINE orientation exif_orientation(bytes_view exif) noexcept {
-  orientation found = orientation::upright;
-  return detail::find_exif_orientation(exif, found) ? found : orientation::upright;
-}
-
-PENSTOCK_INLINE orientation xmp_orientation(std::string_view packet) noexcept {
-  orientation found = orientation::upright;
-  return detail::find_xmp_orientation(packet, found) ? found : orientation::upright;
-}
-
-PENSTOCK_INLINE void metadata_orientation::exif(bytes_view block) noexcept {
-  constexpr std::string_view prefix("Exif\0\0", 6);
-  if (tagged_ || block.empty()) return;
-  if (text_of(block).starts_with(prefix)) block = block.subspan(prefix.size());
-  tagged_ = detail::find_exif_orientation(block, exif_);
-}
-
-PENSTOCK_INLINE void metadata_orientation::xmp(std::string_view packet) noexcept {
-  if (xmp_ == orientation::upright) xmp_ = xmp_orientation(packet);
-}
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/image/random_erasing.hpp
 
 namespace penstock::inline v0_1 {
@@ -19752,20 +19484,44 @@ struct random_erasing_options {
 namespace detail {
 
 /// Throws `errc::argument`, with a sentence about the option that is wrong.
-void check_random_erasing(const random_erasing_options& options);
+inline void check_random_erasing(const random_erasing_options& options) {
+  if (!(options.p >= 0 && options.p <= 1))
+    throw error(errc::argument, "random_erasing: p is a probability, from 0 to 1");
+  if (!(options.scale[0] >= 0 && options.scale[0] <= options.scale[1] && options.scale[1] <= 1))
+    throw error(
+        errc::argument,
+        "random_erasing: scale is the least and the most share of the image's area, from 0 to 1, as in "
+        ".scale = {0.02, 0.33}");
+  if (!(options.ratio[0] > 0 && options.ratio[0] <= options.ratio[1] && std::isfinite(options.ratio[1])))
+    throw error(errc::argument,
+                "random_erasing: ratio is the least and the most height by width, above 0, as in "
+                ".ratio = {0.3, 3.3}");
+}
 /// The rectangle to erase; empty if there is none.
-[[nodiscard]] image_part draw_box_to_erase(const random_erasing_options& options, const image_size& image,
-                                           rng& random);
+[[nodiscard]] inline image_part draw_box_to_erase(const random_erasing_options& options,
+                                                  const image_size& image, rng& random) {
+  if (!random.chance(options.p)) return {};
+  const double area = static_cast<double>(image.width) * image.height;
+  const double low = std::log(options.ratio[0]), high = std::log(options.ratio[1]);
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const double erased = area * random.uniform(options.scale[0], options.scale[1]);
+    const double ratio = std::exp(random.uniform(low, high));
+    const double height = std::nearbyint(std::sqrt(erased * ratio));
+    const double width = std::nearbyint(std::sqrt(erased / ratio));
+    if (!(height < image.height && width < image.width)) continue;
+    image_part box{0, 0, static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(height)};
+    box.y = static_cast<std::uint32_t>(random.below(std::uint64_t{image.height} - box.height + 1));
+    box.x = static_cast<std::uint32_t>(random.below(std::uint64_t{image.width} - box.width + 1));
+    return box;
+  }
+  return {};
+}
 
 }  // namespace detail
 
 /// Erases a random rectangle; made by `random_erasing`.
-class random_erasing_operation : public image_operation {
+class random_erasing_operation : public detail::keeping_places<image_operation, true> {
  public:
-  using keeps_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
   explicit random_erasing_operation(const random_erasing_options& options) : options_(options) {
     detail::check_random_erasing(options_);
   }
@@ -19803,45 +19559,6 @@ class random_erasing_operation : public image_operation {
 }
 
 }  // namespace penstock::inline v0_1
-
-// ---- penstock/image/random_erasing.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void check_random_erasing(const random_erasing_options& options) {
-  if (!(options.p >= 0 && options.p <= 1))
-    throw error(errc::argument, "random_erasing: p is a probability, from 0 to 1");
-  if (!(options.scale[0] >= 0 && options.scale[0] <= options.scale[1] && options.scale[1] <= 1))
-    throw error(
-        errc::argument,
-        "random_erasing: scale is the least and the most share of the image's area, from 0 to 1, as in "
-        ".scale = {0.02, 0.33}");
-  if (!(options.ratio[0] > 0 && options.ratio[0] <= options.ratio[1] && std::isfinite(options.ratio[1])))
-    throw error(errc::argument,
-                "random_erasing: ratio is the least and the most height by width, above 0, as in "
-                ".ratio = {0.3, 3.3}");
-}
-
-PENSTOCK_INLINE image_part draw_box_to_erase(const random_erasing_options& options, const image_size& image,
-                                             rng& random) {
-  if (!random.chance(options.p)) return {};
-  const double area = static_cast<double>(image.width) * image.height;
-  const double low = std::log(options.ratio[0]), high = std::log(options.ratio[1]);
-  for (int attempt = 0; attempt < 10; ++attempt) {
-    const double erased = area * random.uniform(options.scale[0], options.scale[1]);
-    const double ratio = std::exp(random.uniform(low, high));
-    const double height = std::nearbyint(std::sqrt(erased * ratio));
-    const double width = std::nearbyint(std::sqrt(erased / ratio));
-    if (!(height < image.height && width < image.width)) continue;
-    image_part box{0, 0, static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(height)};
-    box.y = static_cast<std::uint32_t>(random.below(std::uint64_t{image.height} - box.height + 1));
-    box.x = static_cast<std::uint32_t>(random.below(std::uint64_t{image.width} - box.width + 1));
-    return box;
-  }
-  return {};
-}
-
-}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/image/detail/resample_weights.hpp
 
@@ -20180,6 +19897,15 @@ void across_rows(const resample_kernels& kernels, std::size_t channels, const re
                  std::size_t row_bytes, const weight_table& table, std::uint8_t* out, std::size_t out_pitch,
                  std::uint8_t* spare, std::size_t spare_pitch);
 
+/// For processors with AVX2, whose bytes are those of the portable ones. Null if this processor has no AVX2.
+[[nodiscard]] const resample_kernels* avx2_kernels();
+
+/// The fastest ones that this processor has.
+[[nodiscard]] inline const resample_kernels& best_kernels() {
+  const resample_kernels* const wide = avx2_kernels();
+  return wide != nullptr ? *wide : portable_kernels();
+}
+
 }  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/image/detail/resample_kernels.ipp
@@ -20298,24 +20024,6 @@ PENSTOCK_INLINE void across_rows(const resample_kernels& kernels, std::size_t ch
 }
 
 }  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/image/detail/resample_avx2.hpp
-
-/// The inner loops of the resampler for processors with AVX2. They give the bytes of the portable ones.
-namespace penstock::inline v0_1::detail {
-
-/// Null if this processor has no AVX2.
-[[nodiscard]] const resample_kernels* avx2_kernels();
-
-/// The fastest ones that this processor has.
-[[nodiscard]] inline const resample_kernels& best_kernels() {
-  const resample_kernels* const wide = avx2_kernels();
-  return wide != nullptr ? *wide : portable_kernels();
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/image/detail/resample_avx2.ipp
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
@@ -20691,26 +20399,22 @@ struct resize_options {
 /// is taken that is not smaller than the result in either direction; what is resized is then the same
 /// rectangle, to fractions of a pixel.
 template <byte_image I>
-class resized : public image_expression<resized<I>, std::uint8_t, I::channels> {
+class resized : public image_over<resized<I>, I> {
  public:
   /// `image` must have pixels, and `to` no side of 0.
   resized(I image, const image_size& to, interpolation how, bool antialias, image_scratch& scratch)
-      : image_(std::move(image)), how_{image_.size(), to, how, antialias}, scratch_(&scratch) {
+      : resized::image_over(std::move(image), scratch), how_{this->image_.size(), to, how, antialias} {
     if constexpr (halvable_image<I>) halve();
   }
 
   [[nodiscard]] image_size size() const noexcept { return how_.to; }
   [[nodiscard]] pixel_view<std::uint8_t, I::channels> read(const image_part& part) const {
-    if (how_.same()) return image_.read(part);
-    std::uint8_t* const pixels =
-        room_for<std::uint8_t>(scratch_->pixels, std::size_t{part.width} * part.height * I::channels);
-    draw(part, destination<std::uint8_t>(
-                   pixels, extents(std::size_t{part.height}, std::size_t{part.width}, I::channels)));
-    return {pixels, part.size()};
+    if (how_.same()) return this->image_.read(part);
+    return this->drawn(part);
   }
   void draw(const image_part& part, const destination<std::uint8_t>& into) const {
-    if (how_.same()) return image_.draw(part, into);
-    resample(image_, how_, part, *scratch_, into);
+    if (how_.same()) return this->image_.draw(part, into);
+    resample(this->image_, how_, part, *this->scratch_, into);
   }
   /// Whether `draw_mirrored` is faster than a mirror behind this image: it costs nothing if columns are
   /// resampled anyway.
@@ -20719,14 +20423,13 @@ class resized : public image_expression<resized<I>, std::uint8_t, I::channels> {
   void draw_mirrored(const image_part& part, const destination<std::uint8_t>& into) const {
     resampling how = how_;
     how.mirrored = true;
-    resample(image_, how, part, *scratch_, into);
+    resample(this->image_, how, part, *this->scratch_, into);
   }
-  [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
 
  private:
   /// Takes a smaller source, if there is one that is not smaller than the result.
   void halve() {
-    const unsigned maximum = how_.filters_all() ? image_.max_halvings() : 0;
+    const unsigned maximum = how_.filters_all() ? this->image_.max_halvings() : 0;
     unsigned times = 0;
     const image_size whole = how_.from;
     while (times < maximum && whole.width >> (times + 1) >= how_.to.width &&
@@ -20734,13 +20437,11 @@ class resized : public image_expression<resized<I>, std::uint8_t, I::channels> {
       ++times;
     if (times == 0) return;
     how_.box = {0, 0, static_cast<double>(whole.width), static_cast<double>(whole.height)};
-    image_ = image_.halved(times, how_.box);
-    how_.from = image_.size();
+    this->image_ = this->image_.halved(times, how_.box);
+    how_.from = this->image_.size();
   }
 
-  I image_;
   resampling how_;
-  image_scratch* scratch_;
 };
 
 namespace detail {
@@ -20760,10 +20461,8 @@ template <byte_image I>
 }  // namespace detail
 
 /// What `resize(...)` makes: a function for `map`.
-class resize_operation : public byte_operation {
+class resize_operation : public detail::moving_places<byte_operation> {
  public:
-  using moves_places = void;
-
   /// To a size, or to a shorter side if `height` is 0.
   resize_operation(std::uint32_t height, std::uint32_t width_or_shorter, const resize_options& options)
       : height_(height), width_(width_or_shorter), options_(options) {
@@ -20862,12 +20561,8 @@ struct random_resized_crop_options {
 };
 
 /// What `random_resized_crop(...)` makes: a function for `map`.
-class random_resized_crop_operation : public byte_operation {
+class random_resized_crop_operation : public detail::moving_places<byte_operation, true> {
  public:
-  using moves_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
   random_resized_crop_operation(const image_size& size, const random_resized_crop_options& options)
       : size_(size), options_(options) {
     check(options.scale, "scale");
@@ -20995,21 +20690,46 @@ struct affine_options {
 
 namespace detail {
 
-void check_degrees(std::string_view function, const std::array<double, 2>& degrees);
-void check_affine(const affine_options& options);
+inline void check_degrees(std::string_view function, const std::array<double, 2>& degrees) {
+  if (!(degrees[0] <= degrees[1] && std::isfinite(degrees[0]) && std::isfinite(degrees[1])))
+    throw error(errc::argument, {function, ": angles are finite, the least first, as in {-30, 30}"});
+}
+inline void check_affine(const affine_options& options) {
+  check_warp("affine", options.how);
+  check_degrees("affine", options.degrees);
+  for (const double share : options.translate)
+    if (!(share >= 0 && share <= 1))
+      throw error(errc::argument,
+                  "affine: translate is the most share of the width and of the height, from 0 to 1");
+  const std::array<double, 2>& scale = options.scale;
+  if (!(scale[0] > 0 && std::isfinite(1 / scale[0]) && scale[0] <= scale[1] && std::isfinite(scale[1])))
+    throw error(errc::argument,
+                "affine: scale is the least and the most, above 0, as in .scale = {0.9, 1.1}");
+  for (const auto& shear : {options.shear, options.shear_y})
+    if (!(shear[0] > -90 && shear[0] <= shear[1] && shear[1] < 90))
+      throw error(errc::argument, "affine: a shear is the least and the most, between -90 and 90 degrees");
+}
 /// Drawn in torchvision's order: angle, translation (whole pixels), scale, shears.
-[[nodiscard]] affine_change draw_affine(const affine_options& options, const image_size& size, rng& random);
+[[nodiscard]] inline affine_change draw_affine(const affine_options& options, const image_size& size,
+                                               rng& random) {
+  const auto draw = [&](const std::array<double, 2>& range) { return random.uniform(range[0], range[1]); };
+  affine_change made;
+  made.degrees = draw(options.degrees);
+  const double max_x = options.translate[0] * size.width, max_y = options.translate[1] * size.height;
+  made.translate.x = std::nearbyint(random.uniform(-max_x, max_x));
+  made.translate.y = std::nearbyint(random.uniform(-max_y, max_y));
+  made.scale = draw(options.scale);
+  made.shear[0] = draw(options.shear);
+  made.shear[1] = draw(options.shear_y);
+  return made;
+}
 
 }  // namespace detail
 
 /// Turns images by an angle, or by a random one of a range; made by `rotate` and `rotate_by`.
 template <bool Random>
-class rotate_operation : public image_operation {
+class rotate_operation : public detail::moving_places<image_operation, Random> {
  public:
-  using moves_places = void;
-  template <class>
-  static constexpr bool uses_random = Random;
-
   rotate_operation(const std::array<double, 2>& degrees, const rotate_options& options)
       : degrees_(degrees), options_(options) {
     detail::check_degrees(Random ? "rotate" : "rotate_by", degrees);
@@ -21052,12 +20772,8 @@ class rotate_operation : public image_operation {
 };
 
 /// Moves, turns, scales and shears images as drawn; made by `affine`.
-class affine_operation : public image_operation {
+class affine_operation : public detail::moving_places<image_operation, true> {
  public:
-  using moves_places = void;
-  template <class>
-  static constexpr bool uses_random = true;
-
   explicit affine_operation(const affine_options& options) : options_(options) {
     detail::check_affine(options);
   }
@@ -21133,47 +20849,6 @@ class affine_operation : public image_operation {
 }
 
 }  // namespace penstock::inline v0_1
-
-// ---- penstock/image/rotate.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void check_degrees(std::string_view function, const std::array<double, 2>& degrees) {
-  if (!(degrees[0] <= degrees[1] && std::isfinite(degrees[0]) && std::isfinite(degrees[1])))
-    throw error(errc::argument, {function, ": angles are finite, the least first, as in {-30, 30}"});
-}
-
-PENSTOCK_INLINE void check_affine(const affine_options& options) {
-  check_warp("affine", options.how);
-  check_degrees("affine", options.degrees);
-  for (const double share : options.translate)
-    if (!(share >= 0 && share <= 1))
-      throw error(errc::argument,
-                  "affine: translate is the most share of the width and of the height, from 0 to 1");
-  const std::array<double, 2>& scale = options.scale;
-  if (!(scale[0] > 0 && std::isfinite(1 / scale[0]) && scale[0] <= scale[1] && std::isfinite(scale[1])))
-    throw error(errc::argument,
-                "affine: scale is the least and the most, above 0, as in .scale = {0.9, 1.1}");
-  for (const auto& shear : {options.shear, options.shear_y})
-    if (!(shear[0] > -90 && shear[0] <= shear[1] && shear[1] < 90))
-      throw error(errc::argument, "affine: a shear is the least and the most, between -90 and 90 degrees");
-}
-
-PENSTOCK_INLINE affine_change draw_affine(const affine_options& options, const image_size& size,
-                                          rng& random) {
-  const auto draw = [&](const std::array<double, 2>& range) { return random.uniform(range[0], range[1]); };
-  affine_change made;
-  made.degrees = draw(options.degrees);
-  const double max_x = options.translate[0] * size.width, max_y = options.translate[1] * size.height;
-  made.translate.x = std::nearbyint(random.uniform(-max_x, max_x));
-  made.translate.y = std::nearbyint(random.uniform(-max_y, max_y));
-  made.scale = draw(options.scale);
-  made.shear[0] = draw(options.shear);
-  made.shear[1] = draw(options.shear_y);
-  return made;
-}
-
-}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/order/detail/arithmetic.hpp
 
@@ -21251,15 +20926,7 @@ enum class tail : std::uint8_t {
 
 /// The name of a policy, spelled as in the enum.
 [[nodiscard]] constexpr std::string_view to_string(tail policy) noexcept {
-  switch (policy) {
-    case tail::drop:
-      return "drop";
-    case tail::pad:
-      return "pad";
-    case tail::keep:
-      return "keep";
-  }
-  return "unknown";
+  return detail::enum_name({"drop", "pad", "keep"}, policy);
 }
 
 }  // namespace penstock::inline v0_1
@@ -21388,7 +21055,21 @@ struct cut {
   std::uint64_t lanes = 1;   ///< lanes of the shuffle; 1: none
   tail policy = tail::keep;
 
-  void check() const;
+  void check() const {
+    constexpr std::uint64_t maximum = 0xffffffffu;
+    if (global == 0 || global > maximum) {
+      throw error(errc::argument, {"a global step has 1 to 2^32 - 1 positions, not ", global});
+    }
+    if (world == 0 || world > maximum)
+      throw error(errc::argument, {"a world has 1 to 2^32 - 1 ranks, not ", world});
+    if (rank >= world) {
+      throw error(errc::argument, {"rank ", rank, " is not below the world's size ", world});
+    }
+    if (lanes == 0 || lanes > maximum)
+      throw error(errc::argument, {"there are 1 to 2^32 - 1 lanes, not ", lanes});
+    if (size > std::uint64_t{1} << 63)
+      throw error(errc::argument, {"an epoch has at most 2^63 positions, not ", size});
+  }
 
   /// The number of global steps per epoch.
   [[nodiscard]] constexpr std::uint64_t steps() const noexcept {
@@ -21463,22 +21144,6 @@ struct cut {
     return step >= steps() ? 0 : policy == tail::keep ? count(step) : global;
   }
 };
-
-inline void cut::check() const {
-  constexpr std::uint64_t maximum = 0xffffffffu;
-  if (global == 0 || global > maximum) {
-    throw error(errc::argument, {"a global step has 1 to 2^32 - 1 positions, not ", global});
-  }
-  if (world == 0 || world > maximum)
-    throw error(errc::argument, {"a world has 1 to 2^32 - 1 ranks, not ", world});
-  if (rank >= world) {
-    throw error(errc::argument, {"rank ", rank, " is not below the world's size ", world});
-  }
-  if (lanes == 0 || lanes > maximum)
-    throw error(errc::argument, {"there are 1 to 2^32 - 1 lanes, not ", lanes});
-  if (size > std::uint64_t{1} << 63)
-    throw error(errc::argument, {"an epoch has at most 2^63 positions, not ", size});
-}
 
 }  // namespace penstock::inline v0_1
 
@@ -39083,14 +38748,38 @@ template <class KeptBefore>
 }
 
 /// Throws if the positions are endless.
-void check_finite(const order_input& in, std::string_view stage);
-
 inline void check_finite(const order_input& in, std::string_view stage) {
   if (in.size >= std::uint64_t{1} << 63) {
     throw error(errc::argument, {"an endless order has no parts; write ", stage, " before repeat()"})
         .in_stage(stage);
   }
 }
+
+/// The base of orders that keep some positions, the same ones in every epoch, in their original order.
+/// `Bound`
+/// is such an order bound to its member `epoch`.
+template <class Bound>
+class kept_order {
+ public:
+  using bound = Bound;
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept {
+    bound made = made_;
+    made.epoch = epoch;
+    return made;
+  }
+  [[nodiscard]] position_range reach(position_range after) const noexcept {
+    return {bind(after.first.epoch)(after.first.index), bind(after.last.epoch)(after.last.index)};
+  }
+
+ protected:
+  bound made_{};
+  std::uint64_t size_ = 0;
+  shared<const std::vector<std::uint64_t>> starts_;
+  shared<const source_places> places_;
+};
 
 }  // namespace penstock::inline v0_1::detail
 
@@ -39243,17 +38932,40 @@ class classes {
   [[nodiscard]] std::uint64_t member(std::uint64_t group, std::uint64_t i) const noexcept {
     return members_[starts_[detail::to_size(group)] + i];
   }
-  [[nodiscard]] std::uint64_t largest() const noexcept;
-  [[nodiscard]] std::uint64_t smallest() const noexcept;
+  [[nodiscard]] std::uint64_t largest() const noexcept {
+    std::uint64_t maximum = 0;
+    for (std::uint64_t g = 0; g < count(); ++g) maximum = std::max(maximum, size(g));
+    return maximum;
+  }
+  [[nodiscard]] std::uint64_t smallest() const noexcept {
+    std::uint64_t least = count() == 0 ? 0 : size(0);
+    for (std::uint64_t g = 1; g < count(); ++g) least = std::min(least, size(g));
+    return least;
+  }
   /// The class of a position; takes logarithmic time per class.
-  [[nodiscard]] std::optional<place> find(std::uint64_t at) const noexcept;
+  [[nodiscard]] std::optional<place> find(std::uint64_t at) const noexcept {
+    for (std::uint64_t g = 0; g < count(); ++g) {
+      const std::uint64_t first = starts_[detail::to_size(g)];
+      const std::uint64_t last = starts_[detail::to_size(g) + 1];
+      const std::uint64_t i = members_.below(first, last, at);
+      if (first + i < last && members_[first + i] == at) return place{g, i};
+    }
+    return std::nullopt;
+  }
 
  private:
   explicit classes(std::uint64_t size) : members_(size) {}
 
   /// `met` is the class number of each position; `rank` gives the place of each class number in the sorted
   /// classes.
-  void fill(const std::vector<std::uint32_t>& met, const std::vector<std::uint32_t>& rank);
+  void fill(const std::vector<std::uint32_t>& met, const std::vector<std::uint32_t>& rank) {
+    starts_.assign(rank.size() + 1, 0);
+    for (const std::uint32_t v : met) ++starts_[rank[v] + 1];
+    for (std::size_t g = 1; g < starts_.size(); ++g) starts_[g] += starts_[g - 1];
+    members_.resize(met.size());
+    std::vector<std::uint64_t> next(starts_.begin(), starts_.end() - 1);
+    for (std::size_t i = 0; i < met.size(); ++i) members_.set(next[rank[met[i]]]++, i);
+  }
 
   std::vector<std::uint64_t> starts_;
   packed_numbers members_;
@@ -39264,44 +38976,6 @@ template <sample_values Values>
   const source_places& places = *in.places;
   return shared<const classes>(new const classes(classes::template sorted<typename Values::value_type>(
       in.size, [&](std::uint64_t i) { return values[places(i)]; })));
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/order/detail/classes.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void classes::fill(const std::vector<std::uint32_t>& met,
-                                   const std::vector<std::uint32_t>& rank) {
-  starts_.assign(rank.size() + 1, 0);
-  for (const std::uint32_t v : met) ++starts_[rank[v] + 1];
-  for (std::size_t g = 1; g < starts_.size(); ++g) starts_[g] += starts_[g - 1];
-  members_.resize(met.size());
-  std::vector<std::uint64_t> next(starts_.begin(), starts_.end() - 1);
-  for (std::size_t i = 0; i < met.size(); ++i) members_.set(next[rank[met[i]]]++, i);
-}
-
-PENSTOCK_INLINE std::uint64_t classes::largest() const noexcept {
-  std::uint64_t maximum = 0;
-  for (std::uint64_t g = 0; g < count(); ++g) maximum = std::max(maximum, size(g));
-  return maximum;
-}
-
-PENSTOCK_INLINE std::uint64_t classes::smallest() const noexcept {
-  std::uint64_t least = count() == 0 ? 0 : size(0);
-  for (std::uint64_t g = 1; g < count(); ++g) least = std::min(least, size(g));
-  return least;
-}
-
-PENSTOCK_INLINE std::optional<classes::place> classes::find(std::uint64_t at) const noexcept {
-  for (std::uint64_t g = 0; g < count(); ++g) {
-    const std::uint64_t first = starts_[detail::to_size(g)];
-    const std::uint64_t last = starts_[detail::to_size(g) + 1];
-    const std::uint64_t i = members_.below(first, last, at);
-    if (first + i < last && members_[first + i] == at) return place{g, i};
-  }
-  return std::nullopt;
 }
 
 }  // namespace penstock::inline v0_1::detail
@@ -39526,13 +39200,43 @@ class class_balanced_order {
     }
   };
 
-  class_balanced_order(shared<const detail::classes> groups, std::uint64_t seed, per_class how);
+  class_balanced_order(shared<const detail::classes> groups, std::uint64_t seed, per_class how)
+      : groups_(std::move(groups)),
+        seed_(seed),
+        each_(how == per_class::largest ? groups_->largest() : groups_->smallest()) {
+    if (each_ != 0 && groups_->count() > maximum / each_) {
+      throw error(errc::limit, {"an epoch of ", groups_->count(), " classes with ", each_,
+                                " samples each is longer than 2^62 positions; write per_class::smallest"})
+          .in_stage("class_balanced");
+    }
+    size_ = groups_->count() * each_;
+  }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] order_input output() const { return {size_, nullptr}; }
-  [[nodiscard]] bound bind(std::uint64_t epoch) const;
+  [[nodiscard]] bound bind(std::uint64_t epoch) const {
+    if (each_ != 0 && epoch > ~std::uint64_t{0} / each_ - 1) {
+      throw error(errc::argument, {"epoch ", epoch, " of ", each_, " samples per class is beyond 64 bits"})
+          .in_stage("class_balanced");
+    }
+    return {epoch, seed_, each_, mixed(epoch), detail::divider(std::max<std::uint64_t>(1, each_)), groups_};
+  }
   /// A sample's first position in the epoch; empty if the epoch does not contain it.
-  [[nodiscard]] std::optional<position> position_of(position upstream) const;
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    const auto found = groups_->find(upstream.index);
+    if (!found) return std::nullopt;
+    const permutation order_of_all = mixed(upstream.epoch);
+    const std::uint64_t all = groups_->size(found->group), first = upstream.epoch * each_;
+    std::optional<position> lowest;
+    for (std::uint64_t pass = first / all; pass * all < first + each_; ++pass) {
+      const permutation order(all, pass_key(seed_, found->group, pass));
+      const std::uint64_t number = pass * all + order.inverse(found->member);
+      if (number < first || number - first >= each_) continue;
+      const std::uint64_t index = order_of_all.inverse(found->group * each_ + (number - first));
+      if (!lowest || index < lowest->index) lowest = position{upstream.epoch, index};
+    }
+    return lowest;
+  }
 
  private:
   static constexpr std::uint64_t maximum = std::uint64_t{1} << 62;
@@ -39578,16 +39282,6 @@ struct class_balanced_stage {
   per_class how = per_class::largest;
 };
 
-namespace detail {
-struct class_balanced_fn {
-  template <sample_values Values>
-  [[nodiscard]] class_balanced_stage<Values> operator()(const Values& values, any_seed seed,
-                                                        per_class how = per_class::largest) const {
-    return {values, seed.value(), how};
-  }
-};
-}  // namespace detail
-
 /// Shuffles so that every class appears equally often: `class_balanced(labels, seed(7))`, optionally with
 /// `per_class::smallest`.
 ///
@@ -39605,179 +39299,11 @@ struct class_balanced_fn {
 /// Throws `error(errc::argument)` as `subset` does. Thread-safe.
 ///
 ///     auto loader = source | class_balanced(label, seed(7)) | shard(rank, world_size) | batch(256);
-inline constexpr detail::class_balanced_fn class_balanced{};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/order/class_balanced.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE class_balanced_order::class_balanced_order(shared<const detail::classes> groups,
-                                                           std::uint64_t seed, per_class how)
-    : groups_(std::move(groups)),
-      seed_(seed),
-      each_(how == per_class::largest ? groups_->largest() : groups_->smallest()) {
-  if (each_ != 0 && groups_->count() > maximum / each_) {
-    throw error(errc::limit, {"an epoch of ", groups_->count(), " classes with ", each_,
-                              " samples each is longer than 2^62 positions; write per_class::smallest"})
-        .in_stage("class_balanced");
-  }
-  size_ = groups_->count() * each_;
+template <sample_values Values>
+[[nodiscard]] class_balanced_stage<Values> class_balanced(const Values& values, any_seed seed,
+                                                          per_class how = per_class::largest) {
+  return {values, seed.value(), how};
 }
-
-PENSTOCK_INLINE class_balanced_order::bound class_balanced_order::bind(std::uint64_t epoch) const {
-  if (each_ != 0 && epoch > ~std::uint64_t{0} / each_ - 1) {
-    throw error(errc::argument, {"epoch ", epoch, " of ", each_, " samples per class is beyond 64 bits"})
-        .in_stage("class_balanced");
-  }
-  return {epoch, seed_, each_, mixed(epoch), detail::divider(std::max<std::uint64_t>(1, each_)), groups_};
-}
-
-PENSTOCK_INLINE std::optional<position> class_balanced_order::position_of(position upstream) const {
-  const auto found = groups_->find(upstream.index);
-  if (!found) return std::nullopt;
-  const permutation order_of_all = mixed(upstream.epoch);
-  const std::uint64_t all = groups_->size(found->group), first = upstream.epoch * each_;
-  std::optional<position> lowest;
-  for (std::uint64_t pass = first / all; pass * all < first + each_; ++pass) {
-    const permutation order(all, pass_key(seed_, found->group, pass));
-    const std::uint64_t number = pass * all + order.inverse(found->member);
-    if (number < first || number - first >= each_) continue;
-    const std::uint64_t index = order_of_all.inverse(found->group * each_ + (number - first));
-    if (!lowest || index < lowest->index) lowest = position{upstream.epoch, index};
-  }
-  return lowest;
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/order/compat/distributed_sampler.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The options of `distributed_sampler`, with PyTorch's names and defaults.
-struct distributed_sampler_options {
-  std::uint64_t num_replicas = 0;  ///< the number of ranks in PyTorch; required, 1 to 2^24
-  bool shuffle = true;             ///< if false, samples come in the source's order
-  std::uint64_t seed = 0;          ///< only the low 32 bits of seed + epoch are used
-  bool drop_last = false;          ///< drop what num_replicas does not divide, else repeat the first samples
-  std::uint64_t epoch = 0;         ///< the `set_epoch` argument that corresponds to epoch 0 of this run
-};
-
-/// The order of `distributed_sampler`: the samples of all ranks. Rank r's samples are at positions r, r +
-/// num_replicas and so on, which form its lane.
-///
-/// Copies share the tables in use and the one built last; a mutex guards them and is held while a table is
-/// built. The result of `bind` is immutable and needs no lock.
-class distributed_sampler_order {
-  /// A permutation of one epoch; only one of the two members is filled.
-  struct table {
-    std::vector<std::uint32_t> narrow;
-    std::vector<std::uint64_t> wide;
-
-    [[nodiscard]] std::uint64_t operator[](std::uint64_t i) const noexcept {
-      const auto place = detail::to_size(i);
-      return wide.empty() ? narrow[place] : wide[place];
-    }
-  };
-  using shared_table = shared<const table>;
-
- public:
-  /// From this many samples, a table entry takes 8 bytes instead of 4.
-  static constexpr std::uint64_t max_narrow = std::uint64_t{1} << 32;
-
-  class bound {
-   public:
-    bound() = default;
-    [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
-      if (index >= samples_) [[unlikely]]
-        index %= samples_;  // padding restarts at the first sample
-      return {epoch_, table_ == nullptr ? index : (*table_)[index]};
-    }
-    [[nodiscard]] bool pads(std::uint64_t index) const noexcept { return index >= samples_; }
-
-   private:
-    friend class distributed_sampler_order;
-    bound(std::uint64_t epoch, std::uint64_t samples, shared_table made) noexcept
-        : epoch_(epoch), samples_(samples), table_(made.get()), owner_(std::move(made)) {}
-
-    std::uint64_t epoch_ = 0, samples_ = 0;
-    const table* table_ = nullptr;
-    shared_table owner_;
-  };
-
-  distributed_sampler_order(const order_input& in, const distributed_sampler_options& options,
-                            std::uint64_t narrow_up_to = max_narrow);
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  [[nodiscard]] std::uint64_t lanes() const noexcept { return options_.num_replicas; }
-  [[nodiscard]] order_input output() const { return {size_, nullptr}; }
-  [[nodiscard]] bound bind(std::uint64_t epoch) const;
-
-  /// A sample's first position. With `shuffle`, searches the epoch's table.
-  [[nodiscard]] std::optional<position> position_of(position upstream) const;
-
- private:
-  static constexpr std::uint64_t max_replicas = std::uint64_t{1} << 24;
-
-  [[nodiscard]] shared_table shuffled(std::uint64_t epoch) const;
-
-  std::uint64_t samples_, size_ = 0, narrow_up_to_;
-  distributed_sampler_options options_;
-  detail::epoch_tables<table> tables_;
-};
-
-/// The stage `distributed_sampler({...})`.
-struct distributed_sampler_stage {
-  using penstock_part = order_tag;
-  static constexpr std::string_view stage_name = "distributed_sampler";
-  static constexpr bool varies_by_epoch = true;
-
-  [[nodiscard]] distributed_sampler_order make(const order_input& in) const { return {in, options}; }
-  [[nodiscard]] std::string describe() const;
-  template <class Hash>
-  void fingerprint(Hash& h) const {
-    h.add(stage_name, options.num_replicas, std::uint64_t{options.shuffle}, options.seed + options.epoch,
-          std::uint64_t{options.drop_last});
-  }
-
-  distributed_sampler_options options;
-};
-
-namespace detail {
-struct distributed_sampler_fn {
-  [[nodiscard]] constexpr distributed_sampler_stage operator()(
-      const distributed_sampler_options& options) const noexcept {
-    return {options};
-  }
-};
-}  // namespace detail
-
-/// The order of PyTorch's `DistributedSampler`, sample for sample, so that you can resume a run that started
-/// in PyTorch: `distributed_sampler({.num_replicas = W, .seed = s})`, then `shard(rank, W)` for the rank.
-///
-/// Followed by `batch(b)`, it gives rank r the batches of a `DataLoader` with that sampler and
-/// `batch_size=b`; `tail::drop` is the loader's `drop_last`, and the default, `tail::keep`, is the loader's
-/// default. `tail::pad` divides the last step differently. Epoch e is the epoch after `set_epoch(epoch + e)`.
-/// If the samples do not divide evenly, the first ones are repeated to fill up, or with `.drop_last` the last
-/// ones are left out. To resume at PyTorch's position, set it in a state: `auto at = plan.open().state();
-/// at.epoch = e; at.step = batches;` and `plan.open(at)`.
-///
-/// A sequencer; keeps every guarantee: the samples of a global step stay the same on a different number of
-/// ranks, as long as num_replicas and the global batch do not change. A single process gets rank 0's samples
-/// of each step first, then rank 1's.
-/// Cost: unlike `shuffle` it has a table of 4 bytes per sample (8 above 2^32 samples) for each epoch in use:
-/// one, or two during the change of epoch. The loop's thread builds it when an epoch begins: 14 ms for 1.3
-/// million samples, 2.7 s for 100 million (GCC 12, -O2). A sample costs one look-up. `position_of` with
-/// `.shuffle` searches the table.
-/// Throws `error(errc::argument)` if num_replicas is missing or above 2^24, and after an endless `repeat()`.
-/// Thread-safe.
-/// Source of the order: `torch/utils/data/distributed.py`, and `randperm` on the CPU; from 214,748,364
-/// samples, the `randperm` of those PyTorch versions that draw 64 bits there.
-///
-///     auto loader = source | distributed_sampler({.num_replicas = 8, .seed = 7}) | shard(rank, 8) | batch(32);
-inline constexpr detail::distributed_sampler_fn distributed_sampler{};
 
 }  // namespace penstock::inline v0_1
 
@@ -39852,63 +39378,168 @@ template <class Word>
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/order/compat/distributed_sampler.ipp
+// ---- penstock/order/compat/distributed_sampler.hpp
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE distributed_sampler_order::distributed_sampler_order(
-    const order_input& in, const distributed_sampler_options& options, std::uint64_t narrow_up_to)
-    : samples_(in.size), narrow_up_to_(narrow_up_to), options_(options) {
-  const auto refuse = [](std::initializer_list<detail::piece> why) {
-    throw error(errc::argument, why).in_stage("distributed_sampler");
+/// The options of `distributed_sampler`, with PyTorch's names and defaults.
+struct distributed_sampler_options {
+  std::uint64_t num_replicas = 0;  ///< the number of ranks in PyTorch; required, 1 to 2^24
+  bool shuffle = true;             ///< if false, samples come in the source's order
+  std::uint64_t seed = 0;          ///< only the low 32 bits of seed + epoch are used
+  bool drop_last = false;          ///< drop what num_replicas does not divide, else repeat the first samples
+  std::uint64_t epoch = 0;         ///< the `set_epoch` argument that corresponds to epoch 0 of this run
+};
+
+/// The order of `distributed_sampler`: the samples of all ranks. Rank r's samples are at positions r, r +
+/// num_replicas and so on, which form its lane.
+///
+/// Copies share the tables in use and the one built last; a mutex guards them and is held while a table is
+/// built. The result of `bind` is immutable and needs no lock.
+class distributed_sampler_order {
+  /// A permutation of one epoch; only one of the two members is filled.
+  struct table {
+    std::vector<std::uint32_t> narrow;
+    std::vector<std::uint64_t> wide;
+
+    [[nodiscard]] std::uint64_t operator[](std::uint64_t i) const noexcept {
+      const auto place = detail::to_size(i);
+      return wide.empty() ? narrow[place] : wide[place];
+    }
   };
-  const std::uint64_t ranks = options_.num_replicas;
-  if (ranks == 0) {
-    refuse(
-        {"num_replicas is not given; write distributed_sampler({.num_replicas = n}) with the number of "
-         "ranks that PyTorch had"});
+  using shared_table = shared<const table>;
+
+ public:
+  /// From this many samples, a table entry takes 8 bytes instead of 4.
+  static constexpr std::uint64_t max_narrow = std::uint64_t{1} << 32;
+
+  class bound {
+   public:
+    bound() = default;
+    [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
+      if (index >= samples_) [[unlikely]]
+        index %= samples_;  // padding restarts at the first sample
+      return {epoch_, table_ == nullptr ? index : (*table_)[index]};
+    }
+    [[nodiscard]] bool pads(std::uint64_t index) const noexcept { return index >= samples_; }
+
+   private:
+    friend class distributed_sampler_order;
+    bound(std::uint64_t epoch, std::uint64_t samples, shared_table made) noexcept
+        : epoch_(epoch), samples_(samples), table_(made.get()), owner_(std::move(made)) {}
+
+    std::uint64_t epoch_ = 0, samples_ = 0;
+    const table* table_ = nullptr;
+    shared_table owner_;
+  };
+
+  distributed_sampler_order(const order_input& in, const distributed_sampler_options& options,
+                            std::uint64_t narrow_up_to = max_narrow)
+      : samples_(in.size), narrow_up_to_(narrow_up_to), options_(options) {
+    const auto refuse = [](std::initializer_list<detail::piece> why) {
+      throw error(errc::argument, why).in_stage("distributed_sampler");
+    };
+    const std::uint64_t ranks = options_.num_replicas;
+    if (ranks == 0) {
+      refuse(
+          {"num_replicas is not given; write distributed_sampler({.num_replicas = n}) with the number of "
+           "ranks that PyTorch had"});
+    }
+    if (ranks > max_replicas) refuse({"num_replicas ", ranks, " is not in [1, 2^24]"});
+    if (samples_ >= std::uint64_t{1} << 63)
+      refuse({"an endless order cannot be sampled; write distributed_sampler before repeat()"});
+    size_ = samples_ / ranks * ranks;
+    if (size_ != samples_ && !options_.drop_last) size_ += ranks;
   }
-  if (ranks > max_replicas) refuse({"num_replicas ", ranks, " is not in [1, 2^24]"});
-  if (samples_ >= std::uint64_t{1} << 63)
-    refuse({"an endless order cannot be sampled; write distributed_sampler before repeat()"});
-  size_ = samples_ / ranks * ranks;
-  if (size_ != samples_ && !options_.drop_last) size_ += ranks;
-}
 
-PENSTOCK_INLINE distributed_sampler_order::bound distributed_sampler_order::bind(std::uint64_t epoch) const {
-  return {epoch, samples_, options_.shuffle ? shuffled(epoch) : nullptr};
-}
-
-PENSTOCK_INLINE std::optional<position> distributed_sampler_order::position_of(position upstream) const {
-  if (upstream.index >= samples_) return std::nullopt;
-  std::uint64_t found = upstream.index;
-  if (options_.shuffle) {
-    const shared_table order = shuffled(upstream.epoch);
-    found = 0;
-    while ((*order)[found] != upstream.index) ++found;
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] std::uint64_t lanes() const noexcept { return options_.num_replicas; }
+  [[nodiscard]] order_input output() const { return {size_, nullptr}; }
+  [[nodiscard]] bound bind(std::uint64_t epoch) const {
+    return {epoch, samples_, options_.shuffle ? shuffled(epoch) : nullptr};
   }
-  if (found >= size_) return std::nullopt;
-  return position{upstream.epoch, found};
-}
 
-PENSTOCK_INLINE distributed_sampler_order::shared_table distributed_sampler_order::shuffled(
-    std::uint64_t epoch) const {
-  return tables_.get(epoch, [&] {
-    const std::uint64_t seed = options_.seed + options_.epoch + epoch;
-    table made;
-    if (samples_ <= narrow_up_to_)
-      made.narrow = detail::torch_randperm<std::uint32_t>(samples_, seed);
-    else
-      made.wide = detail::torch_randperm<std::uint64_t>(samples_, seed);
-    return made;
-  });
-}
+  /// A sample's first position. With `shuffle`, searches the epoch's table.
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    if (upstream.index >= samples_) return std::nullopt;
+    std::uint64_t found = upstream.index;
+    if (options_.shuffle) {
+      const shared_table order = shuffled(upstream.epoch);
+      found = 0;
+      while ((*order)[found] != upstream.index) ++found;
+    }
+    if (found >= size_) return std::nullopt;
+    return position{upstream.epoch, found};
+  }
 
-PENSTOCK_INLINE std::string distributed_sampler_stage::describe() const {
-  return detail::text({"distributed_sampler(", options.num_replicas, " replicas",
-                       options.shuffle ? ", seed " + std::to_string(options.seed) : ", in order",
-                       options.drop_last ? ", drop_last" : "",
-                       options.epoch == 0 ? "" : ", epochs from " + std::to_string(options.epoch), ")"});
+ private:
+  static constexpr std::uint64_t max_replicas = std::uint64_t{1} << 24;
+
+  [[nodiscard]] shared_table shuffled(std::uint64_t epoch) const {
+    return tables_.get(epoch, [&] {
+      const std::uint64_t seed = options_.seed + options_.epoch + epoch;
+      table made;
+      if (samples_ <= narrow_up_to_)
+        made.narrow = detail::torch_randperm<std::uint32_t>(samples_, seed);
+      else
+        made.wide = detail::torch_randperm<std::uint64_t>(samples_, seed);
+      return made;
+    });
+  }
+
+  std::uint64_t samples_, size_ = 0, narrow_up_to_;
+  distributed_sampler_options options_;
+  detail::epoch_tables<table> tables_;
+};
+
+/// The stage `distributed_sampler({...})`.
+struct distributed_sampler_stage {
+  using penstock_part = order_tag;
+  static constexpr std::string_view stage_name = "distributed_sampler";
+  static constexpr bool varies_by_epoch = true;
+
+  [[nodiscard]] distributed_sampler_order make(const order_input& in) const { return {in, options}; }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"distributed_sampler(", options.num_replicas, " replicas",
+                         options.shuffle ? ", seed " + std::to_string(options.seed) : ", in order",
+                         options.drop_last ? ", drop_last" : "",
+                         options.epoch == 0 ? "" : ", epochs from " + std::to_string(options.epoch), ")"});
+  }
+  template <class Hash>
+  void fingerprint(Hash& h) const {
+    h.add(stage_name, options.num_replicas, std::uint64_t{options.shuffle}, options.seed + options.epoch,
+          std::uint64_t{options.drop_last});
+  }
+
+  distributed_sampler_options options;
+};
+
+/// The order of PyTorch's `DistributedSampler`, sample for sample, so that you can resume a run that started
+/// in PyTorch: `distributed_sampler({.num_replicas = W, .seed = s})`, then `shard(rank, W)` for the rank.
+///
+/// Followed by `batch(b)`, it gives rank r the batches of a `DataLoader` with that sampler and
+/// `batch_size=b`; `tail::drop` is the loader's `drop_last`, and the default, `tail::keep`, is the loader's
+/// default. `tail::pad` divides the last step differently. Epoch e is the epoch after `set_epoch(epoch + e)`.
+/// If the samples do not divide evenly, the first ones are repeated to fill up, or with `.drop_last` the last
+/// ones are left out. To resume at PyTorch's position, set it in a state: `auto at = plan.open().state();
+/// at.epoch = e; at.step = batches;` and `plan.open(at)`.
+///
+/// A sequencer; keeps every guarantee: the samples of a global step stay the same on a different number of
+/// ranks, as long as num_replicas and the global batch do not change. A single process gets rank 0's samples
+/// of each step first, then rank 1's.
+/// Cost: unlike `shuffle` it has a table of 4 bytes per sample (8 above 2^32 samples) for each epoch in use:
+/// one, or two during the change of epoch. The loop's thread builds it when an epoch begins: 14 ms for 1.3
+/// million samples, 2.7 s for 100 million (GCC 12, -O2). A sample costs one look-up. `position_of` with
+/// `.shuffle` searches the table.
+/// Throws `error(errc::argument)` if num_replicas is missing or above 2^24, and after an endless `repeat()`.
+/// Thread-safe.
+/// Source of the order: `torch/utils/data/distributed.py`, and `randperm` on the CPU; from 214,748,364
+/// samples, the `randperm` of those PyTorch versions that draw 64 bits there.
+///
+///     auto loader = source | distributed_sampler({.num_replicas = 8, .seed = 7}) | shard(rank, 8) | batch(32);
+[[nodiscard]] constexpr distributed_sampler_stage distributed_sampler(
+    const distributed_sampler_options& options) noexcept {
+  return {options};
 }
 
 }  // namespace penstock::inline v0_1
@@ -40100,14 +39731,6 @@ struct mosaic_stage {
   mosaic_options options;
 };
 
-namespace detail {
-struct mosaic_fn {
-  [[nodiscard]] constexpr mosaic_stage operator()(const mosaic_options& options) const noexcept {
-    return {options};
-  }
-};
-}  // namespace detail
-
 /// The order of MosaicML Streaming over the shards of the source, sample for sample, so that you can resume a
 /// run that started in Streaming: its shuffles `py1e`, `py1br`, `py1s`, `py2s` and `naive`, and its partition
 /// over ranks.
@@ -40140,7 +39763,7 @@ struct mosaic_fn {
 ///
 ///     auto loader = source | mosaic({.num_canonical_nodes = 2, .physical_nodes = 2, .ranks_per_node = 8,
 ///                                    .shuffle = true}) | shard(rank, 16) | batch(32);
-inline constexpr detail::mosaic_fn mosaic{};
+[[nodiscard]] constexpr mosaic_stage mosaic(const mosaic_options& options) noexcept { return {options}; }
 
 }  // namespace penstock::inline v0_1
 
@@ -40295,9 +39918,7 @@ class numpy_generator {
 
 // ---- penstock/order/compat/detail/mosaic_shuffle.hpp
 
-namespace penstock::inline v0_1 {
-
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// One epoch's shuffle, by the rules of `streaming/base/shuffle/` of MosaicML Streaming: the sample ids, by
 /// position, that its functions return for shards that start at `starts`.
@@ -40339,9 +39960,7 @@ class mosaic_shuffle {
   numpy_generator fixed_, draw_;
 };
 
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/order/compat/detail/mosaic_shuffle.ipp
 
@@ -40602,9 +40221,7 @@ PENSTOCK_INLINE std::string mosaic_stage::describe() const {
 
 // ---- penstock/order/compat/detail/mosaic_draw.hpp
 
-namespace penstock::inline v0_1 {
-
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 class numpy_generator;
 
@@ -40658,9 +40275,7 @@ class mosaic_draw {
   std::vector<std::uint64_t> first_{0}, choose_;
 };
 
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/order/compat/detail/mosaic_draw.ipp
 
@@ -40844,19 +40459,39 @@ class mosaic_resampled_order {
   using bound = detail::mosaic_bound;
   static constexpr bool repeats = true;
 
-  mosaic_resampled_order(order_input in, const mosaic_options& options, const mosaic_sampling& sampling);
+  mosaic_resampled_order(order_input in, const mosaic_options& options, const mosaic_sampling& sampling)
+      : draw_(detail::mosaic_shards(std::move(in)), sampling, options.shuffle, options.shuffle_seed),
+        options_(detail::checked_mosaic(draw_.size(), options)),
+        partition_(draw_.size(), options_) {
+    detail::check_enough(draw_.size(), partition_, options_);
+  }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return partition_.size(); }
   [[nodiscard]] std::uint64_t lanes() const noexcept {
     return options_.physical_nodes * options_.ranks_per_node;
   }
   [[nodiscard]] order_input output() const { return {size(), nullptr}; }
-  [[nodiscard]] bound bind(std::uint64_t epoch) const;
+  [[nodiscard]] bound bind(std::uint64_t epoch) const {
+    return {epoch, partition_, tables_.get(epoch, [&] { return made(options_.epoch + epoch); })};
+  }
   /// A sample's first position; empty if the epoch does not contain it. Searches the epoch.
-  [[nodiscard]] std::optional<position> position_of(position upstream) const;
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    const bound all = bind(upstream.epoch);
+    for (std::uint64_t at = 0; at < size(); ++at)
+      if (all(at).index == upstream.index) return position{upstream.epoch, at};
+    return std::nullopt;
+  }
 
  private:
-  [[nodiscard]] table made(std::uint64_t epoch) const;
+  [[nodiscard]] table made(std::uint64_t epoch) const {
+    detail::mosaic_drawn drawn = draw_.of(epoch);
+    if (!options_.shuffle) return std::move(drawn.samples);
+    table ids = detail::mosaic_shuffle(drawn.starts, options_.num_canonical_nodes, options_.shuffle_seed,
+                                       epoch, options_.shuffle_block_size)
+                    .make(options_.shuffle_algo);
+    for (std::uint32_t& id : ids) id = drawn.samples[id];
+    return ids;
+  }
 
   detail::mosaic_draw draw_;
   mosaic_options options_;
@@ -40873,7 +40508,13 @@ struct mosaic_resampled_stage {
   [[nodiscard]] mosaic_resampled_order make(order_input in) const {
     return {std::move(in), options, sampling};
   }
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const {
+    const std::string whole = mosaic_stage{options}.describe();
+    std::string what = "mosaic_resampled(";
+    if (sampling.epoch_size != 0) detail::append(what, {"epoch_size ", sampling.epoch_size, ", "});
+    if (!sampling.streams.empty()) detail::append(what, {sampling.streams.size(), " streams, "});
+    return what + whole.substr(whole.find('(') + 1);
+  }
   template <class Hash>
   void fingerprint(Hash& h) const {
     mosaic_stage{options}.fingerprint(h);
@@ -40888,15 +40529,6 @@ struct mosaic_resampled_stage {
   mosaic_options options;
   mosaic_sampling sampling;
 };
-
-namespace detail {
-struct mosaic_resampled_fn {
-  [[nodiscard]] mosaic_resampled_stage operator()(const mosaic_options& options,
-                                                  mosaic_sampling sampling) const {
-    return {options, std::move(sampling)};
-  }
-};
-}  // namespace detail
 
 /// `mosaic` with the sampling of MosaicML Streaming: epochs of a different size (`epoch_size`), and streams
 /// that give a `proportion` of an epoch, are taken `repeat` times, or give `choose` samples.
@@ -40916,49 +40548,9 @@ struct mosaic_resampled_fn {
 ///     auto loader = source | mosaic_resampled({.num_canonical_nodes = 1, .ranks_per_node = 8, .shuffle = true},
 ///                                             {.streams = {{.shards = 96, .proportion = 0.8},
 ///                                                          {.shards = 32, .proportion = 0.2}}});
-inline constexpr detail::mosaic_resampled_fn mosaic_resampled{};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/order/compat/mosaic_resampled.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE mosaic_resampled_order::mosaic_resampled_order(order_input in, const mosaic_options& options,
-                                                               const mosaic_sampling& sampling)
-    : draw_(detail::mosaic_shards(std::move(in)), sampling, options.shuffle, options.shuffle_seed),
-      options_(detail::checked_mosaic(draw_.size(), options)),
-      partition_(draw_.size(), options_) {
-  detail::check_enough(draw_.size(), partition_, options_);
-}
-
-PENSTOCK_INLINE mosaic_resampled_order::bound mosaic_resampled_order::bind(std::uint64_t epoch) const {
-  return {epoch, partition_, tables_.get(epoch, [&] { return made(options_.epoch + epoch); })};
-}
-
-PENSTOCK_INLINE std::optional<position> mosaic_resampled_order::position_of(position upstream) const {
-  const bound all = bind(upstream.epoch);
-  for (std::uint64_t at = 0; at < size(); ++at)
-    if (all(at).index == upstream.index) return position{upstream.epoch, at};
-  return std::nullopt;
-}
-
-PENSTOCK_INLINE mosaic_resampled_order::table mosaic_resampled_order::made(std::uint64_t epoch) const {
-  detail::mosaic_drawn drawn = draw_.of(epoch);
-  if (!options_.shuffle) return std::move(drawn.samples);
-  table ids = detail::mosaic_shuffle(drawn.starts, options_.num_canonical_nodes, options_.shuffle_seed, epoch,
-                                     options_.shuffle_block_size)
-                  .make(options_.shuffle_algo);
-  for (std::uint32_t& id : ids) id = drawn.samples[id];
-  return ids;
-}
-
-PENSTOCK_INLINE std::string mosaic_resampled_stage::describe() const {
-  const std::string whole = mosaic_stage{options}.describe();
-  std::string what = "mosaic_resampled(";
-  if (sampling.epoch_size != 0) detail::append(what, {"epoch_size ", sampling.epoch_size, ", "});
-  if (!sampling.streams.empty()) detail::append(what, {sampling.streams.size(), " streams, "});
-  return what + whole.substr(whole.find('(') + 1);
+[[nodiscard]] inline mosaic_resampled_stage mosaic_resampled(const mosaic_options& options,
+                                                             mosaic_sampling sampling) {
+  return {options, std::move(sampling)};
 }
 
 }  // namespace penstock::inline v0_1
@@ -41073,7 +40665,14 @@ class dealt_batches {
   [[nodiscard]] std::uint64_t start(std::uint64_t batch) const noexcept {
     return batches_->starts[detail::to_size(batch)];
   }
-  [[noreturn, gnu::cold]] void refuse() const;
+  [[noreturn, gnu::cold]] void refuse() const {
+    if (batches_->failure) std::rethrow_exception(batches_->failure);
+    const detail::costly_sample& found = *batches_->too_costly;
+    throw error(errc::argument, {"sample ", found.sample, " costs ", found.cost, ", but a batch holds ",
+                                 limit_, " at most; raise the limit, or leave the sample out with subset"})
+        .in_stage("batch_by")
+        .add_context(found.at);
+  }
 
   std::shared_ptr<const detail::batch_starts> batches_;
   std::uint64_t limit_, world_, rank_;
@@ -41083,13 +40682,36 @@ class dealt_batches {
 namespace detail {
 
 /// Throws if such a cut is impossible.
-void check_cost_cut(std::uint64_t positions, std::uint64_t limit);
+inline void check_cost_cut(std::uint64_t positions, std::uint64_t limit) {
+  if (limit == 0)
+    throw error(errc::argument, "batch_by with a limit of 0 holds no sample; give it at least 1")
+        .in_stage("batch_by");
+  if (limit >> 63 != 0)
+    throw error(errc::argument, {"the limit of batch_by is negative or absurd: ", limit,
+                                 " as an unsigned number; it is below 2^63"})
+        .in_stage("batch_by");
+  if (positions >> 40 != 0)
+    throw error(errc::argument, {"batch_by goes through an epoch before its first batch, and this one has ",
+                                 positions, " positions; write repeat(n) or take(n) before it"})
+        .in_stage("batch_by");
+}
 /// Call in a catch handler: adds the sample whose cost failed to the error and rethrows it.
-[[noreturn, gnu::cold]] void rethrow_cost(error& e, position at, std::uint64_t sample);
+[[noreturn, gnu::cold]] inline void rethrow_cost(error& e, position at, std::uint64_t sample) {
+  e.in_part(text({"the cost of sample ", sample})).in_stage("batch_by").add_context(at);
+  throw;
+}
 /// Throws if the values are not the costs of these samples.
-void check_cost_values(const cut_input& in, std::uint64_t values, std::uint64_t dataset,
-                       std::string_view what);
-[[nodiscard]] std::string cost_text(std::string_view costs, std::uint64_t limit, bool padded, tail at_end);
+inline void check_cost_values(const cut_input& in, std::uint64_t values, std::uint64_t dataset,
+                              std::string_view what) {
+  order_input places{in.samples};
+  places.places.reset(new source_places(in.dataset, in.samples));
+  check_places(places, values, dataset, what, "batch_by");
+}
+[[nodiscard]] inline std::string cost_text(std::string_view costs, std::uint64_t limit, bool padded,
+                                           tail at_end) {
+  return text({"batch_by(", costs, costs.empty() ? "" : ", ", "limit ", limit, padded ? " with padding" : "",
+               ", tail ", to_string(at_end), ")"});
+}
 
 }  // namespace detail
 
@@ -41241,98 +40863,57 @@ struct cost_rule {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/order/cost_cut.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE void dealt_batches::refuse() const {
-  if (batches_->failure) std::rethrow_exception(batches_->failure);
-  const detail::costly_sample& found = *batches_->too_costly;
-  throw error(errc::argument, {"sample ", found.sample, " costs ", found.cost, ", but a batch holds ", limit_,
-                               " at most; raise the limit, or leave the sample out with subset"})
-      .in_stage("batch_by")
-      .add_context(found.at);
-}
-
-PENSTOCK_INLINE void detail::check_cost_cut(std::uint64_t positions, std::uint64_t limit) {
-  if (limit == 0)
-    throw error(errc::argument, "batch_by with a limit of 0 holds no sample; give it at least 1")
-        .in_stage("batch_by");
-  if (limit >> 63 != 0)
-    throw error(errc::argument, {"the limit of batch_by is negative or absurd: ", limit,
-                                 " as an unsigned number; it is below 2^63"})
-        .in_stage("batch_by");
-  if (positions >> 40 != 0)
-    throw error(errc::argument, {"batch_by goes through an epoch before its first batch, and this one has ",
-                                 positions, " positions; write repeat(n) or take(n) before it"})
-        .in_stage("batch_by");
-}
-
-PENSTOCK_INLINE void detail::rethrow_cost(error& e, position at, std::uint64_t sample) {
-  e.in_part(text({"the cost of sample ", sample})).in_stage("batch_by").add_context(at);
-  throw;
-}
-
-PENSTOCK_INLINE void detail::check_cost_values(const cut_input& in, std::uint64_t values,
-                                               std::uint64_t dataset, std::string_view what) {
-  order_input places{in.samples};
-  places.places.reset(new source_places(in.dataset, in.samples));
-  check_places(places, values, dataset, what, "batch_by");
-}
-
-PENSTOCK_INLINE std::string detail::cost_text(std::string_view costs, std::uint64_t limit, bool padded,
-                                              tail at_end) {
-  return text({"batch_by(", costs, costs.empty() ? "" : ", ", "limit ", limit, padded ? " with padding" : "",
-               ", tail ", to_string(at_end), ")"});
-}
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/order/fold.hpp
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+struct fold_bound {
+  std::uint64_t epoch = 0;
+  detail::divider by;  // the number of positions kept of each group
+  std::uint64_t folds = 1, number = 0, key = 0;
+  bool chosen = true;
+
+  /// Which of a group's positions belongs to this fold.
+  [[nodiscard]] std::uint64_t own(std::uint64_t group) const noexcept {
+    return permutation(folds, mix64(key ^ group))(number);
+  }
+  [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
+    if (chosen) return {epoch, index * folds + own(index)};
+    const auto [group, among] = by(index);
+    return {epoch, group * folds + among + (among >= own(group) ? 1 : 0)};
+  }
+};
+}  // namespace detail
+
 /// The order of `fold(i, folds, seed(7))` and of its `complement()`: one of every `folds` neighbours, or all
 /// the others. The same positions in every epoch, in their original order.
-class fold_order {
+class fold_order : public detail::kept_order<detail::fold_bound> {
  public:
-  struct bound {
-    std::uint64_t epoch = 0;
-    detail::divider by;  // the number of positions kept of each group
-    std::uint64_t folds = 1, number = 0, key = 0;
-    bool chosen = true;
-
-    /// Which of a group's positions belongs to this fold.
-    [[nodiscard]] std::uint64_t own(std::uint64_t group) const noexcept {
-      return permutation(folds, mix64(key ^ group))(number);
-    }
-    [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
-      if (chosen) return {epoch, index * folds + own(index)};
-      const auto [group, among] = by(index);
-      return {epoch, group * folds + among + (among >= own(group) ? 1 : 0)};
-    }
-  };
-
-  fold_order(const order_input& in, std::uint64_t number, std::uint64_t folds, std::uint64_t seed, bool rest);
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
-  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept {
-    bound made = made_;
-    made.epoch = epoch;
-    return made;
+  fold_order(const order_input& in, std::uint64_t number, std::uint64_t folds, std::uint64_t seed, bool rest)
+      : upstream_(in.size) {
+    detail::check_finite(in, "fold");
+    made_ = {0, detail::divider(folds - 1), folds, number, mix64(seed ^ 0x666f6c64u), !rest};
+    size_ = kept_before(upstream_);
+    starts_ = detail::starts_behind(in.starts, [this](std::uint64_t p) { return kept_before(p); });
+    places_ = detail::places_behind(in.places, made_);
   }
-  [[nodiscard]] position_range reach(position_range after) const noexcept;
-  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept;
+
+  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
+    if (upstream.index >= upstream_) return std::nullopt;
+    const bool own = made_.own(upstream.index / made_.folds) == upstream.index % made_.folds;
+    if (own != made_.chosen) return std::nullopt;
+    return position{upstream.epoch, kept_before(upstream.index)};
+  }
 
  private:
-  [[nodiscard]] std::uint64_t kept_before(std::uint64_t p) const noexcept;
+  [[nodiscard]] std::uint64_t kept_before(std::uint64_t p) const noexcept {
+    const std::uint64_t group = p / made_.folds, among = p % made_.folds;
+    const std::uint64_t chosen = group + (among != 0 && made_.own(group) < among ? 1 : 0);
+    return made_.chosen ? chosen : p - chosen;
+  }
 
-  bound made_;
   std::uint64_t upstream_;
-  std::uint64_t size_ = 0;
-  shared<const std::vector<std::uint64_t>> starts_;
-  shared<const source_places> places_;
 };
 
 /// The stage `fold(i, folds, seed(7))`, and that of its `complement()`.
@@ -41341,13 +40922,22 @@ class fold_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "fold";
 
-  fold_stage(std::uint64_t number, std::uint64_t folds, std::uint64_t seed, bool rest = false);
+  fold_stage(std::uint64_t number, std::uint64_t folds, std::uint64_t seed, bool rest = false)
+      : number_(number), folds_(folds), seed_(seed), rest_(rest) {
+    if (folds < 2 || folds > max_folds || number >= folds) {
+      throw error(errc::argument, {"there is no fold ", number, " of ", folds,
+                                   "; write fold(i, folds, seed(7)) with i below folds, and 2 to 2^32 folds"})
+          .in_stage(stage_name);
+    }
+  }
 
   /// The positions that this stage leaves out: those of all other folds.
   [[nodiscard]] fold_stage complement() const { return {number_, folds_, seed_, !rest_}; }
 
   [[nodiscard]] fold_order make(const order_input& in) const { return {in, number_, folds_, seed_, rest_}; }
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"fold(", number_, " of ", folds_, ", seed ", seed_, rest_ ? ").complement()" : ")"});
+  }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, number_, folds_, seed_, rest_);
@@ -41359,14 +40949,6 @@ class fold_stage {
   std::uint64_t number_, folds_, seed_;
   bool rest_;
 };
-
-namespace detail {
-struct fold_fn {
-  [[nodiscard]] fold_stage operator()(any_count number, any_count folds, any_seed seed) const {
-    return {number.of("fold"), folds.of("fold"), seed.value()};
-  }
-};
-}  // namespace detail
 
 /// Keeps one of `folds` parts of equal size, for cross-validation. `fold(i, folds, seed(7))` for i from 0 to
 /// folds - 1 are disjoint and together cover every position once; `.complement()` is everything but part i.
@@ -41382,188 +40964,11 @@ struct fold_fn {
 ///       auto train = source | fold(i, 5, seed(7)).complement() | shuffle(seed(1));
 ///       auto valid = source | fold(i, 5, seed(7));
 ///     }
-inline constexpr detail::fold_fn fold{};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/order/fold.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE fold_order::fold_order(const order_input& in, std::uint64_t number, std::uint64_t folds,
-                                       std::uint64_t seed, bool rest)
-    : upstream_(in.size) {
-  detail::check_finite(in, "fold");
-  made_ = {0, detail::divider(folds - 1), folds, number, mix64(seed ^ 0x666f6c64u), !rest};
-  size_ = kept_before(upstream_);
-  starts_ = detail::starts_behind(in.starts, [this](std::uint64_t p) { return kept_before(p); });
-  places_ = detail::places_behind(in.places, made_);
-}
-
-PENSTOCK_INLINE position_range fold_order::reach(position_range after) const noexcept {
-  return {bind(after.first.epoch)(after.first.index), bind(after.last.epoch)(after.last.index)};
-}
-
-PENSTOCK_INLINE std::optional<position> fold_order::position_of(position upstream) const noexcept {
-  if (upstream.index >= upstream_) return std::nullopt;
-  const bool own = made_.own(upstream.index / made_.folds) == upstream.index % made_.folds;
-  if (own != made_.chosen) return std::nullopt;
-  return position{upstream.epoch, kept_before(upstream.index)};
-}
-
-PENSTOCK_INLINE std::uint64_t fold_order::kept_before(std::uint64_t p) const noexcept {
-  const std::uint64_t group = p / made_.folds, among = p % made_.folds;
-  const std::uint64_t chosen = group + (among != 0 && made_.own(group) < among ? 1 : 0);
-  return made_.chosen ? chosen : p - chosen;
-}
-
-PENSTOCK_INLINE fold_stage::fold_stage(std::uint64_t number, std::uint64_t folds, std::uint64_t seed,
-                                       bool rest)
-    : number_(number), folds_(folds), seed_(seed), rest_(rest) {
-  if (folds < 2 || folds > max_folds || number >= folds) {
-    throw error(errc::argument, {"there is no fold ", number, " of ", folds,
-                                 "; write fold(i, folds, seed(7)) with i below folds, and 2 to 2^32 folds"})
-        .in_stage(stage_name);
-  }
-}
-
-PENSTOCK_INLINE std::string fold_stage::describe() const {
-  return detail::text({"fold(", number_, " of ", folds_, ", seed ", seed_, rest_ ? ").complement()" : ")"});
+[[nodiscard]] inline fold_stage fold(any_count number, any_count folds, any_seed seed) {
+  return {number.of("fold"), folds.of("fold"), seed.value()};
 }
 
 }  // namespace penstock::inline v0_1
-
-// ---- penstock/order/weights.hpp
-
-/// How the sources of a `mix` share the samples of an epoch.
-namespace penstock::inline v0_1 {
-
-/// The weights of the sources: over any long enough stretch, source k gives the fraction weights[k] / sum.
-/// Above 0, in any unit. Decimal fractions (up to 15 digits) are taken as written: 0.7 is 7 / 10.
-class weights {
- public:
-  weights(std::initializer_list<double> each) : values_(each) {}
-  explicit weights(std::vector<double> each) : values_(std::move(each)) {}
-  [[nodiscard]] const std::vector<double>& values() const noexcept { return values_; }
-
- private:
-  std::vector<double> values_;
-};
-
-/// A knot of a `weight_schedule`: the weights at sample `sample`.
-struct weight_knot {
-  std::uint64_t sample = 0;
-  std::vector<double> weights;
-};
-
-/// Weights that change as samples are delivered: at each knot they are the knot's (each divided by the knot's
-/// sum), between two knots they change linearly, and before the first and after the last knot they stay
-/// constant. Samples are counted over all ranks; if epochs are cut from an endless mixture (`cycle`,
-/// `samples_per_epoch`), also over all epochs, otherwise from the beginning of each epoch.
-///
-/// A weight may be 0 at some knots. Any number of sources may start at 0 and come in later; at most two may
-/// return to 0 after they have given samples. A weight of 1e-6 is nearly 0 and always allowed.
-///
-///     auto slowly = mix(weight_schedule({{0, {0.9, 0.1}}, {1'000'000, {0.5, 0.5}}}), web, books);
-class weight_schedule {
- public:
-  weight_schedule(std::initializer_list<weight_knot> knots) : knots_(knots) {}
-  explicit weight_schedule(std::vector<weight_knot> knots) : knots_(std::move(knots)) {}
-  [[nodiscard]] const std::vector<weight_knot>& knots() const noexcept { return knots_; }
-
- private:
-  std::vector<weight_knot> knots_;
-};
-
-/// Fractions of an epoch: like `weights`, but every epoch has the same number of samples from each source,
-/// and an epoch has as many samples as the sources together, or as `samples_per_epoch` says.
-class proportions {
- public:
-  proportions(std::initializer_list<double> each) : values_(each) {}
-  explicit proportions(std::vector<double> each) : values_(std::move(each)) {}
-  [[nodiscard]] const std::vector<double>& values() const noexcept { return values_; }
-
- private:
-  std::vector<double> values_;
-};
-
-/// How often an epoch passes through each source: 2 gives each sample twice, 0.5 gives each sample every
-/// other epoch. What one epoch leaves out, the next epoch gives.
-class repeats {
- public:
-  repeats(std::initializer_list<double> each) : values_(each) {}
-  explicit repeats(std::vector<double> each) : values_(std::move(each)) {}
-  [[nodiscard]] const std::vector<double>& values() const noexcept { return values_; }
-
- private:
-  std::vector<double> values_;
-};
-
-/// How many samples of each source an epoch has. What one epoch leaves out, the next epoch gives.
-class choose {
- public:
-  choose(std::initializer_list<std::uint64_t> each) : counts_(each) {}
-  explicit choose(std::vector<std::uint64_t> each) : counts_(std::move(each)) {}
-  [[nodiscard]] const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
-
- private:
-  std::vector<std::uint64_t> counts_;
-};
-
-/// When an epoch of `weights` or of a `weight_schedule` ends.
-///   first_exhausted   when one source's share reaches its size: no sample appears twice
-///   all_exhausted     when every source's share has reached its size: each sample appears at least once, and
-///                     sources exhausted earlier restart, in a new epoch of their own
-///   cycle             never (2^63 samples, one epoch), or after `samples_per_epoch`; each source passes
-///                     through its epochs at its own pace
-enum class stopping { first_exhausted, all_exhausted, cycle };
-
-/// The length of an epoch of `mix`: epochs are cut one after another from an endless mixture; with
-/// `proportions`, the number of samples that are divided.
-struct samples_per_epoch {
-  constexpr explicit samples_per_epoch(any_count count_) : count(count_.of("samples_per_epoch")) {}
-  std::uint64_t count;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/order/detail/mixing_rule.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// The requested rule: one of weights, weight_schedule, proportions, repeats and choose.
-struct mixing_rule {
-  enum class kind { weights, schedule, proportions, repeats, choose };
-
-  mixing_rule(const weights& w) : what(kind::weights), values(w.values()) {}          // NOLINT: implicit
-  mixing_rule(const weight_schedule& s) : what(kind::schedule), knots(s.knots()) {}   // NOLINT: implicit
-  mixing_rule(const proportions& p) : what(kind::proportions), values(p.values()) {}  // NOLINT: implicit
-  mixing_rule(const repeats& r) : what(kind::repeats), values(r.values()) {}          // NOLINT: implicit
-  mixing_rule(const choose& c) : what(kind::choose), counts(c.counts()) {}            // NOLINT: implicit
-
-  [[nodiscard]] std::string_view name() const noexcept {
-    constexpr std::string_view names[] = {"weights", "weight_schedule", "proportions", "repeats", "choose"};
-    return names[static_cast<std::size_t>(what)];
-  }
-
-  /// The rule as a user would write it: "weights{0.7, 0.3}".
-  [[nodiscard]] std::string describe() const;
-
-  kind what;
-  std::vector<double> values;
-  std::vector<weight_knot> knots;
-  std::vector<std::uint64_t> counts;
-};
-
-struct mixing_options {
-  std::optional<stopping> stop;
-  std::optional<std::uint64_t> samples;  // per epoch
-  std::uint64_t seed = 0;
-
-  [[nodiscard]] std::string describe() const;
-};
-
-}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/order/detail/wide.hpp
 
@@ -41774,39 +41179,154 @@ PENSTOCK_INLINE weight_integrals::result weight_integrals::at(std::size_t functi
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/order/detail/mixing_rule.ipp
+// ---- penstock/order/weights.hpp
+
+/// How the sources of a `mix` share the samples of an epoch.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Something for each source of a `mix`.
+template <class T>
+class for_each_source {
+ public:
+  for_each_source(std::initializer_list<T> each) : values_(each) {}
+  explicit for_each_source(std::vector<T> each) : values_(std::move(each)) {}
+  [[nodiscard]] const std::vector<T>& values() const noexcept { return values_; }
+
+ private:
+  std::vector<T> values_;
+};
+
+}  // namespace detail
+
+/// The weights of the sources: over any long enough stretch, source k gives the fraction weights[k] / sum.
+/// Above 0, in any unit. Decimal fractions (up to 15 digits) are taken as written: 0.7 is 7 / 10.
+struct weights : detail::for_each_source<double> {
+  using for_each_source::for_each_source;
+};
+
+/// A knot of a `weight_schedule`: the weights at sample `sample`.
+struct weight_knot {
+  std::uint64_t sample = 0;
+  std::vector<double> weights;
+};
+
+/// Weights that change as samples are delivered: at each knot they are the knot's (each divided by the knot's
+/// sum), between two knots they change linearly, and before the first and after the last knot they stay
+/// constant. Samples are counted over all ranks; if epochs are cut from an endless mixture (`cycle`,
+/// `samples_per_epoch`), also over all epochs, otherwise from the beginning of each epoch.
+///
+/// A weight may be 0 at some knots. Any number of sources may start at 0 and come in later; at most two may
+/// return to 0 after they have given samples. A weight of 1e-6 is nearly 0 and always allowed.
+///
+///     auto slowly = mix(weight_schedule({{0, {0.9, 0.1}}, {1'000'000, {0.5, 0.5}}}), web, books);
+class weight_schedule {
+ public:
+  weight_schedule(std::initializer_list<weight_knot> knots) : knots_(knots) {}
+  explicit weight_schedule(std::vector<weight_knot> knots) : knots_(std::move(knots)) {}
+  [[nodiscard]] const std::vector<weight_knot>& knots() const noexcept { return knots_; }
+
+ private:
+  std::vector<weight_knot> knots_;
+};
+
+/// Fractions of an epoch: like `weights`, but every epoch has the same number of samples from each source,
+/// and an epoch has as many samples as the sources together, or as `samples_per_epoch` says.
+struct proportions : detail::for_each_source<double> {
+  using for_each_source::for_each_source;
+};
+
+/// How often an epoch passes through each source: 2 gives each sample twice, 0.5 gives each sample every
+/// other epoch. What one epoch leaves out, the next epoch gives.
+struct repeats : detail::for_each_source<double> {
+  using for_each_source::for_each_source;
+};
+
+/// How many samples of each source an epoch has. What one epoch leaves out, the next epoch gives.
+struct choose : detail::for_each_source<std::uint64_t> {
+  using for_each_source::for_each_source;
+  [[nodiscard]] const std::vector<std::uint64_t>& counts() const noexcept { return values(); }
+};
+
+/// When an epoch of `weights` or of a `weight_schedule` ends.
+///   first_exhausted   when one source's share reaches its size: no sample appears twice
+///   all_exhausted     when every source's share has reached its size: each sample appears at least once, and
+///                     sources exhausted earlier restart, in a new epoch of their own
+///   cycle             never (2^63 samples, one epoch), or after `samples_per_epoch`; each source passes
+///                     through its epochs at its own pace
+enum class stopping { first_exhausted, all_exhausted, cycle };
+
+/// The length of an epoch of `mix`: epochs are cut one after another from an endless mixture; with
+/// `proportions`, the number of samples that are divided.
+struct samples_per_epoch {
+  constexpr explicit samples_per_epoch(any_count count_) : count(count_.of("samples_per_epoch")) {}
+  std::uint64_t count;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/order/detail/mixing_rule.hpp
 
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE std::string mixing_rule::describe() const {
-  const auto list = [](const auto& numbers) {
-    std::string line = "{";
-    for (const auto n : numbers) {
-      if (line.size() != 1) line += ", ";
-      if constexpr (std::is_floating_point_v<decltype(n)>)
-        line += text_of_number(n);
-      else
-        append(line, {n});
-    }
-    return line + "}";
-  };
-  std::string line(name());
-  if (what == kind::choose) return line + list(counts);
-  if (what != kind::schedule) return line + list(values);
-  line += "{";
-  for (const weight_knot& knot : knots)
-    append(line, {(&knot == knots.data() ? "{" : ", {"), knot.sample, ", ", list(knot.weights), "}"});
-  return line + "}";
-}
+/// The requested rule: one of weights, weight_schedule, proportions, repeats and choose.
+struct mixing_rule {
+  enum class kind { weights, schedule, proportions, repeats, choose };
 
-PENSTOCK_INLINE std::string mixing_options::describe() const {
-  constexpr std::string_view names[] = {"first_exhausted", "all_exhausted", "cycle"};
-  std::string line;
-  if (stop) append(line, {", ", names[static_cast<std::size_t>(*stop)]});
-  if (samples) append(line, {", samples_per_epoch(", *samples, ")"});
-  if (seed != 0) append(line, {", seed(", seed, ")"});
-  return line;
-}
+  mixing_rule(const weights& w) : what(kind::weights), values(w.values()) {}          // NOLINT: implicit
+  mixing_rule(const weight_schedule& s) : what(kind::schedule), knots(s.knots()) {}   // NOLINT: implicit
+  mixing_rule(const proportions& p) : what(kind::proportions), values(p.values()) {}  // NOLINT: implicit
+  mixing_rule(const repeats& r) : what(kind::repeats), values(r.values()) {}          // NOLINT: implicit
+  mixing_rule(const choose& c) : what(kind::choose), counts(c.counts()) {}            // NOLINT: implicit
+
+  [[nodiscard]] std::string_view name() const noexcept {
+    constexpr std::string_view names[] = {"weights", "weight_schedule", "proportions", "repeats", "choose"};
+    return names[static_cast<std::size_t>(what)];
+  }
+
+  /// The rule as a user would write it: "weights{0.7, 0.3}".
+  [[nodiscard]] std::string describe() const {
+    const auto list = [](const auto& numbers) {
+      std::string line = "{";
+      for (const auto n : numbers) {
+        if (line.size() != 1) line += ", ";
+        if constexpr (std::is_floating_point_v<decltype(n)>)
+          line += text_of_number(n);
+        else
+          append(line, {n});
+      }
+      return line + "}";
+    };
+    std::string line(name());
+    if (what == kind::choose) return line + list(counts);
+    if (what != kind::schedule) return line + list(values);
+    line += "{";
+    for (const weight_knot& knot : knots)
+      append(line, {(&knot == knots.data() ? "{" : ", {"), knot.sample, ", ", list(knot.weights), "}"});
+    return line + "}";
+  }
+
+  kind what;
+  std::vector<double> values;
+  std::vector<weight_knot> knots;
+  std::vector<std::uint64_t> counts;
+};
+
+struct mixing_options {
+  std::optional<stopping> stop;
+  std::optional<std::uint64_t> samples;  // per epoch
+  std::uint64_t seed = 0;
+
+  [[nodiscard]] std::string describe() const {
+    constexpr std::string_view names[] = {"first_exhausted", "all_exhausted", "cycle"};
+    std::string line;
+    if (stop) append(line, {", ", names[static_cast<std::size_t>(*stop)]});
+    if (samples) append(line, {", samples_per_epoch(", *samples, ")"});
+    if (seed != 0) append(line, {", seed(", seed, ")"});
+    return line;
+  }
+};
 
 }  // namespace penstock::inline v0_1::detail
 
@@ -42457,7 +41977,19 @@ class repeat_order {
   };
 
   /// Endless if `times` is empty, and also if it would exceed 2^63 positions.
-  repeat_order(order_input in, std::optional<std::uint64_t> times);
+  repeat_order(order_input in, std::optional<std::uint64_t> times)
+      : inner_(in.size), times_(times.value_or(0)), by_(in.size == 0 ? 1 : in.size) {
+    if (inner_ == 0) return;
+    endless_ = !times || *times > endless_size / inner_;
+    size_ = endless_ ? endless_size : inner_ * times_;
+    if (in.starts && !endless_ && (in.starts->size() - 1) <= shards_kept / (times_ == 0 ? 1 : times_)) {
+      shared<std::vector<std::uint64_t>> all(new std::vector<std::uint64_t>(1, 0));
+      for (std::uint64_t time = 0; time < times_; ++time) {
+        for (std::size_t i = 1; i < in.starts->size(); ++i) all->push_back(time * inner_ + (*in.starts)[i]);
+      }
+      starts_ = std::move(all);
+    }
+  }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] bool endless() const noexcept { return endless_; }
@@ -42481,7 +42013,19 @@ class repeat_order {
   /// Shard boundaries are repeated too, up to this many; beyond that, the stages after it see one shard.
   static constexpr std::uint64_t shards_kept = std::uint64_t{1} << 20;
 
-  [[nodiscard]] std::uint64_t first_epoch(std::uint64_t epoch) const;
+  [[nodiscard]] std::uint64_t first_epoch(std::uint64_t epoch) const {
+    if (epoch == 0 || size_ == 0) return 0;
+    if (endless_) {
+      throw error(errc::argument, {"repeat() without end has only epoch 0, not ", epoch,
+                                   "; write repeat(k) if you need epochs"})
+          .in_stage("repeat");
+    }
+    if (epoch > (std::numeric_limits<std::uint64_t>::max() - (times_ - 1)) / times_) {
+      throw error(errc::argument, {"epoch ", epoch, " of repeat(", times_, ") is beyond 64 bits"})
+          .in_stage("repeat");
+    }
+    return epoch * times_;
+  }
 
   std::uint64_t inner_;
   std::uint64_t times_;
@@ -42499,7 +42043,9 @@ struct repeat_stage {
   static constexpr bool goes_round = true;
 
   [[nodiscard]] repeat_order make(order_input in) const { return repeat_order(std::move(in), times); }
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const {
+    return times ? detail::text({"repeat(", *times, ")"}) : std::string("repeat()");
+  }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, times.value_or(std::numeric_limits<std::uint64_t>::max()));
@@ -42507,13 +42053,6 @@ struct repeat_stage {
 
   std::optional<std::uint64_t> times;
 };
-
-namespace detail {
-struct repeat_fn {
-  [[nodiscard]] constexpr repeat_stage operator()() const noexcept { return {std::nullopt}; }
-  [[nodiscard]] constexpr repeat_stage operator()(any_count k) const { return {k.of("repeat")}; }
-};
-}  // namespace detail
 
 /// Combines k epochs into one: `repeat(k)`, or endlessly: `repeat()`.
 ///
@@ -42524,45 +42063,8 @@ struct repeat_fn {
 /// shards in total. Thread-safe.
 ///
 ///     auto loader = source | shuffle | repeat(90) | batch(256);   // no short batch between epochs
-inline constexpr detail::repeat_fn repeat{};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/order/repeat.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE repeat_order::repeat_order(order_input in, std::optional<std::uint64_t> times)
-    : inner_(in.size), times_(times.value_or(0)), by_(in.size == 0 ? 1 : in.size) {
-  if (inner_ == 0) return;
-  endless_ = !times || *times > endless_size / inner_;
-  size_ = endless_ ? endless_size : inner_ * times_;
-  if (in.starts && !endless_ && (in.starts->size() - 1) <= shards_kept / (times_ == 0 ? 1 : times_)) {
-    shared<std::vector<std::uint64_t>> all(new std::vector<std::uint64_t>(1, 0));
-    for (std::uint64_t time = 0; time < times_; ++time) {
-      for (std::size_t i = 1; i < in.starts->size(); ++i) all->push_back(time * inner_ + (*in.starts)[i]);
-    }
-    starts_ = std::move(all);
-  }
-}
-
-PENSTOCK_INLINE std::uint64_t repeat_order::first_epoch(std::uint64_t epoch) const {
-  if (epoch == 0 || size_ == 0) return 0;
-  if (endless_) {
-    throw error(errc::argument, {"repeat() without end has only epoch 0, not ", epoch,
-                                 "; write repeat(k) if you need epochs"})
-        .in_stage("repeat");
-  }
-  if (epoch > (std::numeric_limits<std::uint64_t>::max() - (times_ - 1)) / times_) {
-    throw error(errc::argument, {"epoch ", epoch, " of repeat(", times_, ") is beyond 64 bits"})
-        .in_stage("repeat");
-  }
-  return epoch * times_;
-}
-
-PENSTOCK_INLINE std::string repeat_stage::describe() const {
-  return times ? detail::text({"repeat(", *times, ")"}) : std::string("repeat()");
-}
+[[nodiscard]] constexpr repeat_stage repeat() noexcept { return {std::nullopt}; }
+[[nodiscard]] constexpr repeat_stage repeat(any_count k) { return {k.of("repeat")}; }
 
 }  // namespace penstock::inline v0_1
 
@@ -42572,39 +42074,7 @@ PENSTOCK_INLINE std::string repeat_stage::describe() const {
 namespace penstock::inline v0_1::detail {
 
 /// A number for people, with as many digits as are needed to tell it from plausible neighbours.
-[[nodiscard]] std::string fraction_text(double value);
-
-[[nodiscard]] double checked_fraction(double fraction, std::string_view stage);
-
-[[nodiscard]] inline std::uint64_t bits_of(double value) noexcept {
-  return std::bit_cast<std::uint64_t>(value);
-}
-
-/// floor(n * fraction) for a fraction strictly between 0 and 1, taken as written: 0.7 of 10 is 7, although
-/// the double nearest to 0.7 is below it. Half a unit in the last place is added; the rest is exact.
-[[nodiscard]] std::uint64_t floor_of_product(std::uint64_t n, double fraction) noexcept;
-
-/// floor(2^64 * a / b) for a < b <= 2^63.
-[[nodiscard]] constexpr std::uint64_t binary_fraction(std::uint64_t a, std::uint64_t b) noexcept {
-  std::uint64_t quotient = 0;
-  for (int bit = 0; bit < 64; ++bit) {
-    a <<= 1;
-    quotient <<= 1;
-    if (a >= b) {
-      a -= b;
-      quotient |= 1;
-    }
-  }
-  return quotient;
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/order/detail/fraction.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE std::string fraction_text(double value) {
+[[nodiscard]] inline std::string fraction_text(double value) {
   char digits[32];
   std::snprintf(digits, sizeof(digits), "%.12g", value);
   std::string line(digits);
@@ -42613,7 +42083,7 @@ PENSTOCK_INLINE std::string fraction_text(double value) {
   return line;
 }
 
-PENSTOCK_INLINE double checked_fraction(double fraction, std::string_view stage) {
+[[nodiscard]] inline double checked_fraction(double fraction, std::string_view stage) {
   if (!(fraction > 0 && fraction < 1)) {
     throw error(errc::argument, {"the fraction ", fraction_text(fraction),
                                  " is not between 0 and 1; write 0.9 to keep nine of ten"})
@@ -42622,7 +42092,13 @@ PENSTOCK_INLINE double checked_fraction(double fraction, std::string_view stage)
   return fraction;
 }
 
-PENSTOCK_INLINE std::uint64_t floor_of_product(std::uint64_t n, double fraction) noexcept {
+[[nodiscard]] inline std::uint64_t bits_of(double value) noexcept {
+  return std::bit_cast<std::uint64_t>(value);
+}
+
+/// floor(n * fraction) for a fraction strictly between 0 and 1, taken as written: 0.7 of 10 is 7, although
+/// the double nearest to 0.7 is below it. Half a unit in the last place is added; the rest is exact.
+[[nodiscard]] inline std::uint64_t floor_of_product(std::uint64_t n, double fraction) noexcept {
   const std::uint64_t bits = bits_of(fraction);
   const std::uint64_t exponent = bits >> 52 & 2047;
   std::uint64_t digits = (bits & ((std::uint64_t{1} << 52) - 1)) << 1 | 1;
@@ -42639,6 +42115,20 @@ PENSTOCK_INLINE std::uint64_t floor_of_product(std::uint64_t n, double fraction)
     if (low < n) ++high;
   }
   return down >= 64 ? high >> (down - 64) : high << (64 - down) | low >> down;
+}
+
+/// floor(2^64 * a / b) for a < b <= 2^63.
+[[nodiscard]] constexpr std::uint64_t binary_fraction(std::uint64_t a, std::uint64_t b) noexcept {
+  std::uint64_t quotient = 0;
+  for (int bit = 0; bit < 64; ++bit) {
+    a <<= 1;
+    quotient <<= 1;
+    if (a >= b) {
+      a -= b;
+      quotient |= 1;
+    }
+  }
+  return quotient;
 }
 
 }  // namespace penstock::inline v0_1::detail
@@ -42746,8 +42236,7 @@ namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct two_shards {
-  using penstock_mistake = about_expression_tag;
+struct two_shards : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -42755,8 +42244,7 @@ struct two_shards {
                   "remove one of them");
   }
 };
-struct shard_after_batch {
-  using penstock_mistake = about_expression_tag;
+struct shard_after_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -42870,7 +42358,55 @@ namespace penstock::inline v0_1::detail {
 class shuffle_table {
  public:
   shuffle_table(const std::vector<std::uint64_t>& starts, std::uint64_t window, std::uint64_t lanes,
-                std::uint64_t key);
+                std::uint64_t key)
+      : size_(starts.back()),
+        lanes_(lanes),
+        lane_length_(size_ / lanes),
+        longer_lanes_(size_ % lanes),
+        by_lanes_(lanes),
+        by_length_(std::max<std::uint64_t>(1, lane_length_)),
+        by_longer_(lane_length_ + 1) {
+    std::vector<std::uint64_t> filled;
+    filled.reserve(starts.size());
+    for (std::uint64_t i = 0; i + 1 < starts.size(); ++i) {
+      if (starts[i + 1] > starts[i]) filled.push_back(i);
+    }
+    const permutation shuffled(filled.size(), mix64(key ^ 0x7368'6172'6473'0000));
+    lane_windows_.reserve(lanes + 1);
+    shard_places_.assign(starts.size(), 0);
+    lane_windows_.push_back(0);
+    std::uint64_t place = 0, lane = 0, pieces = window;  // a full window, so that the first piece opens one
+    for (std::uint64_t i = 0; i < filled.size(); ++i) {
+      const std::uint64_t number = filled[shuffled(i)];
+      std::uint64_t source = starts[number];
+      shard_places_[number] = place;
+      while (source < starts[number + 1]) {
+        const std::uint64_t length = std::min(starts[number + 1] - source, lane_begin(lane + 1) - place);
+        if (pieces == window) {
+          window_places_.push_back(place);
+          window_pieces_.push_back(piece_places_.size());
+          pieces = 0;
+        }
+        piece_places_.push_back(place);
+        piece_shifts_.push_back(source - place);
+        ++pieces;
+        place += length;
+        source += length;
+        if (place == lane_begin(lane + 1)) {
+          lane_windows_.push_back(window_places_.size());
+          ++lane;
+          pieces = window;
+        }
+      }
+    }
+    lane_windows_.resize(lanes + 1, window_places_.size());  // lanes beyond the last sample are empty
+    const std::uint64_t windows = window_places_.size();
+    window_places_.push_back(size_);
+    window_pieces_.push_back(piece_places_.size());
+    mixes_.reserve(windows);
+    for (std::uint64_t w = 0; w < windows; ++w)
+      mixes_.emplace_back(window_places_[w + 1] - window_places_[w], mix64(key + w));
+  }
 
   /// The source index at index p of the epoch.
   [[nodiscard]] std::uint64_t operator()(std::uint64_t p) const noexcept {
@@ -42891,7 +42427,15 @@ class shuffle_table {
 
   /// The epoch index of source index i, which lies in shard `number`.
   [[nodiscard]] std::uint64_t index_of(std::uint64_t shard_start, std::uint64_t number,
-                                       std::uint64_t i) const noexcept;
+                                       std::uint64_t i) const noexcept {
+    std::uint64_t place = shard_places_[number] + (i - shard_start);
+    const std::uint64_t w = last_not_above(window_places_.data(), mixes_.size(), place);
+    place = window_places_[w] + mixes_[w].inverse(place - window_places_[w]);
+    if (lanes_ == 1) return place;
+    const std::uint64_t longer = longer_lanes_ * (lane_length_ + 1);
+    const auto [line, depth] = place < longer ? by_longer_(place) : by_length_(place - longer);
+    return depth * lanes_ + line + (place < longer ? 0 : longer_lanes_);
+  }
 
  private:
   /// Lanes hold the indices p with p mod lanes == lane, so the first ones are longer by one.
@@ -42912,82 +42456,13 @@ class shuffle_table {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/order/detail/shuffle_table.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE shuffle_table::shuffle_table(const std::vector<std::uint64_t>& starts, std::uint64_t window,
-                                             std::uint64_t lanes, std::uint64_t key)
-    : size_(starts.back()),
-      lanes_(lanes),
-      lane_length_(size_ / lanes),
-      longer_lanes_(size_ % lanes),
-      by_lanes_(lanes),
-      by_length_(std::max<std::uint64_t>(1, lane_length_)),
-      by_longer_(lane_length_ + 1) {
-  std::vector<std::uint64_t> filled;
-  filled.reserve(starts.size());
-  for (std::uint64_t i = 0; i + 1 < starts.size(); ++i) {
-    if (starts[i + 1] > starts[i]) filled.push_back(i);
-  }
-  const permutation shuffled(filled.size(), mix64(key ^ 0x7368'6172'6473'0000));
-  lane_windows_.reserve(lanes + 1);
-  shard_places_.assign(starts.size(), 0);
-  lane_windows_.push_back(0);
-  std::uint64_t place = 0, lane = 0, pieces = window;  // a full window, so that the first piece opens one
-  for (std::uint64_t i = 0; i < filled.size(); ++i) {
-    const std::uint64_t number = filled[shuffled(i)];
-    std::uint64_t source = starts[number];
-    shard_places_[number] = place;
-    while (source < starts[number + 1]) {
-      const std::uint64_t length = std::min(starts[number + 1] - source, lane_begin(lane + 1) - place);
-      if (pieces == window) {
-        window_places_.push_back(place);
-        window_pieces_.push_back(piece_places_.size());
-        pieces = 0;
-      }
-      piece_places_.push_back(place);
-      piece_shifts_.push_back(source - place);
-      ++pieces;
-      place += length;
-      source += length;
-      if (place == lane_begin(lane + 1)) {
-        lane_windows_.push_back(window_places_.size());
-        ++lane;
-        pieces = window;
-      }
-    }
-  }
-  lane_windows_.resize(lanes + 1, window_places_.size());  // lanes beyond the last sample are empty
-  const std::uint64_t windows = window_places_.size();
-  window_places_.push_back(size_);
-  window_pieces_.push_back(piece_places_.size());
-  mixes_.reserve(windows);
-  for (std::uint64_t w = 0; w < windows; ++w)
-    mixes_.emplace_back(window_places_[w + 1] - window_places_[w], mix64(key + w));
-}
-
-PENSTOCK_INLINE std::uint64_t shuffle_table::index_of(std::uint64_t shard_start, std::uint64_t number,
-                                                      std::uint64_t i) const noexcept {
-  std::uint64_t place = shard_places_[number] + (i - shard_start);
-  const std::uint64_t w = last_not_above(window_places_.data(), mixes_.size(), place);
-  place = window_places_[w] + mixes_[w].inverse(place - window_places_[w]);
-  if (lanes_ == 1) return place;
-  const std::uint64_t longer = longer_lanes_ * (lane_length_ + 1);
-  const auto [line, depth] = place < longer ? by_longer_(place) : by_length_(place - longer);
-  return depth * lanes_ + line + (place < longer ? 0 : longer_lanes_);
-}
-
-}  // namespace penstock::inline v0_1::detail
-
 // ---- penstock/order/shuffle.hpp
 
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct shuffle_after_batch {
-  using penstock_mistake = about_expression_tag;
+struct shuffle_after_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -43022,7 +42497,12 @@ class shuffle_order {
     }
   };
 
-  shuffle_order(const order_input& in, std::uint64_t seed);
+  shuffle_order(const order_input& in, std::uint64_t seed) : size_(in.size), seed_(seed) {
+    if (size_ >= permutation::max_size) {
+      throw error(errc::argument, "an endless order cannot be shuffled; write shuffle before repeat()")
+          .in_stage("shuffle");
+    }
+  }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] std::uint64_t lanes() const noexcept { return 1; }
@@ -43030,7 +42510,10 @@ class shuffle_order {
   [[nodiscard]] bound bind(std::uint64_t epoch) const {
     return {epoch, permutation(size_, detail::shuffle_key(seed_, epoch))};
   }
-  [[nodiscard]] std::optional<position> position_of(position upstream) const;
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    if (upstream.index >= size_) return std::nullopt;
+    return position{upstream.epoch, bind(upstream.epoch).shuffled.inverse(upstream.index)};
+  }
 
  private:
   std::uint64_t size_;
@@ -43059,14 +42542,36 @@ class windowed_shuffle_order {
     shared<const detail::shuffle_table> owner_;
   };
 
-  windowed_shuffle_order(order_input in, std::uint64_t seed, std::uint64_t window, std::uint64_t lane_count);
+  windowed_shuffle_order(order_input in, std::uint64_t seed, std::uint64_t window, std::uint64_t lane_count)
+      : seed_(seed), window_(window), lanes_(lane_count), recent_(new recent()) {
+    if (in.size >= permutation::max_size) {
+      throw error(errc::argument, "an endless order cannot be shuffled; write shuffle before repeat()")
+          .in_stage("shuffle");
+    }
+    if (window_ == 0)
+      throw error(errc::argument, "window(0) holds no shard; write window(1) or more").in_stage("shuffle");
+    if (lanes_ == 0 || lanes_ > max_lanes) {
+      throw error(errc::argument, {"lanes(", lanes_, ") is not in [1, 2^24]"}).in_stage("shuffle");
+    }
+    starts_ = in.starts ? std::move(in.starts)
+                        : shared<const std::vector<std::uint64_t>>(
+                              new const std::vector<std::uint64_t>(std::vector<std::uint64_t>{0, in.size}));
+    if (starts_->empty() || starts_->front() != 0 || starts_->back() != in.size) {
+      throw error(errc::argument, {"shard boundaries do not run from 0 to ", in.size}).in_stage("shuffle");
+    }
+  }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return starts_->back(); }
   [[nodiscard]] std::uint64_t lanes() const noexcept { return lanes_; }
   [[nodiscard]] order_input output() const { return {size(), nullptr}; }
   [[nodiscard]] bound bind(std::uint64_t epoch) const { return {epoch, table(epoch)}; }
 
-  [[nodiscard]] std::optional<position> position_of(position upstream) const;
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    if (upstream.index >= size()) return std::nullopt;
+    const std::uint64_t found = detail::last_not_above(starts_->data(), starts_->size(), upstream.index);
+    return position{upstream.epoch,
+                    table(upstream.epoch)->index_of((*starts_)[found], found, upstream.index)};
+  }
 
  private:
   static constexpr std::uint64_t max_lanes = std::uint64_t{1} << 24;
@@ -43081,7 +42586,17 @@ class windowed_shuffle_order {
     std::size_t oldest = 0;
   };
 
-  [[nodiscard]] shared<const detail::shuffle_table> table(std::uint64_t epoch) const;
+  [[nodiscard]] shared<const detail::shuffle_table> table(std::uint64_t epoch) const {
+    const std::lock_guard lock(recent_->guard);
+    for (const entry& known : recent_->entries) {
+      if (known.table && known.epoch == epoch) return known.table;
+    }
+    shared<const detail::shuffle_table> made(
+        new const detail::shuffle_table(*starts_, window_, lanes_, detail::shuffle_key(seed_, epoch)));
+    recent_->entries[recent_->oldest] = {epoch, made};
+    recent_->oldest = (recent_->oldest + 1) % recent_->entries.size();
+    return made;
+  }
 
   std::uint64_t seed_, window_, lanes_;
   shared<const std::vector<std::uint64_t>> starts_;
@@ -43097,7 +42612,7 @@ struct shuffle_stage {
 
   [[nodiscard]] shuffle_order make(const order_input& in) const { return {in, seed}; }
   [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const { return detail::text({"shuffle(seed ", seed, ")"}); }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, seed);
@@ -43117,7 +42632,10 @@ struct windowed_shuffle_stage {
     return {std::move(in), seed, shards, lane_count};
   }
   [[nodiscard]] constexpr std::uint64_t plan_seed() const noexcept { return seed; }
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"shuffle(seed ", seed, ", window ", shards,
+                         (lane_count == 1 ? "" : ", lanes " + std::to_string(lane_count)), ")"});
+  }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, seed, shards, lane_count);
@@ -43188,80 +42706,13 @@ inline constexpr detail::shuffle_fn shuffle{};
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/order/shuffle.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE shuffle_order::shuffle_order(const order_input& in, std::uint64_t seed)
-    : size_(in.size), seed_(seed) {
-  if (size_ >= permutation::max_size) {
-    throw error(errc::argument, "an endless order cannot be shuffled; write shuffle before repeat()")
-        .in_stage("shuffle");
-  }
-}
-
-PENSTOCK_INLINE std::optional<position> shuffle_order::position_of(position upstream) const {
-  if (upstream.index >= size_) return std::nullopt;
-  return position{upstream.epoch, bind(upstream.epoch).shuffled.inverse(upstream.index)};
-}
-
-PENSTOCK_INLINE windowed_shuffle_order::windowed_shuffle_order(order_input in, std::uint64_t seed,
-                                                               std::uint64_t window, std::uint64_t lane_count)
-    : seed_(seed), window_(window), lanes_(lane_count), recent_(new recent()) {
-  if (in.size >= permutation::max_size) {
-    throw error(errc::argument, "an endless order cannot be shuffled; write shuffle before repeat()")
-        .in_stage("shuffle");
-  }
-  if (window_ == 0)
-    throw error(errc::argument, "window(0) holds no shard; write window(1) or more").in_stage("shuffle");
-  if (lanes_ == 0 || lanes_ > max_lanes) {
-    throw error(errc::argument, {"lanes(", lanes_, ") is not in [1, 2^24]"}).in_stage("shuffle");
-  }
-  starts_ = in.starts ? std::move(in.starts)
-                      : shared<const std::vector<std::uint64_t>>(
-                            new const std::vector<std::uint64_t>(std::vector<std::uint64_t>{0, in.size}));
-  if (starts_->empty() || starts_->front() != 0 || starts_->back() != in.size) {
-    throw error(errc::argument, {"shard boundaries do not run from 0 to ", in.size}).in_stage("shuffle");
-  }
-}
-
-PENSTOCK_INLINE std::optional<position> windowed_shuffle_order::position_of(position upstream) const {
-  if (upstream.index >= size()) return std::nullopt;
-  const std::uint64_t found = detail::last_not_above(starts_->data(), starts_->size(), upstream.index);
-  return position{upstream.epoch, table(upstream.epoch)->index_of((*starts_)[found], found, upstream.index)};
-}
-
-PENSTOCK_INLINE shared<const detail::shuffle_table> windowed_shuffle_order::table(std::uint64_t epoch) const {
-  const std::lock_guard lock(recent_->guard);
-  for (const entry& known : recent_->entries) {
-    if (known.table && known.epoch == epoch) return known.table;
-  }
-  shared<const detail::shuffle_table> made(
-      new const detail::shuffle_table(*starts_, window_, lanes_, detail::shuffle_key(seed_, epoch)));
-  recent_->entries[recent_->oldest] = {epoch, made};
-  recent_->oldest = (recent_->oldest + 1) % recent_->entries.size();
-  return made;
-}
-
-PENSTOCK_INLINE std::string shuffle_stage::describe() const {
-  return detail::text({"shuffle(seed ", seed, ")"});
-}
-
-PENSTOCK_INLINE std::string windowed_shuffle_stage::describe() const {
-  return detail::text({"shuffle(seed ", seed, ", window ", shards,
-                       (lane_count == 1 ? "" : ", lanes " + std::to_string(lane_count)), ")"});
-}
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/order/shuffle_batches.hpp
 
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-struct shuffle_batches_before_batch {
-  using penstock_mistake = about_expression_tag;
+struct shuffle_batches_before_batch : about_expression {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
@@ -43288,10 +42739,7 @@ struct shuffle_batches_stage {
   }
   template <class Context>
   static consteval auto diagnose() {
-    if constexpr (Context::facts.batched)
-      return mistakes::none{};
-    else
-      return mistakes::shuffle_batches_before_batch{};
+    return mistakes::unless<Context::facts.batched, mistakes::shuffle_batches_before_batch>{};
   }
 
   std::uint64_t seed = 0;
@@ -43314,49 +42762,38 @@ struct shuffle_batches_stage {
 
 namespace penstock::inline v0_1 {
 
-/// The order of `skip(n)`: all but the first positions of every epoch.
-class skip_order {
- public:
-  struct bound {
-    std::uint64_t epoch = 0, skipped = 0;
-    [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept {
-      return {epoch, index + skipped};
-    }
-  };
+namespace detail {
+struct skip_bound {
+  std::uint64_t epoch = 0, skipped = 0;
+  [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept {
+    return {epoch, index + skipped};
+  }
+};
+}  // namespace detail
 
-  skip_order(order_input in, std::uint64_t count)
-      : skipped_(std::min(in.size, count)),
-        size_(in.size - skipped_),
-        places_(detail::places_behind(in.places, bound{0, skipped_})) {
-    if (!in.starts || skipped_ == 0) {
+/// The order of `skip(n)`: all but the first positions of every epoch.
+class skip_order : public detail::kept_order<detail::skip_bound> {
+ public:
+  skip_order(order_input in, std::uint64_t count) {
+    const std::uint64_t skipped = std::min(in.size, count);
+    made_.skipped = skipped;
+    size_ = in.size - skipped;
+    places_ = detail::places_behind(in.places, made_);
+    if (!in.starts || skipped == 0) {
       starts_ = std::move(in.starts);
       return;
     }
     shared<std::vector<std::uint64_t>> cut(new std::vector<std::uint64_t>(1, 0));
     for (const std::uint64_t start : *in.starts) {
-      if (start > skipped_) cut->push_back(start - skipped_);
+      if (start > skipped) cut->push_back(start - skipped);
     }
     starts_ = std::move(cut);
   }
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
-  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept { return {epoch, skipped_}; }
-  [[nodiscard]] position_range reach(position_range after) const noexcept {
-    after.first.index += skipped_;
-    after.last.index += skipped_;
-    return after;
-  }
   [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
-    if (upstream.index < skipped_ || upstream.index - skipped_ >= size_) return std::nullopt;
-    return position{upstream.epoch, upstream.index - skipped_};
+    if (upstream.index < made_.skipped || upstream.index - made_.skipped >= size_) return std::nullopt;
+    return position{upstream.epoch, upstream.index - made_.skipped};
   }
-
- private:
-  std::uint64_t skipped_;
-  std::uint64_t size_;
-  shared<const std::vector<std::uint64_t>> starts_;
-  shared<const source_places> places_;
 };
 
 /// The stage `skip(n)`.
@@ -43377,12 +42814,6 @@ struct skip_stage {
   std::uint64_t count = 0;
 };
 
-namespace detail {
-struct skip_fn {
-  [[nodiscard]] constexpr skip_stage operator()(any_count n) const { return {n.of("skip")}; }
-};
-}  // namespace detail
-
 /// Drops the first n positions of every epoch, counted over all ranks; drops all of them if there are no
 /// more. After `shard` and a filter, each rank counts its own samples, because what the other ranks keep
 /// is unknown there.
@@ -43393,7 +42824,7 @@ struct skip_fn {
 /// the first 5000 stored samples are kept for validation
 ///     auto train = source | skip(5000) | shuffle;
 ///     auto valid = source | take(5000);
-inline constexpr detail::skip_fn skip{};
+[[nodiscard]] constexpr skip_stage skip(any_count n) { return {n.of("skip")}; }
 
 }  // namespace penstock::inline v0_1
 
@@ -43522,35 +42953,44 @@ class spread_choice {
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+struct split_bound {
+  std::uint64_t epoch = 0;
+  detail::spread_choice choice;
+  bool chosen = true;
+
+  [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
+    return {epoch, chosen ? choice.chosen(index) : choice.left(index)};
+  }
+};
+}  // namespace detail
+
 /// The order of `split(fraction, seed(7))` and of its `complement()`: some of the positions, the same in
 /// every epoch, in their original order.
-class split_order {
+class split_order : public detail::kept_order<detail::split_bound> {
  public:
-  struct bound {
-    std::uint64_t epoch = 0;
-    detail::spread_choice choice;
-    bool chosen = true;
+  split_order(const order_input& in, double fraction, std::uint64_t seed, bool rest) {
+    detail::check_finite(in, "split");
+    // The smaller part is the chosen one, so that at most every second position is chosen.
+    const std::uint64_t part = detail::floor_of_product(in.size, fraction);
+    const bool few = part <= in.size / 2;
+    made_ = {0, detail::spread_choice(in.size, few ? part : in.size - part, seed), few != rest};
+    size_ = rest ? in.size - part : part;
+    starts_ = detail::starts_behind(in.starts, [this](std::uint64_t p) { return kept_before(p); });
+    places_ = detail::places_behind(in.places, made_);
+  }
 
-    [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
-      return {epoch, chosen ? choice.chosen(index) : choice.left(index)};
-    }
-  };
-
-  split_order(const order_input& in, double fraction, std::uint64_t seed, bool rest);
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
-  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept { return {epoch, made_.choice, made_.chosen}; }
-  [[nodiscard]] position_range reach(position_range after) const noexcept;
-  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept;
+  [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
+    if (upstream.index >= made_.choice.size() || made_.choice.is_chosen(upstream.index) != made_.chosen)
+      return std::nullopt;
+    return position{upstream.epoch, kept_before(upstream.index)};
+  }
 
  private:
-  [[nodiscard]] std::uint64_t kept_before(std::uint64_t p) const noexcept;
-
-  bound made_;
-  std::uint64_t size_ = 0;
-  shared<const std::vector<std::uint64_t>> starts_;
-  shared<const source_places> places_;
+  [[nodiscard]] std::uint64_t kept_before(std::uint64_t p) const noexcept {
+    const std::uint64_t chosen = made_.choice.chosen_before(p);
+    return made_.chosen ? chosen : p - chosen;
+  }
 };
 
 /// The stage `split(fraction, seed(7))`, and that of its `complement()`.
@@ -43574,13 +43014,17 @@ class split_stage {
   using penstock_part = order_tag;
   static constexpr std::string_view stage_name = "split";
 
-  split_stage(double fraction, std::uint64_t seed, bool rest = false);
+  split_stage(double fraction, std::uint64_t seed, bool rest = false)
+      : fraction_(detail::checked_fraction(fraction, "split")), seed_(seed), rest_(rest) {}
 
   /// The positions that this stage leaves out.
   [[nodiscard]] split_stage complement() const { return {fraction_, seed_, !rest_}; }
 
   [[nodiscard]] split_order make(const order_input& in) const { return {in, fraction_, seed_, rest_}; }
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const {
+    return detail::text(
+        {"split(", detail::fraction_text(fraction_), ", seed ", seed_, rest_ ? ").complement()" : ")"});
+  }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, detail::bits_of(fraction_), seed_, rest_);
@@ -43599,47 +43043,6 @@ struct split_stage_of<Fraction> {
   using type = split_stage;
 };
 }  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/order/split.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE split_order::split_order(const order_input& in, double fraction, std::uint64_t seed,
-                                         bool rest) {
-  detail::check_finite(in, "split");
-  // The smaller part is the chosen one, so that at most every second position is chosen.
-  const std::uint64_t part = detail::floor_of_product(in.size, fraction);
-  const bool few = part <= in.size / 2;
-  made_ = {0, detail::spread_choice(in.size, few ? part : in.size - part, seed), few != rest};
-  size_ = rest ? in.size - part : part;
-  starts_ = detail::starts_behind(in.starts, [this](std::uint64_t p) { return kept_before(p); });
-  places_ = detail::places_behind(in.places, made_);
-}
-
-PENSTOCK_INLINE position_range split_order::reach(position_range after) const noexcept {
-  return {bind(after.first.epoch)(after.first.index), bind(after.last.epoch)(after.last.index)};
-}
-
-PENSTOCK_INLINE std::optional<position> split_order::position_of(position upstream) const noexcept {
-  if (upstream.index >= made_.choice.size() || made_.choice.is_chosen(upstream.index) != made_.chosen)
-    return std::nullopt;
-  return position{upstream.epoch, kept_before(upstream.index)};
-}
-
-PENSTOCK_INLINE std::uint64_t split_order::kept_before(std::uint64_t p) const noexcept {
-  const std::uint64_t chosen = made_.choice.chosen_before(p);
-  return made_.chosen ? chosen : p - chosen;
-}
-
-PENSTOCK_INLINE split_stage::split_stage(double fraction, std::uint64_t seed, bool rest)
-    : fraction_(detail::checked_fraction(fraction, "split")), seed_(seed), rest_(rest) {}
-
-PENSTOCK_INLINE std::string split_stage::describe() const {
-  return detail::text(
-      {"split(", detail::fraction_text(fraction_), ", seed ", seed_, rest_ ? ").complement()" : ")"});
-}
 
 }  // namespace penstock::inline v0_1
 
@@ -43699,12 +43102,23 @@ class split_by_key_stage {
   }
 
   /// The groups that this stage leaves out.
-  [[nodiscard]] split_by_key_stage complement() const;
+  [[nodiscard]] split_by_key_stage complement() const {
+    split_by_key_stage made = *this;
+    made.rest_ = !rest_;
+    std::swap(made.kept_, made.others_);
+    return made;
+  }
 
-  [[nodiscard]] detail::listed_order make(const order_input& in) const;
+  [[nodiscard]] detail::listed_order make(const order_input& in) const {
+    detail::check_places(in, kept_->upstream(), dataset_, what_, stage_name);
+    return {in, kept_};
+  }
   /// The number of samples of the dataset that are kept.
   [[nodiscard]] std::uint64_t size() const noexcept { return kept_->size(); }
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"split_by_key(", what_, ", ", detail::fraction_text(fraction_), ", seed ", seed_,
+                         rest_ ? ").complement()" : ")"});
+  }
   template <class Hash>
   void fingerprint(Hash& h) const {
     h.add(stage_name, detail::bits_of(fraction_), seed_, rest_, mark_);
@@ -43717,15 +43131,6 @@ class split_by_key_stage {
   std::string what_;
   shared<const detail::position_list> kept_, others_;
 };
-
-namespace detail {
-struct split_by_key_fn {
-  template <sample_values Values>
-  [[nodiscard]] split_by_key_stage operator()(const Values& values, double fraction, any_seed seed) const {
-    return {values, fraction, seed.value()};
-  }
-};
-}  // namespace detail
 
 /// Splits by groups: samples with equal values land on the same side, whichever dataset they are in and
 /// whatever other values there are. `split_by_key(patients, 0.8, seed(7))` keeps about 0.8 of the values, and
@@ -43743,23 +43148,9 @@ struct split_by_key_fn {
 ///     }, "derived");
 ///     auto train = source | split_by_key(patient, 0.8, seed(7)) | shuffle(seed(1));
 ///     auto valid = source | split_by_key(patient, 0.8, seed(7)).complement();
-inline constexpr detail::split_by_key_fn split_by_key{};
-
-inline split_by_key_stage split_by_key_stage::complement() const {
-  split_by_key_stage made = *this;
-  made.rest_ = !rest_;
-  std::swap(made.kept_, made.others_);
-  return made;
-}
-
-inline detail::listed_order split_by_key_stage::make(const order_input& in) const {
-  detail::check_places(in, kept_->upstream(), dataset_, what_, stage_name);
-  return {in, kept_};
-}
-
-inline std::string split_by_key_stage::describe() const {
-  return detail::text({"split_by_key(", what_, ", ", detail::fraction_text(fraction_), ", seed ", seed_,
-                       rest_ ? ").complement()" : ")"});
+template <sample_values Values>
+[[nodiscard]] split_by_key_stage split_by_key(const Values& values, double fraction, any_seed seed) {
+  return {values, fraction, seed.value()};
 }
 
 }  // namespace penstock::inline v0_1
@@ -43902,6 +43293,16 @@ class compared_with {
   Operand other_;
 };
 
+namespace detail {
+template <comparison How>
+struct compare_fn {
+  template <operand T>
+  [[nodiscard]] compared_with<How, kept_operand<T>> operator()(const T& value) const {
+    return compared_with<How, kept_operand<T>>(kept_operand<T>(value));
+  }
+};
+}  // namespace detail
+
 /// Predicates for `subset`: `equals(3)`, `one_of({"cat", "dog"})`, `between(0.5, 1)` with both ends included.
 /// Integers are compared as integers, and with a floating-point number as doubles; texts byte by byte. NaN
 /// equals nothing.
@@ -43922,27 +43323,11 @@ template <detail::operand T, detail::operand U>
                                                                                       const U& high) {
   return {detail::kept_operand<T>(low), detail::kept_operand<U>(high)};
 }
-/// `differs_from(0)`: true of NaN, too.
-template <detail::operand T>
-[[nodiscard]] compared_with<comparison::differ, detail::kept_operand<T>> differs_from(const T& value) {
-  return compared_with<comparison::differ, detail::kept_operand<T>>(detail::kept_operand<T>(value));
-}
-template <detail::operand T>
-[[nodiscard]] compared_with<comparison::less, detail::kept_operand<T>> less_than(const T& value) {
-  return compared_with<comparison::less, detail::kept_operand<T>>(detail::kept_operand<T>(value));
-}
-template <detail::operand T>
-[[nodiscard]] compared_with<comparison::at_most, detail::kept_operand<T>> at_most(const T& value) {
-  return compared_with<comparison::at_most, detail::kept_operand<T>>(detail::kept_operand<T>(value));
-}
-template <detail::operand T>
-[[nodiscard]] compared_with<comparison::greater, detail::kept_operand<T>> greater_than(const T& value) {
-  return compared_with<comparison::greater, detail::kept_operand<T>>(detail::kept_operand<T>(value));
-}
-template <detail::operand T>
-[[nodiscard]] compared_with<comparison::at_least, detail::kept_operand<T>> at_least(const T& value) {
-  return compared_with<comparison::at_least, detail::kept_operand<T>>(detail::kept_operand<T>(value));
-}
+inline constexpr detail::compare_fn<comparison::differ> differs_from{};  ///< true of NaN, too
+inline constexpr detail::compare_fn<comparison::less> less_than{};
+inline constexpr detail::compare_fn<comparison::at_most> at_most{};
+inline constexpr detail::compare_fn<comparison::greater> greater_than{};
+inline constexpr detail::compare_fn<comparison::at_least> at_least{};
 
 /// The stage `subset(values, predicate)`.
 class subset_stage {
@@ -43953,9 +43338,17 @@ class subset_stage {
 
   /// `says` is the description.
   subset_stage(shared<const detail::position_list> kept, std::uint64_t dataset, std::string what,
-               std::string says);
+               std::string says)
+      : kept_(std::move(kept)),
+        dataset_(dataset),
+        mark_(kept_->fingerprint()),
+        what_(std::move(what)),
+        says_(std::move(says)) {}
 
-  [[nodiscard]] detail::listed_order make(const order_input& in) const;
+  [[nodiscard]] detail::listed_order make(const order_input& in) const {
+    detail::check_places(in, kept_->upstream(), dataset_, what_, stage_name);
+    return {in, kept_};
+  }
   /// The number of samples of the dataset for which the predicate holds.
   [[nodiscard]] std::uint64_t size() const noexcept { return kept_->size(); }
   [[nodiscard]] std::string describe() const { return says_; }
@@ -44024,35 +43417,25 @@ struct subset_fn {
 ///     auto loader = source | subset(label, one_of({3, 5})) | shuffle(seed(7)) | batch(256);
 inline constexpr detail::subset_fn subset{};
 
-inline subset_stage::subset_stage(shared<const detail::position_list> kept, std::uint64_t dataset,
-                                  std::string what, std::string says)
-    : kept_(std::move(kept)),
-      dataset_(dataset),
-      mark_(kept_->fingerprint()),
-      what_(std::move(what)),
-      says_(std::move(says)) {}
-
-inline detail::listed_order subset_stage::make(const order_input& in) const {
-  detail::check_places(in, kept_->upstream(), dataset_, what_, stage_name);
-  return {in, kept_};
-}
-
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/order/take.hpp
 
 namespace penstock::inline v0_1 {
 
-/// The order of `take(n)`: the first positions of every epoch.
-class take_order {
- public:
-  struct bound {
-    std::uint64_t epoch = 0;
-    [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept { return {epoch, index}; }
-  };
+namespace detail {
+struct take_bound {
+  std::uint64_t epoch = 0;
+  [[nodiscard]] constexpr position operator()(std::uint64_t index) const noexcept { return {epoch, index}; }
+};
+}  // namespace detail
 
-  take_order(order_input in, std::uint64_t count)
-      : size_(std::min(in.size, count)), places_(std::move(in.places)) {
+/// The order of `take(n)`: the first positions of every epoch.
+class take_order : public detail::kept_order<detail::take_bound> {
+ public:
+  take_order(order_input in, std::uint64_t count) {
+    size_ = std::min(in.size, count);
+    places_ = std::move(in.places);
     if (!in.starts || size_ == in.size) {
       starts_ = std::move(in.starts);
       return;
@@ -44067,19 +43450,10 @@ class take_order {
     starts_ = std::move(cut);
   }
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  [[nodiscard]] order_input output() const { return {size_, starts_, places_}; }
-  [[nodiscard]] bound bind(std::uint64_t epoch) const noexcept { return {epoch}; }
-  [[nodiscard]] position_range reach(position_range after) const noexcept { return after; }
   [[nodiscard]] std::optional<position> position_of(position upstream) const noexcept {
     if (upstream.index >= size_) return std::nullopt;
     return upstream;
   }
-
- private:
-  std::uint64_t size_;
-  shared<const std::vector<std::uint64_t>> starts_;
-  shared<const source_places> places_;
 };
 
 /// The stage `take(n)`.
@@ -44100,12 +43474,6 @@ struct take_stage {
   std::uint64_t count = 0;
 };
 
-namespace detail {
-struct take_fn {
-  [[nodiscard]] constexpr take_stage operator()(any_count n) const { return {n.of("take")}; }
-};
-}  // namespace detail
-
 /// Keeps the first n positions of every epoch, counted over all ranks; keeps all of them if there are fewer.
 /// After `shard` and a filter, each rank counts its own samples, because what the other ranks keep is
 /// unknown there.
@@ -44114,7 +43482,7 @@ struct take_fn {
 /// shuffle the samples differ from epoch to epoch; before it they are the same in each.
 ///
 ///     auto smoke_test = source | shuffle | take(1000) | batch(8);
-inline constexpr detail::take_fn take{};
+[[nodiscard]] constexpr take_stage take(any_count n) { return {n.of("take")}; }
 
 }  // namespace penstock::inline v0_1
 
@@ -44127,7 +43495,15 @@ namespace penstock::inline v0_1::detail {
 /// memory.
 class running_weights {
  public:
-  explicit running_weights(std::vector<std::uint64_t> before, std::uint64_t total);
+  explicit running_weights(std::vector<std::uint64_t> before, std::uint64_t total)
+      : before_(std::move(before)), total_(total), firsts_(before_.size()) {
+    while (total_ >> shift_ > before_.size()) ++shift_;
+    std::uint64_t at = 0;
+    for (std::uint64_t stretch = 0; stretch <= ((total_ - 1) >> shift_) + 1; ++stretch) {
+      while (at + 1 < before_.size() && before_[detail::to_size(at + 1)] <= stretch << shift_) ++at;
+      firsts_.add(at);
+    }
+  }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return before_.size(); }
   [[nodiscard]] std::uint64_t total() const noexcept { return total_; }
@@ -44149,15 +43525,56 @@ class running_weights {
 class weight_summing {
  public:
   /// `what` names the weights in messages.
-  weight_summing(std::uint64_t count, std::string what);
+  weight_summing(std::uint64_t count, std::string what) : what_(std::move(what)), count_(count) {
+    before_.reserve(detail::to_size(count));
+  }
 
   /// Chooses the scale of floating-point weights by their sum.
-  void scale_by(double sum);
-  void add(double weight);
-  void add(std::uint64_t weight);
-  [[nodiscard]] shared<const running_weights> made() &&;
+  void scale_by(double sum) {
+    if (!(sum - sum == 0)) {
+      throw error(errc::argument, {"the weights of ", what_,
+                                   " add up to more than a double holds; divide them all by a constant"})
+          .in_stage("weighted");
+    }
+    const auto power_of_two = [](int e) {
+      double value = 1;
+      for (; e > 0; --e) value *= 2;
+      for (; e < 0; ++e) value /= 2;
+      return value;
+    };
+    // Multiplying by a power of two loses no digits except those below 1.
+    const int exponent = static_cast<int>(bits_of(sum) >> 52 & 2047) - 1022;  // sum < 2^exponent
+    first_ = power_of_two((62 - exponent) / 2);
+    second_ = power_of_two(62 - exponent - (62 - exponent) / 2);
+  }
+  void add(double weight) {
+    const auto whole = static_cast<std::uint64_t>(weight * first_ * second_);
+    add(weight > 0 && whole == 0 ? 1 : whole);
+  }
+  void add(std::uint64_t weight) {
+    if (weight >= (std::uint64_t{1} << 63) - total_) {
+      throw error(errc::argument,
+                  {"the weights of ", what_, " add up to 2^63 or more; divide them all by a constant"})
+          .in_stage("weighted");
+    }
+    before_.push_back(total_);
+    total_ += weight;
+  }
+  [[nodiscard]] shared<const running_weights> made() && {
+    if (total_ == 0 && count_ != 0) {
+      throw error(errc::argument, {"the weights of ", what_,
+                                   " are all 0, so there is nothing to draw; give at least one that is not"})
+          .in_stage("weighted");
+    }
+    return shared<const running_weights>(
+        new const running_weights(std::move(before_), std::max<std::uint64_t>(1, total_)));
+  }
 
-  [[noreturn]] void refuse(std::uint64_t sample, std::string_view weight) const;
+  [[noreturn]] void refuse(std::uint64_t sample, std::string_view weight) const {
+    throw error(errc::argument, {"the weight of sample ", sample, " of ", what_, " is ", weight,
+                                 "; weights are 0 or positive numbers"})
+        .in_stage("weighted");
+  }
 
  private:
   std::string what_;
@@ -44191,76 +43608,6 @@ template <sample_values Values>
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/order/detail/running_weights.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE running_weights::running_weights(std::vector<std::uint64_t> before, std::uint64_t total)
-    : before_(std::move(before)), total_(total), firsts_(before_.size()) {
-  while (total_ >> shift_ > before_.size()) ++shift_;
-  std::uint64_t at = 0;
-  for (std::uint64_t stretch = 0; stretch <= ((total_ - 1) >> shift_) + 1; ++stretch) {
-    while (at + 1 < before_.size() && before_[detail::to_size(at + 1)] <= stretch << shift_) ++at;
-    firsts_.add(at);
-  }
-}
-
-PENSTOCK_INLINE weight_summing::weight_summing(std::uint64_t count, std::string what)
-    : what_(std::move(what)), count_(count) {
-  before_.reserve(detail::to_size(count));
-}
-
-PENSTOCK_INLINE void weight_summing::scale_by(double sum) {
-  if (!(sum - sum == 0)) {
-    throw error(errc::argument, {"the weights of ", what_,
-                                 " add up to more than a double holds; divide them all by a constant"})
-        .in_stage("weighted");
-  }
-  const auto power_of_two = [](int e) {
-    double value = 1;
-    for (; e > 0; --e) value *= 2;
-    for (; e < 0; ++e) value /= 2;
-    return value;
-  };
-  // Multiplying by a power of two loses no digits except those below 1.
-  const int exponent = static_cast<int>(bits_of(sum) >> 52 & 2047) - 1022;  // sum < 2^exponent
-  first_ = power_of_two((62 - exponent) / 2);
-  second_ = power_of_two(62 - exponent - (62 - exponent) / 2);
-}
-
-PENSTOCK_INLINE void weight_summing::add(double weight) {
-  const auto whole = static_cast<std::uint64_t>(weight * first_ * second_);
-  add(weight > 0 && whole == 0 ? 1 : whole);
-}
-
-PENSTOCK_INLINE void weight_summing::add(std::uint64_t weight) {
-  if (weight >= (std::uint64_t{1} << 63) - total_) {
-    throw error(errc::argument,
-                {"the weights of ", what_, " add up to 2^63 or more; divide them all by a constant"})
-        .in_stage("weighted");
-  }
-  before_.push_back(total_);
-  total_ += weight;
-}
-
-PENSTOCK_INLINE shared<const running_weights> weight_summing::made() && {
-  if (total_ == 0 && count_ != 0) {
-    throw error(errc::argument, {"the weights of ", what_,
-                                 " are all 0, so there is nothing to draw; give at least one that is not"})
-        .in_stage("weighted");
-  }
-  return shared<const running_weights>(
-      new const running_weights(std::move(before_), std::max<std::uint64_t>(1, total_)));
-}
-
-PENSTOCK_INLINE void weight_summing::refuse(std::uint64_t sample, std::string_view weight) const {
-  throw error(errc::argument, {"the weight of sample ", sample, " of ", what_, " is ", weight,
-                               "; weights are 0 or positive numbers"})
-      .in_stage("weighted");
-}
-
-}  // namespace penstock::inline v0_1::detail
-
 // ---- penstock/order/weighted.hpp
 
 namespace penstock::inline v0_1 {
@@ -44284,15 +43631,27 @@ class weighted_order {
     }
   };
 
-  weighted_order(shared<const detail::running_weights> weights, std::uint64_t seed,
-                 std::uint64_t num_samples);
+  weighted_order(shared<const detail::running_weights> weights, std::uint64_t seed, std::uint64_t num_samples)
+      : seed_(seed), size_(num_samples), weights_(std::move(weights)) {
+    if (size_ > maximum) {
+      throw error(errc::argument,
+                  {size_, " num_samples are more than 2^62; write repeat() for epochs without end"})
+          .in_stage("weighted");
+    }
+  }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] order_input output() const { return {size_, nullptr}; }
   [[nodiscard]] bound bind(std::uint64_t epoch) const { return {epoch, seed_, weights_}; }
   /// The first position at which the epoch num_samples a sample; empty if it does not. Searches the
   /// num_samples.
-  [[nodiscard]] std::optional<position> position_of(position upstream) const;
+  [[nodiscard]] std::optional<position> position_of(position upstream) const {
+    if (upstream.index >= weights_->size()) return std::nullopt;
+    const bound drawn = bind(upstream.epoch);
+    for (std::uint64_t i = 0; i < size_; ++i)
+      if (drawn(i).index == upstream.index) return position{upstream.epoch, i};
+    return std::nullopt;
+  }
 
  private:
   static constexpr std::uint64_t maximum = std::uint64_t{1} << 62;
@@ -44330,21 +43689,6 @@ struct weighted_stage {
   std::uint64_t num_samples = 0;
 };
 
-namespace detail {
-struct weighted_fn {
-  template <sample_values Values>
-  [[nodiscard]] weighted_stage<Values> operator()(const Values& values, any_seed seed,
-                                                  const weighted_options& options = {}) const {
-    return {values, seed.value(), options.num_samples};
-  }
-  template <class T>
-  [[nodiscard]] weighted_stage<sample_list<T>> operator()(std::vector<T> weights, any_seed seed,
-                                                          const weighted_options& options = {}) const {
-    return {sample_list<T>(std::move(weights)), seed.value(), options.num_samples};
-  }
-};
-}  // namespace detail
-
 /// Draws samples with replacement, in proportion to their weights: `weighted(weights, seed(7))`, or with
 /// `{.num_samples = k}` for an epoch of k positions instead of one per sample.
 ///
@@ -44361,24 +43705,15 @@ struct weighted_fn {
 /// Thread-safe.
 ///
 ///     auto loader = source | weighted(importance, seed(7), {.num_samples = 100'000}) | shard(rank, world_size) | batch(256);
-inline constexpr detail::weighted_fn weighted{};
-
-inline weighted_order::weighted_order(shared<const detail::running_weights> weights, std::uint64_t seed,
-                                      std::uint64_t num_samples)
-    : seed_(seed), size_(num_samples), weights_(std::move(weights)) {
-  if (size_ > maximum) {
-    throw error(errc::argument,
-                {size_, " num_samples are more than 2^62; write repeat() for epochs without end"})
-        .in_stage("weighted");
-  }
+template <sample_values Values>
+[[nodiscard]] weighted_stage<Values> weighted(const Values& values, any_seed seed,
+                                              const weighted_options& options = {}) {
+  return {values, seed.value(), options.num_samples};
 }
-
-inline std::optional<position> weighted_order::position_of(position upstream) const {
-  if (upstream.index >= weights_->size()) return std::nullopt;
-  const bound drawn = bind(upstream.epoch);
-  for (std::uint64_t i = 0; i < size_; ++i)
-    if (drawn(i).index == upstream.index) return position{upstream.epoch, i};
-  return std::nullopt;
+template <class T>
+[[nodiscard]] weighted_stage<sample_list<T>> weighted(std::vector<T> weights, any_seed seed,
+                                                      const weighted_options& options = {}) {
+  return {sample_list<T>(std::move(weights)), seed.value(), options.num_samples};
 }
 
 }  // namespace penstock::inline v0_1
@@ -57436,8 +56771,7 @@ struct zip_member {
 /// Zip archives, as far as numpy's npz files need them. Archives must be in one piece: nothing in front of
 /// them, nothing between the directory and the end record.
 /// Source: PKWARE's APPNOTE.TXT, version 6.3.10, sections 4.3 and 4.5.3.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// A member of a zip archive.
 struct zip_entry {
@@ -57495,13 +56829,11 @@ class zip_archive {
   std::uint64_t begin_ = 0, size_ = 0, entries_ = 0;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/codec/layouts/zip_archive.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 namespace zips {
 
@@ -57706,8 +57038,7 @@ PENSTOCK_INLINE zip_entry zip_archive::placed(zip_entry e) const {
   return e;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/rows/zip_directory.ipp
 
@@ -76139,54 +75470,64 @@ PENSTOCK_INLINE void allocation_pool::release(void* memory) noexcept {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/codec/detail/damage_count.hpp
+// ---- penstock/codec/detail/packed_frames.hpp
 
+/// Walks the frames of a payload, block by block, without decompressing. It costs a few nanoseconds per block
+/// and yields an upper bound that no header can fake, so a false size allocates nothing.
 namespace penstock::inline v0_1::detail {
 
-/// Counts the damaged images that a codec's scratch has met and made do with, each of them once, however many
-/// of its parts are read.
-class damage_count {
+/// The bytes of a payload of frames; lz4 took the form of its frames from zstd.
+class frame_reader {
  public:
-  /// Damaged images of which pixels were delivered, because of `recover`; the run's counters add them up.
-  std::uint64_t warnings = 0;
+  /// `frame` is what one is called, with an article.
+  frame_reader(bytes_view packed, std::string_view frame);
 
-  /// Another image begins.
-  void next_image() noexcept { damaged_ = false; }
-  /// The image is damaged.
-  void damage() noexcept { warnings += std::exchange(damaged_, true) ? 0 : 1; }
+ protected:
+  static constexpr std::uint32_t skippable = 0x184d2a50u;  // the last four bits are arbitrary
+
+  [[nodiscard]] std::uint64_t little(std::size_t bytes);
+  void skip(std::uint64_t bytes);
+  /// The number that a frame begins with; for a skippable one, which it skips, `skippable`.
+  [[nodiscard]] std::uint32_t begin_frame();
+  [[noreturn, gnu::cold]] void refuse_begin(std::size_t start) const;
+  /// Throws if the frame needs a dictionary, or says that it holds more than its blocks can.
+  void check_dictionary(std::uint64_t dictionary, std::size_t start) const;
+  void check_content(std::uint64_t content, std::uint64_t bound, std::size_t start) const;
+
+  bytes_view packed_;
+  std::size_t at_ = 0;
 
  private:
-  bool damaged_ = false;
+  [[nodiscard]] std::string_view name() const noexcept { return frame_.substr(frame_.find(' ') + 1); }
+  void need(std::uint64_t bytes) const;
+
+  std::string_view frame_;
 };
 
-}  // namespace penstock::inline v0_1::detail
+/// The frames of a payload, before any of it is decompressed.
+struct frames_extent {
+  std::uint64_t content = 0;  // the sum of the frames' content sizes; valid if `known`
+  std::uint64_t bound = 0;    // the most that the blocks can hold
+  bool known = true;          // whether every frame gives its size
+};
 
-// ---- penstock/codec/detail/luma.hpp
+/// Source: RFC 8878, sections 3.1.1 and 3.1.2.
+class zstd_frame_walk : frame_reader {
+ public:
+  explicit zstd_frame_walk(bytes_view packed) : frame_reader(packed, "a zstd frame") {}
 
-namespace penstock::inline v0_1::detail {
+  [[nodiscard]] frames_extent run();
 
-/// The luma of a colour of 8 or 16 bits a channel: ITU-R BT.601's weights of 0.299, 0.587 and 0.114 in 16
-/// bits, rounded. Source: Pillow 9.4, src/libImaging/Convert.c, L24.
-[[nodiscard]] constexpr std::uint32_t luma(std::uint32_t red, std::uint32_t green,
-                                           std::uint32_t blue) noexcept {
-  return (red * 19'595u + green * 38'470u + blue * 7'471u + 0x8000u) >> 16;
-}
+ private:
+  static constexpr std::uint32_t magic = 0xfd2fb528u;
 
-/// The lumas of `count` pixels that are `step` values apart.
-template <class T>
-constexpr void luma_row(const T* pixel, std::size_t step, T* to, std::size_t count) noexcept {
-  for (std::size_t i = 0; i < count; ++i, pixel += step)
-    to[i] = static_cast<T>(luma(pixel[0], pixel[1], pixel[2]));
-}
+  void frame();
+  [[nodiscard]] std::uint64_t blocks();
 
-}  // namespace penstock::inline v0_1::detail
+  frames_extent found_;
+};
 
-// ---- penstock/codec/detail/lz4_frames.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// One frame of an lz4 payload, before any of it is decompressed.
+/// One frame of an lz4 payload.
 struct lz4_frame {
   bytes_view bytes;           // the whole frame
   bool skippable = false;     // has no content
@@ -76195,66 +75536,35 @@ struct lz4_frame {
   std::uint64_t bound = 0;    // the most that its blocks can hold
 };
 
-/// Walks the frames of a payload, block by block, without decompressing. It costs a few nanoseconds per
-/// block and yields an upper bound that no header can fake, so a false size allocates nothing.
 /// Source: LZ4 Frame Format Description, versions 1.5.1 to 1.6.4.
-class lz4_frame_walk {
+class lz4_frame_walk : frame_reader {
  public:
-  explicit lz4_frame_walk(bytes_view packed);
+  explicit lz4_frame_walk(bytes_view packed) : frame_reader(packed, "an lz4 frame") {}
 
   [[nodiscard]] bool done() const noexcept { return at_ == packed_.size(); }
-
   [[nodiscard]] lz4_frame next();
+  [[nodiscard]] frames_extent run();
 
  private:
   static constexpr std::uint32_t magic = 0x184d2204u;
   static constexpr std::uint32_t legacy = 0x184c2102u;
-  static constexpr std::uint32_t skippable = 0x184d2a50u;  // the last four bits are arbitrary
-
-  [[nodiscard]] std::uint64_t little(std::size_t bytes);
-  void skip(std::uint64_t bytes);
-  void need(std::uint64_t bytes) const;
 
   void read(lz4_frame& frame, std::size_t start);
-
-  bytes_view packed_;
-  std::size_t at_ = 0;
 };
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/codec/detail/lz4_frames.ipp
+// ---- penstock/codec/detail/packed_frames.ipp
 
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE lz4_frame_walk::lz4_frame_walk(bytes_view packed) : packed_(packed) {
+PENSTOCK_INLINE frame_reader::frame_reader(bytes_view packed, std::string_view frame)
+    : packed_(packed), frame_(frame) {
   if (packed.empty())
-    throw error(errc::format, "there are no bytes, not even an empty lz4 frame").at_offset(0);
+    throw error(errc::format, {"there are no bytes, not even an empty ", name()}).at_offset(0);
 }
 
-PENSTOCK_INLINE lz4_frame lz4_frame_walk::next() {
-  const std::size_t start = at_;
-  lz4_frame frame;
-  const bool begins = packed_.size() - at_ >= 4;
-  const auto number = begins ? static_cast<std::uint32_t>(little(4)) : 0;
-  if ((number & ~15u) == skippable) {
-    frame.skippable = true;
-    skip(little(4));
-  } else if (number == magic) {
-    read(frame, start);
-  } else if (number == legacy) {
-    throw error(errc::format, "this is lz4's legacy format, which is not supported: pack it again with lz4")
-        .at_offset(start);
-  } else {
-    if (start == 0) throw not_a("an lz4 frame", packed_, {});
-    throw error(errc::format, "there is something after the last lz4 frame").at_offset(start);
-  }
-  frame.bytes = packed_.subspan(start, at_ - start);
-  return frame;
-}
-
-PENSTOCK_INLINE std::uint64_t lz4_frame_walk::little(std::size_t bytes) {
+PENSTOCK_INLINE std::uint64_t frame_reader::little(std::size_t bytes) {
   need(bytes);
   std::uint64_t value = 0;
   for (std::size_t i = 0; i < bytes; ++i)
@@ -76263,311 +75573,53 @@ PENSTOCK_INLINE std::uint64_t lz4_frame_walk::little(std::size_t bytes) {
   return value;
 }
 
-PENSTOCK_INLINE void lz4_frame_walk::skip(std::uint64_t bytes) {
+PENSTOCK_INLINE void frame_reader::skip(std::uint64_t bytes) {
   need(bytes);
-  at_ += detail::to_size(bytes);
+  at_ += to_size(bytes);
 }
 
-PENSTOCK_INLINE void lz4_frame_walk::need(std::uint64_t bytes) const {
+PENSTOCK_INLINE void frame_reader::need(std::uint64_t bytes) const {
   if (packed_.size() - at_ < bytes)
-    throw error(errc::format, "the lz4 frame is cut short").at_offset(packed_.size());
+    throw error(errc::format, {"the ", name(), " is cut short"}).at_offset(packed_.size());
 }
 
-PENSTOCK_INLINE void lz4_frame_walk::read(lz4_frame& frame, std::size_t start) {
-  const std::uint64_t flags = little(1);
-  const std::uint64_t block = little(1);
-  if (flags >> 6 != 1)
-    throw error(errc::format, {"the lz4 frame has version ", flags >> 6, ", and only version 1 is known"})
-        .at_offset(start + 4);
-  const std::uint64_t code = block >> 4;
-  if ((flags & 2) != 0 || (block & 0x0f) != 0 || code < 4 || code > 7)
-    throw error(errc::format, "the lz4 frame header has a reserved bit set").at_offset(start + 4);
-  const std::uint64_t maximum = std::uint64_t{1} << (8 + 2 * code);  // 64 KiB to 4 MiB
-  frame.known = (flags & 8) != 0;
-  if (frame.known) frame.content = little(8);
-  if ((flags & 1) != 0) {
-    if (const std::uint64_t dictionary = little(4); dictionary != 0)
-      throw error(errc::format,
-                  {"the lz4 frame needs dictionary ", dictionary, ", but dictionaries are not supported"})
-          .at_offset(start);
-  }
-  skip(1);  // the header checksum, which the library verifies
-  for (;;) {
-    const std::size_t at = at_;
-    const std::uint64_t header = little(4);
-    if (header == 0) break;
-    const std::uint64_t size = header & 0x7fffffffu;
-    if (size > maximum)
-      throw error(errc::format, "the lz4 frame has a block that is larger than it says").at_offset(at);
-    skip(size);
-    // no byte of a packed block expands to more than 255
-    frame.bound += (header >> 31) != 0 ? size : std::min(maximum, 255 * size);
-    if ((flags & 16) != 0) skip(4);
-  }
-  if ((flags & 4) != 0) skip(4);
-  if (frame.known && frame.content > frame.bound)
-    throw error(errc::format, {"the lz4 frame says that it holds ", frame.content,
-                               " bytes, but its blocks hold at most ", frame.bound})
+PENSTOCK_INLINE std::uint32_t frame_reader::begin_frame() {
+  const auto number = packed_.size() - at_ >= 4 ? static_cast<std::uint32_t>(little(4)) : 0;
+  if ((number & ~15u) != skippable) return number;
+  skip(little(4));
+  return skippable;
+}
+
+PENSTOCK_INLINE void frame_reader::refuse_begin(std::size_t start) const {
+  if (start == 0) throw not_a(frame_, packed_, {});
+  throw error(errc::format, {"there is something after the last ", name()}).at_offset(start);
+}
+
+PENSTOCK_INLINE void frame_reader::check_dictionary(std::uint64_t dictionary, std::size_t start) const {
+  if (dictionary != 0)
+    throw error(errc::format,
+                {"the ", name(), " needs dictionary ", dictionary, ", but dictionaries are not supported"})
         .at_offset(start);
 }
 
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/codec/detail/packed_blob.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// The content of a payload of frames, as a blob. If the frames give their sizes, nothing is decompressed
-/// until the destination is known. `Scratch` is the worker's: it has `format`, `content` and
-/// `expand(packed, into, bounded)`.
-template <class Scratch>
-class packed_blob {
- public:
-  using unfinished = void;
-
-  /// Content of `size` bytes, still packed.
-  packed_blob(Scratch& scratch, bytes_view packed, std::uint64_t size) noexcept
-      : scratch_(&scratch), packed_(packed), size_(size) {}
-  /// Content that is already in the scratch.
-  explicit packed_blob(Scratch& scratch) noexcept
-      : scratch_(&scratch), size_(scratch.content.size()), expanded_(true) {}
-
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-
-  /// Decompresses to a destination of `size()` bytes.
-  void read_into(mutable_bytes into) const {
-    if (into.size() != size_)
-      throw error(errc::argument, {Scratch::format, "_bytes: the destination has ", into.size(),
-                                   " bytes, the content ", size_});
-    if (expanded_) {
-      if (!into.empty()) std::memcpy(into.data(), scratch_->content.data(), into.size());
-    } else if (scratch_->expand(packed_, into, false) != size_) {
-      throw error(errc::format,
-                  {"the ", Scratch::format, " frames hold less than the ", size_, " bytes that they name"});
-    }
-  }
-
-  /// The content, in the worker's scratch, valid until its next use.
-  [[nodiscard]] bytes_view finish() const {
-    if (!expanded_) {
-      scratch_->content.resize_for_overwrite(static_cast<std::size_t>(size_));
-      read_into(scratch_->content.span());
-      expanded_ = true;
-    }
-    return scratch_->content.view();
-  }
-
- private:
-  Scratch* scratch_;
-  bytes_view packed_;
-  std::uint64_t size_;
-  mutable bool expanded_ = false;
-};
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/codec/detail/turned_image.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// A lazy image of stored pixels that are turned when they are shown. `Pixels` is what a codec decodes a part
-/// with: `pixels(part)` returns a view of a part of the stored image, valid until the next call, which may
-/// lie in `memory().pixels`; `memory()` is the worker's scratch.
-template <class Pixels, pixel_format Format>
-class turned_image
-    : public image_expression<turned_image<Pixels, Format>, typename Format::value_type, Format::channels> {
-  using base = image_expression<turned_image, typename Format::value_type, Format::channels>;
-  using value = typename Format::value_type;
-
- public:
-  using typename base::view_type;
-
-  turned_image(Pixels pixels, const image_size& stored, orientation turn)
-      : pixels_(std::move(pixels)), stored_(stored), turn_(turn) {}
-
-  /// As shown: after the orientation.
-  [[nodiscard]] image_size size() const noexcept { return oriented(stored_, turn_); }
-  [[nodiscard]] image_scratch& memory() const noexcept { return pixels_.memory(); }
-
-  [[nodiscard]] view_type read(const image_part& part) const {
-    if (part.width == 0 || part.height == 0) return {};
-    const view_type view = pixels_(stored_part(part, stored_, turn_));
-    if (turn_ == orientation::upright) return view;
-    const std::size_t values = std::size_t{part.width} * part.height * Format::channels;
-    value* const turned = room_for<value>(memory().work, values);
-    const extents shape(std::size_t{part.height}, std::size_t{part.width}, Format::channels);
-    orient_pixels(view, turn_, destination<value>(turned, shape));
-    return {turned, part.size()};
-  }
-  void draw(const image_part& part, const destination<value>& into) const {
-    if (part.width == 0 || part.height == 0) return;
-    const view_type view = pixels_(stored_part(part, stored_, turn_));
-    if (turn_ == orientation::upright)
-      copy_pixels(view, into);
-    else
-      orient_pixels(view, turn_, into);
-  }
-
- private:
-  Pixels pixels_;
-  image_size stored_;
-  orientation turn_;
-};
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/codec/detail/webp_header.hpp
-
-/// The facts in a WebP's chunks that do not need a decoder. Source: RFC 9649.
-namespace penstock::inline v0_1::detail {
-
-/// Whether the bytes begin as a RIFF file of the kind WEBP.
-[[nodiscard]] bool begins_as_webp(bytes_view bytes) noexcept;
-
-/// The orientation in the EXIF chunk, or otherwise in the XMP chunk; `upright` without one.
-[[nodiscard]] orientation webp_orientation(bytes_view encoded) noexcept;
-
-/// The first frame of an animation.
-struct webp_frame {
-  bytes_view data;  ///< its chunks of pixels, which libwebp decodes as an image
-  image_part at;    ///< its place on the canvas
-};
-/// Throws `errc::format` if there is no frame, or it is cut off or not within the canvas. With `recover`,
-/// what is left of the last chunk counts.
-[[nodiscard]] webp_frame first_webp_frame(bytes_view encoded, const image_size& canvas, bool recover);
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/codec/detail/webp_header.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE bool begins_as_webp(bytes_view bytes) noexcept {
-  const std::string_view text = text_of(bytes);
-  return text.size() >= 12 && text.starts_with("RIFF") && text.substr(8, 4) == "WEBP";
+PENSTOCK_INLINE void frame_reader::check_content(std::uint64_t content, std::uint64_t bound,
+                                                 std::size_t start) const {
+  if (content > bound)
+    throw error(errc::format, {"the ", name(), " says that it holds ", content,
+                               " bytes, but its blocks hold at most ", bound})
+        .at_offset(start);
 }
 
-PENSTOCK_INLINE orientation webp_orientation(bytes_view encoded) noexcept {
-  constexpr std::size_t file_header = 12, chunk_header = 8;
-  metadata_orientation turn;
-  bytes_view rest = encoded.size() < file_header ? bytes_view() : encoded.subspan(file_header);
-  while (rest.size() >= chunk_header) {
-    const std::string_view type = text_of(rest.first(4));
-    const std::size_t length = load_little<std::uint32_t>(rest.data() + 4);
-    rest = rest.subspan(chunk_header);
-    if (length > rest.size()) break;
-    if (type == "EXIF") turn.exif(rest.first(length));
-    if (type == "XMP " && length != 0) turn.xmp(text_of(rest.first(length)));
-    const std::size_t padded = length + length % 2;
-    if (padded > rest.size()) break;
-    rest = rest.subspan(padded);
-  }
-  return turn.found();
-}
-
-PENSTOCK_INLINE webp_frame first_webp_frame(bytes_view encoded, const image_size& canvas, bool recover) {
-  constexpr std::size_t file_header = 12, chunk_header = 8, frame_header = 16;
-  const auto number = [](bytes_view bytes, std::size_t at) {
-    return std::to_integer<std::uint32_t>(bytes[at]) | std::to_integer<std::uint32_t>(bytes[at + 1]) << 8 |
-           std::to_integer<std::uint32_t>(bytes[at + 2]) << 16;
-  };
-  bytes_view rest = encoded.size() < file_header ? bytes_view() : encoded.subspan(file_header);
-  while (rest.size() >= chunk_header) {
-    const std::string_view type = text_of(rest.first(4));
-    std::size_t length = load_little<std::uint32_t>(rest.data() + 4);
-    rest = rest.subspan(chunk_header);
-    const bool cut = length > rest.size();
-    if (type == "ANMF" && length >= frame_header && rest.size() >= frame_header && (!cut || recover)) {
-      length = std::min(length, rest.size());
-      const image_part at{number(rest, 0) * 2, number(rest, 3) * 2, number(rest, 6) + 1, number(rest, 9) + 1};
-      if (!at.within(canvas))
-        throw error(errc::format, "the webp image is damaged: its first frame is not within its canvas");
-      return {rest.subspan(frame_header, length - frame_header), at};
-    }
-    const std::size_t padded = length + length % 2;
-    if (cut || padded > rest.size()) break;
-    rest = rest.subspan(padded);
-  }
-  throw error(errc::format, "the webp image is truncated: it ends before its first frame does");
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/codec/detail/zstd_frames.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The frame information of a zstd payload, before any of it is decompressed.
-struct zstd_extent {
-  std::uint64_t content = 0;  // the sum of the frames' content sizes; valid if `known`
-  std::uint64_t bound = 0;    // the most that the blocks can hold
-  bool known = true;          // whether every frame gives its size
-};
-
-/// Walks the frames of a payload, block by block, without decompressing. It costs a few nanoseconds per 128
-/// KiB of content and yields an upper bound that no header can fake, so a false size allocates nothing.
-/// Source: RFC 8878, sections 3.1.1 and 3.1.2.
-class zstd_frame_walk {
- public:
-  explicit zstd_frame_walk(bytes_view packed) noexcept : packed_(packed) {}
-
-  [[nodiscard]] zstd_extent run();
-
- private:
-  static constexpr std::uint32_t magic = 0xfd2fb528u;
-  static constexpr std::uint32_t skippable = 0x184d2a50u;  // the last four bits are arbitrary
-
-  [[nodiscard]] std::uint64_t little(std::size_t bytes);
-  void skip(std::uint64_t bytes);
-
-  void frame();
-
-  [[nodiscard]] std::uint64_t blocks();
-
-  bytes_view packed_;
-  std::size_t at_ = 0;
-  zstd_extent found_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/codec/detail/zstd_frames.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE zstd_extent zstd_frame_walk::run() {
-  if (packed_.empty())
-    throw error(errc::format, "there are no bytes, not even an empty zstd frame").at_offset(0);
+PENSTOCK_INLINE frames_extent zstd_frame_walk::run() {
   while (at_ < packed_.size()) frame();
   return found_;
 }
 
-PENSTOCK_INLINE std::uint64_t zstd_frame_walk::little(std::size_t bytes) {
-  if (packed_.size() - at_ < bytes)
-    throw error(errc::format, "the zstd frame is cut short").at_offset(packed_.size());
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < bytes; ++i)
-    value |= std::to_integer<std::uint64_t>(packed_[at_ + i]) << (8 * i);
-  at_ += bytes;
-  return value;
-}
-
-PENSTOCK_INLINE void zstd_frame_walk::skip(std::uint64_t bytes) {
-  if (packed_.size() - at_ < bytes)
-    throw error(errc::format, "the zstd frame is cut short").at_offset(packed_.size());
-  at_ += detail::to_size(bytes);
-}
-
 PENSTOCK_INLINE void zstd_frame_walk::frame() {
   const std::size_t start = at_;
-  const bool begins = packed_.size() - at_ >= 4;
-  const auto number = begins ? static_cast<std::uint32_t>(little(4)) : 0;
-  if ((number & ~15u) == skippable) return skip(little(4));
-  if (number != magic && start == 0) throw not_a("a zstd frame", packed_, {});
-  if (number != magic)
-    throw error(errc::format, "there is something after the last zstd frame").at_offset(start);
+  const std::uint32_t number = begin_frame();
+  if (number == skippable) return;
+  if (number != magic) refuse_begin(start);
   const auto descriptor = static_cast<unsigned>(little(1));
   const bool single_segment = (descriptor & 0x20) != 0;
   if ((descriptor & 0x08) != 0)
@@ -76576,21 +75628,15 @@ PENSTOCK_INLINE void zstd_frame_walk::frame() {
   const std::size_t size_bytes[] = {single_segment ? std::size_t{1} : std::size_t{0}, 2, 4, 8};
   const std::size_t size_field = size_bytes[descriptor >> 6];
   if (!single_segment) skip(1);
-  if (const std::uint64_t dictionary = little(dictionary_bytes[descriptor & 3]); dictionary != 0)
-    throw error(errc::format,
-                {"the zstd frame needs dictionary ", dictionary, ", but dictionaries are not supported"})
-        .at_offset(start);
+  check_dictionary(little(dictionary_bytes[descriptor & 3]), start);
   std::uint64_t content = little(size_field);
   if (size_field == 2) content += 256;
   const std::uint64_t bound = blocks();
   if ((descriptor & 0x04) != 0) skip(4);
-  if (size_field == 0) {
+  if (size_field == 0)
     found_.known = false;
-  } else if (content > bound) {
-    throw error(errc::format, {"the zstd frame says that it holds ", content,
-                               " bytes, but its blocks hold at most ", bound})
-        .at_offset(start);
-  }
+  else
+    check_content(content, bound, start);
   // no overflow: each block takes at least three bytes of input and holds less than 2^22
   found_.content += content;
   found_.bound += bound;
@@ -76622,13 +75668,209 @@ PENSTOCK_INLINE std::uint64_t zstd_frame_walk::blocks() {
   }
 }
 
+PENSTOCK_INLINE frames_extent lz4_frame_walk::run() {
+  frames_extent all;
+  while (!done()) {
+    const lz4_frame one = next();
+    all.known = all.known && (one.known || one.skippable);
+    all.content += one.content;  // no overflow: at most 255 times the size of the input
+    all.bound += one.bound;
+  }
+  return all;
+}
+
+PENSTOCK_INLINE lz4_frame lz4_frame_walk::next() {
+  const std::size_t start = at_;
+  lz4_frame frame;
+  const std::uint32_t number = begin_frame();
+  frame.skippable = number == skippable;
+  if (number == legacy)
+    throw error(errc::format, "this is lz4's legacy format, which is not supported: pack it again with lz4")
+        .at_offset(start);
+  if (!frame.skippable) {
+    if (number != magic) refuse_begin(start);
+    read(frame, start);
+  }
+  frame.bytes = packed_.subspan(start, at_ - start);
+  return frame;
+}
+
+PENSTOCK_INLINE void lz4_frame_walk::read(lz4_frame& frame, std::size_t start) {
+  const std::uint64_t flags = little(1);
+  const std::uint64_t block = little(1);
+  if (flags >> 6 != 1)
+    throw error(errc::format, {"the lz4 frame has version ", flags >> 6, ", and only version 1 is known"})
+        .at_offset(start + 4);
+  const std::uint64_t code = block >> 4;
+  if ((flags & 2) != 0 || (block & 0x0f) != 0 || code < 4 || code > 7)
+    throw error(errc::format, "the lz4 frame header has a reserved bit set").at_offset(start + 4);
+  const std::uint64_t maximum = std::uint64_t{1} << (8 + 2 * code);  // 64 KiB to 4 MiB
+  frame.known = (flags & 8) != 0;
+  if (frame.known) frame.content = little(8);
+  if ((flags & 1) != 0) check_dictionary(little(4), start);
+  skip(1);  // the header checksum, which the library verifies
+  for (;;) {
+    const std::size_t at = at_;
+    const std::uint64_t header = little(4);
+    if (header == 0) break;
+    const std::uint64_t size = header & 0x7fffffffu;
+    if (size > maximum)
+      throw error(errc::format, "the lz4 frame has a block that is larger than it says").at_offset(at);
+    skip(size);
+    // no byte of a packed block expands to more than 255
+    frame.bound += (header >> 31) != 0 ? size : std::min(maximum, 255 * size);
+    if ((flags & 16) != 0) skip(4);
+  }
+  if ((flags & 4) != 0) skip(4);
+  if (frame.known) check_content(frame.content, frame.bound, start);
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/detail/packed_blob.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The content of a payload of frames, as a blob. If the frames give their sizes, nothing is decompressed
+/// until the destination is known. `Scratch` is the worker's: it has `format`, `content` and, unless content
+/// is always there first, `expand(packed, into, bounded)`, which decompresses all frames and returns the
+/// number of bytes written; `bounded` means that the size of `into` is the user's limit, not a size from the
+/// frames.
+template <class Scratch>
+class packed_blob {
+ public:
+  using unfinished = void;
+
+  /// Content of `size` bytes, still packed.
+  packed_blob(Scratch& scratch, bytes_view packed, std::uint64_t size) noexcept
+      : scratch_(&scratch), packed_(packed), size_(size) {}
+  /// Content that is already in the scratch.
+  explicit packed_blob(Scratch& scratch) noexcept
+      : scratch_(&scratch), size_(scratch.content.size()), expanded_(true) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+
+  /// Decompresses to a destination of `size()` bytes.
+  void read_into(mutable_bytes into) const {
+    if (into.size() != size_)
+      throw error(errc::argument, {Scratch::format, "_bytes: the destination has ", into.size(),
+                                   " bytes, the content ", size_});
+    if (expanded_) {
+      if (!into.empty()) std::memcpy(into.data(), scratch_->content.data(), into.size());
+    } else if constexpr (requires { scratch_->expand(packed_, into, false); }) {
+      if (scratch_->expand(packed_, into, false) != size_)
+        throw error(errc::format,
+                    {"the ", Scratch::format, " frames hold less than the ", size_, " bytes that they name"});
+    }
+  }
+
+  /// The content, in the worker's scratch, valid until its next use.
+  [[nodiscard]] bytes_view finish() const {
+    if (!expanded_) {
+      scratch_->content.resize_for_overwrite(static_cast<std::size_t>(size_));
+      read_into(scratch_->content.span());
+      expanded_ = true;
+    }
+    return scratch_->content.view();
+  }
+
+ private:
+  Scratch* scratch_;
+  bytes_view packed_;
+  std::uint64_t size_;
+  mutable bool expanded_ = false;
+};
+
+/// Throws for content of more bytes than `limit`; `size` says how many.
+[[noreturn, gnu::cold]] inline void beyond_unpack_limit(std::string_view format, const std::string& size,
+                                                        std::uint64_t limit) {
+  throw error(errc::limit, {"the ", format, " content has ", size, " bytes, and the limit is ", limit,
+                            "; raise it with ", format, "{.limit = ...}"});
+}
+/// The content of frames of this extent, if it is within the limit.
+template <class Scratch>
+[[nodiscard]] packed_blob<Scratch> unpacked(Scratch& s, bytes_view packed, const frames_extent& frames,
+                                            std::uint64_t limit) {
+  if (frames.known) {
+    if (frames.content > limit) beyond_unpack_limit(Scratch::format, std::to_string(frames.content), limit);
+    return {s, packed, frames.content};
+  }
+  s.content.resize_for_overwrite(static_cast<std::size_t>(std::min(frames.bound, limit)));
+  s.content.resize_for_overwrite(s.expand(packed, s.content.span(), frames.bound > limit));
+  return packed_blob<Scratch>(s);
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/detail/webp_header.hpp
+
+/// The facts in a WebP's chunks that do not need a decoder. Source: RFC 9649.
+namespace penstock::inline v0_1::detail {
+
+/// Whether the bytes begin as a RIFF file of the kind WEBP.
+[[nodiscard]] inline bool begins_as_webp(bytes_view bytes) noexcept {
+  const std::string_view text = text_of(bytes);
+  return text.size() >= 12 && text.starts_with("RIFF") && text.substr(8, 4) == "WEBP";
+}
+
+/// The orientation in the EXIF chunk, or otherwise in the XMP chunk; `upright` without one.
+[[nodiscard]] inline orientation webp_orientation(bytes_view encoded) noexcept {
+  constexpr std::size_t file_header = 12, chunk_header = 8;
+  metadata_orientation turn;
+  bytes_view rest = encoded.size() < file_header ? bytes_view() : encoded.subspan(file_header);
+  while (rest.size() >= chunk_header) {
+    const std::string_view type = text_of(rest.first(4));
+    const std::size_t length = load_little<std::uint32_t>(rest.data() + 4);
+    rest = rest.subspan(chunk_header);
+    if (length > rest.size()) break;
+    if (type == "EXIF") turn.exif(rest.first(length));
+    if (type == "XMP " && length != 0) turn.xmp(text_of(rest.first(length)));
+    const std::size_t padded = length + length % 2;
+    if (padded > rest.size()) break;
+    rest = rest.subspan(padded);
+  }
+  return turn.found();
+}
+
+/// The first frame of an animation.
+struct webp_frame {
+  bytes_view data;  ///< its chunks of pixels, which libwebp decodes as an image
+  image_part at;    ///< its place on the canvas
+};
+/// Throws `errc::format` if there is no frame, or it is cut off or not within the canvas. With `recover`,
+/// what is left of the last chunk counts.
+[[nodiscard]] inline webp_frame first_webp_frame(bytes_view encoded, const image_size& canvas, bool recover) {
+  constexpr std::size_t file_header = 12, chunk_header = 8, frame_header = 16;
+  const auto number = [](bytes_view bytes, std::size_t at) {
+    return std::to_integer<std::uint32_t>(bytes[at]) | std::to_integer<std::uint32_t>(bytes[at + 1]) << 8 |
+           std::to_integer<std::uint32_t>(bytes[at + 2]) << 16;
+  };
+  bytes_view rest = encoded.size() < file_header ? bytes_view() : encoded.subspan(file_header);
+  while (rest.size() >= chunk_header) {
+    const std::string_view type = text_of(rest.first(4));
+    std::size_t length = load_little<std::uint32_t>(rest.data() + 4);
+    rest = rest.subspan(chunk_header);
+    const bool cut = length > rest.size();
+    if (type == "ANMF" && length >= frame_header && rest.size() >= frame_header && (!cut || recover)) {
+      length = std::min(length, rest.size());
+      const image_part at{number(rest, 0) * 2, number(rest, 3) * 2, number(rest, 6) + 1, number(rest, 9) + 1};
+      if (!at.within(canvas))
+        throw error(errc::format, "the webp image is damaged: its first frame is not within its canvas");
+      return {rest.subspan(frame_header, length - frame_header), at};
+    }
+    const std::size_t padded = length + length % 2;
+    if (cut || padded > rest.size()) break;
+    rest = rest.subspan(padded);
+  }
+  throw error(errc::format, "the webp image is truncated: it ends before its first frame does");
+}
+
 }  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/codec/layouts/json_text.hpp
 
 /// JSON as Python's `json` writes it: RFC 8259, and the numbers NaN, Infinity and -Infinity.
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 /// The text of a payload, without a byte order mark. Throws `errc::limit` for more than `limit` bytes.
 [[nodiscard]] std::string_view json_text(bytes_view bytes, std::uint64_t limit);
@@ -76657,13 +75899,11 @@ json_extras check_json_depth(std::string_view text, std::uint64_t depth);
 /// zeros. Returns which numbers of the text these are, in order, and their values.
 [[nodiscard, gnu::cold]] std::vector<std::pair<std::size_t, double>> to_plain_json(std::string& text);
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/codec/layouts/json_text.ipp
 
-namespace penstock::inline v0_1 {
-namespace detail {
+namespace penstock::inline v0_1::detail {
 
 namespace json_words {
 
@@ -76970,8 +76210,7 @@ PENSTOCK_INLINE std::vector<std::pair<std::size_t, double>> to_plain_json(std::s
   return special;
 }
 
-}  // namespace detail
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/records/litdata_frames.hpp
 

@@ -120,7 +120,8 @@ TEST_CASE("image/augment: what is drawn has torchvision's magnitudes") {
     if (one.kind == "augment" && one.channels == 3 && one.numbers[2] == 9)
       expected[static_cast<std::size_t>(one.numbers[0])] = one.numbers[1];
   for (std::uint64_t i = 0; i < 200; ++i) {
-    const auto steps = ps::detail::draw(ps::rand_augment_options{.operations = 8}, {19, 14}, ps::rng(1, 0, i));
+    const auto steps =
+        ps::detail::draw(ps::rand_augment_options{.operations = 8}, {19, 14}, ps::rng(1, 0, i));
     REQUIRE(steps.count == 8);
     for (const auto& step : steps.all)
       REQUIRE(std::abs(std::abs(step.magnitude) - expected[static_cast<std::size_t>(step.what)]) < 1e-4);

@@ -145,7 +145,8 @@ class gif_scratch : public detail::damage_count {
 
   /// Decodes a part of the canvas.
   template <pixel_format Format>
-  [[nodiscard]] pixel_view<std::uint8_t, Format::channels> decode(const job_type& what, const image_part& part) {
+  [[nodiscard]] pixel_view<std::uint8_t, Format::channels> decode(const job_type& what,
+                                                                  const image_part& part) {
     detail::gif_reader reader(what.file);
     const image_part& at = reader.at();
     const auto colours = reader.colours();

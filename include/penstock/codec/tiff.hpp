@@ -66,7 +66,8 @@ class tiff_scratch : public detail::damage_count {
       }
       std::uint32_t made[Format::channels];
       detail::put_pixel<Format::channels>(colour[0], colour[1], colour[2], alpha, made);
-      for (std::size_t c = 0; c < Format::channels; ++c) to[c] = in_depth<value>(static_cast<Sample>(made[c]));
+      for (std::size_t c = 0; c < Format::channels; ++c)
+        to[c] = in_depth<value>(static_cast<Sample>(made[c]));
     }
   }
   /// Everything else, as libtiff converts it: palettes, few bits, CMYK, YCbCr, Lab, ...

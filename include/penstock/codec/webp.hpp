@@ -90,8 +90,7 @@ class webp_scratch : public detail::damage_count {
     const std::uint32_t top = std::max(part.y, at.y),
                         bottom = std::min(part.y + part.height, at.y + at.height);
     if (left < right && top < bottom) {
-      const auto shown =
-          in_frame<Channels>(what, {left - at.x, top - at.y, right - left, bottom - top});
+      const auto shown = in_frame<Channels>(what, {left - at.x, top - at.y, right - left, bottom - top});
       for (std::uint32_t y = 0; y < bottom - top; ++y)
         std::memcpy(pixels + (top - part.y + y) * pitch + (left - part.x) * Channels, shown.row(y),
                     (right - left) * Channels);

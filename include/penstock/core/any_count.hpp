@@ -4,7 +4,6 @@
 #include <penstock/core/error.hpp>
 
 #include <concepts>
-#include <cstdint>
 #include <string_view>
 #include <type_traits>
 

@@ -6,7 +6,6 @@
 #include <penstock/core/part.hpp>
 
 #include <concepts>
-#include <cstdint>
 #include <string>
 #include <string_view>
 

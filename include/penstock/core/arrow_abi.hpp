@@ -3,9 +3,6 @@
 
 #include <penstock/core/cpp20.hpp>
 
-#include <cstddef>
-#include <cstdint>
-
 /// The structs of Arrow's C data and C stream interfaces, through which libraries exchange columns without
 /// copying them. They have the layout of ArrowSchema, ArrowArray and ArrowArrayStream: a pointer to one may
 /// be cast to a pointer to the other. This library has its own so that it depends on no other.

@@ -6,8 +6,6 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/to_size.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>

@@ -5,7 +5,6 @@
 #include <penstock/core/half.hpp>
 
 #include <concepts>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

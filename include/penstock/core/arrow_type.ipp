@@ -7,7 +7,6 @@
 
 #include <array>
 #include <charconv>
-#include <cstddef>
 #include <system_error>
 
 namespace penstock::inline v0_1 {

@@ -5,8 +5,6 @@
 
 #include <bit>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <new>
 #include <span>

@@ -4,7 +4,6 @@
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
 
-#include <cstdint>
 #include <string_view>
 #include <type_traits>
 #include <utility>

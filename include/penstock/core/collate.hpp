@@ -3,7 +3,6 @@
 
 #include <penstock/core/record.hpp>
 
-#include <cstddef>
 #include <type_traits>
 
 namespace penstock::inline v0_1 {

@@ -3,8 +3,6 @@
 
 #include <penstock/core/cpp20.hpp>
 
-#include <cstddef>
-
 namespace penstock::inline v0_1::detail {
 
 /// Numbers of samples one behind the other that lie one behind the other in memory, perhaps not aligned; null

@@ -8,8 +8,6 @@
 
 #include <cassert>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <span>
 #include <type_traits>

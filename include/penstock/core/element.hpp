@@ -7,8 +7,6 @@
 #include <penstock/core/tensor.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string_view>
 #include <type_traits>

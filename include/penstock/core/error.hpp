@@ -5,7 +5,6 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/position.hpp>
 
-#include <cstdint>
 #include <exception>
 #include <initializer_list>
 #include <new>

@@ -3,8 +3,6 @@
 
 #include <penstock/core/error.hpp>
 
-#include <cstddef>
-
 namespace penstock::inline v0_1 {
 
 [[gnu::noinline]] PENSTOCK_INLINE error::error(errc code, std::initializer_list<detail::piece> message)

@@ -3,7 +3,6 @@
 
 #include <penstock/core/tensor.hpp>
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -4,8 +4,6 @@
 #include <penstock/core/random.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <string_view>
 #include <type_traits>
 

@@ -4,7 +4,6 @@
 #include <penstock/core/message.hpp>
 
 #include <bit>
-#include <cstdint>
 #include <string_view>
 
 namespace penstock::inline v0_1 {

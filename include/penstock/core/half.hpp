@@ -4,8 +4,6 @@
 #include <penstock/core/compiled.hpp>
 
 #include <bit>
-#include <cstddef>
-#include <cstdint>
 
 /// Real numbers of 16 bits for batches: an accelerator computes with them, the host only stores them.
 namespace penstock::inline v0_1 {

@@ -3,7 +3,6 @@
 
 #include <penstock/core/known_formats.hpp>
 
-#include <cstddef>
 #include <string>
 
 namespace penstock::inline v0_1::detail {

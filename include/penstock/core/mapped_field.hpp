@@ -3,8 +3,6 @@
 
 #include <penstock/core/name.hpp>
 
-#include <cstddef>
-
 namespace penstock::inline v0_1 {
 
 /// What a `map` of several fields does with a field that has no other role: calls its functions with it.

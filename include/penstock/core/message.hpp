@@ -4,7 +4,6 @@
 #include <penstock/core/compiled.hpp>
 
 #include <concepts>
-#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>

@@ -3,8 +3,6 @@
 
 #include <penstock/core/message.hpp>
 
-#include <cstddef>
-
 namespace penstock::inline v0_1::detail {
 
 [[gnu::noinline]] PENSTOCK_INLINE void piece::append_to(std::string& line) const {

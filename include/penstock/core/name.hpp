@@ -4,7 +4,6 @@
 #include <penstock/core/cpp20.hpp>
 
 #include <array>
-#include <cstddef>
 #include <string_view>
 #include <utility>
 

@@ -7,7 +7,6 @@
 #include <penstock/core/record.hpp>
 
 #include <concepts>
-#include <cstddef>
 #include <string_view>
 #include <type_traits>
 

@@ -5,8 +5,6 @@
 #include <penstock/core/cpp20.hpp>
 #include <penstock/core/processor_set.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <optional>
 
 namespace penstock::inline v0_1 {

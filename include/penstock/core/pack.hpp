@@ -3,7 +3,6 @@
 
 #include <penstock/core/cpp20.hpp>
 
-#include <cstddef>
 #include <type_traits>
 #include <utility>
 

@@ -4,7 +4,6 @@
 #include <penstock/core/cpp20.hpp>
 
 #include <concepts>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <type_traits>

@@ -11,7 +11,6 @@
 #include <penstock/core/part.hpp>
 
 #include <concepts>
-#include <cstdint>
 #include <iterator>
 #include <type_traits>
 #include <utility>

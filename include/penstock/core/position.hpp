@@ -4,7 +4,6 @@
 #include <penstock/core/cpp20.hpp>
 
 #include <compare>
-#include <cstdint>
 
 namespace penstock::inline v0_1 {
 

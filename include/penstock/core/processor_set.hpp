@@ -5,7 +5,6 @@
 #include <penstock/core/compiled.hpp>
 
 #include <array>
-#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <type_traits>

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <concepts>
-#include <cstddef>
 #include <span>
 #include <string_view>
 

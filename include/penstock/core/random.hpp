@@ -4,8 +4,6 @@
 #include <penstock/core/cpp20.hpp>
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
 
 namespace penstock::inline v0_1 {

@@ -5,7 +5,6 @@
 #include <penstock/core/name.hpp>
 
 #include <concepts>
-#include <cstddef>
 #include <string_view>
 #include <tuple>
 #include <type_traits>

@@ -8,7 +8,6 @@
 
 #include <array>
 #include <concepts>
-#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>

@@ -10,8 +10,6 @@
 #include <array>
 #include <cassert>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>

@@ -4,7 +4,6 @@
 #include <penstock/core/cpp20.hpp>
 
 #include <concepts>
-#include <cstddef>
 
 namespace penstock::inline v0_1::detail {
 

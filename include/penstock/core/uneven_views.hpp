@@ -5,8 +5,6 @@
 #include <penstock/core/tensor.hpp>
 #include <penstock/core/to_size.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <span>
 #include <type_traits>
 

@@ -10,8 +10,6 @@
 #include <penstock/core/to_size.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>

@@ -97,8 +97,8 @@ struct byte_operation : image_operation {
 
 namespace detail {
 
-/// What an operation says of itself, see `image_operation`: whether the places in an image stay where they are,
-/// and whether it draws random numbers.
+/// What an operation says of itself, see `image_operation`: whether the places in an image stay where they
+/// are, and whether it draws random numbers.
 template <class Operation, bool Draws = false>
 struct keeping_places : Operation {
   using keeps_places = void;

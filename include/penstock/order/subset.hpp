@@ -170,11 +170,12 @@ template <detail::operand T, detail::operand U>
                                                                                       const U& high) {
   return {detail::kept_operand<T>(low), detail::kept_operand<U>(high)};
 }
-inline constexpr detail::compare_fn<comparison::differ> differs_from{};  ///< true of NaN, too
-inline constexpr detail::compare_fn<comparison::less> less_than{};
-inline constexpr detail::compare_fn<comparison::at_most> at_most{};
-inline constexpr detail::compare_fn<comparison::greater> greater_than{};
-inline constexpr detail::compare_fn<comparison::at_least> at_least{};
+/// `differs_from(0)`: true of NaN, too. Otherwise as `equals`, and so are the next four.
+inline constexpr detail::compare_fn<comparison::differ> differs_from{};
+inline constexpr detail::compare_fn<comparison::less> less_than{};        ///< `less_than(3)`
+inline constexpr detail::compare_fn<comparison::at_most> at_most{};       ///< `at_most(3)`
+inline constexpr detail::compare_fn<comparison::greater> greater_than{};  ///< `greater_than(3)`
+inline constexpr detail::compare_fn<comparison::at_least> at_least{};     ///< `at_least(3)`
 
 /// The stage `subset(values, predicate)`.
 class subset_stage {

@@ -11,9 +11,10 @@
 namespace penstock::inline v0_1::detail {
 
 /// The content of a payload of frames, as a blob. If the frames give their sizes, nothing is decompressed
-/// until the destination is known. `Scratch` is the worker's: it has `format`, `content` and, unless content is
-/// always there first, `expand(packed, into, bounded)`, which decompresses all frames and returns the number of
-/// bytes written; `bounded` means that the size of `into` is the user's limit, not a size from the frames.
+/// until the destination is known. `Scratch` is the worker's: it has `format`, `content` and, unless content
+/// is always there first, `expand(packed, into, bounded)`, which decompresses all frames and returns the
+/// number of bytes written; `bounded` means that the size of `into` is the user's limit, not a size from the
+/// frames.
 template <class Scratch>
 class packed_blob {
  public:

@@ -108,7 +108,8 @@ class stored_image
     const view_type view = decode(part);
     if (job_.turn == orientation::upright) return view;
     const extents shape(std::size_t{part.height}, std::size_t{part.width}, Format::channels);
-    value_type* const turned = room_for<value_type>(memory().work, std::size_t{part.width} * part.height * Format::channels);
+    value_type* const turned =
+        room_for<value_type>(memory().work, std::size_t{part.width} * part.height * Format::channels);
     orient_pixels(view, job_.turn, destination<value_type>(turned, shape));
     return {turned, part.size()};
   }

@@ -5,7 +5,6 @@
 #include <penstock/core/name.hpp>
 #include <penstock/core/part.hpp>
 
-#include <cstddef>
 #include <span>
 
 namespace penstock::inline v0_1 {

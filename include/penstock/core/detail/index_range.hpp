@@ -4,7 +4,6 @@
 #include <penstock/core/cpp20.hpp>
 
 #include <compare>
-#include <cstddef>
 #include <iterator>
 #include <span>
 #include <type_traits>

@@ -4,8 +4,6 @@
 #include <penstock/core/tensor.hpp>
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 
 namespace penstock::inline v0_1::detail {
 

@@ -48,7 +48,8 @@ inline void check_finite(const order_input& in, std::string_view stage) {
   }
 }
 
-/// The base of orders that keep some positions, the same ones in every epoch, in their original order. `Bound`
+/// The base of orders that keep some positions, the same ones in every epoch, in their original order.
+/// `Bound`
 /// is such an order bound to its member `epoch`.
 template <class Bound>
 class kept_order {
